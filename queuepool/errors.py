@@ -1,0 +1,123 @@
+"""Every error that queuepool raises on purpose.
+
+QueuepoolError
+├── ConfigError          a setting is wrong; nothing was started
+├── StoreError           the store refused a command
+│   └── StoreDown        the store cannot be reached or cannot serve now; worth trying again
+├── BadPayload           bytes that cannot be a job (quarantine)
+├── JobError             a job that must not be tried again
+│   ├── UnknownJob       nothing is registered under its name
+│   ├── BadArguments     its data does not fit its handler
+│   ├── TooManyAttempts  it was started as often as it may be
+│   ├── JobExpired       its retryUntil has passed
+│   └── JobFailedByHand  its handler called ``current().fail()``
+├── AttemptLost          an attempt that ended with its process
+│   ├── JobTimedOut      the deadline passed
+│   └── WorkerDied       a signal, or an exit without leave
+├── BootFailure          the user's modules did not import
+├── PoolRunning          another master holds the pidfile
+└── NotRunning           no pool of that name runs on this host
+"""
+
+from __future__ import annotations
+
+
+class QueuepoolError(Exception):
+    """The root of the tree above."""
+
+
+class ConfigError(QueuepoolError):
+    """A setting is wrong; ``where`` is ``file:line: [section] key`` as far as it is known."""
+
+    def __init__(self, where: str, problem: str) -> None:
+        super().__init__(f"{where}: {problem}" if where else problem)
+
+
+class StoreError(QueuepoolError):
+    """The store answered with an error; the same command would be refused again."""
+
+
+class StoreDown(StoreError):
+    """The store cannot be reached, or says that it cannot serve now."""
+
+
+class BadPayload(QueuepoolError):
+    """These bytes cannot be a job; ``reason`` is one word for the quarantine."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"not a job: {reason}")
+        self.reason = reason
+
+
+class JobError(QueuepoolError):
+    """A job that fails at once, whatever tries it has left."""
+
+
+class UnknownJob(JobError):
+    """Nothing is registered under this name; nothing is ever imported because a payload says so."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"no job is registered as {name!r}: import its module in `modules`, or register it")
+
+
+class BadArguments(JobError):
+    """The payload's data does not fit the handler's signature."""
+
+    def __init__(self, name: str, problem: object) -> None:
+        super().__init__(f"bad arguments for {name}: {problem}")
+
+
+class TooManyAttempts(JobError):
+    """Laravel's MaxAttemptsExceededException: found before the attempt, not after it."""
+
+    def __init__(self, name: str, attempts: int, tries: int) -> None:
+        super().__init__(f"{name} has been attempted too many times (attempt {attempts} of {tries})")
+
+
+class JobExpired(JobError):
+    """The job's ``retryUntil`` passed before this attempt began."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"{name} was to be tried only until a time that has passed")
+
+
+class JobFailedByHand(JobError):
+    """The handler called ``current().fail(reason)``."""
+
+
+class AttemptLost(QueuepoolError):
+    """An attempt that ended because its process did; ``trace`` is what faulthandler left, or empty."""
+
+    def __init__(self, message: str, trace: str = "") -> None:
+        super().__init__(message)
+        self.trace = trace
+
+
+class JobTimedOut(AttemptLost):
+    """The attempt ran past its deadline and was killed."""
+
+
+class WorkerDied(AttemptLost):
+    """The worker ended by a signal, by the memory limit, or by an exit without leave."""
+
+
+class BootFailure(QueuepoolError):
+    """The user's modules did not import; ``trace`` is the original traceback."""
+
+    def __init__(self, module: str, trace: str) -> None:
+        super().__init__(f"cannot import {module}")
+        self.trace = trace
+
+
+class PoolRunning(QueuepoolError):
+    """Another master holds this pool's pidfile."""
+
+    def __init__(self, name: str, pid: int) -> None:
+        super().__init__(f"pool {name!r} is already running (pid {pid})")
+
+
+class NotRunning(QueuepoolError):
+    """No master of this pool runs on this host."""
+
+    def __init__(self, name: str, where: object) -> None:
+        super().__init__(f"pool {name!r} is not running (no live master in {where})")

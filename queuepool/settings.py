@@ -1,0 +1,63 @@
+"""What a configuration says, parsed: plain facts with their defaults and units."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectionSettings:
+    """A ``[connection]`` section: where the queue is and how long a reservation lasts."""
+
+    name: str = "default"
+    driver: str = "redis"
+    url: str = "redis://127.0.0.1:6379/0"
+    prefix: str = ""
+    #: seconds a reservation lasts
+    retry_after: float = 90.0
+    #: seconds one wait for a job may block
+    block_for: float = 5.0
+    #: the steward renews the leases of running jobs
+    renew: bool = True
+    #: where failed jobs are recorded: ``redis`` or ``null``
+    failed: str = "redis"
+    #: the raw key of the restart timestamp, Laravel's cache prefix in front
+    restart_key: str = "illuminate:queue:restart"
+    #: where the control keys live, if not at ``url``
+    control_url: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolSettings:
+    """A ``[pool]`` section; times in seconds, memory in MB, 0 = no limit unless said otherwise."""
+
+    name: str = "default"
+    connection: ConnectionSettings = field(default_factory=ConnectionSettings)
+    queues: tuple[str, ...] = ("default",)
+    workers: int = 4
+    modules: tuple[str, ...] = ()
+    listeners: tuple[str, ...] = ()
+    timeout: float = 60.0
+    #: seconds past its deadline after which the master kills a worker that the kernel's alarm did not
+    grace: float = 1.0
+    tries: int = 1
+    backoff: tuple[float, ...] = (0.0,)
+    max_crashes: int = 3
+    memory: float = 128.0
+    #: resident MB at which the master kills a worker in mid-job; 0 = never
+    memory_hard: float = 0.0
+    sleep: float = 3.0
+    rest: float = 0.0
+    max_jobs: int = 0
+    max_time: float = 0.0
+    #: work on through maintenance mode
+    force: bool = False
+    #: seconds a stop waits for running jobs; 0 = as long as their timeouts let them
+    stop_timeout: float = 0.0
+    quiet: bool = False
+    json: bool = False
+    #: the log file; None = standard error
+    log: Path | None = None
+    #: where the pidfile and the board lie; None = chosen by user and pool name
+    runtime_dir: Path | None = None
