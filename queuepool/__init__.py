@@ -1,0 +1,1 @@
+"""A prefork worker pool with a watchdog for Laravel's queue."""

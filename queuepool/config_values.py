@@ -1,0 +1,202 @@
+"""What the values of a configuration may look like: each parser takes the raw text or says what it wants."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable
+from keyword import iskeyword
+from pathlib import Path
+from urllib.parse import SplitResult, quote, unquote_to_bytes, urlsplit
+
+Parser = Callable[[str], object]
+
+INLINE_COMMENT = re.compile(r"(?:^|[ \t])[;#]")
+NO_INLINE_COMMENTS = "inline comments are not supported: put the comment on a line of its own"
+MOST_WORKERS = 1024
+LONGEST = 87600 * 3600.0  # ten years; Python's timers end at 292
+BASELINE_MB = 16  # resident, of a worker that has imported nothing yet, rounded down
+MOST_MB = 1024 * 1024
+LONGEST_SOCKET_PATH = 107  # the kernel's 108 less the closing NUL
+SECONDS_IN = {"": 1, "s": 1, "m": 60, "h": 3600}
+MB_IN = {"": 1, "M": 1, "MB": 1, "G": 1024, "GB": 1024}
+BOOLEANS = dict.fromkeys(("yes", "true", "on", "1"), True) | dict.fromkeys(("no", "false", "off", "0"), False)
+URL_OPTIONS = {
+    "redis": {},
+    "rediss": dict.fromkeys(("ssl_ca_certs", "ssl_certfile", "ssl_keyfile"), "[^#]+") | {"ssl_cert_reqs": "required"},
+    "unix": {"db": "[0-9]{1,5}"},
+}
+DECIMAL = r"([0-9]{1,9}(?:\.[0-9]{1,9})?)"
+
+
+def count(raw: str) -> int:
+    # int() also takes other scripts' digits, underscores and signs.
+    if not re.fullmatch(r"[0-9]{1,9}", raw):
+        raise ValueError(f"{shown(raw)} is not a whole number from 0 to 999999999")
+    return int(raw)
+
+
+def workers(raw: str) -> int:
+    if raw == "auto":
+        return min(os.cpu_count() or 1, MOST_WORKERS)
+    if not re.fullmatch(r"[0-9]{1,9}", raw) or not 1 <= int(raw) <= MOST_WORKERS:
+        raise ValueError(f"{shown(raw)} is neither a number from 1 to {MOST_WORKERS} nor `auto` (one per CPU)")
+    return int(raw)
+
+
+def seconds(raw: str) -> float:
+    found = re.fullmatch(DECIMAL + "([smh]?)", raw)
+    if not found:
+        raise ValueError(f"{shown(raw)} is not a time: write seconds (60, 0.5) or a unit s, m or h (60s, 2m, 1h)")
+    value = float(found[1]) * SECONDS_IN[found[2]]
+    if value > LONGEST:
+        raise ValueError(f"{shown(raw)} is longer than ten years (87600h)")
+    return value
+
+
+def some_seconds(raw: str) -> float:
+    if not seconds(raw):
+        raise ValueError("must be above 0 seconds")
+    return seconds(raw)
+
+
+def delays(raw: str) -> tuple[float, ...]:
+    return tuple(seconds(part) for part in _parts(raw))
+
+
+def megabytes(raw: str) -> float:
+    found = re.fullmatch(DECIMAL + "(M|MB|G|GB|)", raw)
+    if not found:
+        raise ValueError(f"{shown(raw)} is not a size: write MB (128, 128M, 128MB) or GB (1G, 1GB)")
+    value = float(found[1]) * MB_IN[found[2]]
+    if value and not BASELINE_MB <= value <= MOST_MB:
+        raise ValueError(f"{shown(raw)} is below any worker's baseline ({BASELINE_MB} MB) or above 1024G; 0 = no limit")
+    return value
+
+
+def boolean(raw: str) -> bool:
+    if raw.lower() not in BOOLEANS:
+        raise ValueError(f"{shown(raw)} is neither yes nor no (also true/false, on/off, 1/0)")
+    return BOOLEANS[raw.lower()]
+
+
+def one_of(raw: str, *choices: str) -> str:
+    if raw not in choices:
+        raise ValueError(f"{shown(raw)} is not supported; it can be: {', '.join(choices)}")
+    return raw
+
+
+def section_name(raw: str) -> str:
+    """The name of a pool or connection: also that of a directory and a word in ``ps``."""
+    if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}", raw):
+        raise ValueError(f"{shown(raw)} is not a name: up to 64 of A-Z a-z 0-9 _ . - and no . or - in front")
+    return raw
+
+
+def queues(raw: str) -> tuple[str, ...]:
+    names = _parts(raw)
+    for name in names:
+        _check_queue(name)
+    if len(set(names)) < len(names):
+        raise ValueError(f"{shown(max(names, key=names.count))} is there twice")
+    return names
+
+
+def _check_queue(name: str) -> None:
+    if not re.fullmatch(r"[A-Za-z0-9_.{}:-]{1,200}", name):
+        raise ValueError(f"{shown(name)} is not a queue name: 1 to 200 of A-Z a-z 0-9 _ . {{ }} : -")
+    if name.endswith((":reserved", ":delayed", ":notify")):
+        raise ValueError(f"{shown(name)} is the name of another queue's own key")
+    # An empty or second hash tag would spread one queue's keys over several nodes of a cluster.
+    if not re.fullmatch(r"[^{}]*(\{[^{}]+\}[^{}]*)?", name):
+        raise ValueError(f"{shown(name)}: braces are for one hash tag, {{name}}")
+
+
+def modules(raw: str) -> tuple[str, ...]:
+    names = _parts(raw) if raw else ()
+    for name in names:
+        if not all(part.isidentifier() and not iskeyword(part) for part in name.split(".")):
+            raise ValueError(f"{shown(name)} is not a module's name like app.jobs")
+    return names
+
+
+def _parts(raw: str) -> tuple[str, ...]:
+    parts = tuple(part.strip(" \t") for part in raw.split(","))
+    if not all(parts):
+        raise ValueError("there is nothing between two commas or at an end" if raw else "must not be empty")
+    return parts
+
+
+def text(raw: str) -> str:
+    if INLINE_COMMENT.search(raw):
+        raise ValueError(NO_INLINE_COMMENTS)
+    if raw[:1] in ("'", '"'):
+        raise ValueError("quotes would be part of the value: leave them out")
+    return raw
+
+
+def some_text(raw: str) -> str:
+    if not raw:
+        raise ValueError("must not be empty")
+    return text(raw)
+
+
+def path(raw: str) -> Path | None:
+    return Path(text(raw)) if raw else None
+
+
+def url(raw: str) -> str:
+    """A Redis URL, its login percent-encoded as redis-py needs it; errors never repeat a part of it."""
+    scheme, _, rest = raw.partition("://")
+    if scheme not in URL_OPTIONS:
+        raise ValueError("must begin with redis://, rediss:// or unix://")
+    authority = re.split("[/?]", rest, maxsplit=1)[0]
+    login, _, _ = authority.rpartition("@")
+    if "@" in login or ("@" in rest[len(authority) :] and (authority or scheme != "unix")):
+        raise ValueError("has an @ too many: in a password write @ / ? as %40 %2F %3F")
+    # urlsplit would end the host at a raw # and trip over brackets; a % may be an escape already.
+    clean = f"{scheme}://{quote(login, safe=':%!$&*+,;=~')}{rest[len(login) :]}"
+    _check_url(clean)
+    return clean
+
+
+def _check_url(clean: str) -> None:
+    try:
+        parts = urlsplit(clean)
+        reachable = parts.port != 0 and re.fullmatch(r"[A-Za-z0-9_.:-]+", parts.hostname or "")
+    except ValueError:  # not passed on: it may quote the login
+        reachable = None
+    if parts.scheme == "unix":
+        _check_socket(parts)
+
+
+def _check_options(query: str, scheme: str) -> None:
+    for key, _, value in (pair.partition("=") for pair in query.split("&") if query):
+        pattern = URL_OPTIONS[scheme].get(key)
+        if pattern is None or not re.fullmatch(pattern, value):
+            takes = ", ".join(URL_OPTIONS[scheme]) or "none"
+            raise ValueError(
+                f"has a wrong option after the ?; {scheme}:// takes {takes} (ssl_cert_reqs only as required)"
+            )
+
+
+def has_password(url: str) -> bool:
+    login, _, _ = url.partition("://")[2].rpartition("@")
+    return bool(login.partition(":")[2]) and not login.startswith("/")
+
+
+def masked(url: str) -> str:
+    """The URL for people: without its login, and without whatever might be one in a malformed URL."""
+    scheme, _, rest = url.partition("://")
+    login, at, place = ("", "", rest) if rest.startswith("/") else rest.rpartition("@")
+    place, mark, query = place.partition("?")
+    if scheme not in URL_OPTIONS or not re.fullmatch(r"/[^#]+|(\[[0-9A-Fa-f:.]+\]|[\w.-]+)(:\d+)?(/\d*)?", place):
+        return "***"
+    return f"{scheme}://{'***@' if at else ''}{place}{'?***' if mark else ''}"
+
+
+def shown(raw: str) -> str:
+    """The value as an error repeats it: short, and never what may be a URL with a password."""
+    if "@" in raw or "://" in raw:
+        return "this"
+    return repr(raw if len(raw) <= 40 else f"{raw[:40]}...")

@@ -1,0 +1,102 @@
+"""The hand: the receipts that a worker holds, on the board, so that whoever buries it can settle them."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from pathlib import Path
+from typing import Any
+
+from queuepool.stores.base import Lease
+
+#: bytes on the board for each slot; receipts beyond it lie in files beside the board
+AREA = 128 * 1024
+_COUNT = struct.Struct("=q")
+_ENTRY = struct.Struct("=BBHI")
+
+
+class Stage(IntEnum):
+    """How far a held job has come."""
+
+    RESERVED = 1
+    RUNNING = 2
+    DONE = 3
+    #: recorded as failed by the steward; its after_failed hook is still to be called, by a worker
+    MOURNED = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """One job in a hand."""
+
+    lease: Lease
+    stage: Stage
+
+
+class Hand:
+    """One slot's area; its worker writes, and after its death the steward."""
+
+    def __init__(self, memory: Any, base: int, spill: Path) -> None:
+        self._memory = memory
+        self._base = base
+        self._spill = spill
+        self._places: list[int] = []
+
+    def hold(self, leases: Sequence[Lease]) -> None:
+        """Write down what was just reserved, and forget what was held before."""
+        self._set_count(0)
+        self._places = []
+        place = self._base + _COUNT.size
+        for number, lease in enumerate(leases):
+            self._places.append(place)
+            place = self._write(place, number, lease)
+        # Last, so that a reader never sees half a receipt.
+        self._set_count(len(leases))
+
+    def mark(self, number: int, stage: Stage) -> None:
+        """The ``number``-th job, from 0, has come this far: one byte."""
+        self._memory[self._places[number]] = stage
+
+    def drop(self) -> None:
+        """Nothing is held."""
+        self._set_count(0)
+
+    def held(self) -> list[Held]:
+        """Read by anybody."""
+        (count,) = _COUNT.unpack_from(self._memory, self._base)
+        self._places = []
+        found, place = [], self._base + _COUNT.size
+        for number in range(count):
+            self._places.append(place)
+            entry, place = self._read(place, number)
+            found.append(entry)
+        return found
+
+    def _set_count(self, count: int) -> None:
+        _COUNT.pack_into(self._memory, self._base, count)
+
+    def _write(self, place: int, number: int, lease: Lease) -> int:
+        queue = lease.queue.encode()
+        first = place + _ENTRY.size
+        last = first + len(queue) + len(lease.receipt)
+        # Room is left for the queues and headers of the entries still to come.
+        spilled = last > self._base + AREA - 64 * 256
+        if spilled:
+            self._file(number).write_bytes(lease.receipt)
+            last = first + len(queue)
+        _ENTRY.pack_into(self._memory, place, Stage.RESERVED, spilled, len(queue), len(lease.receipt))
+        self._memory[first:last] = queue if spilled else queue + lease.receipt
+        return last
+
+    def _read(self, place: int, number: int) -> tuple[Held, int]:
+        stage, spilled, queue_size, size = _ENTRY.unpack_from(self._memory, place)
+        middle = place + _ENTRY.size + queue_size
+        queue = bytes(self._memory[place + _ENTRY.size : middle]).decode()
+        if spilled:
+            return Held(Lease(queue, self._file(number).read_bytes()), Stage(stage)), middle
+        return Held(Lease(queue, bytes(self._memory[middle : middle + size])), Stage(stage)), middle + size
+
+    def _file(self, number: int) -> Path:
+        return self._spill.with_name(f"{self._spill.name}.{number}")

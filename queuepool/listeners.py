@@ -1,0 +1,60 @@
+"""Who hears an event: functions by event class; one that raises is logged and harms nothing."""
+
+from __future__ import annotations
+
+import logging
+from collections import defaultdict
+from collections.abc import Callable
+from typing import TypeVar
+
+from queuepool.events import Event
+
+E = TypeVar("E", bound=Event)
+Listener = Callable[[E], object]
+_log = logging.getLogger("queuepool")
+
+
+class Listeners:
+    """Functions by the class of the event that they want to hear, bases included."""
+
+    def __init__(self) -> None:
+        self._by_class: dict[type[Event], list[Listener[Event]]] = defaultdict(list)
+
+    def add(self, kind: type[E], listener: Listener[E]) -> None:
+        self._by_class[kind].append(listener)  # type: ignore[arg-type]
+
+    def wants(self, kind: type[Event]) -> bool:
+        """Whether anybody would hear it; building an event that nobody hears is a waste in the loop."""
+        return any(base in self._by_class for base in kind.__mro__)
+
+    def tell(self, event: Event) -> bool:
+        """Call everybody concerned; ``False`` when one of them returned ``False``."""
+        agreed = True
+        for base in type(event).__mro__:
+            for listener in self._by_class.get(base, ()):
+                agreed = _answer(listener, event) is not False and agreed
+        return agreed
+
+
+def _answer(listener: Listener[Event], event: Event) -> object:
+    try:
+        return listener(event)
+    except Exception:  # noqa: BLE001 - a listener may raise anything and must harm nothing
+        name = getattr(listener, "__qualname__", repr(listener))
+        _log.exception("listener %s raised for %s", name, type(event).__name__)
+        return None
+
+
+#: What ``on`` adds to: the listeners of this process.
+LISTENERS = Listeners()
+
+
+def on(*kinds: type[E]) -> Callable[[Listener[E]], Listener[E]]:
+    """Register the decorated function for these events, and for the classes derived from them."""
+
+    def register(listener: Listener[E]) -> Listener[E]:
+        for kind in kinds:
+            LISTENERS.add(kind, listener)
+        return listener
+
+    return register

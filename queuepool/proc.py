@@ -1,0 +1,73 @@
+"""What the kernel knows of processes: who they are, how large they are, what they are called."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+from pathlib import Path
+
+import psutil
+from setproctitle import setproctitle
+
+_PR_SET_PDEATHSIG = 1
+_MB = 1024 * 1024
+
+
+def born(pid: int) -> int:
+    """When this process began, in the kernel's ticks; 0 when there is none. With its pid it names it for good."""
+    try:
+        return int(Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[19])
+    except FileNotFoundError:
+        pass  # not a Linux, or no such process: the library knows
+    except ProcessLookupError:
+        return 0
+    try:
+        return int(psutil.Process(pid).create_time())
+    except psutil.NoSuchProcess:
+        return 0
+
+
+def is_alive(pid: int, birth: int) -> bool:
+    """Whether that very process still runs, not a later one with its pid."""
+    return pid > 0 and birth != 0 and born(pid) == birth and not _is_zombie(pid)
+
+
+def _is_zombie(pid: int) -> bool:
+    try:
+        return bool(psutil.Process(pid).status() == psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return True
+
+
+def resident_mb(pid: int) -> float:
+    """Current resident memory in MB (not the peak); 0.0 when the process is gone."""
+    try:
+        return float(psutil.Process(pid).memory_info().rss) / _MB
+    except psutil.Error:
+        return 0.0
+
+
+def end_with_parent(parent: int, signum: signal.Signals) -> bool:
+    """Have the kernel send ``signum`` when the parent dies; ``False`` when it has died already."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    if hasattr(libc, "prctl"):
+        libc.prctl(_PR_SET_PDEATHSIG, int(signum), 0, 0, 0)
+    # It may have died before the call; compared with the recorded pid because a subreaper is not 1.
+    return os.getppid() == parent
+
+
+def show(title: str) -> None:
+    """What ``ps`` shows: one line of printable ASCII, at most 200 bytes."""
+    setproctitle("".join(char if " " <= char <= "~" else "?" for char in title)[:200])
+
+
+def cause_of(status: int) -> str:
+    """A wait status in words: ``signal 9 (SIGKILL)`` or ``exit code 3``."""
+    code = os.waitstatus_to_exitcode(status)
+    if code >= 0:
+        return f"exit code {code}"
+    try:
+        return f"signal {-code} ({signal.Signals(-code).name})"
+    except ValueError:
+        return f"signal {-code}"

@@ -1,0 +1,118 @@
+"""A pool's private directory: the pidfile that makes it the only one, and its boards."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import stat
+import tempfile
+from pathlib import Path
+
+from queuepool.board import Board
+from queuepool.errors import ConfigError, NotRunning, PoolRunning
+from queuepool.settings import PoolSettings
+
+
+class Runtime:
+    """The directory of one pool on this host: 0700 and ours, or it is refused."""
+
+    def __init__(self, settings: PoolSettings) -> None:
+        self.name = settings.name
+        self.path = settings.runtime_dir or _base() / settings.name
+        self._pidfile = self.path / "master.pid"
+        self._lock = -1
+
+    def claim(self) -> None:
+        """Become the one master. Raises ``PoolRunning``, and ``ConfigError`` when the directory is not safe."""
+        self._make()
+        # Inherited by no child and gone with the process, however it ends: the lock, not the file, decides.
+        fd = os.open(self._pidfile, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            os.close(fd)
+            raise PoolRunning(self.name, self._recorded_pid()) from error
+        os.ftruncate(fd, 0)
+        os.pwrite(fd, b"%d\n" % os.getpid(), 0)
+        self._lock = fd
+
+    def release(self) -> None:
+        """Leave nothing behind but the board of jobs that could not be settled."""
+        self._pidfile.unlink(missing_ok=True)
+        os.close(self._lock)
+        if not any(self.path.iterdir()):
+            self.path.rmdir()
+
+    def master_pid(self) -> int:
+        """The living master's pid. Raises ``NotRunning``."""
+        pid = self._recorded_pid()
+        if not pid or not self._is_locked():
+            raise NotRunning(self.name, self.path)
+        return pid
+
+    def new_board(self, capacity: int) -> Board:
+        return Board.create(self.path / f"board.{os.getpid()}", capacity)
+
+    def board(self, *, write: bool = False) -> Board:
+        """The running pool's. Raises ``NotRunning``."""
+        try:
+            return Board.open(self.path / f"board.{self.master_pid()}", write=write)
+        except (OSError, ValueError) as error:
+            raise NotRunning(self.name, self.path) from error
+
+    def old_boards(self) -> list[Board]:
+        """Boards that killed masters left, to be settled by our steward."""
+        found = []
+        for path in sorted(self.path.glob("board.*")):
+            if path.suffix == f".{os.getpid()}" or path.name.count(".") > 1:
+                continue
+            try:
+                found.append(Board.open(path, write=True))
+            except (OSError, ValueError):
+                path.unlink(missing_ok=True)  # half made, or another version's: its leases end by themselves
+        return found
+
+    def trace(self, slot: int) -> Path:
+        """Where faulthandler writes the stacks of the process in this slot."""
+        return self.path / f"trace.{slot}"
+
+    def _make(self) -> None:
+        try:
+            self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+            about = self.path.lstat()
+        except OSError as error:
+            raise ConfigError("runtime_dir", f"{self.path}: {error.strerror}") from error
+        if not stat.S_ISDIR(about.st_mode) or about.st_uid != os.getuid() or about.st_mode & 0o077:
+            raise ConfigError("runtime_dir", f"{self.path} must be a directory of yours with mode 0700")
+
+    def _recorded_pid(self) -> int:
+        try:
+            return int(self._pidfile.read_text())
+        except (OSError, ValueError):
+            return 0
+
+    def _is_locked(self) -> bool:
+        try:
+            fd = os.open(self._pidfile, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
+        except OSError:
+            return False
+        try:
+            fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            return True
+        finally:
+            os.close(fd)
+        return False
+
+
+def _base() -> Path:
+    if os.getuid() == 0:
+        return Path("/run/queuepool")
+    if given := os.environ.get("XDG_RUNTIME_DIR"):
+        return Path(given) / "queuepool"
+    base = Path(tempfile.gettempdir()) / f"queuepool-{os.getuid()}"
+    base.mkdir(mode=0o700, exist_ok=True)
+    about = base.lstat()
+    if not stat.S_ISDIR(about.st_mode) or about.st_uid != os.getuid() or about.st_mode & 0o077:
+        raise ConfigError("runtime_dir", f"{base} is not yours alone; set runtime_dir")
+    return base

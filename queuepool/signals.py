@@ -1,0 +1,116 @@
+"""The one place that deals with signals.
+
+The master reads its mail: everything it hears is blocked and taken by ``sigtimedwait``, so it has no handlers, nothing is
+lost between a fork and a mask, and there is nothing to be re-entered. A worker's handlers set one attribute, and raise
+only while it waits: Python restarts a wait that a handler merely interrupted (PEP 475).
+A job's timeout needs no handler at all: SIGALRM keeps its default action, and faulthandler's C code writes the stacks
+before it takes effect, also inside C code and with the GIL held.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import signal
+from collections.abc import Callable
+from types import FrameType
+from typing import IO
+
+from queuepool.errors import QueuepoolError
+
+HEARD = {
+    signal.SIGTERM, signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2, signal.SIGCONT,
+    signal.SIGTTIN, signal.SIGTTOU, signal.SIGCHLD,
+}  # fmt: skip
+
+
+class Mailbox:
+    """The master's signals, in the kernel's own queue."""
+
+    def open(self) -> None:
+        """From now on signals wait until they are read."""
+        signal.pthread_sigmask(signal.SIG_BLOCK, HEARD)
+
+    def next(self, timeout: float) -> int | None:
+        """The next signal, or ``None`` after ``timeout`` seconds."""
+        info = signal.sigtimedwait(HEARD, max(timeout, 0.0))
+        return None if info is None else info.si_signo
+
+
+class Interrupted(QueuepoolError, BaseException):
+    """A signal ended a wait; never leaves ``Attention.wait``."""
+
+
+class Attention:
+    """What a worker or steward has been told by signals."""
+
+    def __init__(self, *, paused: bool = False) -> None:
+        self.stop = False
+        self.paused = paused
+        self._waiting = False
+
+    def listen(self) -> None:
+        """TERM, INT, QUIT: stop. USR2, CONT: pause, go on. USR1, HUP: only wake."""
+        for signum in (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT):
+            signal.signal(signum, self._on_stop)
+        signal.signal(signal.SIGUSR2, self._on_pause)
+        signal.signal(signal.SIGCONT, self._on_continue)
+        for signum in (signal.SIGUSR1, signal.SIGHUP):
+            signal.signal(signum, self._on_wake)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, HEARD)
+
+    def wait(self, blocking: Callable[[], object]) -> None:
+        """Run ``blocking`` until it returns or a signal arrives.
+
+        For waits only: never for ``reserve`` or a settlement, which must not be broken off.
+        """
+        try:
+            self._waiting = True
+            try:
+                if not self.stop:
+                    blocking()
+            finally:
+                self._waiting = False
+        except Interrupted:
+            pass  # the signal's attribute says what it wanted
+
+    def _on_stop(self, signum: int, frame: FrameType | None) -> None:
+        self.stop = True
+        self._wake()
+
+    def _on_pause(self, signum: int, frame: FrameType | None) -> None:
+        self.paused = True
+        self._wake()
+
+    def _on_continue(self, signum: int, frame: FrameType | None) -> None:
+        self.paused = False
+        self._wake()
+
+    def _on_wake(self, signum: int, frame: FrameType | None) -> None:
+        self._wake()
+
+    def _wake(self) -> None:
+        if self._waiting:
+            self._waiting = False
+            raise Interrupted
+
+
+class Alarm:
+    """The kernel's deadline for one job: stacks into ``trace``, then death by signal 14."""
+
+    def __init__(self, trace: IO[bytes]) -> None:
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        faulthandler.enable(file=trace, all_threads=True)
+        faulthandler.register(signal.SIGALRM, file=trace, all_threads=True, chain=True)
+
+    def arm(self, seconds: float) -> None:
+        """``seconds`` from now; 0 = never."""
+        signal.setitimer(signal.ITIMER_REAL, seconds)
+
+    def disarm(self) -> None:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+
+
+def default_actions() -> None:
+    """In a fresh child: nothing of the master's mask or handlers."""
+    for signum in HEARD | {signal.SIGALRM}:
+        signal.signal(signum, signal.SIG_DFL)

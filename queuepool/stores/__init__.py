@@ -1,0 +1,1 @@
+"""The queues: one contract, one folder for each kind of store."""

@@ -1,0 +1,141 @@
+"""The contract of a store, in words. Times are seconds; the store's own clock decides what is due.
+
+Every verb may raise ``StoreDown`` (worth trying again) or ``StoreError`` (it is not). After ``StoreDown`` it is
+unknown whether the verb was carried out: ``delete``, ``release``, ``give_back``, ``fail`` and ``quarantine`` may be
+called again, for they are conditional on the receipt; ``push`` and ``reserve`` may not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from queuepool.verdict import Tallies
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """Our temporary right to a job: its queue, and the very bytes that prove it."""
+
+    queue: str
+    receipt: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Reservation:
+    """What one ``reserve`` brought; ``next_due`` is seconds from now, ``None`` when nothing waits or jobs came."""
+
+    leases: list[Lease] = field(default_factory=list)
+    #: done jobs that were not ours any more
+    refused: list[Lease] = field(default_factory=list)
+    #: (queue, reason) for each payload that went to the quarantine
+    quarantined: list[tuple[str, str]] = field(default_factory=list)
+    #: (queue, the server's words) for each queue that could not be served
+    problems: list[tuple[str, str]] = field(default_factory=list)
+    next_due: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Staged:
+    """How many jobs became ready, seconds to the next one (``None``: none waits), the server's clock."""
+
+    moved: int
+    next_due: float | None
+    now: float
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """What a queue holds; ``oldest`` is the first ready payload."""
+
+    ready: int
+    delayed: int
+    reserved: int
+    quarantined: int
+    oldest: bytes | None
+
+    @property
+    def total(self) -> int:
+        """Laravel's size: all that is still to be done."""
+        return self.ready + self.delayed + self.reserved
+
+
+@dataclass(frozen=True, slots=True)
+class FailedJob:
+    """A row of the failed store; ``failed_at`` in Unix seconds of the store's clock."""
+
+    id: str
+    name: str
+    queue: str
+    connection: str
+    attempts: int
+    payload: str
+    exception: str
+    failed_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Quarantined:
+    """A payload that could not be a job, as it was; ``at`` in Unix seconds."""
+
+    id: str
+    queue: str
+    reason: str
+    at: float
+    payload: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Control:
+    """The control keys: the restart stamp (``None``: no such key), paused queues, maintenance."""
+
+    restart: str | None = None
+    paused: frozenset[str] = frozenset()
+    down: bool = False
+
+
+class QueueStore(Protocol):
+    """Jobs in their queues."""
+
+    def join(self) -> int:
+        """A tag for this worker that no other living worker has."""
+
+    def push(self, queue: str, payloads: Sequence[bytes], delay: float = 0.0) -> None:
+        """Add jobs, in order; all of them ready after ``delay``."""
+
+    def reserve(self, queues: Sequence[str], tag: int, limit: int, done: Sequence[Lease] = ()) -> Reservation:
+        """Settle ``done``, stage what is due, take up to ``limit`` jobs in strict queue priority; never blocks."""
+
+    def wait(self, queues: Sequence[str], timeout: float) -> None:
+        """Block until a job may be there or the time is over; a signal handler may raise out of it."""
+
+    def delete(self, leases: Sequence[Lease]) -> list[bool]:
+        """End jobs that are done; ``False`` for each that was not ours any more."""
+
+    def release(self, lease: Lease, delay: float, job_id: str, tally: str = "") -> bool:
+        """Try again after ``delay``, and raise one of the job's tallies (``exceptions``, ``crashes``)."""
+
+    def give_back(self, leases: Sequence[Lease]) -> list[bool]:
+        """Back to the head of their queues, in their order, attempts as before they were reserved."""
+
+    def reclaim(self, queues: Sequence[str], tag: int, since: float, known: Sequence[Lease]) -> int:
+        """Give back what ``tag`` reserved in the last ``since`` seconds without hearing of it."""
+
+    def renew(self, held: Sequence[tuple[int, Lease]]) -> list[bool]:
+        """Let the leases of (tag, lease) pairs last ``retry_after`` from now; ``False`` where one had ended."""
+
+    def stage(self, queues: Sequence[str]) -> Staged:
+        """Make ready what is due, at most 1,000 jobs, and wake as many workers as jobs."""
+
+    def fail(self, lease: Lease, job_id: str, record: Mapping[str, Any]) -> bool:
+        """Record in the failed store and end the job, both or neither."""
+
+    def quarantine(self, lease: Lease, reason: str) -> bool:
+        """Set aside what the worker found to be no job."""
+
+    def tallies(self, job_id: str) -> Tallies:
+        """What earlier attempts of the job have raised and killed."""
+
+    def now(self) -> float:
+        """The store's clock, Unix seconds, without a round trip where it was heard of lately."""

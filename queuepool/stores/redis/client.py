@@ -1,0 +1,97 @@
+"""The one place that talks to redis-py: connections, scripts, and its exceptions made ours."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Sequence
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+import redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+
+from queuepool.errors import StoreDown, StoreError
+
+#: seconds past a blocking wait after which a silent server counts as gone
+PATIENCE = 2.0
+#: what a server says that may answer again in a moment
+_PASSING = (
+    "LOADING", "MASTERDOWN", "READONLY", "MISCONF", "NOREPLICAS", "BUSY", "TRYAGAIN", "CLUSTERDOWN", "OOM",
+    "UNBLOCKED", "max number of clients",
+)  # fmt: skip
+
+
+class Client:
+    """Commands to one server; ``shared`` between threads, else one connection for one loop.
+
+    redis-py's own retries are off: after a lost reply it would push twice or reserve twice.
+    """
+
+    def __init__(self, url: str, *, longest_wait: float = 0.0, shared: bool = False) -> None:
+        self._redis: Any = redis.Redis.from_url(
+            url,
+            retry=Retry(NoBackoff(), 0),
+            socket_timeout=longest_wait + PATIENCE,
+            socket_connect_timeout=PATIENCE,
+            single_connection_client=not shared,
+            client_name="queuepool",
+            protocol=2,
+        )
+
+    def command(self, *words: Any) -> Any:
+        """One command; raises ``StoreDown`` or ``StoreError``."""
+        try:
+            return self._redis.execute_command(*words)
+        except redis.RedisError as error:
+            raise translated(error) from error
+
+    def blocking(self, *words: Any) -> Any:
+        """One command that a signal handler may raise out of: its late reply must not answer the next one."""
+        try:
+            return self.command(*words)
+        except StoreError:
+            raise
+        except BaseException:
+            self.disconnect()
+            raise
+
+    def script(self, name: str, keys: Sequence[str], args: Sequence[Any]) -> Any:
+        """Run one of our Lua files. NOSCRIPT means that nothing was executed, so it is safe to send again."""
+        text, digest = _script(name)
+        try:
+            return self._redis.execute_command("EVALSHA", digest, len(keys), *keys, *args)
+        except redis.exceptions.NoScriptError:
+            return self.command("EVAL", text, len(keys), *keys, *args)
+        except redis.RedisError as error:
+            raise translated(error) from error
+
+    def disconnect(self) -> None:
+        connection = self._redis.connection
+        if connection is not None:
+            connection.disconnect()
+
+    def close(self) -> None:
+        self._redis.close()
+
+
+def translated(error: redis.RedisError) -> StoreError:
+    """A redis-py exception as one of ours; the URL, and so the password, is never in it."""
+    text = " ".join(str(error).split()) or type(error).__name__
+    denied = isinstance(error, (redis.AuthenticationError, redis.exceptions.NoPermissionError))
+    gone = isinstance(error, (redis.ConnectionError, redis.TimeoutError)) and not denied
+    if gone or any(word in text for word in _PASSING):
+        return StoreDown(text)
+    return StoreError(text)
+
+
+@cache
+def _script(name: str) -> tuple[str, str]:
+    folder = files(__package__) / "lua"
+    text = (folder / f"{name}.lua").read_text()
+    included = re.search(r"^-- include: (.*)$", text, re.MULTILINE)
+    parts = [(folder / "include" / f"{part}.lua").read_text() for part in (included[1].split() if included else ())]
+    whole = "\n".join([*parts, text])
+    return whole, hashlib.sha1(whole.encode()).hexdigest()

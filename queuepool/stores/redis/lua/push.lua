@@ -1,0 +1,11 @@
+-- push.lua: add jobs to the end of a queue.
+-- Source:  Illuminate/Queue/LuaScripts.php, push (13.x). Same bytes on the wire.
+-- KEYS     1 ready list   2 notify list
+-- ARGV     the payloads
+-- Returns  how many jobs are ready
+-- Differs  takes many payloads in one call.
+for _, payload in ipairs(ARGV) do
+  redis.call('rpush', KEYS[1], payload)
+  redis.call('rpush', KEYS[2], 1)
+end
+return redis.call('llen', KEYS[1])

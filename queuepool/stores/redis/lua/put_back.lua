@@ -1,0 +1,10 @@
+-- put_back.lua: put a quarantined payload back to the end of its queue, as it is or mended.
+-- Source:  none.
+-- KEYS     1 quarantine list   2 ready list   3 notify list
+-- ARGV     1 the quarantined entry   2 the payload to put back
+-- Returns  1, or 0 when there is no such entry
+-- include: tokens
+if redis.call('lrem', KEYS[1], 1, ARGV[1]) == 0 then return 0 end
+redis.call('rpush', KEYS[2], ARGV[2])
+count_tokens(KEYS[2], KEYS[3])
+return 1

@@ -1,0 +1,9 @@
+-- quarantine.lua: set a reserved payload aside that the worker found to be no job.
+-- Source:  none; Laravel's pop loses such a payload.
+-- KEYS     1 reserved zset   2 quarantine list
+-- ARGV     1 test clock, '' = the server's   2 receipt   3 why, one word
+-- Returns  1, or 0 when it was not ours any more
+-- include: clock splice
+if redis.call('zrem', KEYS[1], ARGV[2]) == 0 then return 0 end
+redis.call('rpush', KEYS[2], string.format('%.6f', clock(ARGV[1])) .. ' ' .. ARGV[3] .. ' ' .. unbumped(ARGV[2]))
+return 1

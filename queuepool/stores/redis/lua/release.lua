@@ -1,0 +1,23 @@
+-- release.lua: try a job again, now or later.
+-- Source:  Illuminate/Queue/LuaScripts.php, release (13.x)
+-- KEYS     1 ready list   2 delayed zset   3 reserved zset   4 notify list   5 wake list   6 the job's tallies
+-- ARGV     1 test clock, '' = the server's   2 delay, seconds   3 receipt
+--          4 the tally to raise ('exceptions', 'crashes'; '' = none)
+-- Returns  1, or 0 when the job was not ours any more
+-- Differs  fenced: Laravel's makes a second copy of a job that somebody else holds; no delay means the
+--          ready list at once, not at the next poll; counts exceptions and crashes with the job.
+-- include: clock put wake tokens
+local now, delay, receipt = clock(ARGV[1]), tonumber(ARGV[2]), ARGV[3]
+if redis.call('zrem', KEYS[3], receipt) == 0 then return 0 end
+if ARGV[4] ~= '' then
+  redis.call('hincrby', KEYS[6], ARGV[4], 1)
+  redis.call('expire', KEYS[6], 86400)
+end
+if delay > 0 then
+  put(KEYS[2], now + delay, receipt)
+  wake_if_first(KEYS[2], KEYS[5], now + delay)
+else
+  redis.call('rpush', KEYS[1], receipt)
+  count_tokens(KEYS[1], KEYS[4])
+end
+return 1

@@ -1,0 +1,15 @@
+-- renew.lua: let reservations last retry_after from now.
+-- Source:  none; invisible to Laravel, the members stay what they are.
+-- KEYS     the reserved zset of each queue
+-- ARGV     1 test clock, '' = the server's   2 retry_after, seconds   then for each job: its queue's number,
+--          the tag of its worker, its receipt
+-- Returns  for each job 1, or 0 when the reservation had already ended
+-- include: clock lease
+local now, retry_after, answers = clock(ARGV[1]), tonumber(ARGV[2]), {}
+for i = 3, #ARGV, 3 do
+  local reserved, receipt = KEYS[tonumber(ARGV[i])], ARGV[i + 2]
+  local held = redis.call('zscore', reserved, receipt)
+  if held then redis.call('zadd', reserved, 'XX', lease_end(now, retry_after, tonumber(ARGV[i + 1])), receipt) end
+  table.insert(answers, held and 1 or 0)
+end
+return answers

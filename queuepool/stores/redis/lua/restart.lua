@@ -1,0 +1,10 @@
+-- restart.lua: broadcast a restart to every worker of every host, Laravel's too.
+-- Source:  Illuminate/Queue/Console/RestartCommand.php (13.x): the current Unix second
+-- KEYS     1 the restart key
+-- Returns  the second written
+-- Differs  always a new value: Laravel's second restart within one second is not seen.
+local now = tonumber(redis.call('time')[1])
+local last = tonumber(redis.call('get', KEYS[1]) or '')
+if last and last >= now then now = last + 1 end
+redis.call('set', KEYS[1], string.format('%d', now))
+return now

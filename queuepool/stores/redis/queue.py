@@ -1,0 +1,162 @@
+"""Jobs in Laravel's Redis queues; the contract is ``stores.base.QueueStore``."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from queuepool.payload import MOST_BYTES
+from queuepool.stores.base import Lease, Reservation, Sizes, Staged
+from queuepool.stores.redis.client import Client
+from queuepool.stores.redis.keys import Keys
+from queuepool.verdict import Tallies
+
+#: rows that one call may move; more would stall the server's other clients
+BATCH = 1000
+#: a tag fits the bits that a lease's score leaves (lua/include/lease.lua)
+TAGS = 131072
+#: seconds that the server's clock is trusted to run as ours does
+_CLOCK_LASTS = 10.0
+
+
+class RedisQueue:
+    """Laravel's queue on one connection; ``failed`` says whether failed jobs are kept.
+
+    ``clock`` is '' for the server's, or a test's Unix seconds as text.
+    """
+
+    def __init__(self, client: Client, keys: Keys, retry_after: float, failed: bool = True, clock: str = "") -> None:
+        self.client = client
+        self.keys = keys
+        self.clock = clock
+        self._retry_after = retry_after
+        self._failed = failed
+        self._offset = 0.0
+        self._offset_ends = 0.0
+        self._reserve_keys: dict[tuple[str, ...], list[str]] = {}
+
+    def join(self) -> int:
+        return int(self.client.command("INCR", self.keys.workers)) % TAGS
+
+    def push(self, queue: str, payloads: Sequence[bytes], delay: float = 0.0) -> None:
+        for batch in _batches(payloads):
+            if delay > 0:
+                keys = [self.keys.delayed(queue), self.keys.wake(queue)]
+                self.client.script("later", keys, [self.clock, delay, *batch])
+            else:
+                self.client.script("push", [self.keys.ready(queue), self.keys.notify(queue)], batch)
+
+    def reserve(self, queues: Sequence[str], tag: int, limit: int, done: Sequence[Lease] = ()) -> Reservation:
+        place = {queue: number for number, queue in enumerate(queues, 1)}
+        settled = [word for lease in done for word in (place[lease.queue], lease.receipt)]
+        args = [self.clock, self._retry_after, tag, limit, MOST_BYTES, *settled]
+        refused, taken, odd, problems, due = self.client.script("reserve", self._keys_of(tuple(queues)), args)
+        return Reservation(
+            leases=[Lease(queues[number - 1], receipt) for number, receipt in _pairs(taken)],
+            refused=[done[int(number) - 1] for number in refused],
+            quarantined=[(queues[number - 1], why.decode()) for number, why in _pairs(odd)],
+            problems=[(queues[number - 1], text.decode()) for number, text in _pairs(problems)],
+            next_due=float(due) if due else None,
+        )
+
+    def wait(self, queues: Sequence[str], timeout: float) -> None:
+        self.client.blocking("BLPOP", *map(self.keys.notify, queues), f"{max(timeout, 0.001):.3f}")
+
+    def wait_for_change(self, queues: Sequence[str], timeout: float) -> None:
+        """Block until an earlier job may be due than the last ``stage`` said, or the time is over."""
+        self.client.blocking("BLPOP", *map(self.keys.wake, queues), f"{max(timeout, 0.001):.3f}")
+
+    def delete(self, leases: Sequence[Lease]) -> list[bool]:
+        queues = sorted({lease.queue for lease in leases})
+        args = [word for lease in leases for word in (queues.index(lease.queue) + 1, lease.receipt)]
+        answers = self.client.script("delete", list(map(self.keys.reserved, queues)), args)
+        return [answer == 1 for answer in answers]
+
+    def release(self, lease: Lease, delay: float, job_id: str, tally: str = "") -> bool:
+        queue, keys = lease.queue, self.keys
+        names = [keys.ready(queue), keys.delayed(queue), keys.reserved(queue), keys.notify(queue)]
+        names += [keys.wake(queue), keys.tallies(job_id)]
+        return bool(self.client.script("release", names, [self.clock, delay, lease.receipt, tally]) == 1)
+
+    def give_back(self, leases: Sequence[Lease]) -> list[bool]:
+        answers: dict[Lease, bool] = {}
+        for queue in {lease.queue for lease in leases}:
+            ours = [lease for lease in leases if lease.queue == queue]
+            names = [self.keys.ready(queue), self.keys.reserved(queue), self.keys.notify(queue)]
+            told = self.client.script("give_back", names, [lease.receipt for lease in ours])
+            answers |= {lease: answer == 1 for lease, answer in zip(ours, told, strict=True)}
+        return [answers[lease] for lease in leases]
+
+    def reclaim(self, queues: Sequence[str], tag: int, since: float, known: Sequence[Lease]) -> int:
+        args = [self.clock, self._retry_after, tag, since, *(lease.receipt for lease in known)]
+        return sum(
+            self.client.script(
+                "reclaim", [self.keys.ready(queue), self.keys.reserved(queue), self.keys.notify(queue)], args
+            )
+            for queue in queues
+        )
+
+    def renew(self, held: Sequence[tuple[int, Lease]]) -> list[bool]:
+        queues = sorted({lease.queue for _, lease in held})
+        args = [word for tag, lease in held for word in (queues.index(lease.queue) + 1, tag, lease.receipt)]
+        names = list(map(self.keys.reserved, queues))
+        return [answer == 1 for answer in self.client.script("renew", names, [self.clock, self._retry_after, *args])]
+
+    def stage(self, queues: Sequence[str]) -> Staged:
+        keys = self.keys
+        names = [key(queue) for queue in queues for key in (keys.ready, keys.delayed, keys.reserved, keys.notify)]
+        moved, due, now = self.client.script("stage", names, [self.clock, BATCH])
+        return Staged(int(moved), float(due) if due else None, float(now))
+
+    def fail(self, lease: Lease, job_id: str, record: Mapping[str, Any]) -> bool:
+        keys = self.keys
+        names = [keys.reserved(lease.queue), keys.failed, keys.failed_times, keys.tallies(job_id)]
+        text = json.dumps(record) if self._failed else ""
+        return bool(self.client.script("fail", names, [self.clock, lease.receipt, record["id"], text]) == 1)
+
+    def quarantine(self, lease: Lease, reason: str) -> bool:
+        names = [self.keys.reserved(lease.queue), self.keys.quarantine(lease.queue)]
+        return bool(self.client.script("quarantine", names, [self.clock, lease.receipt, reason]) == 1)
+
+    def tallies(self, job_id: str) -> Tallies:
+        words = self.client.command("HMGET", self.keys.tallies(job_id), "exceptions", "crashes")
+        return Tallies(*(int(word or 0) for word in words))
+
+    def sizes(self, queue: str) -> Sizes:
+        keys = self.keys
+        names = [keys.ready(queue), keys.delayed(queue), keys.reserved(queue), keys.quarantine(queue)]
+        return Sizes(*self.client.script("size", names, []))
+
+    def clear(self, queue: str) -> int:
+        """Drop a queue's jobs, ready, delayed and reserved; the quarantine stays. Gives how many there were."""
+        keys = self.keys
+        names = [keys.ready(queue), keys.delayed(queue), keys.reserved(queue), keys.notify(queue)]
+        return int(self.client.script("clear", names, []))
+
+    def now(self) -> float:
+        if self.clock:
+            return float(self.clock)
+        mono = time.monotonic()
+        if mono >= self._offset_ends:
+            seconds, micros = self.client.command("TIME")
+            self._offset = int(seconds) + int(micros) / 1e6 - mono
+            self._offset_ends = mono + _CLOCK_LASTS
+        return mono + self._offset
+
+    def _keys_of(self, queues: tuple[str, ...]) -> list[str]:
+        if queues not in self._reserve_keys:
+            keys = self.keys
+            makers = (keys.ready, keys.delayed, keys.reserved, keys.notify, keys.quarantine)
+            self._reserve_keys[queues] = [key(queue) for queue in queues for key in makers]
+        return self._reserve_keys[queues]
+
+
+def _pairs(flat: Sequence[Any]) -> Iterator[tuple[Any, Any]]:
+    return zip(flat[::2], flat[1::2], strict=True)
+
+
+def _batches(payloads: Sequence[bytes]) -> Iterator[Sequence[bytes]]:
+    for first in range(0, len(payloads), BATCH):
+        yield payloads[first : first + BATCH]

@@ -1,0 +1,86 @@
+"""JSON that can mean only one thing: what two readers might understand differently is refused."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from queuepool.errors import BadPayload
+
+#: cjson in the server stops at the same depth
+MOST_DEPTH = 999
+
+
+def read_object(raw: bytes) -> dict[str, Any]:
+    """The one object that ``raw`` holds.
+
+    Raises ``BadPayload``: not UTF-8 or not JSON, no object, a key twice, NaN or a number too large
+    to be one, a lone surrogate, nested deeper than ``MOST_DEPTH``.
+    """
+    try:
+        with _room_for_depth(raw):
+            value = _read(raw.decode("utf-8"))
+    except UnicodeError as error:
+        raise BadPayload("utf-8") from error
+    except (ValueError, RecursionError) as error:
+        raise BadPayload("json") from error
+    if not isinstance(value, dict):
+        raise BadPayload("not-an-object")
+    return value
+
+
+def _read(text: str) -> Any:
+    value = json.loads(text, object_pairs_hook=_unambiguous, parse_constant=_refuse_number, parse_float=_finite)
+    if "\\u" in text:
+        # A lone surrogate is no character: nothing could store or print it.
+        json.dumps(value, ensure_ascii=False).encode()
+    return value
+
+
+@contextmanager
+def _room_for_depth(raw: bytes) -> Iterator[None]:
+    """The reader recurses; a payload as deep as is allowed needs more room than Python gives by default."""
+    brackets = raw.count(b"{") + raw.count(b"[")
+    if brackets <= MOST_DEPTH // 4:
+        yield
+        return
+    if brackets > MOST_DEPTH and _depth(raw) > MOST_DEPTH:
+        raise BadPayload("too-deep")
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(limit + 3 * MOST_DEPTH)
+    try:
+        yield
+    finally:
+        sys.setrecursionlimit(limit)
+
+
+def _depth(raw: bytes) -> int:
+    depth = deepest = 0
+    outside_strings = re.sub(rb'"(?:[^"\\]|\\.)*"', b"", raw)
+    for bracket in re.findall(rb"[{}\[\]]", outside_strings):
+        depth += 1 if bracket in b"{[" else -1
+        deepest = max(deepest, depth)
+    return deepest
+
+
+def _unambiguous(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    fields = dict(pairs)
+    if len(fields) != len(pairs):
+        raise BadPayload("duplicate-key")
+    return fields
+
+
+def _refuse_number(text: str) -> float:
+    raise BadPayload("not-a-number")
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if math.isinf(number):
+        raise BadPayload("not-a-number")
+    return number

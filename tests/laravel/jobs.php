@@ -1,0 +1,80 @@
+<?php
+
+/** The jobs that the peer pushes and runs; each run is one line of JSON in QP_OUT. */
+
+namespace App\Jobs;
+
+use Illuminate\Bus\Queueable;
+use Illuminate\Contracts\Queue\Job;
+use Illuminate\Contracts\Queue\ShouldQueue;
+use Illuminate\Queue\InteractsWithQueue;
+use RuntimeException;
+
+function write_line(array $line): void
+{
+    $text = json_encode($line, JSON_UNESCAPED_UNICODE | JSON_UNESCAPED_SLASHES | JSON_THROW_ON_ERROR);
+    file_put_contents(getenv('QP_OUT'), $text."\n", FILE_APPEND | LOCK_EX);
+}
+
+/** A string job: `App\Jobs\Report@build`; asked to, it fails, sleeps or releases itself. */
+class Report
+{
+    public function build(Job $job, $data): void
+    {
+        $data = (array) $data;
+        write_line(['job' => $job->getName(), 'data' => $data, 'attempts' => $job->attempts(), 'queue' => $job->getQueue()]);
+        if (($data['fail_times'] ?? 0) >= $job->attempts()) {
+            throw new RuntimeException('told to fail');
+        }
+        if (($data['release_times'] ?? 0) >= $job->attempts()) {
+            $job->release($data['release_delay'] ?? 0);
+
+            return;
+        }
+        sleep($data['sleep'] ?? 0);
+        $job->delete();
+    }
+
+    public function failed($data, $error, $uuid): void
+    {
+        write_line(['failed' => static::class, 'data' => $data, 'error' => $error->getMessage(), 'uuid' => $uuid]);
+    }
+}
+
+/** An object job; `$fail_times` is dynamic in spirit: it comes from --fail-times. */
+class SendMail implements ShouldQueue
+{
+    use InteractsWithQueue;
+    use Queueable;
+
+    public $tries;
+
+    public $backoff;
+
+    public $timeout;
+
+    public $failTimes = 0;
+
+    public $to;
+
+    public $template;
+
+    public function __construct($to, $template)
+    {
+        $this->to = $to;
+        $this->template = $template;
+    }
+
+    public function handle(): void
+    {
+        write_line(['job' => static::class, 'to' => $this->to, 'template' => $this->template, 'attempts' => $this->attempts(), 'queue' => $this->job->getQueue()]);
+        if ($this->failTimes >= $this->attempts()) {
+            throw new RuntimeException('told to fail');
+        }
+    }
+
+    public function failed($error): void
+    {
+        write_line(['failed' => static::class, 'to' => $this->to, 'error' => $error->getMessage()]);
+    }
+}
