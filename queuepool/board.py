@@ -59,6 +59,10 @@ class Header(Record):
     state = Whole()
     target = Whole()
     since = Seconds()
+    # Of ended lives; the slots hold the others.
+    done = Whole()
+    failed = Whole()
+    released = Whole()
     # The steward's.
     restarts = Whole()
     restart_known = Whole()
@@ -110,6 +114,15 @@ class Slot(Record):
     hand: Hand
     index: int
 
+    def begin(self, role: Role, number: int, generation: int) -> None:
+        """The master's, before the fork: a new life in a free slot. Counters start anew."""
+        life, settled = self.life + 1, self.settled_life
+        self.clear()
+        self.hand.drop()
+        self.life, self.settled_life = life, settled
+        self.number, self.generation = number, generation
+        self.role = role
+
     @property
     def lease_deadline(self) -> float:
         """Monotonic end of the running job's lease, as renewed last; 0.0 = no job runs."""
@@ -158,6 +171,24 @@ class Board:
     def of(self, role: Role) -> list[Slot]:
         """The slots of living and not yet settled processes of this kind."""
         return [slot for slot in self.slots if slot.role == role]
+
+    def free(self, slot: Slot) -> None:
+        """The master's: its dead is settled; what it counted is kept."""
+        header = self.header
+        header.done += slot.done
+        header.failed += slot.failed
+        header.released += slot.released
+        slot.role = Role.FREE
+        slot.dead = 0
+
+    def totals(self) -> tuple[int, int, int]:
+        """Jobs done, failed and released since the pool began."""
+        header, slots = self.header, self.of(Role.WORKER)
+        return (
+            header.done + sum(slot.done for slot in slots),
+            header.failed + sum(slot.failed for slot in slots),
+            header.released + sum(slot.released for slot in slots),
+        )
 
     def unlink(self) -> None:
         """Remove the file and what lies beside it; the mapping lives on in who has it."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
@@ -12,13 +12,13 @@ from typing import Any
 from unicodedata import category
 
 from queuepool import config_values as values
-from queuepool.config_file import Document, Entry, Header, Place, Problem, read
+from queuepool.config_file import Document, Entry, Place, Problem, from_environment, from_flags, read, section_name
 from queuepool.config_values import masked as masked  # for whoever shows a URL
 from queuepool.errors import ConfigError
 from queuepool.settings import ConnectionSettings, PoolSettings
 
 POOL_KEYS: Mapping[str, values.Parser] = MappingProxyType({
-    "connection": values.section_name, "queue": values.queues, "workers": values.workers,
+    "connection": section_name, "queue": values.queues, "workers": values.workers,
     "modules": values.modules, "listeners": values.modules,
     "timeout": values.seconds, "grace": values.seconds,
     "tries": values.count, "backoff": values.delays, "max_crashes": values.count,
@@ -26,18 +26,17 @@ POOL_KEYS: Mapping[str, values.Parser] = MappingProxyType({
     "sleep": values.seconds, "rest": values.seconds,
     "max_jobs": values.count, "max_time": values.seconds,
     "force": values.boolean, "stop_timeout": values.seconds,
-    "quiet": values.boolean, "json": values.boolean,
+    "quiet": values.boolean, "verbose": values.boolean, "json": values.boolean,
     "log": values.path, "runtime_dir": values.path,
 })  # fmt: skip
 CONNECTION_KEYS: Mapping[str, values.Parser] = MappingProxyType({
-    "driver": values.driver, "url": values.url, "prefix": values.text,
+    "driver": lambda raw: values.one_of(raw, "redis"), "url": values.url, "prefix": values.text,
     "retry_after": values.some_seconds, "block_for": values.some_seconds, "renew": values.boolean,
-    "failed": values.failed_store,
-    "restart_key": values.some_text, "control_url": values.optional_url,
+    "failed": lambda raw: values.one_of(raw, "redis", "null"),
+    "restart_key": values.some_text, "control_url": lambda raw: raw and values.url(raw),
 })  # fmt: skip
 KEYS = {"pool": POOL_KEYS, "connection": CONNECTION_KEYS}
 FIELDS = {"queue": "queues"}
-SECTIONS = "the sections are [pool], [pool:NAME], [connection] and [connection:NAME]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +50,9 @@ class Config:
 
 @dataclass(frozen=True, slots=True)
 class _Setting:
-    """A key's parsed value and where it was written, or what is wrong with it."""
+    """An entry's parsed value, or what is wrong with it."""
 
-    section: str
-    key: str
-    place: Place
+    entry: Entry
     value: Any = None
     problem: str = ""
 
@@ -76,7 +73,7 @@ class _Part:
 
     def place_of(self, key: str) -> Place:
         found = self.settings.get(key)
-        return found.place if found else Place(f"{self.place.label} {key}", self.place.line)
+        return found.entry.place if found else Place(f"{self.place.label} {key}", self.place.line)
 
 
 def load(path: Path | None, overrides: Mapping[str, str] = {}, environ: Mapping[str, str] = os.environ) -> Config:
@@ -86,19 +83,104 @@ def load(path: Path | None, overrides: Mapping[str, str] = {}, environ: Mapping[
     ConfigError with a line for each problem.
     """
     file = read(path) if path else Document()
-    stated = [_parse(entry) for entry in file.entries() if _kind(entry.section) in KEYS]
-    forced = [_parse(entry) for entry in (*_environment(environ), *_flags(overrides))]
-    source = f"{path}: " if path else ""
-    links = _parts("connection", file.headers(), stated, forced, source)
-    parts = _parts("pool", file.headers(), stated, forced, source)
+    stated = [_parse(entry) for entry in file.entries() if _kind(entry) in KEYS]
+    forced = [_parse(entry) for entry in (*from_environment(environ), *from_flags(overrides))]
+    links, parts = (_parts(kind, file.headers(), stated, forced, path) for kind in ("connection", "pool"))
     connections = {name: ConnectionSettings(name=name, **part.fields()) for name, part in links.items()}
     pools = tuple(_pool(part, connections) for part in parts.values())
-    problems = [*file.problems(), *_file_problems(file, path)]
-    problems += [Problem(one.place, one.problem) for one in (*stated, *forced) if one.problem]
+    problems = [*file.problems(), *_open_secrets(file, path)]
+    problems += [Problem(one.entry.place, one.problem) for one in (*stated, *forced) if one.problem]
     for pool, part in zip(pools, parts.values(), strict=True):
         problems += _pool_problems(pool, part, links)
     _raise_all(problems)
     return Config(pools, MappingProxyType(connections), path)
+
+
+def _kind(entry: Entry) -> str:
+    return entry.section.partition(":")[0]
+
+
+def _parse(entry: Entry) -> _Setting:
+    parse = KEYS.get(_kind(entry), {}).get(entry.key)
+    if parse is None:
+        return _Setting(entry, problem=f"unknown key{_hint(entry)}")
+    try:
+        if any(category(letter) in ("Cc", "Cs") for letter in entry.value):
+            raise ValueError("contains a tab, a line break or another control character")
+        return _Setting(entry, parse(entry.value))
+    except ValueError as error:
+        has_comment = values.INLINE_COMMENT.search(entry.value)
+        return _Setting(entry, problem=values.NO_INLINE_COMMENTS if has_comment else str(error))
+
+
+def _hint(entry: Entry) -> str:
+    for kind, keys in KEYS.items():
+        if kind != _kind(entry) and entry.key in keys:
+            return f"; it belongs in [{kind}]"
+    close = get_close_matches(entry.key.lower().replace("-", "_"), KEYS.get(_kind(entry), ()), 1)
+    return f"; did you mean {close[0]!r}?" if close else ""
+
+
+def _parts(
+    kind: str, headers: Sequence[Entry], stated: Sequence[_Setting], forced: Sequence[_Setting], path: Path | None
+) -> dict[str, _Part]:
+    """The pools or the connections by name, in the file's order."""
+    ours = [one for one in stated if _kind(one.entry) == kind]
+    places = {header.section: header.place for header in headers if _kind(header) == kind}
+    plain = places.pop(kind, Place(f"{path}: [{kind}]" if path else f"[{kind}]"))
+    # With a URL of its own a [connection] is one, and not only the defaults of the others: else a first
+    # [connection:NAME] would take over every pool that does not say.
+    if not places or any(one.entry.section == kind and one.entry.key == "url" for one in ours):
+        places = {f"{kind}:default": plain} | places
+    parts = {}
+    for title, place in places.items():
+        layers = [one for one in ours if one.entry.section == kind]
+        layers += [one for one in ours if one.entry.section == title]
+        layers += [one for one in forced if _kind(one.entry) == kind]
+        name = title.partition(":")[2]
+        parts[name] = _Part(name, place, {one.entry.key: one for one in layers if one.entry.key in KEYS[kind]})
+    return parts
+
+
+def _pool(part: _Part, connections: Mapping[str, ConnectionSettings]) -> PoolSettings:
+    fields = part.fields() | {"connection": connections.get(_link(part, connections), ConnectionSettings())}
+    return PoolSettings(name=part.name, **fields)
+
+
+def _link(part: _Part, connections: Iterable[str]) -> str:
+    """The name of the pool's connection: as said, else the only one, else ``default``."""
+    said = part.settings.get("connection")
+    names = list(connections)
+    return str(said.value) if said else names[0] if len(names) == 1 else "default"
+
+
+def _open_secrets(file: Document, path: Path | None) -> Iterator[Problem]:
+    for entry in file.entries():
+        if file.is_public and values.has_password(entry.value):
+            yield Problem(entry.place, f"holds a password that every user can read: chmod 600 {path}")
+
+
+def _pool_problems(pool: PoolSettings, part: _Part, links: Mapping[str, _Part]) -> Iterator[Problem]:
+    link = links.get(_link(part, links))
+    if not link and part.is_sound("connection"):
+        names = ", ".join(links)
+        yield Problem(part.place_of("connection"), f"there is no connection {_link(part, links)!r}, only: {names}")
+    if part.is_sound("memory", "memory_hard") and 0 < pool.memory_hard < pool.memory:
+        yield Problem(part.place_of("memory_hard"), f"{pool.memory_hard:.10g} is below memory ({pool.memory:.10g})")
+    if link and part.is_sound("timeout", "grace") and link.is_sound("renew", "retry_after"):
+        yield from _lease_problems(pool, part.place_of("timeout"))
+
+
+def _lease_problems(pool: PoolSettings, place: Place) -> Iterator[Problem]:
+    """Without renewal a lease must outlast the job's timeout and the grace, or someone else starts the job."""
+    lease = pool.connection.retry_after
+    if pool.connection.renew or (pool.timeout and pool.timeout + pool.grace < lease):
+        return
+    said = f"{pool.timeout:.10g} with grace {pool.grace:.10g}" if pool.timeout else "0, no limit,"
+    most = lease - pool.grace - 1
+    remedy = f"at most {most:.10g}" if most > 0 else "raise retry_after"
+    why = f"is not below retry_after ({lease:.10g}) and renew is off; jobs would run twice"
+    yield Problem(place, f"{said} {why}; {remedy}, or renew = yes")
 
 
 def _raise_all(problems: Sequence[Problem]) -> None:
@@ -107,36 +189,3 @@ def _raise_all(problems: Sequence[Problem]) -> None:
     lines = dict.fromkeys(str(ConfigError(problem.place.label, problem.text)) for problem in ordered)
     if lines:
         raise ConfigError("", "\n".join(lines))
-
-
-def _kind(section: str) -> str:
-    return section.partition(":")[0]
-
-
-def _environment(environ: Mapping[str, str]) -> Iterator[Entry]:
-    for kind in KEYS:
-        prefix = f"QUEUEPOOL_{kind.upper()}_"
-        for name in sorted(name for name in environ if name.startswith(prefix)):
-            key = name.removeprefix(prefix)
-            value = environ[name].strip(" \t")
-            if value:
-                yield Entry(kind, key.lower() if key == key.upper() else key, value, Place(name))
-
-
-def _flags(overrides: Mapping[str, str]) -> Iterator[Entry]:
-    for name, value in overrides.items():
-        section, _, key = name.rpartition(".")
-        yield Entry(section, key, value.strip(" \t"), Place(f"--{key.replace('_', '-')}"))
-
-
-def _parse(entry: Entry) -> _Setting:
-    parse = KEYS.get(_kind(entry.section), {}).get(entry.key)
-    if parse is None:
-        return _Setting(entry.section, entry.key, entry.place, problem=_unknown_key(entry))
-    try:
-        if any(category(letter) in ("Cc", "Cs") for letter in entry.value):
-            raise ValueError("contains a tab, a line break or another control character")
-        return _Setting(entry.section, entry.key, entry.place, parse(entry.value))
-    except ValueError as error:
-        problem = values.NO_INLINE_COMMENTS if values.INLINE_COMMENT.search(entry.value) else str(error)
-        return _Setting(entry.section, entry.key, entry.place, problem=problem)

@@ -1,16 +1,19 @@
-"""The INI file as lines that know where they stand; only its form is judged here, not its meaning."""
+"""File, environment and flags as entries that know where they stand; their form is judged here, not their meaning."""
 
 from __future__ import annotations
 
 import os
 import re
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 
 from queuepool.config_values import INLINE_COMMENT, NO_INLINE_COMMENTS
 
+KINDS = ("pool", "connection")
+UNKNOWN_SECTION = "unknown section; there are [pool], [pool:NAME], [connection] and [connection:NAME]"
 LARGEST_BYTES = 1024 * 1024
 
 
@@ -31,16 +34,8 @@ class Problem:
 
 
 @dataclass(frozen=True, slots=True)
-class Header:
-    """A ``[title]`` line."""
-
-    title: str
-    place: Place
-
-
-@dataclass(frozen=True, slots=True)
 class Entry:
-    """A ``key = value`` line, or a flag or variable that stands for one; the value is raw."""
+    """One key's raw value, from a line, a flag or a variable; a section's own line has an empty key."""
 
     section: str
     key: str
@@ -48,21 +43,18 @@ class Entry:
     place: Place
 
 
-Line = Header | Entry | Problem
-
-
 @dataclass(frozen=True, slots=True)
 class Document:
     """A file's lines; ``is_public`` claims that any user of this host can read it."""
 
-    lines: tuple[Line, ...] = ()
+    lines: tuple[Entry | Problem, ...] = ()
     is_public: bool = False
 
-    def headers(self) -> list[Header]:
-        return [line for line in self.lines if isinstance(line, Header)]
+    def headers(self) -> list[Entry]:
+        return [line for line in self.lines if isinstance(line, Entry) and not line.key]
 
     def entries(self) -> list[Entry]:
-        return [line for line in self.lines if isinstance(line, Entry)]
+        return [line for line in self.lines if isinstance(line, Entry) and line.key]
 
     def problems(self) -> list[Problem]:
         return [line for line in self.lines if isinstance(line, Problem)]
@@ -123,38 +115,50 @@ def _line_of(data: bytes, offset: int) -> int:
     return data.count(b"\n", 0, offset) + 1
 
 
-def _lines(text: str, file: str) -> Iterator[Line]:
+def _lines(text: str, file: str) -> Iterator[Entry | Problem]:
     title: str | None = ""
     # Not splitlines(), which also breaks at form feeds and U+2028 and so would count other lines than editors do.
     for number, raw in enumerate(text.split("\n"), 1):
         line = raw.removesuffix("\r").strip(" \t")
-        if not line or line[0] in ";#":
-            continue
-        if line[0] == "[":
-            title = _title(line)
-            yield from _header(line, f"{file}:{number}", number)
-        elif title is not None:
+        if line.startswith("["):
+            found = re.match(r"\[([A-Za-z0-9_.:-]+)\](.*)", line)
+            title = found[1] if found else None
+            yield from _header(title, found[2] if found else "", f"{file}:{number}", number)
+        elif title is not None and line and line[0] not in ";#":
             yield _entry(title, line, f"{file}:{number}", number)
 
 
-def _title(line: str) -> str | None:
-    found = re.match(r"\[([^\]]*)\]", line)
-    return found[1] if found else None
-
-
-def _header(line: str, where: str, number: int) -> Iterator[Line]:
-    title = _title(line)
+def _header(title: str | None, rest: str, where: str, number: int) -> Iterator[Entry | Problem]:
     if title is None:
-        yield Problem(Place(where, number), "a section is written [name]")
+        yield Problem(Place(where, number), "a section is written [pool] or [pool:NAME], without spaces")
         return
-    yield Header(title, Place(f"{where}: [{title}]", number))
-    rest = line[len(title) + 2 :]
+    place = Place(f"{where}: [{title}]", number)
+    yield Entry(title, "", "", place)
+    try:
+        _check_header(title, rest)
+    except ValueError as error:
+        yield Problem(place, str(error))
+
+
+def _check_header(title: str, rest: str) -> None:
+    kind, colon, name = title.partition(":")
     if rest:
-        text = NO_INLINE_COMMENTS if INLINE_COMMENT.search(rest) else "nothing may follow the section on its line"
-        yield Problem(Place(f"{where}: [{title}]", number), text)
+        raise ValueError(NO_INLINE_COMMENTS if INLINE_COMMENT.search(rest) else "nothing may follow the section")
+    if kind not in KINDS:
+        close = get_close_matches(kind.lower(), KINDS, 1)
+        raise ValueError(f"unknown section; did you mean [{close[0]}{colon}{name}]?" if close else UNKNOWN_SECTION)
+    if colon:
+        section_name(name)
 
 
-def _entry(title: str, line: str, where: str, number: int) -> Line:
+def section_name(raw: str) -> str:
+    """The name of a pool or connection: also that of a directory and a word in ``ps``."""
+    if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}", raw):
+        raise ValueError("a name is up to 64 of A-Z a-z 0-9 _ . - and begins with neither . nor -")
+    return raw
+
+
+def _entry(title: str, line: str, where: str, number: int) -> Entry | Problem:
     key, equals, value = (part.strip(" \t") for part in line.partition("="))
     # What is not a key is not repeated: it may be half a URL with its password.
     if not equals or not re.fullmatch(r"[A-Za-z0-9_.-]+", key):
@@ -164,14 +168,30 @@ def _entry(title: str, line: str, where: str, number: int) -> Line:
     return Entry(title, key, value, Place(f"{where}: [{title}] {key}", number))
 
 
-def _without_twins(lines: Iterator[Line]) -> Iterator[Line]:
+def _without_twins(lines: Iterator[Entry | Problem]) -> Iterator[Entry | Problem]:
     """The lines, and a problem after each that repeats an earlier one."""
     seen: dict[tuple[str, str], int] = {}
     for line in lines:
         yield line
         if isinstance(line, Problem):
             continue
-        name = (line.section, line.key) if isinstance(line, Entry) else (line.title, "")
-        first = seen.setdefault(name, line.place.line)
+        first = seen.setdefault((line.section, line.key), line.place.line)
         if first != line.place.line:
             yield Problem(line.place, f"is already in line {first}")
+
+
+def from_environment(environ: Mapping[str, str]) -> Iterator[Entry]:
+    """QUEUEPOOL_POOL_WORKERS and its like; an empty one counts as unset."""
+    for kind in KINDS:
+        prefix = f"QUEUEPOOL_{kind.upper()}_"
+        for name in sorted(name for name in environ if name.startswith(prefix)):
+            key = name.removeprefix(prefix)
+            value = environ[name].strip(" \t")
+            if value:
+                yield Entry(kind, key.lower() if key == key.upper() else key, value, Place(name))
+
+
+def from_flags(overrides: Mapping[str, str]) -> Iterator[Entry]:
+    for name, value in overrides.items():
+        section, _, key = name.rpartition(".")
+        yield Entry(section, key, value.strip(" \t"), Place(f"--{key.replace('_', '-')}"))

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable
 from keyword import iskeyword
 from pathlib import Path
-from urllib.parse import SplitResult, quote, unquote_to_bytes, urlsplit
+from urllib.parse import quote, unquote_to_bytes, urlsplit
 
 Parser = Callable[[str], object]
 
@@ -26,6 +26,8 @@ URL_OPTIONS = {
     "rediss": dict.fromkeys(("ssl_ca_certs", "ssl_certfile", "ssl_keyfile"), "[^#]+") | {"ssl_cert_reqs": "required"},
     "unix": {"db": "[0-9]{1,5}"},
 }
+SAFE_HOST = r"(\[[0-9A-Fa-f:.]+\]|[\w.-]+)(:\d+)?(/\d*)?"
+SAFE_UNIX = r"/[^#]+"
 DECIMAL = r"([0-9]{1,9}(?:\.[0-9]{1,9})?)"
 
 
@@ -86,30 +88,19 @@ def one_of(raw: str, *choices: str) -> str:
     return raw
 
 
-def section_name(raw: str) -> str:
-    """The name of a pool or connection: also that of a directory and a word in ``ps``."""
-    if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}", raw):
-        raise ValueError(f"{shown(raw)} is not a name: up to 64 of A-Z a-z 0-9 _ . - and no . or - in front")
-    return raw
-
-
 def queues(raw: str) -> tuple[str, ...]:
     names = _parts(raw)
     for name in names:
-        _check_queue(name)
-    if len(set(names)) < len(names):
-        raise ValueError(f"{shown(max(names, key=names.count))} is there twice")
+        if not re.fullmatch(r"[A-Za-z0-9_.{}:-]{1,200}", name):
+            raise ValueError(f"{shown(name)} is not a queue name: 1 to 200 of A-Z a-z 0-9 _ . {{ }} : -")
+        if name.endswith((":reserved", ":delayed", ":notify")):
+            raise ValueError(f"{shown(name)} is the name of another queue's own key")
+        # An empty or second hash tag would spread one queue's keys over several nodes of a cluster.
+        if not re.fullmatch(r"[^{}]*(\{[^{}]+\}[^{}]*)?", name):
+            raise ValueError(f"{shown(name)}: braces are for one hash tag, {{name}}")
+        if names.count(name) > 1:
+            raise ValueError(f"{shown(name)} is there twice")
     return names
-
-
-def _check_queue(name: str) -> None:
-    if not re.fullmatch(r"[A-Za-z0-9_.{}:-]{1,200}", name):
-        raise ValueError(f"{shown(name)} is not a queue name: 1 to 200 of A-Z a-z 0-9 _ . {{ }} : -")
-    if name.endswith((":reserved", ":delayed", ":notify")):
-        raise ValueError(f"{shown(name)} is the name of another queue's own key")
-    # An empty or second hash tag would spread one queue's keys over several nodes of a cluster.
-    if not re.fullmatch(r"[^{}]*(\{[^{}]+\}[^{}]*)?", name):
-        raise ValueError(f"{shown(name)}: braces are for one hash tag, {{name}}")
 
 
 def modules(raw: str) -> tuple[str, ...]:
@@ -151,48 +142,54 @@ def url(raw: str) -> str:
     if scheme not in URL_OPTIONS:
         raise ValueError("must begin with redis://, rediss:// or unix://")
     authority = re.split("[/?]", rest, maxsplit=1)[0]
-    login, _, _ = authority.rpartition("@")
-    if "@" in login or ("@" in rest[len(authority) :] and (authority or scheme != "unix")):
+    login, at, host = authority.rpartition("@")
+    address, _, options = rest[len(authority) :].partition("?")
+    if "@" in login or ("@" in address + options and (authority or scheme != "unix")):
         raise ValueError("has an @ too many: in a password write @ / ? as %40 %2F %3F")
+    _check_socket(host, address) if scheme == "unix" else _check_host(host, address)
+    _check_options(options, scheme)
     # urlsplit would end the host at a raw # and trip over brackets; a % may be an escape already.
-    clean = f"{scheme}://{quote(login, safe=':%!$&*+,;=~')}{rest[len(login) :]}"
-    _check_url(clean)
-    return clean
+    return f"{scheme}://{quote(login, safe=':%!$&*+,;=~')}{at}{host}{rest[len(authority) :]}"
 
 
-def _check_url(clean: str) -> None:
+def _check_host(host: str, database: str) -> None:
     try:
-        parts = urlsplit(clean)
-        reachable = parts.port != 0 and re.fullmatch(r"[A-Za-z0-9_.:-]+", parts.hostname or "")
-    except ValueError:  # not passed on: it may quote the login
-        reachable = None
-    if parts.scheme == "unix":
-        _check_socket(parts)
+        parts = urlsplit(f"redis://{host}")
+        is_good = parts.port != 0 and re.fullmatch(r"[A-Za-z0-9_.:-]+", parts.hostname or "")
+    except ValueError:
+        is_good = None
+    if not is_good or "#" in host:
+        raise ValueError("has no host, or a port not from 1 to 65535 (an IPv6 address stands in brackets: [::1])")
+    if not re.fullmatch("(/[0-9]{0,5})?", database):
+        raise ValueError("its database is not a number from 0 to 99999, as in redis://host:6379/0")
 
 
-def _check_options(query: str, scheme: str) -> None:
-    for key, _, value in (pair.partition("=") for pair in query.split("&") if query):
-        pattern = URL_OPTIONS[scheme].get(key)
-        if pattern is None or not re.fullmatch(pattern, value):
+def _check_socket(host: str, path: str) -> None:
+    if host or "#" in path or not 2 <= len(unquote_to_bytes(path)) <= LONGEST_SOCKET_PATH:
+        raise ValueError(f"is not a path of 2 to {LONGEST_SOCKET_PATH} bytes, as in unix:///run/redis.sock")
+
+
+def _check_options(options: str, scheme: str) -> None:
+    for key, _, value in (pair.partition("=") for pair in options.split("&") if pair):
+        if not re.fullmatch(URL_OPTIONS[scheme].get(key, "(?!)"), value):
             takes = ", ".join(URL_OPTIONS[scheme]) or "none"
             raise ValueError(
-                f"has a wrong option after the ?; {scheme}:// takes {takes} (ssl_cert_reqs only as required)"
+                f"has a wrong option after the ?; {scheme}:// takes {takes} (no ssl_cert_reqs but required)"
             )
 
 
 def has_password(url: str) -> bool:
-    login, _, _ = url.partition("://")[2].rpartition("@")
-    return bool(login.partition(":")[2]) and not login.startswith("/")
+    return ":" in url.partition("://")[2].rpartition("@")[0]
 
 
 def masked(url: str) -> str:
     """The URL for people: without its login, and without whatever might be one in a malformed URL."""
     scheme, _, rest = url.partition("://")
-    login, at, place = ("", "", rest) if rest.startswith("/") else rest.rpartition("@")
-    place, mark, query = place.partition("?")
-    if scheme not in URL_OPTIONS or not re.fullmatch(r"/[^#]+|(\[[0-9A-Fa-f:.]+\]|[\w.-]+)(:\d+)?(/\d*)?", place):
+    login, _, place = rest.rpartition("@")
+    place, mark, _ = place.partition("?")
+    if scheme not in URL_OPTIONS or not re.fullmatch(SAFE_UNIX if scheme == "unix" else SAFE_HOST, place):
         return "***"
-    return f"{scheme}://{'***@' if at else ''}{place}{'?***' if mark else ''}"
+    return f"{scheme}://{'***@' if login else ''}{place}{'?***' if mark else ''}"
 
 
 def shown(raw: str) -> str:

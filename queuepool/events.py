@@ -15,7 +15,9 @@ the ``JobReleased`` or ``JobFailed`` that follows, ``WorkerDied``, and the pool'
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
+from typing import ClassVar
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,10 +35,17 @@ class JobFacts:
 class Event:
     """The base of all; listening to it is listening to everything."""
 
+    #: what a log line begins with, and its level
+    words: ClassVar[str] = ""
+    level: ClassVar[int] = logging.DEBUG
+
 
 @dataclass(frozen=True, slots=True)
 class JobQueued(Event):
     """A job was pushed by this process; told after the store has it."""
+
+    words: ClassVar[str] = "job queued"
+    level: ClassVar[int] = logging.DEBUG
 
     id: str
     name: str
@@ -47,6 +56,9 @@ class JobQueued(Event):
 @dataclass(frozen=True, slots=True)
 class JobReserving(Event):
     """The worker is about to ask for a job."""
+
+    words: ClassVar[str] = "reserving"
+    level: ClassVar[int] = logging.DEBUG
 
     queues: tuple[str, ...]
 
@@ -62,10 +74,16 @@ class JobEvent(Event):
 class JobProcessing(JobEvent):
     """An attempt is about to begin."""
 
+    words: ClassVar[str] = "job processing"
+    level: ClassVar[int] = logging.DEBUG
+
 
 @dataclass(frozen=True, slots=True)
 class JobProcessed(JobEvent):
     """The handler returned; ``duration`` in seconds."""
+
+    words: ClassVar[str] = "job processed"
+    level: ClassVar[int] = logging.DEBUG
 
     duration: float
 
@@ -73,6 +91,9 @@ class JobProcessed(JobEvent):
 @dataclass(frozen=True, slots=True)
 class JobExceptionOccurred(JobEvent):
     """The handler raised."""
+
+    words: ClassVar[str] = "job raised"
+    level: ClassVar[int] = logging.WARNING
 
     error: BaseException
     duration: float
@@ -82,6 +103,9 @@ class JobExceptionOccurred(JobEvent):
 class JobReleased(JobEvent):
     """The job will be tried again in ``delay`` seconds; ``error`` is why, ``None`` when the handler asked for it."""
 
+    words: ClassVar[str] = "job released"
+    level: ClassVar[int] = logging.INFO
+
     delay: float
     error: BaseException | None
 
@@ -90,6 +114,9 @@ class JobReleased(JobEvent):
 class JobFailed(JobEvent):
     """The job is over and recorded in the failed store."""
 
+    words: ClassVar[str] = "job failed"
+    level: ClassVar[int] = logging.ERROR
+
     error: BaseException
 
 
@@ -97,12 +124,18 @@ class JobFailed(JobEvent):
 class JobTimedOut(JobEvent):
     """The attempt ran past its deadline and its worker was killed; ``trace`` says where it hung."""
 
+    words: ClassVar[str] = "job timed out"
+    level: ClassVar[int] = logging.WARNING
+
     trace: str
 
 
 @dataclass(frozen=True, slots=True)
 class JobLost(JobEvent):
     """The worker died with the job in hand; ``cause`` is the signal or exit code in words."""
+
+    words: ClassVar[str] = "job lost its worker"
+    level: ClassVar[int] = logging.WARNING
 
     cause: str
     trace: str
@@ -112,15 +145,24 @@ class JobLost(JobEvent):
 class JobGivenBack(JobEvent):
     """The job went back to the head of its queue, attempts as they were."""
 
+    words: ClassVar[str] = "job given back"
+    level: ClassVar[int] = logging.INFO
+
 
 @dataclass(frozen=True, slots=True)
 class LeaseLost(JobEvent):
     """The job was not ours any more when it was to be settled; nothing was written."""
 
+    words: ClassVar[str] = "lease lost, nothing was written"
+    level: ClassVar[int] = logging.WARNING
+
 
 @dataclass(frozen=True, slots=True)
 class JobQuarantined(Event):
     """A payload that cannot be a job was set aside; ``reason`` is one word."""
+
+    words: ClassVar[str] = "payload quarantined"
+    level: ClassVar[int] = logging.ERROR
 
     queue: str
     reason: str
@@ -130,6 +172,9 @@ class JobQuarantined(Event):
 class HookRaised(JobEvent):
     """The job's ``after_succeeded`` or ``after_failed`` raised; the job's fate stays what it was."""
 
+    words: ClassVar[str] = "hook raised"
+    level: ClassVar[int] = logging.ERROR
+
     hook: str
     error: BaseException
 
@@ -138,12 +183,18 @@ class HookRaised(JobEvent):
 class PayloadOdd(JobEvent):
     """Something in the payload was not understood and ignored; told once for each job name."""
 
+    words: ClassVar[str] = "payload odd"
+    level: ClassVar[int] = logging.WARNING
+
     oddity: str
 
 
 @dataclass(frozen=True, slots=True)
 class Looping(Event):
     """The worker begins a round; a listener that returns ``False`` holds it for ``sleep`` seconds."""
+
+    words: ClassVar[str] = "looping"
+    level: ClassVar[int] = logging.DEBUG
 
     queues: tuple[str, ...]
 
@@ -152,12 +203,18 @@ class Looping(Event):
 class WorkerStarting(Event):
     """The modules are imported; the worker is about to ask for its first job."""
 
+    words: ClassVar[str] = "worker starting"
+    level: ClassVar[int] = logging.INFO
+
     worker: int
 
 
 @dataclass(frozen=True, slots=True)
 class WorkerStopping(Event):
     """The worker leaves in order; ``reason`` is a value of ``limits.StopReason``."""
+
+    words: ClassVar[str] = "worker stopping"
+    level: ClassVar[int] = logging.INFO
 
     worker: int
     reason: str
@@ -169,6 +226,9 @@ class WorkerStopping(Event):
 class WorkerPaused(Event):
     """The worker takes no more jobs; ``reason``: signal, maintenance."""
 
+    words: ClassVar[str] = "worker paused"
+    level: ClassVar[int] = logging.INFO
+
     reason: str
 
 
@@ -176,10 +236,16 @@ class WorkerPaused(Event):
 class WorkerContinued(Event):
     """The worker takes jobs again."""
 
+    words: ClassVar[str] = "worker continued"
+    level: ClassVar[int] = logging.INFO
+
 
 @dataclass(frozen=True, slots=True)
 class WorkerDied(Event):
     """A process of the pool ended without leave; ``cause`` in words."""
+
+    words: ClassVar[str] = "process died"
+    level: ClassVar[int] = logging.WARNING
 
     role: str
     worker: int
@@ -191,6 +257,9 @@ class WorkerDied(Event):
 class BootFailed(Event):
     """A worker could not import the user's modules; ``trace`` is empty when it is the same as the last one."""
 
+    words: ClassVar[str] = "worker could not import its modules"
+    level: ClassVar[int] = logging.ERROR
+
     worker: int
     trace: str
 
@@ -199,10 +268,16 @@ class BootFailed(Event):
 class PoolRestarting(Event):
     """A restart was broadcast; every worker will be replaced."""
 
+    words: ClassVar[str] = "restart was broadcast"
+    level: ClassVar[int] = logging.INFO
+
 
 @dataclass(frozen=True, slots=True)
 class PoolPaused(Event):
     """These queues are paused for all hosts."""
+
+    words: ClassVar[str] = "queues paused"
+    level: ClassVar[int] = logging.INFO
 
     queues: tuple[str, ...]
 
@@ -211,12 +286,18 @@ class PoolPaused(Event):
 class PoolContinued(Event):
     """These queues are served again."""
 
+    words: ClassVar[str] = "queues continued"
+    level: ClassVar[int] = logging.INFO
+
     queues: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class MaintenanceChanged(Event):
     """Maintenance mode began or ended."""
+
+    words: ClassVar[str] = "maintenance"
+    level: ClassVar[int] = logging.INFO
 
     down: bool
 
@@ -225,6 +306,9 @@ class MaintenanceChanged(Event):
 class StoreLost(Event):
     """The store cannot be reached; told once, not for every try."""
 
+    words: ClassVar[str] = "store lost, waiting for it"
+    level: ClassVar[int] = logging.ERROR
+
     problem: str
 
 
@@ -232,12 +316,18 @@ class StoreLost(Event):
 class StoreRegained(Event):
     """The store answers again after ``outage`` seconds."""
 
+    words: ClassVar[str] = "store regained"
+    level: ClassVar[int] = logging.WARNING
+
     outage: float
 
 
 @dataclass(frozen=True, slots=True)
 class StoreRefused(Event):
     """The store refuses a queue (a key of the wrong type, say); the other queues go on."""
+
+    words: ClassVar[str] = "the store refuses a queue"
+    level: ClassVar[int] = logging.ERROR
 
     queue: str
     problem: str

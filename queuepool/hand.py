@@ -23,8 +23,6 @@ class Stage(IntEnum):
     RESERVED = 1
     RUNNING = 2
     DONE = 3
-    #: recorded as failed by the steward; its after_failed hook is still to be called, by a worker
-    MOURNED = 4
 
 
 @dataclass(frozen=True, slots=True)

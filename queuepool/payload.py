@@ -36,6 +36,8 @@ class Payload:
     backoff: tuple[float, ...] | None = None
     timeout: float | None = None
     retry_until: float | None = None
+    #: whether it came with an id of its own
+    identified: bool = True
     #: what was not understood and therefore ignored
     oddities: tuple[str, ...] = ()
 
@@ -70,6 +72,7 @@ def decode(raw: bytes) -> Payload:
         backoff=_backoff(fields.get("backoff"), odd),
         timeout=_seconds(fields, "timeout", odd),
         retry_until=_seconds(fields, "retryUntil", odd) or _seconds(fields, "timeoutAt", odd),
+        identified=fields.get("id", fields.get("uuid")) is not None,
         oddities=tuple(odd),
     )
 

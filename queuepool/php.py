@@ -1,13 +1,13 @@
-"""PHP's serialized data as inert Python data, and back: nothing is executed, nothing is instantiated."""
+"""PHP's serialized data as inert Python data: nothing is executed, nothing is instantiated."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
-from queuepool.errors import QueuepoolError
+from queuepool.errors import BadArguments, QueuepoolError
 
 MAX_BYTES = 16 * 1024 * 1024
 MAX_DEPTH = 64
@@ -64,9 +64,18 @@ def arguments_of(obj: PhpObject) -> dict[str, PhpValue]:
     return {name: value for name, value in obj.properties.items() if name not in left_out}
 
 
-def build_command(class_name: str, properties: Mapping[str, PhpValue]) -> str:
-    """PHP's ``serialize()`` of an object with these public properties; raises PhpDataRefused."""
-    return _written(PhpObject(class_name, properties), 1)
+def arguments_in(data: object) -> dict[str, Any]:
+    """The arguments of an object job, from its payload's ``data``. Raises ``BadArguments``."""
+    command = data.get("command") if isinstance(data, dict) else None
+    name = str(data.get("commandName")) if isinstance(data, dict) else "an object job"
+    if not isinstance(command, str):
+        raise BadArguments(name, "there is no command in its data")
+    if is_encrypted(command):
+        raise BadArguments(name, "it is encrypted, and there is no key")
+    try:
+        return arguments_of(parse_object(command))
+    except PhpDataRefused as error:
+        raise BadArguments(name, error) from error
 
 
 # Source: Bus/Queueable.php, Bus/Batchable.php, Queue/InteractsWithQueue.php (8.x to 13.x), then the settings.
@@ -190,46 +199,3 @@ def _list_or_dict(pairs: dict[int | str, PhpValue]) -> PhpValue:
     if all(key == index for index, key in enumerate(pairs)):
         return list(pairs.values())
     return pairs
-
-
-def _written(value: PhpValue, depth: int) -> str:
-    if depth > MAX_DEPTH:
-        raise PhpDataRefused(f"nested deeper than {MAX_DEPTH}")
-    match value:
-        case list():
-            return f"a:{_written_pairs(enumerate(value), depth)}"
-        case dict():
-            return f"a:{_written_pairs(value.items(), depth)}"
-        case PhpObject():
-            return f"O:{_sized(value.class_name)}:{_written_pairs(value.properties.items(), depth)}"
-        case PhpEnum():
-            return f"E:{_sized(f'{value.class_name}:{value.case}')};"
-        case _:
-            return _written_scalar(value)
-
-
-def _written_scalar(value: object) -> str:
-    match value:
-        case None:
-            return "N;"
-        case bool():
-            return f"b:{value:d};"
-        case int() if -(2**63) <= value < 2**63:
-            return f"i:{value:d};"
-        case float():
-            return f"d:{value!r};".upper()
-        case str():
-            return f"s:{_sized(value)};"
-    raise PhpDataRefused(f"no way to write {type(value).__name__} {value!r:.40}")
-
-
-def _written_pairs(pairs: Iterable[tuple[int | str, PhpValue]], depth: int) -> str:
-    written = [_written_scalar(key) + _written(value, depth + 1) for key, value in pairs]
-    return f"{len(written)}:{{{''.join(written)}}}"
-
-
-def _sized(text: str) -> str:
-    try:
-        return f'{len(text.encode())}:"{text}"'
-    except UnicodeEncodeError:
-        raise PhpDataRefused("text that UTF-8 cannot hold") from None

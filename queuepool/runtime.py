@@ -18,20 +18,17 @@ class Runtime:
 
     def __init__(self, settings: PoolSettings) -> None:
         self.name = settings.name
-        self.path = settings.runtime_dir or _base() / settings.name
+        self.path = (settings.runtime_dir or _base()) / settings.name
         self._pidfile = self.path / "master.pid"
         self._lock = -1
 
     def claim(self) -> None:
         """Become the one master. Raises ``PoolRunning``, and ``ConfigError`` when the directory is not safe."""
         self._make()
-        # Inherited by no child and gone with the process, however it ends: the lock, not the file, decides.
-        fd = os.open(self._pidfile, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-        try:
-            fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
+        fd = self._locked()
+        while not self._is_in_place(fd):  # its last owner removed it while we took the lock
             os.close(fd)
-            raise PoolRunning(self.name, self._recorded_pid()) from error
+            fd = self._locked()
         os.ftruncate(fd, 0)
         os.pwrite(fd, b"%d\n" % os.getpid(), 0)
         self._lock = fd
@@ -84,6 +81,25 @@ class Runtime:
             raise ConfigError("runtime_dir", f"{self.path}: {error.strerror}") from error
         if not stat.S_ISDIR(about.st_mode) or about.st_uid != os.getuid() or about.st_mode & 0o077:
             raise ConfigError("runtime_dir", f"{self.path} must be a directory of yours with mode 0700")
+
+    def _locked(self) -> int:
+        # Inherited by no child and gone with the process, however it ends: the lock, not the file, decides.
+        try:
+            fd = os.open(self._pidfile, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise ConfigError("runtime_dir", f"{self._pidfile}: {error.strerror}") from error
+        try:
+            fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            os.close(fd)
+            raise PoolRunning(self.name, self._recorded_pid()) from error
+        return fd
+
+    def _is_in_place(self, fd: int) -> bool:
+        try:
+            return os.path.samestat(os.fstat(fd), self._pidfile.lstat())
+        except FileNotFoundError:
+            return False
 
     def _recorded_pid(self) -> int:
         try:

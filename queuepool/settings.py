@@ -12,7 +12,7 @@ class ConnectionSettings:
 
     name: str = "default"
     driver: str = "redis"
-    url: str = "redis://127.0.0.1:6379/0"
+    url: str = field(default="redis://127.0.0.1:6379/0", repr=False)
     prefix: str = ""
     #: seconds a reservation lasts
     retry_after: float = 90.0
@@ -25,7 +25,7 @@ class ConnectionSettings:
     #: the raw key of the restart timestamp, Laravel's cache prefix in front
     restart_key: str = "illuminate:queue:restart"
     #: where the control keys live, if not at ``url``
-    control_url: str = ""
+    control_url: str = field(default="", repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,9 +55,12 @@ class PoolSettings:
     force: bool = False
     #: seconds a stop waits for running jobs; 0 = as long as their timeouts let them
     stop_timeout: float = 0.0
+    #: log warnings and worse only
     quiet: bool = False
+    #: log every job
+    verbose: bool = False
     json: bool = False
     #: the log file; None = standard error
     log: Path | None = None
-    #: where the pidfile and the board lie; None = chosen by user and pool name
+    #: where the pool's own directory (pidfile, board) lies; None = chosen by user and pool name
     runtime_dir: Path | None = None

@@ -1,8 +1,8 @@
 """The one place that deals with signals.
 
-The master reads its mail: everything it hears is blocked and taken by ``sigtimedwait``, so it has no handlers, nothing is
-lost between a fork and a mask, and there is nothing to be re-entered. A worker's handlers set one attribute, and raise
-only while it waits: Python restarts a wait that a handler merely interrupted (PEP 475).
+The master reads its mail: everything it hears is blocked and taken by ``sigtimedwait``, so it has no handlers, nothing
+is lost between a fork and a mask, and there is nothing to be re-entered. A worker's handlers set one attribute, and
+raise only while it waits: Python restarts a wait that a handler merely interrupted (PEP 475).
 A job's timeout needs no handler at all: SIGALRM keeps its default action, and faulthandler's C code writes the stacks
 before it takes effect, also inside C code and with the GIL held.
 """
@@ -14,8 +14,6 @@ import signal
 from collections.abc import Callable
 from types import FrameType
 from typing import IO
-
-from queuepool.errors import QueuepoolError
 
 HEARD = {
     signal.SIGTERM, signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2, signal.SIGCONT,
@@ -36,7 +34,7 @@ class Mailbox:
         return None if info is None else info.si_signo
 
 
-class Interrupted(QueuepoolError, BaseException):
+class Interrupted(BaseException):
     """A signal ended a wait; never leaves ``Attention.wait``."""
 
 
@@ -46,10 +44,11 @@ class Attention:
     def __init__(self, *, paused: bool = False) -> None:
         self.stop = False
         self.paused = paused
+        self._news = False
         self._waiting = False
 
     def listen(self) -> None:
-        """TERM, INT, QUIT: stop. USR2, CONT: pause, go on. USR1, HUP: only wake."""
+        """From now on. TERM, INT, QUIT: stop. USR2, CONT: pause, go on. USR1, HUP: only wake."""
         for signum in (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT):
             signal.signal(signum, self._on_stop)
         signal.signal(signal.SIGUSR2, self._on_pause)
@@ -58,15 +57,20 @@ class Attention:
             signal.signal(signum, self._on_wake)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, HEARD)
 
+    def begin_round(self) -> bool:
+        """Whether a signal came since the last round; one that comes from now on will end the next wait."""
+        news, self._news = self._news, False
+        return news
+
     def wait(self, blocking: Callable[[], object]) -> None:
-        """Run ``blocking`` until it returns or a signal arrives.
+        """Run ``blocking`` until it returns or a signal arrives, or not at all if one came in this round.
 
         For waits only: never for ``reserve`` or a settlement, which must not be broken off.
         """
         try:
             self._waiting = True
             try:
-                if not self.stop:
+                if not self._news:
                     blocking()
             finally:
                 self._waiting = False
@@ -89,6 +93,7 @@ class Attention:
         self._wake()
 
     def _wake(self) -> None:
+        self._news = True
         if self._waiting:
             self._waiting = False
             raise Interrupted

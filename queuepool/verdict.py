@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -41,12 +42,13 @@ class Policy:
     fail_on_timeout: bool = False
     max_crashes: int = 3
 
-    def as_facts(self) -> dict[str, Any]:
-        """JSON-ready, for the board: whoever buries a worker rules by its job's policy."""
-        return asdict(self)
+    def to_text(self) -> str:
+        """JSON for the board: whoever buries a worker rules by its job's policy. A very long backoff is cut."""
+        return json.dumps({**asdict(self), "backoff": self.backoff[:100]})
 
     @classmethod
-    def from_facts(cls, facts: dict[str, Any]) -> Policy:
+    def from_text(cls, text: str) -> Policy:
+        facts: dict[str, Any] = json.loads(text)
         return cls(**{**facts, "backoff": tuple(facts["backoff"])})
 
 

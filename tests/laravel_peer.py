@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 from dataclasses import dataclass
 from functools import cache
@@ -41,6 +42,9 @@ class Peer:
             timeout=LIMIT,
             check=False,
         )
+        # Laravel's worker kills itself when a job times out; a shell, or supervisord, sees 137.
+        if "work" == command and -signal.SIGKILL == done.returncode:
+            return {"status": 128 + signal.SIGKILL}
         assert 0 == done.returncode, f"peer.php {command}: exit {done.returncode}\n{done.stdout}{done.stderr}"
         return dict(json.loads(done.stdout))
 

@@ -110,6 +110,9 @@ class QueueStore(Protocol):
     def wait(self, queues: Sequence[str], timeout: float) -> None:
         """Block until a job may be there or the time is over; a signal handler may raise out of it."""
 
+    def wait_for_change(self, queues: Sequence[str], timeout: float) -> bool:
+        """Block until a job may be due earlier than the last ``stage`` said (``True``), or the time is over."""
+
     def delete(self, leases: Sequence[Lease]) -> list[bool]:
         """End jobs that are done; ``False`` for each that was not ours any more."""
 

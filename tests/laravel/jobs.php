@@ -4,6 +4,7 @@
 
 namespace App\Jobs;
 
+use AllowDynamicProperties;
 use Illuminate\Bus\Queueable;
 use Illuminate\Contracts\Queue\Job;
 use Illuminate\Contracts\Queue\ShouldQueue;
@@ -22,7 +23,8 @@ class Report
     public function build(Job $job, $data): void
     {
         $data = (array) $data;
-        write_line(['job' => $job->getName(), 'data' => $data, 'attempts' => $job->attempts(), 'queue' => $job->getQueue()]);
+        $facts = ['attempts' => $job->attempts(), 'queue' => $job->getQueue()];
+        write_line(['job' => $job->getName(), 'data' => $data] + $facts);
         if (($data['fail_times'] ?? 0) >= $job->attempts()) {
             throw new RuntimeException('told to fail');
         }
@@ -31,7 +33,7 @@ class Report
 
             return;
         }
-        sleep($data['sleep'] ?? 0);
+        usleep((int) (1_000_000 * ($data['sleep'] ?? 0)));
         $job->delete();
     }
 
@@ -41,7 +43,8 @@ class Report
     }
 }
 
-/** An object job; `$fail_times` is dynamic in spirit: it comes from --fail-times. */
+/** An object job; `$failTimes` is there only when asked for, so that `to` and `template` are all of its data. */
+#[AllowDynamicProperties]
 class SendMail implements ShouldQueue
 {
     use InteractsWithQueue;
@@ -52,8 +55,6 @@ class SendMail implements ShouldQueue
     public $backoff;
 
     public $timeout;
-
-    public $failTimes = 0;
 
     public $to;
 
@@ -67,8 +68,9 @@ class SendMail implements ShouldQueue
 
     public function handle(): void
     {
-        write_line(['job' => static::class, 'to' => $this->to, 'template' => $this->template, 'attempts' => $this->attempts(), 'queue' => $this->job->getQueue()]);
-        if ($this->failTimes >= $this->attempts()) {
+        $facts = ['attempts' => $this->attempts(), 'queue' => $this->job->getQueue()];
+        write_line(['job' => static::class, 'to' => $this->to, 'template' => $this->template] + $facts);
+        if (($this->failTimes ?? 0) >= $this->attempts()) {
             throw new RuntimeException('told to fail');
         }
     }

@@ -129,7 +129,9 @@ class Peer
         $job = (new SendMail($to, $template))->onQueue($this->queueName)->delay($this->number('delay'));
         $job->tries = $this->number('tries');
         $job->timeout = $this->number('timeout');
-        $job->failTimes = $this->number('fail-times') ?? 0;
+        if (isset($this->options['fail-times'])) {
+            $job->failTimes = $this->number('fail-times');
+        }
         $job->backoff = isset($this->options['backoff'])
             ? array_map('intval', explode(',', $this->options['backoff'])) : null;
 
@@ -156,7 +158,9 @@ class Peer
         $cache = $this->cache();
         $cache->forever(RESTART_KEY, time());
 
-        return ['keys' => [getenv('QP_PREFIX').$cache->getStore()->getPrefix().RESTART_KEY], 'value' => $cache->get(RESTART_KEY)];
+        $key = getenv('QP_PREFIX').$cache->getStore()->getPrefix().RESTART_KEY;
+
+        return ['keys' => [$key], 'value' => (int) $cache->get(RESTART_KEY)];
     }
 
     public function size(): array
@@ -241,5 +245,9 @@ $commands = [
     'push-string' => 'pushString', 'push-object' => 'pushObject', 'work' => 'work', 'restart' => 'restart',
     'size' => 'size', 'reserve-hold' => 'reserveHold', 'release-one' => 'releaseOne',
 ];
-$method = $commands[array_shift($arguments)] ?? exit("usage: peer.php ".implode('|', array_keys($commands))."\n");
+$method = $commands[array_shift($arguments)] ?? null;
+if ($method === null) {
+    fwrite(STDERR, 'usage: peer.php '.implode('|', array_keys($commands))." ...\n");
+    exit(2);
+}
 echo json_encode((new Peer($options))->$method(...$arguments), JSON_UNESCAPED_SLASHES | JSON_THROW_ON_ERROR), "\n";

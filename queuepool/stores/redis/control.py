@@ -61,8 +61,9 @@ class RedisControl:
         return bool(self._own.command("DEL", self._keys.down) == 1)
 
     def publish(self, pool: str, facts: Mapping[str, Any]) -> None:
-        """Let any host see this pool; ``facts`` are JSON-ready and hold the time ``at``."""
-        self._own.command("HSET", self._keys.pools, pool, json.dumps(facts))
+        """Let any host see this pool; ``facts`` are JSON-ready."""
+        notice = {**facts, "at": int(self._own.command("TIME")[0])}
+        self._own.command("HSET", self._keys.pools, pool, json.dumps(notice))
 
     def withdraw(self, pool: str) -> None:
         self._own.command("HDEL", self._keys.pools, pool)

@@ -64,9 +64,10 @@ class RedisQueue:
     def wait(self, queues: Sequence[str], timeout: float) -> None:
         self.client.blocking("BLPOP", *map(self.keys.notify, queues), f"{max(timeout, 0.001):.3f}")
 
-    def wait_for_change(self, queues: Sequence[str], timeout: float) -> None:
-        """Block until an earlier job may be due than the last ``stage`` said, or the time is over."""
-        self.client.blocking("BLPOP", *map(self.keys.wake, queues), f"{max(timeout, 0.001):.3f}")
+    def wait_for_change(self, queues: Sequence[str], timeout: float) -> bool:
+        """Block until a job may be due earlier than the last ``stage`` said (``True``), or the time is over."""
+        words = self.client.blocking("BLPOP", *map(self.keys.wake, queues), f"{max(timeout, 0.001):.3f}")
+        return words is not None
 
     def delete(self, leases: Sequence[Lease]) -> list[bool]:
         queues = sorted({lease.queue for lease in leases})

@@ -1,0 +1,24 @@
+"""Importing the user's modules: after the fork, so that a recycled worker runs new code."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+import traceback
+from collections.abc import Iterable
+
+from queuepool.errors import BootFailure
+
+
+def import_modules(names: Iterable[str]) -> None:
+    """Raises ``BootFailure`` with the original traceback, our own frames left out."""
+    # As `python -m` would: the project's directory, which a console script does not have.
+    if os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())
+    for name in names:
+        try:
+            importlib.import_module(name)
+        # SystemExit too: a module that calls sys.exit() at its import has not been imported.
+        except BaseException as error:
+            raise BootFailure(name, "".join(traceback.format_exception(error))) from error

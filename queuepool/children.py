@@ -1,0 +1,126 @@
+"""Who lives, as plain facts: no system call here."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from queuepool.board import Killed, Role, Slot, State
+
+#: seconds before a lease's end at which its worker must be dead
+LEASE_MARGIN = 0.5
+_SHORTEST_REST, _LONGEST_REST = 0.5, 60.0
+
+
+@dataclass(slots=True)
+class Child:
+    """One living process and its slot; ``told`` once it was asked to leave."""
+
+    pid: int
+    slot: Slot
+    role: Role
+    number: int
+    generation: int
+    told: bool = False
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether it has come so far as to work."""
+        return self.slot.state != State.STARTING
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Numbers that need a worker, and workers that are to leave."""
+
+    spawn: list[int]
+    retire: list[Child]
+
+
+class Children:
+    """The living, by pid."""
+
+    def __init__(self) -> None:
+        self._by_pid: dict[int, Child] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._by_pid)
+
+    def __iter__(self) -> Iterator[Child]:
+        return iter(list(self._by_pid.values()))
+
+    def add(self, child: Child) -> None:
+        self._by_pid[child.pid] = child
+
+    def remove(self, pid: int) -> Child | None:
+        """``None`` for a stranger: a process we inherited as PID 1."""
+        return self._by_pid.pop(pid, None)
+
+    def workers(self) -> list[Child]:
+        return [child for child in self._by_pid.values() if child.role == Role.WORKER]
+
+    def steward(self) -> Child | None:
+        return next((child for child in self._by_pid.values() if child.role == Role.STEWARD), None)
+
+    def plan(self, target: int, generation: int) -> Plan:
+        """One ready worker of this generation for each number from 1 to ``target``.
+
+        An elder leaves when its replacement is ready, not before, and one number is replaced at a time: so the pool
+        never is smaller than it should be, and a replacement that cannot boot costs nobody.
+        """
+        mates: dict[int, list[Child]] = defaultdict(list)
+        for child in sorted(self.workers(), key=lambda child: child.generation, reverse=True):
+            mates[child.number].append(child)
+        spawn = []
+        retire = [child for child in self.workers() if child.number > target]
+        replacing = any(len(group) > 1 and not group[0].is_ready for group in mates.values())
+        for number in range(1, target + 1):
+            group = mates[number]
+            if not group:
+                spawn.append(number)
+            elif group[0].generation < generation and not replacing:
+                spawn.append(number)
+                replacing = True
+            elif group[0].is_ready:
+                retire += group[1:]
+        return Plan(spawn, retire)
+
+
+def overdue(slot: Slot, now: float, grace: float) -> Killed | None:
+    """Why this process must be killed now; ``now`` is monotonic."""
+    if slot.deadline and now >= slot.deadline + grace:
+        return Killed.OVERDUE
+    if slot.lease_end and now >= slot.lease_deadline - LEASE_MARGIN:
+        return Killed.LEASE
+    return None
+
+
+def next_deadline(slot: Slot, grace: float) -> float:
+    """When to look at it again; infinity when nothing is due."""
+    due = [slot.deadline + grace] if slot.deadline else []
+    if slot.lease_end:
+        due.append(slot.lease_deadline - LEASE_MARGIN)
+    return min(due, default=float("inf"))
+
+
+class Rests:
+    """How long to wait before the next worker is forked: longer from failure to failure."""
+
+    def __init__(self) -> None:
+        self._failures = 0
+        self._until = 0.0
+
+    def failed(self, now: float) -> float:
+        """A worker never came to work; gives the seconds of rest. Many at once count as one."""
+        if now >= self._until:
+            rest = min(_SHORTEST_REST * 2**self._failures, _LONGEST_REST)
+            self._failures += 1
+            self._until = now + rest
+        return self._until - now
+
+    def succeeded(self) -> None:
+        self._failures = 0
+
+    def is_over(self, now: float) -> bool:
+        return now >= self._until

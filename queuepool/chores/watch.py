@@ -1,0 +1,48 @@
+"""Read the control keys and put what they say on the board."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from queuepool.board import Header
+from queuepool.events import MaintenanceChanged, PoolContinued, PoolPaused, PoolRestarting
+from queuepool.listeners import Listeners
+from queuepool.orders import PERIOD, ControlReader
+
+
+class Watch:
+    """One command a second for the whole pool."""
+
+    def __init__(self, header: Header, control: ControlReader, listeners: Listeners, queues: Sequence[str]) -> None:
+        self._header = header
+        self._control = control
+        self._listeners = listeners
+        self._queues = queues
+
+    def run(self, now: float) -> float:
+        said = self._control.read(self._queues)
+        self._restart(said.restart)
+        self._pause(said.paused)
+        if bool(self._header.down) != said.down:
+            self._header.down = said.down
+            self._listeners.tell(MaintenanceChanged(said.down))
+        return PERIOD
+
+    def _restart(self, stamp: str | None) -> None:
+        header = self._header
+        if not header.restart_known:
+            header.restart_stamp, header.restart_known = stamp or "", 1
+        # A key that is gone (evicted, flushed) is no restart; Laravel's workers would leave.
+        elif stamp is not None and stamp != header.restart_stamp:
+            header.restart_stamp = stamp
+            header.restarts += 1
+            self._listeners.tell(PoolRestarting())
+
+    def _pause(self, paused: frozenset[str]) -> None:
+        before = frozenset(filter(None, self._header.paused.split(",")))
+        if paused != before:
+            self._header.paused = ",".join(sorted(paused))
+            if paused - before:
+                self._listeners.tell(PoolPaused(tuple(sorted(paused - before))))
+            if before - paused:
+                self._listeners.tell(PoolContinued(tuple(sorted(before - paused))))

@@ -1,0 +1,153 @@
+"""The producer's side: a connection to push to, typed in plain words."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from queuepool import config
+from queuepool.build import Stores
+from queuepool.errors import QueuepoolError
+from queuepool.events import JobQueued
+from queuepool.listeners import LISTENERS
+from queuepool.payload import OBJECT_JOB, encode
+from queuepool.php_writer import build_command
+from queuepool.settings import ConnectionSettings
+from queuepool.stores.base import Sizes
+
+#: seconds from now, or a moment
+Delay = float | timedelta | datetime
+
+
+class Queue:
+    """Pushes to one connection; may be shared by threads. Made by ``connect``.
+
+    A push that returns is stored. One that raises ``StoreDown`` may be: nothing is ever sent twice behind your back.
+    """
+
+    def __init__(self, settings: ConnectionSettings) -> None:
+        self.settings = settings
+        self.stores = Stores(settings, shared=True)
+
+    def push(
+        self,
+        name: str,
+        data: object = None,
+        *,
+        queue: str = "default",
+        delay: Delay = 0,
+        options: Mapping[str, object] | None = None,
+    ) -> str:
+        """Add a job and give its id. ``options``: Laravel's ``maxTries``, ``timeout``, ``backoff`` …"""
+        return self._push([(name, data)], queue, delay, options)[0]
+
+    def later(self, delay: Delay, name: str, data: object = None, *, queue: str = "default") -> str:
+        """``push`` with the delay first, as Laravel says it."""
+        return self.push(name, data, queue=queue, delay=delay)
+
+    def bulk(
+        self,
+        jobs: Iterable[tuple[str, object]],
+        *,
+        queue: str = "default",
+        delay: Delay = 0,
+        options: Mapping[str, object] | None = None,
+    ) -> list[str]:
+        """Add many ``(name, data)`` in few round trips and give their ids."""
+        return self._push(list(jobs), queue, delay, options)
+
+    def push_object(
+        self, class_name: str, properties: Mapping[str, Any], *, queue: str = "default", delay: Delay = 0
+    ) -> str:
+        """Add a job that a Laravel worker runs as an object of this PHP class."""
+        data = {"commandName": class_name, "command": build_command(class_name, properties)}
+        return self._push([(OBJECT_JOB, data)], queue, delay, None, display_name=class_name)[0]
+
+    def push_raw(self, payload: bytes, *, queue: str = "default", delay: Delay = 0) -> None:
+        """Add these bytes as they are."""
+        self.stores.queue.push(queue, [payload], seconds_until(delay))
+
+    def size(self, queue: str = "default") -> int:
+        """All that is still to be done: ready, delayed and reserved."""
+        return self.sizes(queue).total
+
+    def sizes(self, queue: str = "default") -> Sizes:
+        return self.stores.queue.sizes(queue)
+
+    def clear(self, queue: str = "default") -> int:
+        """Drop the queue's jobs; gives how many there were."""
+        return self.stores.queue.clear(queue)
+
+    def close(self) -> None:
+        self.stores.close()
+
+    def _push(
+        self,
+        jobs: list[tuple[str, object]],
+        queue: str,
+        delay: Delay,
+        options: Mapping[str, object] | None,
+        display_name: str | None = None,
+    ) -> list[str]:
+        seconds, now = seconds_until(delay), int(time.time())
+        made = [
+            encode(name, data, options=options, display_name=display_name, created_at=now, delay=round(seconds))
+            for name, data in jobs
+        ]
+        self.stores.queue.push(queue, [payload for _, payload in made], seconds)
+        for (identity, _), (name, _) in zip(made, jobs, strict=True):
+            LISTENERS.tell(JobQueued(identity, display_name or name, queue, seconds))
+        return [identity for identity, _ in made]
+
+
+def connect(where: str | Path | None = None, *, connection: str = "default", prefix: str = "") -> Queue:
+    """A connection by URL (``redis://…``), by configuration file, or of the configuration in force.
+
+    Raises ``ConfigError``. Nothing is sent before the first push.
+    """
+    if where is None:
+        path = os.environ.get("QUEUEPOOL_CONFIG")
+        return Queue(_connection(config.load(Path(path) if path else None), connection))
+    if isinstance(where, str) and "://" in where:
+        overrides = {"connection.url": where, "connection.prefix": prefix}
+        return Queue(_connection(config.load(None, overrides), "default"))
+    return Queue(_connection(config.load(Path(where)), connection))
+
+
+def seconds_until(delay: Delay) -> float:
+    """Seconds from now; a moment that has passed is now. Raises ``ValueError`` for what is no time."""
+    if isinstance(delay, timedelta):
+        delay = delay.total_seconds()
+    elif isinstance(delay, datetime):
+        delay = (delay.astimezone(UTC) - datetime.now(UTC)).total_seconds()
+    if not -1e10 < delay < 1e10:
+        raise ValueError(f"{delay} is no delay in seconds")
+    return max(float(delay), 0.0)
+
+
+_default: Queue | None = None
+
+
+def configure(where: str | Path | ConnectionSettings | Queue) -> Queue:
+    """Choose where ``dispatch`` pushes to in this process."""
+    global _default
+    if isinstance(where, ConnectionSettings):
+        where = Queue(where)
+    _default = where if isinstance(where, Queue) else connect(where)
+    return _default
+
+
+def default_queue() -> Queue:
+    """Where ``dispatch`` pushes to: as configured, else by ``QUEUEPOOL_CONFIG``, resolved at the first use."""
+    return _default or configure(connect())
+
+
+def _connection(loaded: config.Config, name: str) -> ConnectionSettings:
+    try:
+        return loaded.connections[name]
+    except KeyError:
+        raise QueuepoolError(f"no connection {name!r} in {loaded.path}") from None

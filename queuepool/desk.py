@@ -1,0 +1,117 @@
+"""A worker's place: its slot on the board, its alarm, and its line in ``ps``."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from functools import lru_cache
+
+from queuepool import proc
+from queuepool.board import Slot, State
+from queuepool.hand import Stage
+from queuepool.payload import Payload
+from queuepool.signals import Alarm
+from queuepool.stores.base import Lease
+from queuepool.verdict import Policy
+
+#: seconds that a worker's resident memory is taken to be what it was
+_RSS_LASTS = 0.05
+
+
+class Desk:
+    """Written by its worker alone; everybody may read the slot. ``stall`` is how long a round may take."""
+
+    def __init__(self, slot: Slot, pool: str, alarm: Alarm, *, stall: float) -> None:
+        self.slot = slot
+        self._pool = pool
+        self._alarm = alarm
+        self._stall = stall
+        self._rss_at = 0.0
+        self._rss = 0.0
+
+    def show(self, state: State) -> None:
+        """What the worker is doing, unless it runs a job."""
+        self.slot.state = state
+        self._title(f"{state.name.lower()} done={self.slot.done}")
+
+    def alive(self) -> None:
+        """A round begins; until the next one the master waits for ``stall`` seconds."""
+        self.slot.deadline = time.monotonic() + self._stall
+
+    def asking(self) -> float:
+        """A reserve is about to be sent: from now on jobs may be ours without our knowing."""
+        now = time.monotonic()
+        self.slot.asked = now
+        return now
+
+    def holds(self, leases: Sequence[Lease], lease_end: float) -> None:
+        """The reserve was answered."""
+        slot = self.slot
+        slot.lease_end = 0.0
+        slot.hand.hold(leases)
+        if leases:
+            slot.turn += 1
+            slot.lease_end = lease_end
+        slot.asked = 0.0
+
+    def begins(self, payload: Payload, queue: str, policy: Policy, timeout: float, *, known: bool) -> None:
+        """The held job is about to run; the kernel and the master know its deadline.
+
+        ``known``: a handler is registered under its name; other names are never shown.
+        """
+        slot = self.slot
+        slot.job, slot.job_id, slot.queue = payload.name if known else "unknown", payload.id, queue
+        slot.attempt, slot.since = payload.attempts, time.time()
+        slot.policy = _policy_text(policy)
+        slot.hand.mark(0, Stage.RUNNING)
+        slot.state = State.BUSY
+        self._title(
+            f"busy queue={_word(queue)} job={_word(slot.job)} id={_word(payload.id)} "
+            f"attempt={payload.attempts} since={datetime.fromtimestamp(slot.since, UTC):%Y-%m-%dT%H:%M:%SZ}"
+        )
+        self.arm(timeout)
+
+    def arm(self, timeout: float) -> None:
+        """From now on ``timeout`` seconds, 0 = no limit: the kernel's alarm, and behind it the master."""
+        self.slot.deadline = time.monotonic() + timeout if timeout else 0.0
+        self._alarm.arm(timeout)
+
+    def succeeded(self) -> None:
+        """Nothing but the receipt is left to be deleted, by us or by who buries us."""
+        self.slot.hand.mark(0, Stage.DONE)
+
+    def ended(self) -> None:
+        """The handler and its hook have returned."""
+        self._alarm.disarm()
+        self.alive()
+
+    def settled(self) -> None:
+        """Nothing is held any more."""
+        self.slot.lease_end = 0.0
+        self.slot.hand.drop()
+
+    def rss(self) -> float:
+        """Resident MB, at most 50 ms old."""
+        now = time.monotonic()
+        if now - self._rss_at >= _RSS_LASTS:
+            self._rss_at, self._rss = now, proc.resident_mb(os.getpid())
+            self.slot.rss = int(self._rss)
+        return self._rss
+
+    def leave(self) -> None:
+        """The last word: an exit without it counts as a death."""
+        self.slot.state = State.STOPPING
+        self.slot.left = 1
+
+    def _title(self, rest: str) -> None:
+        proc.show(f"queuepool: worker {self.slot.number} [{self._pool}] {rest}")
+
+
+_policy_text = lru_cache(maxsize=64)(Policy.to_text)
+
+
+def _word(text: str) -> str:
+    """A value without spaces, so that the title stays a row of words."""
+    return "_".join(text.split()) or "-"

@@ -1,0 +1,47 @@
+"""What the failed store keeps of a job, as text that no exception can spoil."""
+
+from __future__ import annotations
+
+import secrets
+import traceback
+from typing import Any
+
+from queuepool.errors import AttemptLost
+from queuepool.payload import Payload
+from queuepool.stores.base import Lease
+
+#: an exception's text is the user's data: it may be anything, and of any size
+MOST_TEXT = 64 * 1024
+
+
+def record(payload: Payload, lease: Lease, connection: str, error: BaseException) -> dict[str, Any]:
+    """A row of the failed store; its id is the uuid, as Laravel's is, so that it is written once."""
+    return {
+        "id": payload.uuid or (payload.id if payload.identified else f"{payload.id}-{secrets.token_hex(4)}"),
+        "name": payload.name,
+        "queue": lease.queue,
+        "connection": connection,
+        "attempts": payload.attempts,
+        "payload": lease.receipt.decode("utf-8", "replace"),
+        "exception": text_of(error),
+    }
+
+
+def text_of(error: BaseException) -> str:
+    """The traceback; for an attempt that ended with its process, what faulthandler left of it."""
+    if isinstance(error, AttemptLost):
+        text = f"{type(error).__name__}: {error}\n{error.trace}"
+    else:
+        text = "".join(traceback.format_exception(error))
+    if len(text) > MOST_TEXT:
+        text = f"{text[: MOST_TEXT // 2]}\n[…]\n{text[-MOST_TEXT // 2 :]}"
+    return text
+
+
+def summary(error: BaseException) -> str:
+    """One line for a log."""
+    try:
+        text = str(error)
+    except Exception as broken:  # noqa: BLE001 - an exception's __str__ is the user's code
+        text = f"<its text cannot be had: {type(broken).__name__}>"
+    return f"{type(error).__name__}: {text}"

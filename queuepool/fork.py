@@ -1,0 +1,89 @@
+"""The one place that forks, kills and reaps."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+
+from queuepool import proc
+from queuepool.signals import default_actions
+
+#: a child that ended by an exception of our own (EX_SOFTWARE)
+BROKEN = 70
+
+
+def spawn(main: Callable[[], int]) -> int:
+    """Fork a child that runs ``main`` and leaves with its code; gives the pid. Raises ``OSError``.
+
+    The child leads a process group of its own, so that a kill takes a job's subprocesses along, and is told by
+    SIGTERM when its parent dies. It keeps the parent's blocked signals until it has handlers for them.
+    """
+    parent = os.getpid()
+    pid = os.fork()
+    if pid == 0:
+        _live(main, parent)
+    with suppress(OSError):  # both sides do it, whoever is first: the group must exist before the first kill
+        os.setpgid(pid, pid)
+    return pid
+
+
+def reap() -> Iterator[tuple[int, int]]:
+    """``(pid, wait status)`` of every child that has ended; the rest of its process group is killed."""
+    while True:
+        try:
+            ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        except ChildProcessError:
+            return
+        if ended is None:
+            return
+        # While it is not reaped, nobody else can have its pid, nor a group by that number.
+        _signal_group(ended.si_pid, signal.SIGKILL)
+        yield os.waitpid(ended.si_pid, 0)
+
+
+def kill(pid: int) -> None:
+    """At once, with all of its group, even if the process has left its group. Only for a child not yet reaped."""
+    _signal_group(pid, signal.SIGKILL)
+    tell(pid, signal.SIGKILL)
+
+
+def tell(pid: int, signum: signal.Signals) -> None:
+    """Send a signal to a child not yet reaped."""
+    with suppress(ProcessLookupError):  # it has ended, the next reap will find it
+        os.kill(pid, signum)
+
+
+def _signal_group(pid: int, signum: signal.Signals) -> None:
+    with suppress(ProcessLookupError, PermissionError):  # it is in no group of its own, or has one of strangers
+        os.killpg(pid, signum)
+
+
+def _live(main: Callable[[], int], parent: int) -> None:
+    code = BROKEN
+    try:
+        with suppress(OSError):
+            os.setpgid(0, 0)
+        default_actions()
+        _close_input()
+        if proc.end_with_parent(parent, signal.SIGTERM):
+            code = main()
+    except BaseException:  # noqa: BLE001 - nothing may climb into the parent's frames below
+        traceback.print_exc()
+    finally:
+        with suppress(OSError, ValueError):
+            sys.stdout.flush()
+            sys.stderr.flush()
+        # Never by return or sys.exit: the parent's exit handlers and buffers are not the child's.
+        os._exit(code)
+
+
+def _close_input() -> None:
+    # A background process group that reads from the terminal would be stopped by it.
+    null = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(null, 0)
+    if null:
+        os.close(null)

@@ -1,0 +1,132 @@
+"""``@job``: a function that can be dispatched, typed as it is."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
+
+from queuepool.client import Delay, default_queue
+from queuepool.registry import REGISTRY, Handler, Options, by_name, delays, wire
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def job(
+    name: str | None = None,
+    *,
+    queue: str = "default",
+    tries: int | None = None,
+    timeout: float | None = None,
+    backoff: float | Sequence[float] | None = None,
+    max_exceptions: int | None = None,
+    fail_on_timeout: bool | None = None,
+) -> Callable[[Callable[P, R]], JobFunction[P, R]]:
+    """Register a function as the handler of ``name`` (its own: ``module.function``). Times in seconds."""
+    options = Options(
+        queue=queue,
+        tries=tries,
+        timeout=timeout,
+        backoff=delays(backoff),
+        max_exceptions=max_exceptions,
+        fail_on_timeout=fail_on_timeout,
+    )
+
+    def register(function: Callable[P, R]) -> JobFunction[P, R]:
+        made = JobFunction(name or f"{function.__module__}.{function.__qualname__}", function, options)
+        REGISTRY.add(Handler(made.name, made.bind, options))
+        return made
+
+    return register
+
+
+@dataclass(frozen=True, slots=True)
+class Target(Generic[P]):
+    """Where and when to push, chosen; ``dispatch`` takes the function's own arguments."""
+
+    name: str
+    function: Callable[P, object]
+    queue: str
+    delay: Delay
+    options: Mapping[str, object]
+
+    def dispatch(self, *args: P.args, **kwargs: P.kwargs) -> str:
+        """Push one call and give the job's id."""
+        return self.bulk([by_name(self.function, args, kwargs)])[0]
+
+    def bulk(self, calls: Iterable[object]) -> list[str]:
+        """Push many calls, each given as its payload's data: a dict by name or a list by position."""
+        jobs = [(self.name, data) for data in calls]
+        return default_queue().bulk(jobs, queue=self.queue, delay=self.delay, options=self.options)
+
+
+class JobFunction(Generic[P, R]):
+    """A function that can also be dispatched. Called, it is still the plain function."""
+
+    def __init__(self, name: str, function: Callable[P, R], options: Options) -> None:
+        self.name = name
+        self.options = options
+        self._function = function
+        self._succeeded: Callable[..., object] | None = None
+        self._failed: Callable[..., object] | None = None
+        self.__doc__ = function.__doc__
+        self.__name__ = function.__name__
+        self.__wrapped__ = function
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        return self._function(*args, **kwargs)
+
+    def using(self, *, queue: str | None = None, delay: Delay = 0) -> Target[P]:
+        """Choose queue and delay for the dispatch that follows."""
+        return Target(self.name, self._function, queue or self.options.queue or "default", delay, wire(self.options))
+
+    def dispatch(self, *args: P.args, **kwargs: P.kwargs) -> str:
+        """Push one call and give the job's id."""
+        return self.using().dispatch(*args, **kwargs)
+
+    def later(self, delay: Delay, /, *args: P.args, **kwargs: P.kwargs) -> str:
+        """Push one call that becomes ready after ``delay``."""
+        return self.using(delay=delay).dispatch(*args, **kwargs)
+
+    def bulk(self, calls: Iterable[object]) -> list[str]:
+        """Push many calls, each given as its payload's data: a dict by name or a list by position."""
+        return self.using().bulk(calls)
+
+    def after_succeeded(self, hook: Callable[P, object]) -> Callable[P, object]:
+        """Decorator: called with the job's arguments when it is done."""
+        self._succeeded = hook
+        return hook
+
+    def after_failed(
+        self, hook: Callable[Concatenate[BaseException, P], object]
+    ) -> Callable[Concatenate[BaseException, P], object]:
+        """Decorator: called with the error and the job's arguments when it has failed for good."""
+        self._failed = hook
+        return hook
+
+    def bind(self, *args: Any, **kwargs: Any) -> _Call:
+        """The task of one payload. Raises ``TypeError``."""
+        inspect.signature(self._function).bind(*args, **kwargs)
+        return _Call(self._function, args, kwargs, self._succeeded, self._failed)
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """A function's task."""
+
+    function: Callable[..., object]
+    args: tuple[Any, ...]
+    kwargs: Mapping[str, Any]
+    succeeded: Callable[..., object] | None
+    failed: Callable[..., object] | None
+
+    def run(self) -> object:
+        return self.function(*self.args, **self.kwargs)
+
+    def after_succeeded(self) -> object:
+        return self.succeeded and self.succeeded(*self.args, **self.kwargs)
+
+    def after_failed(self, error: BaseException) -> object:
+        return self.failed and self.failed(error, *self.args, **self.kwargs)

@@ -1,0 +1,120 @@
+"""``Job``: a job as a class, whose fields are the payload."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self, dataclass_transform
+
+from queuepool.client import Delay, default_queue
+from queuepool.registry import REGISTRY, Handler, Options, delays, wire
+
+
+@dataclass_transform()
+class Job:
+    """The base of job classes; options are given with the class, times in seconds.
+
+    ::
+
+        class Import(Job, queue="imports", tries=3):
+            path: str
+
+            def handle(self) -> None: ...
+
+        Import("/tmp/a.csv").dispatch()
+    """
+
+    job_name: ClassVar[str]
+    job_options: ClassVar[Options]
+
+    def __init_subclass__(
+        cls,
+        *,
+        name: str | None = None,
+        queue: str = "default",
+        tries: int | None = None,
+        timeout: float | None = None,
+        backoff: float | Sequence[float] | None = None,
+        max_exceptions: int | None = None,
+        fail_on_timeout: bool | None = None,
+    ) -> None:
+        dataclass(cls)
+        cls.job_name = name or f"{cls.__module__}.{cls.__qualname__}"
+        cls.job_options = Options(
+            queue=queue,
+            tries=tries,
+            timeout=timeout,
+            backoff=delays(backoff),
+            max_exceptions=max_exceptions,
+            fail_on_timeout=fail_on_timeout,
+        )
+        REGISTRY.add(Handler(cls.job_name, _binder(cls), cls.job_options))
+
+    def handle(self) -> object:
+        """The work; may be ``async``."""
+        raise NotImplementedError(f"{type(self).__qualname__} has no handle()")
+
+    def after_succeeded(self) -> object:
+        """Called when the job is done."""
+
+    def after_failed(self, error: BaseException) -> object:
+        """Called when the job has failed for good."""
+
+    def dispatch(self) -> str:
+        """Push it and give its id."""
+        return self.using().dispatch()
+
+    def later(self, delay: Delay) -> str:
+        """Push it to become ready after ``delay``."""
+        return self.using(delay=delay).dispatch()
+
+    def using(self, *, queue: str | None = None, delay: Delay = 0) -> Pending:
+        """Choose queue and delay for the dispatch that follows."""
+        options = self.job_options
+        return Pending(self.job_name, self._data(), queue or options.queue or "default", delay, wire(options))
+
+    @classmethod
+    def bulk(cls, jobs: Iterable[Self], *, queue: str | None = None, delay: Delay = 0) -> list[str]:
+        """Push many in few round trips and give their ids."""
+        pairs = [(cls.job_name, job._data()) for job in jobs]
+        target = queue or cls.job_options.queue or "default"
+        return default_queue().bulk(pairs, queue=target, delay=delay, options=wire(cls.job_options))
+
+    def _data(self) -> Mapping[str, Any]:
+        return dataclasses.asdict(self)  # type: ignore[call-overload, no-any-return]  # subclasses are dataclasses
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """A job with its queue and delay chosen."""
+
+    name: str
+    data: object
+    queue: str
+    delay: Delay
+    options: Mapping[str, object]
+
+    def dispatch(self) -> str:
+        """Push it and give its id."""
+        return default_queue().push(self.name, self.data, queue=self.queue, delay=self.delay, options=self.options)
+
+
+@dataclass(frozen=True, slots=True)
+class _Task:
+    """A job object as what an attempt runs."""
+
+    job: Job
+
+    def run(self) -> object:
+        return self.job.handle()
+
+    def after_succeeded(self) -> object:
+        return self.job.after_succeeded()
+
+    def after_failed(self, error: BaseException) -> object:
+        return self.job.after_failed(error)
+
+
+def _binder(cls: type[Job]) -> Callable[..., _Task]:
+    return lambda *args, **kwargs: _Task(cls(*args, **kwargs))

@@ -1,0 +1,79 @@
+"""When a worker leaves: one expression from facts to an exit code and a reason."""
+
+from __future__ import annotations
+
+import random
+import time
+from dataclasses import dataclass
+from enum import StrEnum
+
+#: exit codes of a worker: left in order, modules did not import, memory
+LEFT, BOOT, MEMORY = 0, 3, 12
+_JITTER = 0.1
+
+
+class StopReason(StrEnum):
+    """Why a worker left; Laravel's names (WorkerStopReason.php, 13.x) where it has them."""
+
+    INTERRUPTED = "interrupted"
+    MEMORY = "memory"
+    EMPTY = "empty"
+    MAX_TIME = "max_time"
+    MAX_JOBS = "max_jobs"
+    ONCE = "once"
+    RESTART = "restart_signal"
+    ORPHANED = "orphaned"
+    BROKEN = "broken"
+
+    @property
+    def code(self) -> int:
+        return MEMORY if self is StopReason.MEMORY else LEFT
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """How long one worker lives; 0 = no limit. ``memory`` in MB, ``until`` in monotonic seconds."""
+
+    memory: float
+    max_jobs: int
+    until: float
+    once: bool = False
+    stop_when_empty: bool = False
+
+    @classmethod
+    def drawn(
+        cls,
+        *,
+        memory: float,
+        max_jobs: int,
+        max_time: float,
+        once: bool = False,
+        stop_when_empty: bool = False,
+    ) -> Limits:
+        """Up to a tenth less than asked for, so that workers that began together do not leave together."""
+        less = 1 - random.random() * _JITTER
+        return cls(
+            memory=memory,
+            max_jobs=max(1, round(max_jobs * less)) if max_jobs else 0,
+            until=time.monotonic() + max_time * less if max_time else 0.0,
+            once=once,
+            stop_when_empty=stop_when_empty,
+        )
+
+    @property
+    def is_leaving_when_empty(self) -> bool:
+        return self.once or self.stop_when_empty
+
+    def reached(self, *, jobs: int, rss: float, found_none: bool, now: float) -> StopReason | None:
+        """The first reason to leave, in Laravel's order. Source: Worker.php, stopIfNecessary (13.x)."""
+        if self.memory and rss >= self.memory:
+            return StopReason.MEMORY
+        if self.stop_when_empty and found_none:
+            return StopReason.EMPTY
+        if self.once and (jobs or found_none):
+            return StopReason.ONCE
+        if self.until and now >= self.until:
+            return StopReason.MAX_TIME
+        if self.max_jobs and jobs >= self.max_jobs:
+            return StopReason.MAX_JOBS
+        return None

@@ -1,0 +1,70 @@
+"""Every event as fields by Laravel's names, and as one line of ``key=value``."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any
+
+from queuepool.errors import JobError
+from queuepool.events import (
+    BootFailed,
+    Event,
+    JobExceptionOccurred,
+    JobFacts,
+    JobFailed,
+    JobProcessed,
+    JobProcessing,
+    JobReleased,
+)
+from queuepool.failures import summary, text_of
+
+#: Source: WorkCommand.php, writeOutputAsJson (13.x)
+_STATUS: dict[type[Event], tuple[str, str]] = {
+    JobProcessing: ("starting", ""),
+    JobProcessed: ("success", "deleted"),
+    JobReleased: ("released_after_exception", "released"),
+    JobFailed: ("failed", "failed"),
+}
+
+
+def fields_of(event: Event) -> dict[str, Any]:
+    """JSON-ready; what is empty is left out."""
+    status, result = _STATUS.get(type(event), ("", ""))
+    found: dict[str, Any] = {"event": type(event).__name__, "status": status, "result": result}
+    for field in fields(event):
+        found |= _named(field.name, getattr(event, field.name))
+    return {key: value for key, value in found.items() if value not in ("", None)}
+
+
+def line_of(event: Event) -> str:
+    """``words key=value …``; values with spaces are quoted."""
+    shown = {key: value for key, value in fields_of(event).items() if key not in ("event", "status", "result", "trace")}
+    return " ".join([event.words, *(f"{key}={_value(value)}" for key, value in shown.items())])
+
+
+def trace_of(event: Event) -> str:
+    """The lines that belong below it: why a job raised, why the modules did not import."""
+    if isinstance(event, BootFailed):
+        return event.trace
+    if isinstance(event, JobExceptionOccurred) and not isinstance(event.error, JobError):
+        return text_of(event.error)
+    return ""
+
+
+def _named(name: str, value: Any) -> dict[str, Any]:
+    match value:
+        case JobFacts():
+            facts = {"id": value.id, "uuid": value.uuid, "queue": value.queue, "job": value.name}
+            return {**facts, "attempts": value.attempt}
+        case BaseException():
+            return {"exception": type(value).__name__, "message": summary(value).partition(": ")[2]}
+        case float():
+            return {name: round(value, 4)}
+        case tuple():
+            return {name: ",".join(map(str, value))}
+    return {name: value}
+
+
+def _value(value: Any) -> str:
+    text = str(value)
+    return f'"{text}"' if " " in text or not text else text

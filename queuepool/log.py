@@ -1,0 +1,121 @@
+"""Logs are a listener: one line an event, ``key=value``, or JSON with Laravel's names."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import select
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from logging.handlers import WatchedFileHandler
+from typing import Any
+
+from queuepool.events import Event
+from queuepool.lines import fields_of, line_of, trace_of
+from queuepool.listeners import Listeners
+from queuepool.settings import PoolSettings
+
+_log = logging.getLogger("queuepool")
+#: what could break a line or command a terminal: control characters, and Unicode's own line ends and direction marks
+_UNSAFE = [*range(32), *range(127, 160), *range(0x200E, 0x2010), *range(0x2028, 0x202F), *range(0x2066, 0x206A)]
+_ESCAPES = {code: repr(chr(code))[1:-1] for code in _UNSAFE}
+
+
+def setup(settings: PoolSettings, role: str, patience: float) -> None:
+    """Where this process's log goes; ``patience``: seconds that it may wait for a full pipe.
+
+    A file is looked up again at every line, so it may be moved away at any time.
+    """
+    path = settings.log
+    handler: logging.Handler = WatchedFileHandler(path, encoding="utf-8") if path else _Stderr(patience)
+    handler.setFormatter(_Json(role, settings.connection.name) if settings.json else _Text(role))
+    _log.handlers[:] = [handler]
+    _log.propagate = False
+    detailed = settings.verbose or settings.json
+    _log.setLevel(logging.WARNING if settings.quiet else logging.DEBUG if detailed else logging.INFO)
+
+
+def listen(listeners: Listeners) -> None:
+    """Log every event whose level is on; of the others nobody need know."""
+    for kind in _kinds(Event):
+        if kind.words and _log.isEnabledFor(kind.level):
+            listeners.add(kind, _write)
+
+
+def escaped(text: str) -> str:
+    """One safe line for a terminal, whatever a job's data holds."""
+    return text.translate(_ESCAPES)
+
+
+def _kinds(base: type[Event]) -> Iterator[type[Event]]:
+    for kind in base.__subclasses__():
+        yield kind
+        yield from _kinds(kind)
+
+
+def _write(event: Event) -> None:
+    _log.log(event.level, "%s", line_of(event), extra={"event": event})
+
+
+class _Stderr(logging.Handler):
+    """Standard error, never waited for longer than is bearable: a full pipe loses lines, not the watchdog."""
+
+    def __init__(self, patience: float) -> None:
+        super().__init__()
+        self._patience = patience
+        self._dropped = 0
+
+    def emit(self, record: logging.LogRecord) -> None:
+        raw = f"{self.format(record)}\n".encode("utf-8", "backslashreplace")
+        try:
+            if not select.select([], [2], [], self._patience)[1]:
+                self._dropped += 1
+                return
+            if self._dropped:
+                raw = b"(%d lines were dropped: nobody read them)\n" % self._dropped + raw
+                self._dropped = 0
+            os.write(2, raw)
+        except (OSError, ValueError):
+            self._dropped += 1  # closed, or no room on the disk: there is nowhere to say so
+
+
+class _Text(logging.Formatter):
+    """``TIME LEVEL ROLE pid=N words key=value …``, and below it an indented trace."""
+
+    def __init__(self, role: str) -> None:
+        super().__init__()
+        self._role = role
+
+    def format(self, record: logging.LogRecord) -> str:
+        at = datetime.fromtimestamp(record.created, UTC)
+        head = f"{at:%Y-%m-%dT%H:%M:%S}.{record.msecs:03.0f}Z {record.levelname} {self._role} pid={record.process}"
+        lines = [f"{head} {escaped(record.getMessage())}"]
+        return "\n    ".join([*lines, *(escaped(line) for line in _trace(self, record).splitlines())])
+
+
+class _Json(logging.Formatter):
+    """One object a line. Source: WorkCommand.php, writeOutputAsJson (13.x)."""
+
+    def __init__(self, role: str, connection: str) -> None:
+        super().__init__()
+        self._role = role
+        self._connection = connection
+
+    def format(self, record: logging.LogRecord) -> str:
+        event: Event | None = getattr(record, "event", None)
+        found: dict[str, Any] = {"level": record.levelname.lower(), "role": self._role, "pid": record.process}
+        found |= {"connection": self._connection}
+        found |= fields_of(event) if event else {"message": record.getMessage()}
+        trace = _trace(self, record)
+        if trace:
+            found["trace"] = trace
+        at = datetime.fromtimestamp(record.created, UTC)
+        return json.dumps({**found, "timestamp": f"{at:%Y-%m-%dT%H:%M:%S.%f}+00:00"})
+
+
+def _trace(formatter: logging.Formatter, record: logging.LogRecord) -> str:
+    if record.exc_info:
+        return formatter.formatException(record.exc_info)
+    event: Event | None = getattr(record, "event", None)
+    return trace_of(event) if event else ""

@@ -1,0 +1,209 @@
+"""The master. Its duties are these and no others: reap, hear, kill, refill, sleep.
+
+It decides from the board and the clock alone. It has no connection, no thread, no handler and none of the user's code,
+so it cannot hang on any of them.
+"""
+
+from __future__ import annotations
+
+import logging
+import signal
+import time
+from collections.abc import Callable
+
+from queuepool import fork, proc
+from queuepool.board import Board, Killed, Role, Slot, State
+from queuepool.children import Child, Children, Rests, next_deadline, overdue
+from queuepool.settings import PoolSettings
+from queuepool.signals import Mailbox
+
+#: seconds between two looks at the board when nothing is due; below any grace, so no deadline is missed
+TICK = 0.25
+#: seconds that the steward may still settle after the last worker has left
+_SETTLE = 5.0
+_log = logging.getLogger("queuepool")
+
+#: runs one process of a pool in this slot; True = begin paused
+Main = Callable[[Slot, bool], int]
+
+
+class Master:
+    """Keeps one pool at its size and its word until it is told to stop."""
+
+    def __init__(self, settings: PoolSettings, board: Board, worker: Main, steward: Main) -> None:
+        self._settings = settings
+        self._board = board
+        self._mains = {Role.WORKER: worker, Role.STEWARD: steward}
+        self._mailbox = Mailbox()
+        self._children = Children()
+        self._rests = Rests()
+        self._target = settings.workers
+        self._generation = 1
+        self._restarts = 0
+        self._paused = False
+        self._stopping = False
+        self._kill_at = float("inf")
+        self._settle_until = float("inf")
+
+    def run(self) -> int:
+        """Until everybody has left; the exit code."""
+        self._mailbox.open()
+        signum = None
+        while True:
+            self._reap()
+            self._hear(signum)
+            self._kill()
+            self._refill()
+            if self._stopping and not self._children:
+                return 0
+            self._show()
+            signum = self._mailbox.next(self._nap())
+
+    def _reap(self) -> None:
+        for pid, status in fork.reap():
+            child = self._children.remove(pid)
+            if child:
+                self._bury(child, status)
+
+    def _bury(self, child: Child, status: int) -> None:
+        slot, pid, now = child.slot, child.pid, time.monotonic()
+        slot.status = status
+        slot.dead = 1
+        if child.is_ready:
+            self._rests.succeeded()
+        elif not child.told:
+            rest, cause = self._rests.failed(now), proc.cause_of(status)
+            _log.error("worker=%d pid=%d never came to work: %s; next try in %.1fs", child.number, pid, cause, rest)
+        steward = self._children.steward()
+        if steward:
+            fork.tell(steward.pid, signal.SIGUSR1)
+
+    def _hear(self, signum: int | None) -> None:
+        match signum:
+            case signal.SIGTERM:
+                self._stop()
+            case signal.SIGINT:
+                self._kill_at = time.monotonic() if self._stopping else self._kill_at
+                self._stop()
+            case signal.SIGQUIT:
+                self._kill_at = time.monotonic()
+                self._stop()
+            case signal.SIGHUP:
+                self._restart()
+            case signal.SIGUSR1:
+                pass  # logs are files that are looked up again at every line
+            case signal.SIGUSR2 | signal.SIGCONT:
+                self._pause(signal.Signals(signum))
+            case signal.SIGTTIN | signal.SIGTTOU:
+                self._scale(self._target + (1 if signum == signal.SIGTTIN else -1))
+        header = self._board.header
+        if header.scale:
+            self._scale(header.scale - 1)
+            header.scale = 0
+        if header.restarts != self._restarts:
+            self._restarts = header.restarts
+            self._restart()
+
+    def _stop(self) -> None:
+        if not self._stopping:
+            self._stopping = True
+            _log.info("stopping: running jobs may finish")
+            if self._settings.stop_timeout:
+                self._kill_at = min(self._kill_at, time.monotonic() + self._settings.stop_timeout)
+        for child in self._children.workers():
+            self._retire(child)
+
+    def _restart(self) -> None:
+        self._generation += 1
+        _log.info("restarting: every worker is replaced, generation=%d", self._generation)
+
+    def _pause(self, signum: signal.Signals) -> None:
+        self._paused = signum == signal.SIGUSR2
+        for child in self._children.workers():
+            fork.tell(child.pid, signum)
+
+    def _scale(self, target: int) -> None:
+        self._target = max(0, min(target, len(self._board.slots) // 2 - 1))
+
+    def _retire(self, child: Child) -> None:
+        if not child.told:
+            child.told = True
+            fork.tell(child.pid, signal.SIGTERM)
+
+    def _kill(self) -> None:
+        now = time.monotonic()
+        for child in self._children:
+            why = overdue(child.slot, now, self._settings.grace) or self._is_unwanted(child, now)
+            if why and not child.slot.killed:
+                child.slot.killed = why
+                fork.kill(child.pid)
+                _log.warning("%s=%d pid=%d killed: %s", child.role.name.lower(), child.number, child.pid, why.name)
+
+    def _is_unwanted(self, child: Child, now: float) -> Killed | None:
+        if child.role == Role.WORKER and now >= self._kill_at:
+            return Killed.STOP
+        if child.role == Role.STEWARD and now >= self._settle_until:
+            return Killed.STOP
+        most = self._settings.memory_hard
+        if most and child.slot.state == State.BUSY and proc.resident_mb(child.pid) >= most:
+            return Killed.MEMORY
+        return None
+
+    def _refill(self) -> None:
+        for slot in self._board.slots:
+            # Settled by the steward, or left in order with empty hands.
+            if slot.dead and (slot.settled_life == slot.life or (slot.left and not slot.hand.held())):
+                self._board.free(slot)
+        if self._stopping:
+            self._wind_up()
+            return
+        if not self._children.steward():
+            self._spawn(Role.STEWARD, 0)
+        plan = self._children.plan(self._target, self._generation)
+        for child in plan.retire:
+            self._retire(child)
+        for number in plan.spawn:
+            self._spawn(Role.WORKER, number)
+
+    def _wind_up(self) -> None:
+        """The steward outlives the workers: it settles what they held."""
+        if self._children.workers():
+            return
+        now, steward = time.monotonic(), self._children.steward()
+        self._settle_until = min(self._settle_until, now + _SETTLE)
+        unsettled = bool(self._board.of(Role.WORKER))
+        if steward and not unsettled:
+            self._retire(steward)
+        elif unsettled and not steward and now < self._settle_until:
+            self._spawn(Role.STEWARD, 0)
+
+    def _spawn(self, role: Role, number: int) -> None:
+        free = next((slot for slot in self._board.slots if slot.role == Role.FREE), None)
+        now = time.monotonic()
+        if free is None or not self._rests.is_over(now):
+            return
+        free.begin(role, number, self._generation)
+        try:
+            pid = fork.spawn(lambda: self._mains[role](free, self._paused))
+        except OSError as error:
+            free.role = Role.FREE
+            _log.error("cannot fork: %s; next try in %.1fs", error.strerror, self._rests.failed(now))
+            return
+        free.pid, free.born = pid, proc.born(pid)
+        self._children.add(Child(pid, free, role, number, self._generation))
+
+    def _nap(self) -> float:
+        now, grace = time.monotonic(), self._settings.grace
+        return min(TICK, *(next_deadline(child.slot, grace) - now for child in self._children), self._kill_at - now)
+
+    def _show(self) -> None:
+        """The pool's state on the board and in ``ps``."""
+        header, workers = self._board.header, self._children.workers()
+        header.state = State.DRAINING if self._stopping else State.PAUSED if self._paused else State.RUNNING
+        header.target = self._target
+        busy = sum(child.slot.state == State.BUSY for child in workers)
+        done, failed, _ = self._board.totals()
+        proc.show(
+            f"queuepool: master [{self._settings.name}] {State(header.state).name.lower()} "
+            f"workers={len(workers)} busy={busy} done={done} failed={failed}"
+        )

@@ -1,0 +1,95 @@
+"""What a worker is told from outside: restart, paused queues, maintenance.
+
+In a pool the steward reads the control keys and writes them on the board, so that no worker spends a round trip on
+them. A lone worker reads them itself, at most once a second.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Protocol
+
+from queuepool.board import Header
+from queuepool.stores.base import Control
+
+#: seconds between two looks at the control keys
+PERIOD = 1.0
+
+
+class Orders(Protocol):
+    """Asked at the beginning of every round."""
+
+    def must_leave(self) -> bool:
+        """A restart was broadcast, and nobody but this worker will carry it out."""
+
+    def is_down(self) -> bool:
+        """Maintenance mode."""
+
+    def paused(self) -> frozenset[str]:
+        """Queues not to be served."""
+
+    def mourned(self) -> int:
+        """How many jobs have failed with their worker so far."""
+
+
+class BoardOrders:
+    """From the board; restarts are the master's to carry out."""
+
+    def __init__(self, header: Header) -> None:
+        self._header = header
+        self._text = ""
+        self._paused: frozenset[str] = frozenset()
+
+    def must_leave(self) -> bool:
+        return False
+
+    def is_down(self) -> bool:
+        return bool(self._header.down)
+
+    def paused(self) -> frozenset[str]:
+        if self._header.paused != self._text:
+            self._text = self._header.paused
+            self._paused = frozenset(filter(None, self._text.split(",")))
+        return self._paused
+
+    def mourned(self) -> int:
+        return self._header.mourned
+
+
+class ControlReader(Protocol):
+    """The part of a store that holds the control keys."""
+
+    def read(self, queues: Sequence[str]) -> Control: ...
+
+
+class StoreOrders:
+    """From the store, looked up when first asked. Raises ``StoreDown``."""
+
+    def __init__(self, control: ControlReader, queues: Sequence[str]) -> None:
+        self._reader = control
+        self._queues = queues
+        self._control = Control()
+        self._first: Control | None = None
+        self._again = 0.0
+
+    def must_leave(self) -> bool:
+        restart = self._look().restart
+        # A key that is gone (evicted, flushed) is no restart; Laravel's worker would leave.
+        return restart is not None and self._first is not None and restart != self._first.restart
+
+    def is_down(self) -> bool:
+        return self._look().down
+
+    def paused(self) -> frozenset[str]:
+        return self._look().paused
+
+    def mourned(self) -> int:
+        return 0
+
+    def _look(self) -> Control:
+        if time.monotonic() >= self._again:
+            self._again = time.monotonic() + PERIOD
+            self._control = self._reader.read(self._queues)
+            self._first = self._first or self._control
+        return self._control

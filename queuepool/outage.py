@@ -1,0 +1,68 @@
+"""Living through a store that is away: told once when it goes, once when it is back, tried again without haste."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+from queuepool.errors import StoreDown
+from queuepool.events import StoreLost, StoreRegained
+from queuepool.listeners import Listeners
+from queuepool.signals import Attention
+
+T = TypeVar("T")
+_SHORTEST, _LONGEST = 0.05, 2.0
+
+
+class Outage:
+    """One process's view of its store. ``telling``: nobody else tells it; so the steward does, and a lone worker."""
+
+    def __init__(self, attention: Attention, listeners: Listeners, *, telling: bool, patient: bool = True) -> None:
+        self.since = 0.0
+        self._attention = attention
+        self._listeners = listeners
+        self._telling = telling
+        self._patient = patient
+        self._pause = _SHORTEST
+
+    def insist(self, verb: Callable[[], T]) -> tuple[T, bool]:
+        """Call ``verb`` until the store answers; ``False`` when an earlier, unanswered call may have done it.
+
+        Only for verbs that may be repeated. Raises ``StoreDown`` when a stop is asked meanwhile, or at once when not
+        patient.
+        """
+        first = True
+        while True:
+            try:
+                answer = verb()
+            except StoreDown as error:
+                self.lost(error)
+                if self._attention.stop or not self._patient:
+                    raise
+                self.rest()
+                first = False
+            else:
+                self.regained()
+                return answer, first
+
+    def lost(self, error: StoreDown) -> None:
+        """A verb went unanswered."""
+        if not self.since:
+            self.since = time.monotonic()
+            if self._telling:
+                self._listeners.tell(StoreLost(str(error)))
+
+    def regained(self) -> None:
+        """A verb was answered."""
+        if self.since:
+            outage, self.since, self._pause = time.monotonic() - self.since, 0.0, _SHORTEST
+            if self._telling:
+                self._listeners.tell(StoreRegained(outage))
+
+    def rest(self) -> None:
+        """Longer from time to time, and not at the same moment as everybody else."""
+        pause = random.uniform(self._pause / 2, self._pause)
+        self._pause = min(self._pause * 2, _LONGEST)
+        self._attention.wait(lambda: time.sleep(pause))

@@ -1,0 +1,62 @@
+"""A pool as JSON-ready facts, read from its board."""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime
+from typing import Any
+
+from queuepool.board import Board, Role, Slot, State
+
+
+def overview(name: str, board: Board) -> dict[str, Any]:
+    """The pool and its processes; times are ISO 8601 in UTC, durations in seconds."""
+    header = board.header
+    done, failed, released = board.totals()
+    slots = sorted(board.of(Role.STEWARD) + board.of(Role.WORKER), key=lambda slot: (-slot.role, slot.number))
+    return {
+        "pool": name,
+        "master": header.master_pid,
+        "state": State(header.state).name.lower(),
+        "since": iso(header.since),
+        "workers": header.target,
+        "busy": sum(_is_busy(slot) for slot in slots),
+        "done": done,
+        "failed": failed,
+        "released": released,
+        "restarts": header.restarts,
+        "maintenance": bool(header.down),
+        "paused": [queue for queue in header.paused.split(",") if queue],
+        "store_lost": iso(header.store_lost) if header.store_lost else None,
+        "processes": [_process(slot) for slot in slots],
+    }
+
+
+def iso(wall: float) -> str:
+    return datetime.fromtimestamp(wall, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _is_busy(slot: Slot) -> bool:
+    return bool(slot.role == Role.WORKER and slot.state == State.BUSY and not slot.dead)
+
+
+def _process(slot: Slot) -> dict[str, Any]:
+    facts: dict[str, Any] = {
+        "role": Role(slot.role).name.lower(),
+        "number": slot.number,
+        "pid": slot.pid,
+        "state": "dead" if slot.dead else State(slot.state).name.lower(),
+        "generation": slot.generation,
+    }
+    if slot.role == Role.WORKER:
+        facts |= {"done": slot.done, "failed": slot.failed, "released": slot.released, "memory": slot.rss}
+    if _is_busy(slot):
+        facts["job"] = {
+            "name": slot.job,
+            "id": slot.job_id,
+            "queue": slot.queue,
+            "attempt": slot.attempt,
+            "since": iso(slot.since),
+            "running": round(max(time.time() - slot.since, 0.0), 1),
+        }
+    return facts

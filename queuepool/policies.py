@@ -1,0 +1,40 @@
+"""Whose word counts: the payload's own over its handler's over its pool's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from queuepool.payload import Payload
+from queuepool.registry import Options
+from queuepool.settings import PoolSettings
+from queuepool.verdict import Policy
+
+#: without renewal a job must end before its lease; seconds kept free in between
+_MARGIN = 1.0
+
+
+def policy_of(payload: Payload, options: Options, pool: PoolSettings) -> Policy:
+    """How often and until when this job may be tried."""
+    return Policy(
+        tries=_first(payload.max_tries, options.tries, pool.tries),
+        max_exceptions=_first(payload.max_exceptions, options.max_exceptions, None),
+        backoff=_first(payload.backoff, options.backoff, pool.backoff),
+        retry_until=payload.retry_until,
+        fail_on_timeout=payload.fail_on_timeout or bool(options.fail_on_timeout),
+        max_crashes=pool.max_crashes,
+    )
+
+
+def timeout_of(payload: Payload, options: Options, pool: PoolSettings) -> tuple[float, str]:
+    """Seconds this attempt may run (0 = no limit), and a warning when that is less than the job asked for."""
+    asked: float = _first(payload.timeout, options.timeout, pool.timeout)
+    if pool.connection.renew:
+        return asked, ""
+    most = max(pool.connection.retry_after - pool.grace - _MARGIN, 1.0)
+    if 0 < asked <= most:
+        return asked, ""
+    return most, f"timeout {asked:g} is cut to {most:g}: leases last {pool.connection.retry_after:g} and renew is off"
+
+
+def _first(*choices: Any) -> Any:
+    return next((choice for choice in choices if choice is not None), None)

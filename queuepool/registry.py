@@ -1,0 +1,128 @@
+"""What a payload's name may run: nothing but what somebody registered under exactly that name."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from queuepool.errors import BadArguments, ConfigError, UnknownJob
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """A job's own wishes; ``None`` leaves it to its pool. Times in seconds."""
+
+    queue: str | None = None
+    tries: int | None = None
+    timeout: float | None = None
+    backoff: tuple[float, ...] | None = None
+    max_exceptions: int | None = None
+    fail_on_timeout: bool | None = None
+
+
+def delays(backoff: float | Sequence[float] | None) -> tuple[float, ...] | None:
+    """One delay or a list of them, as a list."""
+    if backoff is None:
+        return None
+    return (float(backoff),) if isinstance(backoff, (int, float)) else tuple(map(float, backoff)) or None
+
+
+def wire(options: Options) -> dict[str, object]:
+    """As Laravel's fields, so that a PHP worker respects them too. Source: Queue.php, createPayloadArray (13.x)."""
+    backoff = options.backoff and ",".join(f"{delay:g}" for delay in options.backoff)
+    return {
+        "maxTries": options.tries,
+        "maxExceptions": options.max_exceptions,
+        "failOnTimeout": bool(options.fail_on_timeout),
+        "backoff": backoff,
+        "timeout": options.timeout,
+    }
+
+
+class Task(Protocol):
+    """A handler with its arguments: what one attempt runs."""
+
+    def run(self) -> object:
+        """The work; a coroutine is run on the worker's loop."""
+
+    def after_succeeded(self) -> object: ...
+
+    def after_failed(self, error: BaseException) -> object: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Handler:
+    """A registered name; ``bind`` takes keyword or positional arguments and raises ``TypeError`` for wrong ones."""
+
+    name: str
+    bind: Callable[..., Task]
+    options: Options
+
+
+class Registry:
+    """Handlers by exact name."""
+
+    def __init__(self) -> None:
+        self._handlers: dict[str, Handler] = {}
+
+    def add(self, handler: Handler) -> None:
+        """Raises ``ConfigError`` when another handler has the name."""
+        if not handler.name.strip():
+            raise ConfigError("@job", "a job needs a name")
+        if handler.name in self._handlers:
+            raise ConfigError("@job", f"two jobs are registered as {handler.name!r}")
+        self._handlers[handler.name] = handler
+
+    def find(self, name: str) -> Handler:
+        """Raises ``UnknownJob``."""
+        try:
+            return self._handlers[name]
+        except KeyError:
+            raise UnknownJob(name) from None
+
+    def names(self) -> list[str]:
+        return sorted(self._handlers)
+
+
+def bound(handler: Handler, data: object) -> Task:
+    """The task for a payload's data: an object calls by keyword, a list by position, ``""`` and null with nothing.
+
+    Raises ``BadArguments``.
+    """
+    args, kwargs = _arguments(data)
+    try:
+        return handler.bind(*args, **kwargs)
+    except TypeError as error:
+        raise BadArguments(handler.name, error) from error
+
+
+def by_name(function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> object:
+    """``data`` for this call: an object of the arguments by name, a list where names cannot call the function."""
+    signature = inspect.signature(function)
+    given = signature.bind(*args, **kwargs)
+    kinds = {parameter.kind for parameter in signature.parameters.values()}
+    if kinds & {inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.VAR_POSITIONAL}:
+        if given.kwargs:
+            raise TypeError(
+                f"{function.__qualname__} takes positional arguments: they cannot go with keywords in a job"
+            )
+        return list(given.args)
+    names = dict(given.arguments)
+    for parameter in signature.parameters.values():
+        if parameter.kind is inspect.Parameter.VAR_KEYWORD:
+            names |= names.pop(parameter.name, {})
+    return names
+
+
+def _arguments(data: object) -> tuple[list[Any], dict[str, Any]]:
+    if data is None or data == "":
+        return [], {}
+    if isinstance(data, dict):
+        return [], data
+    return (data, {}) if isinstance(data, list) else ([data], {})
+
+
+#: What ``job`` adds to: the handlers of this process.
+REGISTRY = Registry()

@@ -1,0 +1,103 @@
+"""The steward: the pool's housekeeper at the store, a loop over its chores."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Sequence
+
+from queuepool import proc
+from queuepool.board import Header, Slot, State
+from queuepool.chores.base import Chore
+from queuepool.errors import StoreDown, StoreError
+from queuepool.outage import Outage
+from queuepool.signals import Attention
+
+#: seconds that one round of chores may take before the master replaces the steward
+_STALL = 30.0
+_LONGEST_NAP = 1.0
+_log = logging.getLogger("queuepool")
+
+
+class Steward:
+    """Runs each chore when it is due, the urgent ones at every wake: by the master for an obituary, by a push for what
+    is due sooner. ``wait`` blocks for so many seconds, and says whether a push ended it.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        slot: Slot,
+        header: Header,
+        urgent: Sequence[Chore],
+        others: Sequence[Chore],
+        wait: Callable[[float], bool],
+        attention: Attention,
+        outage: Outage,
+    ) -> None:
+        self._name = name
+        self._slot = slot
+        self._header = header
+        self._urgent = urgent
+        self._due = dict.fromkeys([*urgent, *others], 0.0)
+        self._wait = wait
+        self._attention = attention
+        self._outage = outage
+        self._pushed = False
+        self._refused = ""
+
+    def run(self) -> None:
+        """Until told to stop; then what is urgent once more."""
+        self._slot.state = State.RUNNING
+        proc.show(f"queuepool: steward [{self._name}] running")
+        while not self._attention.stop:
+            woken = self._attention.begin_round()
+            self._round(woken or self._pushed)
+            self._sleep()
+        self._round(woken=True)
+
+    def _round(self, woken: bool) -> None:
+        self._slot.deadline = time.monotonic() + _STALL
+        self._pushed = False
+        for chore in self._urgent if woken else ():
+            self._due[chore] = 0.0
+        for chore, due in list(self._due.items()):
+            now = time.monotonic()
+            if now >= due:
+                self._due[chore] = now + self._attempt(chore, now)
+
+    def _attempt(self, chore: Chore, now: float) -> float:
+        try:
+            pause = chore.run(now)
+        except StoreDown as error:
+            self._outage.lost(error)
+            self._header.store_lost = self._header.store_lost or time.time()
+            return 0.0
+        except StoreError as error:
+            self._refuse(str(error))
+            return _LONGEST_NAP
+        self._outage.regained()
+        self._header.store_lost = 0.0
+        return pause
+
+    def _refuse(self, problem: str) -> None:
+        if problem != self._refused:
+            self._refused = problem
+            _log.error("the store refuses the steward: %s", problem)
+
+    def _sleep(self) -> None:
+        if self._outage.since:
+            self._outage.rest()
+            return
+        pause = min(min(self._due.values()) - time.monotonic(), _LONGEST_NAP)
+        if pause > 0:
+            self._attention.wait(lambda: self._doze(pause))
+
+    def _doze(self, pause: float) -> None:
+        try:
+            self._pushed = self._wait(pause)
+        except StoreDown as error:
+            self._outage.lost(error)
+        except StoreError as error:
+            self._refuse(str(error))
+            time.sleep(pause)
