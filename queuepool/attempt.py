@@ -72,6 +72,7 @@ class Attempts:
         error = self._perform(attempt, job)
         verdict = job.verdict or self._judge(attempt, error)
         if isinstance(verdict, Delete):
+            self._desk.succeeded()
             slot.done += 1
             slot.lease_end = 0.0
             return lease

@@ -67,10 +67,12 @@ class Header(Record):
     restarts = Whole()
     restart_known = Whole()
     restart_stamp = Text(64)
+    store_lost = Seconds()
     down = Whole()
     paused = Text(2000)
-    store_lost = Seconds()
     mourned = Whole()
+    # Raised after every change of the three above: a worker reads one field a round.
+    orders = Whole()
     # Asked for by `queuepool scale`, taken by the master.
     scale = Whole()
 

@@ -30,6 +30,8 @@ class Desk:
         self._stall = stall
         self._rss_at = 0.0
         self._rss = 0.0
+        self._kind: tuple[str, str, Policy] | None = None
+        self._about = ""
 
     def show(self, state: State) -> None:
         """What the worker is doing, unless it runs a job."""
@@ -61,16 +63,15 @@ class Desk:
 
         ``known``: a handler is registered under its name; other names are never shown.
         """
-        slot = self.slot
-        slot.job, slot.job_id, slot.queue = payload.name if known else "unknown", payload.id, queue
-        slot.attempt, slot.since = payload.attempts, time.time()
-        slot.policy = _policy_text(policy)
+        slot, now = self.slot, time.time()
+        kind = (payload.name if known else "unknown", queue, policy)
+        if kind != self._kind:  # most jobs are like the one before
+            slot.job, slot.queue, slot.policy = kind[0], queue, policy.to_text()
+            self._kind, self._about = kind, f"queue={_word(queue)} job={_word(kind[0])}"
+        slot.job_id, slot.attempt, slot.since = payload.id, payload.attempts, now
         slot.hand.mark(0, Stage.RUNNING)
         slot.state = State.BUSY
-        self._title(
-            f"busy queue={_word(queue)} job={_word(slot.job)} id={_word(payload.id)} "
-            f"attempt={payload.attempts} since={datetime.fromtimestamp(slot.since, UTC):%Y-%m-%dT%H:%M:%SZ}"
-        )
+        self._title(f"busy {self._about} id={_word(payload.id)} attempt={payload.attempts} since={_at(int(now))}")
         self.arm(timeout)
 
     def arm(self, timeout: float) -> None:
@@ -109,7 +110,9 @@ class Desk:
         proc.show(f"queuepool: worker {self.slot.number} [{self._pool}] {rest}")
 
 
-_policy_text = lru_cache(maxsize=64)(Policy.to_text)
+@lru_cache(maxsize=1)
+def _at(second: int) -> str:
+    return datetime.fromtimestamp(second, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _word(text: str) -> str:

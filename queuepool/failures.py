@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 import traceback
+from types import TracebackType
 from typing import Any
 
 from queuepool.errors import AttemptLost
 from queuepool.payload import Payload
 from queuepool.stores.base import Lease
 
+_OURS = os.path.dirname(__file__) + os.sep
 #: an exception's text is the user's data: it may be anything, and of any size
 MOST_TEXT = 64 * 1024
 
@@ -32,10 +35,17 @@ def text_of(error: BaseException) -> str:
     if isinstance(error, AttemptLost):
         text = f"{type(error).__name__}: {error}\n{error.trace}"
     else:
-        text = "".join(traceback.format_exception(error))
+        text = "".join(traceback.format_exception(type(error), error, _from_the_job_on(error.__traceback__)))
     if len(text) > MOST_TEXT:
         text = f"{text[: MOST_TEXT // 2]}\n[…]\n{text[-MOST_TEXT // 2 :]}"
     return text
+
+
+def _from_the_job_on(frames: TracebackType | None) -> TracebackType | None:
+    """Without the frames that are ours: they tell the user nothing."""
+    while frames and frames.tb_frame.f_code.co_filename.startswith(_OURS):
+        frames = frames.tb_next
+    return frames
 
 
 def summary(error: BaseException) -> str:

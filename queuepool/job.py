@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
 
 from queuepool.client import Delay, default_queue
-from queuepool.registry import REGISTRY, Handler, Options, by_name, delays, wire
+from queuepool.registry import REGISTRY, Handler, Options, by_name, delays, keywords, wire
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -69,6 +69,8 @@ class JobFunction(Generic[P, R]):
         self.name = name
         self.options = options
         self._function = function
+        self._signature = inspect.signature(function)
+        self._names, self._required = keywords(self._signature)
         self._succeeded: Callable[..., object] | None = None
         self._failed: Callable[..., object] | None = None
         self.__doc__ = function.__doc__
@@ -108,7 +110,8 @@ class JobFunction(Generic[P, R]):
 
     def bind(self, *args: Any, **kwargs: Any) -> _Call:
         """The task of one payload. Raises ``TypeError``."""
-        inspect.signature(self._function).bind(*args, **kwargs)
+        if args or not self._required <= kwargs.keys() <= self._names:  # the usual call needs no closer look
+            self._signature.bind(*args, **kwargs)
         return _Call(self._function, args, kwargs, self._succeeded, self._failed)
 
 

@@ -38,7 +38,9 @@ def fields_of(event: Event) -> dict[str, Any]:
 
 def line_of(event: Event) -> str:
     """``words key=value …``; values with spaces are quoted."""
-    shown = {key: value for key, value in fields_of(event).items() if key not in ("event", "status", "result", "trace")}
+    found = fields_of(event)
+    hidden = {"event", "status", "result", "trace"} | ({"uuid"} if found.get("uuid") == found.get("id") else set())
+    shown = {key: value for key, value in found.items() if key not in hidden}
     return " ".join([event.words, *(f"{key}={_value(value)}" for key, value in shown.items())])
 
 

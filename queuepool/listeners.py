@@ -19,13 +19,17 @@ class Listeners:
 
     def __init__(self) -> None:
         self._by_class: dict[type[Event], list[Listener[Event]]] = defaultdict(list)
+        self._wanted: dict[type[Event], bool] = {}
 
     def add(self, kind: type[E], listener: Listener[E]) -> None:
         self._by_class[kind].append(listener)  # type: ignore[arg-type]
+        self._wanted.clear()
 
     def wants(self, kind: type[Event]) -> bool:
         """Whether anybody would hear it; building an event that nobody hears is a waste in the loop."""
-        return any(base in self._by_class for base in kind.__mro__)
+        if kind not in self._wanted:
+            self._wanted[kind] = any(base in self._by_class for base in kind.__mro__)
+        return self._wanted[kind]
 
     def tell(self, event: Event) -> bool:
         """Call everybody concerned; ``False`` when one of them returned ``False``."""

@@ -18,7 +18,10 @@ PERIOD = 1.0
 
 
 class Orders(Protocol):
-    """Asked at the beginning of every round."""
+    """Asked in every round, after a ``look``."""
+
+    def look(self) -> None:
+        """Read them anew. Raises ``StoreDown``."""
 
     def must_leave(self) -> bool:
         """A restart was broadcast, and nobody but this worker will carry it out."""
@@ -38,23 +41,31 @@ class BoardOrders:
 
     def __init__(self, header: Header) -> None:
         self._header = header
-        self._text = ""
+        self._read = -1
+        self._down = False
         self._paused: frozenset[str] = frozenset()
+        self._mourned = 0
+
+    def look(self) -> None:
+        header = self._header
+        if header.orders == self._read:
+            return
+        self._read = header.orders
+        self._down = bool(header.down)
+        self._paused = frozenset(filter(None, header.paused.split(",")))
+        self._mourned = header.mourned
 
     def must_leave(self) -> bool:
         return False
 
     def is_down(self) -> bool:
-        return bool(self._header.down)
+        return self._down
 
     def paused(self) -> frozenset[str]:
-        if self._header.paused != self._text:
-            self._text = self._header.paused
-            self._paused = frozenset(filter(None, self._text.split(",")))
         return self._paused
 
     def mourned(self) -> int:
-        return self._header.mourned
+        return self._mourned
 
 
 class ControlReader(Protocol):
@@ -64,7 +75,7 @@ class ControlReader(Protocol):
 
 
 class StoreOrders:
-    """From the store, looked up when first asked. Raises ``StoreDown``."""
+    """From the store, at most once a second."""
 
     def __init__(self, control: ControlReader, queues: Sequence[str]) -> None:
         self._reader = control
@@ -73,23 +84,23 @@ class StoreOrders:
         self._first: Control | None = None
         self._again = 0.0
 
+    def look(self) -> None:
+        now = time.monotonic()
+        if now >= self._again:
+            self._control = self._reader.read(self._queues)
+            self._first = self._first or self._control
+            self._again = now + PERIOD
+
     def must_leave(self) -> bool:
-        restart = self._look().restart
+        restart = self._control.restart
         # A key that is gone (evicted, flushed) is no restart; Laravel's worker would leave.
         return restart is not None and self._first is not None and restart != self._first.restart
 
     def is_down(self) -> bool:
-        return self._look().down
+        return self._control.down
 
     def paused(self) -> frozenset[str]:
-        return self._look().paused
+        return self._control.paused
 
     def mourned(self) -> int:
         return 0
-
-    def _look(self) -> Control:
-        if time.monotonic() >= self._again:
-            self._again = time.monotonic() + PERIOD
-            self._control = self._reader.read(self._queues)
-            self._first = self._first or self._control
-        return self._control

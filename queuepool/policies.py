@@ -36,5 +36,7 @@ def timeout_of(payload: Payload, options: Options, pool: PoolSettings) -> tuple[
     return most, f"timeout {asked:g} is cut to {most:g}: leases last {pool.connection.retry_after:g} and renew is off"
 
 
-def _first(*choices: Any) -> Any:
-    return next((choice for choice in choices if choice is not None), None)
+def _first(payloads: Any, handlers: Any, pools: Any) -> Any:
+    if payloads is not None:
+        return payloads
+    return pools if handlers is None else handlers

@@ -59,7 +59,9 @@ def end_with_parent(parent: int, signum: signal.Signals) -> bool:
 
 def show(title: str) -> None:
     """What ``ps`` shows: one line of printable ASCII, at most 200 bytes."""
-    setproctitle("".join(char if " " <= char <= "~" else "?" for char in title)[:200])
+    if not (title.isascii() and title.isprintable()):
+        title = "".join(char if " " <= char <= "~" else "?" for char in title)
+    setproctitle(title[:200])
 
 
 def cause_of(status: int) -> str:

@@ -46,7 +46,7 @@ class Whole(Field[int]):
         super().__init__(_WORD)
 
     def read(self, memory: Any, at: int) -> int:
-        return int(self._format.unpack_from(memory, at)[0])
+        return self._format.unpack_from(memory, at)[0]  # type: ignore[no-any-return]
 
     def write(self, memory: Any, at: int, value: int) -> None:
         self._format.pack_into(memory, at, value)
@@ -61,7 +61,7 @@ class Seconds(Field[float]):
         super().__init__(_WORD)
 
     def read(self, memory: Any, at: int) -> float:
-        return float(self._format.unpack_from(memory, at)[0])
+        return self._format.unpack_from(memory, at)[0]  # type: ignore[no-any-return]
 
     def write(self, memory: Any, at: int, value: float) -> None:
         self._format.pack_into(memory, at, value)

@@ -116,6 +116,20 @@ def by_name(function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping
     return names
 
 
+def keywords(signature: inspect.Signature) -> tuple[set[str], set[str]]:
+    """The parameters that can be given by name, and those of them that must be."""
+    by_keyword = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    parameters = signature.parameters.values()
+    names = {one.name for one in parameters if one.kind in by_keyword}
+    required = {
+        one.name
+        for one in parameters
+        if one.default is one.empty
+        and one.kind not in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    }
+    return names, required
+
+
 def _arguments(data: object) -> tuple[list[Any], dict[str, Any]]:
     if data is None or data == "":
         return [], {}

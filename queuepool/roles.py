@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from queuepool import client, log, mourning
+from queuepool import client, log, mourning, proc
 from queuepool.attempt import Attempts
 from queuepool.board import Board, Slot
 from queuepool.boot import import_modules
@@ -42,6 +42,7 @@ class Roles:
         attention = Attention(paused=paused)
         attention.listen()
         settings = self._settings
+        proc.show(f"queuepool: worker {slot.number} [{settings.name}] starting")
         log.setup(settings, f"worker={slot.number}", patience=1.0)
         trace = self._runtime.trace(slot.index).open("wb", buffering=0)
         alarm = Alarm(trace)
@@ -58,6 +59,7 @@ class Roles:
         attention = Attention()
         attention.listen()
         settings = self._settings
+        proc.show(f"queuepool: steward [{settings.name}] starting")
         log.setup(settings, "steward", patience=1.0)
         Alarm(self._runtime.trace(slot.index).open("wb", buffering=0))
         import_modules(settings.listeners)

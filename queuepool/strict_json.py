@@ -35,7 +35,7 @@ def read_object(raw: bytes) -> dict[str, Any]:
 
 
 def _read(text: str) -> Any:
-    value = json.loads(text, object_pairs_hook=_unambiguous, parse_constant=_refuse_number, parse_float=_finite)
+    value = _DECODER.decode(text)
     if "\\u" in text:
         # A lone surrogate is no character: nothing could store or print it.
         json.dumps(value, ensure_ascii=False).encode()
@@ -84,3 +84,7 @@ def _finite(text: str) -> float:
     if math.isinf(number):
         raise BadPayload("not-a-number")
     return number
+
+
+# Made once: json.loads would make one for every payload.
+_DECODER = json.JSONDecoder(object_pairs_hook=_unambiguous, parse_constant=_refuse_number, parse_float=_finite)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from queuepool.attempt import Attempts
 from queuepool.board import State
 from queuepool.desk import Desk
-from queuepool.errors import StoreDown
+from queuepool.errors import StoreDown, StoreError
 from queuepool.events import (
     JobQuarantined,
     JobReserving,
@@ -89,6 +89,9 @@ class Worker:
             except StoreDown as error:
                 self._outage.lost(error)
                 self._outage.rest()
+            except StoreError as error:
+                self._refused({("", str(error))})
+                self._attention.wait(lambda: time.sleep(self._pool.sleep))
         self._settle_done()
         self._listeners.tell(WorkerStopping(self._desk.slot.number, reason, reason.code, self._jobs))
         return reason
@@ -101,15 +104,10 @@ class Worker:
         reached = self._limits.reached(
             jobs=self._jobs, rss=self._desk.rss(), found_none=self._found_none, now=time.monotonic()
         )
-        return reached or (StopReason.RESTART if self._must_restart() else None)
-
-    def _must_restart(self) -> bool:
-        try:
-            return self._orders.must_leave()
-        except StoreDown:
-            return False  # the round that follows notices the outage
+        return reached or (StopReason.RESTART if self._orders.must_leave() else None)
 
     def _round(self) -> None:
+        self._orders.look()
         queues = self._queues()
         if self._is_held(queues):
             self._pause(self._pool.sleep)
@@ -190,10 +188,13 @@ class Worker:
             self._listeners.tell(LeaseLost(facts_of(decode(lease.receipt), lease.queue)))
         for queue, reason in reservation.quarantined:
             self._listeners.tell(JobQuarantined(queue, reason))
-        # Told again only when it changes: a broken key stays broken for thousands of rounds.
-        for problem in set(reservation.problems) - self._problems:
+        self._refused(set(reservation.problems))
+
+    def _refused(self, problems: set[tuple[str, str]]) -> None:
+        """Told again only when it changes: a broken key stays broken for thousands of rounds."""
+        for problem in problems - self._problems:
             self._listeners.tell(StoreRefused(*problem))
-        self._problems = set(reservation.problems)
+        self._problems = problems
 
     def _wait(self, queues: Sequence[str]) -> None:
         """Until a job may be there. A lone worker also wakes for what is due; in a pool the steward stages it."""

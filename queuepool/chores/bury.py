@@ -100,6 +100,7 @@ class Bury:
             slot.failed += 1
             mourning.leave(self._runtime.path, lease, error)
             self._board.header.mourned += 1
+            self._board.header.orders += 1
         else:
             slot.released += 1
 

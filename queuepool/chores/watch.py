@@ -25,6 +25,7 @@ class Watch:
         self._pause(said.paused)
         if bool(self._header.down) != said.down:
             self._header.down = said.down
+            self._header.orders += 1
             self._listeners.tell(MaintenanceChanged(said.down))
         return PERIOD
 
@@ -42,6 +43,7 @@ class Watch:
         before = frozenset(filter(None, self._header.paused.split(",")))
         if paused != before:
             self._header.paused = ",".join(sorted(paused))
+            self._header.orders += 1
             if paused - before:
                 self._listeners.tell(PoolPaused(tuple(sorted(paused - before))))
             if before - paused:

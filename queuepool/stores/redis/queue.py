@@ -49,8 +49,7 @@ class RedisQueue:
                 self.client.script("push", [self.keys.ready(queue), self.keys.notify(queue)], batch)
 
     def reserve(self, queues: Sequence[str], tag: int, limit: int, done: Sequence[Lease] = ()) -> Reservation:
-        place = {queue: number for number, queue in enumerate(queues, 1)}
-        settled = [word for lease in done for word in (place[lease.queue], lease.receipt)]
+        settled = [word for lease in done for word in (queues.index(lease.queue) + 1, lease.receipt)]
         args = [self.clock, self._retry_after, tag, limit, MOST_BYTES, *settled]
         refused, taken, odd, problems, due = self.client.script("reserve", self._keys_of(tuple(queues)), args)
         return Reservation(

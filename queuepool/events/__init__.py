@@ -1,0 +1,82 @@
+"""Every moment that somebody may want to hear of: what happened, as frozen facts.
+
+A listener is a function in a module that the configuration names under ``listeners``::
+
+    from queuepool import on
+    from queuepool.events import JobFailed
+
+    @on(JobFailed)
+    def tell(event: JobFailed) -> None:
+        print(event.job.name, event.error)
+
+Events of a running job are told in its worker. What a dead worker cannot tell (``JobTimedOut``, ``JobLost``,
+the ``JobReleased`` or ``JobFailed`` that follows, ``WorkerDied``, and the pool's own events) is told in the steward.
+"""
+
+from queuepool.events.base import Event, JobEvent, JobFacts
+from queuepool.events.jobs import (
+    HookRaised,
+    JobExceptionOccurred,
+    JobFailed,
+    JobGivenBack,
+    JobLost,
+    JobProcessed,
+    JobProcessing,
+    JobQuarantined,
+    JobQueued,
+    JobReleased,
+    JobReserving,
+    JobTimedOut,
+    LeaseLost,
+    PayloadOdd,
+)
+from queuepool.events.pool import (
+    BootFailed,
+    Looping,
+    MaintenanceChanged,
+    PoolContinued,
+    PoolPaused,
+    PoolRestarting,
+    StoreLost,
+    StoreRefused,
+    StoreRegained,
+    WorkerContinued,
+    WorkerDied,
+    WorkerPaused,
+    WorkerStarting,
+    WorkerStopping,
+)
+
+__all__ = [
+    "BootFailed",
+    "Event",
+    "HookRaised",
+    "JobEvent",
+    "JobExceptionOccurred",
+    "JobFacts",
+    "JobFailed",
+    "JobGivenBack",
+    "JobLost",
+    "JobProcessed",
+    "JobProcessing",
+    "JobQuarantined",
+    "JobQueued",
+    "JobReleased",
+    "JobReserving",
+    "JobTimedOut",
+    "LeaseLost",
+    "Looping",
+    "MaintenanceChanged",
+    "PayloadOdd",
+    "PoolContinued",
+    "PoolPaused",
+    "PoolRestarting",
+    "StoreLost",
+    "StoreRefused",
+    "StoreRegained",
+    "WorkerContinued",
+    "WorkerDied",
+    "WorkerPaused",
+    "WorkerStarting",
+    "WorkerStopping",
+]

@@ -1,0 +1,151 @@
+"""What happens to jobs."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from typing import ClassVar
+
+from queuepool.events.base import Event, JobEvent
+
+
+@dataclass(frozen=True, slots=True)
+class JobQueued(Event):
+    """A job was pushed by this process; told after the store has it."""
+
+    words: ClassVar[str] = "job queued"
+    level: ClassVar[int] = logging.DEBUG
+
+    id: str
+    name: str
+    queue: str
+    delay: float
+
+
+@dataclass(frozen=True, slots=True)
+class JobReserving(Event):
+    """The worker is about to ask for a job."""
+
+    words: ClassVar[str] = "reserving"
+    level: ClassVar[int] = logging.DEBUG
+
+    queues: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class JobProcessing(JobEvent):
+    """An attempt is about to begin."""
+
+    words: ClassVar[str] = "job processing"
+    level: ClassVar[int] = logging.DEBUG
+
+
+@dataclass(frozen=True, slots=True)
+class JobProcessed(JobEvent):
+    """The handler returned; ``duration`` in seconds."""
+
+    words: ClassVar[str] = "job processed"
+    level: ClassVar[int] = logging.DEBUG
+
+    duration: float
+
+
+@dataclass(frozen=True, slots=True)
+class JobExceptionOccurred(JobEvent):
+    """The handler raised."""
+
+    words: ClassVar[str] = "job raised"
+    level: ClassVar[int] = logging.WARNING
+
+    error: BaseException
+    duration: float
+
+
+@dataclass(frozen=True, slots=True)
+class JobReleased(JobEvent):
+    """The job will be tried again in ``delay`` seconds; ``error`` is why, ``None`` when the handler asked for it."""
+
+    words: ClassVar[str] = "job released"
+    level: ClassVar[int] = logging.INFO
+
+    delay: float
+    error: BaseException | None
+
+
+@dataclass(frozen=True, slots=True)
+class JobFailed(JobEvent):
+    """The job is over and recorded in the failed store."""
+
+    words: ClassVar[str] = "job failed"
+    level: ClassVar[int] = logging.ERROR
+
+    error: BaseException
+
+
+@dataclass(frozen=True, slots=True)
+class JobTimedOut(JobEvent):
+    """The attempt ran past its deadline and its worker was killed; ``trace`` says where it hung."""
+
+    words: ClassVar[str] = "job timed out"
+    level: ClassVar[int] = logging.WARNING
+
+    trace: str
+
+
+@dataclass(frozen=True, slots=True)
+class JobLost(JobEvent):
+    """The worker died with the job in hand; ``cause`` is the signal or exit code in words."""
+
+    words: ClassVar[str] = "job lost its worker"
+    level: ClassVar[int] = logging.WARNING
+
+    cause: str
+    trace: str
+
+
+@dataclass(frozen=True, slots=True)
+class JobGivenBack(JobEvent):
+    """The job went back to the head of its queue, attempts as they were."""
+
+    words: ClassVar[str] = "job given back"
+    level: ClassVar[int] = logging.INFO
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseLost(JobEvent):
+    """The job was not ours any more when it was to be settled; nothing was written."""
+
+    words: ClassVar[str] = "lease lost, nothing was written"
+    level: ClassVar[int] = logging.WARNING
+
+
+@dataclass(frozen=True, slots=True)
+class JobQuarantined(Event):
+    """A payload that cannot be a job was set aside; ``reason`` is one word."""
+
+    words: ClassVar[str] = "payload quarantined"
+    level: ClassVar[int] = logging.ERROR
+
+    queue: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class HookRaised(JobEvent):
+    """The job's ``after_succeeded`` or ``after_failed`` raised; the job's fate stays what it was."""
+
+    words: ClassVar[str] = "hook raised"
+    level: ClassVar[int] = logging.ERROR
+
+    hook: str
+    error: BaseException
+
+
+@dataclass(frozen=True, slots=True)
+class PayloadOdd(JobEvent):
+    """Something in the payload was not understood and ignored; told once for each job name."""
+
+    words: ClassVar[str] = "payload odd"
+    level: ClassVar[int] = logging.WARNING
+
+    oddity: str

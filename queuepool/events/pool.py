@@ -1,0 +1,153 @@
+"""What happens to workers, to pools and to their store."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from typing import ClassVar
+
+from queuepool.events.base import Event
+
+
+@dataclass(frozen=True, slots=True)
+class Looping(Event):
+    """The worker begins a round; a listener that returns ``False`` holds it for ``sleep`` seconds."""
+
+    words: ClassVar[str] = "looping"
+    level: ClassVar[int] = logging.DEBUG
+
+    queues: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerStarting(Event):
+    """The modules are imported; the worker is about to ask for its first job."""
+
+    words: ClassVar[str] = "worker starting"
+    level: ClassVar[int] = logging.INFO
+
+    worker: int
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerStopping(Event):
+    """The worker leaves in order; ``reason`` is a value of ``limits.StopReason``."""
+
+    words: ClassVar[str] = "worker stopping"
+    level: ClassVar[int] = logging.INFO
+
+    worker: int
+    reason: str
+    code: int
+    jobs: int
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerPaused(Event):
+    """The worker takes no more jobs; ``reason``: signal, maintenance."""
+
+    words: ClassVar[str] = "worker paused"
+    level: ClassVar[int] = logging.INFO
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerContinued(Event):
+    """The worker takes jobs again."""
+
+    words: ClassVar[str] = "worker continued"
+    level: ClassVar[int] = logging.INFO
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerDied(Event):
+    """A process of the pool ended without leave; ``cause`` in words."""
+
+    words: ClassVar[str] = "process died"
+    level: ClassVar[int] = logging.WARNING
+
+    role: str
+    worker: int
+    pid: int
+    cause: str
+
+
+@dataclass(frozen=True, slots=True)
+class BootFailed(Event):
+    """A worker could not import the user's modules; ``trace`` is empty when it is the same as the last one."""
+
+    words: ClassVar[str] = "worker could not import its modules"
+    level: ClassVar[int] = logging.ERROR
+
+    worker: int
+    trace: str
+
+
+@dataclass(frozen=True, slots=True)
+class PoolRestarting(Event):
+    """A restart was broadcast; every worker will be replaced."""
+
+    words: ClassVar[str] = "restart was broadcast"
+    level: ClassVar[int] = logging.INFO
+
+
+@dataclass(frozen=True, slots=True)
+class PoolPaused(Event):
+    """These queues are paused for all hosts."""
+
+    words: ClassVar[str] = "queues paused"
+    level: ClassVar[int] = logging.INFO
+
+    queues: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PoolContinued(Event):
+    """These queues are served again."""
+
+    words: ClassVar[str] = "queues continued"
+    level: ClassVar[int] = logging.INFO
+
+    queues: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MaintenanceChanged(Event):
+    """Maintenance mode began or ended."""
+
+    words: ClassVar[str] = "maintenance"
+    level: ClassVar[int] = logging.INFO
+
+    down: bool
+
+
+@dataclass(frozen=True, slots=True)
+class StoreLost(Event):
+    """The store cannot be reached; told once, not for every try."""
+
+    words: ClassVar[str] = "store lost, waiting for it"
+    level: ClassVar[int] = logging.ERROR
+
+    problem: str
+
+
+@dataclass(frozen=True, slots=True)
+class StoreRegained(Event):
+    """The store answers again after ``outage`` seconds."""
+
+    words: ClassVar[str] = "store regained"
+    level: ClassVar[int] = logging.WARNING
+
+    outage: float
+
+
+@dataclass(frozen=True, slots=True)
+class StoreRefused(Event):
+    """The store refuses a queue (a key of the wrong type, say); the other queues go on."""
+
+    words: ClassVar[str] = "the store refuses a queue"
+    level: ClassVar[int] = logging.ERROR
+
+    queue: str
+    problem: str
