@@ -1,0 +1,1 @@
+"""Figures of speed, each against something on the same machine in the same run: ``scripts/bench``."""

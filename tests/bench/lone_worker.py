@@ -1,0 +1,31 @@
+"""Run ``queuepool work --stop-when-empty`` and print the seconds from its first event to its last."""
+
+from __future__ import annotations
+
+import sys
+import time
+
+from queuepool import on
+from queuepool.cli import main
+from queuepool.events import WorkerStarting, WorkerStopping
+
+began = 0.0
+
+
+@on(WorkerStarting)
+def start(event: WorkerStarting) -> None:
+    global began
+    began = time.monotonic()
+
+
+@on(WorkerStopping)
+def stop(event: WorkerStopping) -> None:
+    sys.stdout.write(f"{time.monotonic() - began}\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    url, prefix = sys.argv[1:]
+    flags = ["--url", url, "--prefix", prefix, "--modules", "tests.bench.app", "--memory", "0", "--quiet"]
+    sys.argv = ["queuepool", "work", *flags, "--stop-when-empty"]
+    main()

@@ -1,0 +1,49 @@
+"""One job at a time: a real worker beside a bare loop over the same script, in turn."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+
+from queuepool.stores.base import Lease
+from tests.bench.rig import ROOT, Rig
+
+
+def bare_loop(rig: Rig, jobs: int) -> float:
+    """Jobs a second of nothing but reserve, settling each job with the next."""
+    fill(rig, jobs)
+    store = rig.stores.queue
+    tag, done = store.join(), list[Lease]()
+    began = time.monotonic()
+    for _ in range(jobs):
+        done = store.reserve(["default"], tag, 1, done).leases
+    taken = time.monotonic() - began
+    store.delete(done)
+    return jobs / taken
+
+
+def worker(rig: Rig, jobs: int) -> float:
+    """Jobs a second of ``queuepool work``, by the server's clock from its first reserve to its last."""
+    fill(rig, jobs)
+    command = [sys.executable, "-m", "tests.bench.lone_worker", rig.connection.url, rig.connection.prefix]
+    done = subprocess.run(
+        command, env={**os.environ, "PYTHONPATH": str(ROOT)}, cwd=ROOT, check=True, capture_output=True, text=True
+    )
+    return jobs / float(done.stdout)
+
+
+def round_trips(rig: Rig, jobs: int) -> float:
+    """Commands that a worker sends for each job."""
+    before = rig.calls()
+    worker(rig, jobs)
+    after = rig.calls()
+    sent = sum(after.get(name, 0) - before.get(name, 0) for name in ("evalsha", "eval", "blpop"))
+    pushed = -(-jobs // 1000)
+    return (sent - pushed) / jobs
+
+
+def fill(rig: Rig, jobs: int) -> None:
+    rig.queue.clear()
+    rig.queue.bulk([("noop", {"n": number}) for number in range(jobs)])

@@ -1,0 +1,92 @@
+"""One real Redis for the session, flushed for each test, and what is built on it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import redis
+from eventually import eventually
+from laravel_peer import Peer, require_php
+from pools import Site
+
+from queuepool.build import Stores
+from queuepool.client import Queue
+from queuepool.settings import ConnectionSettings
+
+PREFIX = "laravel_database_"
+#: Debian's redis-tools has the whole server under this name; what it is, it takes from argv[0]
+TOOL = "/usr/bin/redis-check-rdb"
+
+
+@pytest.fixture(scope="session")
+def redis_socket() -> Iterator[str]:
+    """The path of a private server's unix socket."""
+    binary = shutil.which("redis-server") or shutil.which(TOOL)
+    if binary is None:
+        (pytest.fail if "CI" in os.environ else pytest.skip)("needs redis-server")
+    with tempfile.TemporaryDirectory(prefix="queuepool-redis-") as folder:
+        path = f"{folder}/redis.sock"
+        options = ["--port", "0", "--unixsocket", path, "--dir", folder, "--save", "", "--appendonly", "no"]
+        server = subprocess.Popen(["redis-server", *options], executable=binary, stdout=subprocess.DEVNULL)
+        try:
+            eventually(lambda: server.poll() is not None or _answers(path))
+            yield path
+        finally:
+            server.kill()
+            server.wait()
+
+
+@pytest.fixture
+def redis_url(redis_socket: str) -> str:
+    """An empty server."""
+    with redis.Redis(unix_socket_path=redis_socket) as server:
+        server.flushall()
+    return f"unix://{redis_socket}"
+
+
+@pytest.fixture
+def server(redis_url: str) -> Iterator[redis.Redis]:
+    """The server itself, to look behind the store's back."""
+    with redis.Redis.from_url(redis_url) as client:
+        yield client
+
+
+@pytest.fixture
+def connection(redis_url: str) -> ConnectionSettings:
+    return ConnectionSettings(url=redis_url, prefix=PREFIX)
+
+
+@pytest.fixture
+def stores(connection: ConnectionSettings) -> Iterator[Stores]:
+    built = Stores(connection)
+    yield built
+    built.close()
+
+
+@pytest.fixture
+def peer(redis_url: str, redis_socket: str, tmp_path: Path) -> Peer:
+    """A Laravel application on the same server."""
+    require_php()
+    return Peer(redis_socket, PREFIX, tmp_path / "laravel.jsonl")
+
+
+def _answers(path: str) -> bool:
+    try:
+        with redis.Redis(unix_socket_path=path) as client:
+            return bool(client.ping())
+    except redis.ConnectionError:
+        return False
+
+
+@pytest.fixture
+def site(connection: ConnectionSettings, tmp_path: Path) -> Iterator[Site]:
+    """A place for a pool of its own: see pools.Site."""
+    queue = Queue(connection)
+    yield Site(connection, tmp_path, queue)
+    queue.close()

@@ -1,0 +1,52 @@
+"""A network that may lose a reply: a relay in front of the server, for one connection at a time."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from pathlib import Path
+
+
+class LossyProxy:
+    """Passes everything on, until it is told to let the server act and keep the answer to itself."""
+
+    def __init__(self, server: str, folder: Path) -> None:
+        self.path = str(folder / "proxy.sock")
+        self._server = server
+        self._losing = False
+        self._listener = socket.socket(socket.AF_UNIX)
+        self._listener.bind(self.path)
+        self._listener.listen()
+        self._thread = threading.Thread(target=self._serve)
+
+    def __enter__(self) -> LossyProxy:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+        self._thread.join()
+
+    def lose_the_next_reply(self) -> None:
+        self._losing = True
+
+    def _serve(self) -> None:
+        while True:
+            try:
+                client, _ = self._listener.accept()
+            except OSError:
+                return  # closed: the test is over
+            with client, socket.socket(socket.AF_UNIX) as server:
+                server.connect(self._server)
+                self._relay(client, server)
+
+    def _relay(self, client: socket.socket, server: socket.socket) -> None:
+        while request := client.recv(1 << 20):
+            server.sendall(request)
+            # An answer to us alone means that the request was carried out.
+            reply = server.recv(1 << 20)
+            if self._losing:
+                self._losing = False
+                return
+            client.sendall(reply)

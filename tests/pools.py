@@ -1,0 +1,177 @@
+"""A real pool under test: the command line in a process of its own, its trail and its log."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psutil
+from eventually import eventually
+
+from queuepool.client import Queue
+from queuepool.settings import ConnectionSettings
+
+TESTS = Path(__file__).parent
+
+
+@dataclass
+class Site:
+    """A place for pools: a store, a directory, a trail of what jobs did."""
+
+    connection: ConnectionSettings
+    path: Path
+    queue: Queue
+
+    @property
+    def trail_file(self) -> Path:
+        return self.path / "trail"
+
+    def env(self) -> dict[str, str]:
+        paths = [str(self.path), str(TESTS), str(TESTS.parent)]
+        return {**os.environ, "TRAIL": str(self.trail_file), "PYTHONPATH": ":".join(paths)}
+
+    def trail(self, **wanted: Any) -> list[dict[str, Any]]:
+        """What jobs noted, those that match."""
+        if not self.trail_file.exists():
+            return []
+        lines = [json.loads(line) for line in self.trail_file.read_text().splitlines()]
+        return [line for line in lines if all(line.get(key) == value for key, value in wanted.items())]
+
+    def push(self, mode: str = "ok", *, queue: str = "default", delay: float = 0, name: str = "do", **data: Any) -> str:
+        """Push the job ``do``; keys of Laravel's own (maxTries, timeout …) become options."""
+        laravels = ("maxTries", "maxExceptions", "failOnTimeout", "backoff", "timeout", "retryUntil")
+        options = {key: data.pop(key) for key in laravels if key in data}
+        return self.queue.push(name, {"mode": mode, **data}, queue=queue, delay=delay, options=options)
+
+    def flags(self) -> list[str]:
+        url, prefix = self.connection.url, self.connection.prefix
+        return ["--url", url, "--prefix", prefix, "--modules", "poolapp"]
+
+    def run(self, verb: str, *flags: str, check: bool = True, **more: Any) -> subprocess.CompletedProcess[str]:
+        """One command to its end."""
+        command = [sys.executable, "-m", "queuepool", verb, *flags]
+        return subprocess.run(
+            command, env=self.env(), capture_output=True, text=True, timeout=30, check=check, cwd=self.path, **more
+        )
+
+    def work(self, *flags: str, check: bool = True) -> subprocess.CompletedProcess[str]:
+        """One worker until its queue is empty."""
+        return self.run("work", *self.flags(), "--stop-when-empty", *flags, check=check)
+
+    @contextmanager
+    def pool(self, *flags: str, config: str = "", wait: bool = True) -> Iterator[RunningPool]:
+        """A pool, started and ready, stopped at the end; nothing of it may be left."""
+        pool = RunningPool(self, [*self.flags(), "--runtime-dir", str(self.path / "run"), *flags], config)
+        try:
+            if wait:
+                pool.wait_until_ready()
+            yield pool
+            pool.end()
+        except BaseException:
+            print(pool.log())
+            pool.kill_all()
+            raise
+
+
+class RunningPool:
+    """``queuepool start`` and what can be seen of it."""
+
+    def __init__(self, site: Site, flags: list[str], config: str) -> None:
+        self.site = site
+        self.log_file = site.path / "log"
+        if config:
+            (site.path / "pool.ini").write_text(config)
+            flags = [*flags, "-c", str(site.path / "pool.ini")]
+        with self.log_file.open("ab") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "queuepool", "start", *flags],
+                env=site.env(), cwd=site.path, stdout=log, stderr=log, stdin=subprocess.DEVNULL,
+            )  # fmt: skip
+        self.seen: set[int] = set()
+
+    @property
+    def pid(self) -> int:
+        return self.process.pid
+
+    def log(self) -> str:
+        return self.log_file.read_text()
+
+    def titles(self) -> dict[int, str]:
+        """What ``ps`` shows of the master and its children, by pid."""
+        found = {}
+        for process in self._processes():
+            with psutil_gone():
+                found[process.pid] = " ".join(process.cmdline()).strip()
+        self.seen |= set(found)
+        return {pid: title for pid, title in found.items() if title.startswith("queuepool:")}
+
+    def pids(self, pattern: str) -> list[int]:
+        """Processes whose title matches."""
+        return [pid for pid, title in self.titles().items() if re.search(pattern, title)]
+
+    def workers(self) -> list[int]:
+        return self.pids(r"^queuepool: worker \d+ \[\w+\] (idle|busy|paused)")
+
+    def steward(self) -> int:
+        return eventually(lambda: self.pids(r"^queuepool: steward \[\w+\] running"))[0]
+
+    def wait_until_ready(self, workers: int | None = None) -> None:
+        def is_ready() -> bool:
+            title = next(iter(self.pids(r"^queuepool: master .* running")), None)
+            wanted = workers or int(re.search(r"workers=(\d+)", self.titles()[title])[1]) if title else None  # type: ignore[index]
+            return bool(wanted) and len(self.workers()) == wanted and bool(self.pids(r"^queuepool: steward .* running"))
+
+        eventually(is_ready)
+
+    def signal(self, signum: signal.Signals) -> None:
+        self.process.send_signal(signum)
+
+    def wait(self, within: float = 10.0) -> int:
+        """The exit code."""
+        return self.process.wait(timeout=within)
+
+    def end(self) -> None:
+        """Stop it if it runs; then nothing of it may be left."""
+        self.titles()
+        if self.process.poll() is None:
+            self.signal(signal.SIGTERM)
+            assert 0 == self.wait()
+        eventually(lambda: not [pid for pid in self.seen if psutil.pid_exists(pid) and is_ours(pid)])
+        assert not list((self.site.path / "run").glob("*/*"))
+
+    def kill_all(self) -> None:
+        for process in self._processes():
+            with psutil_gone():
+                process.kill()
+        self.process.wait()
+
+    def _processes(self) -> list[psutil.Process]:
+        try:
+            master = psutil.Process(self.pid)
+            return [master, *master.children(recursive=True)]
+        except psutil.NoSuchProcess:
+            return []
+
+
+def is_ours(pid: int) -> bool:
+    with psutil_gone():
+        return " ".join(psutil.Process(pid).cmdline()).startswith("queuepool:")
+    return False
+
+
+@contextmanager
+def psutil_gone() -> Iterator[None]:
+    """A process may end while we look at it."""
+    try:
+        yield
+    except (psutil.NoSuchProcess, psutil.ZombieProcess):
+        return

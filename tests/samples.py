@@ -1,0 +1,25 @@
+"""Payloads as the tests need them, and what a reservation makes of them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from queuepool.stores.base import Lease
+
+
+def payload(identity: str = "a", /, **fields: object) -> bytes:
+    """A job of this id with our own payloads' ending: ``"attempts":0}``."""
+    attempts = fields.pop("attempts", 0)
+    known: dict[str, object] = {"uuid": identity, "displayName": "app.ok", "job": "app.ok", "data": {}, "id": identity}
+    return json.dumps({**known, **fields, "attempts": attempts}, separators=(",", ":")).encode()
+
+
+def attempted(raw: bytes, attempts: int = 1) -> bytes:
+    """What ``payload`` gave, begun so many times."""
+    head, _, _ = raw.rpartition(b":")
+    return head + b":%d}" % attempts
+
+
+def ids(leases: Sequence[Lease]) -> list[str]:
+    return [json.loads(lease.receipt)["id"] for lease in leases]

@@ -1,0 +1,201 @@
+"""Every kind of death: the job is settled at once, with its trace; the pool goes on."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+import psutil
+import pytest
+from eventually import eventually
+
+
+def failed(site):
+    return {row.payload: row for row in site.queue.stores.failed.page()}
+
+
+def only_failure(site):
+    return eventually(site.queue.stores.failed.page)[0]
+
+
+@pytest.mark.parametrize("mode", ["hang_in_c", "hold_the_gil", "swallow"])
+def test_a_job_past_its_deadline_is_killed_wherever_it_hangs_and_says_where(site, mode):
+    site.push(mode, maxTries=1, timeout=0.5)
+    with site.pool("--workers", "1"):
+        record = only_failure(site)
+
+    assert "JobTimedOut" in record.exception
+    assert "signal 14" in record.exception
+    assert "poolapp.py" in record.exception
+
+
+@pytest.mark.parametrize("mode", ["block_signals", "stop"])
+def test_a_job_that_escapes_the_alarm_is_killed_by_the_master_after_the_grace(site, mode):
+    site.push(mode, maxTries=1, timeout=0.5)
+    with site.pool("--workers", "1", "--grace", "0.3"):
+        record = only_failure(site)
+
+    assert "JobTimedOut" in record.exception
+    assert "killed by the master" in record.exception
+
+
+def test_a_timed_out_job_with_tries_left_is_tried_again_at_once(site):
+    site.queue.push("slow")
+    with site.pool("--workers", "1"):
+        only_failure(site)
+
+    assert [1, 2] == [line["attempt"] for line in site.trail(event="start")]
+
+
+def test_fail_on_timeout_ends_a_job_that_has_tries_left(site):
+    site.push("hang_in_c", maxTries=5, timeout=0.3, failOnTimeout=True)
+    with site.pool("--workers", "1"):
+        only_failure(site)
+
+    assert 1 == len(site.trail(event="start"))
+
+
+@pytest.mark.parametrize(
+    ("mode", "cause"),
+    [("segfault", "SIGSEGV"), ("exit", "exit code 0"), ("kill", "SIGKILL")],
+)
+def test_a_job_that_ends_its_worker_is_tried_again_and_then_fails_with_the_cause(site, mode, cause):
+    site.push(mode, maxTries=2)
+    site.push("ok")
+    with site.pool("--workers", "1"):
+        record = only_failure(site)
+        eventually(lambda: site.trail(event="end", mode="ok"))
+
+    assert [1, 2] == [line["attempt"] for line in site.trail(event="start", mode=mode)]
+    assert "WorkerDied" in record.exception
+    assert cause in record.exception
+
+
+def test_a_segfault_leaves_its_stack_in_the_failed_record(site):
+    site.push("segfault", maxTries=1)
+    with site.pool("--workers", "1"):
+        record = only_failure(site)
+
+    assert "poolapp.py" in record.exception
+
+
+def test_a_job_that_keeps_killing_its_worker_fails_after_max_crashes_whatever_its_tries(site):
+    site.push("kill", maxTries=0)
+    with site.pool("--workers", "1"):
+        only_failure(site)
+
+    assert 3 == len(site.trail(event="start"))
+
+
+def test_the_hook_of_a_job_that_died_with_its_worker_is_called_by_another(site):
+    site.push("kill", maxTries=1)
+    with site.pool("--workers", "1"):
+        eventually(lambda: site.trail(event="after_failed"))
+        start, hook = site.trail(event="start")[0], site.trail(event="after_failed")[0]
+
+    assert "WorkerDied" == hook["error"]
+    assert start["pid"] != hook["pid"]
+
+
+def test_a_worker_killed_from_outside_costs_nothing_but_the_attempt(site):
+    site.push("until", gate=str(site.path / "gate"), maxTries=0)
+    with site.pool("--workers", "1"):
+        eventually(lambda: site.trail(event="start"))
+        os.kill(site.trail(event="start")[0]["pid"], signal.SIGKILL)
+        eventually(lambda: 2 == len(site.trail(event="start")))
+        (site.path / "gate").touch()
+        eventually(lambda: site.trail(event="end"))
+
+    assert [1, 2] == [line["attempt"] for line in site.trail(event="start")]
+    assert 0 == site.queue.size()
+
+
+def test_an_idle_worker_killed_from_outside_is_replaced(site):
+    with site.pool("--workers", "2") as pool:
+        os.kill(pool.workers()[0], signal.SIGKILL)
+        pool.wait_until_ready()
+        site.push("ok")
+        eventually(lambda: site.trail(event="end"))
+
+
+def test_subprocesses_of_a_killed_job_die_with_it(site):
+    site.push("child", maxTries=1)
+    with site.pool("--workers", "1"):
+        only_failure(site)
+        child = site.trail(event="child")[0]["child"]
+
+        eventually(lambda: not psutil.pid_exists(child) or psutil.Process(child).status() == psutil.STATUS_ZOMBIE)
+
+
+def test_memory_is_looked_at_between_jobs_and_the_worker_replaced(site):
+    site.push("eat", mb=150)
+    with site.pool("--workers", "1", "--memory", "100") as pool:
+        eventually(lambda: "reason=memory" in pool.log())
+        pool.wait_until_ready()
+        site.push("ok")
+        eventually(lambda: site.trail(event="end", mode="ok"))
+
+    assert 1 == len(site.trail(event="start", mode="eat"))
+    assert 2 == len({line["pid"] for line in site.trail(event="start")})
+
+
+def test_memory_hard_kills_a_worker_in_the_middle_of_a_job(site):
+    site.push("eat", mb=300, keep=30, maxTries=1)
+    with site.pool("--workers", "1", "--memory", "100", "--memory-hard", "200"):
+        record = only_failure(site)
+
+    assert "memory_hard" in record.exception
+
+
+def test_a_steward_that_dies_is_replaced_and_the_workers_go_on(site):
+    with site.pool("--workers", "1") as pool:
+        worker, steward = pool.workers(), pool.steward()
+        os.kill(steward, signal.SIGKILL)
+        eventually(lambda: pool.pids("^queuepool: steward") not in ([], [steward]))
+        site.push("kill", maxTries=1)
+        only_failure(site)
+
+        assert worker != pool.workers()
+
+
+def test_a_stopped_steward_is_killed_and_replaced(site):
+    with site.pool("--workers", "1") as pool:
+        steward = pool.steward()
+        os.kill(steward, signal.SIGKILL)
+        site.push("ok", delay=0.2)
+        eventually(lambda: site.trail(event="end"))
+
+
+def test_a_job_longer_than_its_reservation_runs_once(site):
+    site.push("sleep", seconds=4)
+    config = f"[connection]\nurl = {site.connection.url}\nprefix = {site.connection.prefix}\nretry_after = 1\n"
+    with site.pool("--workers", "2", config=config):
+        eventually(lambda: site.trail(event="end"))
+
+    assert 1 == len(site.trail(event="start"))
+    assert 0 == site.queue.size()
+
+
+def test_when_the_master_is_killed_the_workers_finish_and_a_new_master_takes_over(site):
+    gate = site.path / "gate"
+    site.push("until", gate=str(gate), tag="orphan")
+    site.push("until", gate=str(gate), tag="dead", maxTries=0)
+    with site.pool("--workers", "2") as pool:
+        starts = eventually(lambda: len(found := site.trail(event="start")) == 2 and found)
+        dead = next(line["pid"] for line in starts if line["tag"] == "dead")
+        pool.seen |= set(pool.titles())
+        os.kill(pool.steward(), signal.SIGSTOP)
+        os.kill(dead, signal.SIGKILL)
+        os.kill(pool.pid, signal.SIGKILL)
+        pool.wait()
+        os.kill(next(pid for pid in pool.seen if pid not in (pool.pid, dead)), 0)
+        for pid in pool.seen:
+            if psutil.pid_exists(pid):
+                os.kill(pid, signal.SIGCONT)
+        with site.pool("--workers", "1"):
+            eventually(lambda: len(site.trail(event="start", tag="dead")) == 2)
+            gate.touch()
+            eventually(lambda: len(site.trail(event="end")) == 2)
+
+    assert 1 == len(site.trail(event="start", tag="orphan"))
+    assert 0 == site.queue.size()

@@ -1,0 +1,245 @@
+"""A pool in an operator's hands: start, signals, restart, pause, scale, stop."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+
+import pytest
+from eventually import eventually
+
+
+def held(site, **data):
+    """Push a job that runs until ``let_go``."""
+    site.push("until", gate=str(site.path / "gate"), **data)
+
+
+def let_go(site):
+    (site.path / "gate").touch()
+
+
+def test_a_pool_runs_what_was_pushed_and_counts_it(site):
+    for number in range(20):
+        site.push("ok", number=number)
+    with site.pool("--workers", "2") as pool:
+        eventually(lambda: len(site.trail(event="end")) == 20)
+        eventually(lambda: pool.pids(r"^queuepool: master \[default\] running workers=2 busy=0 done=20 failed=0$"))
+
+    assert 0 == site.queue.size()
+
+
+def test_the_titles_follow_their_grammar(site):
+    grammar = re.compile(r"queuepool: (master|steward|worker \d+) \[\w+\] [a-z]+( [a-z]+=[^ ]+)*")
+    held(site, secret="hunter2")
+    with site.pool("--workers", "2") as pool:
+        busy = eventually(
+            lambda: pool.pids(r"^queuepool: worker \d \[default\] busy queue=default job=do id=\S+ attempt=1 since=")
+        )
+        titles = pool.titles()
+        let_go(site)
+
+    assert 1 == len(busy)
+    assert [] == [title for title in titles.values() if not grammar.fullmatch(title)]
+    assert [] == [title for title in titles.values() if "hunter2" in title or len(title) > 200]
+
+
+def test_term_lets_running_jobs_finish(site):
+    held(site)
+    with site.pool("--workers", "1") as pool:
+        eventually(lambda: site.trail(event="start"))
+        pool.signal(signal.SIGTERM)
+        eventually(lambda: pool.pids("^queuepool: master .* draining"))
+        site.push("ok", tag="late")
+        let_go(site)
+        code = pool.wait()
+
+    assert 0 == code
+    assert 1 == len(site.trail(event="end"))
+    assert 1 == site.queue.size()
+
+
+@pytest.mark.parametrize("signals", [[signal.SIGQUIT], [signal.SIGINT, signal.SIGINT]])
+def test_stop_now_gives_running_jobs_back_without_costing_them_an_attempt(site, signals):
+    held(site)
+    with site.pool("--workers", "1") as pool:
+        eventually(lambda: site.trail(event="start"))
+        for signum in signals:
+            pool.signal(signum)
+            eventually(lambda: pool.process.poll() is not None or pool.pids("^queuepool: master .* draining"))
+        code = pool.wait()
+    let_go(site)
+    site.work()
+
+    assert 0 == code
+    assert [1, 1] == [line["attempt"] for line in site.trail(event="start")]
+
+
+def test_a_stop_waits_no_longer_than_it_may(site):
+    held(site)
+    with site.pool("--workers", "1", "--stop-timeout", "0.3") as pool:
+        eventually(lambda: site.trail(event="start"))
+        pool.signal(signal.SIGTERM)
+        pool.wait()
+
+    assert 1 == site.queue.sizes().ready
+
+
+def test_hup_replaces_every_worker_with_new_code_and_never_has_fewer(site):
+    module = site.path / "versioned.py"
+    module.write_text("from queuepool import job\nfrom poolapp import note\n@job('v')\ndef v(): note(version=1)\n")
+    with site.pool("--workers", "2", "--modules", "poolapp,versioned") as pool:
+        site.queue.push("v")
+        eventually(lambda: site.trail(version=1))
+        module.write_text(module.read_text().replace("version=1", "version=22"))
+        before, fewest = set(pool.workers()), 2
+        pool.signal(signal.SIGHUP)
+        while before & set(pool.workers()):
+            fewest = min(fewest, len(pool.workers()))
+        site.queue.push("v")
+        eventually(lambda: site.trail(version=22))
+
+    assert 2 == fewest
+
+
+def test_a_replacement_that_cannot_boot_costs_nobody(site):
+    module = site.path / "versioned.py"
+    module.write_text("import queuepool\n")
+    with site.pool("--workers", "2", "--modules", "poolapp,versioned") as pool:
+        before = set(pool.workers())
+        module.write_text("raise RuntimeError('half deployed')\n")
+        pool.signal(signal.SIGHUP)
+        eventually(lambda: "half deployed" in pool.log())
+        site.push("ok")
+        eventually(lambda: site.trail(event="end"))
+
+        assert before == set(pool.workers())
+        module.write_text("import queuepool\n")
+        eventually(lambda: not before & set(pool.workers()))
+
+
+def test_the_restart_broadcast_replaces_the_workers(site):
+    with site.pool("--workers", "2") as pool:
+        before = set(pool.workers())
+        said = site.run("restart", *site.flags()[:4])
+        eventually(lambda: len(now := set(pool.workers())) == 2 and not now & before)
+
+    assert "restart" in said.stdout
+
+
+def test_a_restart_key_that_is_gone_is_no_restart(site, server):
+    site.queue.stores.control.restart()
+    with site.pool("--workers", "1") as pool:
+        before = pool.workers()
+        server.delete(site.connection.restart_key)
+        site.queue.stores.control.pause("default")
+        eventually(lambda: "queues paused" in pool.log())
+
+        assert before == pool.workers()
+
+
+def test_usr2_pauses_and_cont_continues(site):
+    with site.pool("--workers", "2") as pool:
+        pool.signal(signal.SIGUSR2)
+        eventually(lambda: len(pool.pids(r"worker \d \[default\] paused")) == 2)
+        site.push("ok")
+        assert 1 == site.queue.sizes().ready
+        pool.signal(signal.SIGCONT)
+        eventually(lambda: site.trail(event="end"))
+
+
+def test_ttin_and_ttou_make_one_worker_more_and_less(site):
+    with site.pool("--workers", "1") as pool:
+        pool.signal(signal.SIGTTIN)
+        eventually(lambda: len(pool.workers()) == 2)
+        pool.signal(signal.SIGTTOU)
+        eventually(lambda: len(pool.workers()) == 1)
+
+
+def test_a_queue_is_paused_for_all_hosts_through_the_store(site):
+    with site.pool("--workers", "1", "--queue", "a,b") as pool:
+        site.queue.stores.control.pause("a")
+        eventually(lambda: "queues paused queues=a" in pool.log())
+        eventually(lambda: pool.workers())
+        site.push("ok", queue="a", tag="a")
+        site.push("ok", queue="b", tag="b")
+        eventually(lambda: site.trail(event="end"))
+        site.queue.stores.control.resume("a")
+        eventually(lambda: len(site.trail(event="end")) == 2)
+
+    assert ["b", "a"] == [line["tag"] for line in site.trail(event="start")]
+
+
+def test_maintenance_holds_the_pool_unless_forced(site):
+    site.queue.stores.control.down()
+    site.push("ok")
+    with site.pool("--workers", "1") as pool:
+        eventually(lambda: pool.pids(r"worker 1 \[default\] paused"))
+        assert 1 == site.queue.sizes().ready
+        site.queue.stores.control.up()
+        eventually(lambda: site.trail(event="end"))
+    site.queue.stores.control.down()
+    site.push("ok")
+    with site.pool("--workers", "1", "--force"):
+        eventually(lambda: len(site.trail(event="end")) == 2)
+
+
+def test_modules_that_do_not_import_are_shown_once_in_full_and_tried_again_with_rests(site):
+    module = site.path / "late.py"
+    module.write_text("raise RuntimeError('not yet')\n")
+    with site.pool("--workers", "2", "--modules", "poolapp,late", wait=False) as pool:
+        eventually(lambda: pool.log().count("never came to work") >= 3)
+        assert 1 == pool.log().count("RuntimeError: not yet")
+        module.write_text("import queuepool\n")
+        pool.wait_until_ready()
+
+
+def test_a_second_start_is_refused_with_75_and_names_the_first(site):
+    with site.pool("--workers", "1") as pool:
+        second = site.run("start", *site.flags(), "--runtime-dir", str(site.path / "run"), check=False)
+
+        assert 75 == second.returncode
+        assert str(pool.pid) in second.stderr
+        assert 1 == len(second.stderr.splitlines())
+
+
+def test_a_pool_waits_for_a_store_that_is_not_there_and_says_so_once(site):
+    flags = ["--url", f"unix://{site.path}/none.sock", "--workers", "1"]
+    with site.pool(*flags, wait=False) as pool:
+        eventually(lambda: "store lost" in pool.log())
+        eventually(lambda: pool.pids("^queuepool: worker 1 .* starting"))
+
+    assert 1 == pool.log().count("store lost")
+
+
+def test_a_delayed_job_starts_on_time(site):
+    with site.pool("--workers", "1"):
+        before = site.queue.stores.queue.now()
+        site.push("ok", delay=0.5)
+        eventually(lambda: site.trail(event="end"))
+
+    assert 0.5 <= site.trail(event="start")[0]["at"] - before < 0.9
+
+
+def test_json_logs_are_one_object_a_line_with_laravels_names(site):
+    site.push("ok")
+    site.push("raise", maxTries=1)
+    with site.pool("--workers", "1", "--json"):
+        eventually(lambda: len(site.trail(event="start")) == 2)
+    lines = [json.loads(line) for line in (site.path / "log").read_text().splitlines()]
+    job = {line["event"]: line for line in lines if line.get("job") == "do"}
+
+    assert ("starting", "do", "default", 1) == tuple(
+        job["JobProcessing"][key] for key in ("status", "job", "queue", "attempts")
+    )
+    assert "success" == job["JobProcessed"]["status"]
+    assert ("failed", "ValueError") == (job["JobFailed"]["status"], job["JobFailed"]["exception"])
+
+
+def test_an_unknown_key_of_the_configuration_starts_nothing(site):
+    (site.path / "pool.ini").write_text("[pool]\nworkesr = 3\n")
+    done = site.run("start", "-c", "pool.ini", check=False)
+
+    assert 78 == done.returncode
+    assert "pool.ini:2: [pool] workesr" in done.stderr
+    assert "workers" in done.stderr

@@ -1,0 +1,391 @@
+"""What only the Redis store has: Laravel's keys, wake-up tokens, scripts, and a server that fails."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import redis
+from conftest import PREFIX
+from eventually import eventually
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, multiple, rule, run_state_machine_as_test
+from lossy_proxy import LossyProxy
+from samples import attempted, ids, payload
+
+from queuepool.build import Stores
+from queuepool.errors import StoreDown, StoreError
+from queuepool.settings import ConnectionSettings
+from queuepool.stores.base import Lease
+
+READY = f"{PREFIX}queues:default"
+NOTIFY = f"{READY}:notify"
+RECORD = {"id": "a", "name": "app.ok", "queue": "default", "connection": "default", "attempts": 1, "exception": ""}
+NOW = 1_000_000.0
+
+
+@pytest.fixture
+def store(stores: Stores) -> Any:
+    stores.queue.clock = repr(NOW)
+    return stores.queue
+
+
+def reserved(store: Any, *raws: bytes) -> list[Lease]:
+    store.push("default", raws)
+    return store.reserve(["default"], 1, len(raws)).leases
+
+
+# The wire
+
+
+def test_every_key_is_laravels_under_the_connections_prefix(server, store):
+    store.push("default", [payload("a")], delay=60.0)
+    reserved(store, payload("b"))
+    store.push("default", [payload("c")])
+
+    kinds = {key.decode(): server.type(key).decode() for key in server.scan_iter(f"{PREFIX}queues:*")}
+    assert {READY: "list", f"{READY}:delayed": "zset", f"{READY}:reserved": "zset", NOTIFY: "list"} == kinds
+
+
+def test_no_key_lies_outside_of_the_prefix(server, stores, store):
+    for lease, settle in zip(
+        reserved(store, *map(payload, "abc")),
+        (
+            lambda lease: store.release(lease, 5.0, "a", "crashes"),
+            lambda lease: store.fail(lease, "b", {**RECORD, "payload": ""}),
+            lambda lease: store.quarantine(lease, "odd"),
+        ),
+        strict=True,
+    ):
+        settle(lease)
+    store.join()
+    stores.control.publish("pool", {})
+    stores.control.down()
+
+    assert [] == [key for key in server.scan_iter() if not key.startswith(PREFIX.encode())]
+
+
+def test_the_bytes_of_a_push_are_the_ready_jobs_bytes(server, store):
+    store.push("default", [b"anything\x00\xff"])
+
+    assert [b"anything\x00\xff"] == server.lrange(READY, 0, -1)
+
+
+def test_a_lease_is_the_member_and_ends_within_a_grid_step_of_retry_after(server, store):
+    reserved(store, payload("a"))
+
+    [(member, score)] = server.zrange(f"{READY}:reserved", 0, -1, withscores=True)
+    assert attempted(payload("a")) == member
+    assert NOW + 90 < score <= NOW + 90 + 2 / 16
+
+
+def test_a_connection_that_keeps_no_failed_jobs_ends_them_all_the_same(server, connection):
+    stores = Stores(dataclasses.replace(connection, failed="null"))
+    lease = reserved(stores.queue, payload("a"))[0]
+
+    assert stores.queue.fail(lease, "a", {**RECORD, "payload": ""})
+    assert (0, 0) == (stores.failed.count(), stores.queue.sizes("default").total)
+    stores.close()
+
+
+def test_the_servers_clock_counts_where_no_other_is_given(server, stores):
+    seconds, micros = server.time()
+
+    assert pytest.approx(seconds + micros / 1e6, abs=1.0) == stores.queue.now()
+    assert pytest.approx(seconds + micros / 1e6, abs=1.0) == stores.queue.stage(["default"]).now
+
+
+# Tokens
+
+
+def test_a_full_batch_wakes_a_hundred_and_each_of_them_wakes_more(server, store):
+    store.push("default", [payload(str(number)) for number in range(500)], delay=1.0)
+    store.clock = repr(NOW + 1)
+
+    store.stage(["default"])
+    woken = server.llen(NOTIFY)
+    store.reserve(["default"], 1, 1)
+
+    assert (100, 200) == (woken, server.llen(NOTIFY))
+
+
+def test_tokens_that_others_left_behind_are_taken_away(server, store):
+    server.rpush(NOTIFY, 1, 1, 1)
+    store.push("default", [payload("a"), payload("b")])
+
+    store.reserve(["default"], 1, 1)
+
+    assert 1 == server.llen(NOTIFY)
+
+
+def test_tokens_that_others_took_twice_are_put_back(server, store):
+    store.push("default", [payload("a"), payload("b"), payload("c")])
+    server.delete(NOTIFY)
+
+    store.reserve(["default"], 1, 1)
+
+    assert 2 == server.llen(NOTIFY)
+
+
+class Ledger(RuleBasedStateMachine):
+    """Verbs in any order: each job is in one place at a time, and each ready job has one wake-up token."""
+
+    stores: Stores
+    server: redis.Redis
+    leases = Bundle("leases")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.server.flushall()
+        self.store = self.stores.queue
+        self.now = NOW
+        self.store.clock = repr(self.now)
+        self.pushed: list[str] = []
+        self.ended: list[str] = []
+
+    @rule(count=st.integers(1, 3), delay=st.sampled_from([0.0, 5.0]), same=st.booleans())
+    def push(self, count: int, delay: float, same: bool) -> None:
+        name = f"job-{len(self.pushed)}"
+        names = [name if same else f"{name}-{number}" for number in range(count)]
+        self.store.push("default", list(map(payload, names)), delay)
+        self.pushed += names
+
+    @rule(target=leases, tag=st.integers(1, 3), limit=st.integers(1, 3))
+    def reserve(self, tag: int, limit: int) -> Any:
+        return multiple(*((tag, lease) for lease in self.store.reserve(["default"], tag, limit).leases))
+
+    @rule(held=leases)
+    def delete(self, held: tuple[int, Lease]) -> None:
+        self._end(held[1], self.store.delete([held[1]])[0])
+
+    @rule(held=consumes(leases))
+    def delete_with_the_next_reserve(self, held: tuple[int, Lease]) -> None:
+        refused = self.store.reserve(["default"], 9, 0, [held[1]]).refused
+        self._end(held[1], not refused)
+
+    @rule(held=leases, delay=st.sampled_from([0.0, 5.0]), tally=st.sampled_from(["", "crashes"]))
+    def release(self, held: tuple[int, Lease], delay: float, tally: str) -> None:
+        self.store.release(held[1], delay, "job", tally)
+
+    @rule(held=leases)
+    def fail(self, held: tuple[int, Lease]) -> None:
+        record = {**RECORD, "id": f"failed-{len(self.ended)}", "payload": held[1].receipt.decode()}
+        self._end(held[1], self.store.fail(held[1], "job", record))
+
+    @rule(held=leases)
+    def quarantine(self, held: tuple[int, Lease]) -> None:
+        self._end(held[1], self.store.quarantine(held[1], "odd"))
+
+    @rule(held=consumes(leases))
+    def give_back(self, held: tuple[int, Lease]) -> None:
+        self.store.give_back([held[1]])
+
+    @rule(held=leases)
+    def renew(self, held: tuple[int, Lease]) -> None:
+        self.store.renew([held])
+
+    @rule(tag=st.integers(1, 3), since=st.sampled_from([0.0, 100.0]))
+    def reclaim(self, tag: int, since: float) -> None:
+        self.store.reclaim(["default"], tag, since, known=())
+
+    @rule()
+    def stage(self) -> None:
+        self.store.stage(["default"])
+
+    @rule(seconds=st.sampled_from([1.0, 5.0, 91.0]))
+    def time_passes(self, seconds: float) -> None:
+        self.now += seconds
+        self.store.clock = repr(self.now)
+
+    @rule(taken=st.integers(0, 2), left=st.integers(0, 2))
+    def laravel_miscounts_the_tokens_until_the_next_stage(self, taken: int, left: int) -> None:
+        self.server.ltrim(NOTIFY, taken, -1)
+        self.server.rpush(NOTIFY, *[1] * left) if left else None
+        self.store.stage(["default"])
+
+    @invariant()
+    def every_job_is_in_one_place(self) -> None:
+        rows = self.server.lrange(READY, 0, -1)
+        rows += self.server.zrange(f"{READY}:delayed", 0, -1) + self.server.zrange(f"{READY}:reserved", 0, -1)
+        waiting = [json.loads(row)["id"] for row in rows]
+        assert sorted(self.pushed) == sorted(waiting + self.ended)
+
+    @invariant()
+    def every_ready_job_has_a_token(self) -> None:
+        assert self.server.llen(READY) == self.server.llen(NOTIFY)
+
+    def _end(self, lease: Lease, ours: bool) -> None:
+        if ours:
+            self.ended += ids([lease])
+
+
+def test_whatever_the_verbs_no_job_is_lost_or_doubled_and_the_tokens_are_right(server, stores):
+    machine = type("Ledger", (Ledger,), {"server": server, "stores": stores})
+
+    run_state_machine_as_test(
+        machine,
+        settings=settings(
+            max_examples=60, stateful_step_count=25, deadline=None, suppress_health_check=list(HealthCheck)
+        ),
+    )
+
+
+# Keys of the wrong type
+
+
+WRONG: dict[str, Callable[[redis.Redis, str], object]] = {
+    "a string": lambda server, key: server.set(key, "x"),
+    "a hash": lambda server, key: server.hset(key, "x", "y"),
+}
+
+
+@pytest.mark.parametrize("kind", WRONG)
+@pytest.mark.parametrize("suffix", ["", ":delayed", ":reserved", ":notify"])
+def test_a_key_of_the_wrong_type_is_reported_and_the_other_queues_go_on(server, store, suffix, kind):
+    WRONG[kind](server, f"{PREFIX}queues:broken{suffix}")
+    store.push("default", [payload("a")])
+
+    reservation = store.reserve(["broken", "default"], 1, 1)
+
+    assert ["a"] == ids(reservation.leases)
+    assert ["broken"] == [queue for queue, _ in reservation.problems]
+    assert "WRONGTYPE" in reservation.problems[0][1]
+
+
+@pytest.mark.parametrize("suffix", ["", ":delayed", ":reserved", ":notify"])
+def test_a_key_of_the_wrong_type_does_not_keep_other_queues_from_being_staged(server, store, suffix):
+    server.set(f"{PREFIX}queues:broken{suffix}", "x")
+    store.push("default", [payload("a")], delay=1.0)
+    store.clock = repr(NOW + 1)
+
+    assert 1 == store.stage(["broken", "default"]).moved
+
+
+def test_where_the_quarantine_has_the_wrong_type_the_odd_payload_stays_in_its_queue(server, store):
+    server.set(f"{PREFIX}queuepool:quarantine:default", "x")
+    store.push("default", [b"not json"])
+
+    reservation = store.reserve(["default"], 1, 1)
+
+    assert ["default"] == [queue for queue, _ in reservation.problems]
+    assert [b"not json"] == server.lrange(READY, 0, -1)
+
+
+# Scripts
+
+
+def test_a_server_that_forgot_the_scripts_is_taught_them_again(server, store):
+    lease = reserved(store, payload("a"))[0]
+
+    server.script_flush()
+
+    assert [True] == store.delete([lease])
+    assert 0 == store.sizes("default").total
+
+
+# A server that fails
+
+
+@pytest.fixture
+def proxy(redis_socket, tmp_path):
+    with LossyProxy(redis_socket, tmp_path) as running:
+        yield running
+
+
+@pytest.fixture
+def lossy(proxy, connection):
+    """A connection that has been used once, so that its next request is the verb itself."""
+    stores = Stores(dataclasses.replace(connection, url=f"unix://{proxy.path}"))
+    stores.queue.join()
+    yield stores.queue
+    stores.close()
+
+
+def test_a_push_whose_reply_is_lost_is_stored_once(proxy, lossy, store):
+    proxy.lose_the_next_reply()
+
+    with pytest.raises(StoreDown):
+        lossy.push("default", [payload("a")])
+    assert 1 == store.sizes("default").total
+
+
+def test_a_reserve_whose_reply_is_lost_takes_one_job_and_can_be_reclaimed(proxy, lossy, store):
+    lossy.clock = repr(NOW)
+    store.push("default", [payload("a"), payload("b")])
+    proxy.lose_the_next_reply()
+
+    with pytest.raises(StoreDown):
+        lossy.reserve(["default"], 5, 1)
+    taken = store.sizes("default").reserved
+    lossy.reclaim(["default"], 5, 1.0, known=())
+
+    assert (1, 0) == (taken, store.sizes("default").reserved)
+    assert [payload("a"), payload("b")] == eventually(lambda: raws_of(store))
+
+
+def raws_of(store: Any) -> list[bytes]:
+    return store.client.command("LRANGE", READY, 0, -1)
+
+
+def test_after_a_lost_reply_the_connection_works_again(proxy, lossy):
+    proxy.lose_the_next_reply()
+    with pytest.raises(StoreDown):
+        lossy.push("default", [payload("a")])
+
+    assert 1 == lossy.sizes("default").total
+
+
+def test_a_server_that_is_stopped_is_noticed_within_the_patience(server, connection):
+    quick = Stores(dataclasses.replace(connection, block_for=0.0))
+    quick.queue.join()
+    server.execute_command("CLIENT", "PAUSE", 2_400)
+    began = time.monotonic()
+
+    with pytest.raises(StoreDown):
+        quick.queue.push("default", [payload("a")])
+    assert time.monotonic() - began < 2.3
+    quick.close()
+
+
+@pytest.mark.xfail(strict=True, raises=redis.ConnectionError, reason="a lone connection is opened when it is made")
+def test_building_the_stores_sends_nothing(tmp_path):
+    Stores(ConnectionSettings(url=f"unix://{tmp_path}/none.sock")).close()
+
+
+def test_a_server_that_is_not_there_is_down(tmp_path):
+    stores = Stores(ConnectionSettings(url=f"unix://{tmp_path}/none.sock"), shared=True)
+
+    with pytest.raises(StoreDown):
+        stores.queue.push("default", [payload("a")])
+
+
+def test_a_server_that_takes_no_writes_for_now_is_down(server, store):
+    server.config_set("maxmemory", 1)
+    try:
+        with pytest.raises(StoreDown):
+            store.push("default", [payload("a")])
+    finally:
+        server.config_set("maxmemory", 0)
+    assert 0 == store.sizes("default").total
+
+
+def test_a_wrong_password_is_an_error_that_does_not_repeat_it(redis_socket):
+    stores = Stores(ConnectionSettings(url=f"unix://someone:s3cr3t@{redis_socket}"), shared=True)
+
+    with pytest.raises(StoreError) as refused:
+        stores.queue.join()
+    assert not isinstance(refused.value, StoreDown)
+    assert "s3cr3t" not in str(refused.value)
+
+
+def test_a_command_that_the_server_refuses_is_an_error_and_no_outage(server, store):
+    server.set(READY, "x")
+
+    with pytest.raises(StoreError) as refused:
+        store.push("default", [payload("a")])
+    assert not isinstance(refused.value, StoreDown)
