@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from queuepool import config
-from queuepool.build import Stores
 from queuepool.errors import QueuepoolError
 from queuepool.events import JobQueued
 from queuepool.listeners import LISTENERS
@@ -30,6 +29,8 @@ class Queue:
     """
 
     def __init__(self, settings: ConnectionSettings) -> None:
+        from queuepool.build import Stores  # here: the store's library is slow to import, and many never connect
+
         self.settings = settings
         self.stores = Stores(settings, shared=True)
 

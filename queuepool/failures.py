@@ -8,7 +8,7 @@ import traceback
 from types import TracebackType
 from typing import Any
 
-from queuepool.errors import AttemptLost
+from queuepool.errors import AttemptLost, JobError
 from queuepool.payload import Payload
 from queuepool.stores.base import Lease
 
@@ -34,6 +34,8 @@ def text_of(error: BaseException) -> str:
     """The traceback; for an attempt that ended with its process, what faulthandler left of it."""
     if isinstance(error, AttemptLost):
         text = f"{type(error).__name__}: {error}\n{error.trace}"
+    elif isinstance(error, JobError):
+        text = f"{type(error).__name__}: {error}"  # our own ruling: where we raised it is of no use
     else:
         text = "".join(traceback.format_exception(type(error), error, _from_the_job_on(error.__traceback__)))
     if len(text) > MOST_TEXT:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from queuepool import client, log, mourning, proc
 from queuepool.attempt import Attempts
 from queuepool.board import Board, Slot
@@ -13,7 +15,7 @@ from queuepool.chores.renew import Renew
 from queuepool.chores.stage import StageDue
 from queuepool.chores.watch import Watch
 from queuepool.desk import Desk
-from queuepool.errors import BootFailure, StoreDown
+from queuepool.errors import BootFailure, StoreDown, StoreError
 from queuepool.limits import BOOT, LEFT, Limits, StopReason
 from queuepool.listeners import LISTENERS
 from queuepool.orders import BoardOrders, Orders, StoreOrders
@@ -67,7 +69,7 @@ class Roles:
         outage = Outage(attention, LISTENERS, telling=True, patient=False)
         stores = Stores(settings.connection)
         settler = Settler(stores.queue, outage, LISTENERS, settings.connection.name)
-        inherited = self._runtime.old_boards()
+        inherited = self._runtime.old_boards(self._board)
         queues = settings.queues
         bury = Bury(self._board, inherited, self._runtime, stores.queue, settler, LISTENERS, queues)
         publish = Publish(settings.name, self._board, stores.control)
@@ -87,7 +89,8 @@ class Roles:
             outage=outage,
         )
         steward.run()
-        publish.withdraw()
+        with suppress(StoreError):  # it is away: the notice runs out by itself
+            publish.withdraw()
         slot.left = 1
         return LEFT
 

@@ -57,11 +57,11 @@ class Runtime:
         except (OSError, ValueError) as error:
             raise NotRunning(self.name, self.path) from error
 
-    def old_boards(self) -> list[Board]:
+    def old_boards(self, ours: Board) -> list[Board]:
         """Boards that killed masters left, to be settled by our steward."""
         found = []
         for path in sorted(self.path.glob("board.*")):
-            if path.suffix == f".{os.getpid()}" or path.name.count(".") > 1:
+            if path == ours.path or path.name.count(".") > 1:  # the others are receipts too large for a board
                 continue
             try:
                 found.append(Board.open(path, write=True))

@@ -70,7 +70,7 @@ class Attention:
         try:
             self._waiting = True
             try:
-                if not self._news:
+                if not (self._news or self.stop):
                     blocking()
             finally:
                 self._waiting = False

@@ -44,6 +44,7 @@ class Steward:
         self._attention = attention
         self._outage = outage
         self._pushed = False
+        self._unanswered: set[Chore] = set()
         self._refused = ""
 
     def run(self) -> None:
@@ -72,12 +73,16 @@ class Steward:
         except StoreDown as error:
             self._outage.lost(error)
             self._header.store_lost = self._header.store_lost or time.time()
+            self._unanswered.add(chore)
             return 0.0
         except StoreError as error:
             self._refuse(str(error))
             return _LONGEST_NAP
-        self._outage.regained()
-        self._header.store_lost = 0.0
+        # A chore that had nothing to ask proves nothing; the store is back when all that went unanswered is answered.
+        self._unanswered.discard(chore)
+        if not self._unanswered:
+            self._outage.regained()
+            self._header.store_lost = 0.0
         return pause
 
     def _refuse(self, problem: str) -> None:

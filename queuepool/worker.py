@@ -82,7 +82,6 @@ class Worker:
         self._listeners.tell(WorkerStarting(self._desk.slot.number))
         self._desk.show(State.IDLE)
         while not (reason := self._reason_to_leave()):
-            self._attention.begin_round()
             self._desk.alive()
             try:
                 self._round()
@@ -93,10 +92,12 @@ class Worker:
                 self._refused({("", str(error))})
                 self._attention.wait(lambda: time.sleep(self._pool.sleep))
         self._settle_done()
+        self._mourn()
         self._listeners.tell(WorkerStopping(self._desk.slot.number, reason, reason.code, self._jobs))
         return reason
 
     def _reason_to_leave(self) -> StopReason | None:
+        self._attention.begin_round()
         if self._attention.stop:
             return StopReason.INTERRUPTED
         if os.getppid() != self._parent:
@@ -126,6 +127,7 @@ class Worker:
 
     def _mourn(self) -> None:
         """Call the hooks of jobs that failed with their worker; the board says when there may be one."""
+        self._orders.look()
         mourned_so_far = self._orders.mourned()
         if self._mourned != mourned_so_far:
             self._mourned = mourned_so_far

@@ -27,10 +27,10 @@ def note(**facts: Any) -> None:
 
 
 @job("do")
-def do(mode: str = "ok", **options: Any) -> None:
-    note(event="start", mode=mode, id=current().id, attempt=current().attempts, **options)
+def do(mode: str = "ok", tag: str = "", **options: Any) -> None:
+    note(event="start", mode=mode, tag=tag, id=current().id, attempt=current().attempts)
     MODES[mode](**options)
-    note(event="end", mode=mode, id=current().id, attempt=current().attempts)
+    note(event="end", mode=mode, tag=tag, id=current().id, attempt=current().attempts)
 
 
 @do.after_failed

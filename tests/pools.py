@@ -77,7 +77,7 @@ class Site:
             yield pool
             pool.end()
         except BaseException:
-            print(pool.log())
+            print(pool.log()[-5000:])
             pool.kill_all()
             raise
 
@@ -146,7 +146,9 @@ class RunningPool:
             self.signal(signal.SIGTERM)
             assert 0 == self.wait()
         eventually(lambda: not [pid for pid in self.seen if psutil.pid_exists(pid) and is_ours(pid)])
-        assert not list((self.site.path / "run").glob("*/*"))
+        # A note for the hook of a job that died at the very end waits for the next start.
+        left = (self.site.path / "run").glob("*/*")
+        assert [] == [path for path in left if not path.name.startswith("mourn.")]
 
     def kill_all(self) -> None:
         for process in self._processes():

@@ -21,7 +21,7 @@ def let_go(site):
 
 def test_a_pool_runs_what_was_pushed_and_counts_it(site):
     for number in range(20):
-        site.push("ok", number=number)
+        site.push("ok", tag=str(number))
     with site.pool("--workers", "2") as pool:
         eventually(lambda: len(site.trail(event="end")) == 20)
         eventually(lambda: pool.pids(r"^queuepool: master \[default\] running workers=2 busy=0 done=20 failed=0$"))
@@ -31,7 +31,7 @@ def test_a_pool_runs_what_was_pushed_and_counts_it(site):
 
 def test_the_titles_follow_their_grammar(site):
     grammar = re.compile(r"queuepool: (master|steward|worker \d+) \[\w+\] [a-z]+( [a-z]+=[^ ]+)*")
-    held(site, secret="hunter2")
+    held(site, tag="hunter2")
     with site.pool("--workers", "2") as pool:
         busy = eventually(
             lambda: pool.pids(r"^queuepool: worker \d \[default\] busy queue=default job=do id=\S+ attempt=1 since=")

@@ -52,7 +52,7 @@ def test_a_job_attempted_too_often_already_fails_before_it_runs(site):
     site.queue.push_raw(b'{"id":"x1","job":"do","data":{"mode":"ok"},"attempts":5}')
     site.work("--tries", "5")
 
-    assert [] == site.trail()
+    assert [] == site.trail(event="start")
     assert "TooManyAttempts" in failed(site)[0][1]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, cached_property, partial
 from importlib.resources import files
 from typing import Any
 
@@ -31,7 +31,8 @@ class Client:
     """
 
     def __init__(self, url: str, *, longest_wait: float = 0.0, shared: bool = False) -> None:
-        self._redis: Any = redis.Redis.from_url(
+        self._open = partial(
+            redis.Redis.from_url,
             url,
             retry=Retry(NoBackoff(), 0),
             socket_timeout=longest_wait + PATIENCE,
@@ -40,6 +41,11 @@ class Client:
             client_name="queuepool",
             protocol=2,
         )
+
+    @cached_property
+    def _redis(self) -> Any:
+        # A client of one connection connects when it is made: not before the first command, which may say so.
+        return self._open()
 
     def command(self, *words: Any) -> Any:
         """One command; raises ``StoreDown`` or ``StoreError``."""
@@ -74,7 +80,10 @@ class Client:
             connection.disconnect()
 
     def close(self) -> None:
-        self._redis.close()
+        """Give the connection back; the next command would open it again."""
+        if "_redis" in vars(self):
+            self._redis.close()
+            del self._redis
 
 
 def translated(error: redis.RedisError) -> StoreError:

@@ -1,0 +1,62 @@
+"""The foreground worker: what the master would have prepared for it."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+import time
+from dataclasses import replace
+from pathlib import Path
+
+from queuepool import log, proc
+from queuepool.board import Board, Role, Slot
+from queuepool.desk import Desk
+from queuepool.limits import Limits, StopReason
+from queuepool.roles import boot, work
+from queuepool.settings import PoolSettings
+from queuepool.signals import Alarm, Attention
+
+
+def work_alone(pool: PoolSettings, *, once: bool, stop_when_empty: bool) -> int:
+    """Work until there is a reason to leave; the exit code. Raises ``BootFailure``."""
+    attention = Attention()
+    attention.listen()
+    log.setup(pool, "worker=1", patience=1.0)
+    alarm = Alarm(sys.stderr.buffer)
+    # For its life: a large payload is kept beside the board.
+    with tempfile.TemporaryDirectory(prefix="queuepool-") as folder:
+        desk = Desk(_slot(Path(folder)), pool.name, alarm, stall=0.0)
+        reason = _work(_without_renewal(pool), desk, attention, once, stop_when_empty)
+    return reason.code
+
+
+def _work(settings: PoolSettings, desk: Desk, attention: Attention, once: bool, stop_when_empty: bool) -> StopReason:
+    boot(settings)
+    limits = Limits.drawn(
+        memory=settings.memory,
+        max_jobs=settings.max_jobs,
+        max_time=settings.max_time,
+        once=once,
+        stop_when_empty=stop_when_empty,
+    )
+    reason = work(settings, desk, attention, limits)
+    if reason is StopReason.ONCE and not desk.slot.turn:
+        # As artisan's: who calls us in a loop should not spin. Source: Worker.php, runNextJob (13.x).
+        attention.wait(lambda: time.sleep(settings.sleep))
+    return reason
+
+
+def _without_renewal(pool: PoolSettings) -> PoolSettings:
+    """There is no steward to renew leases: a job must end before its own."""
+    return replace(pool, connection=replace(pool.connection, renew=False))
+
+
+def _slot(folder: Path) -> Slot:
+    """A place on a board that nobody else can see."""
+    board = Board.create(folder / "board", capacity=1)
+    board.unlink()
+    slot = board.slots[0]
+    slot.begin(Role.WORKER, 1, 1)
+    slot.pid, slot.born = os.getpid(), proc.born(os.getpid())
+    return slot

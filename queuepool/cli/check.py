@@ -1,0 +1,78 @@
+"""Looks for what would hurt later: the configuration, the server, our rights on it, the modules."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import closing, redirect_stdout
+
+import click
+
+from queuepool.boot import import_modules
+from queuepool.cli import output
+from queuepool.cli.exits import CONFIG, FAILED
+from queuepool.cli.findings import Finding, Grade
+from queuepool.cli.flags import CONNECTION
+from queuepool.cli.options import Where, located
+from queuepool.cli.queues import JSON
+from queuepool.cli.server import inspect_server
+from queuepool.client import Queue
+from queuepool.errors import BootFailure, ConfigError, StoreError
+from queuepool.registry import REGISTRY
+
+
+@click.command()
+@located(*CONNECTION, "pool.modules")
+@JSON
+def check(where: Where, as_json: bool) -> int:
+    """Check configuration, server, permissions and modules"""
+    try:
+        where.load()
+    except ConfigError as error:
+        _tell([Finding(Grade.FAIL, "configuration", line) for line in str(error).split("\n")], as_json)
+        return CONFIG
+    findings = [_configuration(where), *_stores(where), *_modules(where)]
+    _tell(findings, as_json)
+    return FAILED if any(finding.grade is Grade.FAIL for finding in findings) else 0
+
+
+def _tell(findings: Sequence[Finding], as_json: bool) -> None:
+    if as_json:
+        output.documents({"grade": one.grade.value, "what": one.what, "words": one.words} for one in findings)
+        return
+    for one in findings:
+        output.say(f"{one.grade.value:<4} {one.what}: {one.words}")
+
+
+def _configuration(where: Where) -> Finding:
+    pools = where.pools()
+    names = ", ".join(pool.name for pool in pools)
+    return Finding(Grade.OK, "configuration", f"{where.path or 'no file'}, pools: {names}")
+
+
+def _stores(where: Where) -> Iterator[Finding]:
+    for connection in where.connections():
+        queues = [queue for pool in where.pools() if pool.connection == connection for queue in pool.queues]
+        with closing(Queue(connection)) as queue:
+            try:
+                yield from inspect_server(queue, list(dict.fromkeys(queues)))
+            except StoreError as error:
+                yield Finding(Grade.FAIL, f"connection {connection.name}", str(error))
+
+
+def _modules(where: Where) -> Iterator[Finding]:
+    names = list(dict.fromkeys(name for pool in where.pools() for name in (*pool.modules, *pool.listeners)))
+    if not names:
+        yield Finding(Grade.WARN, "modules", "none are named: workers will know no job")
+        return
+    try:
+        with redirect_stdout(sys.stderr):  # what they print is none of our findings
+            import_modules(names)
+    except BootFailure as failure:
+        if isinstance(failure.__cause__, KeyboardInterrupt):
+            raise
+        yield Finding(Grade.FAIL, "modules", f"{failure}: {failure.trace.strip().splitlines()[-1]}")
+        return
+    jobs = REGISTRY.names()
+    words = f"{', '.join(names)}; jobs: {', '.join(jobs)}" if jobs else f"{', '.join(names)} register no job"
+    yield Finding(Grade.OK if jobs else Grade.WARN, "modules", words)

@@ -1,0 +1,86 @@
+"""What pools are told: pause, go on, restart, maintenance. The local one by signal, all through the store."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable, Sequence
+from contextlib import closing
+
+import click
+
+from queuepool import fork
+from queuepool.cli import output
+from queuepool.cli.flags import CONNECTION, PLACE
+from queuepool.cli.options import Where, located
+from queuepool.cli.queues import QUEUES
+from queuepool.client import Queue
+from queuepool.overview import iso
+from queuepool.runtime import Runtime
+
+
+@click.command()
+@located(*PLACE)
+@QUEUES
+def pause(where: Where, queues: Sequence[str]) -> None:
+    """Pause the local pool, or queues on all hosts"""
+    if queues:
+        _tell_each(where, queues, lambda connection, queue: connection.stores.control.pause(queue))
+    else:
+        fork.tell(Runtime(where.pool()).master_pid(), signal.SIGUSR2)
+
+
+@click.command("continue")
+@located(*PLACE)
+@QUEUES
+def resume(where: Where, queues: Sequence[str]) -> None:
+    """Go on after a pause"""
+    if queues:
+        _tell_each(where, queues, _resume)
+    else:
+        fork.tell(Runtime(where.pool()).master_pid(), signal.SIGCONT)
+
+
+@click.command()
+@located(*CONNECTION)
+def restart(where: Where) -> None:
+    """Replace every worker of every host after its job"""
+    for connection in where.connections():
+        with closing(Queue(connection)) as queue:
+            stamp = queue.stores.control.restart()
+        output.say(f"restart broadcast on connection {connection.name}: {stamp} ({iso(stamp)})")
+
+
+@click.command()
+@located(*CONNECTION)
+def down(where: Where) -> None:
+    """Begin maintenance mode
+
+    No worker takes a job, but for those with --force.
+    """
+    for connection in where.connections():
+        with closing(Queue(connection)) as queue:
+            queue.stores.control.down()
+        output.say(f"maintenance mode is on, connection {connection.name}")
+
+
+@click.command()
+@located(*CONNECTION)
+def up(where: Where) -> None:
+    """End maintenance mode"""
+    for connection in where.connections():
+        with closing(Queue(connection)) as queue:
+            words = "maintenance mode is off" if queue.stores.control.up() else "there was no maintenance mode"
+            if queue.stores.control.read(()).down:
+                words += ", but Laravel's is on: end it with php artisan up"
+        output.say(f"{words}, connection {connection.name}")
+
+
+def _tell_each(where: Where, queues: Sequence[str], tell: Callable[[Queue, str], object]) -> None:
+    with closing(Queue(where.connection())) as connection:
+        for queue in queues:
+            tell(connection, queue)
+
+
+def _resume(connection: Queue, queue: str) -> None:
+    if not connection.stores.control.resume(queue):
+        output.complain(f"queue {queue} was not paused")

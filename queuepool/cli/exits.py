@@ -1,0 +1,70 @@
+"""How every error ends: its line on standard error and its exit code."""
+
+from __future__ import annotations
+
+import click
+
+from queuepool import errors
+from queuepool.cli import output
+
+#: beside 0 and click's 2 for usage: sysexits.h, init scripts, and what a shell says of signals
+FAILED, USAGE, NOT_RUNNING, NOT_MOVING, ALREADY_RUNNING, CONFIG, INTERRUPTED, BROKEN_PIPE = 1, 2, 3, 4, 75, 78, 130, 141
+_CODES: dict[type[BaseException], int] = {
+    errors.PoolRunning: ALREADY_RUNNING,
+    errors.ConfigError: CONFIG,
+    errors.NotRunning: NOT_RUNNING,
+}
+#: what is told in a line; anything else is a mistake of ours, and its traceback is wanted
+TOLD = (click.UsageError, click.Abort, errors.QueuepoolError, OSError, KeyboardInterrupt)
+
+
+def code_of(error: BaseException) -> int:
+    """Tell what went wrong; the exit code."""
+    match error:
+        case KeyboardInterrupt() | click.Abort():
+            return INTERRUPTED
+        case BrokenPipeError():
+            output.close()
+            return BROKEN_PIPE
+        case click.UsageError():
+            output.complain(_usage(error))
+            return USAGE
+        case errors.BootFailure():
+            return _boot_failure(error)
+        case errors.QueuepoolError():
+            return _ours(error)
+        case OSError():
+            return _of_the_system(error)
+    raise error
+
+
+def _usage(error: click.UsageError) -> str:
+    verb = error.ctx.command_path if error.ctx else "queuepool"
+    return f"{verb}: {error.format_message().rstrip('.')}; see {verb} --help"
+
+
+def _boot_failure(error: errors.BootFailure) -> int:
+    if isinstance(error.__cause__, KeyboardInterrupt):
+        return INTERRUPTED
+    for line in error.trace.splitlines():
+        output.complain(line)
+    output.complain(f"queuepool: {error}")
+    return FAILED
+
+
+def _of_the_system(error: OSError) -> int:
+    output.close()  # it may be the output that has no room
+    output.complain(f"queuepool: {error.filename or 'output'}: {error.strerror or error}")
+    return FAILED
+
+
+def _ours(error: errors.QueuepoolError) -> int:
+    if isinstance(error, errors.ConfigError):
+        # They name the file and the line, as compilers do.
+        for line in str(error).split("\n"):
+            output.complain(line)
+    elif isinstance(error, errors.StoreDown):
+        output.complain(f"queuepool: the store cannot be reached or cannot serve now: {error}")
+    else:
+        output.complain(f"queuepool: {error}")
+    return _CODES.get(type(error), FAILED)

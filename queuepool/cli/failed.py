@@ -1,0 +1,162 @@
+"""The failed store: look, try again, drop. Long stores are gone through in batches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from dataclasses import asdict
+from typing import Any
+
+import click
+
+from queuepool import config_values as values
+from queuepool.cli import output
+from queuepool.cli.exits import FAILED
+from queuepool.cli.flags import CONNECTION
+from queuepool.cli.options import TEXT, Where, located, option, parsed
+from queuepool.cli.queues import JSON, one_queue
+from queuepool.client import Queue
+from queuepool.overview import iso
+from queuepool.stores.base import FailedJob
+
+#: records that one look at the store brings
+_BATCH = 1000
+_HOUR = 3600.0
+_IDS = click.argument("ids", metavar="ID...", nargs=-1, required=True, type=TEXT)
+
+
+@click.command()
+@located(*CONNECTION)
+@click.argument("job_id", metavar="[ID]", required=False, type=TEXT)
+@JSON
+def failed(where: Where, job_id: str | None, as_json: bool) -> int:
+    """List failed jobs, or show the one with this ID"""
+    with closing(Queue(where.connection())) as queue:
+        if job_id is None:
+            output.listing(map(_row, _all(queue)), as_json)
+            return 0
+        record = queue.stores.failed.get(job_id)
+    if record is None:
+        return _not_found(job_id)
+    _show(record, as_json)
+    return 0
+
+
+@click.command()
+@located(*CONNECTION)
+@click.argument("ids", metavar="[ID... | all]", nargs=-1, type=TEXT)
+@option("--queue", metavar="QUEUE", type=parsed(one_queue), help="Retry all that failed on this queue")
+def retry(where: Where, ids: Sequence[str], queue: str | None) -> int:
+    """Put failed jobs back, with all their tries"""
+    everything = ids == ("all",) or (queue is not None and not ids)
+    if not (ids or everything) or (queue is not None and not everything):
+        raise click.UsageError("name failed jobs by ID, or say all, or --queue")
+    with closing(Queue(where.connection())) as connection:
+        if everything:
+            output.say(f"{_retry_all(connection, queue)} jobs are back on their queues")
+            return 0
+        return max([_retry(connection, job_id) for job_id in dict.fromkeys(ids)])
+
+
+@click.command()
+@located(*CONNECTION)
+@_IDS
+def forget(where: Where, ids: Sequence[str]) -> int:
+    """Drop failed jobs by ID"""
+    with closing(Queue(where.connection())) as queue:
+        return max([0 if queue.stores.failed.forget([job_id]) else _not_found(job_id) for job_id in dict.fromkeys(ids)])
+
+
+@click.command()
+@located(*CONNECTION)
+@option("--hours", metavar="HOURS", type=parsed(values.count), default=0, help="Keep what failed in the last hours")
+def flush(where: Where, hours: int) -> None:
+    """Drop all failed jobs"""
+    _prune(where, hours)
+
+
+@click.command("prune-failed")
+@located(*CONNECTION)
+@option(
+    "--hours",
+    metavar="HOURS",
+    type=parsed(values.count),
+    default=24,
+    help="Keep what failed in the last hours  [default: 24]",
+)
+def prune(where: Where, hours: int) -> None:
+    """Drop old failed jobs"""
+    _prune(where, hours)
+
+
+def _prune(where: Where, hours: int) -> None:
+    dropped = 0
+    with closing(Queue(where.connection())) as queue:
+        store, before = queue.stores.failed, queue.stores.queue.now() - hours * _HOUR
+        while ids := store.older_than(before, _BATCH):
+            dropped += store.forget(ids)
+    output.say(f"dropped {dropped} failed jobs")
+
+
+def _all(queue: Queue) -> Iterator[FailedJob]:
+    first = 0
+    while page := queue.stores.failed.page(first, _BATCH):
+        yield from page
+        first += _BATCH
+
+
+def _retry_all(connection: Queue, queue: str | None) -> int:
+    """Only what had failed when we began: workers may fail them again faster than we go on."""
+    store, began = connection.stores.failed, connection.stores.queue.now()
+    retried = passed = 0
+    while page := store.page(passed, _BATCH):
+        for record in page:
+            if record.failed_at > began or queue not in (None, record.queue) or not store.retry(record):
+                passed += 1
+            else:
+                retried += 1
+    return retried
+
+
+def _retry(connection: Queue, job_id: str) -> int:
+    record = connection.stores.failed.get(job_id)
+    if record is None or not connection.stores.failed.retry(record):
+        return _not_found(job_id)
+    return 0
+
+
+def _not_found(job_id: str) -> int:
+    output.complain(f"failed job {job_id} not found")
+    return FAILED
+
+
+def _row(record: FailedJob) -> dict[str, Any]:
+    """Source: Illuminate/Queue/Console/ListFailedCommand.php (13.x) for the names."""
+    return {
+        "id": record.id,
+        "connection": record.connection,
+        "queue": record.queue,
+        "class": record.name,
+        "attempts": record.attempts,
+        "failed_at": iso(record.failed_at),
+        "exception": _summary(record.exception),
+    }
+
+
+def _summary(exception: str) -> str:
+    """The line that says what was raised: the last one of a Python traceback, else the first."""
+    lines = [line for line in exception.splitlines() if line.strip()] or [""]
+    is_traceback = lines[0].startswith(("Traceback", "  + Exception Group Traceback"))
+    return next((line for line in reversed(lines) if line[0] not in " |+"), lines[0]) if is_traceback else lines[0]
+
+
+def _show(record: FailedJob, as_json: bool) -> None:
+    facts = asdict(record) | {"failed_at": iso(record.failed_at)}
+    if as_json:
+        output.document(facts)
+        return
+    trace = facts.pop("exception")
+    for name, value in facts.items():
+        output.say(f"{name}: {value}")
+    output.say("exception:")
+    output.show(trace)

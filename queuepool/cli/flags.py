@@ -1,0 +1,67 @@
+"""Every flag that overrides a key of the configuration: its unit and its line of help."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from types import MappingProxyType
+
+from queuepool.config import FIELDS
+from queuepool.settings import ConnectionSettings, PoolSettings
+
+
+@dataclass(frozen=True, slots=True)
+class Flag:
+    """``unit`` is the metavar, empty for a yes or no; ``forms`` are its spellings where they are not the key's."""
+
+    unit: str
+    help: str
+    forms: tuple[str, ...] = ()
+
+
+FLAGS: Mapping[str, Flag] = MappingProxyType({
+    "connection.url": Flag("URL", "Server: redis://HOST:PORT/DATABASE, rediss://... or unix:///PATH"),
+    "connection.prefix": Flag("TEXT", "What stands before every key, as laravel_database_"),
+    "pool.runtime_dir": Flag("DIR", "Where the pool's own directory lies"),
+    "pool.workers": Flag("COUNT", "Run so many workers, or auto: one for each CPU"),
+    "pool.queue": Flag("QUEUE,...", "Serve these queues, the first one first"),
+    "pool.modules": Flag("MODULE,...", "Import the jobs from these modules"),
+    "pool.listeners": Flag("MODULE,...", "Import event listeners from these modules"),
+    "pool.timeout": Flag("SECONDS", "Let a job run so long, 0 = no limit"),
+    "pool.grace": Flag("SECONDS", "Kill a worker that is so late"),
+    "pool.tries": Flag("COUNT", "Try a job so often, 0 = no limit"),
+    "pool.backoff": Flag("SECONDS,...", "Wait before the next try, or a list: 1,5,30"),
+    "pool.memory": Flag("MB", "Recycle a worker of this size after its job, 0 = never"),
+    "pool.memory_hard": Flag("MB", "Kill a worker of this size in its job, 0 = never"),
+    "pool.sleep": Flag("SECONDS", "Wait between two looks where the store cannot block"),
+    "pool.rest": Flag("SECONDS", "Rest after each job"),
+    "pool.max_jobs": Flag("COUNT", "Recycle a worker after so many jobs, 0 = never"),
+    "pool.max_time": Flag("SECONDS", "Recycle a worker after so long, 0 = never"),
+    "pool.stop_timeout": Flag("SECONDS", "Let a stop wait so long for running jobs, 0 = as long as they may run"),
+    "pool.force": Flag("", "Work on in maintenance mode", ("--force/--no-force",)),
+    "pool.quiet": Flag("", "Log only what asks someone to act", ("-q", "--quiet")),
+    "pool.verbose": Flag("", "Log every job", ("-v", "--verbose")),
+    "pool.json": Flag("", "Log in JSON, one object on each line", ("--json",)),
+    "pool.log": Flag("FILE", "Log to this file, else to standard error"),
+})  # fmt: skip
+
+CONNECTION = ("connection.url", "connection.prefix")
+PLACE = (*CONNECTION, "pool.runtime_dir")
+#: a pool has them all, a lone worker those that are not for its master
+POOL = tuple(FLAGS)
+WORKER = tuple(
+    key
+    for key in FLAGS
+    if key not in ("pool.workers", "pool.grace", "pool.memory_hard", "pool.stop_timeout", "pool.runtime_dir")
+)
+
+
+def default_of(key: str) -> str:
+    """As one would write it; empty when there is none."""
+    section, _, name = key.partition(".")
+    settings = PoolSettings() if section == "pool" else ConnectionSettings()
+    assert FIELDS.get(name, name) in {field.name for field in fields(settings)}
+    value = getattr(settings, FIELDS.get(name, name))
+    if isinstance(value, tuple):
+        return ",".join(f"{part:g}" if isinstance(part, float) else part for part in value)
+    return f"{value:g}" if isinstance(value, (int, float)) else str(value or "")

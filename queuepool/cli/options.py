@@ -1,0 +1,170 @@
+"""What the verbs' flags have in common: which configuration, which pool, and that nothing is said twice."""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+from unicodedata import category
+
+import click
+
+from queuepool import config
+from queuepool.cli.flags import FLAGS, default_of
+from queuepool.config import KEYS, Config
+from queuepool.config_values import Parser
+from queuepool.settings import ConnectionSettings, PoolSettings
+
+T = TypeVar("T")
+Verb = Callable[..., int | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """What the command line says of the configuration. Every method reads it, and raises ``ConfigError``."""
+
+    path: Path | None
+    pool_name: str | None
+    overrides: Mapping[str, str]
+
+    def load(self) -> Config:
+        return config.load(self.path, self.overrides)
+
+    def pools(self) -> tuple[PoolSettings, ...]:
+        """The named one, else all."""
+        pools = self.load().pools
+        found = tuple(pool for pool in pools if self.pool_name in (None, pool.name))
+        if not found:
+            raise click.UsageError(f"there is no pool {self.pool_name!r}, only: {_names(pools)}")
+        return found
+
+    def pool(self) -> PoolSettings:
+        """The one that is meant."""
+        pools = self.pools()
+        if len(pools) > 1:
+            raise click.UsageError(f"there are several pools, name one with --pool: {_names(pools)}")
+        return pools[0]
+
+    def connections(self) -> list[ConnectionSettings]:
+        """Those of the pools, each once."""
+        return list(dict.fromkeys(pool.connection for pool in self.pools()))
+
+    def connection(self) -> ConnectionSettings:
+        """The one that is meant; several pools may share it."""
+        found = self.connections()
+        return found[0] if len(found) == 1 else self.pool().connection
+
+    def queues(self) -> tuple[str, ...]:
+        """Those of the pools, each once."""
+        return tuple(dict.fromkeys(queue for pool in self.pools() for queue in pool.queues))
+
+
+def _names(pools: Sequence[PoolSettings]) -> str:
+    return ", ".join(pool.name for pool in pools)
+
+
+class Once(click.Option):
+    """An option with a value that may be given once: the last of two would silently win."""
+
+    def __init__(self, *args: Any, default: Any = None, **more: Any) -> None:
+        super().__init__(*args, **{**more, "multiple": True, "callback": self._only})
+        self._otherwise = default
+
+    def _only(self, context: click.Context, option: click.Parameter, given: Sequence[Any]) -> Any:
+        if len(given) > 1:
+            raise click.BadParameter("was given twice")
+        return given[0] if given else self._otherwise
+
+
+def option(*forms: str, **more: Any) -> Callable[[Verb], Verb]:
+    """``click.option`` for a value that may be given once."""
+    return click.option(*forms, cls=Once, **more)
+
+
+def parsed(parse: Callable[[str], T]) -> Callable[[str], T]:
+    """A parser of the configuration as a type of an option: what it refuses is a usage error."""
+
+    def convert(raw: str) -> T:
+        try:
+            if any(category(letter) in ("Cc", "Cs") for letter in raw):
+                raise ValueError("contains a line break or another character that cannot be shown")
+            return parse(raw.strip(" \t"))
+        except ValueError as error:
+            raise click.BadParameter(str(error)) from error
+
+    return convert
+
+
+#: any word that can be shown
+TEXT = parsed(str)
+
+
+def located(*keys: str) -> Callable[[Verb], Verb]:
+    """``-c``, ``--pool`` and a flag for each key; the verb gets them as its first argument, a ``Where``."""
+
+    def decorate(verb: Verb) -> Verb:
+        @functools.wraps(verb)
+        def with_where(**given: Any) -> int | None:
+            path, pool = given.pop("config"), given.pop("pool")
+            said = {key: given.pop(_name_of(key)) for key in keys}
+            overrides = {key: _raw(value) for key, value in said.items() if value is not None}
+            return verb(Where(path or _path_in_environment(), pool, overrides), **given)
+
+        found: Verb = with_where
+        for decorator in reversed([_CONFIG, _POOL, *map(_flag, keys)]):
+            found = decorator(found)
+        return found
+
+    return decorate
+
+
+def _file(raw: str) -> Path:
+    if raw in ("", "-") or "://" in raw:
+        raise ValueError("must be a file (a URL goes with --url)")
+    return Path(raw)
+
+
+_CONFIG = option(
+    "-c", "--config", "config", metavar="FILE", type=parsed(_file),
+    help="Configuration  [environment: QUEUEPOOL_CONFIG]",
+)  # fmt: skip
+_POOL = option("--pool", metavar="NAME", type=TEXT, help="The pool that is meant, where the file has several")
+
+
+def _path_in_environment() -> Path | None:
+    said = os.environ.get("QUEUEPOOL_CONFIG")
+    return Path(said) if said else None
+
+
+def _flag(key: str) -> Callable[[Verb], Verb]:
+    flag, name = FLAGS[key], _name_of(key)
+    forms = flag.forms or (f"--{key.partition('.')[2].replace('_', '-')}",)
+    if not flag.unit:
+        return click.option(*forms, name, is_flag=True, default=None, help=flag.help)
+    default = default_of(key)
+    text = f"{flag.help}  [default: {default}]" if default else flag.help
+    return option(*forms, name, metavar=flag.unit, type=parsed(_judged(key)), help=text)
+
+
+def _judged(key: str) -> Parser:
+    """The key's own parser, but the value stays as it was written: the configuration wants to read it."""
+    section, _, name = key.partition(".")
+
+    def judge(raw: str) -> str:
+        KEYS[section][name](raw)
+        return raw
+
+    return judge
+
+
+def _name_of(key: str) -> str:
+    return key.replace(".", "_")
+
+
+def _raw(value: str | bool) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return value

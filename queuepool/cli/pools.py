@@ -1,0 +1,81 @@
+"""The local pool: start it, stop it, change its size."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Callable
+
+import click
+
+from queuepool import fork
+from queuepool.board import Board
+from queuepool.cli import output
+from queuepool.cli.flags import PLACE, POOL
+from queuepool.cli.options import Where, located, option, parsed
+from queuepool.config_values import count, seconds
+from queuepool.errors import NotRunning, QueuepoolError
+from queuepool.runtime import Runtime
+
+#: seconds in which the master does what the board asks for, and between two looks
+_PATIENCE, _LOOK = 5.0, 0.02
+
+
+@click.command()
+@located(*POOL)
+def start(where: Where) -> int:
+    """Run the pool in the foreground"""
+    pools = where.pools()
+    from queuepool.start import start_all  # here: only who works on the store should wait for its library
+
+    return start_all(pools)
+
+
+@click.command()
+@located(*PLACE)
+@click.option("--now", is_flag=True, help="Kill running jobs; they go back to their queues")
+@option("--wait", metavar="SECONDS", type=parsed(seconds), default=0.0, help="Wait so long for its end  [default: 0]")
+def stop(where: Where, now: bool, wait: float) -> None:
+    """Stop the local pool after its running jobs"""
+    runtime = Runtime(where.pool())
+    pid = runtime.master_pid()
+    fork.tell(pid, signal.SIGQUIT if now else signal.SIGTERM)
+    if wait and not _within(wait, lambda: not _is_master(runtime, pid)):
+        raise QueuepoolError(f"pool {runtime.name!r} (pid {pid}) still runs after {wait:g} s")
+
+
+@click.command()
+@located(*PLACE)
+@click.argument("workers", metavar="N", type=parsed(count))
+def scale(where: Where, workers: int) -> None:
+    """Let the local pool have N workers"""
+    runtime = Runtime(where.pool())
+    board = runtime.board(write=True)
+    most = _most_workers(board)
+    if workers > most:
+        raise click.BadParameter(f"this pool was started with room for {most} workers", param_hint="N")
+    board.header.scale = workers + 1
+    if not _within(_PATIENCE, lambda: board.header.target == workers):
+        raise QueuepoolError(f"the master of pool {runtime.name!r} (pid {board.header.master_pid}) does not answer")
+    output.say(f"pool {runtime.name} has {workers} workers")
+
+
+def _most_workers(board: Board) -> int:
+    """In a rolling restart a number has two slots; the steward has one."""
+    return len(board.slots) // 2 - 1
+
+
+def _is_master(runtime: Runtime, pid: int) -> bool:
+    try:
+        return runtime.master_pid() == pid
+    except NotRunning:
+        return False
+
+
+def _within(limit: float, is_true: Callable[[], bool]) -> bool:
+    deadline = time.monotonic() + limit
+    while not is_true():
+        if time.monotonic() >= deadline:
+            return False
+        time.sleep(_LOOK)
+    return True

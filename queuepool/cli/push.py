@@ -1,0 +1,95 @@
+"""Pushing one job by hand, judged before it is stored: a typing error should not fail hours later."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from contextlib import closing, redirect_stdout
+from difflib import get_close_matches
+from typing import Any
+
+import click
+
+from queuepool import config_values as values
+from queuepool.boot import import_modules
+from queuepool.cli import output
+from queuepool.cli.flags import CONNECTION
+from queuepool.cli.options import TEXT, Where, located, option, parsed
+from queuepool.cli.queues import one_queue
+from queuepool.client import Queue
+from queuepool.errors import BadPayload, UnknownJob
+from queuepool.payload import MOST_BYTES, decode, encode
+from queuepool.registry import REGISTRY, Handler, Options, wire
+from queuepool.strict_json import read_object
+
+
+@click.command()
+@located(*CONNECTION, "pool.modules")
+@click.argument("name", type=TEXT)
+@option("--data", metavar="JSON", help="Arguments: an object by name, a list by position; - reads standard input")
+@option(
+    "--queue", metavar="QUEUE", type=parsed(one_queue), help="Push to this queue  [default: the job's own, or default]"
+)
+@option(
+    "--delay", metavar="SECONDS", type=parsed(values.seconds), default=0.0, help="Make it ready later  [default: 0]"
+)
+@click.option("--force", is_flag=True, help="Push it although no module registers it")
+def push(where: Where, name: str, data: str | None, queue: str | None, delay: float, force: bool) -> None:
+    """Push the job NAME and print its id"""
+    value = None if data is None else _json(_stdin() if data == "-" else os.fsencode(data))
+    handler = None if force else _handler(where, name)
+    options = handler.options if handler else Options()
+    wishes: Mapping[str, object] = wire(options) if handler else {}
+    _judge(name, value)
+    target = queue or options.queue or "default"
+    with closing(Queue(where.connection())) as connection:
+        output.say(connection.push(name, value, queue=target, delay=delay, options=wishes))
+    if where.path and target not in where.queues():
+        output.complain(f"note: no pool of {where.path} serves queue {target}")
+
+
+def _judge(name: str, value: object) -> None:
+    """Read it as a worker will: refused now, it never comes to the quarantine."""
+    try:
+        decode(encode(name, value, created_at=0)[1])
+    except BadPayload as error:
+        words = "its name is not 1 to 128 printable characters" if error.reason == "job" else error.reason
+        raise click.UsageError(f"not a job: {words}") from error
+
+
+def _stdin() -> bytes:
+    if sys.stdin is None or sys.stdin.isatty():
+        raise click.BadParameter("standard input is a terminal: pipe the JSON in", param_hint="--data")
+    return sys.stdin.buffer.read(MOST_BYTES + 1)
+
+
+def _json(raw: bytes) -> Any:
+    """One value, judged as strictly as a worker judges the whole payload."""
+    if len(raw) > MOST_BYTES:
+        raise click.BadParameter(f"is larger than {MOST_BYTES} bytes", param_hint="--data")
+    try:
+        fields = read_object(b'{"data":%b}' % raw)
+    except BadPayload as error:
+        reason = getattr(error.__cause__, "msg", error.reason)
+        raise click.BadParameter(f"is not JSON ({reason})", param_hint="--data") from error
+    if set(fields) != {"data"}:
+        raise click.BadParameter("is not one JSON value", param_hint="--data")
+    return fields["data"]
+
+
+def _handler(where: Where, name: str) -> Handler | None:
+    """What runs it, as far as is known; ``Class@method`` and ``App\\Class`` may be for Laravel's workers."""
+    modules = list(dict.fromkeys(module for pool in where.pools() for module in pool.modules))
+    if not modules:
+        return None
+    with redirect_stdout(sys.stderr):  # what they print is not the id
+        import_modules(modules)
+    try:
+        return REGISTRY.find(name)
+    except UnknownJob as error:
+        if "@" in name or "\\" in name:
+            return None
+        close = get_close_matches(name, REGISTRY.names(), 1)
+        hint = f"did you mean {close[0]!r}?" if close else "--force pushes it for somebody else's workers"
+        raise click.UsageError(f"{error}; {hint}") from error

@@ -1,0 +1,128 @@
+"""The quarantine: payloads that could not be jobs, shown with care."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from itertools import islice
+from typing import Any
+
+import click
+
+from queuepool.cli import output
+from queuepool.cli.exits import FAILED
+from queuepool.cli.flags import CONNECTION
+from queuepool.cli.group import Verbs
+from queuepool.cli.options import TEXT, Where, located, parsed
+from queuepool.cli.queues import JSON, QUEUES, one_queue
+from queuepool.client import Queue
+from queuepool.overview import iso
+from queuepool.stores.base import Quarantined
+
+#: bytes of a payload that a list and a single view show
+_GLIMPSE, _VIEW = 40, 8 * 1024
+_BATCH = 100
+_QUEUE = click.argument("queue", type=parsed(one_queue))
+_ID = click.argument("entry_id", metavar="ID", type=TEXT)
+
+
+@click.group(cls=Verbs)
+def quarantine() -> None:
+    """Look after payloads that could not be jobs"""
+
+
+@quarantine.command("list")
+@located(*CONNECTION)
+@QUEUES
+@JSON
+def list_them(where: Where, queues: Sequence[str], as_json: bool) -> None:
+    """List the quarantine of queues, by default the pool's"""
+    with closing(Queue(where.connection())) as connection:
+        found = (
+            _row(entry) for queue in queues or where.queues() for entry in connection.stores.quarantine.entries(queue)
+        )
+        output.listing(found, as_json)
+
+
+@quarantine.command()
+@located(*CONNECTION)
+@_QUEUE
+@_ID
+@click.option("--raw", "as_bytes", is_flag=True, help="Write the payload's bytes as they are")
+def show(where: Where, queue: str, entry_id: str, as_bytes: bool) -> int:
+    """Show one payload, at most 8 KiB of it"""
+    with closing(Queue(where.connection())) as connection:
+        entry = next((one for one in connection.stores.quarantine.entries(queue) if one.id == entry_id), None)
+    if entry is None:
+        return _not_found(queue, entry_id)
+    if as_bytes:
+        output.raw(entry.payload)
+    else:
+        _show(entry)
+    return 0
+
+
+@quarantine.command()
+@located(*CONNECTION)
+@_QUEUE
+@_ID
+def retry(where: Where, queue: str, entry_id: str) -> int:
+    """Put one payload back to its queue as it is"""
+    with closing(Queue(where.connection())) as connection:
+        return 0 if connection.stores.quarantine.put_back(queue, entry_id) else _not_found(queue, entry_id)
+
+
+@quarantine.command()
+@located(*CONNECTION)
+@_QUEUE
+@click.argument("entry_id", metavar="[ID]", required=False, type=TEXT)
+@click.option("--all", "everything", is_flag=True, help="Drop all of them")
+def drop(where: Where, queue: str, entry_id: str | None, everything: bool) -> int:
+    """Drop one payload, or all of a queue"""
+    if everything == (entry_id is not None):
+        raise click.UsageError("name one payload by ID, or say --all")
+    with closing(Queue(where.connection())) as connection:
+        if entry_id is None:
+            output.say(f"dropped {_drop_all(connection, queue)} payloads")
+            return 0
+        return 0 if connection.stores.quarantine.drop(queue, entry_id) else _not_found(queue, entry_id)
+
+
+def _drop_all(connection: Queue, queue: str) -> int:
+    """Only what was there when we began: more may come faster than we go on."""
+    began, dropped = connection.stores.queue.now(), 0
+    while page := list(islice(_older(connection, queue, began), _BATCH)):
+        dropped += sum(connection.stores.quarantine.drop(queue, entry.id) for entry in page)
+    return dropped
+
+
+def _older(connection: Queue, queue: str, moment: float) -> Iterator[Quarantined]:
+    return (entry for entry in connection.stores.quarantine.entries(queue) if entry.at <= moment)
+
+
+def _not_found(queue: str, entry_id: str) -> int:
+    output.complain(f"{entry_id} not found in the quarantine of {queue}")
+    return FAILED
+
+
+def _row(entry: Quarantined) -> dict[str, Any]:
+    return {
+        "id": entry.id,
+        "queue": entry.queue,
+        "reason": entry.reason,
+        "at": iso(entry.at),
+        "bytes": len(entry.payload),
+        "payload": _glimpse(entry.payload, _GLIMPSE),
+    }
+
+
+def _show(entry: Quarantined) -> None:
+    for name, value in _row(entry).items():
+        if name != "payload":
+            output.say(f"{name}: {value}")
+    output.say(f"payload: {_glimpse(entry.payload, _VIEW)}")
+
+
+def _glimpse(payload: bytes, most: int) -> str:
+    cut = payload[:most].decode("utf-8", "backslashreplace")
+    return f"{cut} … ({len(payload) - most} bytes more)" if len(payload) > most else cut

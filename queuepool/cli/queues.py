@@ -1,0 +1,117 @@
+"""The queues: push, count, watch, clear."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from contextlib import closing
+from typing import Any
+
+import click
+
+from queuepool import config_values as values
+from queuepool.cli import output
+from queuepool.cli.exits import FAILED
+from queuepool.cli.flags import CONNECTION
+from queuepool.cli.options import Where, located, option, parsed
+from queuepool.client import Queue
+from queuepool.stores.base import Sizes
+
+#: the total from which on artisan's queue:monitor calls a queue busy
+_BUSY = 1000
+
+
+def _flat(context: click.Context, argument: click.Parameter, given: Sequence[Sequence[str]]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(name for names in given for name in names))
+
+
+def one_queue(raw: str) -> str:
+    names = values.queues(raw)
+    if len(names) > 1:
+        raise ValueError("is one queue's name, without a comma")
+    return names[0]
+
+
+#: the argument of most verbs here: names, also with commas between them as artisan has it
+QUEUES = click.argument("queues", metavar="[QUEUE]...", nargs=-1, type=parsed(values.queues), callback=_flat)
+JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON document")
+
+
+@click.command()
+@located(*CONNECTION)
+@QUEUES
+@JSON
+def size(where: Where, queues: Sequence[str], as_json: bool) -> None:
+    """Count the jobs of queues, by default the pool's"""
+    with closing(Queue(where.connection())) as queue:
+        rows = [{"queue": name, "size": queue.size(name)} for name in queues or where.queues()]
+    output.listing(rows, as_json)
+
+
+@click.command()
+@located(*CONNECTION)
+@QUEUES
+@option(
+    "--max",
+    "most",
+    metavar="COUNT",
+    type=parsed(values.count),
+    default=_BUSY,
+    help="Alert from so many jobs on  [default: 1000]",
+)
+@click.option("--fail", is_flag=True, help="Exit with 1 on an alert")
+@JSON
+def monitor(where: Where, queues: Sequence[str], most: int, fail: bool, as_json: bool) -> int:
+    """Show which queues are too long"""
+    connection = where.connection()
+    with closing(Queue(connection)) as queue:
+        now = queue.stores.queue.now()
+        rows = [_parts(name, queue.sizes(name), most, now) for name in queues or where.queues()]
+    output.listing([{"connection": connection.name, **row} for row in rows], as_json)
+    return FAILED if fail and any(row["status"] == "ALERT" for row in rows) else 0
+
+
+@click.command()
+@located(*CONNECTION)
+@QUEUES
+@click.option("--force", is_flag=True, help="Do not ask")
+def clear(where: Where, queues: Sequence[str], force: bool) -> int:
+    """Drop the jobs of queues, by default the pool's"""
+    connection, names = where.connection(), queues or where.queues()
+    if not force and not _is_confirmed(f"Drop all jobs of {', '.join(names)} on {values.masked(connection.url)}?"):
+        output.complain("nothing was dropped")
+        return FAILED
+    with closing(Queue(connection)) as queue:
+        for name in names:
+            output.say(f"dropped {queue.clear(name)} jobs of {name}")
+    return 0
+
+
+def _is_confirmed(question: str) -> bool:
+    if sys.stdin is None or not sys.stdin.isatty():
+        raise click.UsageError("there is no terminal to ask at: say --force")
+    return click.confirm(question, err=True)
+
+
+def _parts(name: str, sizes: Sizes, most: int, now: float) -> dict[str, Any]:
+    """Source: Illuminate/Queue/Console/MonitorCommand.php (13.x)."""
+    return {
+        "queue": name,
+        "size": sizes.total,
+        "pending": sizes.ready,
+        "delayed": sizes.delayed,
+        "reserved": sizes.reserved,
+        "quarantined": sizes.quarantined,
+        "oldest_pending": _age(sizes.oldest, now),
+        "status": "ALERT" if sizes.total >= most else "OK",
+    }
+
+
+def _age(payload: bytes | None, now: float) -> float | None:
+    """Seconds since the payload was made, if it says when."""
+    try:
+        created = json.loads(payload or b"null")["createdAt"]
+        return max(round(now - float(created), 1), 0.0)
+    except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
+        return None

@@ -1,0 +1,114 @@
+"""What the pools do, from their boards alone: also while the store is away or the master is stopped."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import click
+
+from queuepool.cli import output
+from queuepool.cli.exits import NOT_MOVING, NOT_RUNNING
+from queuepool.cli.flags import PLACE
+from queuepool.cli.options import Where, located
+from queuepool.cli.queues import JSON
+from queuepool.client import Queue
+from queuepool.errors import NotRunning
+from queuepool.overview import overview
+from queuepool.runtime import Runtime
+from queuepool.settings import PoolSettings
+
+_COLUMNS = (
+    "process", "pid", "state", "done", "failed", "released", "memory", "job", "queue", "attempt", "running",
+)  # fmt: skip
+_AWAY, _STUCK = "not running", "stopped by a signal"
+
+
+@click.command()
+@located(*PLACE)
+@click.option(
+    "--all", "everywhere", is_flag=True, help="Show the pools of all hosts, as they last published themselves"
+)
+@JSON
+def status(where: Where, everywhere: bool, as_json: bool) -> int:
+    """Show the local pools: processes, jobs, counters
+
+    Exits with 0 when they all run, 3 when one does not, 4 when a master is stopped.
+    """
+    pools = _published(where) if everywhere else [_look(pool) for pool in where.pools()]
+    if as_json:
+        output.document(pools)
+    else:
+        _show(pools)
+    states = {pool["state"] for pool in pools}
+    if not pools or _AWAY in states:
+        return NOT_RUNNING
+    return NOT_MOVING if _STUCK in states else 0
+
+
+def _published(where: Where) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = []
+    for connection in where.connections():
+        with closing(Queue(connection)) as queue:
+            found += (pool for pool in queue.stores.control.pools() if where.pool_name in (None, pool["pool"]))
+    return found
+
+
+def _look(pool: PoolSettings) -> dict[str, Any]:
+    runtime = Runtime(pool)
+    if runtime.path.exists() and not os.access(runtime.path, os.R_OK | os.X_OK):
+        raise PermissionError(13, "belongs to another user", str(runtime.path))
+    try:
+        facts = overview(pool.name, runtime.board())
+    except NotRunning:
+        return {"pool": pool.name, "state": _AWAY, "unsettled": any(runtime.path.glob("board.*"))}
+    return facts | ({"state": _STUCK} if _is_stopped(facts["master"]) else {})
+
+
+def _is_stopped(pid: int) -> bool:
+    """Whether it was stopped, as by SIGSTOP; unknown where there is no /proc."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[0] in (b"T", b"t")
+    except OSError:
+        return False
+
+
+def _show(pools: Sequence[Mapping[str, Any]]) -> None:
+    if not pools:
+        output.say("no pool has published itself")
+    for pool in pools:
+        if pool["state"] == _AWAY:
+            left = "; it was killed, or left jobs that the next start settles" if pool["unsettled"] else ""
+            output.say(f"pool {pool['pool']}: {_AWAY}{left}")
+        else:
+            for line in _head(pool):
+                output.say(line)
+            output.table(_COLUMNS, map(_row, pool["processes"]))
+
+
+def _head(pool: Mapping[str, Any]) -> Iterator[str]:
+    host = f" on {pool['host']}" if "host" in pool else ""
+    yield (
+        f"pool {pool['pool']}{host}: {pool['state']} master={pool['master']} since={pool['since']} "
+        f"workers={pool['workers']} busy={pool['busy']} done={pool['done']} failed={pool['failed']} "
+        f"released={pool['released']} restarts={pool['restarts']}"
+    )
+    if pool["maintenance"]:
+        yield "maintenance mode"
+    if pool["paused"]:
+        yield f"paused queues: {', '.join(pool['paused'])}"
+    if pool["store_lost"]:
+        yield f"the store is away since {pool['store_lost']}"
+
+
+def _row(process: Mapping[str, Any]) -> list[object]:
+    job: Mapping[str, Any] = process.get("job", {})
+    name = f"{process['role']} {process['number']}" if process["number"] else process["role"]
+    counts = [process.get(key, "-") for key in ("done", "failed", "released")]
+    memory = f"{process['memory']} MB" if "memory" in process else "-"
+    running = f"{job['running']:.1f} s" if job else "-"
+    about = [job.get(key, "-") for key in ("name", "queue", "attempt")]
+    return [name, process["pid"], process["state"], *counts, memory, *about, running]

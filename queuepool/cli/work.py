@@ -1,0 +1,24 @@
+"""One worker without a master."""
+
+from __future__ import annotations
+
+import click
+
+from queuepool.cli.flags import WORKER
+from queuepool.cli.options import Where, located
+
+
+@click.command()
+@located(*WORKER)
+@click.option("--once", is_flag=True, help="Leave after one job; without one, after --sleep")
+@click.option("--stop-when-empty", is_flag=True, help="Leave when there is no job")
+def work(where: Where, once: bool, stop_when_empty: bool) -> int:
+    """Run one worker in the foreground, without a master
+
+    Nobody renews its leases: a timeout that is not below retry_after is cut. A job past its timeout ends the worker
+    by signal 14, and is tried again when its lease ends.
+    """
+    pool = where.pool()
+    from queuepool.cli.alone import work_alone  # here: only who works on the store should wait for its library
+
+    return work_alone(pool, once=once, stop_when_empty=stop_when_empty)
