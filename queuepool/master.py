@@ -40,6 +40,7 @@ class Master:
         self._target = settings.workers
         self._generation = 1
         self._restarts = 0
+        self._orders = 0
         self._paused = False
         self._stopping = False
         self._kill_at = float("inf")
@@ -103,6 +104,9 @@ class Master:
         if header.restarts != self._restarts:
             self._restarts = header.restarts
             self._restart()
+        if header.orders != self._orders:
+            self._orders = header.orders
+            self._tell_workers(signal.SIGUSR1)  # they look at the board when they wake
 
     def _stop(self) -> None:
         if not self._stopping:
@@ -119,6 +123,9 @@ class Master:
 
     def _pause(self, signum: signal.Signals) -> None:
         self._paused = signum == signal.SIGUSR2
+        self._tell_workers(signum)
+
+    def _tell_workers(self, signum: signal.Signals) -> None:
         for child in self._children.workers():
             fork.tell(child.pid, signum)
 

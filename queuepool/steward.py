@@ -64,26 +64,33 @@ class Steward:
             self._due[chore] = 0.0
         for chore, due in list(self._due.items()):
             now = time.monotonic()
-            if now >= due:
-                self._due[chore] = now + self._attempt(chore, now)
+            pause = self._attempt(chore, now) if now >= due else due - now
+            if pause is None:
+                return  # the others would wait for the same silent store
+            self._due[chore] = now + pause
 
-    def _attempt(self, chore: Chore, now: float) -> float:
+    def _attempt(self, chore: Chore, now: float) -> float | None:
+        """The seconds until it wants to run again; ``None`` when the store did not answer."""
         try:
             pause = chore.run(now)
         except StoreDown as error:
-            self._outage.lost(error)
-            self._header.store_lost = self._header.store_lost or time.time()
-            self._unanswered.add(chore)
-            return 0.0
+            self._lose(error)
+            return None
         except StoreError as error:
             self._refuse(str(error))
             return _LONGEST_NAP
-        # A chore that had nothing to ask proves nothing; the store is back when all that went unanswered is answered.
+        # A chore that had nothing to ask proves nothing: the store is back when every chore has been run through.
         self._unanswered.discard(chore)
         if not self._unanswered:
             self._outage.regained()
             self._header.store_lost = 0.0
         return pause
+
+    def _lose(self, error: StoreDown) -> None:
+        self._outage.lost(error)
+        self._header.store_lost = self._header.store_lost or time.time()
+        self._unanswered = set(self._due)
+        self._due = dict.fromkeys(self._due, 0.0)
 
     def _refuse(self, problem: str) -> None:
         if problem != self._refused:
@@ -102,7 +109,7 @@ class Steward:
         try:
             self._pushed = self._wait(pause)
         except StoreDown as error:
-            self._outage.lost(error)
+            self._lose(error)
         except StoreError as error:
             self._refuse(str(error))
             time.sleep(pause)

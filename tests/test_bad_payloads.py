@@ -1,7 +1,7 @@
 """The catalogue of bad payloads: what becomes of each, and that not one byte of it is lost.
 
-``Q``: set aside, by the reserve script or by the decoder. ``OK``: a job, every byte but the attempts as it was. ``F``: a
-job that fails at once and is recorded. The ids are those of the catalogue.
+``Q``: set aside, by the reserve script or by the decoder. ``OK``: a job, every byte but the attempts as it was.
+``F``: a job that fails at once and is recorded. The ids are those of the catalogue.
 """
 
 from __future__ import annotations

@@ -140,7 +140,9 @@ def test_laravels_own_maintenance_counts_too(server, control):
 # Notices
 
 
-HASH = pytest.mark.xfail(strict=True, raises=ValueError, reason="redis-py gives HGETALL as a dict, not as a row of words")
+HASH = pytest.mark.xfail(
+    strict=True, raises=ValueError, reason="redis-py gives HGETALL as a dict, not as a row of words"
+)
 
 
 @HASH

@@ -150,8 +150,7 @@ def test_any_object_is_ruled_on_or_refused_as_no_job(fields, attempts):
 
     try:
         found = decode(raw)
-    except BadPayload as bad:
-        assert " " not in bad.reason
+    except BadPayload:
         return
     policy = policy_of(found, Options(), PoolSettings())
     assert policy == Policy.from_text(policy.to_text())

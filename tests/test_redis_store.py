@@ -14,7 +14,15 @@ from conftest import PREFIX
 from eventually import eventually
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, multiple, rule, run_state_machine_as_test
+from hypothesis.stateful import (
+    Bundle,
+    RuleBasedStateMachine,
+    consumes,
+    invariant,
+    multiple,
+    rule,
+    run_state_machine_as_test,
+)
 from lossy_proxy import LossyProxy
 from samples import attempted, ids, payload
 
@@ -413,16 +421,30 @@ def test_a_server_that_is_stopped_is_noticed_within_the_patience(server, connect
     quick.close()
 
 
-@pytest.mark.xfail(strict=True, raises=redis.ConnectionError, reason="a lone connection is opened when it is made")
 def test_building_the_stores_sends_nothing(tmp_path):
     Stores(ConnectionSettings(url=f"unix://{tmp_path}/none.sock")).close()
 
 
-def test_a_server_that_is_not_there_is_down(tmp_path):
-    stores = Stores(ConnectionSettings(url=f"unix://{tmp_path}/none.sock"), shared=True)
+@pytest.mark.parametrize("shared", [True, False])
+def test_a_server_that_is_not_there_is_down(tmp_path, shared):
+    stores = Stores(ConnectionSettings(url=f"unix://{tmp_path}/none.sock"), shared=shared)
 
     with pytest.raises(StoreDown):
         stores.queue.push("default", [payload("a")])
+    with pytest.raises(StoreDown):
+        stores.queue.wait(["default"], 1.0)
+
+
+def test_a_server_that_comes_later_is_used_then(redis_url, redis_socket, tmp_path):
+    path = tmp_path / "redis.sock"
+    stores = Stores(ConnectionSettings(url=f"unix://{path}"))
+    with pytest.raises(StoreDown):
+        stores.queue.join()
+
+    path.symlink_to(redis_socket)
+
+    assert 1 == stores.queue.join()
+    stores.close()
 
 
 BAD_DAYS = {

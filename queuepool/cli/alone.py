@@ -12,10 +12,18 @@ from pathlib import Path
 from queuepool import log, proc
 from queuepool.board import Board, Role, Slot
 from queuepool.desk import Desk
+from queuepool.hand import Hand
 from queuepool.limits import Limits, StopReason
 from queuepool.roles import boot, work
 from queuepool.settings import PoolSettings
 from queuepool.signals import Alarm, Attention
+
+
+class _UnreadHand(Hand):
+    """Nobody buries a lone worker, so what is too large for the board need not be kept beside it."""
+
+    def _file(self, number: int) -> Path:
+        return Path(os.devnull)
 
 
 def work_alone(pool: PoolSettings, *, once: bool, stop_when_empty: bool) -> int:
@@ -23,12 +31,8 @@ def work_alone(pool: PoolSettings, *, once: bool, stop_when_empty: bool) -> int:
     attention = Attention()
     attention.listen()
     log.setup(pool, "worker=1", patience=1.0)
-    alarm = Alarm(sys.stderr.buffer)
-    # For its life: a large payload is kept beside the board.
-    with tempfile.TemporaryDirectory(prefix="queuepool-") as folder:
-        desk = Desk(_slot(Path(folder)), pool.name, alarm, stall=0.0)
-        reason = _work(_without_renewal(pool), desk, attention, once, stop_when_empty)
-    return reason.code
+    desk = Desk(_slot(), pool.name, Alarm(sys.stderr.buffer), stall=0.0)
+    return _work(_without_renewal(pool), desk, attention, once, stop_when_empty).code
 
 
 def _work(settings: PoolSettings, desk: Desk, attention: Attention, once: bool, stop_when_empty: bool) -> StopReason:
@@ -52,11 +56,14 @@ def _without_renewal(pool: PoolSettings) -> PoolSettings:
     return replace(pool, connection=replace(pool.connection, renew=False))
 
 
-def _slot(folder: Path) -> Slot:
+def _slot() -> Slot:
     """A place on a board that nobody else can see."""
+    folder = Path(tempfile.mkdtemp(prefix="queuepool-"))
     board = Board.create(folder / "board", capacity=1)
     board.unlink()
+    folder.rmdir()
     slot = board.slots[0]
+    slot.hand = _UnreadHand(slot.memory, slot.base + Slot.size, board.path)
     slot.begin(Role.WORKER, 1, 1)
     slot.pid, slot.born = os.getpid(), proc.born(os.getpid())
     return slot

@@ -26,19 +26,21 @@ def listen(where: Where) -> int:
     proc.show(f"queuepool: listener [{pool.name}] running")
     attention = Attention()
     attention.listen()
+    command = _command(where, quiet=not (pool.verbose or pool.json))
     while not attention.stop:
         attention.begin_round()
-        if attention.paused or not _run_one(_command(where), attention):
+        if attention.paused or not _run_one(command, attention):
             attention.wait(lambda: time.sleep(pool.sleep))
     return 0
 
 
-def _command(where: Where) -> list[str]:
-    """``work --once`` with the flags that we were given."""
+def _command(where: Where, *, quiet: bool) -> list[str]:
+    """``work --once`` with the flags that we were given; ``quiet``: not a word of each child's coming and going."""
     words = [sys.executable, "-m", "queuepool", "work", "--once"]
     words += [f"--config={where.path}"] if where.path else []
     words += [f"--pool={where.pool_name}"] if where.pool_name else []
-    for key, value in where.overrides.items():
+    said = where.overrides | ({"pool.quiet": "yes"} if quiet else {})
+    for key, value in said.items():
         name = key.partition(".")[2].replace("_", "-")
         words += [f"--{name}={value}"] if FLAGS[key].unit else _switch(name, value)
     return words

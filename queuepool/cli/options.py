@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -28,7 +28,7 @@ class Where:
 
     path: Path | None
     pool_name: str | None
-    overrides: Mapping[str, str]
+    overrides: dict[str, str]
 
     def load(self) -> Config:
         return config.load(self.path, self.overrides)

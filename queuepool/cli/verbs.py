@@ -10,6 +10,7 @@ from typing import cast
 import click
 
 from queuepool import __version__
+from queuepool.cli import output
 from queuepool.cli.exits import USAGE
 from queuepool.cli.group import Verbs
 
@@ -45,5 +46,6 @@ class _Lazy(Verbs):
 def verbs(context: click.Context) -> None:
     """Run and look after workers on Laravel's queue"""
     if context.invoked_subcommand is None:
-        click.echo(context.get_help(), err=True)
+        for line in context.get_help().splitlines():
+            output.complain(line)
         context.exit(USAGE)

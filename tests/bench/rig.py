@@ -68,8 +68,8 @@ class Rig:
         return list(_RECORD.iter_unpack(self.trail_file.read_bytes())) if self.trail_file.exists() else []
 
     def forget(self) -> None:
-        self.trail_file.unlink(missing_ok=True)
         self.trail_file.touch()
+        os.truncate(self.trail_file, 0)  # workers have it open, to append
 
     def calls(self) -> dict[str, int]:
         """Commands that the server has executed, by name; those of scripts count too."""

@@ -1,0 +1,223 @@
+"""How the house is built: imports point downward, each danger has one door, and nothing grows too large."""
+
+from __future__ import annotations
+
+import ast
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parent.parent / "queuepool"
+
+#: from the ground up: a module imports only from the lines above its own. Packages named without a dot are one module.
+LAYERS = [
+    # facts
+    "errors settings events record config_values stores stores.redis stores.redis.keys chores chores.base",
+    # edges of the system, and rulings, each on its own
+    "proc signals strict_json php listeners registry verdict limits config_file boot stores.redis.client",
+    "fork payload php_writer config outage stores.base",
+    # the queues
+    "stores.redis.queue stores.redis.failed stores.redis.quarantine stores.redis.control",
+    "build current failures policies hand mourning",
+    "board lines settle",
+    # who does the work, and who watches
+    "log client children desk orders overview runtime",
+    "attempt chores.bury chores.publish chores.renew chores.stage chores.watch job job_class",
+    "worker steward master queuepool",
+    # how it comes together, and how people come in
+    "roles",
+    "start",
+    "cli",
+    "__main__",
+]
+WHOLE = ("events", "cli")
+
+#: what may be done, and in which files alone
+DOORS = {
+    "os.fork": ["fork.py"],
+    "os.killpg": ["fork.py"],
+    "os.kill": ["fork.py"],
+    "os.waitid": ["cli/listen.py", "fork.py"],
+    "os.waitpid": ["fork.py"],
+    "os._exit": ["attempt.py", "cli/__init__.py", "fork.py"],
+    "signal.signal": ["signals.py"],
+    "signal.setitimer": ["signals.py"],
+    "signal.pthread_sigmask": ["signals.py"],
+    "signal.sigtimedwait": ["signals.py"],
+    "importlib.import_module": ["boot.py", "cli/verbs.py"],
+    "time.sleep": ["cli/alone.py", "cli/listen.py", "cli/pools.py", "outage.py", "steward.py", "worker.py"],
+}
+#: never done at all: a payload must find nothing that runs it
+NEVER = ["eval", "exec", "compile", "__import__", "os.system", "os.popen", "pickle.loads", "marshal.loads"]
+MOST_LINES, MASTERS_LINES, FUNCTIONS_LINES = 230, 215, 40
+
+
+def paths() -> list[Path]:
+    return sorted(PACKAGE.rglob("*.py"))
+
+
+@cache
+def tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text())
+
+
+def where(path: Path) -> str:
+    return str(path.relative_to(PACKAGE))
+
+
+def dotted(path: Path) -> str:
+    """``stores.redis.client``; the package itself is ``queuepool``."""
+    parts = path.relative_to(PACKAGE).with_suffix("").parts
+    return ".".join(part for part in parts if part != "__init__") or "queuepool"
+
+
+MODULES = {dotted(path) for path in paths()}
+
+
+def module_of(name: str) -> str:
+    """The module as it stands in ``LAYERS``."""
+    first = name.partition(".")[0]
+    return first if first in WHOLE else name
+
+
+@cache
+def imports(path: Path) -> set[str]:
+    """Absolute names of all that is imported, also within functions; ``from a import b`` gives both."""
+    found = set()
+    for node in ast.walk(tree(path)):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            found |= {f"{node.module}.{alias.name}" for alias in node.names} | {str(node.module)}
+    return found
+
+
+@cache
+def ours(path: Path) -> set[str]:
+    """The modules of the package that ``path`` imports, itself left out."""
+    names = {name.removeprefix("queuepool.") for name in imports(path) if name.partition(".")[0] == "queuepool"}
+    found = {module_of(name) for name in names if name in MODULES}
+    if "queuepool" in names and not any(f"queuepool.{name}" in imports(path) for name in MODULES):
+        found.add("queuepool")
+    else:
+        found.discard("queuepool")
+    return found - {module_of(dotted(path))}
+
+
+def layer_of(name: str) -> int:
+    return next(number for number, layer in enumerate(LAYERS) if name in layer.split())
+
+
+def test_every_module_has_its_layer():
+    listed = " ".join(LAYERS).split()
+
+    assert sorted(listed) == sorted({module_of(name) for name in MODULES})
+
+
+@pytest.mark.parametrize("path", paths(), ids=where)
+def test_no_module_imports_one_beside_or_above_it(path):
+    layer = layer_of(module_of(dotted(path)))
+
+    assert [] == [name for name in ours(path) if layer_of(name) >= layer]
+
+
+@cache
+def used(path: Path) -> set[str]:
+    """Every name and ``module.attribute`` in the code, not in its texts."""
+    found = {node.id for node in ast.walk(tree(path)) if isinstance(node, ast.Name)}
+    attributes = (node for node in ast.walk(tree(path)) if isinstance(node, ast.Attribute))
+    return found | {f"{node.value.id}.{node.attr}" for node in attributes if isinstance(node.value, ast.Name)}
+
+
+def users(word: str) -> list[str]:
+    return [where(path) for path in paths() if word in used(path) or word in imports(path)]
+
+
+@pytest.mark.parametrize("danger", DOORS)
+def test_each_danger_has_its_door(danger):
+    assert set() == set(users(danger)) - set(DOORS[danger])
+
+
+@pytest.mark.parametrize("danger", NEVER)
+def test_what_must_never_be_done_is_not(danger):
+    assert [] == users(danger)
+
+
+def test_one_module_talks_to_redis_py():
+    assert ["stores/redis/client.py"] == users("redis")
+
+
+def test_one_module_puts_the_drivers_together():
+    importing = [where(path) for path in paths() if any(name.startswith("stores.redis") for name in ours(path))]
+
+    assert ["build.py"] == [file for file in importing if not file.startswith("stores/redis/")]
+
+
+@pytest.mark.parametrize("word", ["print", "click.echo", "click.secho", "sys.stdout.write"])
+def test_only_the_command_line_prints(word):
+    assert [] == [file for file in users(word) if not file.startswith("cli/")]
+
+
+def reached(name: str) -> set[str]:
+    """All that a module leads to."""
+    found: set[str] = set()
+    new = {name}
+    while new:
+        found |= new
+        new = {other for path in paths() if module_of(dotted(path)) in new for other in ours(path)} - found
+    return found - {name}
+
+
+def test_the_master_leads_to_no_store_no_producer_and_no_handler():
+    forbidden = {"client", "registry", "build", "boot", "job", "attempt", "worker", "settle"}
+
+    assert set() == forbidden & reached("master")
+    assert [] == [name for name in reached("master") if name.startswith("stores.redis")]
+
+
+def test_the_master_starts_no_thread():
+    everything = {name for path in paths() for name in imports(path)}
+
+    assert set() == {"threading", "multiprocessing", "concurrent.futures", "_thread"} & everything
+
+
+def test_the_master_stays_small():
+    assert len((PACKAGE / "master.py").read_text().splitlines()) <= MASTERS_LINES
+
+
+@pytest.mark.parametrize("path", paths(), ids=where)
+def test_no_file_grows_too_long(path):
+    assert len(path.read_text().splitlines()) <= MOST_LINES
+
+
+@pytest.mark.parametrize("path", paths(), ids=where)
+def test_no_function_grows_too_long(path):
+    functions = [node for node in ast.walk(tree(path)) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))]
+
+    assert [] == [node.name for node in functions if length(node) > FUNCTIONS_LINES]
+
+
+def length(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    """Lines of a function, its docstring not counted."""
+    lines = (node.end_lineno or 0) - node.lineno + 1
+    first = node.body[0]
+    has_docstring = ast.get_docstring(node) is not None
+    return lines - ((first.end_lineno or 0) - first.lineno + 1) if has_docstring else lines
+
+
+@pytest.mark.parametrize("path", sorted((PACKAGE / "stores/redis/lua").glob("*.lua")), ids=lambda path: path.stem)
+def test_every_script_says_what_it_takes_and_gives(path):
+    text = path.read_text()
+
+    assert text.startswith(f"-- {path.name}: ")
+    assert [] == [word for word in ("-- Source:  ", "-- KEYS     ", "-- Returns  ") if word not in text]
+
+
+def test_only_the_helper_of_the_tests_sleeps():
+    tests = sorted(Path(__file__).parent.glob("*.py"))
+    sleeping = [path.name for path in tests if "time.sleep" in used(path)]
+
+    assert "eventually.py" in sleeping
+    # What jobs under test do is their own affair.
+    assert [] == [name for name in sleeping if name.startswith("test_")]
