@@ -174,14 +174,14 @@ class Board:
         """The slots of living and not yet settled processes of this kind."""
         return [slot for slot in self.slots if slot.role == role]
 
-    def free(self, slot: Slot) -> None:
-        """The master's: its dead is settled; what it counted is kept."""
-        header = self.header
-        header.done += slot.done
-        header.failed += slot.failed
-        header.released += slot.released
-        slot.role = Role.FREE
-        slot.dead = 0
+    def free_slot(self) -> Slot | None:
+        return next((slot for slot in self.slots if slot.role == Role.FREE), None)
+
+    def free_settled(self) -> None:
+        """The master's: free the slots whose dead are settled, or left in order with empty hands."""
+        for slot in self.slots:
+            if slot.dead and (slot.settled_life == slot.life or (slot.left and not slot.hand.held())):
+                self._free(slot)
 
     def totals(self) -> tuple[int, int, int]:
         """Jobs done, failed and released since the pool began."""
@@ -196,6 +196,15 @@ class Board:
         """Remove the file and what lies beside it; the mapping lives on in who has it."""
         for path in self.path.parent.glob(f"{self.path.name}*"):
             path.unlink(missing_ok=True)
+
+    def _free(self, slot: Slot) -> None:
+        """What it counted is kept."""
+        header = self.header
+        header.done += slot.done
+        header.failed += slot.failed
+        header.released += slot.released
+        slot.role = Role.FREE
+        slot.dead = 0
 
     def _slot(self, index: int) -> Slot:
         base = _PAGE + index * _SLOT

@@ -24,6 +24,9 @@ class Child:
     generation: int
     told: bool = False
 
+    def __str__(self) -> str:
+        return f"{self.role.name.lower()}={self.number} pid={self.pid}"
+
     @property
     def is_ready(self) -> bool:
         """Whether it has come so far as to work."""

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from queuepool import fork, proc
 from queuepool.board import Board, Killed, Role, Slot, State
 from queuepool.children import Child, Children, Rests, next_deadline, overdue
+from queuepool.overview import title
 from queuepool.settings import PoolSettings
 from queuepool.signals import Mailbox
 
@@ -36,7 +37,7 @@ class Master:
         self._mains = {Role.WORKER: worker, Role.STEWARD: steward}
         self._mailbox = Mailbox()
         self._children = Children()
-        self._rests = Rests()
+        self._rests = {role: Rests() for role in self._mains}
         self._target = settings.workers
         self._generation = 1
         self._restarts = 0
@@ -53,6 +54,7 @@ class Master:
         while True:
             self._reap()
             self._hear(signum)
+            self._follow()
             self._kill()
             self._refill()
             if self._stopping and not self._children:
@@ -67,14 +69,14 @@ class Master:
                 self._bury(child, status)
 
     def _bury(self, child: Child, status: int) -> None:
-        slot, pid, now = child.slot, child.pid, time.monotonic()
-        slot.status = status
-        slot.dead = 1
+        child.slot.status = status
+        child.slot.dead = 1
+        rests = self._rests[child.role]
         if child.is_ready:
-            self._rests.succeeded()
+            rests.succeeded()
         elif not child.told:
-            rest, cause = self._rests.failed(now), proc.cause_of(status)
-            _log.error("worker=%d pid=%d never came to work: %s; next try in %.1fs", child.number, pid, cause, rest)
+            rest = rests.failed(time.monotonic())
+            _log.error("%s never came to work: %s; next try in %.1fs", child, proc.cause_of(status), rest)
         steward = self._children.steward()
         if steward:
             fork.tell(steward.pid, signal.SIGUSR1)
@@ -84,19 +86,21 @@ class Master:
             case signal.SIGTERM:
                 self._stop()
             case signal.SIGINT:
-                self._kill_at = time.monotonic() if self._stopping else self._kill_at
-                self._stop()
+                self._stop(now=self._stopping)
             case signal.SIGQUIT:
-                self._kill_at = time.monotonic()
-                self._stop()
+                self._stop(now=True)
             case signal.SIGHUP:
                 self._restart()
-            case signal.SIGUSR1:
-                pass  # logs are files that are looked up again at every line
             case signal.SIGUSR2 | signal.SIGCONT:
-                self._pause(signal.Signals(signum))
+                self._paused = signum == signal.SIGUSR2
+                self._tell_workers(signal.Signals(signum))
             case signal.SIGTTIN | signal.SIGTTOU:
                 self._scale(self._target + (1 if signum == signal.SIGTTIN else -1))
+            case _:
+                pass  # CHLD and USR1 only wake: the dead are reaped anyway, log files are looked up at every line
+
+    def _follow(self) -> None:
+        """What the steward and the command line have put on the board."""
         header = self._board.header
         if header.scale:
             self._scale(header.scale - 1)
@@ -108,22 +112,19 @@ class Master:
             self._orders = header.orders
             self._tell_workers(signal.SIGUSR1)  # they look at the board when they wake
 
-    def _stop(self) -> None:
+    def _stop(self, *, now: bool = False) -> None:
         if not self._stopping:
             self._stopping = True
+            self._kill_at = time.monotonic() + (self._settings.stop_timeout or float("inf"))
             _log.info("stopping: running jobs may finish")
-            if self._settings.stop_timeout:
-                self._kill_at = min(self._kill_at, time.monotonic() + self._settings.stop_timeout)
+        if now:
+            self._kill_at = time.monotonic()
         for child in self._children.workers():
             self._retire(child)
 
     def _restart(self) -> None:
         self._generation += 1
         _log.info("restarting: every worker is replaced, generation=%d", self._generation)
-
-    def _pause(self, signum: signal.Signals) -> None:
-        self._paused = signum == signal.SIGUSR2
-        self._tell_workers(signum)
 
     def _tell_workers(self, signum: signal.Signals) -> None:
         for child in self._children.workers():
@@ -133,7 +134,8 @@ class Master:
         self._target = max(0, min(target, len(self._board.slots) // 2 - 1))
 
     def _retire(self, child: Child) -> None:
-        if not child.told:
+        # Told again while it does nothing: a signal that comes just before a wait begins does not end that wait.
+        if not child.told or child.slot.state != State.BUSY:
             child.told = True
             fork.tell(child.pid, signal.SIGTERM)
 
@@ -144,7 +146,7 @@ class Master:
             if why and not child.slot.killed:
                 child.slot.killed = why
                 fork.kill(child.pid)
-                _log.warning("%s=%d pid=%d killed: %s", child.role.name.lower(), child.number, child.pid, why.name)
+                _log.warning("%s killed: %s", child, why.name)
 
     def _is_unwanted(self, child: Child, now: float) -> Killed | None:
         if child.role == Role.WORKER and now >= self._kill_at:
@@ -157,11 +159,9 @@ class Master:
         return None
 
     def _refill(self) -> None:
-        for slot in self._board.slots:
-            # Settled by the steward, or left in order with empty hands.
-            if slot.dead and (slot.settled_life == slot.life or (slot.left and not slot.hand.held())):
-                self._board.free(slot)
+        self._board.free_settled()
         if self._stopping:
+            self._stop()
             self._wind_up()
             return
         if not self._children.steward():
@@ -185,19 +185,18 @@ class Master:
             self._spawn(Role.STEWARD, 0)
 
     def _spawn(self, role: Role, number: int) -> None:
-        free = next((slot for slot in self._board.slots if slot.role == Role.FREE), None)
-        now = time.monotonic()
-        if free is None or not self._rests.is_over(now):
+        slot, now = self._board.free_slot(), time.monotonic()
+        if slot is None or not self._rests[role].is_over(now):
             return
-        free.begin(role, number, self._generation)
+        slot.begin(role, number, self._generation)
         try:
-            pid = fork.spawn(lambda: self._mains[role](free, self._paused))
+            pid = fork.spawn(lambda: self._mains[role](slot, self._paused))
         except OSError as error:
-            free.role = Role.FREE
-            _log.error("cannot fork: %s; next try in %.1fs", error.strerror, self._rests.failed(now))
+            slot.role = Role.FREE
+            _log.error("cannot fork: %s; next try in %.1fs", error.strerror, self._rests[role].failed(now))
             return
-        free.pid, free.born = pid, proc.born(pid)
-        self._children.add(Child(pid, free, role, number, self._generation))
+        slot.pid, slot.born = pid, proc.born(pid)
+        self._children.add(Child(pid, slot, role, number, self._generation))
 
     def _nap(self) -> float:
         now, grace = time.monotonic(), self._settings.grace
@@ -205,12 +204,7 @@ class Master:
 
     def _show(self) -> None:
         """The pool's state on the board and in ``ps``."""
-        header, workers = self._board.header, self._children.workers()
+        header = self._board.header
         header.state = State.DRAINING if self._stopping else State.PAUSED if self._paused else State.RUNNING
         header.target = self._target
-        busy = sum(child.slot.state == State.BUSY for child in workers)
-        done, failed, _ = self._board.totals()
-        proc.show(
-            f"queuepool: master [{self._settings.name}] {State(header.state).name.lower()} "
-            f"workers={len(workers)} busy={busy} done={done} failed={failed}"
-        )
+        proc.show(title(self._settings.name, self._board))

@@ -20,6 +20,9 @@ PERIOD = 1.0
 class Orders(Protocol):
     """Asked in every round, after a ``look``."""
 
+    def are_known(self) -> bool:
+        """Whether anybody has read the control keys yet: before that, nobody knows whether work is allowed."""
+
     def look(self) -> None:
         """Read them anew. Raises ``StoreDown``."""
 
@@ -45,6 +48,9 @@ class BoardOrders:
         self._down = False
         self._paused: frozenset[str] = frozenset()
         self._mourned = 0
+
+    def are_known(self) -> bool:
+        return bool(self._header.restart_known)
 
     def look(self) -> None:
         header = self._header
@@ -83,6 +89,9 @@ class StoreOrders:
         self._control = Control()
         self._first: Control | None = None
         self._again = 0.0
+
+    def are_known(self) -> bool:
+        return True  # every round begins with a look
 
     def look(self) -> None:
         now = time.monotonic()

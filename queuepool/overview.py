@@ -32,6 +32,16 @@ def overview(name: str, board: Board) -> dict[str, Any]:
     }
 
 
+def title(name: str, board: Board) -> str:
+    """The master's line in ``ps``."""
+    workers = [slot for slot in board.of(Role.WORKER) if not slot.dead]
+    done, failed, _ = board.totals()
+    return (
+        f"queuepool: master [{name}] {State(board.header.state).name.lower()} workers={len(workers)} "
+        f"busy={sum(map(_is_busy, workers))} done={done} failed={failed}"
+    )
+
+
 def iso(wall: float) -> str:
     return datetime.fromtimestamp(wall, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 

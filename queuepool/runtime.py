@@ -104,7 +104,7 @@ class Runtime:
     def _recorded_pid(self) -> int:
         try:
             return int(self._pidfile.read_text())
-        except (OSError, ValueError):
+        except (FileNotFoundError, NotADirectoryError, ValueError):
             return 0
 
     def _is_locked(self) -> bool:

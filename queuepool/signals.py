@@ -49,12 +49,8 @@ class Attention:
 
     def listen(self) -> None:
         """From now on. TERM, INT, QUIT: stop. USR2, CONT: pause, go on. USR1, HUP: only wake."""
-        for signum in (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT):
-            signal.signal(signum, self._on_stop)
-        signal.signal(signal.SIGUSR2, self._on_pause)
-        signal.signal(signal.SIGCONT, self._on_continue)
-        for signum in (signal.SIGUSR1, signal.SIGHUP):
-            signal.signal(signum, self._on_wake)
+        for signum in (*_STOPS, _PAUSE, _CONTINUE, signal.SIGUSR1, signal.SIGHUP):
+            signal.signal(signum, self._hear)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, HEARD)
 
     def begin_round(self) -> bool:
@@ -77,26 +73,22 @@ class Attention:
         except Interrupted:
             pass  # the signal's attribute says what it wanted
 
-    def _on_stop(self, signum: int, frame: FrameType | None) -> None:
-        self.stop = True
-        self._wake()
-
-    def _on_pause(self, signum: int, frame: FrameType | None) -> None:
-        self.paused = True
-        self._wake()
-
-    def _on_continue(self, signum: int, frame: FrameType | None) -> None:
-        self.paused = False
-        self._wake()
-
-    def _on_wake(self, signum: int, frame: FrameType | None) -> None:
-        self._wake()
-
-    def _wake(self) -> None:
+    def _hear(self, signum: int, frame: FrameType | None) -> None:
+        # One handler for all, which calls nothing: a second signal may be handled between any two of these lines, and
+        # if that one raised into this one, what this one has heard would be lost.
+        if signum in _STOPS:
+            self.stop = True
+        elif signum == _PAUSE or signum == _CONTINUE:
+            self.paused = signum == _PAUSE
         self._news = True
-        if self._waiting:
+        if self._waiting and (frame is None or frame.f_code is not _HEAR):
             self._waiting = False
             raise Interrupted
+
+
+_STOPS = (int(signal.SIGTERM), int(signal.SIGINT), int(signal.SIGQUIT))
+_PAUSE, _CONTINUE = int(signal.SIGUSR2), int(signal.SIGCONT)
+_HEAR = Attention._hear.__code__
 
 
 class Alarm:

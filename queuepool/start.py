@@ -6,10 +6,11 @@ import gc
 import os
 import signal
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from queuepool import fork, log, proc
 from queuepool.board import Board, Role
+from queuepool.errors import QueuepoolError
 from queuepool.master import Master
 from queuepool.roles import Roles
 from queuepool.runtime import Runtime
@@ -36,14 +37,17 @@ def start(settings: PoolSettings) -> int:
     return code
 
 
-def start_all(pools: Sequence[PoolSettings]) -> int:
-    """Run each pool under a master of its own, and pass every signal on; the worst exit code."""
+def start_all(pools: Sequence[PoolSettings], told: Callable[[QueuepoolError], int]) -> int:
+    """Run each pool under a master of its own, and pass every signal on; the worst exit code.
+
+    ``told`` says in a line why one of several could not start, and gives its exit code; of a single one it is raised.
+    """
     if len(pools) == 1:
         return start(pools[0])
     mailbox = Mailbox()
     mailbox.open()
     proc.show(f"queuepool: masters={len(pools)} running")
-    living = {fork.spawn(lambda pool=pool: start(pool)) for pool in pools}  # type: ignore[misc]
+    living = {fork.spawn(lambda pool=pool: _start_or_tell(pool, told)) for pool in pools}  # type: ignore[misc]
     worst = 0
     while living:
         signum = mailbox.next(1.0)
@@ -54,6 +58,13 @@ def start_all(pools: Sequence[PoolSettings]) -> int:
             living.discard(pid)
             worst = max(worst, abs(os.waitstatus_to_exitcode(status)))
     return worst
+
+
+def _start_or_tell(pool: PoolSettings, told: Callable[[QueuepoolError], int]) -> int:
+    try:
+        return start(pool)
+    except QueuepoolError as error:
+        return told(error)
 
 
 def _clear_away(runtime: Runtime, board: Board) -> None:

@@ -32,6 +32,9 @@ from queuepool.settle import Settler, facts_of
 from queuepool.signals import Attention
 from queuepool.stores.base import Lease, QueueStore, Reservation
 
+#: seconds between two looks at the board while a new pool's steward has not read the control keys
+_ORDERS_COME = 0.01
+
 
 class Worker:
     """Reserves, runs and settles jobs until it has a reason to leave."""
@@ -79,6 +82,8 @@ class Worker:
         """Work until there is a reason to leave; settles what is done before it gives that reason."""
         self._tag = self._outage.insist(self._store.join)[0]
         self._desk.slot.tag = self._tag
+        while not (self._orders.are_known() or self._attention.stop):
+            self._attention.wait(lambda: time.sleep(_ORDERS_COME))
         self._listeners.tell(WorkerStarting(self._desk.slot.number))
         self._desk.show(State.IDLE)
         while not (reason := self._reason_to_leave()):
@@ -111,7 +116,10 @@ class Worker:
         self._orders.look()
         queues = self._queues()
         if self._is_held(queues):
-            self._pause(self._pool.sleep)
+            self._found_none = (
+                True  # as Laravel: who leaves when there is nothing to do does not wait for a pause to end
+            )
+            self._pause(0.0 if self._limits.is_leaving_when_empty else self._pool.sleep)
             return
         self._mourn()
         lease = self._reserve(queues)

@@ -52,9 +52,10 @@ class Site:
         options = {key: data.pop(key) for key in laravels if key in data}
         return self.queue.push(name, {"mode": mode, **data}, queue=queue, delay=delay, options=options)
 
-    def flags(self) -> list[str]:
-        url, prefix = self.connection.url, self.connection.prefix
-        return ["--url", url, "--prefix", prefix, "--modules", "poolapp"]
+    def flags(self, *given: str) -> list[str]:
+        """What every verb needs, unless it is given."""
+        usual = {"--url": self.connection.url, "--prefix": self.connection.prefix, "--modules": "poolapp"}
+        return [*(word for flag, value in usual.items() if flag not in given for word in (flag, value)), *given]
 
     def run(self, verb: str, *flags: str, check: bool = True, **more: Any) -> subprocess.CompletedProcess[str]:
         """One command to its end."""
@@ -65,12 +66,12 @@ class Site:
 
     def work(self, *flags: str, check: bool = True) -> subprocess.CompletedProcess[str]:
         """One worker until its queue is empty."""
-        return self.run("work", *self.flags(), "--stop-when-empty", *flags, check=check)
+        return self.run("work", *self.flags("--stop-when-empty", *flags), check=check)
 
     @contextmanager
     def pool(self, *flags: str, config: str = "", wait: bool = True) -> Iterator[RunningPool]:
         """A pool, started and ready, stopped at the end; nothing of it may be left."""
-        pool = RunningPool(self, [*self.flags(), "--runtime-dir", str(self.path / "run"), *flags], config)
+        pool = RunningPool(self, self.flags("--runtime-dir", str(self.path / "run"), *flags), config)
         try:
             if wait:
                 pool.wait_until_ready()

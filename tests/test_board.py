@@ -246,15 +246,50 @@ def test_a_life_is_not_settled_because_the_one_before_it_was(slot):
     assert slot.life != slot.settled_life
 
 
+def ended(slot: Slot, *, left: int = 0, settled: bool = False, held: int = 0) -> Slot:
+    """A worker that ended, its counters at 1, 2 and 3."""
+    slot.begin(Role.WORKER, 1, 1)
+    slot.done, slot.failed, slot.released = 1, 2, 3
+    slot.hand.hold(leases(*[5] * held))
+    slot.dead, slot.left, slot.settled_life = 1, left, slot.life if settled else 0
+    return slot
+
+
 def test_what_ended_lives_counted_is_kept(board):
-    for done, slot in enumerate(board.slots, 1):
-        slot.begin(Role.WORKER, done, 1)
-        slot.done, slot.failed, slot.released = done, 1, 2
+    ended(board.slots[0], settled=True)
+    ended(board.slots[1], left=1)
+    board.slots[2].begin(Role.WORKER, 2, 1)
+    board.slots[2].done = 4
 
-    board.free(board.slots[3])
+    board.free_settled()
 
-    assert (10, 4, 8) == board.totals()
-    assert board.slots[:3] == board.of(Role.WORKER)
+    assert (6, 4, 6) == board.totals()
+    assert [board.slots[2]] == board.of(Role.WORKER)
+
+
+@pytest.mark.parametrize("facts", [{"held": 1}, {"held": 1, "left": 1}, {}])
+def test_a_slot_is_kept_until_its_dead_are_settled(board, slot, facts):
+    ended(slot, **facts)
+
+    board.free_settled()
+
+    assert [slot] == board.of(Role.WORKER)
+
+
+def test_a_slot_whose_dead_left_with_empty_hands_is_free(board, slot):
+    ended(slot, left=1)
+
+    board.free_settled()
+
+    assert [] == board.of(Role.WORKER)
+
+
+def test_a_free_slot_is_given_while_there_is_one(board):
+    for slot in board.slots:
+        assert slot is board.free_slot()
+        slot.begin(Role.WORKER, 1, 1)
+
+    assert None is board.free_slot()
 
 
 @pytest.mark.parametrize(

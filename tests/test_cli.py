@@ -297,7 +297,6 @@ def test_status_says_when_the_master_is_stopped_and_exits_with_4(site, cli, here
     assert told.stdout.startswith("pool default: stopped by a signal master=")
 
 
-@pytest.mark.xfail(strict=True, raises=ValueError, reason="RedisControl.pools: see test_control")
 def test_status_all_shows_what_the_pools_of_all_hosts_published(site, cli, at):
     process = {
         "role": "worker",

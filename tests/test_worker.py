@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 
 import pytest
+from eventually import eventually
 
 
 def failed(site):
@@ -224,8 +225,16 @@ def test_a_listener_may_hold_the_worker_and_one_that_raises_harms_nothing(site):
         "    raise RuntimeError('deaf')\n"
     )
     site.push("ok")
-    done = site.work("--listeners", "ears", "--sleep", "0.05")
+    with site.pool("--workers", "1", "--listeners", "ears", "--sleep", "0.05", wait=False) as pool:
+        eventually(lambda: site.trail(event="end"))
 
-    assert ["do"] == [line["name"] for line in site.trail(event="heard")]
-    assert 1 == len(site.trail(event="end"))
-    assert "deaf" in done.stderr
+        assert ["do"] == [line["name"] for line in site.trail(event="heard")]
+        assert "deaf" in pool.log()
+
+
+def test_a_worker_that_leaves_when_empty_does_not_wait_for_the_end_of_maintenance(site):
+    site.queue.stores.control.down()
+    site.push("ok")
+    site.work()
+
+    assert 1 == site.queue.size()

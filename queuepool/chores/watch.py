@@ -21,12 +21,12 @@ class Watch:
 
     def run(self, now: float) -> float:
         said = self._control.read(self._queues)
-        self._restart(said.restart)
         self._pause(said.paused)
         if bool(self._header.down) != said.down:
             self._header.down = said.down
             self._header.orders += 1
             self._listeners.tell(MaintenanceChanged(said.down))
+        self._restart(said.restart)  # last: with it, workers take the orders as known
         return PERIOD
 
     def _restart(self, stamp: str | None) -> None:

@@ -11,6 +11,7 @@ import click
 from queuepool import fork
 from queuepool.board import Board
 from queuepool.cli import output
+from queuepool.cli.exits import code_of
 from queuepool.cli.flags import PLACE, POOL
 from queuepool.cli.options import Where, located, option, parsed
 from queuepool.config_values import count, seconds
@@ -28,7 +29,7 @@ def start(where: Where) -> int:
     pools = where.pools()
     from queuepool.start import start_all  # here: only who works on the store should wait for its library
 
-    return start_all(pools)
+    return start_all(pools, told=code_of)
 
 
 @click.command()

@@ -48,7 +48,8 @@ def idle(world: Rig) -> None:
         after = world.calls()
     made = {name: (after[name] - before.get(name, 0)) / seconds for name in after if name != "info"}
     sent = sum(made.get(name, 0) for name in ("evalsha", "blpop", "mget", "get", "hset", "time"))
-    say(f"idle pool of {workers}: {sent:.1f} commands sent a second, {sum(made.values()):.1f} with those inside scripts")
+    inside = sum(made.values()) - sent
+    say(f"idle pool of {workers}: {sent:.1f} commands sent a second, and {inside:.1f} inside scripts")
     say("  " + ", ".join(f"{name} {rate:.1f}" for name, rate in sorted(made.items()) if rate))
 
 

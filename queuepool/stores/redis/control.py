@@ -33,13 +33,17 @@ class RedisControl:
     def read(self, queues: Sequence[str]) -> Control:
         """All of them in one command, one more where they live in two databases."""
         laravels = [self._restart_key, self._all_paused, self._maintenance, *map(self._paused, queues)]
-        restart, everything, cache_down, *paused = self._cache.command("MGET", *laravels)
+        if self._cache is self._own:
+            down, *values = self._own.command("MGET", self._keys.down, *laravels)
+        else:
+            down, values = self._own.command("GET", self._keys.down), self._cache.command("MGET", *laravels)
+        restart, everything, maintenance, *paused = values
         return Control(
             restart=None if restart is None else restart.decode("utf-8", "replace"),
             paused=frozenset(
                 queue for queue, value in zip(queues, paused, strict=True) if _is_set(everything) or _is_set(value)
             ),
-            down=_is_set(cache_down) or _is_set(self._own.command("GET", self._keys.down)),
+            down=_is_set(maintenance) or _is_set(down),
         )
 
     def restart(self) -> int:
@@ -72,7 +76,7 @@ class RedisControl:
         """What the living pools of all hosts published last; the notices of dead ones are cleared away."""
         now = int(self._own.command("TIME")[0])
         alive = []
-        for pool, text in zip(*[iter(self._own.command("HGETALL", self._keys.pools))] * 2, strict=True):
+        for pool, text in self._own.command("HGETALL", self._keys.pools).items():
             facts = json.loads(text)
             if facts["at"] + NOTICE_LASTS >= now:
                 alive.append(facts)

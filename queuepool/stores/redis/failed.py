@@ -24,12 +24,13 @@ class RedisFailed:
     def page(self, first: int = 0, count: int = 1000) -> list[FailedJob]:
         """``count`` records from the ``first`` on, the latest first."""
         rows = self._client.command("ZREVRANGE", self._keys.failed_times, first, first + count - 1, "WITHSCORES")
-        found = (self._record(job_id, float(at)) for job_id, at in zip(rows[::2], rows[1::2], strict=True))
-        return [record for record in found if record]
+        texts = self._client.command("HMGET", self._keys.failed, *rows[::2]) if rows else []
+        return [_record(text, float(at)) for text, at in zip(texts, rows[1::2], strict=True) if text]
 
     def get(self, job_id: str) -> FailedJob | None:
         at = self._client.command("ZSCORE", self._keys.failed_times, job_id)
-        return None if at is None else self._record(job_id, float(at))
+        text = self._client.command("HGET", self._keys.failed, job_id)
+        return _record(text, float(at)) if at is not None and text is not None else None
 
     def retry(self, failed: FailedJob, queue: str | None = None) -> bool:
         """Put it back to its queue (or this one) with all its tries; ``False`` when it is gone already."""
@@ -51,12 +52,10 @@ class RedisFailed:
         rows = self._client.command("ZRANGEBYSCORE", self._keys.failed_times, "-inf", f"({moment}", "LIMIT", 0, count)
         return [row.decode() for row in rows]
 
-    def _record(self, job_id: bytes | str, at: float) -> FailedJob | None:
-        text = self._client.command("HGET", self._keys.failed, job_id)
-        if text is None:
-            return None
-        fields: dict[str, Any] = json.loads(text)
-        return FailedJob(**{name: fields.get(name, "") for name in _STORED}, failed_at=at)
+
+def _record(text: bytes, at: float) -> FailedJob:
+    fields: dict[str, Any] = json.loads(text)
+    return FailedJob(**{name: fields.get(name, "") for name in _STORED}, failed_at=at)
 
 
 _STORED = ("id", "name", "queue", "connection", "attempts", "payload", "exception")
