@@ -78,7 +78,7 @@ class Attention:
         # if that one raised into this one, what this one has heard would be lost.
         if signum in _STOPS:
             self.stop = True
-        elif signum == _PAUSE or signum == _CONTINUE:
+        elif signum in (_PAUSE, _CONTINUE):
             self.paused = signum == _PAUSE
         self._news = True
         if self._waiting and (frame is None or frame.f_code is not _HEAR):

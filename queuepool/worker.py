@@ -14,13 +14,11 @@ from queuepool.events import (
     JobQuarantined,
     JobReserving,
     LeaseLost,
-    Looping,
     StoreRefused,
-    WorkerContinued,
-    WorkerPaused,
     WorkerStarting,
     WorkerStopping,
 )
+from queuepool.gate import Gate
 from queuepool.limits import Limits, StopReason
 from queuepool.listeners import Listeners
 from queuepool.mourning import Mourned
@@ -66,6 +64,7 @@ class Worker:
         self._limits = limits
         self._listeners = listeners
         self._take_mourned = take_mourned
+        self._gate = Gate(pool.queues, pool.force, orders, attention, listeners)
         self._alone = alone
         self._parent = os.getppid()
         self._tag = 0
@@ -73,7 +72,6 @@ class Worker:
         self._mourned = -1
         self._found_none = False
         self._next_due: float | None = None
-        self._held_by = ""
         self._served: tuple[str, ...] = ()
         self._done: list[Lease] = []
         self._problems: set[tuple[str, str]] = set()
@@ -113,19 +111,24 @@ class Worker:
         return reached or (StopReason.RESTART if self._orders.must_leave() else None)
 
     def _round(self) -> None:
-        self._orders.look()
-        queues = self._queues()
-        if self._is_held(queues):
+        queues = self._gate.queues()
+        if not queues:
             self._found_none = (
                 True  # as Laravel: who leaves when there is nothing to do does not wait for a pause to end
             )
             self._pause(0.0 if self._limits.is_leaving_when_empty else self._pool.sleep)
             return
+        if queues != self._served:
+            self._settle_done()  # a reserve can settle only what came from the queues it serves
+            self._served = queues
         self._mourn()
         lease = self._reserve(queues)
         if lease is None:
             self._wait(queues)
-            return
+        else:
+            self._run(lease)
+
+    def _run(self, lease: Lease) -> None:
         done = self._attempts.run(lease)
         self._jobs += 1
         if done:
@@ -142,33 +145,6 @@ class Worker:
             while mourned := self._take_mourned():
                 self._settle_done()
                 self._attempts.mourn(mourned.lease, mourned.error)
-
-    def _queues(self) -> tuple[str, ...]:
-        paused = self._orders.paused()
-        queues = tuple(queue for queue in self._pool.queues if queue not in paused)
-        if queues != self._served:
-            self._settle_done()  # a reserve can settle only what came from the queues it serves
-            self._served = queues
-        return queues
-
-    def _is_held(self, queues: Sequence[str]) -> bool:
-        """Whether something forbids work now; told once when it begins and once when it ends."""
-        why = self._why_held(queues)
-        if why != self._held_by:
-            self._listeners.tell(WorkerPaused(why) if why else WorkerContinued())
-            self._held_by = why
-        return bool(why)
-
-    def _why_held(self, queues: Sequence[str]) -> str:
-        if self._attention.paused:
-            return "signal"
-        if self._orders.is_down() and not self._pool.force:
-            return "maintenance"
-        if not queues:
-            return "all queues are paused"
-        if self._listeners.wants(Looping) and not self._listeners.tell(Looping(tuple(queues))):
-            return "a listener"
-        return ""
 
     def _reserve(self, queues: Sequence[str]) -> Lease | None:
         """One round trip: settle what is done, stage what is due, take the next job."""
@@ -220,7 +196,7 @@ class Worker:
 
     def _pause(self, seconds: float) -> None:
         self._settle_done()
-        state = State.PAUSED if self._held_by else State.IDLE
+        state = State.PAUSED if self._gate.closed_by else State.IDLE
         if self._desk.slot.state != state:
             self._desk.show(state)
         self._attention.wait(lambda: time.sleep(seconds))

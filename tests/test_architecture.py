@@ -23,6 +23,7 @@ LAYERS = [
     "board lines settle",
     # who does the work, and who watches
     "log client children desk orders overview runtime",
+    "gate",
     "attempt chores.bury chores.publish chores.renew chores.stage chores.watch job job_class",
     "worker steward master queuepool",
     # how it comes together, and how people come in
