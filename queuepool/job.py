@@ -52,7 +52,7 @@ class Target(Generic[P]):
     delay: Delay
     options: Mapping[str, object]
 
-    def dispatch(self, *args: P.args, **kwargs: P.kwargs) -> str:
+    def dispatch(self, /, *args: P.args, **kwargs: P.kwargs) -> str:
         """Push one call and give the job's id."""
         return self.bulk([by_name(self.function, args, kwargs)])[0]
 
@@ -77,14 +77,14 @@ class JobFunction(Generic[P, R]):
         self.__name__ = function.__name__
         self.__wrapped__ = function
 
-    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+    def __call__(self, /, *args: P.args, **kwargs: P.kwargs) -> R:
         return self._function(*args, **kwargs)
 
     def using(self, *, queue: str | None = None, delay: Delay = 0) -> Target[P]:
         """Choose queue and delay for the dispatch that follows."""
         return Target(self.name, self._function, queue or self.options.queue or "default", delay, wire(self.options))
 
-    def dispatch(self, *args: P.args, **kwargs: P.kwargs) -> str:
+    def dispatch(self, /, *args: P.args, **kwargs: P.kwargs) -> str:
         """Push one call and give the job's id."""
         return self.using().dispatch(*args, **kwargs)
 
@@ -108,7 +108,7 @@ class JobFunction(Generic[P, R]):
         self._failed = hook
         return hook
 
-    def bind(self, *args: Any, **kwargs: Any) -> _Call:
+    def bind(self, /, *args: Any, **kwargs: Any) -> _Call:
         """The task of one payload. Raises ``TypeError``."""
         if args or not self._required <= kwargs.keys() <= self._names:  # the usual call needs no closer look
             self._signature.bind(*args, **kwargs)

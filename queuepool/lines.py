@@ -18,6 +18,8 @@ from queuepool.events import (
 )
 from queuepool.failures import summary, text_of
 
+#: characters of a field: what a job raises may be of any size
+_MOST_TEXT = 8192
 #: Source: WorkCommand.php, writeOutputAsJson (13.x)
 _STATUS: dict[type[Event], tuple[str, str]] = {
     JobProcessing: ("starting", ""),
@@ -30,6 +32,8 @@ _STATUS: dict[type[Event], tuple[str, str]] = {
 def fields_of(event: Event) -> dict[str, Any]:
     """JSON-ready; what is empty is left out."""
     status, result = _STATUS.get(type(event), ("", ""))
+    if isinstance(event, JobReleased) and event.error is None:
+        status = "released"
     found: dict[str, Any] = {"event": type(event).__name__, "status": status, "result": result}
     for field in fields(event):
         found |= _named(field.name, getattr(event, field.name))
@@ -59,14 +63,16 @@ def _named(name: str, value: Any) -> dict[str, Any]:
             facts = {"id": value.id, "uuid": value.uuid, "queue": value.queue, "job": value.name}
             return {**facts, "attempts": value.attempt}
         case BaseException():
-            return {"exception": type(value).__name__, "message": summary(value).partition(": ")[2]}
+            return {"exception": type(value).__name__, "message": summary(value).partition(": ")[2][:_MOST_TEXT]}
         case float():
             return {name: round(value, 4)}
         case tuple():
             return {name: ",".join(map(str, value))}
-    return {name: value}
+    return {name: value[:_MOST_TEXT] if isinstance(value, str) else value}
 
 
 def _value(value: Any) -> str:
     text = str(value)
-    return f'"{text}"' if " " in text or not text else text
+    if not text or any(char in text for char in ' "='):
+        return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+    return text

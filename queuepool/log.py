@@ -28,7 +28,9 @@ def setup(settings: PoolSettings, role: str, patience: float) -> None:
     A file is looked up again at every line, so it may be moved away at any time.
     """
     path = settings.log
-    handler: logging.Handler = WatchedFileHandler(path, encoding="utf-8") if path else _Stderr(patience)
+    handler: logging.Handler = (
+        WatchedFileHandler(path, encoding="utf-8", errors="backslashreplace") if path else _Stderr(patience)
+    )
     handler.setFormatter(_Json(role, settings.connection.name) if settings.json else _Text(role))
     _log.handlers[:] = [handler]
     _log.propagate = False

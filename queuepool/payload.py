@@ -17,7 +17,11 @@ from queuepool.errors import BadPayload
 #: The class that every object job of Laravel goes through; its own name is in ``data.commandName``.
 OBJECT_JOB = "Illuminate\\Queue\\CallQueuedHandler@call"
 MOST_BYTES = 16 * 1024 * 1024
-_PRINTABLE = re.compile(r"[^\x00-\x1f\x7f]{1,128}")
+#: seconds, delays and moments alike: beyond the year 5000 somebody meant something else
+_NO_TIME = 1e11
+_ID = re.compile(r"[^\x00-\x1f\x7f]{1,128}")
+#: of any length: a name that nobody registered fails, it is not set aside
+_NAME = re.compile(r"[^\x00-\x1f\x7f]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,10 +64,10 @@ def decode(raw: bytes) -> Payload:
     job = fields.get("job")
     name = fields.get("displayName") or job
     return Payload(
-        id=_identity(fields),
+        id=_identity(fields, raw),
         uuid=str(fields.get("uuid") or ""),
-        job=_printable(job, "job") if job else "",
-        display_name=_printable(name, "job") if name else "",
+        job=_printable(job, "job", _NAME) if job else "",
+        display_name=_printable(name, "job", _NAME) if name else "",
         data=fields.get("data"),
         attempts=int(fields.get("attempts") or 0),
         max_tries=_count(fields, "maxTries"),
@@ -72,7 +76,7 @@ def decode(raw: bytes) -> Payload:
         backoff=_backoff(fields.get("backoff"), odd),
         timeout=_seconds(fields, "timeout", odd),
         retry_until=_seconds(fields, "retryUntil", odd) or _seconds(fields, "timeoutAt", odd),
-        identified=fields.get("id", fields.get("uuid")) is not None,
+        identified=_own_id(fields) is not None,
         oddities=tuple(odd),
     )
 
@@ -92,6 +96,8 @@ def encode(
     and ``retryUntil``; what is missing is left to the worker.
     Source: Queue.php, createPayloadArray (13.x).
     """
+    if not _NAME.fullmatch(name):
+        raise BadPayload(f"{name!r} is no name for a job")
     identity = str(uuids.UUID(bytes=os.urandom(16), version=4))
     given = options or {}
     fields = {
@@ -124,17 +130,21 @@ def _dump(fields: Mapping[str, object]) -> bytes:
     return raw
 
 
-def _identity(fields: Mapping[str, Any]) -> str:
+def _identity(fields: Mapping[str, Any], raw: bytes) -> str:
     """Its id, else its uuid, else a digest that stays the same from attempt to attempt."""
-    given = fields.get("id", fields.get("uuid"))
+    given = _own_id(fields)
     if given is not None:
         return _printable(given, "id")
-    content = {key: value for key, value in fields.items() if key != "attempts"}
-    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:32]
+    return hashlib.sha256(re.sub(rb'"attempts"\s*:\s*\d+', b"", raw)).hexdigest()[:32]
 
 
-def _printable(value: object, what: str) -> str:
-    if not isinstance(value, str) or not _PRINTABLE.fullmatch(value):
+def _own_id(fields: Mapping[str, Any]) -> object:
+    given = fields.get("id")
+    return fields.get("uuid") if given is None else given
+
+
+def _printable(value: object, what: str, pattern: re.Pattern[str] = _ID) -> str:
+    if not isinstance(value, str) or not pattern.fullmatch(value):
         raise BadPayload(what)
     return value
 
@@ -152,7 +162,7 @@ def _seconds(fields: Mapping[str, Any], key: str, odd: list[str]) -> float | Non
     value = fields.get(key)
     if value is None:
         return None
-    if isinstance(value, (int, float)) and not isinstance(value, bool) and value >= 0:
+    if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < _NO_TIME:
         return float(value)
     odd.append(f"{key} {str(value)[:40]!r} is not a number of seconds")
     return None
@@ -163,7 +173,7 @@ def _backoff(value: object, odd: list[str]) -> tuple[float, ...] | None:
     if value is None or value in ("", {}):
         return None
     parts = value if isinstance(value, list) else str(value).split(",")
-    delays = tuple(float(part) for part in map(str, parts) if re.fullmatch(r"\s*\d+(\.\d+)?\s*", part))
+    delays = tuple(float(part) for part in map(str, parts) if re.fullmatch(r"\s*\d{1,10}(\.\d+)?\s*", part))
     if len(delays) != len(parts):
         odd.append(f"backoff {str(value)[:40]!r} is not a list of seconds")
     return delays or None

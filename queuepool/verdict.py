@@ -44,7 +44,7 @@ class Policy:
 
     def to_text(self) -> str:
         """JSON for the board: whoever buries a worker rules by its job's policy. A very long backoff is cut."""
-        return json.dumps({**asdict(self), "backoff": self.backoff[:100]})
+        return json.dumps({**asdict(self), "backoff": [round(delay, 3) for delay in self.backoff[:100]]})
 
     @classmethod
     def from_text(cls, text: str) -> Policy:

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from queuepool.board import Board, Killed, Role, Slot, State
@@ -345,6 +345,7 @@ def test_a_receipt_of_a_megabyte_is_held_with_its_neighbours(board, slot):
 @given(
     sizes=st.lists(st.sampled_from([0, 1, 100, 5_000, 100_000, 200_000]), max_size=64), queue=st.sampled_from([1, 200])
 )
+@example(sizes=[100_000, *[5_000] * 5, 4_000, *[200_000] * 57], queue=200)
 @settings(max_examples=60, deadline=None)
 def test_receipts_of_any_size_never_touch_the_next_slot(tmp_path_factory, sizes, queue):
     path = tmp_path_factory.mktemp("board") / "board.1"

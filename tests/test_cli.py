@@ -121,7 +121,7 @@ def wait_for_start(site: Site, count: int = 1) -> None:
         (["push", "do", "--delay", "1e20"], "'--delay': '1e20' is not a time"),
         (["push", "do", "--delay", "tomorrow"], "'--delay': 'tomorrow' is not a time"),
         (["push", "a\nb"], "'NAME': contains a line break"),
-        (["push", "x" * 129], "its name is not 1 to 128 printable characters"),
+        (["push", ""], "is no name for a job"),
         (["scale", "many"], "'many' is not a whole number"),
         (["retry"], "name failed jobs by ID, or say all, or --queue"),
         (["retry", "some-id", "--queue", "high"], "name failed jobs by ID, or say all, or --queue"),

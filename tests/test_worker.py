@@ -142,7 +142,6 @@ def test_async_handlers_run(site):
     ("name", "data", "reason"),
     [
         ("os.system", {"command": "true"}, "UnknownJob"),
-        ("", None, "UnknownJob"),
         ("add", {"left": 1}, "BadArguments"),
         ("add", {"left": 1, "right": 2, "third": 3}, "BadArguments"),
         ("Import", "just a text but with lines", None),
@@ -154,6 +153,13 @@ def test_what_cannot_run_fails_at_once_however_many_tries_it_has(site, name, dat
     site.work("--tries", "0")
 
     assert [reason] == [line.partition(":")[0] for _, line in failed(site)] if reason else [] == failed(site)
+
+
+def test_a_payload_without_a_name_fails_as_unknown(site):
+    site.queue.push_raw(b'{"id":"x1","data":null,"attempts":0}')
+    site.work("--tries", "0")
+
+    assert "UnknownJob" in failed(site)[0][1]
 
 
 def test_queues_are_served_in_strict_priority(site):

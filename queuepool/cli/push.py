@@ -54,8 +54,7 @@ def _judge(name: str, value: object) -> None:
     try:
         decode(encode(name, value, created_at=0)[1])
     except BadPayload as error:
-        words = "its name is not 1 to 128 printable characters" if error.reason == "job" else error.reason
-        raise click.UsageError(f"not a job: {words}") from error
+        raise click.UsageError(str(error)) from error
 
 
 def _stdin() -> bytes:

@@ -17,6 +17,10 @@ from queuepool.errors import StoreDown, StoreError
 
 #: seconds past a blocking wait after which a silent server counts as gone
 PATIENCE = 2.0
+#: redis-py's own classes for what may pass; it takes the code out of their text
+_GONE = (
+    redis.ConnectionError, redis.TimeoutError, redis.ReadOnlyError, redis.exceptions.OutOfMemoryError,
+)  # fmt: skip
 #: what a server says that may answer again in a moment
 _PASSING = (
     "LOADING", "MASTERDOWN", "READONLY", "MISCONF", "NOREPLICAS", "BUSY", "TRYAGAIN", "CLUSTERDOWN", "OOM",
@@ -90,7 +94,7 @@ def translated(error: redis.RedisError) -> StoreError:
     """A redis-py exception as one of ours; the URL, and so the password, is never in it."""
     text = " ".join(str(error).split()) or type(error).__name__
     denied = isinstance(error, (redis.AuthenticationError, redis.exceptions.NoPermissionError))
-    gone = isinstance(error, (redis.ConnectionError, redis.TimeoutError)) and not denied
+    gone = isinstance(error, _GONE) and not denied
     if gone or any(word in text for word in _PASSING):
         return StoreDown(text)
     return StoreError(text)

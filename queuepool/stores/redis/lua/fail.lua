@@ -5,10 +5,11 @@
 -- Returns  1, or 0 when the job was not ours any more
 -- Differs  Laravel deletes first and records after: a crash in between loses the job.
 -- include: clock
-if redis.call('zrem', KEYS[1], ARGV[2]) == 0 then return 0 end
+if not redis.call('zscore', KEYS[1], ARGV[2]) then return 0 end
 if ARGV[4] ~= '' then
   redis.call('hset', KEYS[2], ARGV[3], ARGV[4])
   redis.call('zadd', KEYS[3], clock(ARGV[1]), ARGV[3])
 end
+redis.call('zrem', KEYS[1], ARGV[2])
 redis.call('del', KEYS[4])
 return 1

@@ -6,8 +6,11 @@
 -- include: splice tokens
 local answers = {}
 for i = #ARGV, 1, -1 do
-  answers[i] = redis.call('zrem', KEYS[2], ARGV[i])
-  if answers[i] == 1 then redis.call('lpush', KEYS[1], unbumped(ARGV[i])) end
+  answers[i] = redis.call('zscore', KEYS[2], ARGV[i]) and 1 or 0
+  if answers[i] == 1 then
+    redis.call('lpush', KEYS[1], unbumped(ARGV[i]))
+    redis.call('zrem', KEYS[2], ARGV[i])
+  end
 end
-count_tokens(KEYS[1], KEYS[3])
+pcall(count_tokens, KEYS[1], KEYS[3])
 return answers

@@ -4,7 +4,8 @@
 -- ARGV     1 the quarantined entry   2 the payload to put back
 -- Returns  1, or 0 when there is no such entry
 -- include: tokens
-if redis.call('lrem', KEYS[1], 1, ARGV[1]) == 0 then return 0 end
+if not redis.call('lpos', KEYS[1], ARGV[1]) then return 0 end
 redis.call('rpush', KEYS[2], ARGV[2])
-count_tokens(KEYS[2], KEYS[3])
+redis.call('lrem', KEYS[1], 1, ARGV[1])
+pcall(count_tokens, KEYS[2], KEYS[3])
 return 1

@@ -4,6 +4,7 @@
 -- ARGV     1 test clock, '' = the server's   2 receipt   3 why, one word
 -- Returns  1, or 0 when it was not ours any more
 -- include: clock splice
-if redis.call('zrem', KEYS[1], ARGV[2]) == 0 then return 0 end
+if not redis.call('zscore', KEYS[1], ARGV[2]) then return 0 end
 redis.call('rpush', KEYS[2], string.format('%.6f', clock(ARGV[1])) .. ' ' .. ARGV[3] .. ' ' .. unbumped(ARGV[2]))
+redis.call('zrem', KEYS[1], ARGV[2])
 return 1

@@ -13,10 +13,10 @@ local rows = redis.call('zrangebyscore', KEYS[2], since, '+inf', 'WITHSCORES')
 local given_back = 0
 for i = #rows - 1, 1, -2 do
   if tag_of(tonumber(rows[i + 1])) == tonumber(ARGV[3]) and not known[rows[i]] then
-    redis.call('zrem', KEYS[2], rows[i])
     redis.call('lpush', KEYS[1], unbumped(rows[i]))
+    redis.call('zrem', KEYS[2], rows[i])
     given_back = given_back + 1
   end
 end
-if given_back > 0 then count_tokens(KEYS[1], KEYS[3]) end
+if given_back > 0 then pcall(count_tokens, KEYS[1], KEYS[3]) end
 return given_back

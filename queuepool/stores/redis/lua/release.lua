@@ -8,16 +8,20 @@
 --          ready list at once, not at the next poll; counts exceptions and crashes with the job.
 -- include: clock put wake tokens
 local now, delay, receipt = clock(ARGV[1]), tonumber(ARGV[2]), ARGV[3]
-if redis.call('zrem', KEYS[3], receipt) == 0 then return 0 end
+if not redis.call('zscore', KEYS[3], receipt) then return 0 end
 if ARGV[4] ~= '' then
   redis.call('hincrby', KEYS[6], ARGV[4], 1)
   redis.call('expire', KEYS[6], 86400)
 end
 if delay > 0 then
   put(KEYS[2], now + delay, receipt)
-  wake_if_first(KEYS[2], KEYS[5], now + delay)
 else
   redis.call('rpush', KEYS[1], receipt)
-  count_tokens(KEYS[1], KEYS[4])
+end
+redis.call('zrem', KEYS[3], receipt)
+if delay > 0 then
+  pcall(wake_if_first, KEYS[2], KEYS[5], now + delay)
+else
+  pcall(count_tokens, KEYS[1], KEYS[4])
 end
 return 1

@@ -60,4 +60,5 @@ for queue = 1, wanted > 0 and #KEYS / 5 or 0 do
     table.insert(problems, type(problem) == 'table' and problem.err or tostring(problem))
   end
 end
+next_due = #leases == 0 and next_due
 return {refused, leases, odd, problems, next_due and string.format('%.6f', math.max(next_due - now, 0)) or ''}

@@ -5,8 +5,9 @@
 -- Returns  1, or 0 when no such job has failed
 -- Differs  one step: Laravel pushes first and forgets after.
 -- include: splice tokens
-if redis.call('hdel', KEYS[1], ARGV[1]) == 0 then return 0 end
-redis.call('zrem', KEYS[2], ARGV[1])
+if redis.call('hexists', KEYS[1], ARGV[1]) == 0 then return 0 end
 redis.call('rpush', KEYS[3], (splice(ARGV[2], none)) or ARGV[2])
-count_tokens(KEYS[3], KEYS[4])
+redis.call('hdel', KEYS[1], ARGV[1])
+redis.call('zrem', KEYS[2], ARGV[1])
+pcall(count_tokens, KEYS[3], KEYS[4])
 return 1

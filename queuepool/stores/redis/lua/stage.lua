@@ -22,4 +22,5 @@ for i = 1, #KEYS, 4 do
   -- A key of the wrong type stops its own queue alone; the workers' reserve reports it.
   pcall(serve, unpack(KEYS, i, i + 3))
 end
+if moved >= most then next_due = now end
 return {moved, next_due and string.format('%.6f', math.max(next_due - now, 0)) or '', string.format('%.6f', now)}

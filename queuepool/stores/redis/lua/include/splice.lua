@@ -1,6 +1,7 @@
 -- Change a payload's top-level `attempts` and no other byte. cjson would turn [] into {} and round
 -- numbers from 15 digits on, so it may only prove a splice, never write one.
-local MOST_ATTEMPTS, MOST_PLACES = 65535, 8
+-- A job that was pushed with 65,535 attempts can be reserved once more.
+local MOST_ATTEMPTS = 65535
 
 local function replaced(job, first, last, attempts)
   return string.sub(job, 1, first - 1) .. string.format('%d', attempts) .. string.sub(job, last + 1)
@@ -20,17 +21,36 @@ end
 local function as_count(attempts)
   if attempts == nil or attempts == cjson.null then return 0 end
   if type(attempts) == 'string' and string.find(attempts, '^%d+$') then attempts = tonumber(attempts) end
-  if type(attempts) ~= 'number' or attempts % 1 ~= 0 or attempts > MOST_ATTEMPTS then return nil end
+  if type(attempts) ~= 'number' or attempts % 1 ~= 0 then return nil end
   return math.max(attempts, 0)
 end
 
-local function places(job)
-  local found, from = {}, 1
+-- Where the string that begins at `first` ends.
+local function end_of_string(job, first)
+  local at = first + 1
   while true do
-    local first, last, value = string.find(job, '"attempts"%s*:%s*("?[%w%-]+"?)', from)
-    if not first then return found end
-    table.insert(found, 1, {last - #value + 1, last})
-    from = last + 1
+    local found = string.find(job, '["\\]', at)
+    if string.sub(job, found, found) == '"' then return found end
+    at = found + 2
+  end
+end
+
+-- Where the value of the top-level key `attempts` begins and ends; `job` is valid JSON.
+local function top_level(job)
+  local depth, at = 0, 1
+  while true do
+    local first, _, char = string.find(job, '([{}%[%]"])', at)
+    if not first then return nil end
+    at = first + 1
+    if char == '"' then
+      at = end_of_string(job, first) + 1
+      if depth == 1 and string.sub(job, first, at - 1) == '"attempts"' then
+        local begins, ends = string.match(job, '^%s*:%s*()"?[%w%-]+"?()', at)
+        if begins then return begins, ends - 1 end
+      end
+    else
+      depth = depth + ((char == '{' or char == '[') and 1 or -1)
+    end
   end
 end
 
@@ -39,29 +59,26 @@ local function anywhere(job, change)
   if not fine then return nil, 'json' end
   if type(decoded) ~= 'table' or not string.find(job, '^%s*{') then return nil, 'not-an-object' end
   local attempts = as_count(decoded.attempts)
-  if not attempts then return nil, 'attempts' end
-  attempts = change(attempts)
+  attempts = attempts and change(attempts)
+  if not attempts or attempts > MOST_ATTEMPTS + 1 then return nil, 'attempts' end
   if decoded.attempts == nil then
     local rest = string.gsub(job, '^%s*{%s*', '', 1)
     local comma = string.find(rest, '^}') and '' or ','
     return string.format('{"attempts":%d', attempts) .. comma .. rest
   end
-  for i, place in ipairs(places(job)) do
-    if i > MOST_PLACES then break end
-    -- A sentinel proves that this place, and no nested namesake, is the top-level key.
-    local proof, probe = pcall(cjson.decode, replaced(job, place[1], place[2], MOST_ATTEMPTS + 1))
-    if proof and probe.attempts == MOST_ATTEMPTS + 1 then
-      return replaced(job, place[1], place[2], attempts)
-    end
-  end
-  return nil, 'attempts'
+  local first, last = top_level(job)
+  local spliced = first and replaced(job, first, last, attempts)
+  -- Decoded again to prove it: a key written with escapes, or twice, is not what was found.
+  if not spliced or cjson.decode(spliced).attempts ~= attempts then return nil, 'attempts' end
+  return spliced
 end
 
 -- The payload with change(attempts); or nil and why it cannot be a job.
 local function splice(job, change)
   local first, digits = at_the_end(job)
-  if first and tonumber(digits) <= MOST_ATTEMPTS then
-    return replaced(job, first, first + #digits - 1, change(tonumber(digits)))
+  local attempts = first and change(tonumber(digits))
+  if attempts and attempts <= MOST_ATTEMPTS + 1 then
+    return replaced(job, first, first + #digits - 1, attempts)
   end
   return anywhere(job, change)
 end

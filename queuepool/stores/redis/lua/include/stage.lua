@@ -4,10 +4,11 @@ local CHUNK = 100 -- unpack's stack is finite
 local function move_due(source, ready, now, most)
   local due = redis.call('zrangebyscore', source, '-inf', now, 'LIMIT', 0, most)
   if #due == 0 then return 0 end
-  redis.call('zremrangebyrank', source, 0, #due - 1)
+  -- Added before removed, here as everywhere: a key of the wrong type stops a script where it stands.
   for first = 1, #due, CHUNK do
     redis.call('rpush', ready, unpack(due, first, math.min(first + CHUNK - 1, #due)))
   end
+  redis.call('zremrangebyrank', source, 0, #due - 1)
   return #due
 end
 
