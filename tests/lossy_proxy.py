@@ -13,7 +13,7 @@ class LossyProxy:
     def __init__(self, server: str, folder: Path) -> None:
         self.path = str(folder / "proxy.sock")
         self._server = server
-        self._losing = False
+        self._losing, self._wanted = False, b""
         self._listener = socket.socket(socket.AF_UNIX)
         self._listener.bind(self.path)
         self._listener.listen()
@@ -28,8 +28,9 @@ class LossyProxy:
         self._listener.close()
         self._thread.join()
 
-    def lose_the_next_reply(self) -> None:
-        self._losing = True
+    def lose_the_next_reply(self, to: bytes = b"") -> None:
+        """To the next request that contains these bytes."""
+        self._losing, self._wanted = True, to
 
     def _serve(self) -> None:
         while True:
@@ -46,7 +47,7 @@ class LossyProxy:
             server.sendall(request)
             # An answer to us alone means that the request was carried out.
             reply = server.recv(1 << 20)
-            if self._losing:
+            if self._losing and self._wanted in request:
                 self._losing = False
                 return
             client.sendall(reply)
