@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from collections.abc import Callable, Sequence
@@ -30,6 +31,8 @@ from queuepool.settle import Settler, facts_of
 from queuepool.signals import Attention
 from queuepool.stores.base import Lease, QueueStore, Reservation
 
+#: seconds by which a store may end a wait too late: Redis looks ten times a second
+_STORES_TICK = 0.1
 #: seconds between two looks at the board while a new pool's steward has not read the control keys
 _ORDERS_COME = 0.01
 
@@ -184,15 +187,17 @@ class Worker:
 
     def _wait(self, queues: Sequence[str]) -> None:
         """Until a job may be there. A lone worker also wakes for what is due; in a pool the steward stages it."""
-        timeout = self._pool.connection.block_for
-        if self._alone and self._next_due is not None:
-            timeout = min(timeout, self._next_due)
-        if self._problems:
-            timeout = min(timeout, self._pool.sleep)
         if self._desk.slot.state != State.IDLE:
             self._desk.show(State.IDLE)
-        if not self._limits.is_leaving_when_empty:
+        if self._limits.is_leaving_when_empty:
+            return
+        timeout = min(self._pool.connection.block_for, self._pool.sleep if self._problems else math.inf)
+        if not self._alone or self._next_due is None or self._next_due > timeout:
             self._attention.wait(lambda: self._store.wait(queues, timeout))
+        elif (blocking := self._next_due - _STORES_TICK) > 0:
+            self._attention.wait(lambda: self._store.wait(queues, blocking))
+        else:
+            self._pause(self._next_due)
 
     def _pause(self, seconds: float) -> None:
         self._settle_done()

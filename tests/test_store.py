@@ -596,28 +596,42 @@ def test_a_wait_without_time_does_not_block(store):
     assert time.monotonic() - began < QUICK
 
 
-def test_an_earlier_due_time_ends_the_wait_for_a_change(store):
-    store.push("high", [payload("a")], delay=60.0)
-    assert store.wait_for_change(QUEUES, timeout=5.0)
-
-    store.push("high", [payload("b")], delay=30.0)
-
-    assert store.wait_for_change(QUEUES, timeout=5.0)
-
-
-def test_a_later_due_time_does_not_end_the_wait_for_a_change(store):
-    store.push("high", [payload("a")], delay=30.0)
-    store.wait_for_change(QUEUES, timeout=5.0)
-
-    store.push("high", [payload("b")], delay=60.0)
-
-    assert not store.wait_for_change(QUEUES, timeout=0.1)
+@pytest.fixture
+def listening(store: Any) -> Any:
+    """A store whose steward has been waiting for changes."""
+    for _ in range(3):
+        store.wait_for_change(QUEUES, timeout=0.01)
+    return store
 
 
-def test_a_release_ends_the_wait_for_a_change(store):
-    store.release(reserved(store, payload("a"))[0], 30.0, "a")
+def test_an_earlier_due_time_ends_the_wait_for_a_change(listening):
+    listening.push("high", [payload("a")], delay=60.0)
+    first = listening.wait_for_change(QUEUES, timeout=5.0)
+    listening.push("high", [payload("b")], delay=30.0)
 
-    assert store.wait_for_change(QUEUES, timeout=5.0)
+    assert (True, True) == (first, listening.wait_for_change(QUEUES, timeout=5.0))
+
+
+def test_a_later_due_time_does_not_end_the_wait_for_a_change(listening):
+    listening.push("high", [payload("a")], delay=30.0)
+    listening.wait_for_change(QUEUES, timeout=5.0)
+
+    listening.push("high", [payload("b")], delay=60.0)
+
+    assert not listening.wait_for_change(QUEUES, timeout=0.1)
+
+
+def test_a_release_ends_the_wait_for_a_change(listening):
+    listening.release(reserved(listening, payload("a"))[0], 30.0, "a")
+
+    assert listening.wait_for_change(QUEUES, timeout=5.0)
+
+
+def test_where_nothing_changes_the_wait_for_a_change_ends_after_its_timeout(store):
+    began = time.monotonic()
+
+    assert not store.wait_for_change(QUEUES, timeout=0.2)
+    assert 0.15 < time.monotonic() - began < QUICK
 
 
 def test_what_a_signal_breaks_off_is_not_the_answer_to_the_next_verb(store):

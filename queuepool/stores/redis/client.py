@@ -45,6 +45,7 @@ class Client:
             client_name="queuepool",
             protocol=2,
         )
+        self._heard: tuple[str, ...] = ()
 
     @cached_property
     def _redis(self) -> Any:
@@ -78,6 +79,33 @@ class Client:
         except redis.RedisError as error:
             raise translated(error) from error
 
+    def hear(self, channels: tuple[str, ...], timeout: float) -> bool:
+        """Block until something is published on these channels, or the time is over, to the millisecond.
+
+        (The server ends a blocked command only at its next tick, up to 100 ms late.) A connection of its own; a signal
+        handler may raise out of it.
+        """
+        try:
+            if self._heard != channels:
+                self._subscribe(channels)
+                return True  # what was said before we listened is not known
+            return self._ears.get_message(timeout=timeout) is not None
+        except redis.RedisError as error:
+            self._ears.reset()
+            self._heard = ()
+            raise translated(error) from error
+
+    def _subscribe(self, channels: tuple[str, ...]) -> None:
+        self._ears.subscribe(*channels)
+        for _ in channels:
+            self._ears.get_message(timeout=PATIENCE)  # the server confirms each
+        self._heard = channels
+
+    @cached_property
+    def _ears(self) -> Any:
+        client: Any = self._open()
+        return client.pubsub()
+
     def disconnect(self) -> None:
         connection = self._redis.connection
         if connection is not None:
@@ -88,6 +116,9 @@ class Client:
         if "_redis" in vars(self):
             self._redis.close()
             del self._redis
+        if "_ears" in vars(self):
+            self._ears.close()
+            del self._ears
 
 
 def translated(error: redis.RedisError) -> StoreError:

@@ -30,8 +30,9 @@ class Keys:
     def quarantine(self, queue: str) -> str:
         return f"{self._ours}quarantine:{queue}"
 
-    def wake(self, queue: str) -> str:
-        return f"{self._ours}wake:{queue}"
+    def channel(self, queue: str) -> str:
+        """Where stewards hear of jobs that are due sooner than they know."""
+        return f"{self._ours}due:{queue}"
 
     def tallies(self, job_id: str) -> str:
         return f"{self._ours}tallies:{job_id}"

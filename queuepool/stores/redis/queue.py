@@ -43,8 +43,8 @@ class RedisQueue:
     def push(self, queue: str, payloads: Sequence[bytes], delay: float = 0.0) -> None:
         for batch in _batches(payloads):
             if delay > 0:
-                keys = [self.keys.delayed(queue), self.keys.wake(queue)]
-                self.client.script("later", keys, [self.clock, delay, *batch])
+                args = [self.clock, delay, self.keys.channel(queue), *batch]
+                self.client.script("later", [self.keys.delayed(queue)], args)
             else:
                 self.client.script("push", [self.keys.ready(queue), self.keys.notify(queue)], batch)
 
@@ -65,8 +65,7 @@ class RedisQueue:
 
     def wait_for_change(self, queues: Sequence[str], timeout: float) -> bool:
         """Block until a job may be due earlier than the last ``stage`` said (``True``), or the time is over."""
-        words = self.client.blocking("BLPOP", *map(self.keys.wake, queues), f"{max(timeout, 0.001):.3f}")
-        return words is not None
+        return self.client.hear(tuple(map(self.keys.channel, queues)), timeout)
 
     def delete(self, leases: Sequence[Lease]) -> list[bool]:
         queues = sorted({lease.queue for lease in leases})
@@ -77,8 +76,8 @@ class RedisQueue:
     def release(self, lease: Lease, delay: float, job_id: str, tally: str = "") -> bool:
         queue, keys = lease.queue, self.keys
         names = [keys.ready(queue), keys.delayed(queue), keys.reserved(queue), keys.notify(queue)]
-        names += [keys.wake(queue), keys.tallies(job_id)]
-        return bool(self.client.script("release", names, [self.clock, delay, lease.receipt, tally]) == 1)
+        args = [self.clock, delay, lease.receipt, tally, keys.channel(queue)]
+        return bool(self.client.script("release", [*names, keys.tallies(job_id)], args) == 1)
 
     def give_back(self, leases: Sequence[Lease]) -> list[bool]:
         answers: dict[Lease, bool] = {}

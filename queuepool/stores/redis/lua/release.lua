@@ -1,8 +1,8 @@
 -- release.lua: try a job again, now or later.
 -- Source:  Illuminate/Queue/LuaScripts.php, release (13.x)
--- KEYS     1 ready list   2 delayed zset   3 reserved zset   4 notify list   5 wake list   6 the job's tallies
+-- KEYS     1 ready list   2 delayed zset   3 reserved zset   4 notify list   5 the job's tallies
 -- ARGV     1 test clock, '' = the server's   2 delay, seconds   3 receipt
---          4 the tally to raise ('exceptions', 'crashes'; '' = none)
+--          4 the tally to raise ('exceptions', 'crashes'; '' = none)   5 the stewards' channel
 -- Returns  1, or 0 when the job was not ours any more
 -- Differs  fenced: Laravel's makes a second copy of a job that somebody else holds; no delay means the
 --          ready list at once, not at the next poll; counts exceptions and crashes with the job.
@@ -10,8 +10,8 @@
 local now, delay, receipt = clock(ARGV[1]), tonumber(ARGV[2]), ARGV[3]
 if not redis.call('zscore', KEYS[3], receipt) then return 0 end
 if ARGV[4] ~= '' then
-  redis.call('hincrby', KEYS[6], ARGV[4], 1)
-  redis.call('expire', KEYS[6], 86400)
+  redis.call('hincrby', KEYS[5], ARGV[4], 1)
+  redis.call('expire', KEYS[5], 86400)
 end
 if delay > 0 then
   put(KEYS[2], now + delay, receipt)
@@ -20,7 +20,7 @@ else
 end
 redis.call('zrem', KEYS[3], receipt)
 if delay > 0 then
-  pcall(wake_if_first, KEYS[2], KEYS[5], now + delay)
+  wake_if_first(KEYS[2], ARGV[5], now + delay)
 else
   pcall(count_tokens, KEYS[1], KEYS[4])
 end

@@ -1,9 +1,6 @@
--- Tell one steward that the first due time has changed, so that it need not poll for it.
-local function wake_if_first(delayed, wake, score)
+-- Tell the stewards that the first due time has changed, so that they need not poll for it. A hint: whoever may not
+-- publish, or is not heard, is found at the next whole second.
+local function wake_if_first(delayed, channel, score)
   local first = redis.call('zrange', delayed, 0, 0, 'WITHSCORES')[2]
-  if first and tonumber(first) >= score then
-    redis.call('lpush', wake, 1)
-    redis.call('ltrim', wake, 0, 0)
-    redis.call('expire', wake, 60)
-  end
+  if first and tonumber(first) >= score then pcall(redis.call, 'publish', channel, 1) end
 end
