@@ -32,10 +32,13 @@ class Attempt:
 
     lease: Lease
     payload: Payload
-    facts: JobFacts
     handler: Handler | None
     policy: Policy
     timeout: float
+
+    @property
+    def facts(self) -> JobFacts:
+        return facts_of(self.payload, self.lease.queue)
 
 
 class Attempts:
@@ -102,9 +105,10 @@ class Attempts:
         handler = self._find(payload.name)
         options = handler.options if handler else Options()
         timeout, warning = timeout_of(payload, options, self._pool)
-        facts = facts_of(payload, lease.queue)
-        self._warn(facts, [*payload.oddities, *([warning] if warning else [])])
-        return Attempt(lease, payload, facts, handler, policy_of(payload, options, self._pool), timeout)
+        attempt = Attempt(lease, payload, handler, policy_of(payload, options, self._pool), timeout)
+        if payload.oddities or warning:
+            self._warn(attempt, [*payload.oddities, *([warning] if warning else [])])
+        return attempt
 
     def _find(self, name: str) -> Handler | None:
         try:
@@ -112,11 +116,11 @@ class Attempts:
         except UnknownJob:
             return None
 
-    def _warn(self, facts: JobFacts, oddities: list[str]) -> None:
+    def _warn(self, attempt: Attempt, oddities: list[str]) -> None:
         for oddity in oddities:
-            if (facts.name, oddity) not in self._warned:
-                self._warned.add((facts.name, oddity))
-                self._listeners.tell(PayloadOdd(facts, oddity))
+            if (attempt.payload.name, oddity) not in self._warned:
+                self._warned.add((attempt.payload.name, oddity))
+                self._listeners.tell(PayloadOdd(attempt.facts, oddity))
 
     def _perform(self, attempt: Attempt, job: Current) -> BaseException | None:
         began = time.monotonic()
@@ -151,7 +155,7 @@ class Attempts:
 
     def _call(self, function: Callable[[], object]) -> None:
         result = function()
-        if inspect.isawaitable(result):
+        if result is not None and inspect.isawaitable(result):
             self._loop = self._loop or asyncio.Runner()
             self._loop.run(_awaited(result), context=contextvars.copy_context())
 

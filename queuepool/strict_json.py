@@ -6,8 +6,7 @@ import json
 import math
 import re
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import Any
 
 from queuepool.errors import BadPayload
@@ -23,8 +22,8 @@ def read_object(raw: bytes) -> dict[str, Any]:
     to be one, a lone surrogate, nested deeper than ``MOST_DEPTH``.
     """
     try:
-        with _room_for_depth(raw):
-            value = _read(raw.decode("utf-8"))
+        brackets = raw.count(b"{") + raw.count(b"[")
+        value = _read(raw) if brackets <= MOST_DEPTH // 4 else _read_deep(raw, brackets)
     except UnicodeError as error:
         raise BadPayload("utf-8") from error
     except (ValueError, RecursionError) as error:
@@ -34,7 +33,8 @@ def read_object(raw: bytes) -> dict[str, Any]:
     return value
 
 
-def _read(text: str) -> Any:
+def _read(raw: bytes) -> Any:
+    text = raw.decode("utf-8")
     value = _DECODER.decode(text)
     if "\\u" in text:
         # A lone surrogate is no character: nothing could store or print it.
@@ -42,19 +42,14 @@ def _read(text: str) -> Any:
     return value
 
 
-@contextmanager
-def _room_for_depth(raw: bytes) -> Iterator[None]:
+def _read_deep(raw: bytes, brackets: int) -> Any:
     """The reader recurses; a payload as deep as is allowed needs more room than Python gives by default."""
-    brackets = raw.count(b"{") + raw.count(b"[")
-    if brackets <= MOST_DEPTH // 4:
-        yield
-        return
     if brackets > MOST_DEPTH and _depth(raw) > MOST_DEPTH:
         raise BadPayload("too-deep")
     limit = sys.getrecursionlimit()
     sys.setrecursionlimit(limit + 3 * MOST_DEPTH)
     try:
-        yield
+        return _read(raw)
     finally:
         sys.setrecursionlimit(limit)
 

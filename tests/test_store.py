@@ -604,6 +604,12 @@ def listening(store: Any) -> Any:
     return store
 
 
+def test_whoever_begins_to_wait_for_changes_misses_none(store):
+    store.push("high", [payload("a")], delay=60.0)
+
+    assert store.wait_for_change(QUEUES, timeout=5.0)
+
+
 def test_an_earlier_due_time_ends_the_wait_for_a_change(listening):
     listening.push("high", [payload("a")], delay=60.0)
     first = listening.wait_for_change(QUEUES, timeout=5.0)
@@ -627,10 +633,10 @@ def test_a_release_ends_the_wait_for_a_change(listening):
     assert listening.wait_for_change(QUEUES, timeout=5.0)
 
 
-def test_where_nothing_changes_the_wait_for_a_change_ends_after_its_timeout(store):
+def test_where_nothing_changes_the_wait_for_a_change_ends_after_its_timeout(listening):
     began = time.monotonic()
 
-    assert not store.wait_for_change(QUEUES, timeout=0.2)
+    assert not listening.wait_for_change(QUEUES, timeout=0.2)
     assert 0.15 < time.monotonic() - began < QUICK
 
 

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
 import time
 
 from queuepool.stores.base import Lease
+from tests.bench import app
 from tests.bench.rig import ROOT, Rig
 
 
 def bare_loop(rig: Rig, jobs: int) -> float:
-    """Jobs a second of nothing but reserve, settling each job with the next."""
+    """Jobs a second of a loop that reserves, reads and calls, settling each job with the next, and nothing else."""
     fill(rig, jobs)
     store = rig.stores.queue
     tag, done = store.join(), list[Lease]()
     began = time.monotonic()
     for _ in range(jobs):
         done = store.reserve(["default"], tag, 1, done).leases
+        app.noop(**json.loads(done[0].receipt)["data"])
     taken = time.monotonic() - began
     store.delete(done)
     return jobs / taken
