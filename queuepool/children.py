@@ -11,17 +11,19 @@ from queuepool.board import Killed, Role, Slot, State
 #: seconds before a lease's end at which its worker must be dead
 LEASE_MARGIN = 0.5
 _SHORTEST_REST, _LONGEST_REST = 0.5, 60.0
+_MOMENT = 1.0
 
 
 @dataclass(slots=True)
 class Child:
-    """One living process and its slot; ``told`` once it was asked to leave."""
+    """One living process and its slot; ``born`` is monotonic, ``told`` once it was asked to leave."""
 
     pid: int
     slot: Slot
     role: Role
     number: int
     generation: int
+    born: float
     told: bool = False
 
     def __str__(self) -> str:
@@ -31,6 +33,13 @@ class Child:
     def is_ready(self) -> bool:
         """Whether it has come so far as to work."""
         return self.slot.state != State.STARTING
+
+    def has_failed(self, now: float) -> bool:
+        """Whether its death calls for a rest: it never came to work, or was a steward that did so for a moment only.
+
+        A worker's early death is its job's doing, and ``max_crashes`` ends that.
+        """
+        return not self.is_ready or (self.role == Role.STEWARD and now < self.born + _MOMENT)
 
 
 @dataclass(frozen=True, slots=True)

@@ -71,12 +71,12 @@ class Master:
     def _bury(self, child: Child, status: int) -> None:
         child.slot.status = status
         child.slot.dead = 1
-        rests = self._rests[child.role]
-        if child.is_ready:
+        rests, now = self._rests[child.role], time.monotonic()
+        if not child.has_failed(now):
             rests.succeeded()
         elif not child.told:
-            rest = rests.failed(time.monotonic())
-            _log.error("%s never came to work: %s; next try in %.1fs", child, proc.cause_of(status), rest)
+            rest, cause = rests.failed(now), proc.cause_of(status)
+            _log.error("%s never came to work: %s; next try in %.1fs", child, cause, rest)
         steward = self._children.steward()
         if steward:
             fork.tell(steward.pid, signal.SIGUSR1)
@@ -171,6 +171,8 @@ class Master:
             self._retire(child)
         for number in plan.spawn:
             self._spawn(Role.WORKER, number)
+        if all(child.is_ready for child in self._children):
+            self._rests[Role.WORKER].succeeded()
 
     def _wind_up(self) -> None:
         """The steward outlives the workers: it settles what they held."""
@@ -196,7 +198,7 @@ class Master:
             _log.error("cannot fork: %s; next try in %.1fs", error.strerror, self._rests[role].failed(now))
             return
         slot.pid, slot.born = pid, proc.born(pid)
-        self._children.add(Child(pid, slot, role, number, self._generation))
+        self._children.add(Child(pid, slot, role, number, self._generation, now))
 
     def _nap(self) -> float:
         now, grace = time.monotonic(), self._settings.grace

@@ -37,7 +37,7 @@ def add(board: Board, children: Children) -> Add:
     def add(number: int, generation: int = 1, *, ready: bool = True, role: Role = Role.WORKER) -> Child:
         pid, slot = next(places)
         slot.state = State.IDLE if ready else State.STARTING
-        child = Child(pid, slot, role, number, generation)
+        child = Child(pid, slot, role, number, generation, born=0.0)
         children.add(child)
         return child
 
@@ -277,3 +277,12 @@ def test_a_worker_that_came_to_work_ends_the_growing():
     rests.succeeded()
 
     assert 0.5 == rests.failed(20.0)
+
+
+def test_a_death_before_the_work_began_calls_for_a_rest_and_a_stewards_after_a_moment_of_it(add):
+    starting, worker, steward = add(1, ready=False), add(2), add(0, role=Role.STEWARD)
+
+    assert starting.has_failed(now=99.0)
+    assert not worker.has_failed(now=0.1)
+    assert steward.has_failed(now=0.1)
+    assert not steward.has_failed(now=99.0)

@@ -102,7 +102,7 @@ class QueueStore(Protocol):
         """A tag for this worker that no other living worker has."""
 
     def push(self, queue: str, payloads: Sequence[bytes], delay: float = 0.0) -> None:
-        """Add jobs, in order; all of them ready after ``delay``."""
+        """Add jobs; without a ``delay`` in their order, with one all of them ready after it."""
 
     def reserve(self, queues: Sequence[str], tag: int, limit: int, done: Sequence[Lease] = ()) -> Reservation:
         """Settle ``done``, stage what is due, take up to ``limit`` jobs in strict queue priority; never blocks."""

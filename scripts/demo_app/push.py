@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 
 import jobs
 from diary import note
@@ -24,7 +25,8 @@ pushed("jobs.nap: sleeps for three seconds", jobs.nap.dispatch(3.0))
 pushed("jobs.greet: a plain one", *jobs.greet.bulk([{"name": f"guest {n}"} for n in range(1, 7)]))
 pushed("jobs.add: an async one", jobs.add.dispatch(20, right=22))
 pushed("jobs.flaky: fails twice, then succeeds", jobs.flaky.dispatch())
-pushed(f"jobs.greet, due in {DELAY} s", jobs.greet.later(DELAY, "late guest"), delay=DELAY)
+due = time.time() + DELAY
+pushed(f"jobs.greet, due in {DELAY} s", jobs.greet.later(DELAY, "late guest"), due=due)
 pushed("jobs.crash: segfaults", jobs.crash.dispatch())
 queue = connect()
 pushed("no.such.job: a name that nobody has registered", queue.push("no.such.job", {"to": "nobody"}))

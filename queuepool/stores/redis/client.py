@@ -20,6 +20,7 @@ PATIENCE = 2.0
 #: redis-py's own classes for what may pass; it takes the code out of their text
 _GONE = (
     redis.ConnectionError, redis.TimeoutError, redis.ReadOnlyError, redis.exceptions.OutOfMemoryError,
+    redis.exceptions.MasterDownError, redis.exceptions.TryAgainError, redis.exceptions.ClusterDownError,
 )  # fmt: skip
 #: what a server says that may answer again in a moment
 _PASSING = (

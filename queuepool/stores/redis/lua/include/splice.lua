@@ -2,6 +2,8 @@
 -- numbers from 15 digits on, so it may only prove a splice, never write one.
 -- A job that was pushed with 65,535 attempts can be reserved once more.
 local MOST_ATTEMPTS = 65535
+-- Nobody else is served while a script looks through a payload: as much as it may in some tens of milliseconds.
+local MOST_TO_LOOK_THROUGH = 1024 * 1024
 
 local function replaced(job, first, last, attempts)
   return string.sub(job, 1, first - 1) .. string.format('%d', attempts) .. string.sub(job, last + 1)
@@ -55,6 +57,7 @@ local function top_level(job)
 end
 
 local function anywhere(job, change)
+  if #job > MOST_TO_LOOK_THROUGH then return nil, 'too-large' end
   local fine, decoded = pcall(cjson.decode, job)
   if not fine then return nil, 'json' end
   if type(decoded) ~= 'table' or not string.find(job, '^%s*{') then return nil, 'not-an-object' end

@@ -1,0 +1,23 @@
+"""``dispatch`` is checked like the function itself."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+SAMPLE = Path(__file__).parent / "typed.py"
+
+
+def test_a_type_checker_accepts_right_dispatches_and_refuses_wrong_ones():
+    command = [sys.executable, "-m", "mypy", "--strict", "--no-error-summary", "--config-file=", str(SAMPLE)]
+    said = subprocess.run(command, capture_output=True, text=True, cwd=SAMPLE.parents[1], check=False).stdout
+    refused = re.findall(r"typed.py:(\d+): error: .*\[([a-z-]+)\]", said)
+    expected = [
+        (str(number), code[1])
+        for number, line in enumerate(SAMPLE.read_text().splitlines(), 1)
+        if (code := re.search(r"# refused: ([a-z-]+)", line))
+    ]
+
+    assert expected == refused, said
