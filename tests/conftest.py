@@ -24,19 +24,25 @@ PREFIX = "laravel_database_"
 TOOL = "/usr/bin/redis-check-rdb"
 
 
-@pytest.fixture(scope="session")
-def redis_socket() -> Iterator[str]:
-    """The path of a private server's unix socket."""
+def start_redis(folder: str, *options: str) -> subprocess.Popen[bytes]:
+    """A private server on ``FOLDER/redis.sock``, ready to answer; whoever starts it ends it."""
     binary = shutil.which("redis-server") or shutil.which(TOOL)
     if binary is None:
         (pytest.fail if "CI" in os.environ else pytest.skip)("needs redis-server")
+    path = f"{folder}/redis.sock"
+    usual = ["--port", "0", "--unixsocket", path, "--dir", folder, "--save", ""]
+    server = subprocess.Popen(["redis-server", *usual, *options], executable=binary, stdout=subprocess.DEVNULL)
+    eventually(lambda: server.poll() is not None or _answers(path))
+    return server
+
+
+@pytest.fixture(scope="session")
+def redis_socket() -> Iterator[str]:
+    """The path of a private server's unix socket."""
     with tempfile.TemporaryDirectory(prefix="queuepool-redis-") as folder:
-        path = f"{folder}/redis.sock"
-        options = ["--port", "0", "--unixsocket", path, "--dir", folder, "--save", "", "--appendonly", "no"]
-        server = subprocess.Popen(["redis-server", *options], executable=binary, stdout=subprocess.DEVNULL)
+        server = start_redis(folder)
         try:
-            eventually(lambda: server.poll() is not None or _answers(path))
-            yield path
+            yield f"{folder}/redis.sock"
         finally:
             server.kill()
             server.wait()

@@ -1,0 +1,101 @@
+"""The store goes away and comes back: nobody has to restart anything, and nothing is lost."""
+
+from __future__ import annotations
+
+import json
+import signal
+import tempfile
+from dataclasses import replace
+
+import pytest
+from conftest import start_redis
+from eventually import eventually
+from pools import Site
+
+from queuepool.client import Queue
+
+
+class Server:
+    """A server of this test's own, which keeps what it was given (AOF)."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.start()
+
+    def start(self):
+        self.process = start_redis(self.folder, "--appendonly", "yes", "--appendfsync", "always")
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+
+
+@pytest.fixture
+def server():
+    with tempfile.TemporaryDirectory(prefix="queuepool-redis-") as folder:
+        server = Server(folder)
+        yield server
+        server.process.send_signal(signal.SIGCONT)
+        server.kill()
+
+
+@pytest.fixture
+def away(server, connection, tmp_path):
+    """A site on that server."""
+    own = replace(connection, url=f"unix://{server.folder}/redis.sock")
+    queue = Queue(own)
+    yield Site(own, tmp_path, queue)
+    queue.close()
+
+
+def test_a_pool_outlives_a_killed_store_and_its_running_job_is_settled_after(away, server):
+    gate = away.path / "gate"
+    away.push("until", gate=str(gate))
+    with away.pool("--workers", "2") as pool:
+        eventually(lambda: away.trail(event="start"))
+        before = set(pool.workers())
+        server.kill()
+        eventually(lambda: "store lost" in pool.log())
+        status = json.loads(away.run("status", "--runtime-dir", str(away.path / "run"), "--json").stdout)
+        gate.touch()
+        eventually(lambda: away.trail(event="end"))
+        server.start()
+        eventually(lambda: "store regained" in pool.log())
+        away.push("ok")
+        eventually(lambda: away.trail(event="end", mode="ok"))
+
+        assert before == set(pool.workers())
+        assert None is not status[0]["store_lost"]
+
+    assert (1, 1) == tuple(pool.log().count(words) for words in ("store lost", "store regained"))
+    assert 1 == len(away.trail(event="start", mode="until"))
+    assert 0 == away.queue.size()
+
+
+def test_a_pool_stops_at_once_while_the_store_is_away(away, server):
+    with away.pool("--workers", "2") as pool:
+        server.kill()
+        eventually(lambda: "store lost" in pool.log())
+        pool.signal(signal.SIGTERM)
+
+        assert 0 == pool.wait(within=5)
+
+
+def test_a_store_that_hangs_does_not_wedge_the_pool(away, server):
+    with away.pool("--workers", "1") as pool:
+        server.process.send_signal(signal.SIGSTOP)
+        eventually(lambda: "store lost" in pool.log(), within=15)
+        server.process.send_signal(signal.SIGCONT)
+        away.push("ok")
+        eventually(lambda: away.trail(event="end"))
+
+
+def test_scripts_that_the_server_forgot_are_sent_again(away):
+    with away.pool("--workers", "1"):
+        away.push("ok")
+        eventually(lambda: len(away.trail(event="end")) == 1)
+        away.queue.stores.queue.client.command("SCRIPT", "FLUSH")
+        away.push("ok")
+        eventually(lambda: len(away.trail(event="end")) == 2)
+
+    assert 0 == away.queue.size()
