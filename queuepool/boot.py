@@ -5,10 +5,10 @@ from __future__ import annotations
 import importlib
 import os
 import sys
-import traceback
 from collections.abc import Iterable
 
 from queuepool.errors import BootFailure
+from queuepool.failures import traceback_of
 
 
 def import_modules(names: Iterable[str]) -> None:
@@ -21,4 +21,4 @@ def import_modules(names: Iterable[str]) -> None:
             importlib.import_module(name)
         # SystemExit too: a module that calls sys.exit() at its import has not been imported.
         except BaseException as error:
-            raise BootFailure(name, "".join(traceback.format_exception(error))) from error
+            raise BootFailure(name, traceback_of(error)) from error

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from queuepool import config
-from queuepool.errors import QueuepoolError
+from queuepool.errors import ConfigError
 from queuepool.events import JobQueued
 from queuepool.listeners import LISTENERS
 from queuepool.payload import OBJECT_JOB, encode
@@ -105,18 +105,16 @@ class Queue:
         return [identity for identity, _ in made]
 
 
-def connect(where: str | Path | None = None, *, connection: str = "default", prefix: str = "") -> Queue:
+def connect(where: str | Path | None = None, *, connection: str | None = None, prefix: str = "") -> Queue:
     """A connection by URL (``redis://…``), by configuration file, or of the configuration in force.
 
-    Raises ``ConfigError``. Nothing is sent before the first push.
+    Without a name it is the file's only connection, or its ``default``. Raises ``ConfigError``. Nothing is sent before
+    the first push.
     """
-    if where is None:
-        path = os.environ.get("QUEUEPOOL_CONFIG")
-        return Queue(_connection(config.load(Path(path) if path else None), connection))
     if isinstance(where, str) and "://" in where:
-        overrides = {"connection.url": where, "connection.prefix": prefix}
-        return Queue(_connection(config.load(None, overrides), "default"))
-    return Queue(_connection(config.load(Path(where)), connection))
+        return Queue(_connection(config.load(None, {"connection.url": where, "connection.prefix": prefix}), None))
+    path = where or os.environ.get("QUEUEPOOL_CONFIG")
+    return Queue(_connection(config.load(Path(path) if path else None), connection))
 
 
 def seconds_until(delay: Delay) -> float:
@@ -133,12 +131,12 @@ def seconds_until(delay: Delay) -> float:
 _default: Queue | None = None
 
 
-def configure(where: str | Path | ConnectionSettings | Queue) -> Queue:
-    """Choose where ``dispatch`` pushes to in this process."""
+def configure(where: str | Path | ConnectionSettings | Queue, *, connection: str | None = None) -> Queue:
+    """Choose where ``dispatch`` pushes to in this process; URLs, files and names as in ``connect``."""
     global _default
     if isinstance(where, ConnectionSettings):
         where = Queue(where)
-    _default = where if isinstance(where, Queue) else connect(where)
+    _default = where if isinstance(where, Queue) else connect(where, connection=connection)
     return _default
 
 
@@ -147,8 +145,12 @@ def default_queue() -> Queue:
     return _default or configure(connect())
 
 
-def _connection(loaded: config.Config, name: str) -> ConnectionSettings:
+def _connection(loaded: config.Config, name: str | None) -> ConnectionSettings:
+    known = loaded.connections
+    if name is None and len(known) == 1:
+        return next(iter(known.values()))
     try:
-        return loaded.connections[name]
+        return known[name or "default"]
     except KeyError:
-        raise QueuepoolError(f"no connection {name!r} in {loaded.path}") from None
+        there = ", ".join(known)
+        raise ConfigError(str(loaded.path or ""), f"no connection {name or 'default'!r}; there are: {there}") from None

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import secrets
 import traceback
-from types import TracebackType
+from itertools import takewhile
 from typing import Any
 
 from queuepool.errors import AttemptLost, JobError
@@ -33,21 +34,36 @@ def record(payload: Payload, lease: Lease, connection: str, error: BaseException
 def text_of(error: BaseException) -> str:
     """The traceback; for an attempt that ended with its process, what faulthandler left of it."""
     if isinstance(error, AttemptLost):
-        text = f"{type(error).__name__}: {error}\n{error.trace}"
+        text = f"{type(error).__name__}: {error}\n{users_part(error.trace)}"
     elif isinstance(error, JobError):
         text = f"{type(error).__name__}: {error}"  # our own ruling: where we raised it is of no use
     else:
-        text = "".join(traceback.format_exception(type(error), error, _from_the_job_on(error.__traceback__)))
+        text = traceback_of(error)
     if len(text) > MOST_TEXT:
         text = f"{text[: MOST_TEXT // 2]}\n[…]\n{text[-MOST_TEXT // 2 :]}"
     return text
 
 
-def _from_the_job_on(frames: TracebackType | None) -> TracebackType | None:
-    """Without the frames that are ours: they tell the user nothing."""
-    while frames and frames.tb_frame.f_code.co_filename.startswith(_OURS):
+def traceback_of(error: BaseException) -> str:
+    """From the user's first frame on: ours, and those of the import, tell nothing."""
+    frames = error.__traceback__
+    while frames and _is_ours(frames.tb_frame.f_code.co_filename):
         frames = frames.tb_next
-    return frames
+    return "".join(traceback.format_exception(type(error), error, frames))
+
+
+def users_part(dump: str) -> str:
+    """A dump of faulthandler's, each thread down to the user's last frame; one that is all ours stays whole."""
+    threads = []
+    for thread in dump.split("\n\n"):
+        head, *frames = thread.splitlines() or [""]
+        users = list(takewhile(lambda frame: f'File "{_OURS}' not in frame, frames))
+        threads.append("\n".join([head, *(users or frames)]))
+    return "\n\n".join(threads)
+
+
+def _is_ours(file: str) -> bool:
+    return file.startswith((_OURS, "<frozen importlib")) or file == importlib.__file__
 
 
 def summary(error: BaseException) -> str:

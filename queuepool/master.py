@@ -116,7 +116,7 @@ class Master:
         if not self._stopping:
             self._stopping = True
             self._kill_at = time.monotonic() + (self._settings.stop_timeout or float("inf"))
-            _log.info("stopping: running jobs may finish")
+            _log.info("stopping: running jobs %s", "go back to their queues" if now else "may finish")
         if now:
             self._kill_at = time.monotonic()
         for child in self._children.workers():

@@ -15,12 +15,12 @@ LAYERS = [
     # facts
     "errors settings events record config_values stores stores.redis stores.redis.keys chores chores.base",
     # edges of the system, and rulings, each on its own
-    "proc signals strict_json php listeners registry verdict limits config_file boot stores.redis.client",
+    "proc signals strict_json php listeners registry verdict limits config_file stores.redis.client",
     "fork payload php_writer config outage stores.base",
     # the queues
     "stores.redis.queue stores.redis.failed stores.redis.quarantine stores.redis.control",
     "build current failures policies hand mourning",
-    "board lines settle",
+    "board boot lines settle",
     # who does the work, and who watches
     "log client children desk orders overview runtime",
     "gate",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -556,3 +557,17 @@ def test_a_handler_may_fail_its_job_with_words_or_an_error(running):
 
 def test_what_the_package_offers_is_there():
     assert [] == [name for name in queuepool.__all__ if not hasattr(queuepool, name)]
+
+
+def test_the_only_connection_of_a_file_needs_no_name(redis_url, tmp_path):
+    (tmp_path / "pool.ini").write_text(f"[connection:redis]\nurl = {redis_url}\n")
+
+    with closing(connect(tmp_path / "pool.ini")) as queue:
+        assert "redis" == queue.settings.name
+
+
+def test_a_connection_that_is_not_there_is_a_configuration_error_that_names_the_others(tmp_path):
+    (tmp_path / "pool.ini").write_text("[connection:a]\nprefix = a\n[connection:b]\nprefix = b\n")
+
+    with pytest.raises(ConfigError, match="there are: a, b"):
+        connect(tmp_path / "pool.ini")

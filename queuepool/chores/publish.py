@@ -10,7 +10,8 @@ from typing import Any, Protocol
 from queuepool.board import Board
 from queuepool.overview import overview
 
-_PERIOD = 5.0
+#: seconds; at first soon again, for the workers are still starting
+_PERIOD, _FIRST = 5.0, 1.0
 
 
 class Publisher(Protocol):
@@ -29,12 +30,14 @@ class Publish:
         self._board = board
         self._store = store
         self._host = socket.gethostname()
+        self._pause = _FIRST
         self._key = f"{self._host}:{name}:{os.getppid()}"
 
     def run(self, now: float) -> float:
         facts = overview(self._name, self._board)
         self._store.publish(self._key, {**facts, "host": self._host})
-        return _PERIOD
+        pause, self._pause = self._pause, _PERIOD
+        return pause
 
     def withdraw(self) -> None:
         """The pool has ended."""
