@@ -569,5 +569,5 @@ def test_the_only_connection_of_a_file_needs_no_name(redis_url, tmp_path):
 def test_a_connection_that_is_not_there_is_a_configuration_error_that_names_the_others(tmp_path):
     (tmp_path / "pool.ini").write_text("[connection:a]\nprefix = a\n[connection:b]\nprefix = b\n")
 
-    with pytest.raises(ConfigError, match="there are: a, b"):
+    with pytest.raises(ConfigError, match="only: a, b"):
         connect(tmp_path / "pool.ini")
