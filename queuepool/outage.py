@@ -19,12 +19,21 @@ _SHORTEST, _LONGEST = 0.05, 2.0
 class Outage:
     """One process's view of its store. ``telling``: nobody else tells it; so the steward does, and a lone worker."""
 
-    def __init__(self, attention: Attention, listeners: Listeners, *, telling: bool, patient: bool = True) -> None:
+    def __init__(
+        self,
+        attention: Attention,
+        listeners: Listeners,
+        *,
+        telling: bool,
+        patient: bool = True,
+        meanwhile: Callable[[], None] | None = None,
+    ) -> None:
         self.since = 0.0
         self._attention = attention
         self._listeners = listeners
         self._telling = telling
         self._patient = patient
+        self._meanwhile = meanwhile
         self._pause = _SHORTEST
 
     def insist(self, verb: Callable[[], T]) -> tuple[T, bool]:
@@ -63,6 +72,8 @@ class Outage:
 
     def rest(self) -> None:
         """Longer from time to time, and not at the same moment as everybody else."""
+        if self._meanwhile:
+            self._meanwhile()  # waiting for a store is no reason to be taken for stuck
         pause = random.uniform(self._pause / 2, self._pause)
         self._pause = min(self._pause * 2, _LONGEST)
         self._attention.wait(lambda: time.sleep(pause))

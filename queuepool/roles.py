@@ -54,7 +54,8 @@ class Roles:
             trace.write(failure.trace.encode("utf-8", "replace"))
             return BOOT
         limits = Limits.drawn(memory=settings.memory, max_jobs=settings.max_jobs, max_time=settings.max_time)
-        desk = Desk(slot, settings.name, alarm, stall=settings.connection.block_for + settings.sleep + _STALL)
+        waits = settings.connection.block_for + settings.sleep + settings.rest
+        desk = Desk(slot, settings.name, alarm, stall=waits + _STALL)
         return work(settings, desk, attention, limits, self._board, self._runtime).code
 
     def steward(self, slot: Slot, paused: bool) -> int:
@@ -113,7 +114,7 @@ def work(
     """Run one worker until it leaves; without a board it is alone and looks after itself."""
     alone = board is None
     stores = Stores(settings.connection)
-    outage = Outage(attention, LISTENERS, telling=alone)
+    outage = Outage(attention, LISTENERS, telling=alone, meanwhile=desk.alive)
     settler = Settler(stores.queue, outage, LISTENERS, settings.connection.name)
     orders: Orders = StoreOrders(stores.control, settings.queues) if board is None else BoardOrders(board.header)
     worker = Worker(

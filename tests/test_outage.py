@@ -99,3 +99,21 @@ def test_scripts_that_the_server_forgot_are_sent_again(away):
         eventually(lambda: len(away.trail(event="end")) == 2)
 
     assert 0 == away.queue.size()
+
+
+def test_a_worker_whose_lease_cannot_be_renewed_is_killed_before_it_ends_and_the_job_comes_back(away, server):
+    gate = away.path / "gate"
+    away.push("until", gate=str(gate), maxTries=0)
+    config = "[connection]\nretry_after = 3\nblock_for = 1\n"
+    with away.pool("--workers", "1", config=config) as pool:
+        first = eventually(lambda: away.trail(event="start"))[0]
+        server.process.send_signal(signal.SIGSTOP)
+        eventually(lambda: "killed: LEASE" in pool.log())
+        server.process.send_signal(signal.SIGCONT)
+        starts = eventually(lambda: len(found := away.trail(event="start")) == 2 and found, within=15)
+        gate.touch()
+        eventually(lambda: away.trail(event="end"))
+
+    assert [1, 2] == [line["attempt"] for line in starts]
+    assert starts[1]["at"] >= first["at"] + 3
+    assert 0 == away.queue.size()

@@ -42,7 +42,7 @@ class Renew:
 
 def _leases_of(slot: Slot) -> list[tuple[Slot, int, Lease]]:
     turn = slot.turn
-    if not slot.lease_end or slot.dead:
+    if not slot.lease_end or slot.dead or slot.settled_life == slot.life:
         return []
     leases = [(slot, turn, one.lease) for one in slot.hand.held()]
     return leases if slot.turn == turn else []

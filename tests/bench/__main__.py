@@ -47,9 +47,9 @@ def idle(world: Rig) -> None:
         time.sleep(seconds)
         after = world.calls()
     made = {name: (after[name] - before.get(name, 0)) / seconds for name in after if name != "info"}
-    sent = sum(made.get(name, 0) for name in ("evalsha", "blpop", "mget", "get", "hset", "time"))
-    inside = sum(made.values()) - sent
-    say(f"idle pool of {workers}: {sent:.1f} commands sent a second, and {inside:.1f} inside scripts")
+    inside = made.pop("exists", 0.0) + made.pop("time", 0.0)  # commands of the scripts
+    sent = sum(made.values())
+    say(f"idle pool of {workers}: {sent:.1f} commands sent a second, which made {inside:.1f} inside scripts")
     say("  " + ", ".join(f"{name} {rate:.1f}" for name, rate in sorted(made.items()) if rate))
 
 
