@@ -3,36 +3,24 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
+from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, Unpack
 
 from queuepool.client import Delay, default_queue
-from queuepool.registry import REGISTRY, Handler, Options, by_name, delays, keywords, wire
+from queuepool.registry import REGISTRY, Handler, Options, Wishes, by_name, keywords, options_of, wire
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 
-def job(
-    name: str | None = None,
-    *,
-    queue: str = "default",
-    tries: int | None = None,
-    timeout: float | None = None,
-    backoff: float | Sequence[float] | None = None,
-    max_exceptions: int | None = None,
-    fail_on_timeout: bool | None = None,
-) -> Callable[[Callable[P, R]], JobFunction[P, R]]:
-    """Register a function as the handler of ``name`` (its own: ``module.function``). Times in seconds."""
-    options = Options(
-        queue=queue,
-        tries=tries,
-        timeout=timeout,
-        backoff=delays(backoff),
-        max_exceptions=max_exceptions,
-        fail_on_timeout=fail_on_timeout,
-    )
+def job(name: str | None = None, **wishes: Unpack[Wishes]) -> Callable[[Callable[P, R]], JobFunction[P, R]]:
+    """Register a function as the handler of ``name`` (its own: ``module.function``).
+
+    ``queue``, ``tries`` (0 = no limit), ``timeout`` and ``backoff`` (seconds, or a list of them), ``max_exceptions``,
+    ``fail_on_timeout``: what is not said is left to the pool.
+    """
+    options = options_of(wishes)
 
     def register(function: Callable[P, R]) -> JobFunction[P, R]:
         made = JobFunction(name or f"{function.__module__}.{function.__qualname__}", function, options)

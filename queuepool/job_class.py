@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self, dataclass_transform
+from typing import Any, ClassVar, Self, Unpack, dataclass_transform
 
 from queuepool.client import Delay, default_queue
-from queuepool.registry import REGISTRY, Handler, Options, delays, wire
+from queuepool.registry import REGISTRY, Handler, Options, Wishes, options_of, wire
 
 
 @dataclass_transform()
 class Job:
-    """The base of job classes; options are given with the class, times in seconds.
+    """The base of job classes; options are given with the class, as with ``@job``.
 
     ::
 
@@ -28,27 +28,10 @@ class Job:
     job_name: ClassVar[str]
     job_options: ClassVar[Options]
 
-    def __init_subclass__(
-        cls,
-        *,
-        name: str | None = None,
-        queue: str = "default",
-        tries: int | None = None,
-        timeout: float | None = None,
-        backoff: float | Sequence[float] | None = None,
-        max_exceptions: int | None = None,
-        fail_on_timeout: bool | None = None,
-    ) -> None:
+    def __init_subclass__(cls, *, name: str | None = None, **wishes: Unpack[Wishes]) -> None:
         dataclass(cls)
         cls.job_name = name or f"{cls.__module__}.{cls.__qualname__}"
-        cls.job_options = Options(
-            queue=queue,
-            tries=tries,
-            timeout=timeout,
-            backoff=delays(backoff),
-            max_exceptions=max_exceptions,
-            fail_on_timeout=fail_on_timeout,
-        )
+        cls.job_options = options_of(wishes)
         REGISTRY.add(Handler(cls.job_name, _binder(cls), cls.job_options))
 
     def handle(self) -> object:

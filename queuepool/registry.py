@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, TypedDict
 
 from queuepool.errors import BadArguments, ConfigError, UnknownJob
 
@@ -22,11 +22,23 @@ class Options:
     fail_on_timeout: bool | None = None
 
 
-def delays(backoff: float | Sequence[float] | None) -> tuple[float, ...] | None:
-    """One delay or a list of them, as a list."""
-    if backoff is None:
-        return None
-    return (float(backoff),) if isinstance(backoff, (int, float)) else tuple(map(float, backoff)) or None
+class Wishes(TypedDict, total=False):
+    """``Options`` as they are written with ``@job`` or with a ``Job`` class; ``backoff`` may be one delay."""
+
+    queue: str
+    tries: int | None
+    timeout: float | None
+    backoff: float | Sequence[float] | None
+    max_exceptions: int | None
+    fail_on_timeout: bool | None
+
+
+def options_of(wishes: Wishes) -> Options:
+    """Raises ``TypeError`` for a wish that does not exist."""
+    backoff = wishes.get("backoff")
+    several = (backoff,) if isinstance(backoff, (int, float)) else backoff
+    named: dict[str, Any] = {"queue": "default", **wishes, "backoff": tuple(map(float, several)) if several else None}
+    return Options(**named)
 
 
 def wire(options: Options) -> dict[str, object]:
