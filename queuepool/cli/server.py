@@ -85,10 +85,17 @@ def _commands(scratch: str) -> Iterator[tuple[object, ...]]:
     text, entries, table, ordered = (f"{scratch}:{kind}" for kind in _KINDS)
     yield from (("TIME",), ("SET", text, 1), ("GET", text), ("MGET", text), ("INCR", text), ("EXISTS", text))
     yield from (("EXPIRE", text, 60), ("RPUSH", entries, 1), ("LPUSH", entries, 1), ("LLEN", entries))
-    yield from (("LINDEX", entries, 0), ("LRANGE", entries, 0, 1), ("LTRIM", entries, 0, 5), ("LREM", entries, 1, "x"))
+    yield from (("LINDEX", entries, 0), ("LRANGE", entries, 0, 1), ("LTRIM", entries, 0, 5), ("LPOS", entries, "x"))
+    yield from (("LREM", entries, 1, "x"), ("PUBLISH", f"{scratch}:channel", 1))
     yield from (("LPOP", entries), ("BLPOP", entries, 0.01))
     yield from (("HSET", table, "a", 1), ("HINCRBY", table, "a", 1), ("HGET", table, "a"), ("HMGET", table, "a"))
-    yield from (("HGETALL", table), ("HDEL", table, "a"), ("ZADD", ordered, 1, "a"), ("ZCARD", ordered))
+    yield from (
+        ("HGETALL", table),
+        ("HEXISTS", table, "a"),
+        ("HDEL", table, "a"),
+        ("ZADD", ordered, 1, "a"),
+        ("ZCARD", ordered),
+    )
     yield from (("ZSCORE", ordered, "a"), ("ZRANGE", ordered, 0, 1), ("ZREVRANGE", ordered, 0, 1))
     yield from (("ZRANGEBYSCORE", ordered, 0, 1), ("ZREMRANGEBYRANK", ordered, 5, 6), ("ZREM", ordered, "a"))
     yield from (("EVAL", "return redis.call('get', KEYS[1])", 1, text), ("EVALSHA", "0" * 40, 0))
@@ -109,6 +116,7 @@ def _look(queue: Queue, queues: Sequence[str]) -> Iterator[str]:
     stores = queue.stores
     looks: list[tuple[str, Callable[[], object]]] = [
         *((f"queue {name}", partial(stores.queue.sizes, name)) for name in queues),
+        ("the stewards' channel", partial(stores.queue.wait_for_change, queues, 0.01)),
         ("the failed store", stores.failed.count),
         ("the control keys", partial(stores.control.read, queues)),
     ]

@@ -1,0 +1,20 @@
+"""``queuepool check`` asks for every right that the program needs."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from queuepool.cli import server
+
+STORES = Path(server.__file__).parents[1] / "stores" / "redis"
+
+
+def test_every_command_that_is_sent_is_tried():
+    scripts = "\n".join(path.read_text() for path in STORES.rglob("*.lua"))
+    python = "\n".join(path.read_text() for path in STORES.glob("*.py"))
+    sent = set(re.findall(r"redis\.call(?:, |\()'(\w+)'", scripts))
+    sent |= set(re.findall(r"(?:command|blocking)\(\s*\"(\w+)\"", python))
+    tried = {str(words[0]) for words in server._commands("x")} | {"DEL", "UNLINK"}
+
+    assert {name.upper() for name in sent} - tried == set()
