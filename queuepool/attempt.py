@@ -80,8 +80,10 @@ class Attempts:
             slot.lease_end = 0.0
             return lease
         tally = "exceptions" if error and attempt.policy.max_exceptions is not None else ""
-        self._settler.settle(lease, attempt.payload, verdict, error, tally)
+        ours = self._settler.settle(lease, attempt.payload, verdict, error, tally)
         self._desk.settled()
+        if not ours:
+            return None
         if isinstance(verdict, Fail):
             slot.failed += 1
             self._mourn(attempt, verdict.error)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from queuepool.errors import StoreDown, StoreError
+from queuepool.errors import BadPayload, StoreDown, StoreError
 from queuepool.events import (
     JobFacts,
     JobFailed,
@@ -17,7 +17,7 @@ from queuepool.events import (
 from queuepool.failures import record
 from queuepool.listeners import Listeners
 from queuepool.outage import Outage
-from queuepool.payload import Payload
+from queuepool.payload import Payload, decode
 from queuepool.stores.base import Lease, QueueStore
 from queuepool.verdict import Delete, Fail, Release, Verdict
 
@@ -59,9 +59,12 @@ class Settler:
                     self._listeners.tell(JobFailed(facts, reason))
                 return ours
 
-    def give_back(self, lease: Lease, payload: Payload) -> bool:
-        """To the head of its queue, as if it had never been reserved."""
-        facts = facts_of(payload, lease.queue)
+    def give_back(self, lease: Lease) -> bool:
+        """To the head of its queue, as if it had never been reserved; nobody need have read it."""
+        try:
+            facts = facts_of(decode(lease.receipt), lease.queue)
+        except BadPayload:
+            facts = JobFacts("", "", "", lease.queue, 0)
         ours = self._carry_out(facts, lambda: self._store.give_back([lease])[0])
         if ours:
             self._listeners.tell(JobGivenBack(facts))

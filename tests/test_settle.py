@@ -80,7 +80,7 @@ def test_what_failed_is_recorded_and_told(stores, told):
 def test_what_is_given_back_is_told(stores, told):
     lease, found = reserved(stores)
 
-    assert settler(stores, told).give_back(lease, found)
+    assert settler(stores, told).give_back(lease)
     assert [JobGivenBack(facts_of(found, "default"))] == told
     assert payload("a") == stores.queue.sizes("default").oldest
 

@@ -80,7 +80,7 @@ class Bury:
         if one.stage == Stage.DONE:
             self._settler.delete([one.lease])
         elif one.stage == Stage.RESERVED or slot.killed == Killed.STOP:
-            self._settler.give_back(one.lease, decode(one.lease.receipt))
+            self._settler.give_back(one.lease)
         elif slot.killed != Killed.LEASE:  # else it may be somebody else's by now; its end stages it
             self._rule(slot, one.lease, _error_of(slot, status, trace))
 
