@@ -23,7 +23,7 @@ from queuepool.registry import Handler, Options, Registry, Task, bound
 from queuepool.settings import PoolSettings
 from queuepool.settle import Settler, facts_of
 from queuepool.stores.base import Lease, QueueStore
-from queuepool.verdict import Delete, Fail, Policy, Tallies, Verdict, judge, may_start
+from queuepool.verdict import Delete, Fail, Policy, Release, Tallies, Verdict, judge, may_start
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,26 +70,36 @@ class Attempts:
         attempt = self._open(lease)
         if attempt is None:
             return None
-        slot, job = self._desk.slot, Current(attempt.payload, lease.queue)
+        # Asked for while it still counts as not begun, and outside of its time.
+        now = self._outage.insist(self._store.now)[0] if attempt.policy.retry_until is not None else 0.0
+        job = Current(attempt.payload, lease.queue)
         self._desk.begins(attempt.payload, lease.queue, attempt.policy, attempt.timeout, known=bool(attempt.handler))
-        error = self._perform(attempt, job)
-        verdict = job.verdict or self._judge(attempt, error)
+        began = time.monotonic()
+        error = self._perform(attempt, job, now)
+        duration = time.monotonic() - began
+        verdict = job.verdict or self._judge(attempt, error, now + duration)
         if isinstance(verdict, Delete):
             self._desk.succeeded()
-            slot.done += 1
-            slot.lease_end = 0.0
+            self._desk.slot.done += 1
+            self._desk.slot.lease_end = 0.0
+            self._tell(attempt, error, duration)
             return lease
+        self._tell(attempt, error, duration)
+        self._settle(attempt, verdict, error)
+        return None
+
+    def _settle(self, attempt: Attempt, verdict: Release | Fail, error: BaseException | None) -> None:
         tally = "exceptions" if error and attempt.policy.max_exceptions is not None else ""
-        ours = self._settler.settle(lease, attempt.payload, verdict, error, tally)
+        ours = self._settler.settle(attempt.lease, attempt.payload, verdict, error, tally)
         self._desk.settled()
+        self._settler.tell()
         if not ours:
-            return None
+            return
         if isinstance(verdict, Fail):
-            slot.failed += 1
+            self._desk.slot.failed += 1
             self._mourn(attempt, verdict.error)
         else:
-            slot.released += 1
-        return None
+            self._desk.slot.released += 1
 
     def mourn(self, lease: Lease, error: BaseException) -> None:
         """Call the ``after_failed`` of a job that failed with its worker, somewhere else."""
@@ -103,6 +113,7 @@ class Attempts:
         except BadPayload as odd:
             self._settler.quarantine(lease, odd.reason)
             self._desk.settled()
+            self._settler.tell()
             return None
         handler = self._find(payload.name)
         options = handler.options if handler else Options()
@@ -124,11 +135,10 @@ class Attempts:
                 self._warned.add((attempt.payload.name, oddity))
                 self._listeners.tell(PayloadOdd(attempt.facts, oddity))
 
-    def _perform(self, attempt: Attempt, job: Current) -> BaseException | None:
-        began = time.monotonic()
+    def _perform(self, attempt: Attempt, job: Current, now: float) -> BaseException | None:
         set_current(job)
         try:
-            task = self._task(attempt)
+            task = self._task(attempt, now)
             if self._listeners.wants(JobProcessing):
                 self._listeners.tell(JobProcessing(attempt.facts))
             self._call(task.run)
@@ -142,15 +152,12 @@ class Attempts:
             self._hook(attempt, "after_succeeded", task.after_succeeded)
         self._desk.ended()
         set_current(None)
-        self._tell(attempt, error, time.monotonic() - began)
         return error
 
-    def _task(self, attempt: Attempt) -> Task:
+    def _task(self, attempt: Attempt, now: float) -> Task:
         """Raises ``JobError`` when it may not or cannot begin."""
         handler = attempt.handler or self._registry.find(attempt.payload.name)
-        policy = attempt.policy
-        now = self._outage.insist(self._store.now)[0] if policy.retry_until is not None else 0.0
-        refusal = may_start(attempt.payload.name, attempt.payload.attempts, policy, now)
+        refusal = may_start(attempt.payload.name, attempt.payload.attempts, attempt.policy, now)
         if refusal:
             raise refusal.error
         return bound(handler, _data_of(attempt.payload))
@@ -166,13 +173,11 @@ class Attempts:
         if os.getpid() != self._pid:
             os._exit(70)
 
-    def _judge(self, attempt: Attempt, error: BaseException | None) -> Verdict:
-        policy, tallies, now = attempt.policy, Tallies(), 0.0
-        if error and policy.max_exceptions is not None:
+    def _judge(self, attempt: Attempt, error: BaseException | None, now: float) -> Verdict:
+        tallies = Tallies()
+        if error and attempt.policy.max_exceptions is not None:
             tallies = self._outage.insist(lambda: self._store.tallies(attempt.payload.id))[0]
-        if error and policy.retry_until is not None:
-            now = self._outage.insist(self._store.now)[0]
-        return judge(error, attempt.payload.attempts, policy, tallies, now)
+        return judge(error, attempt.payload.attempts, attempt.policy, tallies, now)
 
     def _tell(self, attempt: Attempt, error: BaseException | None, duration: float) -> None:
         if error:

@@ -69,7 +69,7 @@ class Header(Record):
     restart_stamp = Text(64)
     store_lost = Seconds()
     down = Whole()
-    paused = Text(2000)
+    paused = Text(2500)
     mourned = Whole()
     # Raised after every change of the three above: a worker reads one field a round.
     orders = Whole()
@@ -128,7 +128,13 @@ class Slot(Record):
     @property
     def lease_deadline(self) -> float:
         """Monotonic end of the running job's lease, as renewed last; 0.0 = no job runs."""
-        return self.renewed_end if self.renewed_turn == self.turn and self.renewed_end else self.lease_end
+        renewed = self.renewed_end
+        return renewed if renewed and self.renewed_turn == self.turn else self.lease_end
+
+    @property
+    def holds_nothing(self) -> bool:
+        """Whether its dead needs no settlement: a steward, or a worker that left in order with empty hands."""
+        return self.role == Role.STEWARD or bool(self.left and not self.asked and self.hand.is_empty)
 
 
 _SLOT = -(-(Slot.size + AREA) // _PAGE) * _PAGE
@@ -165,8 +171,9 @@ class Board:
             memory = mmap.mmap(fd, 0, access=mmap.ACCESS_WRITE if write else mmap.ACCESS_READ)
         finally:
             os.close(fd)
-        header = Header(memory, 0)
-        if len(memory) < _PAGE or header.magic != _MAGIC or len(memory) != _PAGE + header.capacity * _SLOT:
+        whole = len(memory) >= _PAGE and len(memory) % _PAGE == 0
+        header = Header(memory, 0) if whole else None
+        if not header or header.magic != _MAGIC or len(memory) != _PAGE + header.capacity * _SLOT:
             raise ValueError(f"{path} is no board of this version")
         return cls(path, memory)
 
@@ -178,10 +185,14 @@ class Board:
         return next((slot for slot in self.slots if slot.role == Role.FREE), None)
 
     def free_settled(self) -> None:
-        """The master's: free the slots whose dead are settled, or left in order with empty hands."""
+        """The master's: free the slots whose dead are settled, or held nothing."""
         for slot in self.slots:
-            if slot.dead and (slot.settled_life == slot.life or (slot.left and not slot.hand.held())):
+            if slot.dead and (slot.settled_life == slot.life or slot.holds_nothing):
                 self._free(slot)
+
+    def trace(self, slot: Slot) -> Path:
+        """Where faulthandler writes the stacks of the process in this slot."""
+        return self.path.with_name(f"{self.path.name}.trace{slot.index}")
 
     def totals(self) -> tuple[int, int, int]:
         """Jobs done, failed and released since the pool began."""
@@ -194,7 +205,7 @@ class Board:
 
     def unlink(self) -> None:
         """Remove the file and what lies beside it; the mapping lives on in who has it."""
-        for path in self.path.parent.glob(f"{self.path.name}*"):
+        for path in (self.path, *self.path.parent.glob(f"{self.path.name}.*")):
             path.unlink(missing_ok=True)
 
     def _free(self, slot: Slot) -> None:

@@ -61,6 +61,10 @@ class Hand:
         """Nothing is held."""
         self._set_count(0)
 
+    @property
+    def is_empty(self) -> bool:
+        return _COUNT.unpack_from(self._memory, self._base) == (0,)
+
     def held(self) -> list[Held]:
         """Read by anybody."""
         (count,) = _COUNT.unpack_from(self._memory, self._base)

@@ -43,7 +43,7 @@ class Listeners:
 def _answer(listener: Listener[Event], event: Event) -> object:
     try:
         return listener(event)
-    except Exception:  # noqa: BLE001 - a listener may raise anything and must harm nothing
+    except BaseException:  # noqa: BLE001 - anything, SystemExit too: a listener must harm nothing
         name = getattr(listener, "__qualname__", repr(listener))
         _log.exception("listener %s raised for %s", name, type(event).__name__)
         return None

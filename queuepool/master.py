@@ -77,6 +77,8 @@ class Master:
         elif not child.told:
             rest, cause = rests.failed(now), proc.cause_of(status)
             _log.error("%s never came to work: %s; next try in %.1fs", child, cause, rest)
+        if child.role == Role.STEWARD and not child.told:
+            _log.warning("%s died: %s", child, proc.cause_of(status))
         steward = self._children.steward()
         if steward:
             fork.tell(steward.pid, signal.SIGUSR1)
@@ -202,7 +204,8 @@ class Master:
 
     def _nap(self) -> float:
         now, grace = time.monotonic(), self._settings.grace
-        return min(TICK, *(next_deadline(child.slot, grace) - now for child in self._children), self._kill_at - now)
+        due = [next_deadline(child.slot, grace) for child in self._children if not child.slot.killed]
+        return min(TICK, *(at - now for at in due), self._kill_at - now if self._kill_at > now else TICK)
 
     def _show(self) -> None:
         """The pool's state on the board and in ``ps``."""

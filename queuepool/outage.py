@@ -76,4 +76,5 @@ class Outage:
             self._meanwhile()  # waiting for a store is no reason to be taken for stuck
         pause = random.uniform(self._pause / 2, self._pause)
         self._pause = min(self._pause * 2, _LONGEST)
+        self._attention.begin_round()  # one signal ends one rest, not all that follow
         self._attention.wait(lambda: time.sleep(pause))

@@ -25,46 +25,42 @@ class Field(Generic[T]):
     @overload
     def __get__(self, record: Record, owner: type[Record]) -> T: ...
     def __get__(self, record: Record | None, owner: type[Record]) -> Field[T] | T:
-        return self if record is None else self.read(record.memory, record.base + self.offset)
+        return self if record is None else self.read(record, record.base + self.offset)
 
     def __set__(self, record: Record, value: T) -> None:
-        self.write(record.memory, record.base + self.offset, value)
+        self.write(record, record.base + self.offset, value)
 
-    def read(self, memory: Any, at: int) -> T:
+    def read(self, record: Record, at: int) -> T:
         raise NotImplementedError
 
-    def write(self, memory: Any, at: int, value: T) -> None:
+    def write(self, record: Record, at: int, value: T) -> None:
         raise NotImplementedError
 
 
 class Whole(Field[int]):
     """A whole number of 63 bits."""
 
-    _format = struct.Struct("=q")
-
     def __init__(self) -> None:
         super().__init__(_WORD)
 
-    def read(self, memory: Any, at: int) -> int:
-        return self._format.unpack_from(memory, at)[0]  # type: ignore[no-any-return]
+    def read(self, record: Record, at: int) -> int:
+        return record.wholes[at // _WORD]
 
-    def write(self, memory: Any, at: int, value: int) -> None:
-        self._format.pack_into(memory, at, value)
+    def write(self, record: Record, at: int, value: int) -> None:
+        record.wholes[at // _WORD] = value
 
 
 class Seconds(Field[float]):
     """A time or a duration; 0.0 = none."""
 
-    _format = struct.Struct("=d")
-
     def __init__(self) -> None:
         super().__init__(_WORD)
 
-    def read(self, memory: Any, at: int) -> float:
-        return self._format.unpack_from(memory, at)[0]  # type: ignore[no-any-return]
+    def read(self, record: Record, at: int) -> float:
+        return record.reals[at // _WORD]
 
-    def write(self, memory: Any, at: int, value: float) -> None:
-        self._format.pack_into(memory, at, value)
+    def write(self, record: Record, at: int, value: float) -> None:
+        record.reals[at // _WORD] = value
 
 
 class Text(Field[str]):
@@ -76,18 +72,18 @@ class Text(Field[str]):
         super().__init__(most + self._length.size)
         self._most = most
 
-    def read(self, memory: Any, at: int) -> str:
-        (length,) = self._length.unpack_from(memory, at)
+    def read(self, record: Record, at: int) -> str:
+        (length,) = self._length.unpack_from(record.memory, at)
         first = at + self._length.size
-        return bytes(memory[first : first + min(length, self._most)]).decode("utf-8", "replace")
+        return bytes(record.memory[first : first + min(length, self._most)]).decode("utf-8", "replace")
 
-    def write(self, memory: Any, at: int, value: str) -> None:
+    def write(self, record: Record, at: int, value: str) -> None:
         raw = value.encode("utf-8", "replace")
         if len(raw) > self._most:
             raw = raw[: self._most].decode("utf-8", "ignore").encode()
         first = at + self._length.size
-        memory[first : first + len(raw)] = raw
-        self._length.pack_into(memory, at, len(raw))
+        record.memory[first : first + len(raw)] = raw
+        self._length.pack_into(record.memory, at, len(raw))
 
 
 class Record:
@@ -99,6 +95,9 @@ class Record:
     def __init__(self, memory: Any, base: int) -> None:
         self.memory = memory
         self.base = base
+        # Assigned through a view, a number is one store; struct would write zeros first.
+        self.wholes = memoryview(memory).cast("q")
+        self.reals = memoryview(memory).cast("d")
 
     def __init_subclass__(cls) -> None:
         offset = 0

@@ -46,7 +46,7 @@ class Roles:
         settings = self._settings
         proc.show(f"queuepool: worker {slot.number} [{settings.name}] starting")
         log.setup(settings, f"worker={slot.number}", patience=1.0)
-        trace = self._runtime.trace(slot.index).open("wb", buffering=0)
+        trace = self._board.trace(slot).open("wb", buffering=0)
         alarm = Alarm(trace)
         try:
             boot(settings)
@@ -64,7 +64,7 @@ class Roles:
         settings = self._settings
         proc.show(f"queuepool: steward [{settings.name}] starting")
         log.setup(settings, "steward", patience=1.0)
-        Alarm(self._runtime.trace(slot.index).open("wb", buffering=0))
+        Alarm(self._board.trace(slot).open("wb", buffering=0))
         import_modules(settings.listeners)
         log.listen(LISTENERS)
         outage = Outage(attention, LISTENERS, telling=True, patient=False)
@@ -72,7 +72,7 @@ class Roles:
         settler = Settler(stores.queue, outage, LISTENERS, settings.connection.name)
         inherited = self._runtime.old_boards(self._board)
         queues = settings.queues
-        bury = Bury(self._board, inherited, self._runtime, stores.queue, settler, LISTENERS, queues)
+        bury = Bury(self._board, inherited, self._runtime, stores.queue, settler, queues)
         publish = Publish(settings.name, self._board, stores.control)
         renew = Renew([self._board, *inherited], stores.queue, settings.connection.retry_after)
         steward = Steward(

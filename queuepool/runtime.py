@@ -6,8 +6,10 @@ import fcntl
 import os
 import stat
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 
+from queuepool import proc
 from queuepool.board import Board
 from queuepool.errors import ConfigError, NotRunning, PoolRunning
 from queuepool.settings import PoolSettings
@@ -37,7 +39,7 @@ class Runtime:
         """Leave nothing behind but the board of jobs that could not be settled."""
         self._pidfile.unlink(missing_ok=True)
         os.close(self._lock)
-        if not any(self.path.iterdir()):
+        with suppress(OSError):  # not empty, or claimed by the next one already
             self.path.rmdir()
 
     def master_pid(self) -> int:
@@ -48,12 +50,12 @@ class Runtime:
         return pid
 
     def new_board(self, capacity: int) -> Board:
-        return Board.create(self.path / f"board.{os.getpid()}", capacity)
+        return Board.create(self._board_of(os.getpid()), capacity)
 
     def board(self, *, write: bool = False) -> Board:
         """The running pool's. Raises ``NotRunning``."""
         try:
-            return Board.open(self.path / f"board.{self.master_pid()}", write=write)
+            return Board.open(self._board_of(self.master_pid()), write=write)
         except (OSError, ValueError) as error:
             raise NotRunning(self.name, self.path) from error
 
@@ -61,7 +63,7 @@ class Runtime:
         """Boards that killed masters left, to be settled by our steward."""
         found = []
         for path in sorted(self.path.glob("board.*")):
-            if path == ours.path or path.name.count(".") > 1:  # the others are receipts too large for a board
+            if path == ours.path or path.name.count(".") > 1:  # the others lie beside a board
                 continue
             try:
                 found.append(Board.open(path, write=True))
@@ -69,9 +71,9 @@ class Runtime:
                 path.unlink(missing_ok=True)  # half made, or another version's: its leases end by themselves
         return found
 
-    def trace(self, slot: int) -> Path:
-        """Where faulthandler writes the stacks of the process in this slot."""
-        return self.path / f"trace.{slot}"
+    def _board_of(self, pid: int) -> Path:
+        # With its birth: in a container every master has the same pid.
+        return self.path / f"board.{pid}-{proc.born(pid)}"
 
     def _make(self) -> None:
         try:

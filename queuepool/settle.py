@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from queuepool.errors import BadPayload, StoreDown, StoreError
 from queuepool.events import (
+    Event,
     JobFacts,
     JobFailed,
     JobGivenBack,
@@ -28,9 +29,10 @@ def facts_of(payload: Payload, queue: str) -> JobFacts:
 
 
 class Settler:
-    """Writes verdicts to the store, insisting through outages, and tells what became of the job.
+    """Writes verdicts to the store, insisting through outages, and notes what became of the job.
 
-    All verbs raise ``StoreDown`` only when a stop is asked while the store is away.
+    What it notes is told by ``tell``, once its caller has written down that the job is settled: a listener may hang, or
+    end the process. All verbs raise ``StoreDown`` only when a stop is asked while the store is away.
     """
 
     def __init__(self, store: QueueStore, outage: Outage, listeners: Listeners, connection: str) -> None:
@@ -38,6 +40,17 @@ class Settler:
         self._outage = outage
         self._listeners = listeners
         self._connection = connection
+        self._noted: list[Event] = []
+
+    def note(self, event: Event) -> None:
+        """To be told with the rest."""
+        self._noted.append(event)
+
+    def tell(self) -> None:
+        """Let the listeners hear what was noted."""
+        noted, self._noted = self._noted, []
+        for event in noted:
+            self._listeners.tell(event)
 
     def settle(
         self, lease: Lease, payload: Payload, verdict: Verdict, error: BaseException | None = None, tally: str = ""
@@ -50,36 +63,41 @@ class Settler:
             case Release(delay):
                 ours = self._carry_out(facts, lambda: self._store.release(lease, delay, payload.id, tally))
                 if ours:
-                    self._listeners.tell(JobReleased(facts, delay, error))
+                    self.note(JobReleased(facts, delay, error))
                 return ours
             case Fail(reason):
                 row = record(payload, lease, self._connection, reason)
                 ours = self._carry_out(facts, lambda: self._store.fail(lease, payload.id, row))
                 if ours:
-                    self._listeners.tell(JobFailed(facts, reason))
+                    self.note(JobFailed(facts, reason))
                 return ours
 
-    def give_back(self, lease: Lease) -> bool:
+    def give_back(self, lease: Lease, tag: int) -> bool:
         """To the head of its queue, as if it had never been reserved; nobody need have read it."""
         try:
             facts = facts_of(decode(lease.receipt), lease.queue)
         except BadPayload:
             facts = JobFacts("", "", "", lease.queue, 0)
-        ours = self._carry_out(facts, lambda: self._store.give_back([lease])[0])
+        ours = self._carry_out(facts, lambda: self._store.give_back([lease], tag)[0])
         if ours:
-            self._listeners.tell(JobGivenBack(facts))
+            self.note(JobGivenBack(facts))
         return ours
 
     def quarantine(self, lease: Lease, reason: str) -> None:
         """Out of the way, bytes and all."""
         nobody = JobFacts("", "", "", lease.queue, 0)
         if self._carry_out(nobody, lambda: self._store.quarantine(lease, reason)):
-            self._listeners.tell(JobQuarantined(lease.queue, reason))
+            self.note(JobQuarantined(lease.queue, reason))
 
     def delete(self, leases: Sequence[Lease]) -> None:
         """End what is done."""
-        if leases:
-            self._outage.insist(lambda: self._store.delete(leases))
+        try:
+            if leases:
+                self._outage.insist(lambda: self._store.delete(leases))
+        except StoreDown:
+            raise
+        except StoreError as error:
+            self.note(StoreRefused(leases[0].queue, str(error)))
 
     def _carry_out(self, facts: JobFacts, verb: Callable[[], bool]) -> bool:
         try:
@@ -87,9 +105,9 @@ class Settler:
         except StoreDown:
             raise
         except StoreError as error:
-            self._listeners.tell(StoreRefused(facts.queue, str(error)))
+            self.note(StoreRefused(facts.queue, str(error)))
             return False
         if not ours and certain:
-            self._listeners.tell(LeaseLost(facts))
+            self.note(LeaseLost(facts))
         # Refused after an unanswered call: that call did it.
         return ours or not certain

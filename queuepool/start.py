@@ -71,6 +71,4 @@ def _clear_away(runtime: Runtime, board: Board) -> None:
     """What could not be settled stays on the board, for the next master's steward."""
     if not board.of(Role.WORKER):
         board.unlink()
-    for trace in runtime.path.glob("trace.*"):
-        trace.unlink(missing_ok=True)
     runtime.release()

@@ -6,6 +6,7 @@ import math
 import os
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 from queuepool.attempt import Attempts
 from queuepool.board import State
@@ -80,10 +81,14 @@ class Worker:
         self._problems: set[tuple[str, str]] = set()
 
     def run(self) -> StopReason:
-        """Work until there is a reason to leave; settles what is done before it gives that reason."""
+        """Work until there is a reason to leave; settles what is done before it gives that reason.
+
+        Raises ``StoreDown`` when told to stop while the store is away.
+        """
         self._tag = self._outage.insist(self._store.join)[0]
         self._desk.slot.tag = self._tag
         while not (self._orders.are_known() or self._attention.stop):
+            self._attention.begin_round()
             self._attention.wait(lambda: time.sleep(_ORDERS_COME))
         self._listeners.tell(WorkerStarting(self._desk.slot.number))
         self._desk.show(State.IDLE)
@@ -93,11 +98,16 @@ class Worker:
                 self._round()
             except StoreDown as error:
                 self._outage.lost(error)
+                if self._attention.stop:
+                    raise  # what is in hand stays there, for the steward
                 self._outage.rest()
             except StoreError as error:
                 self._refused({("", str(error))})
                 self._attention.wait(lambda: time.sleep(self._pool.sleep))
         self._settle_done()
+        if self._desk.slot.asked:
+            with suppress(StoreError):  # else the steward does it, who sees that we had asked
+                self._reclaim()
         self._mourn()
         self._listeners.tell(WorkerStopping(self._desk.slot.number, reason, reason.code, self._jobs))
         return reason
@@ -171,6 +181,7 @@ class Worker:
         """A reserve was not answered: what it took is nobody's now. Back with it, before anything else is asked."""
         since = time.monotonic() - self._desk.slot.asked
         self._store.reclaim(self._pool.queues, self._tag, since, self._done)
+        self._desk.slot.asked = 0.0
 
     def _report(self, reservation: Reservation, unsure: bool) -> None:
         for lease in reservation.refused if not unsure else ():
@@ -210,3 +221,4 @@ class Worker:
         self._settler.delete(self._done)
         self._done = []
         self._desk.settled()
+        self._settler.tell()

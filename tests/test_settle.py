@@ -48,14 +48,20 @@ def reserved(stores: Stores) -> tuple[Lease, Payload]:
 def test_what_is_done_is_deleted_without_a_word(stores, told):
     lease, found = reserved(stores)
 
-    assert settler(stores, told).settle(lease, found, Delete())
+    writer = settler(stores, told)
+    assert writer.settle(lease, found, Delete())
+    assert [] == told
+    writer.tell()
     assert ([], 0) == (told, stores.queue.sizes("default").total)
 
 
 def test_what_is_released_is_told_with_its_delay_and_its_reason(stores, told):
     lease, found = reserved(stores)
 
-    assert settler(stores, told).settle(lease, found, Release(5.0), ERROR, "exceptions")
+    writer = settler(stores, told)
+    assert writer.settle(lease, found, Release(5.0), ERROR, "exceptions")
+    assert [] == told
+    writer.tell()
     assert [JobReleased(facts_of(found, "default"), 5.0, ERROR)] == told
     assert (1, Tallies(exceptions=1)) == (stores.queue.sizes("default").delayed, stores.queue.tallies("a"))
 
@@ -63,7 +69,10 @@ def test_what_is_released_is_told_with_its_delay_and_its_reason(stores, told):
 def test_what_failed_is_recorded_and_told(stores, told):
     lease, found = reserved(stores)
 
-    assert settler(stores, told).settle(lease, found, Fail(ERROR), ERROR)
+    writer = settler(stores, told)
+    assert writer.settle(lease, found, Fail(ERROR), ERROR)
+    assert [] == told
+    writer.tell()
     assert [JobFailed(facts_of(found, "default"), ERROR)] == told
     [record] = stores.failed.page()
     assert ("a", "app.ok", "default", "main", 1, lease.receipt.decode()) == (
@@ -80,13 +89,18 @@ def test_what_failed_is_recorded_and_told(stores, told):
 def test_what_is_given_back_is_told(stores, told):
     lease, found = reserved(stores)
 
-    assert settler(stores, told).give_back(lease)
+    writer = settler(stores, told)
+    assert writer.give_back(lease, 1)
+    assert [] == told
+    writer.tell()
     assert [JobGivenBack(facts_of(found, "default"))] == told
     assert payload("a") == stores.queue.sizes("default").oldest
 
 
 def test_what_is_set_aside_is_told_with_one_word(stores, told):
-    settler(stores, told).quarantine(reserved(stores)[0], "odd")
+    writer = settler(stores, told)
+    writer.quarantine(reserved(stores)[0], "odd")
+    writer.tell()
 
     assert [JobQuarantined("default", "odd")] == told
     assert 1 == stores.queue.sizes("default").quarantined
@@ -105,7 +119,10 @@ def test_a_job_that_is_not_ours_any_more_is_told_and_nothing_is_written(stores, 
     lease, found = reserved(stores)
     stores.queue.give_back([lease])
 
-    assert not settler(stores, told).settle(lease, found, verdict, ERROR, "crashes")
+    writer = settler(stores, told)
+    assert not writer.settle(lease, found, verdict, ERROR, "crashes")
+    assert [] == told
+    writer.tell()
     assert [LeaseLost(facts_of(found, "default"))] == told
     assert (payload("a"), 0, Tallies()) == (
         stores.queue.sizes("default").oldest,
@@ -119,7 +136,10 @@ def test_what_the_store_refuses_is_told(stores, server, told, verdict):
     lease, found = reserved(stores)
     server.set(f"{PREFIX}queues:default:reserved", "x")
 
-    assert not settler(stores, told).settle(lease, found, verdict)
+    writer = settler(stores, told)
+    assert not writer.settle(lease, found, verdict)
+    assert [] == told
+    writer.tell()
     assert [StoreRefused] == [type(event) for event in told]
     assert "WRONGTYPE" in told[0].problem  # type: ignore[attr-defined]
 

@@ -908,3 +908,14 @@ def test_many_workers_never_share_a_job(built, connection):
     everything = [name for mine in taken for name in mine]
     assert 300 == len(everything) == len(set(everything))
     assert EMPTY == built.queue.sizes("default")
+
+
+def test_a_job_given_back_twice_is_not_taken_from_who_reserved_it_in_between(store):
+    store.push("default", [payload("a")])
+    [lease] = store.reserve(["default"], OURS, 1).leases
+    assert [True] == store.give_back([lease], OURS)
+    [again] = store.reserve(["default"], THEIRS, 1).leases
+
+    assert lease == again
+    assert [False] == store.give_back([lease], OURS)
+    assert 1 == store.sizes("default").reserved

@@ -6,13 +6,13 @@ import os
 import signal
 import time
 from collections.abc import Sequence
+from pathlib import Path
 
 from queuepool import events, mourning, proc
 from queuepool.board import Board, Killed, Role, Slot
-from queuepool.errors import AttemptLost, JobTimedOut, WorkerDied
+from queuepool.errors import AttemptLost, JobTimedOut, StoreDown, StoreError, WorkerDied
 from queuepool.hand import Held, Stage
 from queuepool.limits import BOOT
-from queuepool.listeners import Listeners
 from queuepool.payload import decode
 from queuepool.runtime import Runtime
 from queuepool.settle import Settler, facts_of
@@ -33,7 +33,6 @@ class Bury:
         runtime: Runtime,
         store: QueueStore,
         settler: Settler,
-        listeners: Listeners,
         queues: Sequence[str],
     ) -> None:
         self._board = board
@@ -41,46 +40,52 @@ class Bury:
         self._runtime = runtime
         self._store = store
         self._settler = settler
-        self._listeners = listeners
         self._queues = queues
         self._last_boot_trace = ""
 
     def run(self, now: float) -> float:
-        for slot in self._board.slots:
-            if slot.dead and slot.settled_life != slot.life:
-                self._bury(slot, slot.status)
+        for slot in self._board.of(Role.WORKER):
+            life = slot.life  # before anything else: a slot that the master frees may soon be somebody else's
+            if slot.dead and slot.settled_life != life and not slot.holds_nothing:
+                self._bury(self._board, slot, life, slot.status)
         for board in list(self._inherited):
             self._bury_inherited(board)
         return _PERIOD
 
     def _bury_inherited(self, board: Board) -> None:
         """A living orphan still finishes its job; the board goes when the last one is settled."""
-        held = [slot for slot in board.slots if slot.role != Role.FREE and slot.settled_life != slot.life]
+        held = [slot for slot in board.of(Role.WORKER) if slot.settled_life != slot.life]
         for slot in held:
             if not proc.is_alive(slot.pid, slot.born):
-                self._bury(slot, slot.status if slot.dead else None)
+                self._bury(board, slot, slot.life, slot.status if slot.dead else None)
         if all(slot.settled_life == slot.life for slot in held):
             board.unlink()
             self._inherited.remove(board)
 
-    def _bury(self, slot: Slot, status: int | None) -> None:
-        """``status`` is ``None`` when nobody saw it die."""
-        held = slot.hand.held()
-        trace = self._trace(slot)
-        if slot.asked:
-            # It died asking: what the answer would have brought is known by its tag alone.
-            since = max(time.monotonic() - slot.asked, 0.0)
-            self._store.reclaim(self._queues, slot.tag, since, [one.lease for one in held])
-        for one in held:
-            self._settle(slot, one, status, trace)
-        self._tell(slot, status, trace, held)
-        slot.settled_life = slot.life
+    def _bury(self, board: Board, slot: Slot, life: int, status: int | None) -> None:
+        """``status`` is ``None`` when nobody saw it die. Written down as settled before anybody is told."""
+        held, trace = slot.hand.held(), _read(board.trace(slot))
+        try:
+            if slot.asked:
+                # It died asking: what the answer would have brought is known by its tag alone.
+                since = max(time.monotonic() - slot.asked, 0.0)
+                self._store.reclaim(self._queues, slot.tag, since, [one.lease for one in held])
+            for one in held:
+                self._settle(slot, one, status, trace)
+        except StoreDown:
+            raise
+        except StoreError as error:
+            # One broken key must not keep the other dead waiting; this one's leases end by themselves.
+            self._settler.note(events.StoreRefused(slot.queue, str(error)))
+        self._note(slot, status, trace, held)
+        slot.settled_life = life
+        self._settler.tell()
 
     def _settle(self, slot: Slot, one: Held, status: int | None, trace: str) -> None:
         if one.stage == Stage.DONE:
             self._settler.delete([one.lease])
         elif one.stage == Stage.RESERVED or slot.killed == Killed.STOP:
-            self._settler.give_back(one.lease)
+            self._settler.give_back(one.lease, slot.tag)
         elif slot.killed != Killed.LEASE:  # else it may be somebody else's by now; its end stages it
             self._rule(slot, one.lease, _error_of(slot, status, trace))
 
@@ -88,9 +93,9 @@ class Bury:
         payload, policy = decode(lease.receipt), Policy.from_text(slot.policy)
         facts = facts_of(payload, lease.queue)
         if isinstance(error, JobTimedOut):
-            self._listeners.tell(events.JobTimedOut(facts, error.trace))
+            self._settler.note(events.JobTimedOut(facts, error.trace))
         else:
-            self._listeners.tell(events.JobLost(facts, str(error), error.trace))
+            self._settler.note(events.JobLost(facts, str(error), error.trace))
         tallies = self._store.tallies(payload.id)
         verdict = judge(error, payload.attempts, policy, tallies, self._store.now())
         ours = self._settler.settle(lease, payload, verdict, error, _tally(error))
@@ -104,25 +109,23 @@ class Bury:
         else:
             slot.released += 1
 
-    def _tell(self, slot: Slot, status: int | None, trace: str, held: Sequence[Held]) -> None:
+    def _note(self, slot: Slot, status: int | None, trace: str, held: Sequence[Held]) -> None:
         if slot.left and not held:
             return
         code = None if status is None else os.waitstatus_to_exitcode(status)
         if code == BOOT:
             new = trace if trace != self._last_boot_trace else ""
             self._last_boot_trace = trace
-            self._listeners.tell(events.BootFailed(slot.number, new))
+            self._settler.note(events.BootFailed(slot.number, new))
         elif slot.killed != Killed.STOP:
-            role = Role(slot.role).name.lower()
-            self._listeners.tell(events.WorkerDied(role, slot.number, slot.pid, _cause(slot, status)))
+            self._settler.note(events.WorkerDied("worker", slot.number, slot.pid, _cause(slot, status)))
 
-    def _trace(self, slot: Slot) -> str:
-        path = self._runtime.trace(slot.index)
-        try:
-            raw = path.read_bytes()
-        except OSError:
-            return ""
-        return raw[:_MOST_TRACE].decode("utf-8", "replace").strip()
+
+def _read(trace: Path) -> str:
+    try:
+        return trace.read_bytes()[:_MOST_TRACE].decode("utf-8", "replace").strip()
+    except OSError:
+        return ""
 
 
 def _tally(error: AttemptLost) -> str:

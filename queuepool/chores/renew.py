@@ -19,7 +19,7 @@ class Renew:
         self._boards = boards
         self._store = store
         self._retry_after = retry_after
-        self._missed: dict[int, int] = {}
+        self._missed: dict[Slot, int] = {}
 
     def run(self, now: float) -> float:
         held = [entry for board in self._boards for slot in board.of(Role.WORKER) for entry in _leases_of(slot)]
@@ -31,11 +31,11 @@ class Renew:
         for (slot, turn, _), still_ours in zip(held, renewed, strict=True):
             if still_ours:
                 _write(slot, turn, asked + self._retry_after)
-            elif self._missed.get(slot.base) == turn:
+            elif self._missed.get(slot) == turn:
                 _write(slot, turn, asked)  # over: the master kills it now
             else:
                 # Perhaps its worker has settled it this very moment: look again.
-                missed[slot.base] = turn
+                missed[slot] = turn
         self._missed = missed
         return _SECOND_LOOK if missed else self._retry_after / 3
 
@@ -44,7 +44,10 @@ def _leases_of(slot: Slot) -> list[tuple[Slot, int, Lease]]:
     turn = slot.turn
     if not slot.lease_end or slot.dead or slot.settled_life == slot.life:
         return []
-    leases = [(slot, turn, one.lease) for one in slot.hand.held()]
+    try:
+        leases = [(slot, turn, one.lease) for one in slot.hand.held()]
+    except (ValueError, OSError):
+        return []  # its worker is writing it this moment: a fresh lease, not one to renew
     return leases if slot.turn == turn else []
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 
 from queuepool.board import Header
@@ -31,11 +32,12 @@ class Watch:
 
     def _restart(self, stamp: str | None) -> None:
         header = self._header
+        known = hashlib.sha256((stamp or "").encode()).hexdigest()  # of any length it fits its place
         if not header.restart_known:
-            header.restart_stamp, header.restart_known = stamp or "", 1
+            header.restart_stamp, header.restart_known = known, 1
         # A key that is gone (evicted, flushed) is no restart; Laravel's workers would leave.
-        elif stamp is not None and stamp != header.restart_stamp:
-            header.restart_stamp = stamp
+        elif stamp is not None and known != header.restart_stamp:
+            header.restart_stamp = known
             header.restarts += 1
             self._listeners.tell(PoolRestarting())
 

@@ -119,8 +119,11 @@ class QueueStore(Protocol):
     def release(self, lease: Lease, delay: float, job_id: str, tally: str = "") -> bool:
         """Try again after ``delay``, and raise one of the job's tallies (``exceptions``, ``crashes``)."""
 
-    def give_back(self, leases: Sequence[Lease]) -> list[bool]:
-        """Back to the head of their queues, in their order, attempts as before they were reserved."""
+    def give_back(self, leases: Sequence[Lease], tag: int | None = None) -> list[bool]:
+        """Back to the head of their queues, in their order, attempts as before they were reserved.
+
+        Only what the worker with this ``tag`` reserved: reserved again, a job has the same receipt.
+        """
 
     def reclaim(self, queues: Sequence[str], tag: int, since: float, known: Sequence[Lease]) -> int:
         """Give back what ``tag`` reserved in the last ``since`` seconds without hearing of it."""

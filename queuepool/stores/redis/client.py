@@ -92,8 +92,10 @@ class Client:
                 return True  # what was said before we listened is not known
             return self._ears.get_message(timeout=timeout) is not None
         except redis.RedisError as error:
-            self._ears.reset()
             self._heard = ()
+            if "_ears" in vars(self):
+                self._ears.close()
+                del self._ears
             raise translated(error) from error
 
     def _subscribe(self, channels: tuple[str, ...]) -> None:

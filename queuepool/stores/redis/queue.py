@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import secrets
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from queuepool.errors import StoreDown, StoreError
 from queuepool.payload import MOST_BYTES
 from queuepool.stores.base import Lease, Reservation, Sizes, Staged
 from queuepool.stores.redis.client import Client
@@ -38,6 +40,8 @@ class RedisQueue:
         self._reserve_keys: dict[tuple[str, ...], list[str]] = {}
 
     def join(self) -> int:
+        # Begun anywhere: after a flush the first tags must not be those of workers that are still there.
+        self.client.command("SET", self.keys.workers, secrets.randbelow(TAGS), "NX")
         return int(self.client.command("INCR", self.keys.workers)) % TAGS
 
     def push(self, queue: str, payloads: Sequence[bytes], delay: float = 0.0) -> None:
@@ -79,23 +83,28 @@ class RedisQueue:
         args = [self.clock, delay, lease.receipt, tally, keys.channel(queue)]
         return bool(self.client.script("release", [*names, keys.tallies(job_id)], args) == 1)
 
-    def give_back(self, leases: Sequence[Lease]) -> list[bool]:
+    def give_back(self, leases: Sequence[Lease], tag: int | None = None) -> list[bool]:
         answers: dict[Lease, bool] = {}
         for queue in {lease.queue for lease in leases}:
             ours = [lease for lease in leases if lease.queue == queue]
             names = [self.keys.ready(queue), self.keys.reserved(queue), self.keys.notify(queue)]
-            told = self.client.script("give_back", names, [lease.receipt for lease in ours])
+            whose = "" if tag is None else tag
+            told = self.client.script("give_back", names, [whose, *(lease.receipt for lease in ours)])
             answers |= {lease: answer == 1 for lease, answer in zip(ours, told, strict=True)}
         return [answers[lease] for lease in leases]
 
     def reclaim(self, queues: Sequence[str], tag: int, since: float, known: Sequence[Lease]) -> int:
         args = [self.clock, self._retry_after, tag, since, *(lease.receipt for lease in known)]
-        return sum(
-            self.client.script(
-                "reclaim", [self.keys.ready(queue), self.keys.reserved(queue), self.keys.notify(queue)], args
-            )
-            for queue in queues
-        )
+        return sum(self._reclaim(queue, args) for queue in queues)
+
+    def _reclaim(self, queue: str, args: Sequence[Any]) -> int:
+        names = [self.keys.ready(queue), self.keys.reserved(queue), self.keys.notify(queue)]
+        try:
+            return int(self.client.script("reclaim", names, args))
+        except StoreDown:
+            raise
+        except StoreError:
+            return 0  # a key of the wrong type: reserve tells of it, and the other queues go on
 
     def renew(self, held: Sequence[tuple[int, Lease]]) -> list[bool]:
         queues = sorted({lease.queue for _, lease in held})

@@ -72,7 +72,8 @@ local function anywhere(job, change)
   local first, last = top_level(job)
   local spliced = first and replaced(job, first, last, attempts)
   -- Decoded again to prove it: a key written with escapes, or twice, is not what was found.
-  if not spliced or cjson.decode(spliced).attempts ~= attempts then return nil, 'attempts' end
+  local proof, again = pcall(cjson.decode, spliced or '')
+  if not proof or again.attempts ~= attempts then return nil, 'attempts' end
   return spliced
 end
 
