@@ -199,3 +199,39 @@ def test_when_the_master_is_killed_the_workers_finish_and_a_new_master_takes_ove
 
     assert 1 == len(site.trail(event="start", tag="orphan"))
     assert 0 == site.queue.size()
+
+
+def test_a_listener_that_ends_the_steward_undoes_no_settlement(site):
+    (site.path / "ears.py").write_text(
+        "import os\n"
+        "from queuepool import on\n"
+        "from queuepool.events import JobLost\n"
+        "@on(JobLost)\n"
+        "def end(event):\n"
+        "    os._exit(1)\n"
+    )
+    site.push("kill", maxTries=1)
+    with site.pool("--workers", "1", "--listeners", "ears") as pool:
+        assert "SIGKILL" in only_failure(site).exception
+        eventually(lambda: "steward=0" in pool.log())
+        site.push("ok")
+        eventually(lambda: site.trail(event="end", mode="ok"))
+
+    assert 1 == len(site.trail(event="start", mode="kill"))
+
+
+def test_a_slow_listener_does_not_get_its_worker_killed(site):
+    (site.path / "ears.py").write_text(
+        "import time\n"
+        "from queuepool import on\n"
+        "from queuepool.events import JobFailed\n"
+        "@on(JobFailed)\n"
+        "def dawdle(event):\n"
+        "    time.sleep(1.5)\n"
+    )
+    site.push("raise", maxTries=1)
+    config = "[connection]\nretry_after = 1.5\nblock_for = 1\n"
+    with site.pool("--workers", "1", "--listeners", "ears", config=config) as pool:
+        eventually(lambda: site.trail(event="after_failed"))
+
+        assert "killed" not in pool.log()

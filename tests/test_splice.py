@@ -223,3 +223,12 @@ def test_a_job_at_the_most_attempts_is_given_back_as_it_was(store):
     store.give_back([pushed_and_reserved(store, raw)])
 
     assert raw == store.sizes("default").oldest
+
+
+def test_attempts_in_scientific_notation_are_set_aside_and_the_queue_flows_on(stores):
+    stores.queue.push("default", [b'{"job":"x","id":"1","attempts":1E+0,"z":1}', b'{"id":"2","job":"ok","attempts":0}'])
+
+    reservation = stores.queue.reserve(["default"], 1, 1)
+
+    assert [("default", "attempts")] == reservation.quarantined
+    assert 1 == len(reservation.leases)
