@@ -55,7 +55,6 @@ class Header(Record):
     capacity = Whole()
     # The master's.
     master_pid = Whole()
-    master_born = Whole()
     state = Whole()
     target = Whole()
     since = Seconds()

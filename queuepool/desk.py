@@ -35,8 +35,9 @@ class Desk:
 
     def show(self, state: State) -> None:
         """What the worker is doing, unless it runs a job."""
-        self.slot.state = state
-        self._title(f"{state.name.lower()} done={self.slot.done}")
+        if self.slot.state != state:
+            self.slot.state = state
+            self._title(f"{state.name.lower()} done={self.slot.done}")
 
     def alive(self) -> None:
         """A round begins; until the next one the master waits for ``stall`` seconds."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 from queuepool.errors import BadPayload, StoreDown, StoreError
 from queuepool.events import (
@@ -22,10 +23,17 @@ from queuepool.payload import Payload, decode
 from queuepool.stores.base import Lease, QueueStore
 from queuepool.verdict import Delete, Fail, Release, Verdict
 
+T = TypeVar("T")
+
 
 def facts_of(payload: Payload, queue: str) -> JobFacts:
     """How events speak of a job."""
     return JobFacts(payload.id, payload.uuid, payload.name, queue, payload.attempts)
+
+
+def _facts_of_nobody(queue: str) -> JobFacts:
+    """For a payload that cannot be read."""
+    return JobFacts("", "", "", queue, 0)
 
 
 class Settler:
@@ -77,7 +85,7 @@ class Settler:
         try:
             facts = facts_of(decode(lease.receipt), lease.queue)
         except BadPayload:
-            facts = JobFacts("", "", "", lease.queue, 0)
+            facts = _facts_of_nobody(lease.queue)
         ours = self._carry_out(facts, lambda: self._store.give_back([lease], tag)[0])
         if ours:
             self.note(JobGivenBack(facts))
@@ -85,29 +93,30 @@ class Settler:
 
     def quarantine(self, lease: Lease, reason: str) -> None:
         """Out of the way, bytes and all."""
-        nobody = JobFacts("", "", "", lease.queue, 0)
-        if self._carry_out(nobody, lambda: self._store.quarantine(lease, reason)):
+        if self._carry_out(_facts_of_nobody(lease.queue), lambda: self._store.quarantine(lease, reason)):
             self.note(JobQuarantined(lease.queue, reason))
 
     def delete(self, leases: Sequence[Lease]) -> None:
         """End what is done."""
-        try:
-            if leases:
-                self._outage.insist(lambda: self._store.delete(leases))
-        except StoreDown:
-            raise
-        except StoreError as error:
-            self.note(StoreRefused(leases[0].queue, str(error)))
+        if leases:
+            self._ask(leases[0].queue, lambda: self._store.delete(leases))
 
     def _carry_out(self, facts: JobFacts, verb: Callable[[], bool]) -> bool:
-        try:
-            ours, certain = self._outage.insist(verb)
-        except StoreDown:
-            raise
-        except StoreError as error:
-            self.note(StoreRefused(facts.queue, str(error)))
+        answer = self._ask(facts.queue, verb)
+        if answer is None:
             return False
+        ours, certain = answer
         if not ours and certain:
             self.note(LeaseLost(facts))
         # Refused after an unanswered call: that call did it.
         return ours or not certain
+
+    def _ask(self, queue: str, verb: Callable[[], T]) -> tuple[T, bool] | None:
+        """What ``Outage.insist`` gives; ``None`` when the store refuses the queue, which is noted."""
+        try:
+            return self._outage.insist(verb)
+        except StoreDown:
+            raise
+        except StoreError as error:
+            self.note(StoreRefused(queue, str(error)))
+            return None

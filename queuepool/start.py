@@ -28,7 +28,7 @@ def start(settings: PoolSettings) -> int:
     # Twice the workers: in a rolling restart a number has two.
     board = runtime.new_board(capacity=max(64, 2 * settings.workers + _SPARE_SLOTS))
     header = board.header
-    header.master_pid, header.master_born = os.getpid(), proc.born(os.getpid())
+    header.master_pid = os.getpid()
     header.since, header.target = time.time(), settings.workers
     roles = Roles(settings, board, runtime)
     gc.freeze()  # pages that the collector does not touch stay shared with the children

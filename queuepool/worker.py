@@ -108,6 +108,8 @@ class Worker:
         if self._desk.slot.asked:
             with suppress(StoreError):  # else the steward does it, who sees that we had asked
                 self._reclaim()
+        with suppress(StoreDown):  # a lone worker's; it has nobody to mourn
+            self._orders.look()
         self._mourn()
         self._listeners.tell(WorkerStopping(self._desk.slot.number, reason, reason.code, self._jobs))
         return reason
@@ -126,9 +128,8 @@ class Worker:
     def _round(self) -> None:
         queues = self._gate.queues()
         if not queues:
-            self._found_none = (
-                True  # as Laravel: who leaves when there is nothing to do does not wait for a pause to end
-            )
+            # As Laravel: who leaves when there is nothing to do does not wait for a pause to end.
+            self._found_none = True
             self._pause(0.0 if self._limits.is_leaving_when_empty else self._pool.sleep)
             return
         if queues != self._served:
@@ -151,7 +152,6 @@ class Worker:
 
     def _mourn(self) -> None:
         """Call the hooks of jobs that failed with their worker; the board says when there may be one."""
-        self._orders.look()
         mourned_so_far = self._orders.mourned()
         if self._mourned != mourned_so_far:
             self._mourned = mourned_so_far
@@ -198,8 +198,7 @@ class Worker:
 
     def _wait(self, queues: Sequence[str]) -> None:
         """Until a job may be there. A lone worker also wakes for what is due; in a pool the steward stages it."""
-        if self._desk.slot.state != State.IDLE:
-            self._desk.show(State.IDLE)
+        self._desk.show(State.IDLE)
         if self._limits.is_leaving_when_empty:
             return
         timeout = min(self._pool.connection.block_for, self._pool.sleep if self._problems else math.inf)
@@ -212,9 +211,7 @@ class Worker:
 
     def _pause(self, seconds: float) -> None:
         self._settle_done()
-        state = State.PAUSED if self._gate.closed_by else State.IDLE
-        if self._desk.slot.state != state:
-            self._desk.show(state)
+        self._desk.show(State.PAUSED if self._gate.closed_by else State.IDLE)
         self._attention.wait(lambda: time.sleep(seconds))
 
     def _settle_done(self) -> None:

@@ -158,7 +158,7 @@ def test_a_steward_that_dies_is_replaced_and_the_workers_go_on(site):
         assert worker != pool.workers()
 
 
-def test_a_stopped_steward_is_killed_and_replaced(site):
+def test_a_delayed_job_is_staged_by_the_next_steward_when_one_was_killed(site):
     with site.pool("--workers", "1") as pool:
         steward = pool.steward()
         os.kill(steward, signal.SIGKILL)

@@ -66,11 +66,6 @@ def raw(data: bytes) -> None:
     sys.stdout.buffer.write(data)
 
 
-def printable(data: bytes) -> str:
-    """Bytes as one line of text."""
-    return escaped(data.decode("utf-8", "backslashreplace"))
-
-
 def document(value: Any) -> None:
     """The one JSON document of a verb."""
     sys.stdout.write(f"{json.dumps(value, indent=2)}\n")

@@ -92,10 +92,7 @@ class Client:
                 return True  # what was said before we listened is not known
             return self._ears.get_message(timeout=timeout) is not None
         except redis.RedisError as error:
-            self._heard = ()
-            if "_ears" in vars(self):
-                self._ears.close()
-                del self._ears
+            self._stop_hearing()
             raise translated(error) from error
 
     def _subscribe(self, channels: tuple[str, ...]) -> None:
@@ -119,6 +116,10 @@ class Client:
         if "_redis" in vars(self):
             self._redis.close()
             del self._redis
+        self._stop_hearing()
+
+    def _stop_hearing(self) -> None:
+        self._heard = ()
         if "_ears" in vars(self):
             self._ears.close()
             del self._ears
