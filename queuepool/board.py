@@ -1,141 +1,25 @@
 """The board: one shared page of facts about every process of a pool, with one writer for each field.
 
 It is a file in the pool's runtime directory, so that ``status`` reads it at no cost to anyone, and so that a new master
-finds what the dead workers of a killed one held. Deadlines are monotonic seconds, ``since`` is wall clock for people.
+finds what the dead workers of a killed one held.
 """
 
 from __future__ import annotations
 
 import mmap
 import os
-from enum import IntEnum
 from pathlib import Path
 
+from queuepool import proc
 from queuepool.hand import AREA, Hand
-from queuepool.record import Record, Seconds, Text, Whole
+from queuepool.slot import Header as Header
+from queuepool.slot import Killed as Killed
+from queuepool.slot import Role as Role
+from queuepool.slot import Slot as Slot
+from queuepool.slot import State as State
 
-_MAGIC = 0x71756575_00000001
+_MAGIC = 0x71756575_00000002
 _PAGE = 4096
-
-
-class Role(IntEnum):
-    """Whose slot it is."""
-
-    FREE = 0
-    WORKER = 1
-    STEWARD = 2
-
-
-class State(IntEnum):
-    """What a process is doing; the names are those in ``ps``."""
-
-    STARTING = 0
-    RUNNING = 1
-    IDLE = 2
-    BUSY = 3
-    PAUSED = 4
-    DRAINING = 5
-    STOPPING = 6
-
-
-class Killed(IntEnum):
-    """Why the master killed a process, if it did."""
-
-    NOT = 0
-    OVERDUE = 1
-    LEASE = 2
-    MEMORY = 3
-    STOP = 4
-
-
-class Header(Record):
-    """The pool as a whole."""
-
-    magic = Whole()
-    capacity = Whole()
-    # The master's.
-    master_pid = Whole()
-    state = Whole()
-    target = Whole()
-    since = Seconds()
-    # Of ended lives; the slots hold the others.
-    done = Whole()
-    failed = Whole()
-    released = Whole()
-    # The steward's.
-    restarts = Whole()
-    restart_known = Whole()
-    restart_stamp = Text(64)
-    store_lost = Seconds()
-    down = Whole()
-    paused = Text(2500)
-    mourned = Whole()
-    # Raised after every change of the three above: a worker reads one field a round.
-    orders = Whole()
-    # Asked for by `queuepool scale`, taken by the master.
-    scale = Whole()
-
-
-class Slot(Record):
-    """One process, alive or dead and not yet settled."""
-
-    # The master's.
-    role = Whole()
-    number = Whole()
-    generation = Whole()
-    life = Whole()
-    pid = Whole()
-    born = Whole()
-    dead = Whole()
-    status = Whole()
-    killed = Whole()
-    # The process's own.
-    state = Whole()
-    left = Whole()
-    tag = Whole()
-    asked = Seconds()
-    turn = Whole()
-    deadline = Seconds()
-    lease_end = Seconds()
-    done = Whole()
-    failed = Whole()
-    released = Whole()
-    rss = Whole()
-    since = Seconds()
-    attempt = Whole()
-    job = Text(190)
-    job_id = Text(130)
-    queue = Text(200)
-    policy = Text(2000)
-    # The steward's.
-    renewed_turn = Whole()
-    renewed_end = Seconds()
-    settled_life = Whole()
-
-    hand: Hand
-    index: int
-
-    def begin(self, role: Role, number: int, generation: int) -> None:
-        """The master's, before the fork: a new life in a free slot. Counters start anew."""
-        life, settled = self.life + 1, self.settled_life
-        self.clear()
-        self.hand.drop()
-        self.life, self.settled_life = life, settled
-        self.number, self.generation = number, generation
-        self.role = role
-
-    @property
-    def lease_deadline(self) -> float:
-        """Monotonic end of the running job's lease, as renewed last; 0.0 = no job runs."""
-        renewed = self.renewed_end
-        return renewed if renewed and self.renewed_turn == self.turn else self.lease_end
-
-    @property
-    def holds_nothing(self) -> bool:
-        """Whether its dead needs no settlement: a steward, or a worker that left in order with empty hands."""
-        return self.role == Role.STEWARD or bool(self.left and not self.asked and self.hand.is_empty)
-
-
 _SLOT = -(-(Slot.size + AREA) // _PAGE) * _PAGE
 
 
@@ -150,8 +34,9 @@ class Board:
 
     @classmethod
     def create(cls, path: Path, capacity: int) -> Board:
-        """A new, empty board; the file must not exist. It is sparse: only what is written takes room."""
-        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        """A new, empty board of this process's. It is sparse: only what is written takes room."""
+        draft = path.with_name(f"{path.name}.new")  # whole or not there: others look for boards that nobody owns
+        fd = os.open(draft, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         try:
             os.ftruncate(fd, _PAGE + capacity * _SLOT)
             memory = mmap.mmap(fd, 0)
@@ -159,7 +44,12 @@ class Board:
             os.close(fd)
         header = Header(memory, 0)
         header.capacity = capacity
+        header.master_pid, header.master_born = os.getpid(), proc.born(os.getpid())
         header.magic = _MAGIC
+        try:
+            path.hardlink_to(draft)
+        finally:
+            draft.unlink()
         return cls(path, memory)
 
     @classmethod
@@ -188,6 +78,11 @@ class Board:
         for slot in self.slots:
             if slot.dead and (slot.settled_life == slot.life or slot.holds_nothing):
                 self._free(slot)
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether no worker is left on it whose jobs somebody might still have to settle."""
+        return all(slot.settled_life == slot.life for slot in self.of(Role.WORKER))
 
     def trace(self, slot: Slot) -> Path:
         """Where faulthandler writes the stacks of the process in this slot."""

@@ -10,13 +10,14 @@ from queuepool.board import Killed, Role, Slot, State
 
 #: seconds before a lease's end at which its worker must be dead
 LEASE_MARGIN = 0.5
-_SHORTEST_REST, _LONGEST_REST = 0.5, 60.0
-_MOMENT = 1.0
 
 
 @dataclass(slots=True)
 class Child:
-    """One living process and its slot; ``born`` is monotonic, ``told`` once it was asked to leave."""
+    """One living process and its slot.
+
+    ``born`` is monotonic; ``came`` once it was seen at work, ``told`` once it was asked to leave.
+    """
 
     pid: int
     slot: Slot
@@ -24,6 +25,7 @@ class Child:
     number: int
     generation: int
     born: float
+    came: bool = False
     told: bool = False
 
     def __str__(self) -> str:
@@ -33,13 +35,6 @@ class Child:
     def is_ready(self) -> bool:
         """Whether it has come so far as to work."""
         return self.slot.state != State.STARTING
-
-    def has_failed(self, now: float) -> bool:
-        """Whether its death calls for a rest: it never came to work, or was a steward that did so for a moment only.
-
-        A worker's early death is its job's doing, and ``max_crashes`` ends that.
-        """
-        return not self.is_ready or (self.role == Role.STEWARD and now < self.born + _MOMENT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +63,16 @@ class Children:
     def remove(self, pid: int) -> Child | None:
         """``None`` for a stranger: a process we inherited as PID 1."""
         return self._by_pid.pop(pid, None)
+
+    def __contains__(self, pid: object) -> bool:
+        return pid in self._by_pid
+
+    def newly_ready(self) -> Iterator[Child]:
+        """Each one once, when it has come to work."""
+        for child in self:
+            if child.is_ready and not child.came:
+                child.came = True
+                yield child
 
     def workers(self) -> list[Child]:
         return [child for child in self._by_pid.values() if child.role == Role.WORKER]
@@ -99,11 +104,11 @@ class Children:
         return Plan(spawn, retire)
 
 
-def overdue(slot: Slot, now: float, grace: float) -> Killed | None:
+def overdue(slot: Slot, now: float, grace: float, margin: float = LEASE_MARGIN) -> Killed | None:
     """Why this process must be killed now; ``now`` is monotonic."""
     if slot.deadline and now >= slot.deadline + grace:
         return Killed.OVERDUE
-    if slot.lease_end and now >= slot.lease_deadline - LEASE_MARGIN:
+    if slot.lease_end and now >= slot.lease_deadline - margin:
         return Killed.LEASE
     return None
 
@@ -114,25 +119,3 @@ def next_deadline(slot: Slot, grace: float) -> float:
     if slot.lease_end:
         due.append(slot.lease_deadline - LEASE_MARGIN)
     return min(due, default=float("inf"))
-
-
-class Rests:
-    """How long to wait before the next worker is forked: longer from failure to failure."""
-
-    def __init__(self) -> None:
-        self._failures = 0
-        self._until = 0.0
-
-    def failed(self, now: float) -> float:
-        """A worker never came to work; gives the seconds of rest. Many at once count as one."""
-        if now >= self._until:
-            rest = min(_SHORTEST_REST * 2**self._failures, _LONGEST_REST)
-            self._failures += 1
-            self._until = now + rest
-        return self._until - now
-
-    def succeeded(self) -> None:
-        self._failures = 0
-
-    def is_over(self, now: float) -> bool:
-        return now >= self._until

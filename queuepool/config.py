@@ -25,7 +25,7 @@ POOL_KEYS: Mapping[str, values.Parser] = MappingProxyType({
     "memory": values.megabytes, "memory_hard": values.megabytes,
     "sleep": values.seconds, "rest": values.seconds,
     "max_jobs": values.count, "max_time": values.seconds,
-    "force": values.boolean, "stop_timeout": values.seconds,
+    "force": values.boolean, "stop_timeout": values.seconds, "give_up": values.seconds,
     "quiet": values.boolean, "verbose": values.boolean, "json": values.boolean,
     "log": values.path, "runtime_dir": values.path,
 })  # fmt: skip

@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from contextlib import suppress
 
 from queuepool import proc
@@ -31,8 +31,8 @@ def spawn(main: Callable[[], int]) -> int:
     return pid
 
 
-def reap() -> Iterator[tuple[int, int]]:
-    """``(pid, wait status)`` of every child that has ended; the rest of its process group is killed."""
+def reap(known: Container[int]) -> Iterator[tuple[int, int]]:
+    """``(pid, wait status)`` of every child that has ended; of a ``known`` one, the process group's rest is killed."""
     while True:
         try:
             ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
@@ -41,7 +41,8 @@ def reap() -> Iterator[tuple[int, int]]:
         if ended is None:
             return
         # While it is not reaped, nobody else can have its pid, nor a group by that number.
-        _signal_group(ended.si_pid, signal.SIGKILL)
+        if ended.si_pid in known:
+            _signal_group(ended.si_pid, signal.SIGKILL)
         yield os.waitpid(ended.si_pid, 0)
 
 
@@ -49,6 +50,22 @@ def kill(pid: int) -> None:
     """At once, with all of its group, even if the process has left its group. Only for a child not yet reaped."""
     _signal_group(pid, signal.SIGKILL)
     tell(pid, signal.SIGKILL)
+
+
+def kill_other(pid: int, still: Callable[[int], bool]) -> None:
+    """As ``kill``, for a process that is no child of ours: only if it ``still`` is the one that is meant."""
+    try:
+        handle = os.pidfd_open(pid)
+    except OSError:
+        return  # it has ended
+    try:
+        if still(pid):
+            _signal_group(pid, signal.SIGKILL)
+            signal.pidfd_send_signal(handle, signal.SIGKILL)
+    except ProcessLookupError:
+        pass  # it has ended just now
+    finally:
+        os.close(handle)
 
 
 def tell(pid: int, signum: signal.Signals) -> None:

@@ -23,6 +23,8 @@ class Stage(IntEnum):
     RESERVED = 1
     RUNNING = 2
     DONE = 3
+    #: by the steward, after its worker's death
+    SETTLED = 4
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,17 +11,17 @@ import signal
 import time
 from collections.abc import Callable
 
-from queuepool import fork, proc
+from queuepool import fork, proc, strays
 from queuepool.board import Board, Killed, Role, Slot, State
-from queuepool.children import Child, Children, Rests, next_deadline, overdue
+from queuepool.children import Child, Children, next_deadline, overdue
+from queuepool.ending import Ending
 from queuepool.overview import title
+from queuepool.respawn import Respawn
 from queuepool.settings import PoolSettings
 from queuepool.signals import Mailbox
 
 #: seconds between two looks at the board when nothing is due; below any grace, so no deadline is missed
 TICK = 0.25
-#: seconds that the steward may still settle after the last worker has left
-_SETTLE = 5.0
 _log = logging.getLogger("queuepool")
 
 #: runs one process of a pool in this slot; True = begin paused
@@ -35,17 +35,12 @@ class Master:
         self._settings = settings
         self._board = board
         self._mains = {Role.WORKER: worker, Role.STEWARD: steward}
-        self._mailbox = Mailbox()
-        self._children = Children()
-        self._rests = {role: Rests() for role in self._mains}
+        self._mailbox, self._children = Mailbox(), Children()
+        self._respawn = Respawn(settings.give_up)
         self._target = settings.workers
-        self._generation = 1
-        self._restarts = 0
-        self._orders = 0
+        self._generation, self._restarts, self._orders = 1, 0, 0
         self._paused = False
-        self._stopping = False
-        self._kill_at = float("inf")
-        self._settle_until = float("inf")
+        self._ending = Ending(settings.stop_timeout)
 
     def run(self) -> int:
         """Until everybody has left; the exit code."""
@@ -56,31 +51,31 @@ class Master:
             self._hear(signum)
             self._follow()
             self._kill()
+            self._judge()
             self._refill()
-            if self._stopping and not self._children:
-                return 0
+            if self._ending.has_begun and not self._children:
+                return self._ending.code
             self._show()
             signum = self._mailbox.next(self._nap())
 
     def _reap(self) -> None:
-        for pid, status in fork.reap():
-            child = self._children.remove(pid)
+        dead = 0
+        for dead, status in fork.reap(self._children):
+            child = self._children.remove(dead)
             if child:
                 self._bury(child, status)
+        if dead:
+            strays.sweep(self._board, self._children)
 
     def _bury(self, child: Child, status: int) -> None:
         child.slot.status = status
         child.slot.dead = 1
-        rests, now = self._rests[child.role], time.monotonic()
-        if not child.has_failed(now):
-            rests.succeeded()
-        elif not child.told:
-            rest, cause = rests.failed(now), proc.cause_of(status)
-            _log.error("%s never came to work: %s; next try in %.1fs", child, cause, rest)
-        if child.role == Role.STEWARD and not child.told:
+        rest, why = self._respawn.died(child, time.monotonic())
+        if rest:
+            _log.error("%s %s: %s; next try in %.1fs", child, why, proc.cause_of(status), rest)
+        elif child.role == Role.STEWARD and not child.told:
             _log.warning("%s died: %s", child, proc.cause_of(status))
-        steward = self._children.steward()
-        if steward:
+        if steward := self._children.steward():
             fork.tell(steward.pid, signal.SIGUSR1)
 
     def _hear(self, signum: int | None) -> None:
@@ -88,7 +83,7 @@ class Master:
             case signal.SIGTERM:
                 self._stop()
             case signal.SIGINT:
-                self._stop(now=self._stopping)
+                self._stop(now=self._ending.has_begun)
             case signal.SIGQUIT:
                 self._stop(now=True)
             case signal.SIGHUP:
@@ -115,12 +110,11 @@ class Master:
             self._tell_workers(signal.SIGUSR1)  # they look at the board when they wake
 
     def _stop(self, *, now: bool = False) -> None:
-        if not self._stopping:
-            self._stopping = True
-            self._kill_at = time.monotonic() + (self._settings.stop_timeout or float("inf"))
+        if not self._ending.has_begun:
             _log.info("stopping: running jobs %s", "go back to their queues" if now else "may finish")
+        self._ending.begin(time.monotonic())
         if now:
-            self._kill_at = time.monotonic()
+            self._ending.hurry(time.monotonic())
         for child in self._children.workers():
             self._retire(child)
 
@@ -151,9 +145,7 @@ class Master:
                 _log.warning("%s killed: %s", child, why.name)
 
     def _is_unwanted(self, child: Child, now: float) -> Killed | None:
-        if child.role == Role.WORKER and now >= self._kill_at:
-            return Killed.STOP
-        if child.role == Role.STEWARD and now >= self._settle_until:
+        if self._ending.is_overdue(child.role, now):
             return Killed.STOP
         most = self._settings.memory_hard
         if most and child.slot.state == State.BUSY and proc.resident_mb(child.pid) >= most:
@@ -162,7 +154,7 @@ class Master:
 
     def _refill(self) -> None:
         self._board.free_settled()
-        if self._stopping:
+        if self._ending.has_begun:
             self._stop()
             self._wind_up()
             return
@@ -173,31 +165,38 @@ class Master:
             self._retire(child)
         for number in plan.spawn:
             self._spawn(Role.WORKER, number)
-        if all(child.is_ready for child in self._children):
-            self._rests[Role.WORKER].succeeded()
+
+    def _judge(self) -> None:
+        """Whether there is any use in going on."""
+        for child in self._children.newly_ready():
+            self._respawn.came(child)
+        ready = any(child.is_ready for child in self._children.workers())
+        if not (self._ending.has_begun or ready) and self._respawn.is_hopeless(time.monotonic()):
+            _log.critical("no worker has come to work for %gs: giving up", self._settings.give_up)
+            self._ending.code = 1
+            self._stop()
 
     def _wind_up(self) -> None:
         """The steward outlives the workers: it settles what they held."""
         if self._children.workers():
             return
-        now, steward = time.monotonic(), self._children.steward()
-        self._settle_until = min(self._settle_until, now + _SETTLE)
+        steward, has_time = self._children.steward(), self._ending.workers_have_left(time.monotonic())
         unsettled = bool(self._board.of(Role.WORKER))
         if steward and not unsettled:
             self._retire(steward)
-        elif unsettled and not steward and now < self._settle_until:
+        elif unsettled and not steward and has_time:
             self._spawn(Role.STEWARD, 0)
 
     def _spawn(self, role: Role, number: int) -> None:
         slot, now = self._board.free_slot(), time.monotonic()
-        if slot is None or not self._rests[role].is_over(now):
+        if slot is None or not self._respawn.is_over(role, number, now):
             return
         slot.begin(role, number, self._generation)
         try:
             pid = fork.spawn(lambda: self._mains[role](slot, self._paused))
         except OSError as error:
             slot.role = Role.FREE
-            _log.error("cannot fork: %s; next try in %.1fs", error.strerror, self._rests[role].failed(now))
+            _log.error("cannot fork: %s; next try in %.1fs", error.strerror, self._respawn.failed_to_fork(role, now))
             return
         slot.pid, slot.born = pid, proc.born(pid)
         self._children.add(Child(pid, slot, role, number, self._generation, now))
@@ -205,11 +204,12 @@ class Master:
     def _nap(self) -> float:
         now, grace = time.monotonic(), self._settings.grace
         due = [next_deadline(child.slot, grace) for child in self._children if not child.slot.killed]
-        return min(TICK, *(at - now for at in due), self._kill_at - now if self._kill_at > now else TICK)
+        due += [self._ending.kill_at] if self._ending.kill_at > now else []
+        return min(TICK, *(at - now for at in due))
 
     def _show(self) -> None:
         """The pool's state on the board and in ``ps``."""
         header = self._board.header
-        header.state = State.DRAINING if self._stopping else State.PAUSED if self._paused else State.RUNNING
+        header.state = State.DRAINING if self._ending.has_begun else State.PAUSED if self._paused else State.RUNNING
         header.target = self._target
         proc.show(title(self._settings.name, self._board))

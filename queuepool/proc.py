@@ -5,12 +5,13 @@ from __future__ import annotations
 import ctypes
 import os
 import signal
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
 from setproctitle import setproctitle
 
-_PR_SET_PDEATHSIG = 1
+_PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 _MB = 1024 * 1024
 
 
@@ -46,6 +47,41 @@ def resident_mb(pid: int) -> float:
         return float(psutil.Process(pid).memory_info().rss) / _MB
     except psutil.Error:
         return 0.0
+
+
+def children() -> list[int]:
+    """Our own, dead and not yet reaped ones too; of a process of one thread."""
+    with suppress(FileNotFoundError):
+        return [int(pid) for pid in Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()]
+    return [child.pid for child in psutil.Process().children()]
+
+
+def everybody() -> list[int]:
+    """Every process that this system shows us."""
+    return psutil.pids()
+
+
+def environment(pid: int) -> dict[str, str]:
+    """What it was started with; empty when it is gone, or not ours to look at."""
+    try:
+        return dict(psutil.Process(pid).environ())
+    except (psutil.Error, OSError):
+        return {}
+
+
+def group(pid: int) -> int:
+    """Its process group; 0 when it is gone."""
+    try:
+        return os.getpgid(pid)
+    except OSError:
+        return 0
+
+
+def adopt_orphans() -> None:
+    """Be the parent of whoever loses theirs below us (Linux)."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    if hasattr(libc, "prctl"):
+        libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 def end_with_parent(parent: int, signum: signal.Signals) -> bool:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import replace
 
-from queuepool import client, log, mourning, proc
+from queuepool import client, log, mourning, proc, strays
 from queuepool.attempt import Attempts
 from queuepool.board import Board, Slot
 from queuepool.boot import import_modules
 from queuepool.build import Stores
+from queuepool.chores.base import Chore
 from queuepool.chores.bury import Bury
+from queuepool.chores.guard import Guard
 from queuepool.chores.publish import Publish
 from queuepool.chores.renew import Renew
 from queuepool.chores.stage import StageDue
@@ -26,10 +29,13 @@ from queuepool.settings import PoolSettings
 from queuepool.settle import Settler
 from queuepool.signals import Alarm, Attention
 from queuepool.steward import Steward
+from queuepool.wards import Wards
 from queuepool.worker import Worker
 
 #: seconds beyond its waits that a round without a job may take
 _STALL = 30.0
+#: seconds before its lease's end at which an orphan is killed: a silent store may hold its steward up so long
+_GUARDS_MARGIN = 5.0
 
 
 class Roles:
@@ -46,6 +52,7 @@ class Roles:
         settings = self._settings
         proc.show(f"queuepool: worker {slot.number} [{settings.name}] starting")
         log.setup(settings, f"worker={slot.number}", patience=1.0)
+        strays.mark(self._board, slot)
         trace = self._board.trace(slot).open("wb", buffering=0)
         alarm = Alarm(trace)
         try:
@@ -68,32 +75,47 @@ class Roles:
         import_modules(settings.listeners)
         log.listen(LISTENERS)
         outage = Outage(attention, LISTENERS, telling=True, patient=False)
-        stores = Stores(settings.connection)
-        settler = Settler(stores.queue, outage, LISTENERS, settings.connection.name)
-        inherited = self._runtime.old_boards(self._board)
-        queues = settings.queues
-        bury = Bury(self._board, inherited, self._runtime, stores.queue, settler, queues)
-        publish = Publish(settings.name, self._board, stores.control)
-        renew = Renew([self._board, *inherited], stores.queue, settings.connection.retry_after)
+        # It waits for no job: whoever looks after leases must not wait long for a silent store either.
+        stores = Stores(replace(settings.connection, block_for=0.0))
+        wards = Wards(self._board, self._runtime)
+        urgent, renew, watch, publish = self._chores(stores, wards, outage)
         steward = Steward(
             settings.name,
             slot,
             self._board.header,
-            urgent=[bury, StageDue(stores.queue, queues)],
-            others=[
-                *([renew] if settings.connection.renew else []),
-                Watch(self._board.header, stores.control, LISTENERS, queues),
-                publish,
-            ],
-            wait=lambda timeout: stores.queue.wait_for_change(queues, timeout),
+            urgent=urgent,
+            others=[*([renew] if settings.connection.renew else []), watch, publish],
+            wait=lambda timeout: stores.queue.wait_for_change(settings.queues, timeout),
             attention=attention,
             outage=outage,
         )
         steward.run()
         with suppress(StoreError):  # it is away: the notice runs out by itself
             publish.withdraw()
+        if wards.is_orphaned():
+            # The kernel told everybody so. The workers finish their jobs, and need us as long as they do.
+            attention.stop = False
+            steward.drop([watch, publish])
+            steward.run(until=lambda: wards.own.is_settled)
+            self._runtime.clear_away()
         slot.left = 1
         return LEFT
+
+    def _chores(self, stores: Stores, wards: Wards, outage: Outage) -> tuple[list[Chore], Renew, Watch, Publish]:
+        settings, header = self._settings, self._board.header
+        retry_after = settings.connection.retry_after
+        settler = Settler(stores.queue, outage, LISTENERS, settings.connection.name)
+        return (
+            [
+                # First, for it needs no store, and the others may have to wait for theirs.
+                Guard(wards, settings.grace, margin=min(_GUARDS_MARGIN, retry_after / 3)),
+                Bury(wards, self._runtime, stores.queue, settler, settings.queues),
+                StageDue(stores.queue, settings.queues),
+            ],
+            Renew(wards, stores.queue, retry_after),
+            Watch(header, stores.control, LISTENERS, settings.queues),
+            Publish(settings.name, self._board, stores.control),
+        )
 
 
 def boot(settings: PoolSettings) -> None:

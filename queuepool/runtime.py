@@ -6,6 +6,7 @@ import fcntl
 import os
 import stat
 import tempfile
+import time
 from contextlib import suppress
 from pathlib import Path
 
@@ -13,6 +14,8 @@ from queuepool import proc
 from queuepool.board import Board
 from queuepool.errors import ConfigError, NotRunning, PoolRunning
 from queuepool.settings import PoolSettings
+
+_MOMENT = 0.1
 
 
 class Runtime:
@@ -27,10 +30,11 @@ class Runtime:
     def claim(self) -> None:
         """Become the one master. Raises ``PoolRunning``, and ``ConfigError`` when the directory is not safe."""
         self._make()
-        fd = self._locked()
+        fd = self._locked_soon()
         while not self._is_in_place(fd):  # its last owner removed it while we took the lock
             os.close(fd)
-            fd = self._locked()
+            self._make()
+            fd = self._locked_soon()
         os.ftruncate(fd, 0)
         os.pwrite(fd, b"%d\n" % os.getpid(), 0)
         self._lock = fd
@@ -59,17 +63,16 @@ class Runtime:
         except (OSError, ValueError) as error:
             raise NotRunning(self.name, self.path) from error
 
-    def old_boards(self, ours: Board) -> list[Board]:
-        """Boards that killed masters left, to be settled by our steward."""
-        found = []
-        for path in sorted(self.path.glob("board.*")):
-            if path == ours.path or path.name.count(".") > 1:  # the others lie beside a board
-                continue
-            try:
-                found.append(Board.open(path, write=True))
-            except (OSError, ValueError):
-                path.unlink(missing_ok=True)  # half made, or another version's: its leases end by themselves
-        return found
+    def board_paths(self) -> list[Path]:
+        """Of this pool's masters, the living one and killed ones."""
+        # What lies beside a board has one dot more.
+        return sorted(path for path in self.path.glob("board.*") if path.name.count(".") == 1)
+
+    def clear_away(self) -> None:
+        """What a killed master left: its pidfile and its directory, unless a new master has come."""
+        with suppress(PoolRunning, ConfigError):
+            self._lock = self._locked()
+            self.release()
 
     def _board_of(self, pid: int) -> Path:
         # With its birth: in a container every master has the same pid.
@@ -83,6 +86,17 @@ class Runtime:
             raise ConfigError("runtime_dir", f"{self.path}: {error.strerror}") from error
         if not stat.S_ISDIR(about.st_mode) or about.st_uid != os.getuid() or about.st_mode & 0o077:
             raise ConfigError("runtime_dir", f"{self.path} must be a directory of yours with mode 0700")
+
+    def _locked_soon(self) -> int:
+        """A steward that clears away what its killed master left holds the lock for a moment."""
+        until = time.monotonic() + _MOMENT
+        while True:
+            try:
+                return self._locked()
+            except PoolRunning:
+                if time.monotonic() >= until:
+                    raise
+            time.sleep(_MOMENT / 10)
 
     def _locked(self) -> int:
         # Inherited by no child and gone with the process, however it ends: the lock, not the file, decides.

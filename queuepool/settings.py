@@ -55,6 +55,8 @@ class PoolSettings:
     force: bool = False
     #: seconds a stop waits for running jobs; 0 = as long as their timeouts let them
     stop_timeout: float = 0.0
+    #: seconds after which a pool none of whose workers comes to work ends with 1; 0 = never
+    give_up: float = 300.0
     #: log warnings and worse only
     quiet: bool = False
     #: log every job

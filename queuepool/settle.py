@@ -48,6 +48,7 @@ class Settler:
         self._outage = outage
         self._listeners = listeners
         self._connection = connection
+        self._unanswered: set[Lease] = set()
         self._noted: list[Event] = []
 
     def note(self, event: Event) -> None:
@@ -61,21 +62,32 @@ class Settler:
             self._listeners.tell(event)
 
     def settle(
-        self, lease: Lease, payload: Payload, verdict: Verdict, error: BaseException | None = None, tally: str = ""
+        self,
+        lease: Lease,
+        payload: Payload,
+        verdict: Verdict,
+        error: BaseException | None = None,
+        tally: str = "",
+        cause: Event | None = None,
     ) -> bool:
-        """``False`` when the job was not ours any more, or the store refuses to write it; nothing was written then."""
+        """``False`` when the job was not ours any more, or the store refuses to write it; nothing was written then.
+
+        ``cause`` is what led to the verdict: told before what became of the job.
+        """
         facts = facts_of(payload, lease.queue)
         match verdict:
             case Delete():
-                return self._carry_out(facts, lambda: self._store.delete([lease])[0])
+                return self._carry_out(facts, lease, lambda: self._store.delete([lease])[0], cause)
             case Release(delay):
-                ours = self._carry_out(facts, lambda: self._store.release(lease, delay, payload.id, tally))
+                ours = self._carry_out(
+                    facts, lease, lambda: self._store.release(lease, delay, payload.id, tally), cause
+                )
                 if ours:
                     self.note(JobReleased(facts, delay, error))
                 return ours
             case Fail(reason):
                 row = record(payload, lease, self._connection, reason)
-                ours = self._carry_out(facts, lambda: self._store.fail(lease, payload.id, row))
+                ours = self._carry_out(facts, lease, lambda: self._store.fail(lease, payload.id, row), cause)
                 if ours:
                     self.note(JobFailed(facts, reason))
                 return ours
@@ -86,14 +98,14 @@ class Settler:
             facts = facts_of(decode(lease.receipt), lease.queue)
         except BadPayload:
             facts = _facts_of_nobody(lease.queue)
-        ours = self._carry_out(facts, lambda: self._store.give_back([lease], tag)[0])
+        ours = self._carry_out(facts, lease, lambda: self._store.give_back([lease], tag)[0])
         if ours:
             self.note(JobGivenBack(facts))
         return ours
 
     def quarantine(self, lease: Lease, reason: str) -> None:
         """Out of the way, bytes and all."""
-        if self._carry_out(_facts_of_nobody(lease.queue), lambda: self._store.quarantine(lease, reason)):
+        if self._carry_out(_facts_of_nobody(lease.queue), lease, lambda: self._store.quarantine(lease, reason)):
             self.note(JobQuarantined(lease.queue, reason))
 
     def delete(self, leases: Sequence[Lease]) -> None:
@@ -101,11 +113,16 @@ class Settler:
         if leases:
             self._ask(leases[0].queue, lambda: self._store.delete(leases))
 
-    def _carry_out(self, facts: JobFacts, verb: Callable[[], bool]) -> bool:
+    def _carry_out(self, facts: JobFacts, lease: Lease, verb: Callable[[], bool], cause: Event | None = None) -> bool:
+        unsure = lease in self._unanswered
+        self._unanswered.add(lease)
         answer = self._ask(facts.queue, verb)
+        self._unanswered.discard(lease)
+        if cause:
+            self.note(cause)
         if answer is None:
             return False
-        ours, certain = answer
+        ours, certain = answer[0], answer[1] and not unsure
         if not ours and certain:
             self.note(LeaseLost(facts))
         # Refused after an unanswered call: that call did it.

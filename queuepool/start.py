@@ -28,9 +28,9 @@ def start(settings: PoolSettings) -> int:
     # Twice the workers: in a rolling restart a number has two.
     board = runtime.new_board(capacity=max(64, 2 * settings.workers + _SPARE_SLOTS))
     header = board.header
-    header.master_pid = os.getpid()
     header.since, header.target = time.time(), settings.workers
     roles = Roles(settings, board, runtime)
+    proc.adopt_orphans()
     gc.freeze()  # pages that the collector does not touch stay shared with the children
     code = Master(settings, board, worker=roles.worker, steward=roles.steward).run()
     _clear_away(runtime, board)
@@ -54,7 +54,7 @@ def start_all(pools: Sequence[PoolSettings], told: Callable[[QueuepoolError], in
         if signum is not None and signum != signal.SIGCHLD:
             for pid in living:
                 fork.tell(pid, signal.Signals(signum))
-        for pid, status in fork.reap():
+        for pid, status in fork.reap(living):
             living.discard(pid)
             worst = max(worst, abs(os.waitstatus_to_exitcode(status)))
     return worst

@@ -47,15 +47,20 @@ class Steward:
         self._unanswered: set[Chore] = set()
         self._refused = ""
 
-    def run(self) -> None:
-        """Until told to stop; then what is urgent once more."""
+    def run(self, until: Callable[[], bool] = lambda: False) -> None:
+        """Until told to stop, or until this is so; then what is urgent once more."""
         self._slot.state = State.RUNNING
         proc.show(f"queuepool: steward [{self._name}] running")
-        while not self._attention.stop:
+        while not (self._attention.stop or until()):
             woken = self._attention.begin_round()
             self._round(woken or self._pushed)
             self._sleep()
         self._round(woken=True)
+
+    def drop(self, chores: Sequence[Chore]) -> None:
+        """These are nobody's wish any more."""
+        for chore in chores:
+            del self._due[chore]
 
     def _round(self, woken: bool) -> None:
         self._slot.deadline = time.monotonic() + _STALL

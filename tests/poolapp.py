@@ -120,6 +120,25 @@ def leave_a_child() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
+def start_a_session(gate: str) -> None:
+    """A child that no kill of the worker's process group reaches."""
+    child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(120)"], start_new_session=True)
+    note(event="child", child=child.pid)
+    until_told(gate)
+
+
+def become_a_daemon(gate: str) -> None:
+    """A grandchild that hides its origin: no parent, a session of its own, not started from our environment."""
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork() == 0:
+            note(event="child", child=os.getpid())
+            time.sleep(120)
+        os._exit(0)
+    os.wait()
+    until_told(gate)
+
+
 def until_told(gate: str) -> None:
     """Hold the job until the file is there."""
     while not Path(gate).exists():
@@ -143,6 +162,8 @@ MODES: dict[str, Any] = {
     "fork": fork_and_return_twice,
     "eat": eat,
     "child": leave_a_child,
+    "session": start_a_session,
+    "daemon": become_a_daemon,
     "release": lambda delay=0.0, times=1: current().release(delay) if current().attempts <= times else None,
     "fail": lambda: current().fail("by hand"),
     "delete": lambda: (current().delete(), raise_it()),

@@ -20,11 +20,12 @@ LAYERS = [
     # the queues
     "stores.redis.queue stores.redis.failed stores.redis.quarantine stores.redis.control",
     "build current failures policies hand mourning",
+    "slot",
     "board boot lines settle",
     # who does the work, and who watches
     "log client children desk orders overview runtime",
-    "gate",
-    "attempt chores.bury chores.publish chores.renew chores.stage chores.watch job job_class",
+    "ending gate respawn strays wards",
+    "attempt chores.guard chores.bury chores.publish chores.renew chores.stage chores.watch job job_class",
     "worker steward master queuepool",
     # how it comes together, and how people come in
     "roles",
@@ -47,7 +48,15 @@ DOORS = {
     "signal.pthread_sigmask": ["signals.py"],
     "signal.sigtimedwait": ["signals.py"],
     "importlib.import_module": ["boot.py", "cli/verbs.py"],
-    "time.sleep": ["cli/alone.py", "cli/listen.py", "cli/pools.py", "outage.py", "steward.py", "worker.py"],
+    "time.sleep": [
+        "cli/alone.py",
+        "cli/listen.py",
+        "cli/pools.py",
+        "outage.py",
+        "runtime.py",
+        "steward.py",
+        "worker.py",
+    ],
 }
 #: never done at all: a payload must find nothing that runs it
 NEVER = ["eval", "exec", "compile", "__import__", "os.system", "os.popen", "pickle.loads", "marshal.loads"]

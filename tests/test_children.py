@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from queuepool.board import Board, Killed, Role, Slot, State
-from queuepool.children import LEASE_MARGIN, Child, Children, Plan, Rests, next_deadline, overdue
+from queuepool.children import LEASE_MARGIN, Child, Children, Plan, next_deadline, overdue
 
 GRACE = 1.0
 Add = Callable[..., Child]
@@ -237,52 +237,3 @@ def test_the_earlier_of_two_deadlines_is_the_next(slot, deadline, lease_end, ear
     slot.deadline, slot.lease_end = deadline, lease_end
 
     assert earliest == next_deadline(slot, GRACE)
-
-
-# Rests
-
-
-def test_the_first_worker_need_not_wait():
-    assert Rests().is_over(0.0)
-
-
-def test_rests_grow_from_failure_to_failure_up_to_a_minute():
-    rests, now, seconds = Rests(), 0.0, []
-    for _ in range(10):
-        seconds.append(rests.failed(now))
-        now += seconds[-1]
-
-    assert [0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 60.0, 60.0, 60.0] == seconds
-
-
-def test_a_rest_ends_when_it_is_over():
-    rests = Rests()
-    rests.failed(10.0)
-
-    assert (False, True) == (rests.is_over(10.4), rests.is_over(10.5))
-
-
-def test_many_failures_at_once_count_as_one():
-    rests = Rests()
-    rests.failed(10.0)
-
-    assert pytest.approx([0.4, 0.4]) == [rests.failed(10.1), rests.failed(10.1)]
-    assert rests.is_over(10.5)
-
-
-def test_a_worker_that_came_to_work_ends_the_growing():
-    rests = Rests()
-    rests.failed(0.0)
-    rests.failed(10.0)
-    rests.succeeded()
-
-    assert 0.5 == rests.failed(20.0)
-
-
-def test_a_death_before_the_work_began_calls_for_a_rest_and_a_stewards_after_a_moment_of_it(add):
-    starting, worker, steward = add(1, ready=False), add(2), add(0, role=Role.STEWARD)
-
-    assert starting.has_failed(now=99.0)
-    assert not worker.has_failed(now=0.1)
-    assert steward.has_failed(now=0.1)
-    assert not steward.has_failed(now=99.0)

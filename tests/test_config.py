@@ -72,6 +72,7 @@ def test_every_key_reaches_its_setting(write, tmp_path):
         max_time = 1h
         force = yes
         stop_timeout = 30s
+        give_up = 1m
         quiet = on
         json = 1
         log = /var/log/q.log
@@ -116,6 +117,7 @@ def test_every_key_reaches_its_setting(write, tmp_path):
         max_time=3600.0,
         force=True,
         stop_timeout=30.0,
+        give_up=60.0,
         quiet=True,
         json=True,
         log=Path("/var/log/q.log"),

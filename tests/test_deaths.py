@@ -176,31 +176,6 @@ def test_a_job_longer_than_its_reservation_runs_once(site):
     assert 0 == site.queue.size()
 
 
-def test_when_the_master_is_killed_the_workers_finish_and_a_new_master_takes_over(site):
-    gate = site.path / "gate"
-    site.push("until", gate=str(gate), tag="orphan")
-    site.push("until", gate=str(gate), tag="dead", maxTries=0)
-    with site.pool("--workers", "2") as pool:
-        starts = eventually(lambda: len(found := site.trail(event="start")) == 2 and found)
-        dead = next(line["pid"] for line in starts if line["tag"] == "dead")
-        pool.seen |= set(pool.titles())
-        os.kill(pool.steward(), signal.SIGSTOP)
-        os.kill(dead, signal.SIGKILL)
-        os.kill(pool.pid, signal.SIGKILL)
-        pool.wait()
-        os.kill(next(pid for pid in pool.seen if pid not in (pool.pid, dead)), 0)
-        for pid in pool.seen:
-            if psutil.pid_exists(pid):
-                os.kill(pid, signal.SIGCONT)
-        with site.pool("--workers", "1"):
-            eventually(lambda: len(site.trail(event="start", tag="dead")) == 2)
-            gate.touch()
-            eventually(lambda: len(site.trail(event="end")) == 2)
-
-    assert 1 == len(site.trail(event="start", tag="orphan"))
-    assert 0 == site.queue.size()
-
-
 def test_a_listener_that_ends_the_steward_undoes_no_settlement(site):
     (site.path / "ears.py").write_text(
         "import os\n"

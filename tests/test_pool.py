@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import re
 import signal
+import time
 
+import psutil
 import pytest
 from eventually import eventually
 
@@ -192,6 +194,32 @@ def test_modules_that_do_not_import_are_shown_once_in_full_and_tried_again_with_
         assert 1 == pool.log().count("RuntimeError: not yet")
         module.write_text("import queuepool\n")
         pool.wait_until_ready()
+
+
+def test_F22_a_pool_none_of_whose_workers_can_boot_gives_up_after_a_while_with_1(site):
+    (site.path / "never.py").write_text("raise RuntimeError('not ever')\n")
+    with site.pool("--workers", "2", "--modules", "never", "--give-up", "1", wait=False) as pool:
+        assert 1 == pool.wait()
+        assert 1 == pool.log().count("no worker has come to work for 1s: giving up")
+
+
+def test_F22_a_pool_that_waits_for_its_store_does_not_give_up(site):
+    with site.pool("--workers", "1", "--url", "unix:///nonexistent.sock", "--give-up", "0.5", wait=False) as pool:
+        worker = eventually(lambda: pool.pids(r"^queuepool: worker 1 \[default\] starting"))[0]
+        eventually(lambda: psutil.Process(worker).create_time() < time.time() - 1.5)
+        assert pool.process.poll() is None
+
+
+def test_F31_workers_that_keep_dying_young_are_replaced_later_and_later_and_the_pool_goes_on(site):
+    for _ in range(3):
+        site.push("kill", maxTries=0)
+    with site.pool("--workers", "1") as pool:
+        eventually(lambda: 3 == len(site.queue.stores.failed.page()), within=30)
+        rests = [float(seconds) for seconds in re.findall(r"died young again: .* next try in ([\d.]+)s", pool.log())]
+        site.push("ok")
+        eventually(lambda: site.trail(event="end", mode="ok"))
+
+    assert [0.1, 0.2, 0.4, 0.8, 1.6, 3.2] == rests
 
 
 def test_a_second_start_is_refused_with_75_and_names_the_first(site):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import threading
@@ -319,6 +320,18 @@ def test_a_failed_job_leaves_no_tallies_behind(store):
     store.fail(lease, "a", record(lease))
 
     assert Tallies() == store.tallies("a")
+
+
+def test_two_jobs_with_one_id_that_fail_are_two_records_and_each_can_be_retried(built):
+    for body in (1, 2):
+        lease = reserved(built.queue, payload("a", data=body))[0]
+        built.queue.fail(lease, "a", {**record(lease), "payload": lease.receipt.decode()})
+
+    assert {"a", "a-2"} == {row.id for row in built.failed.page()}
+    for row in built.failed.page():
+        assert built.failed.retry(built.failed.get(row.id))
+    leases = built.queue.reserve(["default"], OURS, 2).leases
+    assert {1, 2} == {json.loads(lease.receipt)["data"] for lease in leases}
 
 
 def test_jobs_given_back_are_first_again_in_their_order_as_if_never_reserved(store):
@@ -771,13 +784,13 @@ def test_a_failed_job_is_recorded_and_ended(built, at):
     assert EMPTY == built.queue.sizes("default")
 
 
-def test_a_job_that_fails_again_has_one_record(built, at):
+def test_a_job_pushed_again_that_fails_again_has_a_second_record(built, at):
     failed_job(built)
     at.advance(10.0)
 
     failed_job(built)
 
-    assert (1, at.now) == (built.failed.count(), built.failed.page()[0].failed_at)
+    assert [("a-2", at.now), ("a", at.now - 10.0)] == [(row.id, row.failed_at) for row in built.failed.page()]
 
 
 def test_failed_jobs_are_listed_page_by_page_the_latest_first(built, at):

@@ -8,16 +8,17 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from queuepool import events, mourning, proc
+from queuepool import events, mourning, proc, strays
 from queuepool.board import Board, Killed, Role, Slot
 from queuepool.errors import AttemptLost, JobTimedOut, StoreDown, StoreError, WorkerDied
 from queuepool.hand import Held, Stage
 from queuepool.limits import BOOT
-from queuepool.payload import decode
+from queuepool.payload import Payload, decode
 from queuepool.runtime import Runtime
 from queuepool.settle import Settler, facts_of
 from queuepool.stores.base import Lease, QueueStore
 from queuepool.verdict import Fail, Policy, judge
+from queuepool.wards import Wards
 
 _PERIOD = 1.0
 _MOST_TRACE = 64 * 1024
@@ -27,16 +28,9 @@ class Bury:
     """Reads the obituaries. The master wakes the steward for each; the period is for those it could not."""
 
     def __init__(
-        self,
-        board: Board,
-        inherited: Sequence[Board],
-        runtime: Runtime,
-        store: QueueStore,
-        settler: Settler,
-        queues: Sequence[str],
+        self, wards: Wards, runtime: Runtime, store: QueueStore, settler: Settler, queues: Sequence[str]
     ) -> None:
-        self._board = board
-        self._inherited = list(inherited)
+        self._wards = wards
         self._runtime = runtime
         self._store = store
         self._settler = settler
@@ -44,23 +38,23 @@ class Bury:
         self._last_boot_trace = ""
 
     def run(self, now: float) -> float:
-        for slot in self._board.of(Role.WORKER):
+        board = self._wards.own
+        for slot in board.of(Role.WORKER):
             life = slot.life  # before anything else: a slot that the master frees may soon be somebody else's
             if slot.dead and slot.settled_life != life and not slot.holds_nothing:
-                self._bury(self._board, slot, life, slot.status)
-        for board in list(self._inherited):
-            self._bury_inherited(board)
+                self._bury(board, slot, life, slot.status)
+        for ward in self._wards.boards():
+            self._look_after(ward)
         return _PERIOD
 
-    def _bury_inherited(self, board: Board) -> None:
+    def _look_after(self, board: Board) -> None:
         """A living orphan still finishes its job; the board goes when the last one is settled."""
-        held = [slot for slot in board.of(Role.WORKER) if slot.settled_life != slot.life]
-        for slot in held:
-            if not proc.is_alive(slot.pid, slot.born):
+        for slot in board.of(Role.WORKER):
+            if slot.settled_life != slot.life and not proc.is_alive(slot.pid, slot.born):
+                strays.hunt(board, slot)
                 self._bury(board, slot, slot.life, slot.status if slot.dead else None)
-        if all(slot.settled_life == slot.life for slot in held):
+        if board.is_settled:
             board.unlink()
-            self._inherited.remove(board)
 
     def _bury(self, board: Board, slot: Slot, life: int, status: int | None) -> None:
         """``status`` is ``None`` when nobody saw it die. Written down as settled before anybody is told."""
@@ -70,8 +64,10 @@ class Bury:
                 # It died asking: what the answer would have brought is known by its tag alone.
                 since = max(time.monotonic() - slot.asked, 0.0)
                 self._store.reclaim(self._queues, slot.tag, since, [one.lease for one in held])
-            for one in held:
-                self._settle(slot, one, status, trace)
+            for number, one in enumerate(held):
+                if one.stage != Stage.SETTLED:  # by an earlier try, which the store did not answer to the end
+                    self._settle(slot, one, status, trace)
+                    slot.hand.mark(number, Stage.SETTLED)
         except StoreDown:
             raise
         except StoreError as error:
@@ -91,21 +87,14 @@ class Bury:
 
     def _rule(self, slot: Slot, lease: Lease, error: AttemptLost) -> None:
         payload, policy = decode(lease.receipt), Policy.from_text(slot.policy)
-        facts = facts_of(payload, lease.queue)
-        if isinstance(error, JobTimedOut):
-            self._settler.note(events.JobTimedOut(facts, error.trace))
-        else:
-            self._settler.note(events.JobLost(facts, str(error), error.trace))
-        tallies = self._store.tallies(payload.id)
-        verdict = judge(error, payload.attempts, policy, tallies, self._store.now())
-        ours = self._settler.settle(lease, payload, verdict, error, _tally(error))
-        if not ours:
+        verdict = judge(error, payload.attempts, policy, self._store.tallies(payload.id), self._store.now())
+        if not self._settler.settle(lease, payload, verdict, error, _tally(error), _cause_told(lease, payload, error)):
             return
         if isinstance(verdict, Fail):
             slot.failed += 1
             mourning.leave(self._runtime.path, lease, error)
-            self._board.header.mourned += 1
-            self._board.header.orders += 1
+            self._wards.own.header.mourned += 1
+            self._wards.own.header.orders += 1
         else:
             slot.released += 1
 
@@ -133,6 +122,13 @@ def _tally(error: AttemptLost) -> str:
     return "exceptions" if isinstance(error, JobTimedOut) else "crashes"
 
 
+def _cause_told(lease: Lease, payload: Payload, error: AttemptLost) -> events.Event:
+    facts = facts_of(payload, lease.queue)
+    if isinstance(error, JobTimedOut):
+        return events.JobTimedOut(facts, error.trace)
+    return events.JobLost(facts, str(error), error.trace)
+
+
 def _error_of(slot: Slot, status: int | None, trace: str) -> AttemptLost:
     cause = _cause(slot, status)
     name = f"{slot.job} (attempt {slot.attempt})"
@@ -143,12 +139,11 @@ def _error_of(slot: Slot, status: int | None, trace: str) -> AttemptLost:
 
 
 def _cause(slot: Slot, status: int | None) -> str:
-    if status is None:
-        return "unseen, its master was gone"
     words = {
         Killed.OVERDUE: "killed by the master, the alarm did not end it",
         Killed.LEASE: "killed by the master, its lease could not be renewed",
         Killed.MEMORY: "killed by the master at memory_hard",
         Killed.STOP: "killed by the master to stop at once",
     }
-    return words.get(Killed(slot.killed)) or proc.cause_of(status)
+    unseen = "unseen, its master was gone" if status is None else proc.cause_of(status)
+    return words.get(Killed(slot.killed), unseen)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 
-from queuepool.board import Board, Role, Slot
+from queuepool.board import Role, Slot
 from queuepool.stores.base import Lease, QueueStore
+from queuepool.wards import Wards
 
 #: seconds between a lease found missing and the second look
 _SECOND_LOOK = 0.05
@@ -15,14 +15,15 @@ _SECOND_LOOK = 0.05
 class Renew:
     """Every third of ``retry_after``, all leases in living hands in one call."""
 
-    def __init__(self, boards: Sequence[Board], store: QueueStore, retry_after: float) -> None:
-        self._boards = boards
+    def __init__(self, wards: Wards, store: QueueStore, retry_after: float) -> None:
+        self._wards = wards
         self._store = store
         self._retry_after = retry_after
         self._missed: dict[Slot, int] = {}
 
     def run(self, now: float) -> float:
-        held = [entry for board in self._boards for slot in board.of(Role.WORKER) for entry in _leases_of(slot)]
+        boards = {id(board): board for board in (self._wards.own, *self._wards.boards())}.values()
+        held = [entry for board in boards for slot in board.of(Role.WORKER) for entry in _leases_of(slot)]
         if not held:
             return self._retry_after / 3
         asked = time.monotonic()

@@ -25,12 +25,13 @@ class RedisFailed:
         """``count`` records from the ``first`` on, the latest first."""
         rows = self._client.command("ZREVRANGE", self._keys.failed_times, first, first + count - 1, "WITHSCORES")
         texts = self._client.command("HMGET", self._keys.failed, *rows[::2]) if rows else []
-        return [_record(text, float(at)) for text, at in zip(texts, rows[1::2], strict=True) if text]
+        found = zip(rows[::2], texts, rows[1::2], strict=True)
+        return [_record(key.decode(), text, float(at)) for key, text, at in found if text]
 
     def get(self, job_id: str) -> FailedJob | None:
         at = self._client.command("ZSCORE", self._keys.failed_times, job_id)
         text = self._client.command("HGET", self._keys.failed, job_id)
-        return _record(text, float(at)) if at is not None and text is not None else None
+        return _record(job_id, text, float(at)) if at is not None and text is not None else None
 
     def retry(self, failed: FailedJob, queue: str | None = None) -> bool:
         """Put it back to its queue (or this one) with all its tries; ``False`` when it is gone already."""
@@ -53,9 +54,9 @@ class RedisFailed:
         return [row.decode() for row in rows]
 
 
-def _record(text: bytes, at: float) -> FailedJob:
+def _record(key: str, text: bytes, at: float) -> FailedJob:
     fields: dict[str, Any] = json.loads(text)
-    return FailedJob(**{name: fields.get(name, "") for name in _STORED}, failed_at=at)
+    return FailedJob(id=key, **{name: fields.get(name, "") for name in _STORED}, failed_at=at)
 
 
-_STORED = ("id", "name", "queue", "connection", "attempts", "payload", "exception")
+_STORED = ("name", "queue", "connection", "attempts", "payload", "exception")

@@ -3,12 +3,19 @@
 -- KEYS     1 reserved zset   2 failed jobs, hash   3 failed jobs by time, zset   4 the job's tallies
 -- ARGV     1 test clock, '' = the server's   2 receipt   3 id   4 record, JSON; '' = keep none
 -- Returns  1, or 0 when the job was not ours any more
--- Differs  Laravel deletes first and records after: a crash in between loses the job.
+-- Differs  Laravel deletes first and records after: a crash in between loses the job; of two jobs with
+--          one id, both are kept.
 -- include: clock
 if not redis.call('zscore', KEYS[1], ARGV[2]) then return 0 end
 if ARGV[4] ~= '' then
-  redis.call('hset', KEYS[2], ARGV[3], ARGV[4])
-  redis.call('zadd', KEYS[3], clock(ARGV[1]), ARGV[3])
+  -- Somebody may push one id twice: the second must not take the place of the first.
+  local id, number = ARGV[3], 1
+  while redis.call('hexists', KEYS[2], id) == 1 do
+    number = number + 1
+    id = ARGV[3] .. '-' .. number
+  end
+  redis.call('hset', KEYS[2], id, ARGV[4])
+  redis.call('zadd', KEYS[3], clock(ARGV[1]), id)
 end
 redis.call('zrem', KEYS[1], ARGV[2])
 redis.call('del', KEYS[4])

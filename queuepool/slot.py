@@ -1,0 +1,130 @@
+"""What is known of a pool and of each of its processes: the fields of the board, each with one writer.
+
+Deadlines are monotonic seconds, ``since`` is wall clock for people.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+from queuepool.hand import Hand
+from queuepool.record import Record, Seconds, Text, Whole
+
+
+class Role(IntEnum):
+    """Whose slot it is."""
+
+    FREE = 0
+    WORKER = 1
+    STEWARD = 2
+
+
+class State(IntEnum):
+    """What a process is doing; the names are those in ``ps``."""
+
+    STARTING = 0
+    RUNNING = 1
+    IDLE = 2
+    BUSY = 3
+    PAUSED = 4
+    DRAINING = 5
+    STOPPING = 6
+
+
+class Killed(IntEnum):
+    """Why the master killed a process, if it did."""
+
+    NOT = 0
+    OVERDUE = 1
+    LEASE = 2
+    MEMORY = 3
+    STOP = 4
+
+
+class Header(Record):
+    """The pool as a whole."""
+
+    magic = Whole()
+    capacity = Whole()
+    # The master's.
+    master_pid = Whole()
+    master_born = Whole()
+    state = Whole()
+    target = Whole()
+    since = Seconds()
+    # Of ended lives; the slots hold the others.
+    done = Whole()
+    failed = Whole()
+    released = Whole()
+    # The steward's.
+    restarts = Whole()
+    restart_known = Whole()
+    restart_stamp = Text(64)
+    store_lost = Seconds()
+    down = Whole()
+    paused = Text(2500)
+    mourned = Whole()
+    # Raised after every change of the three above: a worker reads one field a round.
+    orders = Whole()
+    # Asked for by `queuepool scale`, taken by the master.
+    scale = Whole()
+
+
+class Slot(Record):
+    """One process, alive or dead and not yet settled."""
+
+    # The master's.
+    role = Whole()
+    number = Whole()
+    generation = Whole()
+    life = Whole()
+    pid = Whole()
+    born = Whole()
+    dead = Whole()
+    status = Whole()
+    killed = Whole()
+    # The process's own.
+    state = Whole()
+    left = Whole()
+    tag = Whole()
+    asked = Seconds()
+    turn = Whole()
+    deadline = Seconds()
+    lease_end = Seconds()
+    done = Whole()
+    failed = Whole()
+    released = Whole()
+    rss = Whole()
+    since = Seconds()
+    attempt = Whole()
+    job = Text(190)
+    job_id = Text(130)
+    queue = Text(200)
+    policy = Text(2000)
+    # The steward's.
+    renewed_turn = Whole()
+    renewed_end = Seconds()
+    settled_life = Whole()
+
+    hand: Hand
+    index: int
+
+    def begin(self, role: Role, number: int, generation: int) -> None:
+        """The master's, before the fork: a new life in a free slot. Counters start anew."""
+        life, settled = self.life + 1, self.settled_life
+        self.clear()
+        self.hand.drop()
+        self.life, self.settled_life = life, settled
+        self.number, self.generation = number, generation
+        self.role = role
+
+    @property
+    def lease_deadline(self) -> float:
+        """Monotonic end of the running job's lease, as renewed last; 0.0 = no job runs."""
+        renewed = self.renewed_end
+        return renewed if renewed and self.renewed_turn == self.turn else self.lease_end
+
+    @property
+    def holds_nothing(self) -> bool:
+        """Whether its dead needs no settlement: a steward, or a worker that left in order with empty hands."""
+        return self.role == Role.STEWARD or bool(self.left and not self.asked and self.hand.is_empty)

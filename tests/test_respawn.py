@@ -1,0 +1,152 @@
+"""When a dead process is replaced: plans on plain facts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from queuepool.board import Board, Killed, Role, State
+from queuepool.children import Child
+from queuepool.respawn import Respawn, Rests
+
+Add = Callable[..., Child]
+
+
+@pytest.fixture
+def add(tmp_path: Path) -> Add:
+    """A process that began at the time 0, if not said otherwise."""
+    board = Board.create(tmp_path / "board", capacity=32)
+    slots = iter(board.slots)
+
+    def add(
+        number: int, *, ready: bool = True, role: Role = Role.WORKER, told: bool = False, born: float = 0.0
+    ) -> Child:
+        slot = next(slots)
+        slot.state = State.IDLE if ready else State.STARTING
+        return Child(100 + slot.index, slot, role, number, generation=1, born=born, told=told)
+
+    return add
+
+
+# Rests
+
+
+def test_the_first_worker_need_not_wait():
+    assert Rests().is_over(0.0)
+
+
+def test_rests_grow_from_failure_to_failure_up_to_a_minute():
+    rests, now, seconds = Rests(), 0.0, []
+    for _ in range(10):
+        seconds.append(rests.failed(now))
+        now += seconds[-1]
+
+    assert [0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 60.0, 60.0, 60.0] == seconds
+
+
+def test_a_pool_that_fails_for_weeks_still_counts():
+    rests, now = Rests(), 0.0
+    for _ in range(3000):
+        now += rests.failed(now)
+
+    assert 60.0 == rests.failed(now)
+
+
+def test_a_rest_ends_when_it_is_over():
+    rests = Rests()
+    rests.failed(10.0)
+
+    assert (False, True) == (rests.is_over(10.4), rests.is_over(10.5))
+
+
+def test_many_failures_at_once_count_as_one():
+    rests = Rests()
+    rests.failed(10.0)
+
+    assert pytest.approx([0.4, 0.4]) == [rests.failed(10.1), rests.failed(10.1)]
+    assert rests.is_over(10.5)
+
+
+def test_a_worker_that_came_to_work_ends_the_growing():
+    rests = Rests()
+    rests.failed(0.0)
+    rests.failed(10.0)
+    rests.succeeded()
+
+    assert 0.5 == rests.failed(20.0)
+
+
+# Deaths
+
+
+def test_a_death_before_the_work_began_calls_for_a_rest_and_a_stewards_after_a_moment_of_it(add):
+    respawn = Respawn()
+
+    assert (0.5, "never came to work") == respawn.died(add(1, ready=False), now=99.0)
+    assert 0.5 == respawn.died(add(0, role=Role.STEWARD), now=0.1)[0]
+    assert 0.0 == respawn.died(add(0, role=Role.STEWARD), now=99.0)[0]
+
+
+def test_who_was_told_to_leave_has_not_failed(add):
+    assert 0.0 == Respawn().died(add(1, ready=False, told=True), now=0.1)[0]
+
+
+def test_the_first_young_deaths_of_a_number_cost_nothing_and_then_it_rests_longer_and_longer(add):
+    respawn, now, rests = Respawn(), 0.0, []
+    for _ in range(12):
+        rests.append(respawn.died(add(1, born=now), now)[0])
+        now += rests[-1]
+
+    assert [0.0, 0.0, 0.0, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 5.0, 5.0, 5.0] == pytest.approx(rests)
+
+
+def test_one_number_that_rests_keeps_nobody_else_waiting(add):
+    respawn = Respawn()
+    for _ in range(4):
+        respawn.died(add(1), now=0.1)
+
+    assert not respawn.is_over(Role.WORKER, 1, 0.1)
+    assert respawn.is_over(Role.WORKER, 2, 0.1)
+    assert respawn.is_over(Role.STEWARD, 0, 0.1)
+
+
+@pytest.mark.parametrize("reason", ["done", "left", "killed to stop", "old"])
+def test_a_death_that_is_no_loop_ends_the_growing(add, reason):
+    respawn = Respawn()
+    for _ in range(4):
+        respawn.died(add(1), now=0.1)
+    child = add(1)
+    child.slot.done, child.slot.left = int(reason == "done"), int(reason == "left")
+    child.slot.killed = Killed.STOP if reason == "killed to stop" else Killed.NOT
+
+    assert 0.0 == respawn.died(child, now=6.0 if reason == "old" else 0.2)[0]
+    assert respawn.is_over(Role.WORKER, 1, 0.2)
+    assert 0.0 == respawn.died(add(1), now=0.3)[0]
+
+
+# Giving up
+
+
+def test_workers_that_never_come_to_work_are_hopeless_after_a_while(add):
+    respawn = Respawn(give_up=10.0)
+    respawn.died(add(1, ready=False), now=5.0)
+    respawn.died(add(1, ready=False), now=12.0)
+
+    assert (False, True) == (respawn.is_hopeless(14.9), respawn.is_hopeless(15.0))
+
+
+def test_one_that_came_to_work_is_hope(add):
+    respawn = Respawn(give_up=10.0)
+    respawn.died(add(1, ready=False), now=5.0)
+    respawn.came(add(2))
+
+    assert not respawn.is_hopeless(99.0)
+
+
+def test_without_a_limit_there_is_always_hope(add):
+    respawn = Respawn(give_up=0.0)
+    respawn.died(add(1, ready=False), now=5.0)
+
+    assert not respawn.is_hopeless(1e9)
