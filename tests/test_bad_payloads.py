@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from typing import Any
 
@@ -13,15 +12,12 @@ from samples import payload
 
 from queuepool import payload as payloads
 from queuepool.build import Stores
-from queuepool.errors import BadPayload, UnknownJob
-from queuepool.failures import record
-from queuepool.payload import MOST_BYTES, OBJECT_JOB, Payload, decode, encode
-from queuepool.php import arguments_in
-from queuepool.policies import policy_of, timeout_of
-from queuepool.registry import Handler, Options, Registry, Task, bound
+from queuepool.errors import BadPayload
+from queuepool.payload import MOST_BYTES, Payload, decode, encode
+from queuepool.policies import timeout_of
+from queuepool.registry import Options
 from queuepool.settings import ConnectionSettings, PoolSettings
 from queuepool.stores.base import Lease
-from queuepool.verdict import may_start
 
 READY = f"{PREFIX}queues:default"
 DELAYED = f"{READY}:delayed"

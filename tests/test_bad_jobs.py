@@ -1,4 +1,4 @@
-"""The catalogue of bad inputs, run for real: all payloads by one pool, all settings and command lines by the command."""
+"""The catalogue of bad payloads, run for real: all of them in one list, taken by one pool."""
 
 from __future__ import annotations
 
