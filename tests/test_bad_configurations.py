@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
+import socket
+from collections.abc import Callable
 from pathlib import Path
+from urllib.parse import unquote
 
 import pytest
 from commands import Done, queuepool
-from corpus.configs import ACCEPTED, FILES, REFUSED, SECRET
+from corpus.configs import ACCEPTED, FILES, PASSWORDS, REFUSED, SECRET
 
-CONFIG, NOT_RUNNING = 78, 3
+ROOT = os.geteuid() == 0
+FAILED, CONFIG, NOT_RUNNING = 1, 78, 3
 
 
 class Sections:
@@ -94,12 +99,12 @@ def test_bad_input_file(tmp_path: Path, name: str) -> None:
         pytest.param(
             "B072-another-users",
             "belongs to another user",
-            marks=pytest.mark.skipif(os.geteuid() != 0, reason="needs root"),
+            marks=pytest.mark.skipif(not ROOT, reason="needs root"),
         ),
         pytest.param(
             "B072-unreadable",
             "Permission denied",
-            marks=pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything"),
+            marks=pytest.mark.skipif(ROOT, reason="root reads everything"),
         ),
     ],
 )
@@ -120,6 +125,77 @@ def odd_files(tmp_path: Path) -> Path:
     for name in ("B072-another-users", "B072-unreadable"):
         (tmp_path / name).write_text("[pool]\n")
     (tmp_path / "B072-unreadable").chmod(0)
-    if os.geteuid() == 0:
+    if ROOT:
         os.chown(tmp_path / "B072-another-users", 12345, -1)
     return tmp_path
+
+
+def test_b070_a_password_of_any_characters_is_what_was_written(tmp_path: Path, redis_socket: str, server) -> None:
+    text = "[pool]\n[connection]\n"
+    for number, password in enumerate(PASSWORDS):
+        server.acl_setuser(f"u{number}", True, passwords=[f"+{unquote(password)}"], keys=["*"], commands=["+@all"])
+        text += f"[pool:p{number}]\nconnection = c{number}\n"
+        text += f"[connection:c{number}]\nurl = unix://u{number}:{password}@{redis_socket}\n"
+    (tmp_path / "pool.ini").write_text(text)
+    (tmp_path / "pool.ini").chmod(0o600)
+    done = queuepool("check", "-c", "pool.ini", "--json", cwd=tmp_path)
+    for number in range(len(PASSWORDS)):
+        server.acl_deluser(f"u{number}")
+
+    assert len(PASSWORDS) == sum("answers" in row["words"] for row in json.loads(done.stdout))
+    assert [] == [password for password in PASSWORDS if password in done.stdout]
+
+
+@pytest.mark.parametrize(
+    ("entry", "words"),
+    [
+        ("B076-missing", "No such file"),
+        ("B076-no-socket", "Connection refused"),
+        ("B076-nobody-listens", "Connection refused"),
+        pytest.param("B076-forbidden", "Permission denied", marks=pytest.mark.skipif(ROOT, reason="root may connect")),
+    ],
+)
+def test_bad_input_socket(tmp_path: Path, entry: str, words: str) -> None:
+    (tmp_path / "B076-no-socket").touch()
+    for name in ("B076-nobody-listens", "B076-forbidden"):
+        with socket.socket(socket.AF_UNIX) as unheard:
+            unheard.bind(str(tmp_path / name))
+    (tmp_path / "B076-forbidden").chmod(0)
+    code, lines, said = told(queuepool("size", "--url", f"unix://{tmp_path}/{entry}"))
+
+    assert (FAILED, 1) == (code, lines)
+    assert words in said
+
+
+def linked_pidfile(path: Path) -> None:
+    path.mkdir()
+    (path / "master.pid").symlink_to("/tmp/nobody")
+
+
+def world_writable(path: Path) -> None:
+    path.mkdir()
+    path.chmod(0o777)
+
+
+@pytest.mark.parametrize(
+    ("entry", "make", "words"),
+    [
+        ("B080-below-a-file", lambda path: path.parent.write_text(""), "Not a directory"),
+        ("B080-world-writable", world_writable, "must be a directory of yours with mode 0700"),
+        ("B080-symlink", lambda path: path.symlink_to("/tmp"), "must be a directory of yours with mode 0700"),
+        ("B080-a-file", lambda path: path.write_text(""), "File exists"),
+        ("B080-pidfile-is-a-directory", lambda path: (path / "master.pid").mkdir(parents=True), "Is a directory"),
+        ("B080-pidfile-is-a-symlink", linked_pidfile, "Too many levels of symbolic links"),
+    ],
+)
+def test_bad_input_runtime_directory(tmp_path: Path, entry: str, make: Callable[[Path], object], words: str) -> None:
+    path = tmp_path / "run" / "default"
+    if "below" not in entry:
+        path.parent.mkdir()
+    make(path)
+    if (path / "master.pid").is_symlink() or (path / "master.pid").is_dir():
+        path.chmod(0o700)
+    code, lines, said = told(queuepool("start", "--runtime-dir", str(path.parent)))
+
+    assert (CONFIG, 1) == (code, lines), said
+    assert words in said
