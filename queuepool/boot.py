@@ -9,10 +9,12 @@ from collections.abc import Iterable
 
 from queuepool.errors import BootFailure
 from queuepool.failures import traceback_of
+from queuepool.fork import BROKEN
 
 
 def import_modules(names: Iterable[str]) -> None:
     """Raises ``BootFailure`` with the original traceback, our own frames left out."""
+    pid = os.getpid()
     # As `python -m` would: the project's directory, which a console script does not have.
     if os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())
@@ -22,3 +24,6 @@ def import_modules(names: Iterable[str]) -> None:
         # SystemExit too: a module that calls sys.exit() at its import has not been imported.
         except BaseException as error:
             raise BootFailure(name, traceback_of(error)) from error
+        finally:
+            if os.getpid() != pid:
+                os._exit(BROKEN)  # a copy that the module forked: it would be a second worker in our place

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, Unpack
 
 from queuepool.client import Delay, default_queue
-from queuepool.registry import REGISTRY, Handler, Options, Wishes, by_name, keywords, options_of, wire
+from queuepool.registry import REGISTRY, Handler, Options, Wishes, by_name, check_runs, keywords, options_of, wire
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -23,6 +23,7 @@ def job(name: str | None = None, **wishes: Unpack[Wishes]) -> Callable[[Callable
     options = options_of(wishes)
 
     def register(function: Callable[P, R]) -> JobFunction[P, R]:
+        check_runs(name or repr(function), function)
         made = JobFunction(name or f"{function.__module__}.{function.__qualname__}", function, options)
         REGISTRY.add(Handler(made.name, made.bind, options))
         return made

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Self, Unpack, dataclass_transform
 
 from queuepool.client import Delay, default_queue
-from queuepool.registry import REGISTRY, Handler, Options, Wishes, options_of, wire
+from queuepool.registry import REGISTRY, Handler, Options, Wishes, check_runs, options_of, wire
 
 
 @dataclass_transform()
@@ -32,6 +32,7 @@ class Job:
         dataclass(cls)
         cls.job_name = name or f"{cls.__module__}.{cls.__qualname__}"
         cls.job_options = options_of(wishes)
+        check_runs(cls.job_name, cls.handle)
         REGISTRY.add(Handler(cls.job_name, _binder(cls), cls.job_options))
 
     def handle(self) -> object:

@@ -60,7 +60,7 @@ def trace_of(event: Event) -> str:
 def _named(name: str, value: Any) -> dict[str, Any]:
     match value:
         case JobFacts():
-            facts = {"id": value.id, "uuid": value.uuid, "queue": value.queue, "job": value.name}
+            facts = {"id": value.id, "uuid": value.uuid, "queue": value.queue, "job": value.name[:_MOST_TEXT]}
             return {**facts, "attempts": value.attempt}
         case BaseException():
             return {"exception": type(value).__name__, "message": summary(value).partition(": ")[2][:_MOST_TEXT]}

@@ -65,7 +65,7 @@ def decode(raw: bytes) -> Payload:
     name = fields.get("displayName") or job
     return Payload(
         id=_identity(fields, raw),
-        uuid=str(fields.get("uuid") or ""),
+        uuid=_uuid(fields.get("uuid"), odd),
         job=_printable(job, "job", _NAME) if job else "",
         display_name=_printable(name, "job", _NAME) if name else "",
         data=fields.get("data"),
@@ -136,6 +136,16 @@ def _identity(fields: Mapping[str, Any], raw: bytes) -> str:
     if given is not None:
         return _printable(given, "id")
     return hashlib.sha256(re.sub(rb'"attempts"\s*:\s*\d+', b"", raw)).hexdigest()[:32]
+
+
+def _uuid(value: object, odd: list[str]) -> str:
+    """Any word that can be shown: failed jobs are recorded under it, and people have to type it."""
+    if not value:
+        return ""
+    if isinstance(value, str) and _ID.fullmatch(value):
+        return value
+    odd.append("uuid is not 1 to 128 printable characters")
+    return ""
 
 
 def _own_id(fields: Mapping[str, Any]) -> object:

@@ -9,6 +9,9 @@ from typing import Any, Protocol, TypedDict
 
 from queuepool.errors import BadArguments, ConfigError, UnknownJob
 
+#: seconds and counts alike
+_MOST = 2**31
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
@@ -34,11 +37,21 @@ class Wishes(TypedDict, total=False):
 
 
 def options_of(wishes: Wishes) -> Options:
-    """Raises ``TypeError`` for a wish that does not exist."""
+    """Raises ``TypeError`` for a wish that does not exist, and ``ConfigError`` for one that no worker would grant."""
     backoff = wishes.get("backoff")
     several = (backoff,) if isinstance(backoff, (int, float)) else backoff
+    for key in ("tries", "max_exceptions"):
+        _check_number(key, wishes.get(key), int)
+    for key, value in (("timeout", wishes.get("timeout")), *(("backoff", delay) for delay in several or ())):
+        _check_number(key, value, int, float)
     named: dict[str, Any] = {"queue": "default", **wishes, "backoff": tuple(map(float, several)) if several else None}
     return Options(**named)
+
+
+def _check_number(key: str, value: object, *kinds: type) -> None:
+    # What a payload holds is judged by its reader: there it would be ignored, or the job set aside.
+    if value is not None and (isinstance(value, bool) or not isinstance(value, kinds) or not 0 <= value < _MOST):  # type: ignore[operator]
+        raise ConfigError("@job", f"{key} cannot be {value!r}")
 
 
 def wire(options: Options) -> dict[str, object]:
@@ -96,6 +109,14 @@ class Registry:
 
     def names(self) -> list[str]:
         return sorted(self._handlers)
+
+
+def check_runs(name: str, function: object) -> None:
+    """Raises ``ConfigError`` for what would do nothing when it is called."""
+    if not callable(function):
+        raise ConfigError("@job", f"{name!r} is not a function")
+    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+        raise ConfigError("@job", f"{name!r} is a generator: a call of it would do nothing")
 
 
 def bound(handler: Handler, data: object) -> Task:

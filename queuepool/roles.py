@@ -56,7 +56,7 @@ class Roles:
         trace = self._board.trace(slot).open("wb", buffering=0)
         alarm = Alarm(trace)
         try:
-            boot(settings)
+            boot(settings, attention, alarm)
         except BootFailure as failure:
             trace.write(failure.trace.encode("utf-8", "replace"))
             return BOOT
@@ -71,8 +71,9 @@ class Roles:
         settings = self._settings
         proc.show(f"queuepool: steward [{settings.name}] starting")
         log.setup(settings, "steward", patience=1.0)
-        Alarm(self._board.trace(slot).open("wb", buffering=0))
+        alarm = Alarm(self._board.trace(slot).open("wb", buffering=0))
         import_modules(settings.listeners)
+        _hear_again(attention, alarm)
         log.listen(LISTENERS)
         outage = Outage(attention, LISTENERS, telling=True, patient=False)
         # It waits for no job: whoever looks after leases must not wait long for a silent store either.
@@ -118,11 +119,18 @@ class Roles:
         )
 
 
-def boot(settings: PoolSettings) -> None:
+def boot(settings: PoolSettings, attention: Attention, alarm: Alarm) -> None:
     """Import the user's modules; what they dispatch goes where this pool's jobs come from. Raises ``BootFailure``."""
     client.configure(settings.connection)
     import_modules([*settings.modules, *settings.listeners])
+    _hear_again(attention, alarm)
     log.listen(LISTENERS)
+
+
+def _hear_again(attention: Attention, alarm: Alarm) -> None:
+    """Whatever the modules did to signals at their import: else no stop and no deadline would be obeyed."""
+    attention.listen()
+    alarm.prepare()
 
 
 def work(

@@ -95,9 +95,16 @@ class Alarm:
     """The kernel's deadline for one job: stacks into ``trace``, then death by signal 14."""
 
     def __init__(self, trace: IO[bytes]) -> None:
+        self._trace = trace
+        self.prepare()
+
+    def prepare(self) -> None:
+        """So that it can go off; again, when the user's code may have changed that."""
+        faulthandler.unregister(signal.SIGALRM)  # it would not look whether it still is what the kernel calls
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
-        faulthandler.enable(file=trace, all_threads=True)
-        faulthandler.register(signal.SIGALRM, file=trace, all_threads=True, chain=True)
+        faulthandler.enable(file=self._trace, all_threads=True)
+        faulthandler.register(signal.SIGALRM, file=self._trace, all_threads=True, chain=True)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGALRM})
 
     def arm(self, seconds: float) -> None:
         """``seconds`` from now; 0 = never."""

@@ -42,7 +42,7 @@ DOORS = {
     "os.kill": ["fork.py"],
     "os.waitid": ["cli/listen.py", "fork.py"],
     "os.waitpid": ["fork.py"],
-    "os._exit": ["attempt.py", "cli/__init__.py", "fork.py"],
+    "os._exit": ["attempt.py", "boot.py", "cli/__init__.py", "fork.py"],
     "signal.signal": ["signals.py"],
     "signal.setitimer": ["signals.py"],
     "signal.pthread_sigmask": ["signals.py"],

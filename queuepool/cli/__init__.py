@@ -13,7 +13,10 @@ from queuepool.cli.exits import INTERRUPTED, TOLD, code_of
 
 def main() -> None:
     """The console script."""
-    code = run(sys.argv[1:])
+    try:
+        code = run(sys.argv[1:])
+    except KeyboardInterrupt:  # a second one, while the first was dealt with
+        code = INTERRUPTED
     if code == INTERRUPTED:
         os._exit(code)  # at once: a second Ctrl-C would find an interpreter half taken down
     sys.exit(code)
@@ -21,8 +24,8 @@ def main() -> None:
 
 def run(args: list[str]) -> int:
     """One verb to its end; the exit code. What a person did wrong becomes a line, never a traceback."""
-    output.open_streams()
     try:
+        output.open_streams()
         code = _invoke(args)
         output.flush()
     except TOLD as error:

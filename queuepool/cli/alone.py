@@ -31,12 +31,13 @@ def work_alone(pool: PoolSettings, *, once: bool, stop_when_empty: bool) -> int:
     attention = Attention()
     attention.listen()
     log.setup(pool, "worker=1", patience=1.0)
-    desk = Desk(_slot(), pool.name, Alarm(sys.stderr.buffer), stall=0.0)
+    alarm = Alarm(sys.stderr.buffer)
+    boot(pool, attention, alarm)
+    desk = Desk(_slot(), pool.name, alarm, stall=0.0)
     return _work(_without_renewal(pool), desk, attention, once, stop_when_empty).code
 
 
 def _work(settings: PoolSettings, desk: Desk, attention: Attention, once: bool, stop_when_empty: bool) -> StopReason:
-    boot(settings)
     limits = Limits.drawn(
         memory=settings.memory,
         max_jobs=settings.max_jobs,

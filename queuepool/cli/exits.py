@@ -14,6 +14,8 @@ _CODES: dict[type[BaseException], int] = {
     errors.ConfigError: CONFIG,
     errors.NotRunning: NOT_RUNNING,
 }
+#: characters of a usage error
+_MOST_TEXT = 400
 #: what is told in a line; anything else is a mistake of ours, and its traceback is wanted
 TOLD = (click.UsageError, click.Abort, errors.QueuepoolError, OSError, KeyboardInterrupt)
 
@@ -40,7 +42,12 @@ def code_of(error: BaseException) -> int:
 
 def _usage(error: click.UsageError) -> str:
     verb = error.ctx.command_path if error.ctx else "queuepool"
-    return f"{verb}: {error.format_message().rstrip('.')}; see {verb} --help"
+    return f"{verb}: {_cut(error.format_message().rstrip('.'))}; see {verb} --help"
+
+
+def _cut(text: str) -> str:
+    """What was typed is repeated, but an argument may have 128 KiB."""
+    return text if len(text) <= _MOST_TEXT else f"{text[: _MOST_TEXT // 2]} … {text[-_MOST_TEXT // 2 :]}"
 
 
 def _boot_failure(error: errors.BootFailure) -> int:

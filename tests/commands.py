@@ -1,0 +1,21 @@
+"""The real command, run to its end."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parent.parent
+Done = subprocess.CompletedProcess[str]
+
+
+def queuepool(*words: str | bytes, env: dict[str, str] | None = None, **more: Any) -> Done:
+    """``env`` is put on top of ours; of what is not said, nothing of the caller's pools is in it."""
+    inherited = {key: value for key, value in os.environ.items() if not key.startswith("QUEUEPOOL_")}
+    paths = f"{ROOT / 'tests'}:{ROOT}"
+    usual: dict[str, Any] = {"capture_output": True, "text": True, "timeout": 30, "check": False}
+    command = [sys.executable, "-m", "queuepool", *words]
+    return subprocess.run(command, env={**inherited, "PYTHONPATH": paths, **(env or {})}, **{**usual, **more})

@@ -1,0 +1,1 @@
+"""The catalogue of bad inputs, as data: what is given to the program, and what must become of it."""

@@ -1,0 +1,81 @@
+"""Bad command lines, by the real command."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from commands import queuepool
+from conftest import PREFIX
+from corpus.command_lines import REFUSED, SECRET
+from eventually import eventually
+from samples import payload
+
+USAGE = 2
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_bad_input(name: str) -> None:
+    words, said = REFUSED[name]
+    done = queuepool(*words)
+
+    assert (USAGE, "", 1) == (done.returncode, done.stdout, len(done.stderr.splitlines())), done.stderr[-2000:]
+    assert said in done.stderr
+    assert 500 > len(done.stderr)
+    assert done.stderr.rstrip("\n").isprintable()
+    assert SECRET not in done.stderr
+
+
+def test_b096_retry_all_goes_through_a_long_store_in_batches(site, server) -> None:
+    """Killed in between it has put back some, and the next one goes on with the rest."""
+    rows, failed = {}, f"{PREFIX}queuepool:failed"
+    for number in range(2500):
+        facts = {"queue": "default", "connection": "default", "name": "do", "attempts": 1, "exception": ""}
+        rows[f"id-{number}"] = {"id": f"id-{number}", **facts, "payload": payload(f"id-{number}").decode()}
+    server.hset(failed, mapping={identity: json.dumps(row) for identity, row in rows.items()})
+    server.zadd(f"{failed}:times", dict.fromkeys(rows, server.time()[0] - 1))
+    command = [sys.executable, "-m", "queuepool", "retry", "all", *site.flags()[:4]]
+    first = subprocess.Popen(command, env=site.env())
+    eventually(lambda: 0 < site.queue.size())
+    first.kill()
+    first.wait()
+    site.run("retry", "all", *site.flags()[:4])
+
+    assert (2500, 0) == (site.queue.size(), site.queue.stores.failed.count())
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be somebody else")
+def test_b097_the_pool_of_another_user_is_told_as_such(site, tmp_path: Path) -> None:
+    """Not as one that does not run."""
+    for folder in (tmp_path, *tmp_path.parents[:3]):
+        folder.chmod(0o755)
+    with site.pool("--workers", "1"):
+        script = "import os, sys; from queuepool.cli import main, status, verbs; os.setuid(65534); main()"
+        command = [sys.executable, "-c", script, "status", "--runtime-dir", str(tmp_path / "run")]
+        done = subprocess.run(command, env=site.env(), capture_output=True, text=True, check=False)
+
+    assert (1, 1) == (done.returncode, len(done.stderr.splitlines()))
+    assert "belongs to another user" in done.stderr
+
+
+@pytest.mark.parametrize("after", [0.002, 0.01, 0.03, 0.06, 0.1, 0.2])
+def test_b099_ctrl_c_at_any_point_once_or_twice_is_clean(site, after: float) -> None:
+    """From our first line on; before that it is Python's."""
+    script = "import os; from queuepool.cli import main; os.write(1, b'.'); main()"
+    command = [sys.executable, "-c", script, "push", "do", "--data", "-", *site.flags()]
+    pipe = subprocess.PIPE
+    process = subprocess.Popen(command, env=site.env(), stdin=pipe, stdout=pipe, stderr=pipe)
+    assert b"." == process.stdout.read(1)
+    for _ in range(2):
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(after)
+        process.send_signal(signal.SIGINT)
+    _, told = process.communicate(timeout=10)
+
+    assert (130, b"") == (process.returncode, told)
