@@ -147,8 +147,11 @@ class Attempts:
         except BaseException as raised:  # noqa: BLE001
             error = raised
         self._leave_if_forked()
-        if not error and isinstance(job.verdict or Delete(), Delete):
+        succeeded = not error and isinstance(job.verdict or Delete(), Delete)
+        if succeeded:
             self._desk.succeeded()
+        self._leave_if_broken()
+        if succeeded:
             self._hook(attempt, "after_succeeded", task.after_succeeded)
         self._desk.ended()
         set_current(None)
@@ -171,6 +174,12 @@ class Attempts:
     def _leave_if_forked(self) -> None:
         # A job that forked and returned in both: only the worker itself may go on to settle it.
         if os.getpid() != self._pid:
+            os._exit(70)
+
+    def _leave_if_broken(self) -> None:
+        # A job that closed all files: the numbers of the log and of the trace may be a connection's next. Not one more
+        # line may be written; the steward settles what the board says.
+        if not self._desk.is_intact():
             os._exit(70)
 
     def _judge(self, attempt: Attempt, error: BaseException | None, now: float) -> Verdict:

@@ -20,7 +20,7 @@ from queuepool.settings import ConnectionSettings, PoolSettings
 POOL_KEYS: Mapping[str, values.Parser] = MappingProxyType({
     "connection": section_name, "queue": values.queues, "workers": values.workers,
     "modules": values.modules, "listeners": values.modules,
-    "timeout": values.seconds, "grace": values.seconds,
+    "timeout": values.seconds, "boot_timeout": values.seconds, "grace": values.seconds,
     "tries": values.count, "backoff": values.delays, "max_crashes": values.count,
     "memory": values.megabytes, "memory_hard": values.megabytes,
     "sleep": values.seconds, "rest": values.seconds,

@@ -12,7 +12,7 @@ from queuepool import proc
 from queuepool.board import Slot, State
 from queuepool.hand import Stage
 from queuepool.payload import Payload
-from queuepool.signals import Alarm
+from queuepool.signals import Alarm, Attention
 from queuepool.stores.base import Lease
 from queuepool.verdict import Policy
 
@@ -23,10 +23,11 @@ _RSS_LASTS = 0.05
 class Desk:
     """Written by its worker alone; everybody may read the slot. ``stall`` is how long a round may take."""
 
-    def __init__(self, slot: Slot, pool: str, alarm: Alarm, *, stall: float) -> None:
+    def __init__(self, slot: Slot, pool: str, alarm: Alarm, attention: Attention, *, stall: float) -> None:
         self.slot = slot
         self._pool = pool
         self._alarm = alarm
+        self._attention = attention
         self._stall = stall
         self._rss_at = 0.0
         self._rss = 0.0
@@ -89,15 +90,21 @@ class Desk:
         self._alarm.disarm()
         self.alive()
 
+    def is_intact(self) -> bool:
+        """Whether the worker's open files still are what they were: a job may have closed them all."""
+        return self._alarm.is_intact()
+
     def settled(self) -> None:
         """Nothing is held any more."""
         self.slot.lease_end = 0.0
         self.slot.hand.drop()
 
     def rss(self) -> float:
-        """Resident MB, at most 50 ms old."""
+        """Resident MB, at most 50 ms old. As often, signals are made ours again, whatever jobs have done to them."""
         now = time.monotonic()
         if now - self._rss_at >= _RSS_LASTS:
+            self._attention.listen()
+            self._alarm.prepare()
             self._rss_at, self._rss = now, proc.resident_mb(os.getpid())
             self.slot.rss = int(self._rss)
         return self._rss

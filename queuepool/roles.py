@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from contextlib import suppress
 from dataclasses import replace
 
@@ -55,14 +56,16 @@ class Roles:
         strays.mark(self._board, slot)
         trace = self._board.trace(slot).open("wb", buffering=0)
         alarm = Alarm(trace)
+        waits = settings.connection.block_for + settings.sleep + settings.rest
+        desk = Desk(slot, settings.name, alarm, attention, stall=waits + _STALL)
+        desk.arm(settings.boot_timeout)
         try:
             boot(settings, attention, alarm)
         except BootFailure as failure:
             trace.write(failure.trace.encode("utf-8", "replace"))
             return BOOT
+        desk.ended()
         limits = Limits.drawn(memory=settings.memory, max_jobs=settings.max_jobs, max_time=settings.max_time)
-        waits = settings.connection.block_for + settings.sleep + settings.rest
-        desk = Desk(slot, settings.name, alarm, stall=waits + _STALL)
         return work(settings, desk, attention, limits, self._board, self._runtime).code
 
     def steward(self, slot: Slot, paused: bool) -> int:
@@ -72,6 +75,7 @@ class Roles:
         proc.show(f"queuepool: steward [{settings.name}] starting")
         log.setup(settings, "steward", patience=1.0)
         alarm = Alarm(self._board.trace(slot).open("wb", buffering=0))
+        slot.deadline = time.monotonic() + settings.boot_timeout if settings.boot_timeout else 0.0
         import_modules(settings.listeners)
         _hear_again(attention, alarm)
         log.listen(LISTENERS)

@@ -39,6 +39,8 @@ class PoolSettings:
     modules: tuple[str, ...] = ()
     listeners: tuple[str, ...] = ()
     timeout: float = 60.0
+    #: seconds that a worker may take to import its modules; 0 = no limit
+    boot_timeout: float = 60.0
     #: seconds past its deadline after which the master kills a worker that the kernel's alarm did not
     grace: float = 1.0
     tries: int = 1

@@ -10,6 +10,7 @@ before it takes effect, also inside C code and with the GIL held.
 from __future__ import annotations
 
 import faulthandler
+import os
 import signal
 from collections.abc import Callable
 from types import FrameType
@@ -96,6 +97,7 @@ class Alarm:
 
     def __init__(self, trace: IO[bytes]) -> None:
         self._trace = trace
+        self._identity = os.fstat(trace.fileno())
         self.prepare()
 
     def prepare(self) -> None:
@@ -105,6 +107,14 @@ class Alarm:
         faulthandler.enable(file=self._trace, all_threads=True)
         faulthandler.register(signal.SIGALRM, file=self._trace, all_threads=True, chain=True)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGALRM})
+
+    def is_intact(self) -> bool:
+        """Whether the trace file is still open, and its number nobody else's."""
+        try:
+            now = os.fstat(self._trace.fileno())
+        except OSError:
+            return False
+        return now.st_ino == self._identity.st_ino and now.st_dev == self._identity.st_dev
 
     def arm(self, seconds: float) -> None:
         """``seconds`` from now; 0 = never."""

@@ -88,6 +88,7 @@ class Worker:
         self._tag = self._outage.insist(self._store.join)[0]
         self._desk.slot.tag = self._tag
         while not (self._orders.are_known() or self._attention.stop):
+            self._desk.alive()
             self._attention.begin_round()
             self._attention.wait(lambda: time.sleep(_ORDERS_COME))
         self._listeners.tell(WorkerStarting(self._desk.slot.number))

@@ -139,6 +139,13 @@ def become_a_daemon(gate: str) -> None:
     until_told(gate)
 
 
+def make_deaf() -> None:
+    """What a careless library leaves behind."""
+    for signum in (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT, signal.SIGALRM):
+        signal.signal(signum, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+
+
 def until_told(gate: str) -> None:
     """Hold the job until the file is there."""
     while not Path(gate).exists():
@@ -162,6 +169,8 @@ MODES: dict[str, Any] = {
     "fork": fork_and_return_twice,
     "eat": eat,
     "child": leave_a_child,
+    "deaf": make_deaf,
+    "close": lambda: os.closerange(3, 4096),
     "session": start_a_session,
     "daemon": become_a_daemon,
     "release": lambda delay=0.0, times=1: current().release(delay) if current().attempts <= times else None,

@@ -60,6 +60,7 @@ def test_every_key_reaches_its_setting(write, tmp_path):
         modules = app.jobs,app.more
         listeners = app.ears
         timeout = 2m
+        boot_timeout = 20
         grace = 0.5
         tries = 3
         backoff = 1,5,1m
@@ -105,6 +106,7 @@ def test_every_key_reaches_its_setting(write, tmp_path):
         modules=("app.jobs", "app.more"),
         listeners=("app.ears",),
         timeout=120.0,
+        boot_timeout=20.0,
         grace=0.5,
         tries=3,
         backoff=(1.0, 5.0, 60.0),

@@ -176,6 +176,37 @@ def test_a_job_longer_than_its_reservation_runs_once(site):
     assert 0 == site.queue.size()
 
 
+def test_F16_a_job_that_closes_every_file_is_settled_as_it_ended_and_its_worker_replaced(site):
+    site.push("close", maxTries=1)
+    site.push("ok")
+    with site.pool("--workers", "1", "--log", str(site.path / "pool.log")):
+        eventually(lambda: site.trail(event="end", mode="ok"))
+
+    first, second = site.trail(event="end")
+    assert first["pid"] != second["pid"]
+    assert [] == site.queue.stores.failed.page()
+    assert 1 == len(site.trail(event="start", mode="close"))
+    assert 0 == site.queue.size()
+
+
+def test_F18_a_worker_whose_job_ignores_and_blocks_all_signals_still_hears_a_stop(site):
+    site.push("deaf")
+    with site.pool("--workers", "1") as pool:
+        eventually(lambda: site.trail(event="end"))
+        pool.signal(signal.SIGTERM)
+        assert 0 == pool.wait(within=15)
+
+
+def test_F18_the_next_job_has_its_alarm_again(site):
+    site.push("deaf")
+    site.push("sleep", seconds=0.1)
+    site.push("swallow", timeout=0.3, maxTries=1)
+    with site.pool("--workers", "1", "--grace", "60"):
+        record = only_failure(site)
+
+    assert "signal 14" in record.exception
+
+
 def test_a_listener_that_ends_the_steward_undoes_no_settlement(site):
     (site.path / "ears.py").write_text(
         "import os\n"

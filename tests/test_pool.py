@@ -203,6 +203,15 @@ def test_F22_a_pool_none_of_whose_workers_can_boot_gives_up_after_a_while_with_1
         assert 1 == pool.log().count("no worker has come to work for 1s: giving up")
 
 
+def test_F22_an_import_that_never_ends_is_ended_and_shows_where_it_hung(site):
+    (site.path / "endless.py").write_text("import threading\nthreading.Event().wait()\n")
+    flags = ["--workers", "1", "--modules", "endless", "--boot-timeout", "0.5", "--give-up", "1.5"]
+    with site.pool(*flags, wait=False) as pool:
+        assert 1 == pool.wait()
+        assert 1 == pool.log().count("endless.py")
+        assert "never came to work: signal 14" in pool.log()
+
+
 def test_F22_a_pool_that_waits_for_its_store_does_not_give_up(site):
     with site.pool("--workers", "1", "--url", "unix:///nonexistent.sock", "--give-up", "0.5", wait=False) as pool:
         worker = eventually(lambda: pool.pids(r"^queuepool: worker 1 \[default\] starting"))[0]

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from queuepool import events, mourning, proc, strays
-from queuepool.board import Board, Killed, Role, Slot
+from queuepool.board import Board, Killed, Role, Slot, State
 from queuepool.errors import AttemptLost, JobTimedOut, StoreDown, StoreError, WorkerDied
 from queuepool.hand import Held, Stage
 from queuepool.limits import BOOT
@@ -102,7 +102,7 @@ class Bury:
         if slot.left and not held:
             return
         code = None if status is None else os.waitstatus_to_exitcode(status)
-        if code == BOOT:
+        if code == BOOT or (code == -signal.SIGALRM and slot.state == State.STARTING):
             new = trace if trace != self._last_boot_trace else ""
             self._last_boot_trace = trace
             self._settler.note(events.BootFailed(slot.number, new))

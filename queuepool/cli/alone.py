@@ -33,7 +33,7 @@ def work_alone(pool: PoolSettings, *, once: bool, stop_when_empty: bool) -> int:
     log.setup(pool, "worker=1", patience=1.0)
     alarm = Alarm(sys.stderr.buffer)
     boot(pool, attention, alarm)
-    desk = Desk(_slot(), pool.name, alarm, stall=0.0)
+    desk = Desk(_slot(), pool.name, alarm, attention, stall=0.0)
     return _work(_without_renewal(pool), desk, attention, once, stop_when_empty).code
 
 

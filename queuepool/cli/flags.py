@@ -28,6 +28,7 @@ FLAGS: Mapping[str, Flag] = MappingProxyType({
     "pool.modules": Flag("MODULE,...", "Import the jobs from these modules"),
     "pool.listeners": Flag("MODULE,...", "Import event listeners from these modules"),
     "pool.timeout": Flag("SECONDS", "Let a job run so long, 0 = no limit"),
+    "pool.boot_timeout": Flag("SECONDS", "Let the modules' import take so long, 0 = no limit"),
     "pool.grace": Flag("SECONDS", "Kill a worker that is so late"),
     "pool.tries": Flag("COUNT", "Try a job so often, 0 = no limit"),
     "pool.backoff": Flag("SECONDS,...", "Wait before the next try, or a list: 1,5,30"),
@@ -53,7 +54,8 @@ POOL = tuple(FLAGS)
 WORKER = tuple(
     key
     for key in FLAGS
-    if key.partition(".")[2] not in ("workers", "grace", "memory_hard", "stop_timeout", "give_up", "runtime_dir")
+    if key.partition(".")[2]
+    not in ("workers", "boot_timeout", "grace", "memory_hard", "stop_timeout", "give_up", "runtime_dir")
 )
 
 
