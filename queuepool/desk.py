@@ -18,6 +18,8 @@ from queuepool.verdict import Policy
 
 #: seconds that a worker's resident memory is taken to be what it was
 _RSS_LASTS = 0.05
+#: seconds by which a wait may end too late, a silent store included
+_LATE = 4.0
 
 
 class Desk:
@@ -43,6 +45,10 @@ class Desk:
     def alive(self) -> None:
         """A round begins; until the next one the master waits for ``stall`` seconds."""
         self.slot.deadline = time.monotonic() + self._stall
+
+    def waits(self, seconds: float) -> None:
+        """A wait for jobs begins: it cannot hang as a round may, so it is missed sooner."""
+        self.slot.deadline = time.monotonic() + seconds + min(self._stall, _LATE)
 
     def asking(self) -> float:
         """A reserve is about to be sent: from now on jobs may be ours without our knowing."""

@@ -203,6 +203,7 @@ class Worker:
         if self._limits.is_leaving_when_empty:
             return
         timeout = min(self._pool.connection.block_for, self._pool.sleep if self._problems else math.inf)
+        self._desk.waits(timeout)
         if not self._alone or self._next_due is None or self._next_due > timeout:
             self._attention.wait(lambda: self._store.wait(queues, timeout))
         elif (blocking := self._next_due - _STORES_TICK) > 0:

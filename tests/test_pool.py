@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import signal
 import time
@@ -217,6 +218,18 @@ def test_F22_a_pool_that_waits_for_its_store_does_not_give_up(site):
         worker = eventually(lambda: pool.pids(r"^queuepool: worker 1 \[default\] starting"))[0]
         eventually(lambda: psutil.Process(worker).create_time() < time.time() - 1.5)
         assert pool.process.poll() is None
+
+
+def test_a_worker_that_has_not_ended_its_wait_in_time_is_replaced(site):
+    config = "[connection]\nblock_for = 1\n"
+    with site.pool("--workers", "1", config=config) as pool:
+        (worker,) = pool.workers()
+        os.kill(worker, signal.SIGSTOP)
+        eventually(lambda: [worker] != pool.workers() and pool.workers(), within=20)
+        site.push("ok")
+        eventually(lambda: site.trail(event="end"))
+
+    assert "killed: OVERDUE" in pool.log()
 
 
 def test_F31_workers_that_keep_dying_young_are_replaced_later_and_later_and_the_pool_goes_on(site):
