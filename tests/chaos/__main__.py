@@ -1,4 +1,4 @@
-"""``scripts/chaos [--seconds N] [--seed S] [--only NEMESIS] [--keep]``, or ``--check LEDGER`` for a ruling on an old one."""
+"""``scripts/chaos [--seconds N] [--seed S] [--only NEMESIS] [--keep]``; ``--check LEDGER`` rules on an old one."""
 
 from __future__ import annotations
 

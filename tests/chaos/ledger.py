@@ -1,4 +1,4 @@
-"""The append-only history of one run: a line of JSON for each event, each line one write to a file open for appending.
+"""The append-only history of one run: a line of JSON for each event, one write for each line.
 
 ``t`` is CLOCK_MONOTONIC in nanoseconds, ``f`` what happened. An event is written before what must not be seen without it
 (``enq_inv`` before the push, ``start`` before the work, ``kill`` before the kill) and after what it confirms.

@@ -10,7 +10,7 @@ import signal
 import time
 from collections.abc import Callable, Iterator
 
-from tests.chaos import at_store, at_processes
+from tests.chaos import at_processes, at_store
 from tests.chaos.rig import Rig
 
 Harm = Callable[[Rig], Iterator[float]]

@@ -118,6 +118,8 @@ def send(pid: int, signum: signal.Signals, ours: str, before: Callable[[], None]
 
     ``before`` is called just before. ``False`` when it is gone.
     """
+    if pid <= 0:
+        return False
     try:
         fd = os.pidfd_open(pid)
     except ProcessLookupError:

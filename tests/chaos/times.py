@@ -25,7 +25,7 @@ _AWAY = ("kill_redis", "stop_redis")
 
 
 class Times:
-    """Distances between events, those of calm and of workers' deaths alone; what a greater nemesis delays is not judged."""
+    """Distances between events; what is delayed by a nemesis that harms more than workers is not judged."""
 
     HEARS = ("start", "finish", "death", "nemesis")
 

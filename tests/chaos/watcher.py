@@ -1,4 +1,4 @@
-"""Notes the moment of each worker's death: ``python -m tests.chaos.watcher``, a process of its own so as to be on time."""
+"""Notes the moment of each worker's death: ``python -m tests.chaos.watcher``, a process of its own, to be on time."""
 
 from __future__ import annotations
 
