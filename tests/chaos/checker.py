@@ -24,6 +24,7 @@ class Findings:
     violations: dict[str, list[str]] = field(default_factory=dict)
     unknown: list[str] = field(default_factory=list)
     counts: dict[str, int] = field(default_factory=dict)
+    examples: dict[str, list[str]] = field(default_factory=dict)
     spreads: dict[str, list[float]] = field(default_factory=dict)
 
     def violated(self, rule: str, what: str) -> None:
@@ -31,6 +32,11 @@ class Findings:
 
     def count(self, what: str, more: int = 1) -> None:
         self.counts[what] = self.counts.get(what, 0) + more
+
+    def excused(self, what: str, case: str) -> None:
+        """Counted, with the first cases as examples."""
+        self.count(what)
+        self.examples.setdefault(what, []).append(case)
 
     def measured(self, what: str, seconds: float) -> None:
         self.spreads.setdefault(what, []).append(seconds)

@@ -1,7 +1,7 @@
 """The append-only history of one run: a line of JSON for each event, one write for each line.
 
-``t`` is CLOCK_MONOTONIC in nanoseconds, ``f`` what happened. An event is written before what must not be seen without it
-(``enq_inv`` before the push, ``start`` before the work, ``kill`` before the kill) and after what it confirms.
+``t`` is CLOCK_MONOTONIC in nanoseconds, ``f`` what happened. An event is written before what must not be seen without
+it (``enq_inv`` before the push, ``start`` before the work, ``kill`` before the kill) and after what it confirms.
 """
 
 from __future__ import annotations

@@ -107,7 +107,7 @@ def fork_and_return_twice(attempt: int, ledger: Ledger) -> None:
 def leave_a_child(attempt: int, ledger: Ledger, seconds: float) -> bool:
     """Killed with a child of its own group at work."""
     if attempt == 1:
-        subprocess.Popen([sys.executable, "-c", f"import time; time.sleep({seconds})"])
+        subprocess.Popen([sys.executable, "-c", f"import time; time.sleep({seconds}) # child"])
         over(attempt, ledger)
         os.kill(os.getpid(), signal.SIGKILL)
     return True
@@ -116,7 +116,7 @@ def leave_a_child(attempt: int, ledger: Ledger, seconds: float) -> bool:
 def leave_a_session(attempt: int, ledger: Ledger, seconds: float) -> bool:
     """As before, and the child has left for a session of its own."""
     if attempt == 1:
-        code = f"import time; time.sleep({seconds})"
+        code = f"import time; time.sleep({seconds}) # session"
         subprocess.Popen([sys.executable, "-c", code], start_new_session=True)
         over(attempt, ledger)
         os.kill(os.getpid(), signal.SIGKILL)
