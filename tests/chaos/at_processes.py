@@ -12,13 +12,25 @@ from tests.chaos.rig import Rig
 def kill_workers(rig: Rig) -> Iterator[float]:
     """Every few hundredths of a second; every other time one with a job of some length in hand."""
     while True:
-        _kill_a_worker(rig, "busy queue=high" if rig.chance.random() < 0.5 else "worker")
+        _kill_a_worker(rig, "busy queue=high" if rig.chance.random() < 0.5 else ": worker ")
         yield rig.chance.uniform(*rig.plan.kill_every)
+
+
+def kill_sometimes(rig: Rig) -> Iterator[float]:
+    """Beside another nemesis."""
+    while True:
+        _kill_a_worker(rig, "worker")
+        yield rig.chance.uniform(0.1, 0.3)
+
+
+def leave_in_peace(rig: Rig) -> Iterator[float]:
+    while True:
+        yield 60.0
 
 
 def _kill_a_worker(rig: Rig, word: str) -> None:
     pool = rig.chance.choice(rig.pools)
-    if victims := pool.pids(word) or pool.pids("worker"):
+    if victims := pool.pids(word) or pool.pids(": worker "):
         rig.kill(pool, rig.chance.choice(victims), signal.SIGKILL, "worker")
 
 
@@ -112,7 +124,7 @@ def _note_master(rig: Rig, pool: Pool, why: str) -> None:
 
 
 NEMESES: dict[str, tuple[Callable[[Rig], Iterator[float]], int]] = {
-    "kill_workers": (kill_workers, 6),
+    "kill_workers": (kill_workers, 8),
     "stop_workers": (stop_workers, 1),
     "segfault_workers": (segfault_workers, 1),
     "kill_steward": (kill_steward, 1),

@@ -138,7 +138,7 @@ class Attempts:
         if odd.attempt == odd.before and (odd.job, odd.before) in self._returned:
             return
         if excuse := self._windows.excuse(odd.since, odd.until):
-            self._findings.count(f"attempts not +1: in {excuse}")
+            self._findings.excused(f"attempts not +1: in {excuse}", f"{odd.job}: {odd.attempt} after {odd.before}")
         else:
             self._findings.violated("I6 attempts", f"{odd.job}: {odd.attempt} after {odd.before}")
 
@@ -146,15 +146,14 @@ class Attempts:
         """It had had its effect: only a death before the settlement, or a store that was away, explains this."""
         findings, windows = self._findings, self._windows
         findings.count("twice")
+        what = f"{again.job}: {(again.again - again.finished) / 1e9:.3f} s after it had finished"
         killed = windows.killed(again.pid, again.finished) or windows.died(again.pid, again.finished)
         if killed and killed < again.again and killed - again.finished <= _UNSETTLED:
-            findings.count("twice: killed between its last effect and its settlement")
+            findings.excused("twice: killed between its last effect and its settlement", what)
         elif excuse := windows.excuse(again.finished, again.again):
-            findings.count(f"twice: in {excuse}")
+            findings.excused(f"twice: in {excuse}", what)
         else:
-            findings.violated(
-                "I5 done twice, unexplained", f"{again.job}: {(again.again - again.finished) / 1e9:.3f} s after"
-            )
+            findings.violated("I5 done twice, unexplained", what)
 
     def _anew(self, again: Again) -> None:
         """It had not come to its end: its process must have been gone."""

@@ -10,7 +10,7 @@ import signal
 import time
 from collections.abc import Callable, Iterator
 
-from tests.chaos import at_processes, at_store
+from tests.chaos import at_processes, at_store, scan
 from tests.chaos.rig import Rig
 
 Harm = Callable[[Rig], Iterator[float]]
@@ -47,26 +47,37 @@ def _order(rig: Rig) -> Iterator[str]:
 
 def _phase(rig: Rig, name: str, seconds: float) -> None:
     rig.ledger.write("nemesis", name=name, on=1)
-    end = time.monotonic() + seconds
     harm = NEMESES[name][0](rig)
     try:
-        for pause in harm:
-            rig.rest(max(0.0, min(pause, end - time.monotonic())))
-            if time.monotonic() >= end:
-                break
+        _do(rig, harm, time.monotonic() + seconds, with_kills=rig.chance.random() < rig.plan.with_kills)
     finally:
         harm.close()  # type: ignore[attr-defined]
         rig.server.wait_until_ready()
         rig.ledger.write("nemesis", name=name, on=0)
 
 
+def _do(rig: Rig, harm: Iterator[float], end: float, *, with_kills: bool) -> None:
+    """Harm and, beside it, kills of workers."""
+    killing = at_processes.kill_sometimes(rig) if with_kills else at_processes.leave_in_peace(rig)
+    due = {harm: 0.0, killing: 0.0}
+    while (now := time.monotonic()) < end:
+        for each, at in due.items():
+            if now >= at:
+                due[each] = now + next(each)
+        rig.rest(max(0.0, min(end, *due.values()) - time.monotonic()))
+
+
 def _calm(rig: Rig, seconds: float) -> None:
-    """Nothing happens; after two seconds of it every pool must be whole again."""
+    """Nothing happens, and every pool must be whole again."""
     rig.ledger.write("nemesis", name="calm", on=1)
     rig.rest(seconds)
-    if seconds >= 2.0:
+    if seconds >= 1.0:
         for pool in rig.pools:
+            # Jobs go on killing their workers: for a moment one may be missing, but not for two seconds.
+            pool.wait_until_ready(2.0)
             rig.ledger.write("size", pool=pool.name[:4], n=pool.ready(), want=pool.workers)
+        scan.note_resources(rig)
+        scan.note_copies(rig)
     rig.ledger.write("nemesis", name="calm", on=0)
 
 

@@ -18,6 +18,8 @@ class Plan:
     remote: int = 2
     bulk: int = 100
     backlog: int = 1500
+    #: tiny jobs a second, at most and on average: they come in bursts of a backlog
+    rate: float = 1200.0
     naps: float = 8.0
     nap: tuple[float, float] = (0.02, 0.4)
     delayed: float = 5.0
@@ -27,7 +29,9 @@ class Plan:
     #: seconds that one nemesis is on
     phase: tuple[float, float] = (1.5, 4.0)
     #: seconds between two kills while killing
-    kill_every: tuple[float, float] = (0.02, 0.1)
+    kill_every: tuple[float, float] = (0.02, 0.08)
+    #: the share of other nemeses beside which workers are killed too
+    with_kills: float = 0.5
     #: most seconds until everything is done, once it is healed
     drain: float = 60.0
     modes: tuple[str, ...] = field(default_factory=lambda: tuple(harmful()))

@@ -32,6 +32,7 @@ class Orders:
     seed: int
     bulk: int
     backlog: int
+    rate: float
     naps: float
     nap: tuple[float, float]
     delayed: float
@@ -51,6 +52,8 @@ class Producer:
         self._chance = random.Random(orders.seed)
         self._next = {"t": 0, "h": 0}
         self._due = dict.fromkeys(("naps", "delayed", "hostile"), time.monotonic())
+        self._began = time.monotonic()
+        self._bursting = True
         self.stopped = False
 
     def run(self) -> None:
@@ -65,11 +68,17 @@ class Producer:
 
     def _fill(self) -> bool:
         """Whether there was room for more tiny jobs."""
-        orders = self._orders
-        if self._queue.sizes("default").ready >= orders.backlog or 0 < orders.most <= self._next["t"]:
+        orders, pushed = self._orders, self._next["t"]
+        if 0 < orders.most <= pushed or not self._may_push(pushed):
             return False
         self._push("t", "default", [{} for _ in range(orders.bulk)])
         return True
+
+    def _may_push(self, pushed: int) -> bool:
+        """In bursts: until the backlog is there, then not before so many may have come on average."""
+        self._bursting = self._bursting or pushed < self._orders.rate * (time.monotonic() - self._began)
+        self._bursting = self._bursting and self._queue.sizes("default").ready < self._orders.backlog
+        return self._bursting
 
     def _specials(self) -> None:
         now = time.monotonic()

@@ -27,6 +27,7 @@ def _lines(findings: Findings) -> Iterator[str]:
     for what in sorted(counts):
         if what.startswith(("twice: ", "attempts")):
             yield _row(f"  {what}", counts[what])
+            yield from (f"      {case}" for case in findings.examples.get(what, [])[:2])
     yield _row("overlaps", len(rules.get("I4 overlap", [])))
     for what in ("released", "failed", "given back", "settlements refused", "jobs seen in order", "pools seen whole"):
         yield _row(what, counts.get(what, 0))
