@@ -12,14 +12,14 @@ from tests.chaos.rig import Rig
 def kill_workers(rig: Rig) -> Iterator[float]:
     """Every few hundredths of a second; every other time one with a job of some length in hand."""
     while True:
-        _kill_a_worker(rig, "busy queue=high" if rig.chance.random() < 0.5 else ": worker ")
+        _kill_a_worker(rig, "busy queue=high" if rig.chance.random() < 0.5 else "")
         yield rig.chance.uniform(*rig.plan.kill_every)
 
 
 def kill_sometimes(rig: Rig) -> Iterator[float]:
     """Beside another nemesis."""
     while True:
-        _kill_a_worker(rig, "worker")
+        _kill_a_worker(rig)
         yield rig.chance.uniform(0.1, 0.3)
 
 
@@ -28,9 +28,12 @@ def leave_in_peace(rig: Rig) -> Iterator[float]:
         yield 60.0
 
 
-def _kill_a_worker(rig: Rig, word: str) -> None:
+def _kill_a_worker(rig: Rig, word: str = "") -> None:
+    """One that has come to work, or, now and then, any: one that dies while it starts makes the master rest."""
     pool = rig.chance.choice(rig.pools)
-    if victims := pool.pids(word) or pool.pids(": worker "):
+    working = pool.pids(" busy ") + pool.pids(" idle ")
+    victims = word and pool.pids(word) or (working if rig.chance.random() < 0.98 else pool.pids(": worker "))
+    if victims:
         rig.kill(pool, rig.chance.choice(victims), signal.SIGKILL, "worker")
 
 
@@ -52,7 +55,7 @@ def segfault_workers(rig: Rig) -> Iterator[float]:
 def kill_steward(rig: Rig) -> Iterator[float]:
     """With workers to bury, too."""
     while True:
-        _kill_a_worker(rig, "worker")
+        _kill_a_worker(rig)
         pool, victim = _any(rig, "steward")
         rig.kill(pool, victim, signal.SIGKILL, "steward")
         yield rig.chance.uniform(0.3, 1.0)

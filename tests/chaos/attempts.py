@@ -18,6 +18,7 @@ _MS = 1_000_000
 _UNSETTLED = 50 * _MS
 #: nanoseconds by which a death may be seen too late, where it is not known from who killed
 _SEEN_LATE = 100 * _MS
+_UNTOLD = {"kill_steward", "kill_master", "leave_now"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +102,7 @@ class Attempts:
                 )
             )
         if attempt != before + 1:
-            self._odd.append(Odd(job, before, attempt, stream.started[number] or now - 10_000 * _MS, now))
+            self._odd.append(Odd(job, before, attempt, stream.started[number] or stream.pushed[number], now))
         stream.starts[number] += 1
         stream.attempt[number], stream.pid[number] = attempt, event["pid"]
         stream.started[number], stream.finished[number] = now, 0
@@ -137,10 +138,21 @@ class Attempts:
         """Given back, an attempt counts as not made; that is told after the job is there again."""
         if odd.attempt == odd.before and (odd.job, odd.before) in self._returned:
             return
-        if excuse := self._windows.excuse(odd.since, odd.until):
+        # Killed when it had been marked as begun, but not yet come to its first line: that attempt has no start.
+        unseen = range(odd.before + 1, odd.attempt)
+        if unseen and all(("release", odd.job, attempt) in self._settled for attempt in unseen):
+            self._findings.count("attempts without a start", len(unseen))
+            return
+        if excuse := self._excuse(odd):
             self._findings.excused(f"attempts not +1: in {excuse}", f"{odd.job}: {odd.attempt} after {odd.before}")
         else:
             self._findings.violated("I6 attempts", f"{odd.job}: {odd.attempt} after {odd.before}")
+
+    def _excuse(self, odd: Odd) -> str:
+        if odd.attempt > odd.before:
+            return self._windows.ended_lease(odd.since, odd.until)
+        excuse = self._windows.excuse(odd.since, odd.until)
+        return excuse if excuse in _UNTOLD else ""  # it was given back by one that did not live to tell
 
     def _twice(self, again: Again) -> None:
         """It had had its effect: only a death before the settlement, or a store that was away, explains this."""
@@ -150,7 +162,7 @@ class Attempts:
         killed = windows.killed(again.pid, again.finished) or windows.died(again.pid, again.finished)
         if killed and killed < again.again and killed - again.finished <= _UNSETTLED:
             findings.excused("twice: killed between its last effect and its settlement", what)
-        elif excuse := windows.excuse(again.finished, again.again):
+        elif excuse := windows.ended_lease(again.started, again.again):
             findings.excused(f"twice: in {excuse}", what)
         else:
             findings.violated("I5 done twice, unexplained", what)

@@ -92,5 +92,6 @@ def _enqueued(event: Event, jobs: Jobs, findings: Findings) -> None:
     for number in range(event["lo"], event["hi"] + 1):
         if flag:
             stream.mark(number, flag)
+            stream.pushed[number] = event["t"]
     if flag == OK:
         findings.count("jobs", event["hi"] - event["lo"] + 1)

@@ -84,7 +84,7 @@ def _calm(rig: Rig, seconds: float) -> None:
 def stop_all(rig: Rig) -> None:
     """The pools, in order; those that will not are an event."""
     for pool in rig.pools:
-        code = pool.stop(within=20.0)
+        code = pool.stop(within=rig.plan.stop)
         if code != 0:
             rig.ledger.write("bad_stop", pool=pool.name[:4], code=code)
             if code is None and pool.process:

@@ -34,6 +34,10 @@ class Plan:
     with_kills: float = 0.5
     #: most seconds until everything is done, once it is healed
     drain: float = 60.0
+    #: seconds of rest at the end, for a look at whole pools
+    settle: float = 2.0
+    #: most seconds until a pool has stopped
+    stop: float = 20.0
     modes: tuple[str, ...] = field(default_factory=lambda: tuple(harmful()))
     #: names of nemeses; none = all
     only: tuple[str, ...] = ()

@@ -68,7 +68,13 @@ class Rig:
 
     def start(self) -> None:
         plan = self.plan
-        self.ledger.write("run", seed=plan.seed, workers=plan.workers + plan.remote, seconds=plan.seconds)
+        self.ledger.write(
+            "run",
+            seed=plan.seed,
+            workers=plan.workers + plan.remote,
+            seconds=plan.seconds,
+            retry_after=plan.retry_after,
+        )
         self.server.start()
         self.proxy.start()
         self._help("watcher", self.watcher_address)

@@ -42,7 +42,7 @@ def _end(rig: Rig) -> None:
 
 
 def _look_at_the_whole_pools(rig: Rig) -> None:
-    rig.rest(2.0)
+    rig.rest(rig.plan.settle)
     scan.note_resources(rig)
     for pool in rig.pools:
         rig.ledger.write("size", pool=pool.name[:4], n=pool.ready(), want=pool.workers)

@@ -19,6 +19,7 @@ class Stream:
         self.starts = array("H")
         self.attempt = array("H")
         self.pid = array("i")
+        self.pushed = array("q")
         self.started = array("q")
         self.finished = array("q")
 
@@ -26,7 +27,7 @@ class Stream:
         """Make room for this number."""
         while len(self.state) <= number:
             self.state.extend(bytes(_CHUNK))
-            for column in (self.starts, self.attempt, self.pid, self.started, self.finished):
+            for column in (self.starts, self.attempt, self.pid, self.pushed, self.started, self.finished):
                 column.frombytes(bytes(_CHUNK * column.itemsize))
 
     def mark(self, number: int, flag: int) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from statistics import median
 from typing import TYPE_CHECKING
 
 from tests.chaos.ledger import Event
@@ -15,6 +16,8 @@ _S = 1e9
 _LATEST_KILL, _LATEST_RECOVERY, _LATEST_START = 2.0, 5.0, 5.0
 #: seconds by which two clocks may differ that are read one after the other
 _SLACK = 0.02
+#: seconds after the deadline in which at least half of the kills must come
+_USUAL_KILL, _FEW = 0.25, 3
 RECOVERY, KILL, DELAYED, BACK = (
     "killed worker's job starts again",
     "death after the deadline",
@@ -71,6 +74,13 @@ class Times:
             self._span(what, job, since, until)
         for job, pid, started, deadline, died in self._killed:
             self._overdue(job, pid, started, deadline, died)
+        for pid, (job, started, _) in self._deadlines.items():
+            self._findings.violated("I10 never killed", f"{job} in pid {pid}")
+        kills = self._findings.spreads.get(KILL, [])
+        if len(kills) >= _FEW and median(kills) > _USUAL_KILL:
+            self._findings.violated(
+                "I10 killed too late", f"half of {len(kills)} after more than {median(kills):.3f} s"
+            )
 
     def _span(self, what: str, job: str, since: int, until: int) -> None:
         seconds = (until - since) / _S

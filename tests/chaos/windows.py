@@ -21,9 +21,11 @@ WORKERS_ONLY = {
 class Windows:
     """Built while the history is read; asked at its end."""
 
-    HEARS = ("nemesis", "kill", "death")
+    HEARS = ("run", "nemesis", "kill", "death")
 
     def __init__(self) -> None:
+        #: seconds
+        self.retry_after = 0.0
         self._on: dict[str, int] = {}
         self._over: list[tuple[int, int, str]] = []
         self._kills: dict[int, list[int]] = {}
@@ -31,7 +33,9 @@ class Windows:
         self._deaths: dict[int, list[int]] = {}
 
     def hear(self, event: Event) -> None:
-        if event["f"] == "death":
+        if event["f"] == "run":
+            self.retry_after = event["retry_after"]
+        elif event["f"] == "death":
             self._deaths.setdefault(event["pid"], []).append(event["t"])
         elif event["f"] == "kill":
             known = self._stops if event["why"] in ("stop", "cont") else self._kills
@@ -47,6 +51,10 @@ class Windows:
             if begun <= until and since <= ended and name not in WORKERS_ONLY:
                 return name
         return ""
+
+    def ended_lease(self, since: int, until: int) -> str:
+        """As ``excuse``, for what only the end of a lease explains: then it took as long as that."""
+        return self.excuse(since, until) if until - since >= 0.8e9 * self.retry_after else ""
 
     def killed(self, pid: int, since: int) -> int | None:
         """When we killed this process, the first time after that moment."""
