@@ -32,7 +32,7 @@ def _kill_a_worker(rig: Rig, word: str = "") -> None:
     """One that has come to work, or, now and then, any: one that dies while it starts makes the master rest."""
     pool = rig.chance.choice(rig.pools)
     working = pool.pids(" busy ") + pool.pids(" idle ")
-    victims = word and pool.pids(word) or (working if rig.chance.random() < 0.98 else pool.pids(": worker "))
+    victims = (word and pool.pids(word)) or (working if rig.chance.random() < 0.98 else pool.pids(": worker "))
     if victims:
         rig.kill(pool, rig.chance.choice(victims), signal.SIGKILL, "worker")
 

@@ -43,6 +43,8 @@ class Plan:
     only: tuple[str, ...] = ()
     #: tiny jobs in all, 0 = no end
     most: int = 0
+    #: seconds that a tiny job takes
+    tiny: float = 0.0
 
 
 def harmful() -> list[str]:

@@ -1,4 +1,4 @@
-"""Faults written into a copy of the package, and what the checker must say of each: it bites, or it is worth nothing."""
+"""Faults written into a copy of the package, and what the checker must say of each: it is to be seen to bite."""
 
 from __future__ import annotations
 
@@ -35,8 +35,11 @@ class Plant:
         return folder
 
 
-_HANGING = replace(_QUICK, only=("wrong_type",), hostile=8.0, modes=("hang_in_c",), naps=0.0)
-_CHILDREN = replace(_QUICK, only=("wrong_type",), hostile=8.0, modes=("leave_a_child",))
+_PEACE = replace(_QUICK, only=("wrong_type",), with_kills=0.0, naps=0.0)
+_HANGING = replace(_PEACE, hostile=8.0, modes=("hang_in_c",), drain=2.0)
+_CHILDREN = replace(_PEACE, hostile=8.0, modes=("leave_a_child",))
+_BEFORE_IT_RUNS = "        began = time.monotonic()\n"
+_SHOUT = "logging.getLogger('queuepool').warning"
 _LUA = "stores/redis/lua"
 
 PLANTS = {
@@ -57,7 +60,7 @@ PLANTS = {
     "given back to the tail": Plant(
         "I7 given back, but not to the head",
         ((f"{_LUA}/give_back.lua", "redis.call('lpush'", "redis.call('rpush'"),),
-        replace(_QUICK, only=("leave_now",), with_kills=0.0, naps=0.0, workers=4, backlog=1500, rate=5000.0),
+        replace(_PEACE, only=("leave_now",), workers=4, backlog=1500, rate=5000.0, tiny=0.002),
     ),
     "attempts not raised": Plant(
         "I6 attempts",
@@ -77,18 +80,22 @@ PLANTS = {
         (("children.py", "if slot.deadline and now >= slot.deadline + grace:", "if False:"),),
         replace(_HANGING, modes=("steal_the_alarm",), drain=1.0, stop=0.5),
     ),
-    "group left alone": Plant("I9 orphan", (("fork.py", "        _signal_group(ended.si_pid, signal.SIGKILL)\n", ""),), _CHILDREN),
+    "group left alone": Plant(
+        "I9 orphan",
+        (("fork.py", "        _signal_group(ended.si_pid, signal.SIGKILL)\n", ""),),
+        _CHILDREN,
+    ),
     "settled before it ran": Plant(
         "I1 lost",
-        (("attempt.py", "        began = time.monotonic()\n", "        began = time.monotonic()\n        self._settler.delete([lease])\n"),),
+        (("attempt.py", _BEFORE_IT_RUNS, f"        self._settler.delete([lease])\n{_BEFORE_IT_RUNS}"),),
     ),
     "done before it ran": Plant(
         "I1 lost",
-        (("attempt.py", "        began = time.monotonic()\n", "        began = time.monotonic()\n        self._desk.succeeded()\n"),),
+        (("attempt.py", _BEFORE_IT_RUNS, f"        self._desk.succeeded()\n{_BEFORE_IT_RUNS}"),),
     ),
     "receipt encoded anew": Plant(
         "I5 done twice, unexplained",
-        (("stores/redis/queue.py", "Lease(queues[number - 1], receipt)", "Lease(queues[number - 1], json.dumps(json.loads(receipt)).encode())"),),
+        (("stores/redis/queue.py", "- 1], receipt)", "- 1], json.dumps(json.loads(receipt)).encode())"),),
         replace(_QUICK, retry_after=1.0),
     ),
     "lease shorter than its job": Plant(
@@ -97,11 +104,11 @@ PLANTS = {
             ("chores/renew.py", "        if not held:\n", "        if True:\n"),
             ("children.py", "if slot.lease_end and now >= slot.lease_deadline - LEASE_MARGIN:", "if False:"),
         ),
-        replace(_QUICK, only=("wrong_type",), with_kills=0.0, workers=4, nap=(2.0, 2.0), naps=1.0, retry_after=1.0),
+        replace(_PEACE, workers=4, nap=(2.0, 2.0), naps=1.0, retry_after=1.0),
     ),
     "password in the log": Plant(
         "I16 secret",
-        (("start.py", "    board = runtime.new_board(", "    log.logging.getLogger('queuepool').warning(settings.connection.url)\n    board = runtime.new_board("),),
+        (("start.py", "    board = runtime", f"    log.{_SHOUT}(settings.connection.url)\n    board = runtime"),),
         replace(_QUICK, seconds=0.3),
     ),
     "files left behind": Plant(

@@ -41,6 +41,8 @@ class Orders:
     grace: float
     timeout: float = 0.3
     most: int = 0
+    #: seconds that a tiny job takes
+    tiny: float = 0.0
 
 
 class Producer:
@@ -71,7 +73,7 @@ class Producer:
         orders, pushed = self._orders, self._next["t"]
         if 0 < orders.most <= pushed or not self._may_push(pushed):
             return False
-        self._push("t", "default", [{} for _ in range(orders.bulk)])
+        self._push("t", "default", [{"m": "nap", "seconds": orders.tiny} if orders.tiny else {}] * orders.bulk)
         return True
 
     def _may_push(self, pushed: int) -> bool:

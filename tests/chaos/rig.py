@@ -86,7 +86,20 @@ class Rig:
             pool.wait_until_ready()
 
     def produce(self) -> None:
-        names = ("seed", "rate", "bulk", "backlog", "naps", "nap", "delayed", "hostile", "modes", "grace", "most")
+        names = (
+            "seed",
+            "rate",
+            "tiny",
+            "bulk",
+            "backlog",
+            "naps",
+            "nap",
+            "delayed",
+            "hostile",
+            "modes",
+            "grace",
+            "most",
+        )
         orders = {name: value for name, value in asdict(self.plan).items() if name in names}
         self._help("producer", json.dumps({"url": self.server.url, "prefix": PREFIX, **orders}))
 

@@ -74,7 +74,7 @@ class Times:
             self._span(what, job, since, until)
         for job, pid, started, deadline, died in self._killed:
             self._overdue(job, pid, started, deadline, died)
-        for pid, (job, started, _) in self._deadlines.items():
+        for pid, (job, _, _) in self._deadlines.items():
             self._findings.violated("I10 never killed", f"{job} in pid {pid}")
         kills = self._findings.spreads.get(KILL, [])
         if len(kills) >= _FEW and median(kills) > _USUAL_KILL:
