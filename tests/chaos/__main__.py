@@ -1,0 +1,49 @@
+"""``scripts/chaos [--seconds N] [--seed S] [--only NEMESIS] [--keep]``; ``--check LEDGER`` rules on an old one."""
+
+from __future__ import annotations
+
+import argparse
+import random
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+from tests.chaos.checker import check
+from tests.chaos.ledger import read
+from tests.chaos.plan import Plan
+from tests.chaos.report import table
+from tests.chaos.run import run
+
+
+def main() -> int:
+    options = _options()
+    if options.check:
+        return _rule(options.check)
+    folder = Path(tempfile.mkdtemp(prefix="queuepool-chaos-"))
+    sys.stdout.write(f"chaos: {options.seconds:g} s, seed {options.seed}, in {folder}\n")
+    sys.stdout.flush()
+    code = _rule(run(folder, Plan(seconds=options.seconds, seed=options.seed, only=tuple(options.only))))
+    if code == 0 and not options.keep:
+        shutil.rmtree(folder)
+    return code
+
+
+def _rule(ledger: Path) -> int:
+    findings = check(read(ledger))
+    sys.stdout.write(table(findings))
+    return findings.code
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="scripts/chaos")
+    parser.add_argument("--seconds", type=float, default=60.0, help="how long the nemesis is at work [60]")
+    parser.add_argument("--seed", type=int, default=random.randrange(10**6), help="the order of faults [random]")
+    parser.add_argument("--only", action="append", default=[], metavar="NEMESIS", help="this one; may be repeated")
+    parser.add_argument("--keep", action="store_true", help="leave the directory even when all is well")
+    parser.add_argument("--check", type=Path, metavar="LEDGER", help="rule on the ledger of an earlier run")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

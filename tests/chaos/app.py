@@ -1,0 +1,40 @@
+"""The jobs of the chaos run: each writes ``start`` first and ``finish`` last, and in between does as its mode says.
+
+A mode misbehaves at a job's first attempt only; so every job can end, and whatever does not is the pool's fault.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+
+from queuepool import current, job
+from tests.chaos.book import BOOK
+from tests.chaos.modes import MODES, OVERRUN
+
+
+@job("Chaos@run")
+def run(m: str = "", due: int = 0, timeout: float = 0.0, grace: float = 0.0, **options: float) -> None:
+    """``due``: monotonic nanoseconds before which it must not start; ``grace``: what the mode robs the alarm of."""
+    me = current()
+    if not m:
+        BOOK.attempt("start", me.id, me.attempts)
+        BOOK.attempt("finish", me.id, me.attempts)
+        return
+    overruns = m in OVERRUN and me.attempts == 1
+    deadline = {"d": time.monotonic_ns() + int((timeout + grace) * 1e9)} if overruns else {}
+    at = {"due": due} if due else {}
+    BOOK.write("start", id=me.id, a=me.attempts, pid=os.getpid(), **at, **deadline)
+    worker = os.getpid()
+    if MODES[m](me.attempts, BOOK, **options) is not False and os.getpid() == worker:
+        BOOK.attempt("finish", me.id, me.attempts)
+
+
+def announce() -> None:
+    """Tell the watcher that this worker is there: it writes down the moment of its death."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as watcher:
+        watcher.sendto(b"%d" % os.getpid(), os.environ["CHAOS_WATCHER"])
+
+
+announce()

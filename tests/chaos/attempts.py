@@ -1,0 +1,177 @@
+"""The life of each job: starts, finishes and what was said in between (I2, I4, I5, I6)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tests.chaos.ledger import Event
+from tests.chaos.tables import FAILED, FINISHED, INVOKED, Jobs, Stream
+from tests.chaos.times import Times
+from tests.chaos.windows import Windows
+
+if TYPE_CHECKING:
+    from tests.chaos.checker import Findings
+
+_MS = 1_000_000
+#: nanoseconds between the last effect and the settlement in which a kill makes a job run twice
+_UNSETTLED = 50 * _MS
+#: nanoseconds by which a death may be seen too late, where it is not known from who killed
+_SEEN_LATE = 100 * _MS
+_UNTOLD = {"kill_steward", "kill_master", "leave_now"}
+
+
+@dataclass(frozen=True, slots=True)
+class Again:
+    """A start after an earlier one: what the earlier one had come to. Times in nanoseconds, 0 = not."""
+
+    job: str
+    pid: int
+    started: int
+    finished: int
+    died: int
+    again: int
+    by: int
+
+
+@dataclass(frozen=True, slots=True)
+class Odd:
+    """A start whose attempt does not follow the one before."""
+
+    job: str
+    before: int
+    attempt: int
+    since: int
+    until: int
+
+
+class Attempts:
+    """Two starts of one job are looked at when all deaths are known: they are written by others, and late."""
+
+    HEARS = ("start", "finish", "die", "ack", "release", "fail", "requeue", "stale")
+
+    def __init__(self, findings: Findings, jobs: Jobs, windows: Windows, times: Times) -> None:
+        self._findings = findings
+        self._jobs = jobs
+        self._windows = windows
+        self._times = times
+        self._again: list[Again] = []
+        self._dying: dict[str, int] = {}
+        self._odd: list[Odd] = []
+        self._returned: set[tuple[str, int]] = set()
+        self._settled: set[tuple[str, str, int]] = set()
+
+    def hear(self, event: Event) -> None:
+        stream, number = self._jobs.find(event["id"])
+        match event["f"]:
+            case "start":
+                self._start(stream, number, event)
+            case "finish":
+                self._finish(stream, number, event)
+            case "die":
+                self._dying[event["id"]] = event["t"]
+            case "requeue":
+                self._returned.add((event["id"], event["a"]))
+                self._findings.count("given back")
+            case "stale":
+                self._findings.count("settlements refused")
+            case "ack":
+                pass
+            case what:
+                self._settle(what, event, stream, number)
+
+    def _start(self, stream: Stream, number: int, event: Event) -> None:
+        self._findings.count("starts")
+        job, attempt, now = event["id"], event["a"], event["t"]
+        if not stream.has(number, INVOKED):
+            self._findings.violated("I2 invented", job)
+        if stream.has(number, FAILED):
+            self._findings.violated("I5 started after it had failed", job)
+        before = stream.attempt[number]
+        if stream.starts[number]:
+            finished = stream.finished[number]
+            self._again.append(
+                Again(
+                    job,
+                    stream.pid[number],
+                    stream.started[number],
+                    finished,
+                    self._dying.pop(job, 0),
+                    now,
+                    event["pid"],
+                )
+            )
+        if attempt != before + 1:
+            self._odd.append(Odd(job, before, attempt, stream.started[number] or stream.pushed[number], now))
+        stream.starts[number] += 1
+        stream.attempt[number], stream.pid[number] = attempt, event["pid"]
+        stream.started[number], stream.finished[number] = now, 0
+
+    def _finish(self, stream: Stream, number: int, event: Event) -> None:
+        self._findings.count("finishes")
+        stream.mark(number, FINISHED)
+        if (stream.attempt[number], stream.pid[number]) == (event["a"], event["pid"]):
+            stream.finished[number] = event["t"]
+        else:
+            self._findings.violated("I4 overlap", f"{event['id']}: attempt {event['a']} ended after the next had begun")
+
+    def _settle(self, what: str, event: Event, stream: Stream, number: int) -> None:
+        """Once for each attempt, whatever it is; ``fail`` is the last word."""
+        self._findings.count({"release": "released", "fail": "failed"}[what])
+        key = (what, event["id"], event["a"])
+        if key in self._settled or stream.has(number, FAILED):
+            self._findings.violated("I5 settled twice", f"{event['id']}: {what} of attempt {event['a']}")
+        self._settled.add(key)
+        if what == "fail":
+            stream.mark(number, FAILED)
+
+    def rule(self) -> None:
+        for again in self._again:
+            if again.finished:
+                self._twice(again)
+            else:
+                self._anew(again)
+        for odd in self._odd:
+            self._count(odd)
+
+    def _count(self, odd: Odd) -> None:
+        """Given back, an attempt counts as not made; that is told after the job is there again."""
+        if odd.attempt == odd.before and (odd.job, odd.before) in self._returned:
+            return
+        # Killed when it had been marked as begun, but not yet come to its first line: that attempt has no start.
+        unseen = range(odd.before + 1, odd.attempt)
+        if unseen and all(("release", odd.job, attempt) in self._settled for attempt in unseen):
+            self._findings.count("attempts without a start", len(unseen))
+            return
+        if excuse := self._excuse(odd):
+            self._findings.excused(f"attempts not +1: in {excuse}", f"{odd.job}: {odd.attempt} after {odd.before}")
+        else:
+            self._findings.violated("I6 attempts", f"{odd.job}: {odd.attempt} after {odd.before}")
+
+    def _excuse(self, odd: Odd) -> str:
+        if odd.attempt > odd.before:
+            return self._windows.ended_lease(odd.since, odd.until)
+        excuse = self._windows.excuse(odd.since, odd.until)
+        return excuse if excuse in _UNTOLD else ""  # it was given back by one that did not live to tell
+
+    def _twice(self, again: Again) -> None:
+        """It had had its effect: only a death before the settlement, or a store that was away, explains this."""
+        findings, windows = self._findings, self._windows
+        findings.count("twice")
+        what = f"{again.job}: {(again.again - again.finished) / 1e9:.3f} s after it had finished"
+        killed = windows.killed(again.pid, again.finished) or windows.died(again.pid, again.finished)
+        if killed and killed < again.again and killed - again.finished <= _UNSETTLED:
+            findings.excused("twice: killed between its last effect and its settlement", what)
+        elif excuse := windows.ended_lease(again.started, again.again):
+            findings.excused(f"twice: in {excuse}", what)
+        else:
+            findings.violated("I5 done twice, unexplained", what)
+
+    def _anew(self, again: Again) -> None:
+        """It had not come to its end: its process must have been gone."""
+        windows = self._windows
+        killed, died = windows.killed(again.pid, again.started), windows.died(again.pid, again.started)
+        if killed and killed <= again.again:
+            self._times.recovered(again.job, killed, again.again)
+        elif not (again.died or (died and died <= again.again + _SEEN_LATE)):
+            self._findings.violated("I4 overlap", f"{again.job}: started anew while pid {again.pid} had it")

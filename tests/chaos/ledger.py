@@ -1,0 +1,62 @@
+"""The append-only history of one run: a line of JSON for each event, one write for each line.
+
+``t`` is CLOCK_MONOTONIC in nanoseconds, ``f`` what happened. An event is written before what must not be seen without
+it (``enq_inv`` before the push, ``start`` before the work, ``kill`` before the kill) and after what it confirms.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+Event = dict[str, Any]
+_FAR = 500
+
+
+class Ledger:
+    """Appends events; may be shared by processes, each of which opens it for itself."""
+
+    def __init__(self, path: str | Path) -> None:
+        self._path = str(path)
+        self.open()
+
+    def open(self) -> None:
+        """Again, should somebody have closed every descriptor."""
+        fd = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        # Far from the numbers that others use: who writes to a number that was closed under him must not hit this file.
+        self._fd = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, _FAR)
+        os.close(fd)
+
+    def write(self, what: str, **facts: object) -> None:
+        self.raw(json.dumps({"t": time.monotonic_ns(), "f": what, **facts}, separators=(",", ":")))
+
+    def attempt(self, what: str, job_id: str, attempt: int) -> None:
+        """``write`` without its price, for what each job writes."""
+        self.raw(f'{{"t":{time.monotonic_ns()},"f":"{what}","id":"{job_id}","a":{attempt},"pid":{os.getpid()}}}')
+
+    def raw(self, line: str) -> None:
+        os.write(self._fd, f"{line}\n".encode())
+
+
+class Torn(Exception):
+    """A line that is no event: its writer was killed in the middle of it, or the file has been cut."""
+
+
+def read(path: str | Path) -> Iterator[Event | Torn]:
+    """Every event in the order in which they were written; a line that cannot be read comes as ``Torn``."""
+    with Path(path).open("rb") as lines:
+        for line in lines:
+            yield _event(line)
+
+
+def _event(line: bytes) -> Event | Torn:
+    try:
+        event = json.loads(line) if line.endswith(b"\n") else None
+    except ValueError:
+        event = None
+    return event if isinstance(event, dict) and "t" in event and "f" in event else Torn(line[:120])

@@ -1,0 +1,203 @@
+"""What jobs do to their workers. A mode is given the attempt, counted from 1; ``False``: it did not come to its end."""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import os
+import resource
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+
+from queuepool import current
+from tests.chaos.ledger import Ledger
+
+
+def over(attempt: int, ledger: Ledger) -> None:
+    """This attempt has no more effects: its worker dies now, or lets the job go."""
+    ledger.attempt("die", current().id, attempt)
+
+
+def nap(attempt: int, ledger: Ledger, seconds: float) -> None:
+    time.sleep(seconds)
+
+
+def spin(attempt: int, ledger: Ledger, seconds: float) -> None:
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        pass
+
+
+def dies(how: Callable[[], object]) -> Callable[[int, Ledger], None]:
+    """The worker is gone with the first attempt."""
+
+    def mode(attempt: int, ledger: Ledger) -> None:
+        if attempt == 1:
+            over(attempt, ledger)
+            how()
+
+    return mode
+
+
+def overruns(how: Callable[[], object]) -> Callable[[int, Ledger], None]:
+    """The first attempt never ends by itself."""
+
+    def mode(attempt: int, ledger: Ledger) -> None:
+        if attempt == 1:
+            how()
+
+    return mode
+
+
+def hang_in_c() -> None:
+    hashlib.pbkdf2_hmac("sha256", b"password", b"salt", 2_000_000_000)
+
+
+def hold_the_gil() -> None:
+    ctypes.PyDLL(None).sleep(60)
+
+
+def swallow() -> None:
+    while True:
+        with suppress(BaseException):
+            time.sleep(60)
+
+
+def block_signals() -> None:
+    signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+    time.sleep(60)
+
+
+def steal_the_alarm() -> None:
+    signal.alarm(0)
+    time.sleep(60)
+
+
+def steal_the_timer() -> None:
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    time.sleep(60)
+
+
+def take_the_handler() -> None:
+    signal.signal(signal.SIGALRM, lambda *_: None)
+    while True:
+        time.sleep(60)
+
+
+def stop_itself() -> None:
+    os.kill(os.getpid(), signal.SIGSTOP)
+    time.sleep(60)
+
+
+def close_every_fd(attempt: int, ledger: Ledger) -> None:
+    if attempt == 1:
+        os.closerange(3, 4096)
+        ledger.open()
+
+
+def fork_and_return_twice(attempt: int, ledger: Ledger) -> None:
+    if attempt == 1:
+        os.fork()
+
+
+def leave_a_child(attempt: int, ledger: Ledger, seconds: float) -> bool:
+    """Killed with a child of its own group at work."""
+    if attempt == 1:
+        subprocess.Popen([sys.executable, "-c", f"import time; time.sleep({seconds}) # child"])
+        over(attempt, ledger)
+        os.kill(os.getpid(), signal.SIGKILL)
+    return True
+
+
+def leave_a_session(attempt: int, ledger: Ledger, seconds: float) -> bool:
+    """As before, and the child has left for a session of its own."""
+    if attempt == 1:
+        code = f"import time; time.sleep({seconds}) # session"
+        subprocess.Popen([sys.executable, "-c", code], start_new_session=True)
+        over(attempt, ledger)
+        os.kill(os.getpid(), signal.SIGKILL)
+    return True
+
+
+def fork_many(attempt: int, ledger: Ledger, children: float) -> None:
+    """A small bomb: so many children that sleep on, in this worker's group."""
+    for _ in range(int(children) if attempt == 1 else 0):
+        if os.fork() == 0:
+            time.sleep(30)
+            os._exit(0)
+
+
+def eat(attempt: int, ledger: Ledger) -> None:
+    """All the memory that it may have; the limit is taken away again."""
+    if attempt > 1:
+        return
+    old = resource.getrlimit(resource.RLIMIT_AS)
+    with open("/proc/self/statm") as statm:
+        now = int(statm.read().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (now + (48 << 20), old[1]))
+    hoard = []
+    try:
+        while True:
+            hoard.append(bytearray(1 << 20))
+    finally:
+        hoard.clear()
+        resource.setrlimit(resource.RLIMIT_AS, old)
+        over(attempt, ledger)
+
+
+def raise_once(attempt: int, ledger: Ledger) -> None:
+    if attempt == 1:
+        over(attempt, ledger)
+        raise ValueError("as asked")
+
+
+def exit_once(attempt: int, ledger: Ledger) -> None:
+    if attempt == 1:
+        over(attempt, ledger)
+        sys.exit("not my business")
+
+
+def release_once(attempt: int, ledger: Ledger, delay: float) -> bool:
+    if attempt == 1:
+        over(attempt, ledger)
+        current().release(delay)
+    return attempt > 1
+
+
+def fail(attempt: int, ledger: Ledger) -> bool:
+    current().fail("by hand")
+    return False
+
+
+#: modes whose first attempt ends by a kill, and how long after the deadline that may be: the master's grace, if the
+#: alarm has been robbed
+OVERRUN = {
+    "hang_in_c": hang_in_c, "hold_the_gil": hold_the_gil, "swallow": swallow, "block_signals": block_signals,
+    "steal_the_alarm": steal_the_alarm, "steal_the_timer": steal_the_timer, "take_the_handler": take_the_handler,
+    "stop_itself": stop_itself,
+}  # fmt: skip
+ROBBERS = {"block_signals", "steal_the_alarm", "steal_the_timer", "take_the_handler", "stop_itself"}
+
+MODES: dict[str, Callable[..., object]] = {
+    "nap": nap,
+    "spin": spin,
+    "segfault": dies(lambda: ctypes.string_at(0)),
+    "abort": dies(os.abort),
+    "exit": dies(lambda: os._exit(0)),
+    "kill": dies(lambda: os.kill(os.getpid(), signal.SIGKILL)),
+    **{name: overruns(how) for name, how in OVERRUN.items()},
+    "close_every_fd": close_every_fd,
+    "fork_and_return_twice": fork_and_return_twice,
+    "leave_a_child": leave_a_child,
+    "leave_a_session": leave_a_session,
+    "fork_many": fork_many,
+    "eat": eat,
+    "raise": raise_once,
+    "sys_exit": exit_once,
+    "release": release_once,
+    "fail": fail,
+}

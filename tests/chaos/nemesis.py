@@ -1,0 +1,91 @@
+"""One fault at a time, in an order drawn from the seed; a quarter of the time, none.
+
+A nemesis is a generator function: it does its harm, and yields the seconds until it wants to do more. What must be
+healed it heals in ``finally``.
+"""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Callable, Iterator
+
+from tests.chaos import at_processes, at_store, scan
+from tests.chaos.rig import Rig
+
+Harm = Callable[[Rig], Iterator[float]]
+
+#: by name, with how often each comes
+NEMESES: dict[str, tuple[Harm, int]] = {**at_processes.NEMESES, **at_store.NEMESES}
+
+
+def torment(rig: Rig) -> None:
+    """Until the plan's time is over."""
+    end = time.monotonic() + rig.plan.seconds
+    for name in _order(rig):
+        left = end - time.monotonic()
+        if left <= 0:
+            return
+        seconds = min(rig.chance.uniform(*rig.plan.phase), left)
+        if name == "calm":
+            _calm(rig, seconds)
+        else:
+            _phase(rig, name, seconds)
+
+
+def _order(rig: Rig) -> Iterator[str]:
+    """Three nemeses, then a calm, for ever; each nemesis comes before any comes again."""
+    known = [name for name, (_, weight) in NEMESES.items() for _ in range(weight)]
+    wanted = [name for name in known if not rig.plan.only or name in rig.plan.only]
+    while True:
+        rig.chance.shuffle(wanted)
+        for place, name in enumerate(wanted):
+            yield name
+            if place % 3 == 2 or len(wanted) < 3:
+                yield "calm"
+
+
+def _phase(rig: Rig, name: str, seconds: float) -> None:
+    rig.ledger.write("nemesis", name=name, on=1)
+    harm = NEMESES[name][0](rig)
+    try:
+        _do(rig, harm, time.monotonic() + seconds, with_kills=rig.chance.random() < rig.plan.with_kills)
+    finally:
+        harm.close()  # type: ignore[attr-defined]
+        rig.server.wait_until_ready()
+        rig.ledger.write("nemesis", name=name, on=0)
+
+
+def _do(rig: Rig, harm: Iterator[float], end: float, *, with_kills: bool) -> None:
+    """Harm and, beside it, kills of workers."""
+    killing = at_processes.kill_sometimes(rig) if with_kills else at_processes.leave_in_peace(rig)
+    due = {harm: 0.0, killing: 0.0}
+    while (now := time.monotonic()) < end:
+        for each, at in due.items():
+            if now >= at:
+                due[each] = now + next(each)
+        rig.rest(max(0.0, min(end, *due.values()) - time.monotonic()))
+
+
+def _calm(rig: Rig, seconds: float) -> None:
+    """Nothing happens, and every pool must be whole again."""
+    rig.ledger.write("nemesis", name="calm", on=1)
+    rig.rest(seconds)
+    if seconds >= 1.0:
+        for pool in rig.pools:
+            # Jobs go on killing their workers: for a moment one may be missing, but not for two seconds.
+            pool.wait_until_ready(2.0)
+            rig.ledger.write("size", pool=pool.name[:4], n=pool.ready(), want=pool.workers)
+        scan.note_resources(rig)
+        scan.note_copies(rig)
+    rig.ledger.write("nemesis", name="calm", on=0)
+
+
+def stop_all(rig: Rig) -> None:
+    """The pools, in order; those that will not are an event."""
+    for pool in rig.pools:
+        code = pool.stop(within=rig.plan.stop)
+        if code != 0:
+            rig.ledger.write("bad_stop", pool=pool.name[:4], code=code)
+            if code is None and pool.process:
+                pool.process.send_signal(signal.SIGKILL)

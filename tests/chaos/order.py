@@ -1,0 +1,89 @@
+"""First in, first out, as far as it can be seen from starts (I7)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tests.chaos.ledger import Event
+
+if TYPE_CHECKING:
+    from tests.chaos.checker import Findings
+
+_STREAM = "t."
+#: a given-back job that so many others of a backlog overtook was not at its head
+_BACKLOG, _SHARE = 300, 0.8
+
+
+class Order:
+    """Of the stream ``t``: one queue, one producer, no delays.
+
+    In a calm, when a job starts, fewer older ones than there are workers may be missing: each of these is in some
+    other worker's hand. A job that was given back is at the head: the backlog does not overtake it.
+    """
+
+    HEARS = ("run", "nemesis", "enq_inv", "enq_unknown", "start", "requeue", "kill")
+
+    def __init__(self, findings: Findings) -> None:
+        self._findings = findings
+        self._workers = 1
+        self._calm = False
+        self._first = -1
+        self._highest = -1
+        self._missing: set[int] = set()
+        self._pushed = 0
+        self._started = 0
+        self._returned: dict[str, tuple[int, int]] = {}
+
+    def hear(self, event: Event) -> None:
+        match event["f"]:
+            case "start":
+                self._start(event)
+            case "enq_inv" if event["p"] == "t":
+                self._pushed += event["hi"] - event["lo"] + 1
+                if self._calm and self._first < 0:
+                    self._first, self._highest = event["lo"], event["lo"] - 1
+            case "requeue" if event["id"].startswith(_STREAM):
+                self._returned[event["id"]] = (self._started, self._pushed - self._started)
+            case "run":
+                self._workers = event["workers"]
+            case "nemesis":
+                self._window(event["name"] == "calm" and bool(event["on"]))
+            case "enq_unknown":
+                self._window(False)
+            case "kill":
+                self._returned.clear()  # disturbed once more
+
+    def _window(self, calm: bool) -> None:
+        self._calm, self._first = calm, -1
+        self._missing.clear()
+
+    def _start(self, event: Event) -> None:
+        if not event["id"].startswith(_STREAM):
+            return
+        if event["id"] in self._returned:
+            self._back(event["id"], *self._returned.pop(event["id"]))
+        if event["a"] != 1:
+            return
+        self._started += 1
+        number = int(event["id"][2:])
+        if self._first < 0 or number < self._first:
+            return
+        if number < self._highest:
+            self._missing.discard(number)
+            return
+        self._missing.update(range(self._highest + 1, number))
+        self._highest = number
+        self._findings.count("jobs seen in order")
+        if len(self._missing) >= self._workers:
+            self._findings.violated(
+                "I7 order", f"{event['id']} before {len(self._missing)} older, {min(self._missing)} first"
+            )
+            self._missing.clear()
+
+    def _back(self, job: str, started: int, backlog: int) -> None:
+        overtaken = self._started - started
+        self._findings.count("given back and followed")
+        if backlog >= _BACKLOG and overtaken >= _SHARE * backlog:
+            self._findings.violated(
+                "I7 given back, but not to the head", f"{job}: overtaken by {overtaken} of {backlog}"
+            )

@@ -1,0 +1,67 @@
+"""What the harness saw from outside: processes, files, secrets, sizes, growth (I9, I12, I13, I16)."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from itertools import combinations
+from statistics import median
+from typing import TYPE_CHECKING
+
+from tests.chaos.ledger import Event
+
+if TYPE_CHECKING:
+    from tests.chaos.checker import Findings
+
+_RULES = {
+    "orphan": "I9 orphan", "leftover": "I9 file left behind", "secret": "I16 secret", "pool_died": "the pool died",
+    "bad_stop": "I9 did not stop",
+}  # fmt: skip
+#: growth that is no accident: over the whole run, and beyond half of what there was
+_MOST_GROWTH = {"fds": 10, "rss": 20_000, "clients": 20}
+_SAMPLES = 8
+
+
+class Outside:
+    """Most of it is a violation as it stands."""
+
+    HEARS = (*_RULES, "size", "sample", "kill")
+
+    def __init__(self, findings: Findings) -> None:
+        self._findings = findings
+        self._samples: dict[tuple[str, int], list[tuple[float, float]]] = defaultdict(list)
+
+    def hear(self, event: Event) -> None:
+        match event["f"]:
+            case "size":
+                self._findings.count("pools seen whole")
+                if event["n"] != event["want"]:
+                    self._findings.violated(
+                        "I12 size", f"{event['pool']}: {event['n']} of {event['want']} workers, 2 s after"
+                    )
+            case "sample":
+                # The clients are the server's, whoever asks; the rest is one process's.
+                for what, whose in (("fds", event["pid"]), ("rss", event["pid"]), ("clients", 0)):
+                    self._samples[what, whose].append((event["t"] / 1e9, event[what]))
+            case "kill":
+                if event["why"] not in ("stop", "cont"):
+                    self._findings.count("kills")
+                self._findings.count(f"fault: {event['why']}")
+            case what:
+                facts = {name: value for name, value in event.items() if name not in ("t", "f")}
+                self._findings.violated(_RULES[what], " ".join(f"{name}={value}" for name, value in facts.items()))
+
+    def rule(self) -> None:
+        for (what, whose), samples in self._samples.items():
+            if len(samples) < _SAMPLES:
+                continue
+            grown = slope(samples) * (samples[-1][0] - samples[0][0])
+            if grown > _MOST_GROWTH[what] and grown > median(value for _, value in samples) / 2:
+                self._findings.violated("I13 growth", f"{what} of {whose or 'the server'}: {grown:+.0f} in the run")
+
+
+def slope(samples: list[tuple[float, float]]) -> float:
+    """Theil-Sen: the median of the slopes between all pairs; a few outliers do not move it."""
+    thin = samples[:: max(1, len(samples) // 200)]
+    return median(
+        (after - before) / (end - begin) for (begin, before), (end, after) in combinations(thin, 2) if end > begin
+    )

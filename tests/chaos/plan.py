@@ -1,0 +1,53 @@
+"""How long, how hard, and with what: the settings of a run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from tests.chaos.modes import MODES, OVERRUN
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """One run; times in seconds, rates a second. The same seed gives the same order of faults."""
+
+    seconds: float = 60.0
+    seed: int = 1
+    #: workers of the pool at the store, and of the one behind the proxy
+    workers: int = 4
+    remote: int = 2
+    bulk: int = 100
+    backlog: int = 1500
+    #: tiny jobs a second, at most and on average: they come in bursts of a backlog
+    rate: float = 1200.0
+    naps: float = 8.0
+    nap: tuple[float, float] = (0.02, 0.4)
+    delayed: float = 5.0
+    hostile: float = 4.0
+    grace: float = 0.5
+    retry_after: float = 6.0
+    #: seconds that one nemesis is on
+    phase: tuple[float, float] = (1.5, 4.0)
+    #: seconds between two kills while killing
+    kill_every: tuple[float, float] = (0.02, 0.08)
+    #: the share of other nemeses beside which workers are killed too
+    with_kills: float = 0.5
+    #: most seconds until everything is done, once it is healed
+    drain: float = 60.0
+    #: seconds of rest at the end, for a look at whole pools
+    settle: float = 2.0
+    #: most seconds until a pool has stopped
+    stop: float = 20.0
+    modes: tuple[str, ...] = field(default_factory=lambda: tuple(harmful()))
+    #: names of nemeses; none = all
+    only: tuple[str, ...] = ()
+    #: tiny jobs in all, 0 = no end
+    most: int = 0
+    #: seconds that a tiny job takes
+    tiny: float = 0.0
+
+
+def harmful() -> list[str]:
+    """Every mode but the slow ones; overruns count once between them, they hold a worker for long."""
+    rest = [mode for mode in MODES if mode not in OVERRUN]
+    return [*rest, *rest, *OVERRUN]

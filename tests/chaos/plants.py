@@ -1,0 +1,119 @@
+"""Faults written into a copy of the package, and what the checker must say of each: it is to be seen to bite."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from tests.chaos.plan import Plan
+from tests.chaos.rig import ROOT
+
+_QUICK = Plan(
+    seconds=2.0, workers=2, remote=0, naps=20.0, nap=(0.05, 0.2), delayed=0.0, hostile=0.0, backlog=600, bulk=200,
+    drain=4.0, settle=0.0, phase=(30.0, 30.0), only=("kill_workers",), seed=7,
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Plant:
+    """``edits``: file, what stands there, what is to stand there instead."""
+
+    rule: str
+    edits: tuple[tuple[str, str, str], ...]
+    plan: Plan = _QUICK
+
+    def write(self, folder: Path) -> Path:
+        """A copy of the package with the fault in it; gives what goes to the head of the path."""
+        shutil.copytree(ROOT / "queuepool", folder / "queuepool", ignore=shutil.ignore_patterns("__pycache__"))
+        for name, old, new in self.edits:
+            path = folder / "queuepool" / name
+            text = path.read_text()
+            if 1 != text.count(old):
+                raise LookupError(f"{name} has changed: {old!r} is there {text.count(old)} times")
+            path.write_text(text.replace(old, new))
+        return folder
+
+
+_PEACE = replace(_QUICK, only=("wrong_type",), with_kills=0.0, naps=0.0)
+_HANGING = replace(_PEACE, hostile=8.0, modes=("hang_in_c",), drain=2.0)
+_CHILDREN = replace(_PEACE, hostile=8.0, modes=("leave_a_child",))
+_BEFORE_IT_RUNS = "        began = time.monotonic()\n"
+_SHOUT = "logging.getLogger('queuepool').warning"
+_LUA = "stores/redis/lua"
+
+PLANTS = {
+    "reserve without a lease": Plant(
+        "I1 lost",
+        ((f"{_LUA}/reserve.lua", "receipt = put(reserved, lease_end(now, retry_after, tag), receipt)", ""),),
+    ),
+    "release that leaves the lease behind": Plant(
+        "I5 done twice, unexplained",
+        ((f"{_LUA}/release.lua", "redis.call('zrem', KEYS[3], receipt)", ""),),
+        replace(_QUICK, retry_after=1.5, drain=8.0),
+    ),
+    "release that is not fenced": Plant(
+        "I6 attempts",
+        ((f"{_LUA}/release.lua", "if not redis.call('zscore', KEYS[3], receipt) then return 0 end", ""),),
+        replace(_QUICK, workers=1, remote=3, only=("lose_replies",), with_kills=0.0, hostile=200.0, modes=("raise",)),
+    ),
+    "given back to the tail": Plant(
+        "I7 given back, but not to the head",
+        ((f"{_LUA}/give_back.lua", "redis.call('lpush'", "redis.call('rpush'"),),
+        replace(_PEACE, only=("leave_now",), workers=4, backlog=1500, rate=5000.0, tiny=0.002),
+    ),
+    "attempts not raised": Plant(
+        "I6 attempts",
+        ((f"{_LUA}/include/splice.lua", "return attempts + 1 end", "return attempts end"),),
+        replace(_QUICK, seconds=1.0),
+    ),
+    "alarm heard by Python alone": Plant(
+        "I10 killed too late",
+        (
+            ("signals.py", "signal.signal(signal.SIGALRM, signal.SIG_DFL)\n", "signal.signal(signal.SIGALRM, exit)\n"),
+            ("signals.py", "faulthandler.register(signal.SIGALRM, file=trace", "dict(file=trace"),
+        ),
+        _HANGING,
+    ),
+    "no second line behind the alarm": Plant(
+        "I10 killed too late",
+        (("children.py", "if slot.deadline and now >= slot.deadline + grace:", "if False:"),),
+        replace(_HANGING, modes=("steal_the_alarm",), drain=1.0, stop=0.5),
+    ),
+    "group left alone": Plant(
+        "I9 orphan",
+        (("fork.py", "        _signal_group(ended.si_pid, signal.SIGKILL)\n", ""),),
+        _CHILDREN,
+    ),
+    "settled before it ran": Plant(
+        "I1 lost",
+        (("attempt.py", _BEFORE_IT_RUNS, f"        self._settler.delete([lease])\n{_BEFORE_IT_RUNS}"),),
+    ),
+    "done before it ran": Plant(
+        "I1 lost",
+        (("attempt.py", _BEFORE_IT_RUNS, f"        self._desk.succeeded()\n{_BEFORE_IT_RUNS}"),),
+    ),
+    "receipt encoded anew": Plant(
+        "I5 done twice, unexplained",
+        (("stores/redis/queue.py", "- 1], receipt)", "- 1], json.dumps(json.loads(receipt)).encode())"),),
+        replace(_QUICK, retry_after=1.0),
+    ),
+    "lease shorter than its job": Plant(
+        "I4 overlap",
+        (
+            ("chores/renew.py", "        if not held:\n", "        if True:\n"),
+            ("children.py", "if slot.lease_end and now >= slot.lease_deadline - LEASE_MARGIN:", "if False:"),
+        ),
+        replace(_PEACE, workers=4, nap=(2.0, 2.0), naps=1.0, retry_after=1.0),
+    ),
+    "password in the log": Plant(
+        "I16 secret",
+        (("start.py", "    board = runtime", f"    log.{_SHOUT}(settings.connection.url)\n    board = runtime"),),
+        replace(_QUICK, seconds=0.3),
+    ),
+    "files left behind": Plant(
+        "I9 file left behind",
+        (("start.py", "    if not board.of(Role.WORKER):\n        board.unlink()\n", ""),),
+        replace(_QUICK, seconds=0.3),
+    ),
+}  # fmt: skip

@@ -1,0 +1,136 @@
+"""A pool under test, kept going as systemd would: a master that is gone is started anew."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from tests.chaos.ledger import Ledger
+
+_INI = """
+[pool:{name}]
+queue = {queues}
+workers = {workers}
+modules = tests.chaos.app
+listeners = tests.chaos.listeners
+timeout = 20
+grace = {grace}
+tries = 0
+memory = 0
+log = {folder}/{name}.log
+runtime_dir = {folder}/run
+
+[connection]
+url = {url}
+prefix = {prefix}
+retry_after = {retry_after}
+block_for = 1
+"""
+
+
+class Pool:
+    """``queuepool start`` with its own name, directory and log."""
+
+    def __init__(self, name: str, folder: Path, ledger: Ledger, env: dict[str, str], **settings: object) -> None:
+        self.name = name
+        self.workers = int(str(settings["workers"]))
+        self._ledger = ledger
+        self._env = env
+        self._config = folder / f"{name}.ini"
+        self._output = folder / f"{name}.out"
+        self._config.write_text(_INI.format(name=name, folder=folder, **settings))
+        self._config.chmod(0o600)
+        self._expected = False
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        self._expected = False
+        with self._output.open("ab") as output:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "queuepool", "start", "-c", str(self._config)],
+                env=self._env, cwd=self._config.parent, stdin=subprocess.DEVNULL, stdout=output, stderr=output,
+            )  # fmt: skip
+
+    def supervise(self) -> None:
+        """Start it anew if it is gone; one that nobody ended is an event."""
+        if self.process and self.process.poll() is not None:
+            if not self._expected:
+                self._ledger.write("pool_died", pool=self.name, code=self.process.returncode)
+            self.start()
+
+    def end(self, signum: signal.Signals) -> None:
+        """This signal will end the master; ``supervise`` starts the next one."""
+        if self.process:
+            self._expected = True
+            self.process.send_signal(signum)
+
+    def stop(self, within: float) -> int | None:
+        """For good; ``None`` when it did not end in time."""
+        if not self.process:
+            return 0
+        self.process.send_signal(signal.SIGCONT)
+        self.process.terminate()
+        try:
+            return self.process.wait(within)
+        except subprocess.TimeoutExpired:
+            return None
+
+    def titles(self) -> dict[int, str]:
+        """Its living children, by pid: what ``ps`` shows."""
+        if not self.process:
+            return {}
+        pid = self.process.pid
+        try:
+            children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        except OSError:
+            return {}
+        return {int(child): title for child in children if (title := title_of(int(child)))}
+
+    def pids(self, word: str) -> list[int]:
+        """Children whose title has this word."""
+        return [pid for pid, title in self.titles().items() if word in title]
+
+    def ready(self) -> int:
+        """Workers that work or wait for work."""
+        return sum(" idle " in title or " busy " in title for title in self.titles().values() if ": worker " in title)
+
+    def wait_until_ready(self, within: float = 15.0) -> None:
+        deadline = time.monotonic() + within
+        while self.ready() < self.workers and time.monotonic() < deadline:
+            time.sleep(0.02)
+
+
+def title_of(pid: int) -> str:
+    """Empty when it is gone, or a zombie."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode("utf-8", "replace").strip()
+    except OSError:
+        return ""
+
+
+def send(pid: int, signum: signal.Signals, ours: str, before: Callable[[], None] = lambda: None) -> bool:
+    """A signal to a process whose title has this word, and to no other that may have its number by now.
+
+    ``before`` is called just before. ``False`` when it is gone.
+    """
+    if pid <= 0:
+        return False
+    try:
+        fd = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return False
+    try:
+        if ours not in title_of(pid):
+            return False
+        before()
+        signal.pidfd_send_signal(fd, signum)
+    except ProcessLookupError:
+        return False
+    finally:
+        os.close(fd)
+    return True

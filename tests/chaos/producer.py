@@ -1,0 +1,143 @@
+"""Pushes jobs for as long as it is let: ``python -m tests.chaos.producer``, a process of its own.
+
+Two streams: ``t`` tiny jobs in bulk on ``default``, as many as keep a backlog; ``h`` on ``high``: naps for a killer to
+hit, delayed jobs, and those that harm their worker. Each stream's ids count from 0.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import sys
+import time
+from dataclasses import dataclass
+from typing import Any
+
+from queuepool.client import Queue
+from queuepool.errors import StoreError
+from queuepool.payload import encode
+from queuepool.settings import ConnectionSettings
+from tests.chaos.book import BOOK
+from tests.chaos.modes import ROBBERS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Orders:
+    """What a producer is told, as JSON on its command line; rates are a second."""
+
+    url: str
+    prefix: str
+    seed: int
+    bulk: int
+    backlog: int
+    rate: float
+    naps: float
+    nap: tuple[float, float]
+    delayed: float
+    hostile: float
+    modes: list[str]
+    grace: float
+    timeout: float = 0.3
+    most: int = 0
+    #: seconds that a tiny job takes
+    tiny: float = 0.0
+
+
+class Producer:
+    """One connection, two streams."""
+
+    def __init__(self, orders: Orders) -> None:
+        self._orders = orders
+        self._queue = Queue(ConnectionSettings(url=orders.url, prefix=orders.prefix, block_for=1.0))
+        self._chance = random.Random(orders.seed)
+        self._next = {"t": 0, "h": 0}
+        self._due = dict.fromkeys(("naps", "delayed", "hostile"), time.monotonic())
+        self._began = time.monotonic()
+        self._bursting = True
+        self.stopped = False
+
+    def run(self) -> None:
+        while not self.stopped:
+            try:
+                busy = self._fill()
+            except StoreError:
+                busy = False
+            self._specials()
+            if not busy:
+                time.sleep(0.02)
+
+    def _fill(self) -> bool:
+        """Whether there was room for more tiny jobs."""
+        orders, pushed = self._orders, self._next["t"]
+        if 0 < orders.most <= pushed or not self._may_push(pushed):
+            return False
+        self._push("t", "default", [{"m": "nap", "seconds": orders.tiny} if orders.tiny else {}] * orders.bulk)
+        return True
+
+    def _may_push(self, pushed: int) -> bool:
+        """In bursts: until the backlog is there, then not before so many may have come on average."""
+        self._bursting = self._bursting or pushed < self._orders.rate * (time.monotonic() - self._began)
+        self._bursting = self._bursting and self._queue.sizes("default").ready < self._orders.backlog
+        return self._bursting
+
+    def _specials(self) -> None:
+        now = time.monotonic()
+        for kind, due in self._due.items():
+            rate = getattr(self._orders, kind)
+            if rate and now >= due:
+                self._due[kind] = now + self._chance.expovariate(rate)
+                getattr(self, f"_{kind}")()
+
+    def _naps(self) -> None:
+        seconds = round(self._chance.uniform(*self._orders.nap), 3)
+        self._push("h", "high", [{"m": "nap", "seconds": seconds}])
+
+    def _delayed(self) -> None:
+        delay = round(self._chance.uniform(0.1, 2.0), 3)
+        due = time.monotonic_ns() + int(delay * 1e9)
+        self._push("h", "high", [{"m": "nap", "seconds": 0.0, "due": due}], delay=delay)
+
+    def _hostile(self) -> None:
+        mode = self._chance.choice(self._orders.modes)
+        data: dict[str, Any] = {"m": mode}
+        data |= {"nap": {"seconds": 0.05}, "spin": {"seconds": 0.05}, "release": {"delay": 0.2}}.get(mode, {})
+        data |= {"leave_a_child": {"seconds": 60}, "leave_a_session": {"seconds": 60}}.get(mode, {})
+        data |= {"fork_many": {"children": 8}}.get(mode, {})
+        limit = {"timeout": self._orders.timeout, "grace": self._orders.grace if mode in ROBBERS else 0.0}
+        self._push("h", "high", [data | limit], options={"timeout": self._orders.timeout})
+
+    def _push(self, stream: str, queue: str, data: list[Any], delay: float = 0.0, options: Any = None) -> None:
+        first = self._next[stream]
+        self._next[stream] = last = first + len(data)
+        made = [payload(f"{stream}.{first + number}", one, delay, options) for number, one in enumerate(data)]
+        facts = {"p": stream, "lo": first, "hi": last - 1, "q": queue, "delay": delay}
+        BOOK.write("enq_inv", **facts)
+        try:
+            self._queue.stores.queue.push(queue, made, delay)
+        except StoreError as error:
+            BOOK.write("enq_unknown", **facts, why=str(error)[:60])
+        else:
+            BOOK.write("enq_ok", **facts)
+
+
+def payload(job_id: str, data: object, delay: float = 0.0, options: Any = None) -> bytes:
+    """As a producer with ids of its own writes it."""
+    made, raw = encode("Chaos@run", data, options=options, created_at=int(time.time()), delay=round(delay))
+    return raw.replace(f'"id":"{made}"'.encode(), f'"id":"{job_id}"'.encode())
+
+
+def main() -> None:
+    producer = Producer(Orders(**json.loads(sys.argv[1])))
+
+    def stop(*_: object) -> None:
+        producer.stopped = True
+
+    signal.signal(signal.SIGTERM, stop)
+    producer.run()
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,55 @@
+"""The table at the end of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tests.chaos.checker import INVALID, VALID, Findings
+from tests.chaos.times import BACK, DELAYED, KILL, RECOVERY
+
+_SHOWN = 5
+_WORDS = {VALID: "valid", INVALID: "INVALID"}
+
+
+def table(findings: Findings) -> str:
+    return "\n".join(_lines(findings)) + "\n"
+
+
+def _lines(findings: Findings) -> Iterator[str]:
+    counts, rules = findings.counts, findings.violations
+    for what in ("jobs", "starts", "finishes", "kills"):
+        yield _row(what, counts.get(what, 0))
+    for what in sorted(counts):
+        if what.startswith("fault: "):
+            yield _row(f"  {what}", counts[what])
+    yield _row("lost", len(rules.get("I1 lost", [])))
+    yield _row("twice", counts.get("twice", 0))
+    for what in sorted(counts):
+        if what.startswith(("twice: ", "attempts")):
+            yield _row(f"  {what}", counts[what])
+            yield from (f"      {case}" for case in findings.examples.get(what, [])[:2])
+    yield _row("overlaps", len(rules.get("I4 overlap", [])))
+    for what in ("released", "failed", "given back", "settlements refused", "jobs seen in order", "pools seen whole"):
+        yield _row(what, counts.get(what, 0))
+    for what in sorted(counts):
+        if what.startswith("stored: "):
+            yield _row(what, counts[what])
+    yield from _spreads(findings)
+    for rule, cases in sorted(rules.items()):
+        yield f"VIOLATED  {rule}: {len(cases)}"
+        yield from (f"          {case}" for case in cases[:_SHOWN])
+    yield from (f"UNKNOWN   {what}" for what in findings.unknown)
+    yield f"{_WORDS.get(findings.code, 'UNKNOWN')}, exit code {findings.code}"
+
+
+def _spreads(findings: Findings) -> Iterator[str]:
+    for what in (RECOVERY, KILL, DELAYED, BACK):
+        if values := sorted(findings.spreads.get(what, [])):
+            p50, p99, most = (
+                1000 * values[min(len(values) - 1, int(share * len(values)))] for share in (0.5, 0.99, 1.0)
+            )
+            yield f"{what:<40} p50 {p50:.1f} ms  p99 {p99:.1f} ms  max {most:.1f} ms  n={len(values)}"
+
+
+def _row(what: str, number: int) -> str:
+    return f"{what:<60} {number:>10,}"

@@ -1,0 +1,55 @@
+"""One run from its first process to its last, and then the ruling."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from pathlib import Path
+
+from tests.chaos import scan
+from tests.chaos.nemesis import stop_all, torment
+from tests.chaos.plan import Plan
+from tests.chaos.rig import ROOT, Rig
+
+
+def run(folder: Path, plan: Plan, code: Path = ROOT) -> Path:
+    """Run the plan on the package in ``code``; gives the ledger."""
+    rig = Rig(folder, plan, code)
+    try:
+        rig.start()
+        rig.produce()
+        torment(rig)
+        _end(rig)
+    finally:
+        rig.take_down()
+    return folder / "ledger"
+
+
+def _end(rig: Rig) -> None:
+    rig.stop_helper()  # the producer
+    rig.heal()
+    left = rig.drain()
+    if left == 0:
+        _look_at_the_whole_pools(rig)
+    stop_all(rig)
+    for pid in scan.note_orphans(rig):
+        _end_orphan(pid)
+    scan.note_leftovers(rig)
+    scan.note_secrets(rig)
+    scan.note_stored(rig)
+    rig.ledger.write("end", left=left)
+
+
+def _look_at_the_whole_pools(rig: Rig) -> None:
+    rig.rest(rig.plan.settle)
+    scan.note_resources(rig)
+    for pool in rig.pools:
+        rig.ledger.write("size", pool=pool.name[:4], n=pool.ready(), want=pool.workers)
+
+
+def _end_orphan(pid: int) -> None:
+    try:
+        os.kill(pid, signal.SIGKILL)  # it has our cookie
+    except ProcessLookupError:
+        sys.stderr.write(f"chaos: {pid} has ended by itself\n")

@@ -1,0 +1,127 @@
+"""What is there to be seen from outside: in the store, among the processes, in the files."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from tests.chaos.pool import title_of
+from tests.chaos.rig import PREFIX, Rig
+
+_ID = re.compile(rb'"id":"([a-z]+\.\d+)"')
+_QUEUES = ("high", "default", "side")
+
+
+def note_stored(rig: Rig) -> None:
+    """Every job that the store still knows: failed, in quarantine, or in a queue."""
+    for where, raw in _stored(rig):
+        found = _ID.search(raw)
+        rig.ledger.write("stored", where=where, id=found[1].decode() if found else "")
+        if rig.canary.encode() in raw:
+            rig.ledger.write("secret", where=where)
+
+
+def _stored(rig: Rig) -> Iterator[tuple[str, bytes]]:
+    client: Any = rig.server.client
+    for raw in client.hvals(f"{PREFIX}queuepool:failed"):
+        record = json.loads(raw)
+        yield "failed" if record["exception"] else "failed without a reason", record["payload"].encode()
+    for queue in _QUEUES:
+        for where, raw in _queued(client, f"{PREFIX}queues:{queue}"):
+            yield where, raw
+        for raw in client.lrange(f"{PREFIX}queuepool:quarantine:{queue}", 0, -1):
+            yield "quarantine", raw
+
+
+def _queued(client: Any, key: str) -> Iterator[tuple[str, bytes]]:
+    with client.pipeline(transaction=True) as all_at_once:
+        all_at_once.lrange(key, 0, -1)
+        all_at_once.zrange(f"{key}:delayed", 0, -1)
+        all_at_once.zrange(f"{key}:reserved", 0, -1)
+        for where, rows in zip(("ready", "delayed", "reserved"), all_at_once.execute(), strict=True):
+            yield from ((where, raw) for raw in rows)
+
+
+def note_copies(rig: Rig) -> None:
+    """One stored copy of each job, over all of a queue's keys at one moment."""
+    for queue in _QUEUES[:2]:
+        rows = [
+            found[1] for _, raw in _queued(rig.server.client, f"{PREFIX}queues:{queue}") if (found := _ID.search(raw))
+        ]
+        for job_id, count in Counter(rows).items():
+            if count > 1:
+                rig.ledger.write("copies", id=job_id.decode(), n=count)
+
+
+def note_resources(rig: Rig) -> None:
+    """Of the long-lived: each master's descriptors and memory, the store's clients; and secrets in titles."""
+    clients = len(rig.server.client.client_list())
+    for pool in rig.pools:
+        if pool.process:
+            pid = pool.process.pid
+            rig.ledger.write("sample", pid=pid, fds=_fds(pid), rss=_rss(pid), clients=clients)
+            for title in [title_of(pid), *pool.titles().values()]:
+                if rig.canary in title:
+                    rig.ledger.write("secret", where="title")
+
+
+def _fds(pid: int) -> int:
+    try:
+        return len(os.listdir(f"/proc/{pid}/fd"))
+    except OSError:
+        return 0
+
+
+def _rss(pid: int) -> int:
+    """KiB."""
+    try:
+        return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE") // 1024
+    except OSError:
+        return 0
+
+
+def note_orphans(rig: Rig, patience: float = 1.0) -> list[int]:
+    """Processes that are left of the pools: by the cookie in their environment, or by a pool's name in their title."""
+    end = time.monotonic() + patience
+    while (found := _ours(rig)) and time.monotonic() < end:
+        time.sleep(0.05)
+    for pid in found:
+        rig.ledger.write("orphan", pid=pid, title=title_of(pid)[:120])
+    return found
+
+
+def _ours(rig: Rig) -> list[int]:
+    mine = {os.getpid(), *rig.helpers()}
+    return [
+        pid
+        for entry in os.listdir("/proc")
+        if entry.isdigit() and (pid := int(entry)) not in mine and _is_ours(rig, pid)
+    ]
+
+
+def _is_ours(rig: Rig, pid: int) -> bool:
+    try:
+        environment = Path(f"/proc/{pid}/environ").read_bytes()
+    except OSError:
+        return False
+    return rig.cookie.encode() in environment or any(pool.name in title_of(pid) for pool in rig.pools)
+
+
+def note_leftovers(rig: Rig) -> None:
+    """Files of the runtime directory; a note for a hook that is to be called at the next start may stay."""
+    for path in (rig.folder / "run").rglob("*"):
+        if path.is_file() and not path.name.startswith("mourn."):
+            rig.ledger.write("leftover", path=str(path.relative_to(rig.folder)))
+
+
+def note_secrets(rig: Rig) -> None:
+    """The password in what the pools have written."""
+    for path in [*rig.folder.glob("*.log"), *rig.folder.glob("*.out"), *(rig.folder / "run").rglob("*")]:
+        if path.is_file() and rig.canary.encode() in path.read_bytes():
+            rig.ledger.write("secret", where=path.name)

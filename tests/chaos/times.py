@@ -1,0 +1,107 @@
+"""How soon: recovery, kills after a deadline, delayed jobs, the first job after an outage (I8, I10, I11)."""
+
+from __future__ import annotations
+
+from statistics import median
+from typing import TYPE_CHECKING
+
+from tests.chaos.ledger import Event
+from tests.chaos.windows import Windows
+
+if TYPE_CHECKING:
+    from tests.chaos.checker import Findings
+
+_S = 1e9
+#: seconds; wide, for the machine may be busy with other things: whatever is beyond them has been forgotten
+_LATEST_KILL, _LATEST_RECOVERY, _LATEST_START = 2.0, 5.0, 5.0
+#: seconds by which two clocks may differ that are read one after the other
+_SLACK = 0.02
+#: seconds after the deadline in which at least half of the kills must come
+_USUAL_KILL, _FEW = 0.25, 3
+RECOVERY, KILL, DELAYED, BACK = (
+    "killed worker's job starts again",
+    "death after the deadline",
+    "delayed job",
+    "store back to first job",
+)
+_AWAY = ("kill_redis", "stop_redis")
+
+
+class Times:
+    """Distances between events; what is delayed by a nemesis that harms more than workers is not judged."""
+
+    HEARS = ("start", "finish", "death", "nemesis")
+
+    def __init__(self, findings: Findings, windows: Windows) -> None:
+        self._findings = findings
+        self._windows = windows
+        self._deadlines: dict[int, tuple[str, int, int]] = {}
+        self._killed: list[tuple[str, int, int, int, int]] = []
+        self._spans: list[tuple[str, str, int, int]] = []
+        self._back = 0
+
+    def hear(self, event: Event) -> None:
+        match event["f"]:
+            case "start":
+                self._start(event)
+            case "finish":
+                self._deadlines.pop(event["pid"], None)
+            case "death":
+                if event["pid"] in self._deadlines:
+                    job, started, deadline = self._deadlines.pop(event["pid"])
+                    self._killed.append((job, event["pid"], started, deadline, event["t"]))
+            case _:
+                if not event["on"] and event["name"] in _AWAY:
+                    self._back = event["t"]
+
+    def _start(self, event: Event) -> None:
+        if self._back:
+            self._findings.measured(BACK, (event["t"] - self._back) / _S)
+            self._back = 0
+        self._deadlines.pop(event["pid"], None)
+        if "d" in event:
+            self._deadlines[event["pid"]] = (event["id"], event["t"], event["d"])
+        if "due" in event and event["a"] == 1:
+            self._spans.append((DELAYED, event["id"], event["due"], event["t"]))
+
+    def recovered(self, job: str, killed: int, again: int) -> None:
+        """Of ``h`` alone: ``t`` has a backlog, to whose end a job goes whose worker died."""
+        if job.startswith("h."):
+            self._spans.append((RECOVERY, job, killed, again))
+
+    def rule(self) -> None:
+        for what, job, since, until in self._spans:
+            self._span(what, job, since, until)
+        for job, pid, started, deadline, died in self._killed:
+            self._overdue(job, pid, started, deadline, died)
+        for pid, (job, _, _) in self._deadlines.items():
+            self._findings.violated("I10 never killed", f"{job} in pid {pid}")
+        kills = self._findings.spreads.get(KILL, [])
+        if len(kills) >= _FEW and median(kills) > _USUAL_KILL:
+            self._findings.violated(
+                "I10 killed too late", f"half of {len(kills)} after more than {median(kills):.3f} s"
+            )
+
+    def _span(self, what: str, job: str, since: int, until: int) -> None:
+        seconds = (until - since) / _S
+        if seconds < -_SLACK:
+            self._findings.violated("I8 started too early", f"{job}: by {-seconds:.3f} s")
+        if self._windows.excuse(since, until):
+            return
+        self._findings.measured(what, seconds)
+        if seconds > (_LATEST_RECOVERY if what == RECOVERY else _LATEST_START):
+            self._findings.violated(
+                "I11 not recovered" if what == RECOVERY else "I8 started too late", f"{job}: {seconds:.3f} s"
+            )
+
+    def _overdue(self, job: str, pid: int, started: int, deadline: int, died: int) -> None:
+        windows, seconds = self._windows, (died - deadline) / _S
+        if (windows.killed(pid, started) or died + 1) <= died or (windows.stopped(pid, started) or died + 1) <= died:
+            return  # we were first
+        if windows.excuse(started, died):
+            return
+        self._findings.measured(KILL, seconds)
+        if seconds < -_SLACK:
+            self._findings.violated("I10 killed before its deadline", f"{job}: by {-seconds:.3f} s")
+        elif seconds > _LATEST_KILL:
+            self._findings.violated("I10 killed too late", f"{job}: {seconds:.3f} s")

@@ -1,0 +1,74 @@
+"""When which nemesis was at work, and which process died when: what excuses what."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+
+from tests.chaos.ledger import Event
+
+#: those that only end workers: for the loss of a worker nothing is excused
+WORKERS_ONLY = {
+    "calm",
+    "kill_workers",
+    "segfault_workers",
+    "stop_workers",
+    "restart_rolling",
+    "forget_scripts",
+    "wrong_type",
+}
+
+
+class Windows:
+    """Built while the history is read; asked at its end."""
+
+    HEARS = ("run", "nemesis", "kill", "death")
+
+    def __init__(self) -> None:
+        #: seconds
+        self.retry_after = 0.0
+        self._on: dict[str, int] = {}
+        self._over: list[tuple[int, int, str]] = []
+        self._kills: dict[int, list[int]] = {}
+        self._stops: dict[int, list[int]] = {}
+        self._deaths: dict[int, list[int]] = {}
+
+    def hear(self, event: Event) -> None:
+        if event["f"] == "run":
+            self.retry_after = event["retry_after"]
+        elif event["f"] == "death":
+            self._deaths.setdefault(event["pid"], []).append(event["t"])
+        elif event["f"] == "kill":
+            known = self._stops if event["why"] in ("stop", "cont") else self._kills
+            known.setdefault(event["pid"], []).append(event["t"])
+        elif event["on"]:
+            self._on[event["name"]] = event["t"]
+        else:
+            self._over.append((self._on.pop(event["name"], 0), event["t"], event["name"]))
+
+    def excuse(self, since: int, until: int) -> str:
+        """The first nemesis, of those that harm more than workers, that was at work in this time; '' = none."""
+        for begun, ended, name in [*self._over, *((begun, until, name) for name, begun in self._on.items())]:
+            if begun <= until and since <= ended and name not in WORKERS_ONLY:
+                return name
+        return ""
+
+    def ended_lease(self, since: int, until: int) -> str:
+        """As ``excuse``, for what only the end of a lease explains: then it took as long as that."""
+        return self.excuse(since, until) if until - since >= 0.8e9 * self.retry_after else ""
+
+    def killed(self, pid: int, since: int) -> int | None:
+        """When we killed this process, the first time after that moment."""
+        return _first(self._kills.get(pid, []), since)
+
+    def stopped(self, pid: int, since: int) -> int | None:
+        """When we stopped it or let it go on, likewise."""
+        return _first(self._stops.get(pid, []), since)
+
+    def died(self, pid: int, since: int) -> int | None:
+        """When it was seen dead."""
+        return _first(self._deaths.get(pid, []), since)
+
+
+def _first(moments: list[int], since: int) -> int | None:
+    at = bisect_left(moments, since)
+    return moments[at] if at < len(moments) else None
