@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import time
 from collections.abc import Callable
 from typing import Any
@@ -12,17 +11,6 @@ import pytest
 import redis
 from conftest import PREFIX
 from eventually import eventually
-from hypothesis import HealthCheck, settings
-from hypothesis import strategies as st
-from hypothesis.stateful import (
-    Bundle,
-    RuleBasedStateMachine,
-    consumes,
-    invariant,
-    multiple,
-    rule,
-    run_state_machine_as_test,
-)
 from lossy_proxy import LossyProxy
 from samples import attempted, ids, payload
 
@@ -163,109 +151,6 @@ def test_tokens_that_others_took_twice_are_put_back(server, store):
     store.reserve(["default"], 1, 1)
 
     assert 2 == server.llen(NOTIFY)
-
-
-class Ledger(RuleBasedStateMachine):
-    """Verbs in any order: each job is in one place at a time, and each ready job has one wake-up token."""
-
-    stores: Stores
-    server: redis.Redis
-    leases = Bundle("leases")
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.server.flushall()
-        self.store = self.stores.queue
-        self.now = NOW
-        self.store.clock = repr(self.now)
-        self.pushed: list[str] = []
-        self.ended: list[str] = []
-
-    @rule(count=st.integers(1, 3), delay=st.sampled_from([0.0, 5.0]), same=st.booleans())
-    def push(self, count: int, delay: float, same: bool) -> None:
-        name = f"job-{len(self.pushed)}"
-        names = [name if same else f"{name}-{number}" for number in range(count)]
-        self.store.push("default", list(map(payload, names)), delay)
-        self.pushed += names
-
-    @rule(target=leases, tag=st.integers(1, 3), limit=st.integers(1, 3))
-    def reserve(self, tag: int, limit: int) -> Any:
-        return multiple(*((tag, lease) for lease in self.store.reserve(["default"], tag, limit).leases))
-
-    @rule(held=leases)
-    def delete(self, held: tuple[int, Lease]) -> None:
-        self._end(held[1], self.store.delete([held[1]])[0])
-
-    @rule(held=consumes(leases))
-    def delete_with_the_next_reserve(self, held: tuple[int, Lease]) -> None:
-        refused = self.store.reserve(["default"], 9, 0, [held[1]]).refused
-        self._end(held[1], not refused)
-
-    @rule(held=leases, delay=st.sampled_from([0.0, 5.0]), tally=st.sampled_from(["", "crashes"]))
-    def release(self, held: tuple[int, Lease], delay: float, tally: str) -> None:
-        self.store.release(held[1], delay, "job", tally)
-
-    @rule(held=leases)
-    def fail(self, held: tuple[int, Lease]) -> None:
-        record = {**RECORD, "id": f"failed-{len(self.ended)}", "payload": held[1].receipt.decode()}
-        self._end(held[1], self.store.fail(held[1], "job", record))
-
-    @rule(held=leases)
-    def quarantine(self, held: tuple[int, Lease]) -> None:
-        self._end(held[1], self.store.quarantine(held[1], "odd"))
-
-    @rule(held=consumes(leases))
-    def give_back(self, held: tuple[int, Lease]) -> None:
-        self.store.give_back([held[1]])
-
-    @rule(held=leases)
-    def renew(self, held: tuple[int, Lease]) -> None:
-        self.store.renew([held])
-
-    @rule(tag=st.integers(1, 3), since=st.sampled_from([0.0, 100.0]))
-    def reclaim(self, tag: int, since: float) -> None:
-        self.store.reclaim(["default"], tag, since, known=())
-
-    @rule()
-    def stage(self) -> None:
-        self.store.stage(["default"])
-
-    @rule(seconds=st.sampled_from([1.0, 5.0, 91.0]))
-    def time_passes(self, seconds: float) -> None:
-        self.now += seconds
-        self.store.clock = repr(self.now)
-
-    @rule(taken=st.integers(0, 2), left=st.integers(0, 2))
-    def laravel_miscounts_the_tokens_until_the_next_stage(self, taken: int, left: int) -> None:
-        self.server.ltrim(NOTIFY, taken, -1)
-        self.server.rpush(NOTIFY, *[1] * left) if left else None
-        self.store.stage(["default"])
-
-    @invariant()
-    def every_job_is_in_one_place(self) -> None:
-        rows = self.server.lrange(READY, 0, -1)
-        rows += self.server.zrange(f"{READY}:delayed", 0, -1) + self.server.zrange(f"{READY}:reserved", 0, -1)
-        waiting = [json.loads(row)["id"] for row in rows]
-        assert sorted(self.pushed) == sorted(waiting + self.ended)
-
-    @invariant()
-    def every_ready_job_has_a_token(self) -> None:
-        assert self.server.llen(READY) == self.server.llen(NOTIFY)
-
-    def _end(self, lease: Lease, ours: bool) -> None:
-        if ours:
-            self.ended += ids([lease])
-
-
-def test_whatever_the_verbs_no_job_is_lost_or_doubled_and_the_tokens_are_right(server, stores):
-    machine = type("Ledger", (Ledger,), {"server": server, "stores": stores})
-
-    run_state_machine_as_test(
-        machine,
-        settings=settings(
-            max_examples=60, stateful_step_count=25, deadline=None, suppress_health_check=list(HealthCheck)
-        ),
-    )
 
 
 # Keys of the wrong type

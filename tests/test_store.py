@@ -513,6 +513,12 @@ def test_identical_payloads_stay_as_many_as_they_are(store, at):
     assert [True, True, True] == store.delete(leases)
 
 
+def test_two_payloads_of_no_bytes_can_be_delayed(store):
+    store.push("default", [b"", b""], delay=5.0)
+
+    assert 2 == store.sizes("default").delayed
+
+
 def test_identical_payloads_keep_the_delays_that_each_was_given(store, at):
     for delay in (1.0, 60.0, 30.0):
         store.push("default", [payload("a")], delay)

@@ -2,7 +2,7 @@
 -- not mind the space that tells them apart.
 local function put(zset, score, member)
   while redis.call('zadd', zset, 'NX', score, member) == 0 do
-    member = string.gsub(member, '^(%s*.)', '%1 ', 1)
+    member = string.gsub(member, '^(%s*.?)', '%1 ', 1)
   end
   return member
 end

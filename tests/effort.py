@@ -1,0 +1,24 @@
+"""How hard Hypothesis tries: the same few examples at every run, or very many new ones at night.
+
+``HYPOTHESIS_PROFILE=nightly`` asks for the latter; what it finds is kept in ``.hypothesis`` and tried first next time.
+"""
+
+from __future__ import annotations
+
+import os
+
+from hypothesis import HealthCheck, settings
+
+NIGHTLY = os.environ.get("HYPOTHESIS_PROFILE") == "nightly"
+_AT_NIGHT = 100
+
+
+def effort(examples: int, steps: int = 50) -> settings:
+    """So many examples, of so many steps where they have steps."""
+    return settings(
+        max_examples=examples * (_AT_NIGHT if NIGHTLY else 1),
+        stateful_step_count=steps,
+        derandomize=not NIGHTLY,
+        deadline=None,
+        suppress_health_check=list(HealthCheck),
+    )

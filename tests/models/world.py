@@ -1,0 +1,183 @@
+"""A small world of the queue's protocol: what the store holds and what each process knows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import count
+from typing import Any, NamedTuple, TypeAlias
+
+#: a worker's number and life
+Tag: TypeAlias = tuple[int, int]
+
+
+class Copy(NamedTuple):
+    """A payload: which job, begun how often. Equal copies have the very same bytes."""
+
+    job: int
+    attempts: int
+
+
+class Lease(NamedTuple):
+    """A row of the reserved set; Laravel's has no tag, there it is the model's own knowledge."""
+
+    copy: Copy
+    end: int
+    tag: Tag
+
+
+class Worker(NamedTuple):
+    """``does``: idle, asking, answered, unsure or repeating; ``stage`` of the copy in its hand."""
+
+    life: int = 0
+    does: str = "idle"
+    stage: str = ""
+    copy: Copy | None = None
+    answer: Copy | None = None
+    #: since when, while it is asking
+    asked: int | None = None
+    lease_end: int = 0
+    deadline: int = 0
+    orphan: bool = False
+
+    @property
+    def is_running(self) -> bool:
+        """Whether its handler runs: who repeats a release has only not written down yet that it ended."""
+        return self.stage == "running" and self.does != "repeating"
+
+    def later(self, retry_after: int) -> Worker:
+        return self._replace(
+            asked=_earlier(self.asked, retry_after),
+            lease_end=max(self.lease_end - 1, 0),
+            deadline=max(self.deadline - 1, 0),
+        )
+
+
+class Obituary(NamedTuple):
+    """What the steward finds on the board of a dead worker."""
+
+    tag: Tag
+    why: str
+    stage: str
+    copy: Copy | None
+    #: since when it was asking; ``None``: it was not
+    asked: int | None
+
+
+class World(NamedTuple):
+    """All times count from now: so the clock may run for ever, and there are still not many worlds."""
+
+    ready: tuple[Copy, ...]
+    workers: tuple[Worker, ...]
+    starts: tuple[int, ...]
+    tallies: tuple[int, ...]
+    #: deaths that a job caused, told to the store or not
+    deaths: tuple[int, ...]
+    #: how much may still go wrong
+    crashes: int
+    stops: int
+    masters: int
+    losses: int
+    delayed: tuple[tuple[int, Copy], ...] = ()
+    reserved: tuple[Lease, ...] = ()
+    dead: tuple[Obituary, ...] = ()
+    #: commands that were sent and are still on their way
+    flying: tuple[tuple[str, Tag, Copy | None], ...] = ()
+    done: frozenset[int] = frozenset()
+    failed: frozenset[int] = frozenset()
+    #: what a worker had finished and written on its board
+    finished: frozenset[int] = frozenset()
+    #: what only a step can do wrong
+    wrongs: frozenset[str] = frozenset()
+    is_mastered: bool = True
+
+    def worker(self, number: int, **changes: Any) -> World:
+        """With this worker changed."""
+        workers = list(self.workers)
+        workers[number] = workers[number]._replace(**changes)
+        return self._replace(workers=tuple(workers))
+
+    def wrong(self, what: str, if_so: bool) -> World:
+        return self._replace(wrongs=self.wrongs | {what}) if if_so else self
+
+    def later(self, retry_after: int) -> World:
+        """One tick later; what is long past is not told apart."""
+        return self._replace(
+            delayed=tuple(sorted((max(at - 1, 0), copy) for at, copy in self.delayed)),
+            reserved=tuple(lease._replace(end=max(lease.end - 1, 0)) for lease in self.reserved),
+            workers=tuple(worker.later(retry_after) for worker in self.workers),
+            dead=tuple(dead._replace(asked=_earlier(dead.asked, retry_after)) for dead in self.dead),
+        )
+
+    def unused_life(self, number: int) -> int:
+        """A tag that nothing in the world has."""
+        tags = {lease.tag for lease in self.reserved} | {dead.tag for dead in self.dead}
+        tags |= {tag for _, tag, _ in self.flying} | {(number, self.workers[number].life)}
+        return next(life for life in count() if (number, life) not in tags)
+
+    def lease_of(self, copy: Copy | None) -> Lease | None:
+        return next((lease for lease in self.reserved if lease.copy == copy), None)
+
+    def stored(self) -> Iterator[Copy]:
+        yield from self.ready
+        yield from (copy for _, copy in self.delayed)
+        yield from (lease.copy for lease in self.reserved)
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """A variant of the protocol, and how much may go wrong in it."""
+
+    #: settlements look for the receipt before they write
+    fenced: bool = True
+    #: dead workers are buried at once by one who read their hands; Laravel waits for the lease
+    steward: bool = True
+    #: ticks that a job may run; ``None``: nothing ends it
+    timeout: int | None = None
+    #: leases are renewed, and who cannot be renewed is killed before its lease ends
+    renewed: bool = True
+    lease_kill: bool = True
+    lease_from_hearing: bool = False
+    #: a reserve is sent, carried out and heard one after the other, with time in between
+    slow: bool = False
+    #: whether a lost answer is followed by a reclaim; else by another reserve
+    reclaims: bool = True
+    #: what a reclaim must not give back is told to it
+    reclaims_knowing: bool = True
+    #: a job starts when it is heard of and is settled when it is done, and not later
+    swift: bool = False
+    #: which verb may outlive its sender
+    late: str = ""
+    #: the dead are buried, and lost answers reclaimed, before a lease can end
+    prompt: bool = True
+    #: a give-back looks at the tag
+    tagged: bool = True
+    jobs: int = 1
+    #: for each job its queue; a lower number is served first
+    queues: tuple[int, ...] = (0, 0)
+    workers: int = 2
+    retry_after: int = 2
+    delays: tuple[int, ...] = (0,)
+    crashes: int = 1
+    stops: int = 0
+    masters: int = 0
+    #: answers that are lost
+    losses: int = 0
+    max_crashes: int = 9
+    #: where the model ends: nobody takes a job that was begun so often
+    most_attempts: int = 2
+
+    def first(self) -> World:
+        """Every job is pushed, every worker idle."""
+        none = (0,) * self.jobs
+        jobs = tuple(Copy(job, 0) for job in range(self.jobs))
+        workers = (Worker(),) * self.workers
+        return World(jobs, workers, none, none, none, self.crashes, self.stops, self.masters, self.losses)
+
+
+def _earlier(asked: int | None, retry_after: int) -> int | None:
+    return None if asked is None else max(asked - 1, -retry_after)
+
+
+def raised(counts: tuple[int, ...], job: int, by: int = 1) -> tuple[int, ...]:
+    return tuple(count + by * (number == job) for number, count in enumerate(counts))

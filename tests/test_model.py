@@ -1,0 +1,212 @@
+"""The protocol as a model, searched to its end: ours keeps every law, and what breaks the others is kept as it is.
+
+The laws are in ``models/laws.py``, what each script does in ``models/scripts.py``, who may do what in
+``models/protocol.py``. A variant that breaks a law must break it, by a trace of just this length: else the model has
+lost its teeth, or what it was a model of has changed.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from functools import partial
+
+import pytest
+from models import wakeups
+from models.explore import Explored, explore
+from models.laws import LAWS
+from models.protocol import steps
+from models.world import Rules
+
+
+def searched(rules: Rules) -> Explored:
+    return explore(rules.first(), partial(steps, rules), LAWS)
+
+
+def lengths(found: Explored) -> dict[str, int]:
+    return {law: len(trace) for law, trace in found.broken.items()}
+
+
+OURS = {
+    "any worker may crash, be stopped, lose its lease": Rules(stops=1, delays=(0, 1)),
+    "longer leases, more deaths": Rules(stops=1, delays=(0, 1), retry_after=3, most_attempts=3, crashes=2),
+    "deadlines": Rules(stops=1, delays=(0, 1), timeout=1),
+    "deadlines and no renewal": Rules(stops=1, timeout=1, renewed=False),
+    "partition: no lease can be renewed": Rules(renewed=False),
+    "two answers are lost": Rules(losses=2, crashes=0),
+    "an answer is lost, and workers are stopped": Rules(losses=1, stops=1, crashes=0),
+    "an answer is lost, and jobs have deadlines": Rules(losses=1, timeout=1),
+    "every step of a reserve takes its time": Rules(slow=True, crashes=1),
+    "two jobs": Rules(jobs=2, most_attempts=1),
+    "two queues": Rules(jobs=2, queues=(1, 0), crashes=0),
+    "a job that kills its worker each time": Rules(crashes=3, max_crashes=2, most_attempts=4),
+    "an orphan whose job ends before its lease": Rules(masters=1, timeout=1, swift=True),
+}
+
+
+@pytest.mark.parametrize("rules", OURS.values(), ids=OURS)
+def test_ours_keeps_every_law_whatever_happens_and_for_all_time(rules):
+    found = searched(rules)
+
+    assert {} == found.broken
+    assert found.states > 300
+
+
+# What we do, and what happens where we do not
+
+
+WITHOUT = {
+    "fences": (
+        Rules(fenced=False, losses=1),
+        {
+            "a_job_is_stored_once": 5,
+            "only_the_owner_settles": 4,
+            "no_start_is_uncounted": 6,
+            "attempts_are_starts": 6,
+            "what_ended_is_stored_no_more": 8,
+        },
+    ),
+    "the kill before a lease ends": (
+        Rules(lease_kill=False),
+        {"attempts_are_starts": 4, "no_two_run_a_job_at_once": 6, "what_finished_never_runs_again": 7},
+    ),
+    "counting a lease from before it was asked for": (
+        Rules(slow=True, lease_from_hearing=True, crashes=0),
+        {"attempts_are_starts": 6, "no_two_run_a_job_at_once": 10, "what_finished_never_runs_again": 11},
+    ),
+    "reclaiming what was not heard of": (Rules(losses=1, reclaims=False), {"attempts_are_starts": 4}),
+    "telling the reclaim what is known": (
+        Rules(losses=1, crashes=0, reclaims_knowing=False),
+        {"only_the_owner_settles": 7, "what_finished_never_runs_again": 7},
+    ),
+    "the tag at a give-back": (Rules(losses=1, tagged=False), {"only_the_owner_settles": 5}),
+}
+
+
+@pytest.mark.parametrize("without", WITHOUT)
+def test_nothing_that_keeps_the_laws_can_be_left_out(without):
+    rules, broken = WITHOUT[without]
+
+    assert broken == lengths(searched(rules))
+
+
+# Laravel
+
+
+LARAVEL = Rules(fenced=False, steward=False, renewed=False, lease_kill=False)
+#: the lease ends, somebody stages the job, and its first worker goes on
+LATE = ("w0 reserves", "tick", "tick", "stage")
+
+
+@pytest.mark.parametrize("timeout", [None, 2], ids=["the alarm waits for C code", "timeout = retry_after"])
+def test_laravels_protocol_breaks_four_laws_in_five_steps(timeout):
+    found = searched(_with(LARAVEL, timeout=timeout))
+
+    assert {
+        "a_job_is_stored_once": (*LATE, "w0 releases(0)"),
+        "only_the_owner_settles": (*LATE, "w0 releases(0)"),
+        "what_ended_is_stored_no_more": (*LATE, "w0 deletes"),
+        "no_two_run_a_job_at_once": (*LATE, "w1 reserves"),
+    } == found.broken
+
+
+def test_laravels_protocol_holds_where_every_job_ends_before_its_lease():
+    assert {} == searched(_with(LARAVEL, timeout=1)).broken
+
+
+def test_a_fence_alone_does_not_keep_two_from_running():
+    found = searched(_with(LARAVEL, fenced=True))
+
+    assert {
+        "what_ended_is_stored_no_more": (*LATE, "w0 deletes"),
+        "no_two_run_a_job_at_once": (*LATE, "w1 reserves"),
+    } == found.broken
+
+
+def test_laravels_release_sent_again_after_a_lost_answer_makes_two_jobs_of_one():
+    found = searched(_with(LARAVEL, timeout=1, losses=1, reclaims=False))
+
+    assert (
+        "w0 reserves",
+        "w0 releases(0) unheard",
+        "stage",
+        "w0 repeats its release",
+    ) == found.broken["a_job_is_stored_once"]
+
+
+def test_a_pop_of_laravels_whose_answer_is_lost_costs_an_attempt():
+    found = searched(_with(LARAVEL, timeout=1, losses=1, reclaims=False))
+
+    assert ("w0 reserves, unheard", "tick", "tick", "stage") == found.broken["attempts_are_starts"]
+
+
+# Where our promises end
+
+
+LIMITS = {
+    "the dead are buried when their leases have ended already": (
+        Rules(prompt=False),
+        {"attempts_are_starts": 5, "what_finished_never_runs_again": 8},
+    ),
+    "an orphan's job outlasts its lease and no new master renews it": (
+        Rules(masters=1, swift=True),
+        {"no_two_run_a_job_at_once": 7, "what_finished_never_runs_again": 8},
+    ),
+    "a reserve is carried out after the reclaim that was to undo it": (
+        Rules(late="reserve", crashes=0),
+        {"attempts_are_starts": 6},
+    ),
+    "a stopped worker's release is carried out after its job was given back and taken again": (
+        Rules(late="release", crashes=0, stops=1, most_attempts=1),
+        {"only_the_owner_settles": 6, "attempts_are_starts": 6},
+    ),
+}
+
+
+@pytest.mark.parametrize("limit", LIMITS)
+def test_what_is_not_promised_is_known(limit):
+    rules, broken = LIMITS[limit]
+
+    assert broken == lengths(searched(rules))
+
+
+# Wake-ups
+
+
+def woken(counts: bool, leaving: int, *laws: wakeups.Law) -> Explored:
+    return explore(wakeups.Sleepers(3, leaving), partial(wakeups.steps, counts), laws)
+
+
+def test_nobody_sleeps_beside_a_ready_job_where_tokens_are_counted():
+    found = woken(True, 0, wakeups.nobody_sleeps_beside_a_ready_job)
+
+    assert {} == found.broken
+    assert found.states > 50
+
+
+def test_who_leaves_with_a_token_is_made_up_for_at_the_next_stage():
+    assert {} == woken(True, 1, wakeups.the_next_stage_puts_it_right).broken
+    assert {"nobody_sleeps_beside_a_ready_job": 3} == lengths(woken(True, 1, wakeups.nobody_sleeps_beside_a_ready_job))
+
+
+def test_laravels_pop_takes_a_token_that_another_sleeper_needed():
+    found = woken(False, 0, wakeups.nobody_sleeps_beside_a_ready_job)
+
+    assert ("push", "push", "w0 is woken", "w0 reserves") == found.broken["nobody_sleeps_beside_a_ready_job"]
+
+
+# The search
+
+
+def test_a_search_finds_the_shortest_way_and_looks_no_further_behind_it():
+    found = explore(0, lambda number: [("+1", number + 1), ("+2", number + 2)], [_is_below_five])
+
+    assert {"_is_below_five": ("+1", "+2", "+2")} == found.broken
+    assert 7 == found.states
+
+
+def _is_below_five(number: int) -> bool:
+    return number < 5
+
+
+def _with(rules: Rules, **changes: object) -> Rules:
+    return dataclasses.replace(rules, **changes)

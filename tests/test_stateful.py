@@ -1,0 +1,270 @@
+"""Every verb in any order, on a real server with the real scripts, step by step beside a model of plain lists.
+
+The model is ``models/shelves.py``. After each step all that the server holds must be what the model says: ready,
+delayed and reserved jobs byte for byte in their order with their scores, the quarantine, the failed store, tallies and
+wake-up tokens. The clock is the test's.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import redis
+from conftest import PREFIX
+from effort import effort
+from hypothesis import strategies as st
+from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, multiple, rule, run_state_machine_as_test
+from models.jobs import Job
+from models.shelves import Shelves
+from payload_strategies import anywhere, laravels, parts
+from samples import payload
+
+from queuepool.build import Stores
+from queuepool.stores.base import Lease
+
+QUEUES = ("high", "default")
+NOW = 1_000_000.0
+Held = tuple[int, Lease]
+
+ODD = [
+    Job(raw, odd=why)
+    for raw, why in {
+        b"": "json",
+        b"not json": "json",
+        b"\xff\xfe": "json",
+        b'{"id":"a","attempts":0': "json",
+        rb'{"attempts":0,"data":"\ud800"}': "json",
+        b"[1,2]": "not-an-object",
+        b'"a job"': "not-an-object",
+        b" null ": "not-an-object",
+        b'{"id":"a","job":"x","attempts":1.5}': "attempts",
+        b'{"attempts":0,"attempts":0,"id":"a"}': "attempts",
+        b'{"id":"a","attempts":1E+0,"job":"x"}': "attempts",
+        b'{"id":"a","attempts":65536,"job":"x"}': "attempts",
+    }.items()
+]
+UNUSUAL = [
+    Job(b"{}"),
+    Job(b' { "id":"a"}'),
+    Job(b'{"id":"a","data":{"attempts":7}}'),
+    Job(b'{"id":"a","attempts":', b"null", b"}"),
+    Job(b'{"attempts":', b'"3"', b',"id":"a"}'),
+    Job(b'{"id":"a","attempts":', b"-5", b' ,"data":[]}'),
+    Job(rb'{"id":"a","data":"\ud83d\ude00 \ud800","attempts":', b"0", b"}"),
+    Job(b'{"id":"a","data":"\xff\xc0\x80","attempts":', b"0", b',"delay":60}'),
+]
+
+
+def job(sample: tuple[str, int]) -> Job:
+    head, tail = parts(sample[0])
+    return Job(head.encode(), b"%d" % (sample[1] % 1_000), tail.encode())
+
+
+jobs = (
+    st.sampled_from([Job(payload(name)[:-2], b"0", b"}") for name in "abc"])
+    | (anywhere() | laravels()).map(job)
+    | st.sampled_from(UNUSUAL)
+    | st.sampled_from(ODD)
+)
+queues = st.sampled_from(QUEUES)
+orders = st.sampled_from([QUEUES, QUEUES[::-1], QUEUES[:1], QUEUES[1:]])
+tags = st.sampled_from([1, 2, 131_071])
+delays = st.sampled_from([0.0, 0.25, 5.0])
+tallies = st.sampled_from(["", "exceptions", "crashes"])
+
+
+class Verbs(RuleBasedStateMachine):
+    stores: Stores
+    server: redis.Redis
+    leases = Bundle("leases")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.server.flushall()
+        self.store = self.stores.queue
+        self.model = Shelves(QUEUES, NOW)
+        self.store.clock = repr(NOW)
+
+    @rule(seconds=st.sampled_from([0.01, 0.3, 5.0, 89.0, 90.0, 91.0]))
+    def time_passes(self, seconds: float) -> None:
+        self.model.now += seconds
+        self.store.clock = repr(self.model.now)
+
+    @rule(queue=queues, first=jobs, others=st.lists(jobs, max_size=2), twice=st.booleans(), delay=delays)
+    def push(self, queue: str, first: Job, others: list[Job], twice: bool, delay: float) -> None:
+        batch = [first, *others, *([first] if twice else [])]
+        self.store.push(queue, [one.raw for one in batch], delay)
+        self.model.push(queue, batch, delay)
+
+    @rule(target=leases, order=orders, tag=tags, limit=st.integers(1, 3))
+    def reserve(self, order: tuple[str, ...], tag: int, limit: int) -> Any:
+        found, expected = self.store.reserve(order, tag, limit), self.model.reserve(order, tag, limit)
+
+        assert expected.leases == [(lease.queue, lease.receipt) for lease in found.leases]
+        assert (expected.odd, [], []) == (found.quarantined, found.problems, found.refused)
+        assert self._is_due(expected.next_due, found.next_due)
+        return multiple(*((tag, lease) for lease in found.leases))
+
+    @rule(order=orders, tag=tags)
+    def reserve_without_hearing_of_it(self, order: tuple[str, ...], tag: int) -> None:
+        self.reserve(order, tag, 1)
+
+    @rule(order=orders)
+    def stage(self, order: tuple[str, ...]) -> None:
+        found, (moved, first) = self.store.stage(order), self.model.stage(order)
+
+        assert (moved, self.model.now) == (found.moved, pytest.approx(found.now))
+        assert self._is_due(first, found.next_due)
+
+    @rule(held=leases)
+    def delete(self, held: Held) -> None:
+        lease = held[1]
+        self._is_settled_once(lambda: self.store.delete([lease])[0], lambda: self.model.end(*_of(lease)) is not None)
+
+    @rule(held=st.lists(leases, max_size=3, unique=True), tag=tags, limit=st.integers(0, 2))
+    def reserve_with_what_is_done(self, held: list[Held], tag: int, limit: int) -> None:
+        done = [lease for _, lease in held]
+        ours = [self.model.end(*_of(lease)) is not None for lease in done]
+        expected = self.model.reserve(QUEUES, tag, limit)
+
+        found = self.store.reserve(QUEUES, tag, limit, done)
+
+        assert [lease for lease, is_ours in zip(done, ours, strict=True) if not is_ours] == found.refused
+        assert expected.leases == [(lease.queue, lease.receipt) for lease in found.leases]
+
+    @rule(held=leases, delay=delays, tally=tallies)
+    def release(self, held: Held, delay: float, tally: str) -> None:
+        lease = held[1]
+        self._is_settled_once(
+            lambda: self.store.release(lease, delay, "job", tally),
+            lambda: self.model.release(*_of(lease), delay, "job", tally),
+        )
+
+    @rule(held=leases, number=st.integers(0, 3))
+    def fail(self, held: Held, number: int) -> None:
+        lease, name = held[1], f"job-{number}"
+        facts = {"id": name, "name": "x", "queue": lease.queue, "connection": "default", "attempts": 1}
+        record = {**facts, "exception": "", "payload": lease.receipt.decode("utf-8", "surrogateescape")}
+        self._is_settled_once(lambda: self.store.fail(lease, name, record), lambda: self.model.fail(*_of(lease), name))
+
+    @rule(held=leases)
+    def quarantine(self, held: Held) -> None:
+        lease = held[1]
+        self._is_settled_once(
+            lambda: self.store.quarantine(lease, "odd"), lambda: self.model.quarantine(*_of(lease), "odd")
+        )
+
+    @rule(held=st.lists(leases, min_size=1, max_size=3, unique=True), queue=queues, tag=tags | st.none())
+    def give_back(self, held: list[Held], queue: str, tag: int | None) -> None:
+        ours = [lease for _, lease in held if lease.queue == queue]
+        expected = self.model.give_back(queue, [lease.receipt for lease in ours], tag)
+
+        assert expected == self.store.give_back(ours, tag)
+
+    @rule(held=leases)
+    def its_worker_dies_and_is_buried(self, held: Held) -> None:
+        tag, lease = held
+        expected = self.model.give_back(lease.queue, [lease.receipt], tag)
+
+        assert expected == self.store.give_back([lease], tag)
+
+    @rule(order=orders, tag=tags, since=st.sampled_from([0.0, 6.0, 100.0]), held=st.lists(leases, max_size=2))
+    def reclaim(self, order: tuple[str, ...], tag: int, since: float, held: list[Held]) -> None:
+        known = [lease for _, lease in held]
+        receipts = [lease.receipt for lease in known]
+        expected = sum(self.model.reclaim(queue, tag, since, receipts) for queue in order)
+
+        assert expected == self.store.reclaim(order, tag, since, known)
+
+    @rule(held=st.lists(leases, min_size=1, max_size=3, unique=True))
+    def renew(self, held: list[Held]) -> None:
+        expected = [self.model.renew(*_of(lease), tag) for tag, lease in held]
+
+        assert expected == self.store.renew(held)
+
+    @rule(name=st.integers(0, 3).map("job-{}".format), queue=queues)
+    def retry(self, name: str, queue: str) -> None:
+        found = self.stores.failed.get(name)
+        at, job = self.model.failed.pop(name, (0.0, Job(b"")))
+
+        assert (found is not None) == bool(job.raw)
+        if found and self._can_be_written(job):
+            assert self.stores.failed.retry(found, queue)
+            self.model.push(queue, [job.counting(0)], 0.0)
+        elif found:
+            self.model.failed[name] = at, job
+
+    @rule(queue=queues, target_queue=queues)
+    def put_back_the_first_that_was_set_aside(self, queue: str, target_queue: str) -> None:
+        entry, shelf = next(self.stores.quarantine.entries(queue), None), self.model.of[queue]
+        if entry:
+            assert self.stores.quarantine.put_back(queue, entry.id)
+            shelf.ready.append(shelf.aside.pop(0)[2])
+
+    @rule(queue=queues, taken=st.integers(1, 2), left=st.integers(0, 3))
+    def laravel_miscounts_the_tokens_until_the_next_stage(self, queue: str, taken: int, left: int) -> None:
+        self.server.ltrim(_key(queue, "notify"), taken, -1)
+        self.server.rpush(_key(queue, "notify"), *[1] * left) if left else None
+        self.stage((queue,))
+
+    @invariant()
+    def the_server_holds_what_the_model_says(self) -> None:
+        for queue, shelf in self.model.of.items():
+            ready, tokens, delayed, reserved, aside = self._held(queue)
+            assert [one.raw for one in shelf.ready] == ready
+            assert len(ready) == tokens
+            assert shelf.delayed.ordered() == delayed
+            assert shelf.reserved.ordered() == reserved
+            assert [f"{at} {why} ".encode() + one.raw for at, why, one in shelf.aside] == aside
+
+    @invariant()
+    def the_records_are_those_of_the_model(self) -> None:
+        failed = {row.id: (row.failed_at, row.payload) for row in self.stores.failed.page()}
+        counts = self.store.tallies("job")
+
+        assert {name: (at, _text(one)) for name, (at, one) in self.model.failed.items()} == failed
+        expected = [self.model.tallies["job", tally] for tally in ("exceptions", "crashes")]
+        assert expected == [counts.exceptions, counts.crashes]
+
+    def _held(self, queue: str) -> list[Any]:
+        pipe = self.server.pipeline(transaction=False)
+        pipe.lrange(_key(queue), 0, -1).llen(_key(queue, "notify"))
+        pipe.zrange(_key(queue, "delayed"), 0, -1, withscores=True)
+        pipe.zrange(_key(queue, "reserved"), 0, -1, withscores=True)
+        return pipe.lrange(f"{PREFIX}queuepool:quarantine:{queue}", 0, -1).execute()
+
+    def _is_settled_once(self, verb: Callable[[], bool], expected: Callable[[], bool]) -> None:
+        """The second time is what a repetition after a lost answer is."""
+        assert expected() == verb()
+        assert not verb()
+
+    def _is_due(self, expected: float, found: float | None) -> bool:
+        if found is None or math.inf == expected:
+            return found is None and math.inf == expected
+        return pytest.approx(max(expected - self.model.now, 0.0), abs=2e-6) == found
+
+    def _can_be_written(self, job: Job) -> bool:
+        """A record holds text: what was no UTF-8 is not what it was, and no worker fails it, but sets it aside."""
+        return "\ufffd" not in job.raw.decode("utf-8", "replace")
+
+
+def _of(lease: Lease) -> tuple[str, bytes]:
+    return lease.queue, lease.receipt
+
+
+def _key(queue: str, part: str = "") -> str:
+    return f"{PREFIX}queues:{queue}" + (f":{part}" if part else "")
+
+
+def _text(job: Job) -> str:
+    return json.loads(json.dumps(job.raw.decode("utf-8", "surrogateescape")))
+
+
+def test_after_any_verbs_the_server_holds_what_the_model_says(server, stores):
+    machine = type("Verbs", (Verbs,), {"server": server, "stores": stores})
+
+    run_state_machine_as_test(machine, settings=effort(80, steps=30))
