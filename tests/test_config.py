@@ -86,6 +86,8 @@ def test_every_key_reaches_its_setting(write, tmp_path):
         failed = null
         restart_key = laravel_cache:illuminate:queue:restart
         control_url = unix:///run/r.sock?db=1
+        signing = accept
+        signing_keys = new:0123456789abcdef, old:fedcba9876543210
         """
     )
     connection = ConnectionSettings(
@@ -96,6 +98,8 @@ def test_every_key_reaches_its_setting(write, tmp_path):
         failed="null",
         restart_key="laravel_cache:illuminate:queue:restart",
         control_url="unix:///run/r.sock?db=1",
+        signing="accept",
+        signing_keys=(("new", "0123456789abcdef"), ("old", "fedcba9876543210")),
     )
     pool = PoolSettings(
         connection=connection,
