@@ -13,7 +13,7 @@ from unicodedata import category
 
 from queuepool import config_values as values
 from queuepool.config_file import Document, Entry, Place, Problem, from_environment, from_flags, read, section_name
-from queuepool.config_secrets import open_secrets, signing_keys
+from queuepool.config_secrets import open_secrets, signing_keys, url
 from queuepool.config_values import masked as masked  # for whoever shows a URL
 from queuepool.errors import ConfigError
 from queuepool.settings import ConnectionSettings, PoolSettings
@@ -31,10 +31,10 @@ POOL_KEYS: Mapping[str, values.Parser] = MappingProxyType({
     "log": values.path, "runtime_dir": values.path,
 })  # fmt: skip
 CONNECTION_KEYS: Mapping[str, values.Parser] = MappingProxyType({
-    "driver": lambda raw: values.one_of(raw, "redis"), "url": values.url, "prefix": values.text,
+    "driver": lambda raw: values.one_of(raw, "redis"), "url": url, "prefix": values.text,
     "retry_after": values.some_seconds, "block_for": values.some_seconds, "renew": values.boolean,
     "failed": lambda raw: values.one_of(raw, "redis", "null"),
-    "restart_key": values.some_text, "control_url": lambda raw: raw and values.url(raw),
+    "restart_key": values.some_text, "control_url": lambda raw: raw and url(raw),
     "signing": lambda raw: values.one_of(raw, "off", "accept", "require"), "signing_keys": signing_keys,
 })  # fmt: skip
 KEYS = {"pool": POOL_KEYS, "connection": CONNECTION_KEYS}

@@ -1,12 +1,15 @@
-"""The secrets of a configuration: what they look like, and that nobody else may read them."""
+"""Keys and certificates: what they must look like, and that nobody else may read what is secret."""
 
 from __future__ import annotations
 
 import re
+import ssl
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from urllib.parse import parse_qsl, urlsplit
 
+from queuepool import config_values
 from queuepool.config_file import Document, Problem, contents
 from queuepool.config_values import has_password
 
@@ -38,6 +41,29 @@ def _lines(path: Path) -> list[str]:
         raise ValueError(f"{path} holds keys that every user can read: chmod 600 {path}")
     lines = (line.strip() for line in data.decode("utf-8", "replace").split("\n"))
     return [line for line in lines if line and line[0] not in ";#"]
+
+
+def url(raw: str) -> str:
+    """A Redis URL; of TLS, the files that it names are certificates and keys."""
+    found = config_values.url(raw)
+    if found.startswith("rediss://"):
+        _check_files(dict(parse_qsl(urlsplit(found).query)))
+    return found
+
+
+def _check_files(options: Mapping[str, str]) -> None:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    try:
+        name = "ssl_ca_certs"
+        if name in options:
+            context.load_verify_locations(options[name])
+        name = "ssl_certfile"
+        if name in options:
+            # With a password given, nobody is asked for one at the terminal.
+            context.load_cert_chain(options[name], options.get("ssl_keyfile"), password="")
+    except OSError as error:
+        reason = getattr(error, "reason", None) or error.strerror
+        raise ValueError(f"its {name} {options[name]} cannot be used: {reason}") from error
 
 
 def open_secrets(file: Document, path: Path | None) -> Iterator[Problem]:

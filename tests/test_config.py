@@ -250,7 +250,7 @@ def test_a_thousand_queues_are_taken():
         "redis://h/",
         "redis://h:65535/99999",
         "redis://[::1]:6379/0",
-        "rediss://u:p@h:1/2?ssl_ca_certs=/etc/ca.pem&ssl_cert_reqs=required",
+        "rediss://u:p@h:1/2?ssl_cert_reqs=required",
         "redis://:p%40ss%2F@h",
         "redis://:a%b&c=d;e@h",
         "unix:///run/redis.sock",

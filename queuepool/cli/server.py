@@ -7,13 +7,15 @@ import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
+from urllib.parse import urlsplit
 
 from queuepool.cli.findings import Finding, Grade
 from queuepool.client import Queue
-from queuepool.config_values import masked
+from queuepool.config_values import has_password, masked
 from queuepool.errors import StoreDenied, StoreDown, StoreError
 
 _OLDEST = (6, 2)
+_HERE = ("localhost", "127.0.0.1", "::1")
 
 
 def inspect_server(queue: Queue, queues: Sequence[str]) -> Iterator[Finding]:
@@ -21,6 +23,8 @@ def inspect_server(queue: Queue, queues: Sequence[str]) -> Iterator[Finding]:
     what = f"connection {queue.settings.name}"
     queue.stores.queue.client.command("PING")
     yield Finding(Grade.OK, what, f"{masked(queue.settings.url)} answers")
+    if _in_the_clear(queue.settings.url):
+        yield Finding(Grade.WARN, what, "the password and every job cross the network unencrypted: use rediss://")
     yield from (Finding(grade, what, words) for grade, words in _server(queue))
     denied, peoples = list(_denied(queue, queues)), list(_people(queue))
     yield from (Finding(Grade.FAIL, what, words) for words in denied)
@@ -28,6 +32,10 @@ def inspect_server(queue: Queue, queues: Sequence[str]) -> Iterator[Finding]:
         yield Finding(Grade.OK, what, "every command that is needed is permitted")
     if peoples:
         yield Finding(Grade.WARN, what, f"enough for a pool, not for failed, retry, clear …: {'; '.join(peoples)}")
+
+
+def _in_the_clear(url: str) -> bool:
+    return has_password(url) and url.startswith("redis://") and urlsplit(url).hostname not in _HERE
 
 
 def _server(queue: Queue) -> Iterator[tuple[Grade, str]]:
