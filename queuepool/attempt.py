@@ -22,6 +22,7 @@ from queuepool.policies import policy_of, timeout_of
 from queuepool.registry import Handler, Options, Registry, Task, bound
 from queuepool.settings import PoolSettings
 from queuepool.settle import Settler, facts_of
+from queuepool.signing import seals_of
 from queuepool.stores.base import Lease, QueueStore
 from queuepool.verdict import Delete, Fail, Policy, Release, Tallies, Verdict, judge, may_start
 
@@ -61,6 +62,7 @@ class Attempts:
         self._desk = desk
         self._settler = settler
         self._outage = outage
+        self._seals = seals_of(pool.connection.signing, pool.connection.signing_keys)
         self._pid = os.getpid()
         self._loop: asyncio.Runner | None = None
         self._warned: set[tuple[str, str]] = set()
@@ -109,7 +111,7 @@ class Attempts:
 
     def _open(self, lease: Lease) -> Attempt | None:
         try:
-            payload = decode(lease.receipt)
+            payload = self._seals.open(lease.receipt, lease.queue) if self._seals else decode(lease.receipt)
         except BadPayload as odd:
             self._settler.quarantine(lease, odd.reason)
             self._desk.settled()

@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from queuepool.listeners import LISTENERS
 from queuepool.payload import OBJECT_JOB, encode
 from queuepool.php_writer import build_command
 from queuepool.settings import ConnectionSettings
+from queuepool.signing import seals_of
 from queuepool.stores.base import Sizes
 
 #: seconds from now, or a moment
@@ -33,6 +35,7 @@ class Queue:
 
         self.settings = settings
         self.stores = Stores(settings, shared=True)
+        self._seals = seals_of(settings.signing, settings.signing_keys)
 
     def push(
         self,
@@ -69,7 +72,7 @@ class Queue:
         return self._push([(OBJECT_JOB, data)], queue, delay, None, display_name=class_name)[0]
 
     def push_raw(self, payload: bytes, *, queue: str = "default", delay: Delay = 0) -> None:
-        """Add these bytes as they are."""
+        """Add these bytes as they are, so also without a signature."""
         self.stores.queue.push(queue, [payload], seconds_until(delay))
 
     def size(self, queue: str = "default") -> int:
@@ -95,10 +98,9 @@ class Queue:
         display_name: str | None = None,
     ) -> list[str]:
         seconds, now = seconds_until(delay), int(time.time())
-        made = [
-            encode(name, data, options=options, display_name=display_name, created_at=now, delay=round(seconds))
-            for name, data in jobs
-        ]
+        seal = partial(self._seals.seal, queue) if self._seals else None
+        about: dict[str, Any] = {"options": options, "display_name": display_name, "created_at": now, "seal": seal}
+        made = [encode(name, data, delay=round(seconds), **about) for name, data in jobs]
         self.stores.queue.push(queue, [payload for _, payload in made], seconds)
         for (identity, _), (name, _) in zip(made, jobs, strict=True):
             LISTENERS.tell(JobQueued(identity, display_name or name, queue, seconds))

@@ -13,6 +13,7 @@ from unicodedata import category
 
 from queuepool import config_values as values
 from queuepool.config_file import Document, Entry, Place, Problem, from_environment, from_flags, read, section_name
+from queuepool.config_secrets import open_secrets, signing_keys, url
 from queuepool.config_values import masked as masked  # for whoever shows a URL
 from queuepool.errors import ConfigError
 from queuepool.settings import ConnectionSettings, PoolSettings
@@ -30,10 +31,11 @@ POOL_KEYS: Mapping[str, values.Parser] = MappingProxyType({
     "log": values.path, "runtime_dir": values.path,
 })  # fmt: skip
 CONNECTION_KEYS: Mapping[str, values.Parser] = MappingProxyType({
-    "driver": lambda raw: values.one_of(raw, "redis"), "url": values.url, "prefix": values.text,
+    "driver": lambda raw: values.one_of(raw, "redis"), "url": url, "prefix": values.text,
     "retry_after": values.some_seconds, "block_for": values.some_seconds, "renew": values.boolean,
     "failed": lambda raw: values.one_of(raw, "redis", "null"),
-    "restart_key": values.some_text, "control_url": lambda raw: raw and values.url(raw),
+    "restart_key": values.some_text, "control_url": lambda raw: raw and url(raw),
+    "signing": lambda raw: values.one_of(raw, "off", "accept", "require"), "signing_keys": signing_keys,
 })  # fmt: skip
 KEYS = {"pool": POOL_KEYS, "connection": CONNECTION_KEYS}
 FIELDS = {"queue": "queues"}
@@ -88,8 +90,9 @@ def load(path: Path | None, overrides: Mapping[str, str] = {}, environ: Mapping[
     links, parts = (_parts(kind, file.headers(), stated, forced, path) for kind in ("connection", "pool"))
     connections = {name: ConnectionSettings(name=name, **part.fields()) for name, part in links.items()}
     pools = tuple(_pool(part, connections) for part in parts.values())
-    problems = [*file.problems(), *_open_secrets(file, path)]
+    problems = [*file.problems(), *open_secrets(file, path)]
     problems += [Problem(one.entry.place, one.problem) for one in (*stated, *forced) if one.problem]
+    problems += [problem for name, part in links.items() for problem in _signing_problems(connections[name], part)]
     for pool, part in zip(pools, parts.values(), strict=True):
         problems += _pool_problems(pool, part, links)
     _raise_all(problems)
@@ -154,10 +157,9 @@ def _link(part: _Part, connections: Iterable[str]) -> str:
     return str(said.value) if said else names[0] if len(names) == 1 else "default"
 
 
-def _open_secrets(file: Document, path: Path | None) -> Iterator[Problem]:
-    for entry in file.entries():
-        if file.is_public and values.has_password(entry.value):
-            yield Problem(entry.place, f"holds a password that every user can read: chmod 600 {path}")
+def _signing_problems(connection: ConnectionSettings, part: _Part) -> Iterator[Problem]:
+    if connection.signing != "off" and not connection.signing_keys and part.is_sound("signing_keys"):
+        yield Problem(part.place_of("signing"), f"{connection.signing} needs signing_keys")
 
 
 def _pool_problems(pool: PoolSettings, part: _Part, links: Mapping[str, _Part]) -> Iterator[Problem]:

@@ -63,7 +63,7 @@ class Document:
 def read(path: Path) -> Document:
     """The file's lines and every fault of its form; never blocks, whatever ``path`` is."""
     try:
-        data, status = _contents(path)
+        data, status = contents(path)
     except OSError as error:
         return _refused(str(path), f"cannot be read: {error.strerror or error}")
     except ValueError as error:
@@ -75,7 +75,8 @@ def _refused(file: str, text: str, line: int = 0) -> Document:
     return Document((Problem(Place(f"{file}:{line}" if line else file, line), text),))
 
 
-def _contents(path: Path) -> tuple[bytes, os.stat_result]:
+def contents(path: Path) -> tuple[bytes, os.stat_result]:
+    """The bytes of a small file of root's or our own. Raises ``OSError`` and ``ValueError``."""
     # Without O_NONBLOCK the open of a FIFO waits for its writer; the checks are of the descriptor, since
     # the path may become another file between a stat and an open.
     fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)

@@ -4,6 +4,7 @@ QueuepoolError
 ├── ConfigError          a setting is wrong; nothing was started
 ├── StoreError           the store refused a command
 │   └── StoreDown        the store cannot be reached or cannot serve now; worth trying again
+│       └── StoreDenied  its rules do not let this user do it, until somebody changes them
 ├── BadPayload           bytes that cannot be a job (quarantine)
 ├── JobError             a job that must not be tried again
 │   ├── UnknownJob       nothing is registered under its name
@@ -39,6 +40,10 @@ class StoreError(QueuepoolError):
 
 class StoreDown(StoreError):
     """The store cannot be reached, or says that it cannot serve now."""
+
+
+class StoreDenied(StoreDown):
+    """The store's rules forbid it to this user. Worth trying again: what was done is not lost when they are changed."""
 
 
 class BadPayload(QueuepoolError):

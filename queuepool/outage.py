@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import math
 import random
 import time
 from collections.abc import Callable
 from typing import TypeVar
 
-from queuepool.errors import StoreDown
-from queuepool.events import StoreLost, StoreRegained
+from queuepool.errors import StoreDenied, StoreDown
+from queuepool.events import StoreLost, StoreRefused, StoreRegained
 from queuepool.listeners import Listeners
 from queuepool.signals import Attention
 
 T = TypeVar("T")
 _SHORTEST, _LONGEST = 0.05, 2.0
+#: seconds after which a refusal that lasts is told again
+_REMINDER = 60.0
 
 
 class Outage:
@@ -35,6 +38,7 @@ class Outage:
         self._patient = patient
         self._meanwhile = meanwhile
         self._pause = _SHORTEST
+        self._told: dict[str, float] = {}
 
     def insist(self, verb: Callable[[], T]) -> tuple[T, bool]:
         """Call ``verb`` until the store answers; ``False`` when an earlier, unanswered call may have done it.
@@ -57,11 +61,21 @@ class Outage:
                 return answer, first
 
     def lost(self, error: StoreDown) -> None:
-        """A verb went unanswered."""
-        if not self.since:
-            self.since = time.monotonic()
-            if self._telling:
-                self._listeners.tell(StoreLost(str(error)))
+        """A verb went unanswered, or was forbidden."""
+        is_first = not self.since
+        self.since = self.since or time.monotonic()
+        if isinstance(error, StoreDenied):
+            self._pause = _LONGEST
+            self.forbidden(str(error))
+        elif is_first and self._telling:
+            self._listeners.tell(StoreLost(str(error)))
+
+    def forbidden(self, problem: str) -> None:
+        """Told once a minute and not at every try; by every process, since others may need other rights."""
+        now = time.monotonic()
+        if now >= self._told.get(problem, -math.inf) + _REMINDER:
+            self._told[problem] = now
+            self._listeners.tell(StoreRefused("", problem))
 
     def regained(self) -> None:
         """A verb was answered."""

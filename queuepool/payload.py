@@ -7,7 +7,7 @@ import json
 import os
 import re
 import uuid as uuids
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -59,7 +59,11 @@ def decode(raw: bytes) -> Payload:
     Raises ``BadPayload`` for what cannot be a job: not one JSON object in UTF-8, ambiguous (a key
     twice), deeper than 999, a number that is none, an id or a name that cannot be printed.
     """
-    fields = strict_json.read_object(raw)
+    return payload_of(strict_json.read_object(raw), raw)
+
+
+def payload_of(fields: Mapping[str, Any], raw: bytes) -> Payload:
+    """What these fields say; ``raw`` names a job that came without an id. Raises ``BadPayload``."""
     odd: list[str] = []
     job = fields.get("job")
     name = fields.get("displayName") or job
@@ -89,18 +93,20 @@ def encode(
     display_name: str | None = None,
     created_at: int,
     delay: float = 0,
+    seal: Callable[[dict[str, object]], object] | None = None,
 ) -> tuple[str, bytes]:
     """A new payload and its id, with Laravel's fields in Laravel's order and ``attempts`` last.
 
     ``options`` may hold ``maxTries``, ``maxExceptions``, ``failOnTimeout``, ``backoff``, ``timeout``
-    and ``retryUntil``; what is missing is left to the worker.
+    and ``retryUntil``; what is missing is left to the worker. ``seal`` gives the signature of the fields
+    that nobody may change on the way: all but ``delay`` and ``attempts``.
     Source: Queue.php, createPayloadArray (13.x).
     """
     if not _NAME.fullmatch(name):
         raise BadPayload(f"{name!r} is no name for a job")
     identity = str(uuids.UUID(bytes=os.urandom(16), version=4))
     given = options or {}
-    fields = {
+    fields: dict[str, object] = {
         "uuid": identity,
         "displayName": display_name or name.split("@", 1)[0],
         "job": name,
@@ -113,13 +119,14 @@ def encode(
         "data": data,
         "createdAt": created_at,
         "id": identity,
-        "delay": delay or None,
-        "attempts": 0,
     }
-    return identity, _dump(fields)
+    if seal:
+        fields["qp"] = seal(fields)
+    return identity, dump(fields | {"delay": delay or None, "attempts": 0})
 
 
-def _dump(fields: Mapping[str, object]) -> bytes:
+def dump(fields: Mapping[str, object]) -> bytes:
+    """Compact JSON in UTF-8. Raises ``BadPayload`` for what JSON cannot hold, and for too much of it."""
     try:
         text = json.dumps(fields, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
         raw = text.encode()

@@ -26,6 +26,10 @@ class ConnectionSettings:
     restart_key: str = "illuminate:queue:restart"
     #: where the control keys live, if not at ``url``
     control_url: str = field(default="", repr=False)
+    #: ``off``, ``accept`` (what is unsigned passes) or ``require``
+    signing: str = "off"
+    #: (name, secret): the first signs, all verify
+    signing_keys: tuple[tuple[str, str], ...] = field(default=(), repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

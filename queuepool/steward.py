@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from queuepool import proc
 from queuepool.board import Header, Slot, State
 from queuepool.chores.base import Chore
-from queuepool.errors import StoreDown, StoreError
+from queuepool.errors import StoreDenied, StoreDown, StoreError
 from queuepool.outage import Outage
 from queuepool.signals import Attention
 
@@ -78,6 +78,9 @@ class Steward:
         """The seconds until it wants to run again; ``None`` when the store did not answer."""
         try:
             pause = chore.run(now)
+        except StoreDenied as error:
+            self._outage.forbidden(str(error))  # the other chores may be permitted
+            return _LONGEST_NAP
         except StoreDown as error:
             self._lose(error)
             return None
@@ -113,6 +116,9 @@ class Steward:
     def _doze(self, pause: float) -> None:
         try:
             self._pushed = self._wait(pause)
+        except StoreDenied as error:
+            self._outage.forbidden(str(error))
+            time.sleep(pause)
         except StoreDown as error:
             self._lose(error)
         except StoreError as error:

@@ -86,6 +86,8 @@ def _answers(path: str) -> bool:
     try:
         with redis.Redis(unix_socket_path=path) as client:
             return bool(client.ping())
+    except redis.AuthenticationError:
+        return True  # it wants a password
     except redis.ConnectionError:
         return False
 

@@ -16,9 +16,9 @@ LAYERS = [
     "errors settings events record config_values stores stores.redis stores.redis.keys chores chores.base",
     # edges of the system, and rulings, each on its own
     "proc signals strict_json php listeners registry verdict limits config_file stores.redis.client",
-    "fork payload php_writer config outage stores.base",
+    "config_secrets fork payload php_writer outage stores.base",
     # the queues
-    "stores.redis.queue stores.redis.failed stores.redis.quarantine stores.redis.control",
+    "config signing stores.redis.queue stores.redis.failed stores.redis.quarantine stores.redis.control",
     "build current failures policies hand mourning",
     "slot",
     "board boot lines settle",

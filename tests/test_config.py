@@ -88,6 +88,8 @@ def test_every_key_reaches_its_setting(write, tmp_path):
         failed = null
         restart_key = laravel_cache:illuminate:queue:restart
         control_url = unix:///run/r.sock?db=1
+        signing = accept
+        signing_keys = new:0123456789abcdef, old:fedcba9876543210
         """
     )
     connection = ConnectionSettings(
@@ -98,6 +100,8 @@ def test_every_key_reaches_its_setting(write, tmp_path):
         failed="null",
         restart_key="laravel_cache:illuminate:queue:restart",
         control_url="unix:///run/r.sock?db=1",
+        signing="accept",
+        signing_keys=(("new", "0123456789abcdef"), ("old", "fedcba9876543210")),
     )
     pool = PoolSettings(
         connection=connection,
@@ -250,7 +254,7 @@ def test_a_thousand_queues_are_taken():
         "redis://h/",
         "redis://h:65535/99999",
         "redis://[::1]:6379/0",
-        "rediss://u:p@h:1/2?ssl_ca_certs=/etc/ca.pem&ssl_cert_reqs=required",
+        "rediss://u:p@h:1/2?ssl_cert_reqs=required",
         "redis://:p%40ss%2F@h",
         "redis://:a%b&c=d;e@h",
         "unix:///run/redis.sock",

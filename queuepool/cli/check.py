@@ -19,6 +19,7 @@ from queuepool.cli.server import inspect_server
 from queuepool.client import Queue
 from queuepool.errors import BootFailure, ConfigError, StoreError
 from queuepool.registry import REGISTRY
+from queuepool.settings import ConnectionSettings
 
 
 @click.command()
@@ -53,11 +54,22 @@ def _configuration(where: Where) -> Finding:
 def _stores(where: Where) -> Iterator[Finding]:
     for connection in where.connections():
         queues = [queue for pool in where.pools() if pool.connection == connection for queue in pool.queues]
+        yield Finding(Grade.OK, f"connection {connection.name}", _signing(connection))
         with closing(Queue(connection)) as queue:
             try:
                 yield from inspect_server(queue, list(dict.fromkeys(queues)))
             except StoreError as error:
                 yield Finding(Grade.FAIL, f"connection {connection.name}", str(error))
+
+
+def _signing(connection: ConnectionSettings) -> str:
+    """The names of the keys, never the keys."""
+    if connection.signing == "off":
+        return "payloads are not signed"
+    first, *others = (name for name, _ in connection.signing_keys)
+    also = f" (also verified: {', '.join(others)})" if others else ""
+    unsigned = "refused" if connection.signing == "require" else "accepted"
+    return f"payloads are signed with {first}{also}, unsigned ones are {unsigned}"
 
 
 def _modules(where: Where) -> Iterator[Finding]:

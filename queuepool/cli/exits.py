@@ -70,7 +70,7 @@ def _ours(error: errors.QueuepoolError) -> int:
         # They name the file and the line, as compilers do.
         for line in str(error).split("\n"):
             output.complain(line)
-    elif isinstance(error, errors.StoreDown):
+    elif isinstance(error, errors.StoreDown) and not isinstance(error, errors.StoreDenied):
         output.complain(f"queuepool: the store cannot be reached or cannot serve now: {error}")
     else:
         output.complain(f"queuepool: {error}")

@@ -7,14 +7,15 @@ import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
+from urllib.parse import urlsplit
 
 from queuepool.cli.findings import Finding, Grade
 from queuepool.client import Queue
-from queuepool.config_values import masked
-from queuepool.errors import StoreDown, StoreError
+from queuepool.config_values import has_password, masked
+from queuepool.errors import StoreDenied, StoreDown, StoreError
 
 _OLDEST = (6, 2)
-_DENIED = ("NOPERM", "no permissions", "can't run this command", "unknown command")
+_HERE = ("localhost", "127.0.0.1", "::1")
 
 
 def inspect_server(queue: Queue, queues: Sequence[str]) -> Iterator[Finding]:
@@ -22,21 +23,27 @@ def inspect_server(queue: Queue, queues: Sequence[str]) -> Iterator[Finding]:
     what = f"connection {queue.settings.name}"
     queue.stores.queue.client.command("PING")
     yield Finding(Grade.OK, what, f"{masked(queue.settings.url)} answers")
+    if _in_the_clear(queue.settings.url):
+        yield Finding(Grade.WARN, what, "the password and every job cross the network unencrypted: use rediss://")
     yield from (Finding(grade, what, words) for grade, words in _server(queue))
-    denied = list(_denied(queue, queues))
+    denied, peoples = list(_denied(queue, queues)), list(_people(queue))
     yield from (Finding(Grade.FAIL, what, words) for words in denied)
     if not denied:
         yield Finding(Grade.OK, what, "every command that is needed is permitted")
+    if peoples:
+        yield Finding(Grade.WARN, what, f"enough for a pool, not for failed, retry, clear …: {'; '.join(peoples)}")
+
+
+def _in_the_clear(url: str) -> bool:
+    return has_password(url) and url.startswith("redis://") and urlsplit(url).hostname not in _HERE
 
 
 def _server(queue: Queue) -> Iterator[tuple[Grade, str]]:
-    try:
-        about: Mapping[str, Any] = queue.stores.queue.client.command("INFO")
-    except StoreDown:
-        raise
-    except StoreError as error:
-        yield Grade.WARN, f"INFO is not permitted ({error}): version, persistence and eviction are unknown"
+    refusal = _refusal(partial(queue.stores.queue.client.command, "INFO"))
+    if refusal:
+        yield Grade.WARN, f"version, persistence and eviction are unknown: {refusal}"
         return
+    about: Mapping[str, Any] = queue.stores.queue.client.command("INFO")
     yield _version(str(about.get("redis_version", "")))
     yield _persistence(about)
     yield _eviction(str(about.get("maxmemory_policy", "")))
@@ -68,47 +75,59 @@ def _eviction(policy: str) -> tuple[Grade, str]:
 
 
 def _denied(queue: Queue, queues: Sequence[str]) -> Iterator[str]:
-    """Every right that is missing, by the command's name; what is written is written under a key of our own."""
-    scratch = f"{queue.settings.prefix}queuepool:check:{secrets.token_hex(6)}"
-    for words in _commands(scratch):
+    """Every right of a worker's that is missing, by name; what is written is written under a key of our own."""
+    scratch = _scratch(queue)
+    for words in _workers(queue.stores.queue.keys.channel("check"), *scratch):
         yield from _attempt(queue, words)
-    for words in (("DEL", f"{scratch}:text"), ("UNLINK", *(f"{scratch}:{kind}" for kind in _KINDS))):
-        yield from _attempt(queue, words)
+    yield from _attempt(queue, ("DEL", *scratch))
     yield from _look(queue, queues)
 
 
-_KINDS = ("text", "list", "hash", "set")
+def _people(queue: Queue) -> Iterator[str]:
+    """Likewise of what people need who look or mend, and pools do not."""
+    scratch = _scratch(queue)
+    for words in (*_peoples(*scratch), ("UNLINK", *scratch)):
+        yield from _attempt(queue, words)
 
 
-def _commands(scratch: str) -> Iterator[tuple[object, ...]]:
-    """All that our Lua files and stores send; each on data of its own type."""
-    text, entries, table, ordered = (f"{scratch}:{kind}" for kind in _KINDS)
-    yield from (("TIME",), ("SET", text, 1), ("GET", text), ("MGET", text), ("INCR", text), ("EXISTS", text))
-    yield from (("EXPIRE", text, 60), ("RPUSH", entries, 1), ("LPUSH", entries, 1), ("LLEN", entries))
-    yield from (("LINDEX", entries, 0), ("LRANGE", entries, 0, 1), ("LTRIM", entries, 0, 5), ("LPOS", entries, "x"))
-    yield from (("LREM", entries, 1, "x"), ("PUBLISH", f"{scratch}:channel", 1))
-    yield from (("LPOP", entries), ("BLPOP", entries, 0.01))
-    yield from (("HSET", table, "a", 1), ("HINCRBY", table, "a", 1), ("HGET", table, "a"), ("HMGET", table, "a"))
-    yield from (
-        ("HGETALL", table),
-        ("HEXISTS", table, "a"),
-        ("HDEL", table, "a"),
-        ("ZADD", ordered, 1, "a"),
-        ("ZCARD", ordered),
-    )
-    yield from (("ZSCORE", ordered, "a"), ("ZRANGE", ordered, 0, 1), ("ZREVRANGE", ordered, 0, 1))
+def _scratch(queue: Queue) -> list[str]:
+    name = f"{queue.settings.prefix}queuepool:check:{secrets.token_hex(6)}"
+    return [f"{name}:{kind}" for kind in ("text", "list", "hash", "set")]
+
+
+def _workers(channel: str, text: str, entries: str, table: str, ordered: str) -> Iterator[tuple[object, ...]]:
+    """All that our Lua files and stores send for a pool; each on data of its own type."""
+    yield from (("TIME",), ("SET", text, 1), ("MGET", text), ("INCR", text), ("EXISTS", text), ("EXPIRE", text, 60))
+    yield from (("RPUSH", entries, 1), ("LPUSH", entries, 1), ("LLEN", entries), ("LINDEX", entries, 0))
+    yield from (("LTRIM", entries, 0, 5), ("LPOP", entries), ("BLPOP", entries, 0.01), ("PUBLISH", channel, 1))
+    yield from (("HSET", table, "a", 1), ("HINCRBY", table, "a", 1), ("HMGET", table, "a"), ("HDEL", table, "a"))
+    yield from (("ZADD", ordered, 1, "a"), ("ZCARD", ordered), ("ZSCORE", ordered, "a"), ("ZRANGE", ordered, 0, 1))
     yield from (("ZRANGEBYSCORE", ordered, 0, 1), ("ZREMRANGEBYRANK", ordered, 5, 6), ("ZREM", ordered, "a"))
-    yield from (("EVAL", "return redis.call('get', KEYS[1])", 1, text), ("EVALSHA", "0" * 40, 0))
+    yield from (("EVAL", "return redis.call('exists', KEYS[1])", 1, text), ("EVALSHA", "0" * 40, 0))
+
+
+def _peoples(text: str, entries: str, table: str, ordered: str) -> Iterator[tuple[object, ...]]:
+    yield from (("GET", text), ("LRANGE", entries, 0, 1), ("LPOS", entries, "x"), ("LREM", entries, 1, "x"))
+    yield from (("HGET", table, "a"), ("HGETALL", table), ("HEXISTS", table, "a"), ("ZREVRANGE", ordered, 0, 1))
 
 
 def _attempt(queue: Queue, words: Sequence[object]) -> Iterator[str]:
+    refusal = _refusal(partial(queue.stores.queue.client.command, *words))
+    if refusal and "NOSCRIPT" not in refusal and "No matching script" not in refusal:
+        yield refusal if "(ACL)" in refusal else f"{words[0]} is refused: {refusal}"
+
+
+def _refusal(ask: Callable[[], object]) -> str:
+    """What the server says to it; empty when it is permitted. Raises ``StoreDown`` when it is away."""
     try:
-        queue.stores.queue.client.command(*words)
+        ask()
+    except StoreDenied as error:
+        return str(error)
     except StoreDown:
         raise
     except StoreError as error:
-        if "NOSCRIPT" not in str(error) and "No matching script" not in str(error):
-            yield f"{words[0]} is refused: {error}"
+        return str(error)
+    return ""
 
 
 def _look(queue: Queue, queues: Sequence[str]) -> Iterator[str]:
@@ -121,9 +140,5 @@ def _look(queue: Queue, queues: Sequence[str]) -> Iterator[str]:
         ("the control keys", partial(stores.control.read, queues)),
     ]
     for what, look in looks:
-        try:
-            look()
-        except StoreDown:
-            raise
-        except StoreError as error:
-            yield f"{what} is refused: {error}"
+        if refusal := _refusal(look):
+            yield f"{what} is refused: {refusal}"

@@ -144,9 +144,9 @@ class StoreRegained(Event):
 
 @dataclass(frozen=True, slots=True)
 class StoreRefused(Event):
-    """The store refuses a queue (a key of the wrong type, say); the other queues go on."""
+    """The store refuses a queue (a key of the wrong type, say; the others go on), or a command to its user."""
 
-    words: ClassVar[str] = "the store refuses a queue"
+    words: ClassVar[str] = "the store refuses"
     level: ClassVar[int] = logging.ERROR
 
     queue: str

@@ -4,6 +4,7 @@
  * The real Laravel queue on one Redis: php peer.php COMMAND [ARG ...] [--option[=value] ...]
  *
  * QP_SOCKET  Redis' unix socket      QP_PREFIX  prefix of every key      QP_OUT  where jobs write what they did
+ * --boot=FILE  PHP to run first, as an application's service provider would
  * Prints one JSON document; whatever PHP or Laravel complain about goes to stderr.
  */
 
@@ -240,6 +241,9 @@ foreach (array_slice($argv, 1) as $word) {
     } else {
         $arguments[] = $word;
     }
+}
+if (isset($options['boot'])) {
+    require $options['boot'];
 }
 $commands = [
     'push-string' => 'pushString', 'push-object' => 'pushObject', 'work' => 'work', 'restart' => 'restart',

@@ -13,7 +13,7 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from queuepool.errors import StoreDown, StoreError
+from queuepool.errors import StoreDenied, StoreDown, StoreError
 
 #: seconds past a blocking wait after which a silent server counts as gone
 PATIENCE = 2.0
@@ -27,6 +27,9 @@ _PASSING = (
     "LOADING", "MASTERDOWN", "READONLY", "MISCONF", "NOREPLICAS", "BUSY", "TRYAGAIN", "CLUSTERDOWN", "OOM",
     "UNBLOCKED", "max number of clients",
 )  # fmt: skip
+
+#: what a server says of what its user may not do within a script
+_DENIED = re.compile("executing the script can't|ACL failure in script|NOPERM")
 
 
 class Client:
@@ -58,7 +61,7 @@ class Client:
         try:
             return self._redis.execute_command(*words)
         except redis.RedisError as error:
-            raise translated(error) from error
+            raise translated(error, str(words[0]).lower(), words[1:2]) from error
 
     def blocking(self, *words: Any) -> Any:
         """One command that a signal handler may raise out of: its late reply must not answer the next one."""
@@ -74,11 +77,12 @@ class Client:
         """Run one of our Lua files. NOSCRIPT means that nothing was executed, so it is safe to send again."""
         text, digest = _script(name)
         try:
-            return self._redis.execute_command("EVALSHA", digest, len(keys), *keys, *args)
-        except redis.exceptions.NoScriptError:
-            return self.command("EVAL", text, len(keys), *keys, *args)
+            try:
+                return self._redis.execute_command("EVALSHA", digest, len(keys), *keys, *args)
+            except redis.exceptions.NoScriptError:
+                return self._redis.execute_command("EVAL", text, len(keys), *keys, *args)
         except redis.RedisError as error:
-            raise translated(error) from error
+            raise translated(error, name, keys, text) from error
 
     def hear(self, channels: tuple[str, ...], timeout: float) -> bool:
         """Block until something is published on these channels, or the time is over, to the millisecond.
@@ -93,7 +97,7 @@ class Client:
             return self._ears.get_message(timeout=timeout) is not None
         except redis.RedisError as error:
             self._stop_hearing()
-            raise translated(error) from error
+            raise translated(error, "subscribe", channels) from error
 
     def _subscribe(self, channels: tuple[str, ...]) -> None:
         self._ears.subscribe(*channels)
@@ -125,14 +129,37 @@ class Client:
             del self._ears
 
 
-def translated(error: redis.RedisError) -> StoreError:
-    """A redis-py exception as one of ours; the URL, and so the password, is never in it."""
+def translated(error: redis.RedisError, verb: str, names: Sequence[Any], source: str = "") -> StoreError:
+    """A redis-py exception as one of ours; the URL, and so the password, is never in it.
+
+    ``verb``: the command, or the script of this ``source``; ``names``: the keys or channels that it was about.
+    """
     text = " ".join(str(error).split()) or type(error).__name__
-    denied = isinstance(error, (redis.AuthenticationError, redis.exceptions.NoPermissionError))
-    gone = isinstance(error, _GONE) and not denied
-    if gone or any(word in text for word in _PASSING):
+    if isinstance(error, redis.AuthenticationError):
+        return StoreDown(f"the server does not accept user and password: {text}")
+    if isinstance(error, redis.exceptions.NoPermissionError) or _DENIED.search(text):
+        return StoreDenied(denial(text, verb, names, source))
+    if isinstance(error, _GONE) or any(word in text for word in _PASSING):
         return StoreDown(text)
     return StoreError(text)
+
+
+def denial(text: str, verb: str, names: Sequence[Any], source: str) -> str:
+    """What the server's ACL forbids, by name. Of a command in a script a server before 7.2 says the line only."""
+    if "key" in text or "channel" in text:
+        return f"the user may not use a key or channel of {verb!r}: {' '.join(map(str, names))} (ACL)"
+    commands = re.findall(r"the '(\S+)' command", text)
+    line = re.search(r"@user_script:(\d+)", text)
+    if line and source and not commands:
+        commands = re.findall(r"redis\.p?call(?:\(|, )'(\w+)'", source.splitlines()[int(line[1]) - 1])
+    if source and not commands:
+        return f"the user may not run a command that {verb!r} needs (ACL): `queuepool check` names it"
+    return f"the user may not run {' or '.join(map(repr, dict.fromkeys(commands or [verb])))} (ACL)"
+
+
+def explained(text: str, script: str) -> str:
+    """A server's error that a script has caught."""
+    return denial(text, script, (), _script(script)[0]) if _DENIED.search(text) else text
 
 
 @cache

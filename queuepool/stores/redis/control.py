@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
+from queuepool.errors import StoreError
 from queuepool.stores.base import Control
 from queuepool.stores.redis.client import Client
 from queuepool.stores.redis.keys import Keys
@@ -81,7 +83,8 @@ class RedisControl:
             if facts["at"] + NOTICE_LASTS >= now:
                 alive.append(facts)
             else:
-                self._own.command("HDEL", self._keys.pools, pool)
+                with suppress(StoreError):  # who may only look leaves it to somebody else
+                    self._own.command("HDEL", self._keys.pools, pool)
         return sorted(alive, key=lambda facts: (facts["host"], facts["pool"]))
 
     @property

@@ -11,7 +11,7 @@ from typing import Any
 from queuepool.errors import StoreDown, StoreError
 from queuepool.payload import MOST_BYTES
 from queuepool.stores.base import Lease, Reservation, Sizes, Staged
-from queuepool.stores.redis.client import Client
+from queuepool.stores.redis.client import Client, explained
 from queuepool.stores.redis.keys import Keys
 from queuepool.verdict import Tallies
 
@@ -60,7 +60,7 @@ class RedisQueue:
             leases=[Lease(queues[number - 1], receipt) for number, receipt in _pairs(taken)],
             refused=[done[int(number) - 1] for number in refused],
             quarantined=[(queues[number - 1], why.decode()) for number, why in _pairs(odd)],
-            problems=[(queues[number - 1], text.decode()) for number, text in _pairs(problems)],
+            problems=[(queues[number - 1], explained(text.decode(), "reserve")) for number, text in _pairs(problems)],
             next_due=float(due) if due else None,
         )
 

@@ -1,0 +1,75 @@
+"""Keys and certificates: what they must look like, and that nobody else may read what is secret."""
+
+from __future__ import annotations
+
+import re
+import ssl
+import stat
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from urllib.parse import parse_qsl, urlsplit
+
+from queuepool import config_values
+from queuepool.config_file import Document, Problem, contents
+from queuepool.config_values import has_password
+
+#: a name, and at least as much as 16 characters can hold; no blanks, and no comma
+_KEY = re.compile(r"([A-Za-z0-9_-]{1,32}):([!-+\--~]{16,512})")
+_FORM = "a key is NAME:SECRET, its name of A-Z a-z 0-9 _ -, its secret of 16 to 512 characters without blank or comma"
+
+
+def signing_keys(raw: str) -> tuple[tuple[str, str], ...]:
+    """``NAME:SECRET, NAME:SECRET``, or the path of a file with one on each line; errors never repeat a secret."""
+    entries = _lines(Path(raw)) if raw.startswith("/") else raw.split(",") if raw else []
+    found = [_KEY.fullmatch(entry.strip(" \t")) for entry in entries]
+    keys = tuple((key[1], key[2]) for key in found if key)
+    if len(keys) != len(found) or (raw and not keys):
+        raise ValueError(_FORM)
+    if len(dict(keys)) != len(keys):
+        raise ValueError("two keys have the same name")
+    return keys
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        data, status = contents(path)
+    except OSError as error:
+        raise ValueError(f"{path} cannot be read: {error.strerror}") from error
+    except ValueError as error:
+        raise ValueError(f"{path} {error}") from error
+    if status.st_mode & stat.S_IROTH:
+        raise ValueError(f"{path} holds keys that every user can read: chmod 600 {path}")
+    lines = (line.strip() for line in data.decode("utf-8", "replace").split("\n"))
+    return [line for line in lines if line and line[0] not in ";#"]
+
+
+def url(raw: str) -> str:
+    """A Redis URL; of TLS, the files that it names are certificates and keys."""
+    found = config_values.url(raw)
+    if found.startswith("rediss://"):
+        _check_files(dict(parse_qsl(urlsplit(found).query)))
+    return found
+
+
+def _check_files(options: Mapping[str, str]) -> None:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    try:
+        name = "ssl_ca_certs"
+        if name in options:
+            context.load_verify_locations(options[name])
+        name = "ssl_certfile"
+        if name in options:
+            # With a password given, nobody is asked for one at the terminal.
+            context.load_cert_chain(options[name], options.get("ssl_keyfile"), password="")
+    except OSError as error:
+        reason = getattr(error, "reason", None) or error.strerror
+        raise ValueError(f"its {name} {options[name]} cannot be used: {reason}") from error
+
+
+def open_secrets(file: Document, path: Path | None) -> Iterator[Problem]:
+    """What is secret in a file that any user of this host can read. A group may: services are often root:service."""
+    for entry in file.entries() if file.is_public else ():
+        if has_password(entry.value):
+            yield Problem(entry.place, f"holds a password that every user can read: chmod 600 {path}")
+        elif entry.key == "signing_keys" and ":" in entry.value:
+            yield Problem(entry.place, f"holds keys that every user can read: chmod 600 {path}")
