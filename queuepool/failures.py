@@ -6,13 +6,15 @@ import importlib
 import os
 import secrets
 import traceback
-from itertools import takewhile
+from itertools import islice, takewhile
 from typing import Any
 
 from queuepool.errors import AttemptLost, JobError
 from queuepool.payload import Payload
 from queuepool.stores.base import Lease
 
+#: frames of a traceback that is too deep to be shown whole, and from where on it is
+_MOST_FRAMES, _DEEP = 100, 5000
 _OURS = os.path.dirname(__file__) + os.sep
 #: an exception's text is the user's data: it may be anything, and of any size
 MOST_TEXT = 64 * 1024
@@ -49,7 +51,23 @@ def traceback_of(error: BaseException) -> str:
     frames = error.__traceback__
     while frames and _is_ours(frames.tb_frame.f_code.co_filename):
         frames = frames.tb_next
-    return "".join(traceback.format_exception(type(error), error, frames))
+    try:
+        # The last ones: an endless recursion has millions.
+        limit = -_MOST_FRAMES if _is_deep(error) else None
+        return "".join(traceback.format_exception(type(error), error, frames, limit=limit))
+    except (MemoryError, RecursionError):
+        return f"{type(error).__name__}: there was no memory left to tell where"
+
+
+def _is_deep(error: BaseException | None) -> bool:
+    """Whether it, or what it came from, has more frames than anyone would read."""
+    seen: set[int] = set()
+    while error and id(error) not in seen:
+        seen.add(id(error))
+        if next(islice(traceback.walk_tb(error.__traceback__), _DEEP, None), None):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
 
 
 def users_part(dump: str) -> str:

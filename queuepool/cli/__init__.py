@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import suppress
 
 import click
 
@@ -17,9 +18,12 @@ def main() -> None:
         code = run(sys.argv[1:])
     except KeyboardInterrupt:  # a second one, while the first was dealt with
         code = INTERRUPTED
-    if code == INTERRUPTED:
-        os._exit(code)  # at once: a second Ctrl-C would find an interpreter half taken down
-    sys.exit(code)
+    if code != INTERRUPTED:  # then at once: a second Ctrl-C would find us half gone
+        with suppress(OSError, ValueError):
+            sys.stdout.flush()
+            sys.stderr.flush()
+    # Not by sys.exit: it waits for the threads and the exit handlers of the user's modules, which may never end.
+    os._exit(code)
 
 
 def run(args: list[str]) -> int:
