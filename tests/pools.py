@@ -90,6 +90,7 @@ class RunningPool:
     def __init__(self, site: Site, flags: list[str], config: str) -> None:
         self.site = site
         self.log_file = site.path / "log"
+        self.runtime = flags[flags.index("--runtime-dir") + 1]
         if config:
             (site.path / "pool.ini").write_text(config)
             flags = [*flags, "-c", str(site.path / "pool.ini")]
@@ -148,7 +149,7 @@ class RunningPool:
             self.signal(signal.SIGTERM)
             assert 0 == self.wait()
         eventually(lambda: not [pid for pid in self.seen if psutil.pid_exists(pid) and is_ours(pid)])
-        run = self.site.path / "run"  # a killed master's steward clears it a second after the last of the orphans
+        run = Path(self.runtime)  # a killed master's steward clears it a second after the last of the orphans
         # A note for the hook of a job that died at the very end waits for the next start.
         eventually(lambda: not [path for path in run.glob("*/*") if not path.name.startswith("mourn.")])
 
@@ -164,6 +165,14 @@ class RunningPool:
             return [master, *master.children(recursive=True)]
         except psutil.NoSuchProcess:
             return []
+
+
+def is_gone(pid: int) -> bool:
+    """Dead, whether or not its parent has noticed."""
+    try:
+        return bool(psutil.Process(pid).status() == psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return True
 
 
 def is_ours(pid: int) -> bool:

@@ -9,13 +9,7 @@ from pathlib import Path
 import psutil
 import pytest
 from eventually import eventually
-
-
-def is_gone(pid: int) -> bool:
-    try:
-        return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return True
+from pools import is_gone
 
 
 def kill(pool, *pids: int) -> None:

@@ -6,13 +6,15 @@ import json
 import signal
 import tempfile
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from conftest import start_redis
 from eventually import eventually
-from pools import Site
+from pools import Site, is_gone
 
 from queuepool.client import Queue
+from tests.chaos.proxy import Proxy
 
 
 class Server:
@@ -117,3 +119,59 @@ def test_a_worker_whose_lease_cannot_be_renewed_is_killed_before_it_ends_and_the
     assert [1, 2] == [line["attempt"] for line in starts]
     assert starts[1]["at"] >= first["at"] + 3
     assert 0 == away.queue.size()
+
+
+@pytest.fixture
+def partitioned(away, server, tmp_path):
+    """A host that can be cut off from the store, and another one that cannot."""
+    proxy = Proxy(f"{server.folder}/redis.sock", Path(server.folder))
+    proxy.start()
+    (tmp_path / "elsewhere").mkdir()
+    cut_off = Site(replace(away.connection, url=f"unix://{proxy.path}"), tmp_path, away.queue)
+    yield proxy, cut_off, away
+    proxy.stop()
+
+
+def test_F62_a_host_that_is_cut_off_kills_its_worker_before_another_host_starts_the_job(partitioned):
+    proxy, cut_off, other = partitioned
+    gate = other.path / "gate"
+    other.push("until", gate=str(gate), maxTries=0)
+    config = "[connection]\nretry_after = 3\nblock_for = 1\n"
+    elsewhere = ("--runtime-dir", str(other.path / "elsewhere"))
+    with cut_off.pool("--workers", "1", config=config) as pool:
+        (first,) = eventually(lambda: other.trail(event="start"))
+        with other.pool("--workers", "1", *elsewhere, config=config):
+            proxy.silent = True
+            eventually(lambda: is_gone(first["pid"]))
+            assert 1 == len(other.trail(event="start"))
+            eventually(lambda: 2 == len(other.trail(event="start")))
+            proxy.heal()
+            pool.wait_until_ready()
+            gate.touch()
+            eventually(lambda: other.trail(event="end"))
+
+    assert 2 == len(other.trail(event="start"))
+    assert 1 == len(other.trail(event="end"))
+    assert 0 == other.queue.size()
+
+
+def test_F52_a_steward_without_a_master_kills_the_orphan_whose_lease_it_cannot_renew(partitioned):
+    proxy, cut_off, other = partitioned
+    other.push("until", gate=str(other.path / "gate"), maxTries=0)
+    config = "[connection]\nretry_after = 4\nblock_for = 1\n"
+    with cut_off.pool("--workers", "1", config=config) as pool:
+        (first,) = eventually(lambda: other.trail(event="start"))
+        pool.titles()
+        pool.signal(signal.SIGKILL)
+        pool.wait()
+        with other.pool("--workers", "1", "--runtime-dir", str(other.path / "elsewhere"), config=config):
+            proxy.silent = True
+            eventually(lambda: is_gone(first["pid"]))
+            assert 1 == len(other.trail(event="start"))
+            eventually(lambda: 2 == len(other.trail(event="start")))
+            proxy.heal()
+            (other.path / "gate").touch()
+            eventually(lambda: other.trail(event="end"))
+        eventually(lambda: all(map(is_gone, pool.seen)))
+
+    assert 0 == other.queue.size()
