@@ -82,7 +82,6 @@ class Attempts:
         verdict = job.verdict or self._judge(attempt, error, now + duration)
         if isinstance(verdict, Delete):
             self._desk.succeeded()
-            self._desk.slot.done += 1
             self._desk.slot.lease_end = 0.0
             self._tell(attempt, error, duration)
             return lease

@@ -35,6 +35,7 @@ class Desk:
         self._rss = 0.0
         self._kind: tuple[str, str, Policy] | None = None
         self._about = ""
+        self._succeeded = False
 
     def show(self, state: State) -> None:
         """What the worker is doing, unless it runs a job."""
@@ -77,6 +78,7 @@ class Desk:
             slot.job, slot.queue, slot.policy = kind[0], queue, policy.to_text()
             self._kind, self._about = kind, f"queue={_word(queue)} job={_word(kind[0])}"
         slot.job_id, slot.attempt, slot.since = payload.id, payload.attempts, now
+        self._succeeded = False
         slot.hand.mark(0, Stage.RUNNING)
         slot.state = State.BUSY
         self._title(f"busy {self._about} id={_word(payload.id)} attempt={payload.attempts} since={_at(int(now))}")
@@ -88,8 +90,11 @@ class Desk:
         self._alarm.arm(timeout)
 
     def succeeded(self) -> None:
-        """Nothing but the receipt is left to be deleted, by us or by who buries us."""
-        self.slot.hand.mark(0, Stage.DONE)
+        """Nothing but the receipt is left to be deleted, by us or by who buries us. Said twice, it counts once."""
+        if not self._succeeded:
+            self._succeeded = True
+            self.slot.hand.mark(0, Stage.DONE)
+            self.slot.done += 1
 
     def ended(self) -> None:
         """The handler and its hook have returned."""

@@ -23,7 +23,7 @@ LAYERS = [
     "slot",
     "board boot lines settle",
     # who does the work, and who watches
-    "log client children desk orders overview runtime",
+    "log client children desk orders overview runtime chores.unheard",
     "ending gate respawn strays wards",
     "attempt chores.guard chores.bury chores.publish chores.renew chores.stage chores.watch job job_class",
     "worker steward master queuepool",

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import signal
-import time
 from collections.abc import Sequence
 from pathlib import Path
 
 from queuepool import events, mourning, proc, strays
 from queuepool.board import Board, Killed, Role, Slot, State
+from queuepool.chores.unheard import Unheard
 from queuepool.errors import AttemptLost, JobTimedOut, StoreDown, StoreError, WorkerDied
 from queuepool.hand import Held, Stage
 from queuepool.limits import BOOT
@@ -34,10 +34,11 @@ class Bury:
         self._runtime = runtime
         self._store = store
         self._settler = settler
-        self._queues = queues
+        self._unheard = Unheard(store, queues)
         self._last_boot_trace = ""
 
     def run(self, now: float) -> float:
+        self._unheard.look_again(now)
         board = self._wards.own
         for slot in board.of(Role.WORKER):
             life = slot.life  # before anything else: a slot that the master frees may soon be somebody else's
@@ -61,9 +62,7 @@ class Bury:
         held, trace = slot.hand.held(), _read(board.trace(slot))
         try:
             if slot.asked:
-                # It died asking: what the answer would have brought is known by its tag alone.
-                since = max(time.monotonic() - slot.asked, 0.0)
-                self._store.reclaim(self._queues, slot.tag, since, [one.lease for one in held])
+                self._unheard.take(slot.tag, slot.asked, [one.lease for one in held])
             for number, one in enumerate(held):
                 if one.stage != Stage.SETTLED:  # by an earlier try, which the store did not answer to the end
                     self._settle(slot, one, status, trace)

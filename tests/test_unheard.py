@@ -1,0 +1,58 @@
+"""What a worker reserved without hearing of it, also when its request was carried out after its burial."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from queuepool.chores.unheard import Unheard
+
+TAG, OTHER = 7, 8
+JOBS = [b'{"uuid":"%s","id":"%s","attempts":0}' % (name, name) for name in (b"a", b"b")]
+
+
+@pytest.fixture
+def store(stores):
+    return stores.queue
+
+
+@pytest.fixture
+def unheard(store):
+    return Unheard(store, ["default"])
+
+
+def test_F53_what_was_reserved_before_the_burial_is_given_back_at_once_and_what_is_known_is_not(store, unheard):
+    store.push("default", JOBS)
+    asked = time.monotonic()
+    (known,) = store.reserve(["default"], TAG, 1).leases
+    store.reserve(["default"], TAG, 1)
+
+    unheard.take(TAG, asked, [known])
+
+    assert (1, 1) == (store.sizes("default").ready, store.sizes("default").reserved)
+    assert JOBS[1] == store.sizes("default").oldest
+
+
+def test_F53_what_a_late_request_reserves_after_the_burial_is_given_back_a_second_later(store, unheard):
+    unheard.take(TAG, time.monotonic(), [])
+    store.push("default", JOBS)
+    store.reserve(["default"], TAG, 1)
+
+    unheard.look_again(time.monotonic())
+    assert 1 == store.sizes("default").reserved
+    unheard.look_again(time.monotonic() + 1.0)
+
+    assert (2, 0) == (store.sizes("default").ready, store.sizes("default").reserved)
+    assert JOBS[0] == store.sizes("default").oldest
+
+
+def test_F53_a_second_look_spares_what_is_known_and_what_is_of_others(store, unheard):
+    store.push("default", JOBS)
+    (known,) = store.reserve(["default"], TAG, 1).leases
+    unheard.take(TAG, time.monotonic(), [known])
+    store.reserve(["default"], OTHER, 1)
+
+    unheard.look_again(time.monotonic() + 3.0)
+
+    assert (0, 2) == (store.sizes("default").ready, store.sizes("default").reserved)
