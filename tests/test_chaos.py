@@ -263,7 +263,7 @@ def planted(tmp_path_factory):
         (folder / "run").mkdir()
         return check(read(run(folder / "run", PLANTS[name].plan, PLANTS[name].write(folder))))
 
-    with ThreadPoolExecutor(2) as runs:
+    with ThreadPoolExecutor(3) as runs:
         yield {name: runs.submit(ruled, name) for name in PLANTS}
 
 
