@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import random
 import shutil
+import signal
 import sys
 import tempfile
 from pathlib import Path
@@ -17,6 +18,8 @@ from tests.chaos.run import run
 
 
 def main() -> int:
+    # Whoever ends us ends the pools and the server too.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     options = _options()
     if options.check:
         return _rule(options.check)

@@ -11,12 +11,13 @@ import time
 from collections.abc import Callable, Iterator
 
 from tests.chaos import at_processes, at_store, scan
+from tests.chaos.laravel import laravel_too
 from tests.chaos.rig import Rig
 
 Harm = Callable[[Rig], Iterator[float]]
 
 #: by name, with how often each comes
-NEMESES: dict[str, tuple[Harm, int]] = {**at_processes.NEMESES, **at_store.NEMESES}
+NEMESES: dict[str, tuple[Harm, int]] = {**at_processes.NEMESES, **at_store.NEMESES, "laravel": (laravel_too, 2)}
 
 
 def torment(rig: Rig) -> None:

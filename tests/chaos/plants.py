@@ -71,7 +71,7 @@ PLANTS = {
         "I10 killed too late",
         (
             ("signals.py", "signal.signal(signal.SIGALRM, signal.SIG_DFL)\n", "signal.signal(signal.SIGALRM, exit)\n"),
-            ("signals.py", "faulthandler.register(signal.SIGALRM, file=trace", "dict(file=trace"),
+            ("signals.py", "faulthandler.register(signal.SIGALRM, file=", "dict(file="),
         ),
         _HANGING,
     ),
@@ -82,7 +82,10 @@ PLANTS = {
     ),
     "group left alone": Plant(
         "I9 orphan",
-        (("fork.py", "        _signal_group(ended.si_pid, signal.SIGKILL)\n", ""),),
+        (
+            ("fork.py", "            _signal_group(ended.si_pid, signal.SIGKILL)\n", "            pass\n"),
+            ("strays.py", "if pid not in living and _is_lost", "if False and _is_lost"),
+        ),
         _CHILDREN,
     ),
     "settled before it ran": Plant(
@@ -102,7 +105,7 @@ PLANTS = {
         "I4 overlap",
         (
             ("chores/renew.py", "        if not held:\n", "        if True:\n"),
-            ("children.py", "if slot.lease_end and now >= slot.lease_deadline - LEASE_MARGIN:", "if False:"),
+            ("children.py", "if slot.lease_end and now >= slot.lease_deadline - margin:", "if False:"),
         ),
         replace(_PEACE, workers=4, nap=(2.0, 2.0), naps=1.0, retry_after=1.0),
     ),

@@ -103,6 +103,12 @@ class Rig:
         orders = {name: value for name, value in asdict(self.plan).items() if name in names}
         self._help("producer", json.dumps({"url": self.server.url, "prefix": PREFIX, **orders}))
 
+    def wait_for_jobs(self, within: float = 20.0) -> None:
+        """Until the producer has begun."""
+        end = time.monotonic() + within
+        while b'"enq_ok"' not in (self.folder / "ledger").read_bytes() and time.monotonic() < end:
+            self.rest(0.02)
+
     def _help(self, module: str, argument: str) -> None:
         command = [sys.executable, "-m", f"tests.chaos.{module}", argument]
         self._helpers.append(subprocess.Popen(command, env=self.env(), cwd=ROOT))

@@ -19,6 +19,7 @@ def run(folder: Path, plan: Plan, code: Path = ROOT) -> Path:
     try:
         rig.start()
         rig.produce()
+        rig.wait_for_jobs()
         torment(rig)
         _end(rig)
     finally:
@@ -45,6 +46,7 @@ def _look_at_the_whole_pools(rig: Rig) -> None:
     rig.rest(rig.plan.settle)
     scan.note_resources(rig)
     for pool in rig.pools:
+        pool.wait_until_ready(2.0)
         rig.ledger.write("size", pool=pool.name[:4], n=pool.ready(), want=pool.workers)
 
 

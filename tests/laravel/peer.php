@@ -5,6 +5,7 @@
  *
  * QP_SOCKET  Redis' unix socket      QP_PREFIX  prefix of every key      QP_OUT  where jobs write what they did
  * --boot=FILE  PHP to run first, as an application's service provider would
+ * QP_PASSWORD  Redis' password, if it has one
  * Prints one JSON document; whatever PHP or Laravel complain about goes to stderr.
  */
 
@@ -185,7 +186,7 @@ class Peer
     private function bind(): void
     {
         $container = $this->container;
-        $redis = ['host' => getenv('QP_SOCKET'), 'port' => 0, 'database' => 0];
+        $redis = ['host' => getenv('QP_SOCKET'), 'port' => 0, 'database' => 0, 'password' => getenv('QP_PASSWORD') ?: null];
         $container->instance('redis', new RedisManager($container, 'phpredis', [
             'options' => ['prefix' => getenv('QP_PREFIX') ?: ''], 'default' => $redis,
         ]));

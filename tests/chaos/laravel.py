@@ -1,0 +1,35 @@
+"""Laravel's own worker on the same queues, beside the pools."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Iterator
+
+from tests.chaos.rig import PREFIX, ROOT, Rig
+
+_PEER = ROOT / "tests" / "laravel"
+
+
+def laravel_too(rig: Rig) -> Iterator[float]:
+    """`queue:work` as a daemon, told to leave at the end; nothing where there is no PHP."""
+    worker = _start(rig) if shutil.which("php") else None
+    try:
+        while True:
+            yield 1.0
+    finally:
+        if worker:
+            worker.terminate()
+            worker.wait(20)
+            rig.ledger.write("death", pid=worker.pid)
+
+
+def _start(rig: Rig) -> subprocess.Popen[bytes]:
+    flags = ["--queue=high,default", "--sleep=0.02", "--tries=0", "--timeout=0"]
+    flags += [f"--retry-after={rig.plan.retry_after:.0f}", f"--boot={_PEER / 'chaos.php'}"]
+    own = {"QP_SOCKET": rig.server.socket, "QP_PASSWORD": rig.canary, "QP_PREFIX": PREFIX}
+    with (rig.folder / "laravel.out").open("ab") as output:
+        return subprocess.Popen(
+            ["php", str(_PEER / "peer.php"), "work", *flags],
+            env={**rig.env(), **own, "QP_OUT": str(rig.folder / "laravel.jsonl")}, stdout=output, stderr=output,
+        )  # fmt: skip
