@@ -6,6 +6,8 @@ import json
 import os
 import signal
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -22,6 +24,22 @@ exit(extension_loaded('redis') && extension_loaded('pcntl')
         ['Queue', 'Redis', 'Events', 'Cache', 'Bus'],
         fn ($part) => stream_resolve_include_path("Illuminate/$part/autoload.php"))) ? 0 : 1);
 """
+
+
+@dataclass(frozen=True, slots=True)
+class Talk:
+    """A Laravel that stays; its clock stands where each order says."""
+
+    php: subprocess.Popen[str]
+
+    def ask(self, verb: str, **order: object) -> Any:
+        assert self.php.stdin
+        assert self.php.stdout
+        self.php.stdin.write(json.dumps({"verb": verb, **order}) + "\n")
+        self.php.stdin.flush()
+        answer = self.php.stdout.readline()
+        assert answer, f"peer.php died of {verb}"
+        return json.loads(answer)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +65,18 @@ class Peer:
             return {"status": 128 + signal.SIGKILL}
         assert 0 == done.returncode, f"peer.php {command}: exit {done.returncode}\n{done.stdout}{done.stderr}"
         return dict(json.loads(done.stdout))
+
+    @contextmanager
+    def serving(self) -> Iterator[Talk]:
+        """One process for many orders."""
+        command = ["php", str(SCRIPT), "serve"]
+        with subprocess.Popen(
+            command, env=self._env(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        ) as php:
+            try:
+                yield Talk(php)
+            finally:
+                php.kill()
 
     def lines(self) -> list[dict[str, Any]]:
         """What the jobs and the failure log wrote, oldest first."""

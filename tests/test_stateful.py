@@ -264,6 +264,7 @@ def _text(job: Job) -> str:
     return json.loads(json.dumps(job.raw.decode("utf-8", "surrogateescape")))
 
 
+@pytest.mark.timeout(600)  # a failure is made small before it is told
 def test_after_any_verbs_the_server_holds_what_the_model_says(server, stores):
     machine = type("Verbs", (Verbs,), {"server": server, "stores": stores})
 

@@ -38,6 +38,7 @@ use Illuminate\Queue\RedisQueue;
 use Illuminate\Queue\Worker;
 use Illuminate\Queue\WorkerOptions;
 use Illuminate\Redis\RedisManager;
+use Illuminate\Support\Carbon;
 
 const RESTART_KEY = 'illuminate:queue:restart';
 
@@ -183,6 +184,44 @@ class Peer
         return $this->facts($job);
     }
 
+    /** One order per line of stdin, at the second that it names; one answer per line of stdout. */
+    public function serve(): array
+    {
+        while (($line = fgets(STDIN)) !== false) {
+            $order = json_decode($line, true, 512, JSON_THROW_ON_ERROR);
+            Carbon::setTestNow(Carbon::createFromTimestamp($order['now']));
+            echo json_encode($this->obey($order), JSON_UNESCAPED_SLASHES | JSON_THROW_ON_ERROR), "\n";
+            flush();
+        }
+
+        return ['served' => true];
+    }
+
+    private function obey(array $order): mixed
+    {
+        [$queue, $name] = [$this->queue(), $order['queue']];
+        $later = fn () => $queue->laterRaw($order['delay'], $order['raw'], $name);
+        $migrate = fn () => $queue->migrate($queue->getQueue($name));
+
+        return match ($order['verb']) {
+            'push' => $queue->pushRaw($order['raw'], $name),
+            'later' => Closure::bind($later, null, RedisQueue::class)(),
+            'stage' => Closure::bind($migrate, null, RedisQueue::class)(),
+            'pop' => $this->facts($queue->pop($name)),
+            'delete' => $this->held($order)->delete(),
+            'release' => $this->held($order)->release($order['delay']),
+            'size' => $queue->size($name),
+        };
+    }
+
+    /** A job that anybody reserved. */
+    private function held(array $order): RedisJob
+    {
+        return new RedisJob(
+            $this->container, $this->queue(), $order['raw'], $order['receipt'], 'default', $order['queue']
+        );
+    }
+
     private function bind(): void
     {
         $container = $this->container;
@@ -248,7 +287,7 @@ if (isset($options['boot'])) {
 }
 $commands = [
     'push-string' => 'pushString', 'push-object' => 'pushObject', 'work' => 'work', 'restart' => 'restart',
-    'size' => 'size', 'reserve-hold' => 'reserveHold', 'release-one' => 'releaseOne',
+    'serve' => 'serve', 'size' => 'size', 'reserve-hold' => 'reserveHold', 'release-one' => 'releaseOne',
 ];
 $method = $commands[array_shift($arguments)] ?? null;
 if ($method === null) {
