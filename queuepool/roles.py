@@ -46,7 +46,7 @@ class Roles:
         settings = self._settings
         proc.show(f"queuepool: worker {slot.number} [{settings.name}] starting")
         log.setup(settings, f"worker={slot.number}", patience=1.0)
-        trace = self._board.trace(slot).open("wb", buffering=0)
+        trace = self._board.new_trace(slot)
         alarm = Alarm(trace)
         try:
             boot(settings)
@@ -64,7 +64,7 @@ class Roles:
         settings = self._settings
         proc.show(f"queuepool: steward [{settings.name}] starting")
         log.setup(settings, "steward", patience=1.0)
-        Alarm(self._board.trace(slot).open("wb", buffering=0))
+        Alarm(self._board.new_trace(slot))
         import_modules(settings.listeners)
         log.listen(LISTENERS)
         outage = Outage(attention, LISTENERS, telling=True, patient=False)
