@@ -18,6 +18,13 @@ _MB = 1024 * 1024
 def born(pid: int) -> int:
     """When this process began, in the kernel's ticks; 0 when there is none. With its pid it names it for good."""
     try:
+        return _birth(pid)
+    except OSError:
+        return 0  # we are out of descriptors: so is what we forked, and it will not live
+
+
+def _birth(pid: int) -> int:
+    try:
         return int(Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[19])
     except FileNotFoundError:
         pass  # not a Linux, or no such process: the library knows
@@ -31,7 +38,7 @@ def born(pid: int) -> int:
 
 def is_alive(pid: int, birth: int) -> bool:
     """Whether that very process still runs, not a later one with its pid."""
-    return pid > 0 and birth != 0 and born(pid) == birth and not _is_zombie(pid)
+    return pid > 0 and birth != 0 and _birth(pid) == birth and not _is_zombie(pid)
 
 
 def _is_zombie(pid: int) -> bool:
@@ -42,10 +49,10 @@ def _is_zombie(pid: int) -> bool:
 
 
 def resident_mb(pid: int) -> float:
-    """Current resident memory in MB (not the peak); 0.0 when the process is gone."""
+    """Current resident memory in MB (not the peak); 0.0 when the process is gone, or nobody can look."""
     try:
         return float(psutil.Process(pid).memory_info().rss) / _MB
-    except psutil.Error:
+    except (psutil.Error, OSError):
         return 0.0
 
 
