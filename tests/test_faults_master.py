@@ -27,7 +27,7 @@ def links(pid: int) -> list[str]:
     return [os.readlink(path) for path in Path(f"/proc/{pid}/fd").iterdir()]
 
 
-def test_f25_a_master_that_was_stopped_kills_nobody_when_it_goes_on(site):
+def test_F25_a_master_that_was_stopped_kills_nobody_when_it_goes_on(site):
     """Leases and deadlines passed meanwhile, all but one of them kept by somebody else."""
     gate = site.path / "gate"
     for _ in range(3):
@@ -51,7 +51,7 @@ def test_f25_a_master_that_was_stopped_kills_nobody_when_it_goes_on(site):
 
 
 @pytest.mark.parametrize("seed", [1, 2])
-def test_f26_a_storm_of_signals_loses_none_and_ends_in_one_clean_exit(site, seed):
+def test_F26_a_storm_of_signals_loses_none_and_ends_in_one_clean_exit(site, seed):
     dice = random.Random(seed)
     for number in range(50):
         site.push("ok", tag=str(number))
@@ -70,7 +70,7 @@ def test_f26_a_storm_of_signals_loses_none_and_ends_in_one_clean_exit(site, seed
     assert 0 == site.queue.size()
 
 
-def test_f27_a_master_without_descriptors_keeps_what_it_has_and_refills_when_it_can(site):
+def test_F27_a_master_without_descriptors_keeps_what_it_has_and_refills_when_it_can(site):
     with site.pool("--workers", "2") as pool:
         usual = resource.prlimit(pool.pid, resource.RLIMIT_NOFILE)
         resource.prlimit(pool.pid, resource.RLIMIT_NOFILE, (4, usual[1]))
@@ -85,7 +85,7 @@ def test_f27_a_master_without_descriptors_keeps_what_it_has_and_refills_when_it_
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="the limit does not hold for root")
-def test_f27_a_master_that_cannot_fork_keeps_what_it_has_and_refills_when_it_can(site):
+def test_F27_a_master_that_cannot_fork_keeps_what_it_has_and_refills_when_it_can(site):
     with site.pool("--workers", "2") as pool:
         usual = resource.prlimit(pool.pid, resource.RLIMIT_NPROC)
         resource.prlimit(pool.pid, resource.RLIMIT_NPROC, (1, usual[1]))
@@ -97,7 +97,7 @@ def test_f27_a_master_that_cannot_fork_keeps_what_it_has_and_refills_when_it_can
         pool.wait_until_ready(2)
 
 
-def test_f28_b080_a_pidfile_that_names_a_stranger_is_nobodys(site):
+def test_F28_B080_a_pidfile_that_names_a_stranger_is_nobodys(site):
     """Its lock says who is master: a stranger with a number that was a master's is never told anything."""
     here = site.path / "run" / "default"
     here.mkdir(mode=0o700, parents=True)
@@ -112,7 +112,7 @@ def test_f28_b080_a_pidfile_that_names_a_stranger_is_nobodys(site):
     assert (3, True) == (stop.returncode, alive)
 
 
-def test_f28_b080_what_is_left_of_a_killed_master_is_taken_over(site):
+def test_F28_B080_what_is_left_of_a_killed_master_is_taken_over(site):
     with site.pool("--workers", "1") as pool:
         pool.signal(signal.SIGKILL)
         pool.wait()
@@ -120,7 +120,7 @@ def test_f28_b080_what_is_left_of_a_killed_master_is_taken_over(site):
             assert second.pid != pool.pid
 
 
-def test_f32_a_pipe_that_nobody_reads_holds_no_deadline_up(site):
+def test_F32_a_pipe_that_nobody_reads_holds_no_deadline_up(site):
     reader, writer = os.pipe()
     command = [sys.executable, "-m", "queuepool", "start", *site.flags(*MODULES), "--workers", "1", "--verbose"]
     for _ in range(300):  # whose lines are more than a pipe holds
@@ -139,7 +139,7 @@ def test_f32_a_pipe_that_nobody_reads_holds_no_deadline_up(site):
         os.close(reader)
 
 
-def test_f32_a_full_disk_under_the_log_harms_nobody(site):
+def test_F32_a_full_disk_under_the_log_harms_nobody(site):
     site.push("ok")
     site.push("hang_in_c", timeout=0.3, maxTries=1)
     with site.pool("--workers", "1", "--log", "/dev/full"):
@@ -148,7 +148,7 @@ def test_f32_a_full_disk_under_the_log_harms_nobody(site):
     assert 1 == len(site.trail(event="end"))
 
 
-def test_f33_a_restart_is_ignored_while_stopping_and_the_stop_ends_in_time(site):
+def test_F33_a_restart_is_ignored_while_stopping_and_the_stop_ends_in_time(site):
     site.push("until", gate=str(site.path / "gate"))
     with site.pool("--workers", "1", "--stop-timeout", "1") as pool:
         eventually(lambda: site.trail(event="start"))
@@ -164,7 +164,7 @@ def test_f33_a_restart_is_ignored_while_stopping_and_the_stop_ends_in_time(site)
     assert 1 == site.queue.sizes().ready
 
 
-def test_f36_f37_a_master_has_neither_threads_nor_connections_to_give_away(site):
+def test_F36_F37_a_master_has_neither_threads_nor_connections_to_give_away(site):
     site.push("ok")
     with site.pool("--workers", "1", "--queue", "default") as pool:
         eventually(lambda: site.trail(event="end"))
