@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import os
 import signal
-from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -15,15 +14,16 @@ _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 _MB = 1024 * 1024
 
 
+def born_if_seen(pid: int) -> int:
+    """``born``; also 0 when nobody can look, as without a free descriptor: for what is only noted."""
+    try:
+        return born(pid)
+    except OSError:
+        return 0
+
+
 def born(pid: int) -> int:
     """When this process began, in the kernel's ticks; 0 when there is none. With its pid it names it for good."""
-    try:
-        return _birth(pid)
-    except OSError:
-        return 0  # we are out of descriptors: so is what we forked, and it will not live
-
-
-def _birth(pid: int) -> int:
     try:
         return int(Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[19])
     except FileNotFoundError:
@@ -38,7 +38,7 @@ def _birth(pid: int) -> int:
 
 def is_alive(pid: int, birth: int) -> bool:
     """Whether that very process still runs, not a later one with its pid."""
-    return pid > 0 and birth != 0 and _birth(pid) == birth and not _is_zombie(pid)
+    return pid > 0 and birth != 0 and born(pid) == birth and not _is_zombie(pid)
 
 
 def _is_zombie(pid: int) -> bool:
@@ -57,10 +57,13 @@ def resident_mb(pid: int) -> float:
 
 
 def children() -> list[int]:
-    """Our own, dead and not yet reaped ones too; of a process of one thread."""
-    with suppress(FileNotFoundError):
+    """Our own, dead and not yet reaped ones too; of a process of one thread. None when nobody can look."""
+    try:
         return [int(pid) for pid in Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()]
-    return [child.pid for child in psutil.Process().children()]
+    except FileNotFoundError:
+        return [child.pid for child in psutil.Process().children()]
+    except OSError:
+        return []  # we are out of descriptors
 
 
 def everybody() -> list[int]:
