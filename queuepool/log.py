@@ -74,16 +74,23 @@ class _Stderr(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         raw = f"{self.format(record)}\n".encode("utf-8", "backslashreplace")
+        if self._dropped:
+            raw = b"(%d lines were dropped: nobody read them)\n" % self._dropped + raw
         try:
-            if not select.select([], [2], [], self._patience)[1]:
-                self._dropped += 1
-                return
-            if self._dropped:
-                raw = b"(%d lines were dropped: nobody read them)\n" % self._dropped + raw
-                self._dropped = 0
-            os.write(2, raw)
+            for first in range(0, len(raw), select.PIPE_BUF):
+                if not self._has_room():
+                    self._dropped += 1
+                    return
+                # So many bytes fit where there is room: a longer write would wait for its reader, however long.
+                os.write(2, raw[first : first + select.PIPE_BUF])
+            self._dropped = 0
         except (OSError, ValueError):
             self._dropped += 1  # closed, or no room on the disk: there is nowhere to say so
+
+    def _has_room(self) -> bool:
+        # Who waited in vain does not wait again until somebody has read.
+        patience = 0.0 if self._dropped else self._patience
+        return bool(select.select([], [2], [], patience)[1])
 
 
 class _Text(logging.Formatter):

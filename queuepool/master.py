@@ -198,7 +198,7 @@ class Master:
             slot.role = Role.FREE
             _log.error("cannot fork: %s; next try in %.1fs", error.strerror, self._respawn.failed_to_fork(role, now))
             return
-        slot.pid, slot.born = pid, proc.born(pid)
+        slot.pid, slot.born = pid, proc.born_if_seen(pid)
         self._children.add(Child(pid, slot, role, number, self._generation, now))
 
     def _nap(self) -> float:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import os
 import signal
-from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -13,6 +12,14 @@ from setproctitle import setproctitle
 
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 _MB = 1024 * 1024
+
+
+def born_if_seen(pid: int) -> int:
+    """``born``; also 0 when nobody can look, as without a free descriptor: for what is only noted."""
+    try:
+        return born(pid)
+    except OSError:
+        return 0
 
 
 def born(pid: int) -> int:
@@ -42,18 +49,21 @@ def _is_zombie(pid: int) -> bool:
 
 
 def resident_mb(pid: int) -> float:
-    """Current resident memory in MB (not the peak); 0.0 when the process is gone."""
+    """Current resident memory in MB (not the peak); 0.0 when the process is gone, or nobody can look."""
     try:
         return float(psutil.Process(pid).memory_info().rss) / _MB
-    except psutil.Error:
+    except (psutil.Error, OSError):
         return 0.0
 
 
 def children() -> list[int]:
-    """Our own, dead and not yet reaped ones too; of a process of one thread."""
-    with suppress(FileNotFoundError):
+    """Our own, dead and not yet reaped ones too; of a process of one thread. None when nobody can look."""
+    try:
         return [int(pid) for pid in Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()]
-    return [child.pid for child in psutil.Process().children()]
+    except FileNotFoundError:
+        return [child.pid for child in psutil.Process().children()]
+    except OSError:
+        return []  # we are out of descriptors
 
 
 def everybody() -> list[int]:

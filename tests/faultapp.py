@@ -8,7 +8,6 @@ import locale
 import os
 import random
 import resource
-import signal
 import sys
 import threading
 import time
@@ -89,13 +88,6 @@ def spoil(folder: str) -> None:
     sys.stdin.close()
     random.seed(1)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-
-
-@job("spoil_signals")
-def spoil_signals() -> None:
-    for signum in (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT, signal.SIGUSR1, signal.SIGHUP, signal.SIGALRM):
-        signal.signal(signum, signal.SIG_IGN)
-    signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
 
 
 @job("canary")

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import json
 import os
 import signal
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -32,7 +34,7 @@ def test_bad_input(name: str) -> None:
     assert SECRET not in done.stderr
 
 
-def test_b096_retry_all_goes_through_a_long_store_in_batches(site, server) -> None:
+def test_B096_retry_all_goes_through_a_long_store_in_batches(site, server) -> None:
     """Killed in between it has put back some, and the next one goes on with the rest."""
     rows, failed = {}, f"{PREFIX}queuepool:failed"
     for number in range(2500):
@@ -51,21 +53,23 @@ def test_b096_retry_all_goes_through_a_long_store_in_batches(site, server) -> No
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can be somebody else")
-def test_b097_the_pool_of_another_user_is_told_as_such(site, tmp_path: Path) -> None:
+def test_B097_the_pool_of_another_user_is_told_as_such(site) -> None:
     """Not as one that does not run."""
-    for folder in (tmp_path, *tmp_path.parents[:3]):
-        folder.chmod(0o755)
-    with site.pool("--workers", "1"):
-        script = "import os, sys; from queuepool.cli import main, status, verbs; os.setuid(65534); main()"
-        command = [sys.executable, "-c", script, "status", "--runtime-dir", str(tmp_path / "run")]
-        done = subprocess.run(command, env=site.env(), capture_output=True, text=True, check=False)
+    script = "import os, sys; from queuepool.cli import main, status, verbs; os.setuid(65534); main()"
+    with tempfile.TemporaryDirectory(prefix="queuepool-") as folder:
+        Path(folder).chmod(0o755)  # pytest's own directories let nobody through
+        open_site = dataclasses.replace(site, path=Path(folder))
+        command = [sys.executable, "-c", script, "status", "--runtime-dir", f"{folder}/run"]
+        with open_site.pool("--workers", "1"):
+            Path(folder, "run").chmod(0o755)
+            done = subprocess.run(command, env=site.env(), capture_output=True, text=True, check=False)
 
     assert (1, 1) == (done.returncode, len(done.stderr.splitlines()))
     assert "belongs to another user" in done.stderr
 
 
 @pytest.mark.parametrize("after", [0.002, 0.01, 0.03, 0.06, 0.1, 0.2])
-def test_b099_ctrl_c_at_any_point_once_or_twice_is_clean(site, after: float) -> None:
+def test_B099_ctrl_c_at_any_point_once_or_twice_is_clean(site, after: float) -> None:
     """From our first line on; before that it is Python's."""
     script = "import os; from queuepool.cli import main; os.write(1, b'.'); main()"
     command = [sys.executable, "-c", script, "push", "do", "--data", "-", *site.flags()]

@@ -130,7 +130,7 @@ def odd_files(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_b070_a_password_of_any_characters_is_what_was_written(tmp_path: Path, redis_socket: str, server) -> None:
+def test_B070_a_password_of_any_characters_is_what_was_written(tmp_path: Path, redis_socket: str, server) -> None:
     text = "[pool]\n[connection]\n"
     for number, password in enumerate(PASSWORDS):
         server.acl_setuser(f"u{number}", True, passwords=[f"+{unquote(password)}"], keys=["*"], commands=["+@all"])

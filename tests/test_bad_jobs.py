@@ -122,21 +122,21 @@ def test_between_all_that_is_bad_every_good_job_ran_once(aftermath: Aftermath) -
     assert [] == [line for line in aftermath.ran if line["event"] != "ran"]
 
 
-def test_b044_no_name_in_a_payload_was_imported(aftermath: Aftermath) -> None:
+def test_B044_no_name_in_a_payload_was_imported(aftermath: Aftermath) -> None:
     assert [] == [line for line in aftermath.ran if line["imported"]]
 
 
-def test_b059_what_is_too_large_is_not_copied_through_the_log(aftermath: Aftermath) -> None:
+def test_B059_what_is_too_large_is_not_copied_through_the_log(aftermath: Aftermath) -> None:
     assert 2 == list(aftermath.quarantined.values()).count("too-large")
     assert LONGEST_LINE > max(map(len, aftermath.log.splitlines()))
 
 
-def test_b062_delayed_rows_that_are_no_jobs_are_set_aside_when_they_are_due(aftermath: Aftermath) -> None:
+def test_B062_delayed_rows_that_are_no_jobs_are_set_aside_when_they_are_due(aftermath: Aftermath) -> None:
     assert {"json"} == {aftermath.quarantined[f"due at {score}".encode()] for score in SCORES}
     assert {payload(score) for score in NEVER_DUE} == set(aftermath.left)
 
 
-def test_b063_a_queue_that_is_no_list_is_reported_once_by_each_worker_and_left_as_it_is(aftermath: Aftermath) -> None:
+def test_B063_a_queue_that_is_no_list_is_reported_once_by_each_worker_and_left_as_it_is(aftermath: Aftermath) -> None:
     told = [line for line in aftermath.log.splitlines() if "WRONGTYPE" in line]
 
     assert 3 >= len(told) >= 1

@@ -77,12 +77,12 @@ def test_a_job_without_an_id_has_one_that_stays_from_attempt_to_attempt():
 
 
 @pytest.mark.parametrize(("field", "timeout"), [("0", 0.0), ("-1", 60.0), ('"abc"', 60.0), ("300", 300.0)])
-def test_b048_a_timeout_that_is_none_is_the_pools(field, timeout):
+def test_B048_a_timeout_that_is_none_is_the_pools(field, timeout):
     assert (timeout, "") == timeout_of(read(f'"timeout":{field}'), Options(), PoolSettings())
 
 
 @pytest.mark.parametrize("field", ["0", "300"])
-def test_b048_without_renewal_no_timeout_outlasts_the_lease(field):
+def test_B048_without_renewal_no_timeout_outlasts_the_lease(field):
     pool = PoolSettings(connection=ConnectionSettings(renew=False, retry_after=90.0), grace=1.0)
 
     most, warning = timeout_of(read(f'"timeout":{field}'), Options(), pool)
@@ -91,7 +91,7 @@ def test_b048_without_renewal_no_timeout_outlasts_the_lease(field):
     assert "cut to 88" in warning
 
 
-def test_b048_a_timeout_that_is_none_is_told():
+def test_B048_a_timeout_that_is_none_is_told():
     assert ("timeout 'abc' is not a number of seconds",) == read('"timeout":"abc"').oddities
 
 
@@ -99,35 +99,35 @@ def test_b048_a_timeout_that_is_none_is_told():
     ("field", "backoff"),
     [('"1,5,30"', (1, 5, 30)), ("[1,5]", (1, 5)), ("7", (7,)), ('"1,2,x"', (1, 2)), ("-5", None), ("null", None)],
 )
-def test_b049_a_backoff_keeps_its_numbers(field, backoff):
+def test_B049_a_backoff_keeps_its_numbers(field, backoff):
     assert backoff == read(f'"backoff":{field}').backoff
 
 
 @pytest.mark.parametrize("field", ['"1,2,x"', "-5", '{"1":2}'])
-def test_b049_a_backoff_that_is_none_is_told(field):
+def test_B049_a_backoff_that_is_none_is_told(field):
     assert 1 == len(read(f'"backoff":{field}').oddities)
 
 
-def test_b050_a_retry_until_that_is_no_time_does_not_count():
+def test_B050_a_retry_until_that_is_no_time_does_not_count():
     found = read('"retryUntil":"soon"')
 
     assert None is found.retry_until
     assert 1 == len(found.oddities)
 
 
-def test_b059_a_payload_that_is_too_large_is_refused_where_it_is_made():
+def test_B059_a_payload_that_is_too_large_is_refused_where_it_is_made():
     with pytest.raises(BadPayload):
         encode("app.ok", "x" * MOST_BYTES, created_at=0)
 
 
-def test_b059_the_largest_payload_is_a_job(stores):
+def test_B059_the_largest_payload_is_a_job(stores):
     raw = payload("a", data="")
     raw = raw.replace(b'""', b'"%s"' % (b"x" * (payloads.MOST_BYTES - len(raw))))
 
     assert [MOST_BYTES] == [len(lease.receipt) for lease in reserve(stores, raw)]
 
 
-def test_b060_keys_made_to_collide_are_read_in_no_time():
+def test_B060_keys_made_to_collide_are_read_in_no_time():
     keys = ",".join(f'"{number * (2**61 - 1)}":0' for number in range(100_000))
     began = time.monotonic()
 
@@ -140,7 +140,7 @@ def test_b060_keys_made_to_collide_are_read_in_no_time():
 
 
 @pytest.mark.parametrize("score", ["-inf", "-1e300", "0", "1"])
-def test_b062_a_delayed_row_that_is_no_job_is_set_aside_once_when_it_is_due(stores, server, score):
+def test_B062_a_delayed_row_that_is_no_job_is_set_aside_once_when_it_is_due(stores, server, score):
     server.execute_command("ZADD", DELAYED, score, b"not json")
 
     stores.queue.stage(["default"])
@@ -151,7 +151,7 @@ def test_b062_a_delayed_row_that_is_no_job_is_set_aside_once_when_it_is_due(stor
 
 
 @pytest.mark.parametrize("score", ["+inf", "1e300"])
-def test_b062_a_row_that_is_never_due_stays_and_keeps_nobody_waiting(stores, server, score):
+def test_B062_a_row_that_is_never_due_stays_and_keeps_nobody_waiting(stores, server, score):
     server.execute_command("ZADD", DELAYED, score, payload("never"))
     server.execute_command("ZADD", DELAYED, 1, payload("a"))
 
@@ -161,7 +161,7 @@ def test_b062_a_row_that_is_never_due_stays_and_keeps_nobody_waiting(stores, ser
 
 
 @pytest.mark.parametrize("kind", ["string", "hash"])
-def test_b063_a_queue_that_is_no_list_is_reported_and_kept_while_the_others_go_on(stores, server, kind):
+def test_B063_a_queue_that_is_no_list_is_reported_and_kept_while_the_others_go_on(stores, server, kind):
     server.set(READY, "x") if "string" == kind else server.hset(READY, "x", "y")
     stores.queue.push("other", [payload("a")])
 

@@ -82,7 +82,7 @@ def test_bad_input_environment(site, entry):
         ("QUEUEPOOL_CONFIG", "nowhere.ini", "cannot be read"),
     ],
 )
-def test_b083_a_bad_variable_is_refused_by_its_name_also_where_the_file_says_it_well(tmp_path, name, value, words):
+def test_B083_a_bad_variable_is_refused_by_its_name_also_where_the_file_says_it_well(tmp_path, name, value, words):
     (tmp_path / "pool.ini").write_text("[pool]\nworkers = 2\nqueue = a\n")
     file = [] if name == "QUEUEPOOL_CONFIG" else ["-c", "pool.ini"]
     done = queuepool("start", *file, env={name: value}, cwd=tmp_path)
@@ -93,7 +93,7 @@ def test_b083_a_bad_variable_is_refused_by_its_name_also_where_the_file_says_it_
     assert "s3cr3t" not in done.stderr
 
 
-def test_b087_with_few_descriptors_and_little_address_space_a_pool_runs_all_the_same(site):
+def test_B087_with_few_descriptors_and_little_address_space_a_pool_runs_all_the_same(site):
     for _ in range(40):  # none is leaked from job to job
         site.push("ok")
     with site.pool("--workers", "2", wait=False) as pool:

@@ -32,7 +32,7 @@ def test_a_pool_runs_what_was_pushed_and_counts_it(site):
     assert 0 == site.queue.size()
 
 
-def test_b104_the_titles_follow_their_grammar_and_show_no_arguments(site):
+def test_B104_the_titles_follow_their_grammar_and_show_no_arguments(site):
     grammar = re.compile(r"queuepool: (master|steward|worker \d+) \[\w+\] [a-z]+( [a-z]+=[^ ]+)*")
     held(site, tag="hunter2")
     with site.pool("--workers", "2") as pool:

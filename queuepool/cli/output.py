@@ -37,9 +37,10 @@ def flush() -> None:
 
 def close() -> None:
     """Nobody reads on, or there is no room: what is still buffered must not fail again at the exit."""
-    null = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(null, 1)
-    os.close(null)
+    with suppress(OSError):  # there may be no descriptor left
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, 1)
+        os.close(null)
 
 
 def say(line: str) -> None:
