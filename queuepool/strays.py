@@ -47,10 +47,12 @@ def _is_lost(cookie: str, living: Container[str]) -> bool:
 def hunt(board: Board, slot: Slot) -> None:
     """End what a dead orphan left behind: nobody's children are handed to a steward, so it looks at all processes."""
     cookie = cookie_of(board, slot)
-    leader = slot.pid  # gone; while its group has members, nobody else can have its number
+    leader, born = slot.pid, slot.born
 
     def is_left_behind(pid: int) -> bool:
-        return proc.environment(pid).get(COOKIE) == cookie or (proc.group(pid) == leader and not proc.born(leader))
+        # While its group has members, nobody else can have the dead leader's number.
+        in_its_group = proc.group(pid) == leader and proc.born(leader) in (0, born)
+        return proc.environment(pid).get(COOKIE) == cookie or in_its_group
 
     for pid in proc.everybody():
         if pid != os.getpid() and is_left_behind(pid):

@@ -127,6 +127,15 @@ def start_a_session(gate: str) -> None:
     until_told(gate)
 
 
+def leave_a_copy() -> None:
+    """A child of the worker's own group, not started from its environment."""
+    child = os.fork()
+    if child == 0:
+        time.sleep(120)
+        os._exit(0)
+    note(event="child", child=child)
+
+
 def become_a_daemon(gate: str) -> None:
     """A grandchild that hides its origin: no parent, a session of its own, not started from our environment."""
     if os.fork() == 0:
@@ -173,6 +182,7 @@ MODES: dict[str, Any] = {
     "close": lambda: os.closerange(3, 4096),
     "session": start_a_session,
     "daemon": become_a_daemon,
+    "copy": leave_a_copy,
     "release": lambda delay=0.0, times=1: current().release(delay) if current().attempts <= times else None,
     "fail": lambda: current().fail("by hand"),
     "delete": lambda: (current().delete(), raise_it()),

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import psutil
 import pytest
 from eventually import eventually
 from pools import is_gone
+
+PR_SET_CHILD_SUBREAPER = 36
 
 
 def kill(pool, *pids: int) -> None:
@@ -26,6 +31,18 @@ def kill(pool, *pids: int) -> None:
 def wait_until_all_have_left(pool, runtime: Path) -> None:
     eventually(lambda: all(is_gone(pid) for pid in pool.seen))
     assert [] == [path for path in runtime.glob("*/*") if not path.name.startswith("mourn.")]
+
+
+@contextmanager
+def reaping(reaped: bool) -> Iterator[None]:
+    """Be the parent of all orphans, and leave the dead among them as zombies until the end."""
+    prctl = ctypes.CDLL(None).prctl
+    prctl(PR_SET_CHILD_SUBREAPER, int(not reaped), 0, 0, 0)
+    yield
+    prctl(PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)
+    for child in psutil.Process().children():
+        if child.status() == psutil.STATUS_ZOMBIE:
+            os.waitpid(child.pid, 0)
 
 
 def begun(site, jobs=1, **wanted):
@@ -177,4 +194,15 @@ def test_F15_what_an_orphans_job_has_left_ends_with_the_orphan(site):
         assert not is_gone(child)
         gate.touch()
         eventually(lambda: is_gone(child))
+        wait_until_all_have_left(pool, site.path / "run")
+
+
+@pytest.mark.parametrize("reaped", [True, False])
+def test_F15_what_an_orphan_has_left_ends_also_when_the_orphan_leaves_in_order(site, reaped):
+    site.push("copy")
+    with site.pool("--workers", "1", wait=False) as pool, reaping(reaped):
+        (line,) = eventually(lambda: site.trail(event="child"))
+        eventually(lambda: site.trail(event="end"))
+        kill(pool, pool.pid)
+        eventually(lambda: is_gone(line["child"]))
         wait_until_all_have_left(pool, site.path / "run")
