@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import socket
 from collections.abc import Sequence
 from functools import cache, cached_property, partial
 from importlib.resources import files
@@ -17,6 +18,12 @@ from queuepool.errors import StoreDenied, StoreDown, StoreError
 
 #: seconds past a blocking wait after which a silent server counts as gone
 PATIENCE = 2.0
+#: so that who only listens finds within a minute that the other side is gone without a word; the kernel takes 2 hours
+_KEEPALIVE = {
+    getattr(socket, name): value
+    for name, value in (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3), ("TCP_USER_TIMEOUT", 60_000))
+    if hasattr(socket, name)
+}
 #: redis-py's own classes for what may pass; it takes the code out of their text
 _GONE = (
     redis.ConnectionError, redis.TimeoutError, redis.ReadOnlyError, redis.exceptions.OutOfMemoryError,
@@ -48,6 +55,7 @@ class Client:
             single_connection_client=not shared,
             client_name="queuepool",
             protocol=2,
+            **({} if url.startswith("unix") else {"socket_keepalive": True, "socket_keepalive_options": _KEEPALIVE}),
         )
         self._heard: tuple[str, ...] = ()
 
