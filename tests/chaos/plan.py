@@ -31,7 +31,7 @@ class Plan:
     #: seconds between two kills while killing
     kill_every: tuple[float, float] = (0.02, 0.08)
     #: the share of other nemeses beside which workers are killed too
-    with_kills: float = 0.5
+    with_kills: float = 0.6
     #: most seconds until everything is done, once it is healed
     drain: float = 60.0
     #: seconds of rest at the end, for a look at whole pools

@@ -141,7 +141,13 @@ class Rig:
         self.server.signal(signal.SIGCONT)
         self.server.wait_until_ready()
         self.proxy.heal()
-        for words in (("REPLICAOF", "NO", "ONE"), ("CONFIG", "SET", "maxmemory", "0"), ("DEL", f"{PREFIX}queues:side")):
+        for words in (
+            ("REPLICAOF", "NO", "ONE"),
+            ("CONFIG", "SET", "maxmemory", "0"),
+            ("CLIENT", "UNPAUSE"),
+            ("CONFIG", "SET", "min-replicas-to-write", "0"),
+            ("DEL", f"{PREFIX}queues:side"),
+        ):
             self.server.say(*words)
         for pool in self.pools:
             pool.supervise()
