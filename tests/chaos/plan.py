@@ -22,6 +22,8 @@ class Plan:
     rate: float = 1200.0
     naps: float = 8.0
     nap: tuple[float, float] = (0.02, 0.4)
+    #: seconds of a nap that needs its lease renewed
+    long: float = 7.0
     delayed: float = 5.0
     hostile: float = 4.0
     grace: float = 0.5

@@ -23,6 +23,10 @@ from tests.chaos.book import BOOK
 from tests.chaos.modes import ROBBERS
 
 
+#: the share of naps that are long
+_LONG = 0.01
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Orders:
     """What a producer is told, as JSON on its command line; rates are a second."""
@@ -35,6 +39,7 @@ class Orders:
     rate: float
     naps: float
     nap: tuple[float, float]
+    long: float
     delayed: float
     hostile: float
     modes: list[str]
@@ -91,7 +96,9 @@ class Producer:
                 getattr(self, f"_{kind}")()
 
     def _naps(self) -> None:
-        seconds = round(self._chance.uniform(*self._orders.nap), 3)
+        """Now and then one that outlasts its lease."""
+        longest = self._orders.long if self._chance.random() < _LONG else 0.0
+        seconds = longest or round(self._chance.uniform(*self._orders.nap), 3)
         self._push("h", "high", [{"m": "nap", "seconds": seconds}])
 
     def _delayed(self) -> None:
