@@ -23,9 +23,9 @@ def run(m: str = "", due: int = 0, timeout: float = 0.0, grace: float = 0.0, **o
         BOOK.attempt("finish", me.id, me.attempts)
         return
     overruns = m in OVERRUN and me.attempts == 1
-    deadline = {"d": time.monotonic_ns() + int((timeout + grace) * 1e9)} if overruns else {}
+    deadline = {"d": time.monotonic_ns() + int(timeout * 1e9), "grace": grace} if overruns else {}
     at = {"due": due} if due else {}
-    BOOK.write("start", id=me.id, a=me.attempts, pid=os.getpid(), **at, **deadline)
+    BOOK.write("start", id=me.id, a=me.attempts, pid=os.getpid(), m=m, **at, **deadline)
     worker = os.getpid()
     if MODES[m](me.attempts, BOOK, **options) is not False and os.getpid() == worker:
         BOOK.attempt("finish", me.id, me.attempts)

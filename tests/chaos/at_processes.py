@@ -20,7 +20,7 @@ def kill_sometimes(rig: Rig) -> Iterator[float]:
     """Beside another nemesis."""
     while True:
         _kill_a_worker(rig)
-        yield rig.chance.uniform(0.1, 0.3)
+        yield rig.chance.uniform(0.08, 0.25)
 
 
 def leave_in_peace(rig: Rig) -> Iterator[float]:
@@ -77,6 +77,30 @@ def kill_master(rig: Rig) -> Iterator[float]:
         yield rig.chance.uniform(1.0, 2.0)
 
 
+def kill_host(rig: Rig) -> Iterator[float]:
+    """Master, steward and workers at once; what they held is on the board that they leave."""
+    while True:
+        pool = rig.chance.choice(rig.pools)
+        children = pool.titles()
+        _note_master(rig, pool, "host")
+        pool.end(signal.SIGKILL)
+        for child in children:
+            rig.kill(pool, child, signal.SIGKILL, "host")
+        yield rig.chance.uniform(1.0, 2.5)
+
+
+def storm_of_signals(rig: Rig) -> Iterator[float]:
+    """Those that ask the master for nothing lasting, in any order."""
+    while True:
+        pool = rig.chance.choice(rig.pools)
+        for _ in range(20):
+            if pool.process:
+                pool.process.send_signal(rig.chance.choice(_HARMLESS))
+        if pool.process:
+            pool.process.send_signal(signal.SIGCONT)  # a pause is over when the storm is
+        yield rig.chance.uniform(0.05, 0.3)
+
+
 def stop_master(rig: Rig) -> Iterator[float]:
     while True:
         pool = rig.chance.choice(rig.pools)
@@ -126,6 +150,7 @@ def _note_master(rig: Rig, pool: Pool, why: str) -> None:
         rig.ledger.write("kill", pid=pool.process.pid, why=why, sig=0)
 
 
+_HARMLESS = (signal.SIGUSR1, signal.SIGUSR2, signal.SIGCONT, signal.SIGCHLD, signal.SIGHUP)
 NEMESES: dict[str, tuple[Callable[[Rig], Iterator[float]], int]] = {
     "kill_workers": (kill_workers, 8),
     "stop_workers": (stop_workers, 1),
@@ -133,6 +158,8 @@ NEMESES: dict[str, tuple[Callable[[Rig], Iterator[float]], int]] = {
     "kill_steward": (kill_steward, 1),
     "stop_steward": (stop_steward, 1),
     "kill_master": (kill_master, 1),
+    "kill_host": (kill_host, 1),
+    "storm_of_signals": (storm_of_signals, 1),
     "stop_master": (stop_master, 1),
     "leave_now": (leave_now, 1),
     "restart_rolling": (restart_rolling, 1),

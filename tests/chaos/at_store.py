@@ -67,6 +67,31 @@ def out_of_memory(rig: Rig) -> Iterator[float]:
         yield rig.chance.uniform(0.2, 1.0)
 
 
+def pause_writes(rig: Rig) -> Iterator[float]:
+    """As a failover does."""
+    while True:
+        rig.server.say("CLIENT", "PAUSE", rig.chance.randint(100, 900), "WRITE")
+        yield rig.chance.uniform(1.0, 1.5)
+
+
+def too_few_replicas(rig: Rig) -> Iterator[float]:
+    """-NOREPLICAS for every write."""
+    while True:
+        rig.server.say("CONFIG", "SET", "min-replicas-to-write", "1")
+        try:
+            yield rig.chance.uniform(0.2, 1.5)
+        finally:
+            rig.server.say("CONFIG", "SET", "min-replicas-to-write", "0")
+        yield rig.chance.uniform(0.2, 1.0)
+
+
+def broadcast_restarts(rig: Rig) -> Iterator[float]:
+    """As `queue:restart` does, again and again."""
+    while True:
+        rig.server.say("SET", "illuminate:queue:restart", rig.chance.randint(1, 10**9))
+        yield rig.chance.uniform(0.3, 2.0)
+
+
 def forget_scripts(rig: Rig) -> Iterator[float]:
     while True:
         rig.server.say("SCRIPT", "FLUSH")
@@ -128,6 +153,9 @@ NEMESES: dict[str, tuple[Callable[[Rig], Iterator[float]], int]] = {
     "cut_connections": (cut_connections, 1),
     "readonly": (readonly, 1),
     "out_of_memory": (out_of_memory, 1),
+    "pause_writes": (pause_writes, 1),
+    "too_few_replicas": (too_few_replicas, 1),
+    "broadcast_restarts": (broadcast_restarts, 1),
     "forget_scripts": (forget_scripts, 1),
     "wrong_type": (wrong_type, 1),
     "lose_replies": (lose_replies, 1),

@@ -24,31 +24,47 @@ _SAMPLES = 8
 class Outside:
     """Most of it is a violation as it stands."""
 
-    HEARS = (*_RULES, "size", "sample", "kill")
+    HEARS = (*_RULES, "size", "sample", "kill", "nemesis", "idle", "start")
 
     def __init__(self, findings: Findings) -> None:
         self._findings = findings
         self._samples: dict[tuple[str, int], list[tuple[float, float]]] = defaultdict(list)
 
     def hear(self, event: Event) -> None:
-        match event["f"]:
-            case "size":
-                self._findings.count("pools seen whole")
-                if event["n"] != event["want"]:
-                    self._findings.violated(
-                        "I12 size", f"{event['pool']}: {event['n']} of {event['want']} workers, 2 s after"
-                    )
-            case "sample":
-                # The clients are the server's, whoever asks; the rest is one process's.
-                for what, whose in (("fds", event["pid"]), ("rss", event["pid"]), ("clients", 0)):
-                    self._samples[what, whose].append((event["t"] / 1e9, event[what]))
-            case "kill":
-                if event["why"] not in ("stop", "cont"):
-                    self._findings.count("kills")
-                self._findings.count(f"fault: {event['why']}")
-            case what:
-                facts = {name: value for name, value in event.items() if name not in ("t", "f")}
-                self._findings.violated(_RULES[what], " ".join(f"{name}={value}" for name, value in facts.items()))
+        what = event["f"]
+        if what in _RULES:
+            facts = " ".join(f"{name}={value}" for name, value in event.items() if name not in ("t", "f"))
+            self._findings.violated(_RULES[what], facts)
+        else:
+            getattr(self, f"_{what}")(event)
+
+    def _size(self, event: Event) -> None:
+        self._findings.count("pools seen whole")
+        if event["n"] != event["want"]:
+            what = f"{event['pool']}: {event['n']} of {event['want']} workers, 2 s after"
+            self._findings.violated("I12 size", what)
+
+    def _sample(self, event: Event) -> None:
+        # The clients are the server's, whoever asks; the rest is one process's.
+        for what, whose in (("fds", event["pid"]), ("rss", event["pid"]), ("clients", 0)):
+            self._samples[what, whose].append((event["t"] / 1e9, event[what]))
+
+    def _idle(self, event: Event) -> None:
+        if event["n"] > event["most"] * event["seconds"]:
+            what = f"{event['n']} commands in {event['seconds']:g} s, at most {event['most']} a second are needed"
+            self._findings.violated("I14 busy with nothing to do", what)
+
+    def _kill(self, event: Event) -> None:
+        if event["why"] not in ("stop", "cont"):
+            self._findings.count("kills")
+        self._findings.count(f"fault: {event['why']}")
+
+    def _nemesis(self, event: Event) -> None:
+        self._findings.count(f"nemesis: {event['name']}", event["on"])
+
+    def _start(self, event: Event) -> None:
+        if event["a"] == 1 and "m" in event:
+            self._findings.count(f"mode: {event['m']}")
 
     def rule(self) -> None:
         for (what, whose), samples in self._samples.items():

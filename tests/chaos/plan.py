@@ -22,6 +22,8 @@ class Plan:
     rate: float = 1200.0
     naps: float = 8.0
     nap: tuple[float, float] = (0.02, 0.4)
+    #: seconds of a nap that needs its lease renewed
+    long: float = 7.0
     delayed: float = 5.0
     hostile: float = 4.0
     grace: float = 0.5
@@ -31,7 +33,7 @@ class Plan:
     #: seconds between two kills while killing
     kill_every: tuple[float, float] = (0.02, 0.08)
     #: the share of other nemeses beside which workers are killed too
-    with_kills: float = 0.5
+    with_kills: float = 0.6
     #: most seconds until everything is done, once it is healed
     drain: float = 60.0
     #: seconds of rest at the end, for a look at whole pools

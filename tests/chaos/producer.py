@@ -12,7 +12,6 @@ import random
 import signal
 import sys
 import time
-from dataclasses import dataclass
 from typing import Any
 
 from queuepool.client import Queue
@@ -21,28 +20,10 @@ from queuepool.payload import encode
 from queuepool.settings import ConnectionSettings
 from tests.chaos.book import BOOK
 from tests.chaos.modes import ROBBERS
+from tests.chaos.orders import Orders
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Orders:
-    """What a producer is told, as JSON on its command line; rates are a second."""
-
-    url: str
-    prefix: str
-    seed: int
-    bulk: int
-    backlog: int
-    rate: float
-    naps: float
-    nap: tuple[float, float]
-    delayed: float
-    hostile: float
-    modes: list[str]
-    grace: float
-    timeout: float = 0.3
-    most: int = 0
-    #: seconds that a tiny job takes
-    tiny: float = 0.0
+#: the share of naps that are long
+_LONG = 0.01
 
 
 class Producer:
@@ -91,7 +72,9 @@ class Producer:
                 getattr(self, f"_{kind}")()
 
     def _naps(self) -> None:
-        seconds = round(self._chance.uniform(*self._orders.nap), 3)
+        """Now and then one that outlasts its lease."""
+        longest = self._orders.long if self._chance.random() < _LONG else 0.0
+        seconds = longest or round(self._chance.uniform(*self._orders.nap), 3)
         self._push("h", "high", [{"m": "nap", "seconds": seconds}])
 
     def _delayed(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from textwrap import wrap
 
 from tests.chaos.checker import INVALID, VALID, Findings
 from tests.chaos.times import BACK, DELAYED, KILL, RECOVERY
@@ -19,9 +20,8 @@ def _lines(findings: Findings) -> Iterator[str]:
     counts, rules = findings.counts, findings.violations
     for what in ("jobs", "starts", "finishes", "kills"):
         yield _row(what, counts.get(what, 0))
-    for what in sorted(counts):
-        if what.startswith("fault: "):
-            yield _row(f"  {what}", counts[what])
+    for kind in ("fault: ", "nemesis: ", "mode: "):
+        yield from _wrapped(kind, {what.removeprefix(kind): counts[what] for what in counts if what.startswith(kind)})
     yield _row("lost", len(rules.get("I1 lost", [])))
     yield _row("twice", counts.get("twice", 0))
     for what in sorted(counts):
@@ -49,6 +49,11 @@ def _spreads(findings: Findings) -> Iterator[str]:
                 1000 * values[min(len(values) - 1, int(share * len(values)))] for share in (0.5, 0.99, 1.0)
             )
             yield f"{what:<40} p50 {p50:.1f} ms  p99 {p99:.1f} ms  max {most:.1f} ms  n={len(values)}"
+
+
+def _wrapped(kind: str, counts: dict[str, int]) -> Iterator[str]:
+    words = ", ".join(f"{name} {counts[name]}" for name in sorted(counts))
+    return iter(wrap(words, 110, initial_indent=f"  {kind}", subsequent_indent="      "))
 
 
 def _row(what: str, number: int) -> str:

@@ -10,10 +10,11 @@ import signal
 import subprocess
 import sys
 import time
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from pathlib import Path
 
 from tests.chaos.ledger import Ledger
+from tests.chaos.orders import Orders
 from tests.chaos.plan import Plan
 from tests.chaos.pool import Pool, send
 from tests.chaos.proxy import Proxy
@@ -21,6 +22,8 @@ from tests.chaos.server import Server
 
 ROOT = Path(__file__).parents[2]
 PREFIX = "chaos_"
+#: what of the plan a producer is told
+_PRODUCERS = {field.name for field in fields(Orders)}
 
 
 class Rig:
@@ -86,21 +89,7 @@ class Rig:
             pool.wait_until_ready()
 
     def produce(self) -> None:
-        names = (
-            "seed",
-            "rate",
-            "tiny",
-            "bulk",
-            "backlog",
-            "naps",
-            "nap",
-            "delayed",
-            "hostile",
-            "modes",
-            "grace",
-            "most",
-        )
-        orders = {name: value for name, value in asdict(self.plan).items() if name in names}
+        orders = {name: value for name, value in asdict(self.plan).items() if name in _PRODUCERS}
         self._help("producer", json.dumps({"url": self.server.url, "prefix": PREFIX, **orders}))
 
     def wait_for_jobs(self, within: float = 20.0) -> None:
@@ -141,7 +130,13 @@ class Rig:
         self.server.signal(signal.SIGCONT)
         self.server.wait_until_ready()
         self.proxy.heal()
-        for words in (("REPLICAOF", "NO", "ONE"), ("CONFIG", "SET", "maxmemory", "0"), ("DEL", f"{PREFIX}queues:side")):
+        for words in (
+            ("REPLICAOF", "NO", "ONE"),
+            ("CONFIG", "SET", "maxmemory", "0"),
+            ("CLIENT", "UNPAUSE"),
+            ("CONFIG", "SET", "min-replicas-to-write", "0"),
+            ("DEL", f"{PREFIX}queues:side"),
+        ):
             self.server.say(*words)
         for pool in self.pools:
             pool.supervise()

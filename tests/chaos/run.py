@@ -43,7 +43,13 @@ def _end(rig: Rig) -> None:
 
 
 def _look_at_the_whole_pools(rig: Rig) -> None:
+    rig.rest(0.2)  # what was done last is settled with the next reserve
+    before = scan.commands(rig)
     rig.rest(rig.plan.settle)
+    # A worker waits a second and asks once; a steward has a few things to look at.
+    most = sum(4 + 2 * pool.workers for pool in rig.pools)
+    if rig.plan.settle:
+        rig.ledger.write("idle", n=scan.commands(rig) - before, seconds=rig.plan.settle, most=most)
     scan.note_resources(rig)
     for pool in rig.pools:
         pool.wait_until_ready(2.0)

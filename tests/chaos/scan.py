@@ -15,6 +15,21 @@ from tests.chaos.pool import title_of
 from tests.chaos.rig import PREFIX, Rig
 
 _ID = re.compile(rb'"id":"([a-z]+\.\d+)"')
+#: what an idle pool sends
+_SENT = {
+    "evalsha",
+    "eval",
+    "blpop",
+    "subscribe",
+    "mget",
+    "get",
+    "set",
+    "hset",
+    "setex",
+    "incr",
+    "auth",
+    "client|setname",
+}
 _QUEUES = ("high", "default", "side")
 
 
@@ -69,6 +84,12 @@ def note_resources(rig: Rig) -> None:
             for title in [title_of(pid), *pool.titles().values()]:
                 if rig.canary in title:
                     rig.ledger.write("secret", where="title")
+
+
+def commands(rig: Rig) -> int:
+    """How many the clients have sent, those of scripts aside."""
+    stats: Any = rig.server.client.info("commandstats")
+    return sum(int(facts["calls"]) for name, facts in stats.items() if name.removeprefix("cmdstat_") in _SENT)
 
 
 def _fds(pid: int) -> int:

@@ -35,8 +35,8 @@ class Times:
     def __init__(self, findings: Findings, windows: Windows) -> None:
         self._findings = findings
         self._windows = windows
-        self._deadlines: dict[int, tuple[str, int, int]] = {}
-        self._killed: list[tuple[str, int, int, int, int]] = []
+        self._deadlines: dict[int, tuple[str, int, int, float]] = {}
+        self._killed: list[tuple[str, int, int, int, float, int]] = []
         self._spans: list[tuple[str, str, int, int]] = []
         self._back = 0
 
@@ -48,8 +48,8 @@ class Times:
                 self._deadlines.pop(event["pid"], None)
             case "death":
                 if event["pid"] in self._deadlines:
-                    job, started, deadline = self._deadlines.pop(event["pid"])
-                    self._killed.append((job, event["pid"], started, deadline, event["t"]))
+                    job, started, deadline, grace = self._deadlines.pop(event["pid"])
+                    self._killed.append((job, event["pid"], started, deadline, grace, event["t"]))
             case _:
                 if not event["on"] and event["name"] in _AWAY:
                     self._back = event["t"]
@@ -60,7 +60,7 @@ class Times:
             self._back = 0
         self._deadlines.pop(event["pid"], None)
         if "d" in event:
-            self._deadlines[event["pid"]] = (event["id"], event["t"], event["d"])
+            self._deadlines[event["pid"]] = (event["id"], event["t"], event["d"], event.get("grace", 0.0))
         if "due" in event and event["a"] == 1:
             self._spans.append((DELAYED, event["id"], event["due"], event["t"]))
 
@@ -72,9 +72,9 @@ class Times:
     def rule(self) -> None:
         for what, job, since, until in self._spans:
             self._span(what, job, since, until)
-        for job, pid, started, deadline, died in self._killed:
-            self._overdue(job, pid, started, deadline, died)
-        for pid, (job, _, _) in self._deadlines.items():
+        for job, pid, started, deadline, grace, died in self._killed:
+            self._overdue(job, pid, started, deadline, grace, died)
+        for pid, (job, *_) in self._deadlines.items():
             self._findings.violated("I10 never killed", f"{job} in pid {pid}")
         kills = self._findings.spreads.get(KILL, [])
         if len(kills) >= _FEW and median(kills) > _USUAL_KILL:
@@ -94,14 +94,15 @@ class Times:
                 "I11 not recovered" if what == RECOVERY else "I8 started too late", f"{job}: {seconds:.3f} s"
             )
 
-    def _overdue(self, job: str, pid: int, started: int, deadline: int, died: int) -> None:
+    def _overdue(self, job: str, pid: int, started: int, deadline: int, grace: float, died: int) -> None:
         windows, seconds = self._windows, (died - deadline) / _S
         if (windows.killed(pid, started) or died + 1) <= died or (windows.stopped(pid, started) or died + 1) <= died:
             return  # we were first
         if windows.excuse(started, died):
             return
-        self._findings.measured(KILL, seconds)
+        # One that had robbed the alarm lives on for the grace, unless something gives the alarm its chance.
+        self._findings.measured(KILL, max(seconds - grace, 0.0))
         if seconds < -_SLACK:
             self._findings.violated("I10 killed before its deadline", f"{job}: by {-seconds:.3f} s")
-        elif seconds > _LATEST_KILL:
+        elif seconds > grace + _LATEST_KILL:
             self._findings.violated("I10 killed too late", f"{job}: {seconds:.3f} s")

@@ -8,6 +8,7 @@ from tests.chaos.ledger import Event
 
 #: those that only end workers: for the loss of a worker nothing is excused
 WORKERS_ONLY = {
+    "broadcast_restarts",
     "laravel",
     "calm",
     "kill_workers",

@@ -1,0 +1,28 @@
+"""What a producer is told, as JSON on its command line."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Orders:
+    """A part of the plan; rates are a second."""
+
+    url: str
+    prefix: str
+    seed: int
+    bulk: int
+    backlog: int
+    rate: float
+    naps: float
+    nap: tuple[float, float]
+    long: float
+    delayed: float
+    hostile: float
+    modes: list[str]
+    grace: float
+    timeout: float = 0.3
+    most: int = 0
+    #: seconds that a tiny job takes
+    tiny: float = 0.0
