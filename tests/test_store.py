@@ -164,6 +164,22 @@ def test_a_reserve_takes_no_more_than_its_limit(store):
     assert ["a", "b"] == ids(store.reserve(["default"], OURS, 2).leases)
 
 
+def test_a_reserve_stages_a_hundred_jobs_at_most_so_that_it_is_quick(store, at):
+    store.push("default", [payload(str(number)) for number in range(150)], delay=1.0)
+    at.advance(1.0)
+
+    store.reserve(["default"], OURS, 1)
+
+    assert (99, 50) == (store.sizes("default").ready, store.sizes("default").delayed)
+
+
+def test_a_reserve_sets_aside_sixteen_payloads_at_most_so_that_it_is_quick(store):
+    store.push("default", [b"not json"] * 20)
+
+    assert 16 == len(store.reserve(["default"], OURS, 1).quarantined)
+    assert (4, 16) == (store.sizes("default").ready, store.sizes("default").quarantined)
+
+
 def test_a_reserved_job_is_nobody_elses(store):
     reserved(store, payload("a"))
 
