@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import os
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 NIGHTLY = os.environ.get("HYPOTHESIS_PROFILE") == "nightly"
 _AT_NIGHT = 100
+#: a failure is made small before it is told
+patient = pytest.mark.timeout(0 if NIGHTLY else 600)
 
 
 def effort(examples: int, steps: int = 50) -> settings:

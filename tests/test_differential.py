@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import pytest
 import redis
 from conftest import PREFIX
-from effort import effort
+from effort import effort, patient
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, multiple, rule
 from hypothesis.stateful import run_state_machine_as_test as run
@@ -185,7 +185,7 @@ def talk(peer: Peer) -> Iterator[Talk]:
         yield talk
 
 
-@pytest.mark.timeout(600)  # a failure is made small before it is told
+@patient
 def test_a_fleet_of_both_does_what_laravel_does_alone(talk, server, connection):
     stores = Stores(dataclasses.replace(connection, retry_after=OURS))
     machine = type("Sides", (Sides,), {"talk": talk, "server": server, "stores": stores})

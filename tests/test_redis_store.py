@@ -17,7 +17,7 @@ from samples import attempted, ids, payload
 from queuepool.build import Stores
 from queuepool.errors import StoreDown, StoreError
 from queuepool.settings import ConnectionSettings
-from queuepool.stores.base import Lease
+from queuepool.stores.base import FailedJob, Lease, Quarantined
 from queuepool.stores.redis.queue import TAGS
 
 READY = f"{PREFIX}queues:default"
@@ -201,6 +201,10 @@ BREAKING: dict[str, tuple[str, Callable[[Any, Lease], object]]] = {
     "release and tally": ("queuepool:tallies:a", lambda store, lease: store.release(lease, 0.0, "a", "crashes")),
     "give back": ("queues:default", lambda store, lease: store.give_back([lease])),
     "fail": ("queuepool:failed", lambda store, lease: store.fail(lease, "a", {**RECORD, "payload": ""})),
+    "fail at its time": (
+        "queuepool:failed:times",
+        lambda store, lease: store.fail(lease, "a", {**RECORD, "payload": ""}),
+    ),
     "quarantine": ("queuepool:quarantine:default", lambda store, lease: store.quarantine(lease, "odd")),
 }
 
@@ -228,13 +232,72 @@ def test_a_key_of_the_wrong_type_does_not_keep_other_queues_from_being_reclaimed
 
 @pytest.mark.parametrize("verb", ["stage", "reserve"])
 def test_what_is_due_stays_where_it_was_when_the_ready_list_has_the_wrong_type(server, store, verb):
+    reserved(store, payload("b"))
     store.push("default", [JOB], delay=1.0)
     server.set(READY, "x")
-    store.clock = repr(NOW + 1)
+    store.clock = repr(NOW + 100)
 
     store.stage(["default"]) if "stage" == verb else store.reserve(["default"], 1, 1)
 
     assert [JOB] == server.zrange(f"{READY}:delayed", 0, -1)
+    assert [attempted(payload("b"))] == server.zrange(f"{READY}:reserved", 0, -1)
+
+
+@pytest.mark.parametrize("part", ["delayed", "reserved"])
+def test_what_is_ready_stays_so_where_another_key_of_its_queue_has_the_wrong_type(server, store, part):
+    store.push("default", [JOB])
+    server.set(f"{READY}:{part}", "x")
+
+    assert [] == store.reserve(["default"], 1, 1).leases
+    assert [JOB] == server.lrange(READY, 0, -1)
+
+
+def test_a_queue_whose_leases_have_the_wrong_type_does_not_keep_others_from_being_served(server, store):
+    done = reserved(store, JOB)
+    server.set(f"{READY}:reserved", "x")
+    store.push("other", [payload("b")])
+
+    reservation = store.reserve(["default", "other"], 1, 1, done)
+
+    assert (["b"], done) == (ids(reservation.leases), reservation.refused)
+
+
+def test_a_queue_whose_leases_have_the_wrong_type_does_not_keep_others_from_being_renewed(server, store):
+    broken = reserved(store, JOB)[0]
+    store.push("other", [payload("b")])
+    [lease] = store.reserve(["other"], 1, 1).leases
+    server.set(f"{READY}:reserved", "x")
+
+    assert [False, True] == store.renew([(1, broken), (1, lease)])
+
+
+MOVING: dict[str, Callable[[Stores], object]] = {
+    "push": lambda stores: stores.queue.push("default", [JOB]),
+    "release": lambda stores: stores.queue.release(reserved(stores.queue, JOB)[0], 0.0, "a"),
+    "give back": lambda stores: stores.queue.give_back(reserved(stores.queue, JOB)),
+    "reclaim": lambda stores: reserved(stores.queue, JOB) and stores.queue.reclaim(["default"], 1, 0.0, known=()),
+    "put back": lambda stores: stores.quarantine.put_back("default", set_aside(stores).id),
+    "retry": lambda stores: stores.failed.retry(failed(stores)),
+}
+
+
+def set_aside(stores: Stores) -> Quarantined:
+    stores.queue.quarantine(reserved(stores.queue, JOB)[0], "odd")
+    return next(stores.quarantine.entries("default"))
+
+
+def failed(stores: Stores) -> FailedJob:
+    stores.queue.fail(reserved(stores.queue, JOB)[0], "a", {**RECORD, "payload": JOB.decode()})
+    return stores.failed.page()[0]
+
+
+@pytest.mark.parametrize("verb", MOVING)
+def test_a_token_that_cannot_be_written_does_not_make_a_move_look_like_a_failure(server, stores, store, verb):
+    server.set(NOTIFY, "x")
+
+    MOVING[verb](stores)
+
+    assert 1 == server.llen(READY)
 
 
 def test_a_failed_job_whose_queue_has_the_wrong_type_stays_failed(server, stores, store):
@@ -258,6 +321,13 @@ def test_what_was_set_aside_stays_so_where_its_queue_has_the_wrong_type(server, 
 
 
 # Scripts
+
+
+def test_an_entry_that_somebody_else_put_back_meanwhile_is_not_put_back_twice(server, store):
+    keys = [f"{PREFIX}queuepool:quarantine:default", READY, NOTIFY]
+
+    assert 0 == store.client.script("put_back", keys, [b"1.0 odd x", b"x"])
+    assert 0 == server.llen(READY)
 
 
 def test_a_server_that_forgot_the_scripts_is_taught_them_again(server, store):

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import redis
 from conftest import PREFIX
-from effort import effort
+from effort import effort, patient
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, multiple, rule, run_state_machine_as_test
 from models.jobs import Job
@@ -40,7 +40,7 @@ ODD = [
         rb'{"attempts":0,"data":"\ud800"}': "json",
         b"[1,2]": "not-an-object",
         b'"a job"': "not-an-object",
-        b" null ": "not-an-object",
+        b" [null] ": "not-an-object",
         b'{"id":"a","job":"x","attempts":1.5}': "attempts",
         b'{"attempts":0,"attempts":0,"id":"a"}': "attempts",
         b'{"id":"a","attempts":1E+0,"job":"x"}': "attempts",
@@ -144,7 +144,7 @@ class Verbs(RuleBasedStateMachine):
             lambda: self.model.release(*_of(lease), delay, "job", tally),
         )
 
-    @rule(held=leases, number=st.integers(0, 3))
+    @rule(held=leases, number=st.integers(0, 1))
     def fail(self, held: Held, number: int) -> None:
         lease, name = held[1], f"job-{number}"
         facts = {"id": name, "name": "x", "queue": lease.queue, "connection": "default", "attempts": 1}
@@ -186,7 +186,7 @@ class Verbs(RuleBasedStateMachine):
 
         assert expected == self.store.renew(held)
 
-    @rule(name=st.integers(0, 3).map("job-{}".format), queue=queues)
+    @rule(name=st.integers(0, 1).map("job-{}".format), queue=queues)
     def retry(self, name: str, queue: str) -> None:
         found = self.stores.failed.get(name)
         at, job = self.model.failed.pop(name, (0.0, Job(b"")))
@@ -264,7 +264,7 @@ def _text(job: Job) -> str:
     return json.loads(json.dumps(job.raw.decode("utf-8", "surrogateescape")))
 
 
-@pytest.mark.timeout(600)  # a failure is made small before it is told
+@patient
 def test_after_any_verbs_the_server_holds_what_the_model_says(server, stores):
     machine = type("Verbs", (Verbs,), {"server": server, "stores": stores})
 

@@ -165,6 +165,22 @@ def test_a_reserve_takes_no_more_than_its_limit(store):
     assert ["a", "b"] == ids(store.reserve(["default"], OURS, 2).leases)
 
 
+def test_a_reserve_stages_a_hundred_jobs_at_most_so_that_it_is_quick(store, at):
+    store.push("default", [payload(str(number)) for number in range(150)], delay=1.0)
+    at.advance(1.0)
+
+    store.reserve(["default"], OURS, 1)
+
+    assert (99, 50) == (store.sizes("default").ready, store.sizes("default").delayed)
+
+
+def test_a_reserve_sets_aside_sixteen_payloads_at_most_so_that_it_is_quick(store):
+    store.push("default", [b"not json"] * 20)
+
+    assert 16 == len(store.reserve(["default"], OURS, 1).quarantined)
+    assert (4, 16) == (store.sizes("default").ready, store.sizes("default").quarantined)
+
+
 def test_a_reserved_job_is_nobody_elses(store):
     reserved(store, payload("a"))
 
@@ -442,6 +458,13 @@ def test_what_was_reserved_before_the_lost_reply_is_not_reclaimed(store, at):
     assert [True] == store.delete(earlier)
 
 
+def test_a_lost_reply_is_found_also_where_the_stores_clock_was_set_back_a_little(store, at):
+    reserved(store, payload("a"))
+    at.advance(-0.5)
+
+    assert 1 == store.reclaim(["default"], OURS, 0.0, known=())
+
+
 def test_what_is_reclaimed_is_first_again_in_its_order(store, at):
     for name in "ba":
         reserved(store, payload(name))
@@ -652,6 +675,16 @@ def test_a_release_ends_the_wait_for_a_change(listening):
     assert listening.wait_for_change(QUEUES, timeout=5.0)
 
 
+def test_a_release_for_later_than_what_is_known_does_not_end_the_wait_for_a_change(listening):
+    listening.push("default", [payload("b")], delay=20.0)
+    lease = reserved(listening, payload("a"))[0]
+    listening.wait_for_change(QUEUES, timeout=5.0)
+
+    listening.release(lease, 30.0, "a")
+
+    assert not listening.wait_for_change(QUEUES, timeout=0.1)
+
+
 def test_where_nothing_changes_the_wait_for_a_change_ends_after_its_timeout(listening):
     began = time.monotonic()
 
@@ -818,6 +851,16 @@ def test_a_retried_job_begins_anew_with_every_other_byte_as_it_was(built):
     assert 0 == built.failed.count()
 
 
+def test_a_retried_job_waits_behind_the_others(built):
+    lease = reserved(built.queue, payload("a"))[0]
+    built.queue.fail(lease, "a", record(lease))
+    built.queue.push("default", [payload("b")])
+
+    built.failed.retry(built.failed.page()[0])
+
+    assert [attempted(payload("b")), attempted(payload("a"))] == drained(built.queue)
+
+
 def test_a_job_is_retried_once(built):
     found = failed_job(built)
     built.failed.retry(found)
@@ -897,6 +940,16 @@ def test_what_was_set_aside_may_be_dropped(built):
     assert built.quarantine.drop("default", entry)
     assert EMPTY == built.queue.sizes("default")
     assert not built.quarantine.drop("default", entry)
+
+
+def test_of_two_equal_entries_one_is_put_back(built):
+    built.queue.push("default", [b"not json", b"not json"])
+    built.queue.reserve(["default"], OURS, 2)
+    first, second = built.quarantine.entries("default")
+
+    assert built.quarantine.put_back("default", first.id)
+    assert [second] == list(built.quarantine.entries("default"))
+    assert 1 == built.queue.sizes("default").ready
 
 
 def test_an_entry_of_another_queue_is_not_there(built):

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from functools import partial
 
 from models import scripts
-from models.world import Copy, Obituary, Rules, Tag, Worker, World, raised
+from models.deaths import bury, die, dying, is_overdue, is_to_lose_its_lease, sent
+from models.world import Copy, Rules, Tag, Worker, World, raised
 
 Next = Iterator[tuple[str, World]]
 #: ticks after which an unanswered command counts as lost
 _PATIENCE = 1
-_HOW = {"crash": "crashes", "stop": "is stopped"}
 
 
 def steps(rules: Rules, world: World) -> Next:
@@ -28,7 +28,7 @@ def steps(rules: Rules, world: World) -> Next:
     for place, obituary in enumerate(world.dead):
         if world.is_mastered or obituary.tag[0] != 0:
             rest = world.dead[:place] + world.dead[place + 1 :]
-            buried = _bury(rules, world, obituary)
+            buried = bury(rules, world, obituary)
             yield f"bury w{obituary.tag[0]}", buried._replace(dead=rest)
             if world.losses and buried != world:
                 yield f"bury w{obituary.tag[0]}, unheard", buried._replace(losses=world.losses - 1)
@@ -44,16 +44,7 @@ def _may_wait(rules: Rules, worker: Worker) -> bool:
         return worker.does == "unsure" and not rules.prompt
     if rules.swift and worker.stage in ("held", "done"):
         return False
-    return not (_is_overdue(rules, worker) or _is_to_lose_its_lease(rules, worker))
-
-
-def _is_overdue(rules: Rules, worker: Worker) -> bool:
-    return rules.timeout is not None and worker.is_running and worker.deadline <= 0
-
-
-def _is_to_lose_its_lease(rules: Rules, worker: Worker) -> bool:
-    """Nobody kills an orphan: its master is gone."""
-    return rules.lease_kill and bool(worker.stage) and not worker.orphan and worker.lease_end <= 1
+    return not (is_overdue(rules, worker) or is_to_lose_its_lease(rules, worker))
 
 
 def _of_the_master(world: World) -> Next:
@@ -78,7 +69,7 @@ def _of_a_worker(rules: Rules, world: World, number: int, worker: Worker) -> Nex
         yield from _ending(rules, world, number, worker.copy, tag)
     if rules.renewed and worker.stage and worker.copy and worker.asked is None and (world.is_mastered or number):
         yield _renewed(rules, world, number, worker.copy, tag)
-    yield from _dying(rules, world, number, worker)
+    yield from dying(rules, world, number, worker)
 
 
 def _asking(rules: Rules, world: World, number: int, worker: Worker, tag: Tag) -> Next:
@@ -108,7 +99,7 @@ def _reserving(rules: Rules, asking: World, number: int, tag: Tag) -> Next:
     if asking.losses:
         yield "asks in vain", _unheard(rules, asking, number)
     if rules.late == "reserve" and not asking.flying:
-        yield "gives up a reserve on its way", _unheard(rules, _sent(asking, "reserve", tag), number)
+        yield "gives up a reserve on its way", _unheard(rules, sent(asking, "reserve", tag), number)
 
 
 def _unheard(rules: Rules, world: World, number: int) -> World:
@@ -168,62 +159,7 @@ def _renewed(rules: Rules, world: World, number: int, copy: Copy, tag: Tag) -> t
         return "is renewed", renewed.worker(number, lease_end=rules.retry_after)
     if world.workers[number].orphan:
         return "is not renewed", world
-    return "is not renewed and killed", _die(rules, world, number, "lease")
-
-
-def _dying(rules: Rules, world: World, number: int, worker: Worker) -> Next:
-    if _is_overdue(rules, worker):
-        yield "is overdue", _die(rules, world, number, "overdue")
-    elif _is_to_lose_its_lease(rules, worker):
-        yield "is killed before its lease ends", _die(rules, world, number, "lease")
-    elif world.crashes and (worker.stage or worker.asked is not None):
-        yield from _with_a_late_release(rules, world._replace(crashes=world.crashes - 1), number, "crash")
-    if world.stops and worker.stage:
-        yield from _with_a_late_release(rules, world._replace(stops=world.stops - 1), number, "stop")
-
-
-def _with_a_late_release(rules: Rules, world: World, number: int, why: str) -> Next:
-    """Its death, and the same with a release that it had sent and nobody has carried out yet."""
-    worker, dies = world.workers[number], _die(rules, world, number, why)
-    yield _HOW[why], dies
-    if rules.late == "release" and worker.is_running and not world.flying:
-        yield f"{_HOW[why]}, its release on the way", _sent(dies, "release", (number, worker.life), worker.copy)
-
-
-def _sent(world: World, verb: str, tag: Tag, copy: Copy | None = None) -> World:
-    return world._replace(flying=((verb, tag, copy),))
-
-
-def _die(rules: Rules, world: World, number: int, why: str) -> World:
-    worker = world.workers[number]
-    if worker.is_running and why == "crash" and worker.copy:
-        world = world._replace(deaths=raised(world.deaths, worker.copy.job))
-    fresh = Worker(life=world.unused_life(number) if rules.steward else 0, orphan=worker.orphan)
-    leaves_nothing = worker.asked is None and why == "lease" and worker.is_running
-    if rules.steward and not leaves_nothing:
-        obituary = Obituary((number, worker.life), why, worker.stage, worker.copy, worker.asked)
-        world = world._replace(dead=(*world.dead, obituary))
-    return world.worker(number, **fresh._asdict())
-
-
-def _bury(rules: Rules, world: World, dead: Obituary) -> World:
-    if dead.asked is not None:
-        world = scripts.reclaim(world, rules, dead.tag, dead.asked, dead.copy)
-    if dead.copy is None:
-        return world
-    if dead.stage == "done":
-        return scripts.delete(world, dead.copy, dead.tag)
-    if dead.stage == "held" or dead.why == "stop":
-        return scripts.give_back(world, rules, dead.copy, dead.tag)
-    return world if dead.why == "lease" else _rule(rules, world, dead.copy, dead.tag, dead.why)
-
-
-def _rule(rules: Rules, world: World, copy: Copy, tag: Tag, why: str) -> World:
-    if world.lease_of(copy) is None or why != "crash":
-        return scripts.release(world, rules, copy, tag, 0)
-    if world.tallies[copy.job] + 1 >= rules.max_crashes:
-        return scripts.fail(world, copy, tag)
-    return scripts.release(world._replace(tallies=raised(world.tallies, copy.job)), rules, copy, tag, 0)
+    return "is not renewed and killed", die(rules, world, number, "lease")
 
 
 def _arrive(rules: Rules, world: World, verb: str, tag: Tag, copy: Copy | None) -> World:

@@ -3,9 +3,9 @@
 -- KEYS     1 ready list   2 notify list
 -- ARGV     the payloads
 -- Returns  how many jobs are ready
--- Differs  takes many payloads in one call.
+-- Differs  takes many payloads in one call; a token that cannot be written does not make it look as if it had failed.
 for _, payload in ipairs(ARGV) do
   redis.call('rpush', KEYS[1], payload)
-  redis.call('rpush', KEYS[2], 1)
+  pcall(redis.call, 'rpush', KEYS[2], 1)
 end
 return redis.call('llen', KEYS[1])

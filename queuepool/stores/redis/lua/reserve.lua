@@ -17,7 +17,9 @@ local refused, leases, odd, problems, next_due = {}, {}, {}, {}, nil
 
 for i = 6, #ARGV, 2 do
   local reserved = KEYS[(tonumber(ARGV[i]) - 1) * 5 + 3]
-  if redis.call('zrem', reserved, ARGV[i + 1]) == 0 then table.insert(refused, (i - 4) / 2) end
+  -- Where the key has the wrong type the lease is gone too; the other queues must still be served.
+  local fine, removed = pcall(redis.call, 'zrem', reserved, ARGV[i + 1])
+  if not fine or removed == 0 then table.insert(refused, (i - 4) / 2) end
 end
 
 local function bumped(job)
