@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import mmap
 import os
+from io import FileIO
 from pathlib import Path
 
 from queuepool import proc
@@ -55,7 +56,7 @@ class Board:
     @classmethod
     def open(cls, path: Path, *, write: bool = False) -> Board:
         """An existing board. Raises ``ValueError`` when it is none of this version, ``OSError`` when it is gone."""
-        fd = os.open(path, (os.O_RDWR if write else os.O_RDONLY) | os.O_NOFOLLOW | os.O_CLOEXEC)
+        fd = os.open(path, (os.O_RDWR if write else os.O_RDONLY) | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         try:
             memory = mmap.mmap(fd, 0, access=mmap.ACCESS_WRITE if write else mmap.ACCESS_READ)
         finally:
@@ -87,6 +88,11 @@ class Board:
     def trace(self, slot: Slot) -> Path:
         """Where faulthandler writes the stacks of the process in this slot."""
         return self.path.with_name(f"{self.path.name}.trace{slot.index}")
+
+    def new_trace(self, slot: Slot) -> FileIO:
+        """That file, empty and new: nothing that lay in its place is written to."""
+        self.trace(slot).unlink(missing_ok=True)
+        return FileIO(self.trace(slot), "x")
 
     def totals(self) -> tuple[int, int, int]:
         """Jobs done, failed and released since the pool began."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import ssl
 import stat
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -52,6 +51,8 @@ def url(raw: str) -> str:
 
 
 def _check_files(options: Mapping[str, str]) -> None:
+    import ssl  # here: slow to import, and most never need it
+
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     try:
         name = "ssl_ca_certs"

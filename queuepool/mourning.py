@@ -8,11 +8,15 @@ from __future__ import annotations
 
 import json
 import os
+import stat
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from queuepool import errors
 from queuepool.stores.base import Lease
+
+_ERRORS = {kind.__name__: kind for kind in (errors.JobTimedOut, errors.WorkerDied)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +49,22 @@ def take(directory: Path) -> Mourned | None:
             path.rename(mine)
         except FileNotFoundError:
             continue  # another worker was first
-        note = json.loads(mine.read_text())
-        mine.unlink()
-        kind: type[errors.AttemptLost] = getattr(errors, note["error"])
-        return Mourned(Lease(note["queue"], note["receipt"].encode()), kind(note["message"], note["trace"]))
+        if mourned := _read(mine):
+            return mourned
     return None
+
+
+def _read(path: Path) -> Mourned | None:
+    """What the steward wrote; ``None`` for anything else that was put in its place. Gone afterwards in any case."""
+    try:
+        about = path.lstat()
+        if not stat.S_ISREG(about.st_mode) or about.st_uid != os.geteuid():
+            return None
+        note = json.loads(path.read_text())
+        error = _ERRORS[note["error"]](note["message"], note["trace"])
+        return Mourned(Lease(note["queue"], note["receipt"].encode()), error)
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        return None
+    finally:
+        with suppress(OSError):
+            path.unlink()

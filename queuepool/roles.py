@@ -54,7 +54,7 @@ class Roles:
         proc.show(f"queuepool: worker {slot.number} [{settings.name}] starting")
         log.setup(settings, f"worker={slot.number}", patience=1.0)
         strays.mark(self._board, slot)
-        trace = self._board.trace(slot).open("wb", buffering=0)
+        trace = self._board.new_trace(slot)
         alarm = Alarm(trace)
         waits = settings.connection.block_for + settings.sleep + settings.rest
         desk = Desk(slot, settings.name, alarm, attention, stall=waits + _STALL)
@@ -74,7 +74,7 @@ class Roles:
         settings = self._settings
         proc.show(f"queuepool: steward [{settings.name}] starting")
         log.setup(settings, "steward", patience=1.0)
-        alarm = Alarm(self._board.trace(slot).open("wb", buffering=0))
+        alarm = Alarm(self._board.new_trace(slot))
         slot.deadline = time.monotonic() + settings.boot_timeout if settings.boot_timeout else 0.0
         import_modules(settings.listeners)
         _hear_again(attention, alarm)

@@ -5,9 +5,11 @@ from __future__ import annotations
 import fcntl
 import os
 import stat
+import struct
 import tempfile
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from queuepool import proc
@@ -16,6 +18,8 @@ from queuepool.errors import ConfigError, NotRunning, PoolRunning
 from queuepool.settings import PoolSettings
 
 _MOMENT = 0.1
+#: the kernel's struct flock: kind, whence, start, length, pid
+_FLOCK = struct.Struct("hhlli0l")
 
 
 class Runtime:
@@ -47,9 +51,18 @@ class Runtime:
             self.path.rmdir()
 
     def master_pid(self) -> int:
-        """The living master's pid. Raises ``NotRunning``."""
-        pid = self._recorded_pid()
-        if not pid or not self._is_locked():
+        """The living master's pid: the kernel's word, not the file's. Raises ``NotRunning``.
+
+        Raises ``ConfigError`` when the directory is another user's, who could have us signal any process; root may.
+        """
+        try:
+            self._check(self.path.lstat(), os.getuid() or None)
+            fd = os.open(self._pidfile, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        except OSError as error:
+            raise NotRunning(self.name, self.path) from error
+        with _closing(fd):
+            pid = _holder(fd)
+        if pid <= 0:
             raise NotRunning(self.name, self.path)
         return pid
 
@@ -80,11 +93,17 @@ class Runtime:
 
     def _make(self) -> None:
         try:
-            self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+            for parent in reversed(self.path.parents):
+                parent.mkdir(mode=0o755, exist_ok=True)
+            self.path.mkdir(mode=0o700, exist_ok=True)
             about = self.path.lstat()
+            _check_parents(self.path.parent.resolve())
         except OSError as error:
             raise ConfigError("runtime_dir", f"{self.path}: {error.strerror}") from error
-        if not stat.S_ISDIR(about.st_mode) or about.st_uid != os.getuid() or about.st_mode & 0o077:
+        self._check(about, os.getuid())
+
+    def _check(self, about: os.stat_result, owner: int | None) -> None:
+        if not stat.S_ISDIR(about.st_mode) or about.st_mode & 0o077 or owner not in (None, about.st_uid):
             raise ConfigError("runtime_dir", f"{self.path} must be a directory of yours with mode 0700")
 
     def _locked_soon(self) -> int:
@@ -101,14 +120,18 @@ class Runtime:
     def _locked(self) -> int:
         # Inherited by no child and gone with the process, however it ends: the lock, not the file, decides.
         try:
-            fd = os.open(self._pidfile, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+            fd = os.open(self._pidfile, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)
         except OSError as error:
             raise ConfigError("runtime_dir", f"{self._pidfile}: {error.strerror}") from error
+        about = os.fstat(fd)
+        if not stat.S_ISREG(about.st_mode) or about.st_uid != os.geteuid():
+            os.close(fd)
+            raise ConfigError("runtime_dir", f"{self._pidfile} is not a file of yours: remove it")
         try:
             fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
-            os.close(fd)
-            raise PoolRunning(self.name, self._recorded_pid()) from error
+            with _closing(fd):
+                raise PoolRunning(self.name, _holder(fd)) from error
         return fd
 
     def _is_in_place(self, fd: int) -> bool:
@@ -117,24 +140,29 @@ class Runtime:
         except FileNotFoundError:
             return False
 
-    def _recorded_pid(self) -> int:
-        try:
-            return int(self._pidfile.read_text())
-        except (FileNotFoundError, NotADirectoryError, ValueError):
-            return 0
 
-    def _is_locked(self) -> bool:
-        try:
-            fd = os.open(self._pidfile, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
-        except OSError:
-            return False
-        try:
-            fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            return True
-        finally:
-            os.close(fd)
-        return False
+@contextmanager
+def _closing(fd: int) -> Iterator[None]:
+    try:
+        yield
+    finally:
+        os.close(fd)
+
+
+def _holder(fd: int) -> int:
+    """Who holds a lock on this file; 0 = nobody, or somebody in another container."""
+    kind, _, _, _, pid = _FLOCK.unpack(fcntl.fcntl(fd, fcntl.F_GETLK, _FLOCK.pack(fcntl.F_WRLCK, 0, 0, 0, 0)))
+    return 0 if kind == fcntl.F_UNLCK else int(pid)
+
+
+def _check_parents(path: Path) -> None:
+    """Whoever may write to a directory may put another one in the place of ours, unless it is sticky as /tmp is."""
+    for parent in (path, *path.parents):
+        about = parent.stat()
+        if about.st_mode & stat.S_IWOTH and not about.st_mode & stat.S_ISVTX:
+            raise ConfigError("runtime_dir", f"{parent} can be written by every user: chmod o-w {parent}")
+    if path.stat().st_uid not in (0, os.getuid()):
+        raise ConfigError("runtime_dir", f"{path} belongs to another user (uid {path.stat().st_uid})")
 
 
 def _base() -> Path:

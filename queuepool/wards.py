@@ -6,6 +6,9 @@ leave is settled, whether or not a new master comes.
 
 from __future__ import annotations
 
+import os
+import stat
+from contextlib import suppress
 from pathlib import Path
 
 from queuepool import proc
@@ -36,9 +39,13 @@ class Wards:
 
     def _open(self, path: Path) -> Board | None:
         try:
+            about = path.lstat()
+            if not stat.S_ISREG(about.st_mode) or about.st_uid != os.geteuid():
+                raise ValueError(f"{path} is not ours")  # it would have us delete and fail jobs of its choice
             return Board.open(path, write=True)
         except (OSError, ValueError):
-            path.unlink(missing_ok=True)  # half made, or another version's: its leases end by themselves
+            with suppress(OSError):  # half made, or another version's: its leases end by themselves
+                path.unlink()
             return None
 
 

@@ -1,0 +1,294 @@
+"""The pool's directory in places where somebody else may have been before."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from queuepool import mourning
+from queuepool.board import Board
+from queuepool.errors import ConfigError, NotRunning, PoolRunning, WorkerDied
+from queuepool.runtime import Runtime
+from queuepool.settings import PoolSettings
+from queuepool.stores.base import Lease
+from queuepool.wards import Wards
+
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be two users")
+NOBODY = 65534
+CLAIM = """
+import sys
+from pathlib import Path
+from queuepool.runtime import Runtime
+from queuepool.settings import PoolSettings
+Runtime(PoolSettings(name="p", runtime_dir=Path(sys.argv[1]))).claim()
+print("claimed", flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    path = tmp_path / "run"
+    path.mkdir(mode=0o755)
+    return path
+
+
+@pytest.fixture
+def runtime(place: Path) -> Runtime:
+    return Runtime(PoolSettings(name="p", runtime_dir=place))
+
+
+@pytest.fixture
+def pool(place: Path) -> Path:
+    """The pool's own directory, there already."""
+    path = place / "p"
+    path.mkdir(mode=0o700)
+    return path
+
+
+@pytest.fixture
+def another(place: Path) -> Iterator[Callable[[], int]]:
+    """Another process becomes the master; gives its pid."""
+    started: list[subprocess.Popen[str]] = []
+
+    def claim() -> int:
+        env = {**os.environ, "PYTHONPATH": str(Path(__file__).parent.parent)}
+        command = [sys.executable, "-c", CLAIM, str(place)]
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+        started.append(subprocess.Popen(command, env=env, text=True, **pipes))
+        assert started[0].stdout
+        assert "claimed\n" == started[0].stdout.readline()
+        return started[0].pid
+
+    yield claim
+    for process in started:
+        process.communicate()
+
+
+def refusal(runtime: Runtime) -> str:
+    with pytest.raises(ConfigError) as caught:
+        runtime.claim()
+    return str(caught.value)
+
+
+# The directory
+
+
+def test_a_directory_is_made_private_whatever_the_umask(runtime, place):
+    before = os.umask(0)
+    try:
+        deep = Runtime(PoolSettings(name="p", runtime_dir=place / "deep" / "deeper"))
+        deep.claim()
+    finally:
+        os.umask(before)
+
+    assert 0o700 == deep.path.stat().st_mode & 0o777
+    assert 0o755 == deep.path.parent.stat().st_mode & 0o777
+    assert 0o600 == (deep.path / "master.pid").stat().st_mode & 0o777
+    deep.release()
+
+
+@pytest.mark.parametrize("mode", [0o750, 0o701, 0o777, 0o1777])
+def test_a_directory_that_others_can_enter_is_refused(runtime, pool, mode):
+    pool.chmod(mode)
+
+    assert f"runtime_dir: {pool} must be a directory of yours with mode 0700" == refusal(runtime)
+
+
+def test_a_link_or_a_file_in_place_of_the_directory_is_refused(runtime, place, tmp_path):
+    (tmp_path / "elsewhere").mkdir(mode=0o700)
+    (place / "p").symlink_to(tmp_path / "elsewhere")
+
+    assert "must be a directory of yours" in refusal(runtime)
+    assert [] == list((tmp_path / "elsewhere").iterdir())
+    (place / "p").unlink()
+    (place / "p").touch()
+    assert str(place / "p") in refusal(runtime)
+
+
+def test_a_place_that_everybody_can_write_to_is_refused_unless_it_is_sticky(runtime, place):
+    place.chmod(0o777)
+    said = refusal(runtime)
+    place.chmod(0o1777)
+    runtime.claim()
+    runtime.release()
+
+    assert f"runtime_dir: {place} can be written by every user: chmod o-w {place}" == said
+
+
+def test_a_place_above_that_everybody_can_write_to_is_refused(place, tmp_path):
+    tmp_path.chmod(0o777)
+
+    assert f"{tmp_path} can be written by every user" in refusal(Runtime(PoolSettings(runtime_dir=place)))
+
+
+@needs_root
+def test_a_directory_or_a_place_of_another_user_is_refused(runtime, place, pool):
+    os.chown(pool, NOBODY, -1)
+    said = refusal(runtime)
+    os.chown(pool, 0, -1)
+    os.chown(place, NOBODY, -1)
+
+    assert "must be a directory of yours" in said
+    assert f"{place} belongs to another user (uid {NOBODY})" in refusal(runtime)
+
+
+# The pidfile
+
+
+def plant_link(path: Path) -> None:
+    path.symlink_to(path.parent.parent / "precious")
+
+
+PLANTED: list[Callable[[Path], object]] = [plant_link, os.mkfifo, Path.mkdir, lambda path: path.symlink_to("/dev/zero")]
+
+
+@pytest.mark.timeout(10)
+@pytest.mark.parametrize("plant", PLANTED)
+def test_what_is_no_file_in_place_of_the_pidfile_is_refused_and_not_touched(runtime, place, pool, plant):
+    (place / "precious").write_text("precious")
+    plant(pool / "master.pid")
+
+    assert f"runtime_dir: {pool}/master.pid" in refusal(runtime)
+    with pytest.raises(NotRunning):
+        runtime.master_pid()
+    assert "precious" == (place / "precious").read_text()
+
+
+@needs_root
+def test_a_pidfile_of_another_user_is_refused(runtime, pool):
+    (pool / "master.pid").touch()
+    os.chown(pool / "master.pid", NOBODY, -1)
+
+    assert f"{pool}/master.pid is not a file of yours: remove it" in refusal(runtime)
+
+
+@pytest.mark.parametrize("text", ["1\n", "", "x", "-1", "9" * 5000, "\0"])
+def test_the_master_is_who_holds_the_lock_whatever_the_pidfile_says(runtime, pool, another, text):
+    pid = another()
+    (pool / "master.pid").write_text(text)
+
+    assert pid == runtime.master_pid()
+    with pytest.raises(PoolRunning, match=f"already running \\(pid {pid}\\)"):
+        runtime.claim()
+
+
+def test_a_pidfile_that_nobody_holds_names_nobody(runtime, pool):
+    (pool / "master.pid").write_text(f"{os.getppid()}\n")
+
+    with pytest.raises(NotRunning):
+        runtime.master_pid()
+
+
+ASK = """
+import os, sys
+from pathlib import Path
+from queuepool.runtime import Runtime
+from queuepool.settings import PoolSettings
+os.setuid(int(sys.argv[2]))
+try:
+    Runtime(PoolSettings(name="p", runtime_dir=Path(sys.argv[1]))).master_pid()
+except Exception as error:
+    print(type(error).__name__)
+"""
+
+
+@needs_root
+def test_nobody_is_led_to_signal_a_process_by_another_users_directory():
+    with tempfile.TemporaryDirectory() as name:
+        os.chmod(name, 0o755)
+        pool = Path(name, "p")
+        pool.mkdir(mode=0o700)
+        (pool / "master.pid").touch()
+        os.chown(pool, NOBODY - 1, -1)
+        env = {**os.environ, "PYTHONPATH": str(Path(__file__).parent.parent)}
+        command = [sys.executable, "-c", ASK, name, str(NOBODY)]
+        done = subprocess.run(command, env=env, capture_output=True, text=True, check=True)
+
+    assert "ConfigError\n" == done.stdout
+
+
+# What lies beside it
+
+
+def others(ours: Board, runtime: Runtime) -> list[Board]:
+    """The boards that a steward looks after besides its own."""
+    return [board for board in Wards(ours, runtime).boards() if board is not ours]
+
+
+@needs_root
+def test_a_board_of_another_user_is_not_settled(runtime, place):
+    runtime.claim()
+    ours = runtime.new_board(1)
+    planted, kept = (Board.create(ours.path.with_name(name), 1) for name in ("board.1-1", "board.2-2"))
+    planted.header.master_pid = kept.header.master_pid = 0  # their masters are dead
+    os.chown(planted.path, NOBODY, -1)
+
+    assert [kept.path] == [board.path for board in others(ours, runtime)]
+    assert not planted.path.exists()
+
+
+@pytest.mark.timeout(10)
+def test_what_is_no_board_does_not_stop_the_steward(runtime, tmp_path):
+    runtime.claim()
+    ours = runtime.new_board(1)
+    outside = Board.create(tmp_path / "outside", 1)
+    ours.path.with_name("board.1-1").symlink_to(outside.path)
+    os.mkfifo(ours.path.with_name("board.2-2"))
+    ours.path.with_name("board.3-3").mkdir()
+    ours.path.with_name("board.4-4").write_text("no board")
+
+    assert [] == others(ours, runtime)
+    assert outside.path.exists()
+
+
+def test_a_trace_is_a_new_file_whatever_lay_in_its_place(tmp_path):
+    board = Board.create(tmp_path / "board", 1)
+    precious = tmp_path / "precious"
+    precious.write_text("precious")
+    board.trace(board.slots[0]).symlink_to(precious)
+    with board.new_trace(board.slots[0]) as trace:
+        trace.write(b"stack")
+
+    assert ("precious", b"stack") == (precious.read_text(), board.trace(board.slots[0]).read_bytes())
+
+
+NOTE = {"queue": "q", "receipt": "r", "error": "WorkerDied", "message": "m", "trace": "t"}
+
+
+@pytest.mark.timeout(10)
+def test_a_note_that_the_steward_did_not_write_is_dropped(tmp_path):
+    odd = [
+        "",
+        "{}",
+        "[]",
+        "null",
+        "x",
+        json.dumps({**NOTE, "error": "annotations"}),
+        json.dumps({**NOTE, "receipt": 1}),
+    ]
+    for number, text in enumerate([*odd, json.dumps({**NOTE, "error": "BootFailure"})]):
+        (tmp_path / f"mourn.{number}").write_text(text)
+    (tmp_path / "elsewhere").write_text(json.dumps(NOTE))
+    (tmp_path / "mourn.link").symlink_to(tmp_path / "elsewhere")
+    os.mkfifo(tmp_path / "mourn.fifo")
+    mourning.leave(tmp_path, Lease("q", b"ours"), WorkerDied("died"))
+    if os.geteuid() == 0:
+        (tmp_path / "mourn.theirs").write_text(json.dumps(NOTE))
+        os.chown(tmp_path / "mourn.theirs", NOBODY, -1)
+    found = mourning.take(tmp_path)
+
+    assert found
+    assert b"ours" == found.lease.receipt
+    assert None is mourning.take(tmp_path)
+    with suppress(FileNotFoundError):
+        (tmp_path / "elsewhere").unlink()
+    assert [] == list(tmp_path.iterdir())
