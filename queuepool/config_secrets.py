@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import stat
 from collections.abc import Iterator, Mapping
@@ -62,6 +63,9 @@ def _check_files(options: Mapping[str, str]) -> None:
         if name in options:
             # With a password given, nobody is asked for one at the terminal.
             context.load_cert_chain(options[name], options.get("ssl_keyfile"), password="")
+        name = "ssl_keyfile"
+        if name in options and os.stat(options[name]).st_mode & stat.S_IROTH:
+            raise ValueError(f"its {name} {options[name]} can be read by every user: chmod o-r {options[name]}")
     except OSError as error:
         reason = getattr(error, "reason", None) or error.strerror
         raise ValueError(f"its {name} {options[name]} cannot be used: {reason}") from error

@@ -17,8 +17,12 @@ from queuepool.listeners import Listeners
 from queuepool.settings import PoolSettings
 
 _log = logging.getLogger("queuepool")
-#: what could break a line or command a terminal: control characters, and Unicode's own line ends and direction marks
-_UNSAFE = [*range(32), *range(127, 160), *range(0x200E, 0x2010), *range(0x2028, 0x202F), *range(0x2066, 0x206A)]
+#: what could break a line, command a terminal or deceive its reader: control characters, Unicode's own line ends,
+#: marks of direction, and what nobody sees (but the two joiners that scripts and emoji are made with)
+_UNSAFE = [
+    *range(32), *range(127, 160), 0x61C, 0x180E, 0x200B, 0x200E, 0x200F, *range(0x2028, 0x202F), *range(0x2060, 0x2070),
+    0xFEFF, *range(0xFFF9, 0xFFFC), *range(0xE0000, 0xE0080),
+]  # fmt: skip
 _ESCAPES = {code: repr(chr(code))[1:-1] for code in _UNSAFE}
 
 

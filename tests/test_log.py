@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import re
 import shlex
 import subprocess
@@ -11,8 +12,11 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from unicodedata import category
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from queuepool import log
 from queuepool.errors import JobTimedOut, TooManyAttempts
@@ -153,6 +157,49 @@ def test_whatever_a_job_is_called_it_is_one_harmless_line(tell):
 
     assert line.isprintable()
     assert r"a\nb\rc\x1b[31md\x07e" in line
+
+
+@given(st.text(), st.text(st.sampled_from(UNSAFE + " =\"\\'é\u061c\ufeff\U000e0041")))
+def test_whatever_is_told_is_one_line_of_fields_that_are_known(text, unsafe):
+    found = fields_of(JobFailed(JobFacts(text, unsafe, unsafe, text, 1), ValueError(unsafe + text)))
+    line = log.escaped(line_of(JobFailed(JobFacts(text, unsafe, unsafe, text, 1), ValueError(unsafe + text))))
+
+    assert [line] == line.splitlines()
+    assert [] == [char for char in line if category(char) in ("Cc", "Zl", "Zp") or 0x202A <= ord(char) <= 0x202E]
+    words = re.findall(r'(?:^| )(\w+)=(?:"(?:[^"\\]|\\.)*"|[^ "=]*)(?= |$)', line)
+    assert set(words) <= set(found)
+    assert len(words) == len(set(words))
+
+
+@pytest.mark.parametrize("char", "\u061c\u180e\u200b\u200e\u2060\u2064\u206a\ufeff\ufff9\U000e0001\U000e0041")
+def test_what_nobody_sees_is_shown(char):
+    assert f"a{char!r}b".replace("'", "") == log.escaped(f"a{char}b")
+
+
+def test_the_joiners_of_scripts_and_emoji_are_left_alone():
+    assert "👨\u200d👩 می\u200cخواهم" == log.escaped("👨\u200d👩 می\u200cخواهم")
+
+
+TITLES = """
+import sys
+from pathlib import Path
+from queuepool import proc
+for text in sys.stdin.read().split("\\0"):
+    proc.show(f"queuepool: {text}")
+    title = Path("/proc/self/cmdline").read_bytes().rstrip(b"\\0 ")
+    assert title.startswith(b"queuepool: ") and len(title) <= 200, title
+    assert all(32 <= byte < 127 for byte in title), title
+"""
+
+
+def test_no_title_commands_a_terminal():
+    texts = [UNSAFE.replace("\0", ""), "x" * 10_000, "é" * 10_000, "\udcff", "\u202e", "\x1b]0;root\x07", "a\nb"]
+    done = subprocess.run(
+        [sys.executable, "-c", TITLES], input="\0".join(texts).encode("utf-8", "surrogatepass"), capture_output=True,
+        env={**os.environ, "PYTHONIOENCODING": "utf-8:surrogateescape"}, check=False,
+    )  # fmt: skip
+
+    assert b"" == done.stderr
 
 
 def test_whatever_a_trace_holds_it_is_harmless(tell):
