@@ -62,13 +62,13 @@ class Outage:
 
     def lost(self, error: StoreDown) -> None:
         """A verb went unanswered, or was forbidden."""
-        is_first = not self.since
-        self.since = self.since or time.monotonic()
         if isinstance(error, StoreDenied):
             self._pause = _LONGEST
-            self.forbidden(str(error))
-        elif is_first and self._telling:
-            self._listeners.tell(StoreLost(str(error)))
+            self.forbidden(str(error))  # no outage: other verbs may be answered in between
+        elif not self.since:
+            self.since, self._pause = time.monotonic(), _SHORTEST
+            if self._telling:
+                self._listeners.tell(StoreLost(str(error)))
 
     def forbidden(self, problem: str) -> None:
         """Told once a minute and not at every try; by every process, since others may need other rights."""
@@ -80,7 +80,7 @@ class Outage:
     def regained(self) -> None:
         """A verb was answered."""
         if self.since:
-            outage, self.since, self._pause = time.monotonic() - self.since, 0.0, _SHORTEST
+            outage, self.since = time.monotonic() - self.since, 0.0
             if self._telling:
                 self._listeners.tell(StoreRegained(outage))
 

@@ -260,6 +260,21 @@ def test_a_right_that_only_a_script_misses_is_told_with_where_to_look(login, med
     assert 1 == site.queue.size()
 
 
+def test_a_steward_without_a_right_says_it_once_and_settles_when_it_gets_it(login, meddle, root):
+    site = login("worker")
+    meddle("-hset")  # in fail.lua
+    site.push("kill")
+    with site.pool("--workers", "1") as pool:
+        eventually(lambda: "steward" in pool.log() and "the user may not run 'hset' (ACL)" in pool.log())
+        tries = root.info("commandstats")["cmdstat_evalsha"]["calls"]
+        eventually(lambda: root.info("commandstats")["cmdstat_evalsha"]["calls"] > tries + 5)
+        meddle("+hset")
+        eventually(lambda: site.trail(event="after_failed"))
+
+    assert (1, 0) == (pool.log().count("'hset'"), pool.log().count("store regained"))
+    assert 1 == len(site.trail(event="start"))
+
+
 def test_a_job_that_is_done_is_settled_when_the_right_to_is_given_back(login, meddle):
     site = login("worker")
     gate = site.path / "gate"

@@ -219,16 +219,20 @@ def test_nobody_is_led_to_signal_a_process_by_another_users_directory():
 # What lies beside it
 
 
+def others(ours: Board, runtime: Runtime) -> list[Board]:
+    """The boards that a steward looks after besides its own."""
+    return [board for board in Wards(ours, runtime).boards() if board is not ours]
+
+
 @needs_root
 def test_a_board_of_another_user_is_not_settled(runtime, place):
     runtime.claim()
     ours = runtime.new_board(1)
-    planted = Board.create(ours.path.with_name("board.1-1"), 1)
+    planted, kept = (Board.create(ours.path.with_name(name), 1) for name in ("board.1-1", "board.2-2"))
+    planted.header.master_pid = kept.header.master_pid = 0  # their masters are dead
     os.chown(planted.path, NOBODY, -1)
-    kept = Board.create(ours.path.with_name("board.2-2"), 1)
-    kept.header.master_pid = planted.header.master_pid = 0
 
-    assert [kept.path] == [board.path for board in Wards(ours, runtime).boards()]
+    assert [kept.path] == [board.path for board in others(ours, runtime)]
     assert not planted.path.exists()
 
 
@@ -242,7 +246,7 @@ def test_what_is_no_board_does_not_stop_the_steward(runtime, tmp_path):
     ours.path.with_name("board.3-3").mkdir()
     ours.path.with_name("board.4-4").write_text("no board")
 
-    assert [] == Wards(ours, runtime).boards()
+    assert [] == others(ours, runtime)
     assert outside.path.exists()
 
 

@@ -101,6 +101,7 @@ def _workers(channel: str, text: str, entries: str, table: str, ordered: str) ->
     yield from (("RPUSH", entries, 1), ("LPUSH", entries, 1), ("LLEN", entries), ("LINDEX", entries, 0))
     yield from (("LTRIM", entries, 0, 5), ("LPOP", entries), ("BLPOP", entries, 0.01), ("PUBLISH", channel, 1))
     yield from (("HSET", table, "a", 1), ("HINCRBY", table, "a", 1), ("HMGET", table, "a"), ("HDEL", table, "a"))
+    yield ("HEXISTS", table, "a")
     yield from (("ZADD", ordered, 1, "a"), ("ZCARD", ordered), ("ZSCORE", ordered, "a"), ("ZRANGE", ordered, 0, 1))
     yield from (("ZRANGEBYSCORE", ordered, 0, 1), ("ZREMRANGEBYRANK", ordered, 5, 6), ("ZREM", ordered, "a"))
     yield from (("EVAL", "return redis.call('exists', KEYS[1])", 1, text), ("EVALSHA", "0" * 40, 0))
@@ -108,7 +109,7 @@ def _workers(channel: str, text: str, entries: str, table: str, ordered: str) ->
 
 def _peoples(text: str, entries: str, table: str, ordered: str) -> Iterator[tuple[object, ...]]:
     yield from (("GET", text), ("LRANGE", entries, 0, 1), ("LPOS", entries, "x"), ("LREM", entries, 1, "x"))
-    yield from (("HGET", table, "a"), ("HGETALL", table), ("HEXISTS", table, "a"), ("ZREVRANGE", ordered, 0, 1))
+    yield from (("HGET", table, "a"), ("HGETALL", table), ("ZREVRANGE", ordered, 0, 1))
 
 
 def _attempt(queue: Queue, words: Sequence[object]) -> Iterator[str]:
