@@ -6,6 +6,7 @@ import json
 import logging
 import os
 import select
+import stat
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from logging.handlers import WatchedFileHandler
@@ -71,6 +72,7 @@ class _Stderr(logging.Handler):
         super().__init__()
         self._patience = patience
         self._dropped = 0
+        self._fd = _unblocking(2)
 
     def emit(self, record: logging.LogRecord) -> None:
         raw = f"{self.format(record)}\n".encode("utf-8", "backslashreplace")
@@ -82,7 +84,7 @@ class _Stderr(logging.Handler):
                     self._dropped += 1
                     return
                 # So many bytes fit where there is room: a longer write would wait for its reader, however long.
-                os.write(2, raw[first : first + select.PIPE_BUF])
+                os.write(self._fd, raw[first : first + select.PIPE_BUF])
             self._dropped = 0
         except (OSError, ValueError):
             self._dropped += 1  # closed, or no room on the disk: there is nowhere to say so
@@ -90,7 +92,17 @@ class _Stderr(logging.Handler):
     def _has_room(self) -> bool:
         # Who waited in vain does not wait again until somebody has read.
         patience = 0.0 if self._dropped else self._patience
-        return bool(select.select([], [2], [], patience)[1])
+        return bool(select.select([], [self._fd], [], patience)[1])
+
+
+def _unblocking(fd: int) -> int:
+    """The same pipe, opened for ourselves: between our look and our write another process may take the last room."""
+    try:
+        if stat.S_ISFIFO(os.fstat(fd).st_mode):
+            return os.open(f"/proc/self/fd/{fd}", os.O_WRONLY | os.O_APPEND | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        pass  # closed, or no /proc, or somebody else's pipe
+    return fd
 
 
 class _Text(logging.Formatter):

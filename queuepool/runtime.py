@@ -99,7 +99,7 @@ class Runtime:
             about = self.path.lstat()
             _check_parents(self.path.parent.resolve())
         except OSError as error:
-            raise ConfigError("runtime_dir", f"{self.path}: {error.strerror}") from error
+            raise ConfigError("runtime_dir", f"{error.filename or self.path}: {error.strerror}") from error
         self._check(about, os.getuid())
 
     def _check(self, about: os.stat_result, owner: int | None) -> None:

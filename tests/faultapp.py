@@ -8,6 +8,7 @@ import locale
 import os
 import random
 import resource
+import subprocess
 import sys
 import threading
 import time
@@ -35,6 +36,7 @@ RAISED = {
     "Odd": lambda: Odd("odd"),
     "Mute": lambda: Mute(),
     "large": lambda: ValueError("x" * 100_000_000),
+    "long": lambda: ValueError("x" * 100_000),
     "surrogates": lambda: ValueError("\ud800\udc00 \x1b[31m"),
     "cycle": lambda: _cycle(),
 }
@@ -104,6 +106,12 @@ def linger() -> None:
     """Leaves a thread and an exit handler that never end."""
     threading.Thread(target=time.sleep, args=(600,)).start()
     atexit.register(time.sleep, 600)
+
+
+@job("leave_an_orphan")
+def leave_an_orphan() -> None:
+    """That hides where it comes from."""
+    subprocess.run(["env", "-i", "/bin/sh", "-c", "(/bin/sleep 0.3; exit 3) & exit 0"], check=True)
 
 
 @job("until_about")

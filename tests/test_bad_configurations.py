@@ -180,7 +180,7 @@ def world_writable(path: Path) -> None:
 @pytest.mark.parametrize(
     ("entry", "make", "words"),
     [
-        ("B080-below-a-file", lambda path: path.parent.write_text(""), "Not a directory"),
+        ("B080-below-a-file", lambda path: path.parent.write_text(""), "/run: File exists"),
         ("B080-world-writable", world_writable, "must be a directory of yours with mode 0700"),
         ("B080-symlink", lambda path: path.symlink_to("/tmp"), "must be a directory of yours with mode 0700"),
         ("B080-a-file", lambda path: path.write_text(""), "File exists"),

@@ -120,11 +120,40 @@ def test_F28_B080_what_is_left_of_a_killed_master_is_taken_over(site):
             assert second.pid != pool.pid
 
 
+NAMESPACE = ["unshare", "--pid", "--fork", "--mount-proc", "--kill-child"]
+
+
+@pytest.mark.skipif(subprocess.call([*NAMESPACE, "true"], stderr=subprocess.DEVNULL) != 0, reason="needs unshare")
+def test_F29_as_process_1_it_buries_strangers_and_takes_none_for_a_worker(site):
+    flags = [*site.flags(*MODULES), "--workers", "1", "--runtime-dir", str(site.path / "run")]
+    command = [*NAMESPACE, sys.executable, "-m", "queuepool", "start", *flags]
+    site.queue.push("leave_an_orphan")
+    with (site.path / "log").open("wb") as log:
+        outer = subprocess.Popen(command, env=site.env(), stderr=log)
+    try:
+        eventually(lambda: 0 == site.queue.size())
+        [master] = psutil.Process(outer.pid).children()
+        eventually(lambda: 3 == len(master.children()))
+        eventually(lambda: 2 == len(master.children()))
+        site.push("ok")
+        eventually(lambda: site.trail(event="end"))
+        master.terminate()
+        assert 0 == outer.wait(timeout=10)
+    finally:
+        outer.kill()
+        outer.wait()
+
+    log_text = (site.path / "log").read_text()
+    assert 1 == log_text.count("worker starting")
+    assert "ERROR" not in log_text
+
+
 def test_F32_a_pipe_that_nobody_reads_holds_no_deadline_up(site):
     reader, writer = os.pipe()
     command = [sys.executable, "-m", "queuepool", "start", *site.flags(*MODULES), "--workers", "1", "--verbose"]
-    for _ in range(300):  # whose lines are more than a pipe holds
-        site.queue.push("throw", {"what": "surrogates"}, options={"maxTries": 1})
+    for number in range(300):  # whose lines are more than a pipe holds, some more than it takes at once
+        what = "surrogates" if number % 10 else "long"
+        site.queue.push("throw", {"what": what}, options={"maxTries": 1})
     site.push("hang_in_c", timeout=0.3, maxTries=1)
     flags = ["--runtime-dir", str(site.path / "run")]
     process = subprocess.Popen([*command, *flags], env=site.env(), stdout=writer, stderr=writer)

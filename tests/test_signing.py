@@ -78,7 +78,7 @@ def test_every_key_verifies_and_the_first_one_signs():
     assert "new" == json.loads(pushed())["qp"]["kid"]
 
 
-def test_unsigned_payloads_pass_only_where_they_are_accepted():
+def test_B061_unsigned_payloads_pass_only_where_they_are_accepted():
     unsigned = changed(pushed(), lambda fields: fields.pop("qp"))
 
     assert "unsigned" == refusal(unsigned)
@@ -119,7 +119,7 @@ TAMPERED: list[tuple[str, Callable[[dict[str, Any]], object]]] = [
 
 @pytest.mark.parametrize(("reason", "change"), TAMPERED)
 @pytest.mark.parametrize("required", [True, False])
-def test_a_signature_that_is_wrong_never_passes(reason, change, required):
+def test_B061_a_signature_that_is_wrong_never_passes(reason, change, required):
     raw = changed(pushed(amount=1), change)
 
     assert reason == refusal(raw, seals=Seals((NEW, OLD), required=required))
@@ -131,7 +131,7 @@ def test_a_signature_of_somebody_else_with_the_keys_name_does_not_pass():
     assert "wrong-signature" == refusal(raw)
 
 
-def test_a_job_that_was_signed_for_another_queue_does_not_pass():
+def test_B061_a_job_that_was_signed_for_another_queue_does_not_pass():
     assert "signed-for-another-queue" == refusal(pushed(queue="harmless"), "default")
 
 

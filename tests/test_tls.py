@@ -118,7 +118,7 @@ def test_a_good_certificate_is_taken(good, host):
         ("good", "stranger", "certificate verify failed: self-signed certificate in certificate chain"),
     ],
 )
-def test_a_wrong_certificate_is_refused_and_the_cause_is_told(tls, shown, ca, cause):
+def test_B075_a_wrong_certificate_is_refused_and_the_cause_is_told(tls, shown, ca, cause):
     tls.shows(shown)
 
     assert cause in refusal(tls.url(ca=ca))
@@ -180,7 +180,7 @@ def misfit(url: str) -> str:
 
 
 @pytest.mark.parametrize("wish", ["none", "optional", "0", "", "required&ssl_check_hostname=false"])
-def test_nobody_can_ask_for_tls_without_verification(wish):
+def test_B075_nobody_can_ask_for_tls_without_verification(wish):
     said = misfit(f"rediss://:s3cr3t@h?ssl_cert_reqs={wish}")
 
     assert "has a wrong option after the ?" in said
@@ -202,5 +202,5 @@ def test_verification_may_be_asked_for():
         ("ssl_certfile=/etc/passwd", "its ssl_certfile /etc/passwd cannot be used: "),
     ],
 )
-def test_a_file_that_is_no_certificate_is_a_fault_of_the_configuration(option, reason):
+def test_B075_a_file_that_is_no_certificate_is_a_fault_of_the_configuration(option, reason):
     assert reason in misfit(f"rediss://h?{option}")
