@@ -44,7 +44,9 @@ class Runtime:
         self._lock = fd
 
     def release(self) -> None:
-        """Leave nothing behind but the board of jobs that could not be settled."""
+        """Leave nothing behind but the board of jobs that could not be settled, and what still has to be mourned."""
+        for unfinished in (*self.path.glob("draft.*"), *self.path.glob("taken.*")):  # who wrote or read it is dead
+            unfinished.unlink(missing_ok=True)
         self._pidfile.unlink(missing_ok=True)
         os.close(self._lock)
         with suppress(OSError):  # not empty, or claimed by the next one already

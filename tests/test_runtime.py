@@ -292,3 +292,12 @@ def test_a_note_that_the_steward_did_not_write_is_dropped(tmp_path):
     with suppress(FileNotFoundError):
         (tmp_path / "elsewhere").unlink()
     assert [] == list(tmp_path.iterdir())
+
+
+def test_a_stop_leaves_nothing_but_what_still_has_to_be_mourned(runtime):
+    runtime.claim()
+    for name in ("draft.1", "taken.2", "mourn.3"):
+        (runtime.path / name).touch()
+    runtime.release()
+
+    assert ["mourn.3"] == [path.name for path in runtime.path.iterdir()]
