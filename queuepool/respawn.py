@@ -85,5 +85,5 @@ class Respawn:
         return rested and self._boots[role].is_over(now)
 
     def is_hopeless(self, now: float) -> bool:
-        """Whether no worker has come to work for so long that none will."""
-        return now >= self._boots[Role.WORKER].since + self._give_up
+        """Whether no worker, or no steward, has come to work for so long that none will."""
+        return now >= min(rests.since for rests in self._boots.values()) + self._give_up

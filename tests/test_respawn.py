@@ -137,6 +137,13 @@ def test_workers_that_never_come_to_work_are_hopeless_after_a_while(add):
     assert (False, True) == (respawn.is_hopeless(14.9), respawn.is_hopeless(15.0))
 
 
+def test_workers_wait_for_a_steward_so_one_that_never_comes_is_hopeless_too(add):
+    respawn = Respawn(give_up=10.0)
+    respawn.died(add(0, role=Role.STEWARD, ready=False), now=5.0)
+
+    assert respawn.is_hopeless(15.0)
+
+
 def test_one_that_came_to_work_is_hope(add):
     respawn = Respawn(give_up=10.0)
     respawn.died(add(1, ready=False), now=5.0)
