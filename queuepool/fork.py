@@ -69,12 +69,20 @@ def kill_other(pid: int, still: Callable[[int], bool]) -> None:
 
 
 def tell(pid: int, signum: signal.Signals) -> None:
-    """Send a signal to a child not yet reaped."""
+    """Send a signal to one process: a child not yet reaped, or a master (in a container, process 1)."""
+    _check(pid, above=0)
     with suppress(ProcessLookupError):  # it has ended, the next reap will find it
         os.kill(pid, signum)
 
 
+def _check(pid: int, above: int) -> None:
+    # To the kernel 0 and less are groups, or everybody; the group of 1 is the whole container.
+    if pid <= above:
+        raise ValueError(f"{pid} is nobody to be signalled")
+
+
 def _signal_group(pid: int, signum: signal.Signals) -> None:
+    _check(pid, above=1)
     with suppress(ProcessLookupError, PermissionError):  # it is in no group of its own, or has one of strangers
         os.killpg(pid, signum)
 

@@ -80,11 +80,11 @@ def environment(pid: int) -> dict[str, str]:
 
 
 def group(pid: int) -> int:
-    """Its process group; 0 when it is gone."""
+    """Its process group; -1 when it is gone."""
     try:
         return os.getpgid(pid)
     except OSError:
-        return 0
+        return -1
 
 
 def adopt_orphans() -> None:

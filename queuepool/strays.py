@@ -46,14 +46,15 @@ def _is_lost(cookie: str, living: Container[str]) -> bool:
 
 def hunt(board: Board, slot: Slot) -> None:
     """End what a dead orphan left behind: nobody's children are handed to a steward, so it looks at all processes."""
-    cookie = cookie_of(board, slot)
-    leader, born = slot.pid, slot.born
-
-    def is_left_behind(pid: int) -> bool:
-        # While its group has members, nobody else can have the dead leader's number.
-        in_its_group = proc.group(pid) == leader and proc.born(leader) in (0, born)
-        return proc.environment(pid).get(COOKIE) == cookie or in_its_group
-
     for pid in proc.everybody():
-        if pid != os.getpid() and is_left_behind(pid):
-            fork.kill_other(pid, is_left_behind)
+        if pid != os.getpid() and is_left_behind(board, slot, pid):
+            fork.kill_other(pid, lambda pid: is_left_behind(board, slot, pid))
+
+
+def is_left_behind(board: Board, slot: Slot, pid: int) -> bool:
+    """Whether this process came from that dead one: by its cookie, or because it still is in its group."""
+    if proc.environment(pid).get(COOKIE) == cookie_of(board, slot):
+        return True
+    # A killed master may not have come to write the number down, and group 0 is everybody's outside of the container.
+    # While a group has members, nobody else can have its dead leader's number.
+    return slot.pid > 1 and proc.group(pid) == slot.pid and proc.born(slot.pid) in (0, slot.born)

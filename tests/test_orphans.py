@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 import signal
+import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,6 +14,10 @@ import psutil
 import pytest
 from eventually import eventually
 from pools import is_gone
+
+from queuepool import fork
+from queuepool.board import Board
+from queuepool.strays import is_left_behind
 
 PR_SET_CHILD_SUBREAPER = 36
 
@@ -206,3 +211,17 @@ def test_F15_what_an_orphan_has_left_ends_also_when_the_orphan_leaves_in_order(s
         kill(pool, pool.pid)
         eventually(lambda: is_gone(line["child"]))
         wait_until_all_have_left(pool, site.path / "run")
+
+
+def test_F28_a_slot_whose_number_was_never_written_down_has_left_nobody_behind(tmp_path):
+    board = Board.create(tmp_path / "board", capacity=1)
+    nobody = subprocess.Popen(["true"])
+    nobody.wait()
+
+    assert not [pid for pid in (nobody.pid, 1, 2, os.getpid()) if is_left_behind(board, board.slots[0], pid)]
+
+
+@pytest.mark.parametrize("pid", [-1, 0, 1])
+def test_F28_groups_and_everybody_are_never_signalled(pid):
+    with pytest.raises(ValueError, match="nobody to be signalled"):
+        fork.kill(pid)
