@@ -16,6 +16,7 @@ import pytest
 from commands import queuepool
 from conftest import PREFIX
 from corpus.command_lines import REFUSED, SECRET
+from corpus.payloads import CATALOGUE
 from eventually import eventually
 from samples import payload
 
@@ -50,6 +51,25 @@ def test_B096_retry_all_goes_through_a_long_store_in_batches(site, server) -> No
     site.run("retry", "all", *site.flags()[:4])
 
     assert (2500, 0) == (site.queue.size(), site.queue.stores.failed.count())
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("B052 phpredis serializer", "switch off the serializer"),
+        ("B058 gzip", "it is compressed"),
+        ("B054 pickle", "a Python pickle"),
+        ("B005 BOM", "byte order mark"),
+        ("B002 no JSON", ""),
+    ],
+)
+def test_bad_input_is_shown_with_what_has_wrapped_it(site, name: str, words: str) -> None:
+    site.queue.push_raw(CATALOGUE[name].raw)
+    site.work()
+    [entry] = site.queue.stores.quarantine.entries("default")
+    shown = queuepool("quarantine", "show", "default", entry.id, *site.flags()[:4]).stdout
+
+    assert (bool(words), True) == ("hint:" in shown, words in shown)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can be somebody else")
