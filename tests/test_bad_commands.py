@@ -16,6 +16,7 @@ import pytest
 from commands import queuepool
 from conftest import PREFIX
 from corpus.command_lines import REFUSED, SECRET
+from corpus.payloads import CATALOGUE
 from eventually import eventually
 from samples import payload
 
@@ -52,6 +53,25 @@ def test_B096_retry_all_goes_through_a_long_store_in_batches(site, server) -> No
     assert (2500, 0) == (site.queue.size(), site.queue.stores.failed.count())
 
 
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("B052 phpredis serializer", "switch off the serializer"),
+        ("B058 gzip", "it is compressed"),
+        ("B054 pickle", "a Python pickle"),
+        ("B005 BOM", "byte order mark"),
+        ("B002 no JSON", ""),
+    ],
+)
+def test_bad_input_is_shown_with_what_has_wrapped_it(site, name: str, words: str) -> None:
+    site.queue.push_raw(CATALOGUE[name].raw)
+    site.work()
+    [entry] = site.queue.stores.quarantine.entries("default")
+    shown = queuepool("quarantine", "show", "default", entry.id, *site.flags()[:4]).stdout
+
+    assert (bool(words), True) == ("hint:" in shown, words in shown)
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can be somebody else")
 def test_B097_the_pool_of_another_user_is_told_as_such(site) -> None:
     """Not as one that does not run."""
@@ -68,10 +88,13 @@ def test_B097_the_pool_of_another_user_is_told_as_such(site) -> None:
     assert "belongs to another user" in done.stderr
 
 
-@pytest.mark.parametrize("after", [0.002, 0.01, 0.03, 0.06, 0.1, 0.2])
+@pytest.mark.parametrize("after", [0.0, 0.01, 0.03, 0.06, 0.1, 0.2])
 def test_B099_ctrl_c_at_any_point_once_or_twice_is_clean(site, after: float) -> None:
     """From our first line on; before that it is Python's."""
-    script = "import os; from queuepool.cli import main; os.write(1, b'.'); main()"
+    first = (
+        "sys.addaudithook(lambda what, of: (what, of[0]) == ('import', 'queuepool.cli.verbs') and os.write(1, b'.'))"
+    )
+    script = f"import os, sys; from queuepool.cli import main; {first}; main()"
     command = [sys.executable, "-c", script, "push", "do", "--data", "-", *site.flags()]
     pipe = subprocess.PIPE
     process = subprocess.Popen(command, env=site.env(), stdin=pipe, stdout=pipe, stderr=pipe)

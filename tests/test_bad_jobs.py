@@ -83,7 +83,7 @@ def aftermath(store: redis.Redis, redis_socket: str, tmp_path_factory: pytest.Te
             site.queue.push_raw(raw)
     flags = ["--modules", "corpus.app", "--workers", "2", "--tries", "0", "--queue", "wrong,default"]
     with site.pool(*flags, wait=False) as pool:
-        eventually(lambda: len(NEVER_DUE) == site.queue.size(), within=40)
+        eventually(lambda: len(NEVER_DUE) == site.queue.size(), within=120)
     stores = site.queue.stores
     found = Aftermath(
         quarantined={entry.payload: entry.reason for entry in stores.quarantine.entries("default")},
@@ -98,6 +98,7 @@ def aftermath(store: redis.Redis, redis_socket: str, tmp_path_factory: pytest.Te
     return found
 
 
+@pytest.mark.timeout(180)  # the first of them waits for the pool, and the machine may be busy
 @pytest.mark.parametrize("name", CATALOGUE)
 def test_bad_input(aftermath: Aftermath, name: str) -> None:
     row = CATALOGUE[name]

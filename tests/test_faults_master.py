@@ -148,6 +148,7 @@ def test_F29_as_process_1_it_buries_strangers_and_takes_none_for_a_worker(site):
     assert "ERROR" not in log_text
 
 
+@pytest.mark.timeout(180)
 def test_F32_a_pipe_that_nobody_reads_holds_no_deadline_up(site):
     reader, writer = os.pipe()
     command = [sys.executable, "-m", "queuepool", "start", *site.flags(*MODULES), "--workers", "1", "--verbose"]
@@ -159,7 +160,7 @@ def test_F32_a_pipe_that_nobody_reads_holds_no_deadline_up(site):
     process = subprocess.Popen([*command, *flags], env=site.env(), stdout=writer, stderr=writer)
     os.close(writer)
     try:
-        eventually(lambda: 301 == site.queue.stores.failed.count(), within=40)
+        eventually(lambda: 301 == site.queue.stores.failed.count(), within=120)
         process.send_signal(signal.SIGTERM)
         assert 0 == process.wait(timeout=10)
     finally:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from itertools import islice
@@ -22,6 +23,13 @@ from queuepool.stores.base import Quarantined
 #: bytes of a payload that a list and a single view show
 _GLIMPSE, _VIEW = 40, 8 * 1024
 _BATCH = 100
+#: how a payload begins that something on its way has wrapped, and what that was
+_WRAPPED = (
+    (rb"[sOa]:\d+:", "it is PHP-serialized: switch off the serializer of the producer's Redis connection"),
+    (rb"\x1f\x8b|\x28\xb5\x2f\xfd|\x04\x22\x4d\x18", "it is compressed: switch that off on the producer's connection"),
+    (rb"\x80[\x02-\x05]", "it is a Python pickle, which is never read"),
+    (rb"\xef\xbb\xbf", "it begins with a byte order mark"),
+)
 _QUEUE = click.argument("queue", type=parsed(one_queue))
 _ID = click.argument("entry_id", metavar="ID", type=TEXT)
 
@@ -120,6 +128,8 @@ def _show(entry: Quarantined) -> None:
     for name, value in _row(entry).items():
         if name != "payload":
             output.say(f"{name}: {value}")
+    if hint := next((words for start, words in _WRAPPED if re.match(start, entry.payload)), ""):
+        output.say(f"hint: {hint}")
     output.say(f"payload: {_glimpse(entry.payload, _VIEW)}")
 
 
