@@ -143,3 +143,9 @@ def test_attempts_in_scientific_notation_are_set_aside_and_the_queue_flows_on(st
 
     assert [("default", "attempts")] == reservation.quarantined
     assert 1 == len(reservation.leases)
+
+
+def test_a_payload_that_nobody_should_wait_for_is_set_aside(stores):
+    stores.queue.push("default", [b'{"attempts":0,"data":"' + b"x" * 2**20 + b'"}'])
+
+    assert [("default", "too-large")] == stores.queue.reserve(["default"], 1, 1).quarantined

@@ -518,6 +518,15 @@ def test_a_stage_moves_a_thousand_jobs_at_most_and_says_that_more_are_due(store,
     assert [(1_000, 0.0), (200, None)] == [(staged.moved, staged.next_due) for staged in (first, second)]
 
 
+def test_of_hundreds_that_are_staged_at_once_each_is_ready_once_and_in_its_order(store, at):
+    names = [f"{number:03}" for number in range(250)]
+    store.push("default", [payload(name) for name in names], delay=10.0)
+    at.advance(10.0)
+
+    assert 250 == store.stage(["default"]).moved
+    assert names == ids(store.reserve(["default"], OURS, 1_000).leases)
+
+
 def test_a_full_batch_tells_of_what_is_due_in_the_other_queues(store, at):
     store.push("high", [payload(f"job-{number}") for number in range(1_000)], delay=1.0)
     store.push("default", [payload("a")], delay=1.0)

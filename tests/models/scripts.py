@@ -9,6 +9,8 @@ def stage(world: World) -> World:
     """What is due goes to the end of the ready list."""
     due = [copy for at, copy in sorted(world.delayed) if at <= 0]
     due += [lease.copy for lease in sorted(world.reserved, key=lambda lease: lease.end) if lease.end <= 0]
+    if not due:
+        return world
     return world._replace(
         ready=(*world.ready, *due),
         delayed=tuple(row for row in world.delayed if row[0] > 0),
