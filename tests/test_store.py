@@ -503,6 +503,15 @@ def test_what_is_due_is_staged_and_the_rest_is_announced(store, at):
     assert (1, 1) == (store.sizes("default").ready, store.sizes("high").delayed)
 
 
+def test_the_earlier_of_two_is_announced_however_many_digits_they_have(store, at):
+    at.advance(-10.0)
+    store.push("high", [payload("a")], delay=5.0)
+    store.push("default", [payload("b")], delay=15.0)
+
+    assert pytest.approx(5.0) == store.stage(QUEUES).next_due
+    assert pytest.approx(5.0) == store.reserve(QUEUES, OURS, 1).next_due
+
+
 def test_where_nothing_waits_nothing_is_announced(store):
     staged = store.stage(QUEUES)
 
