@@ -7,7 +7,7 @@ import string
 from typing import Any
 
 import pytest
-from effort import effort
+from effort import effort, patient
 from hypothesis import example, given
 from hypothesis import strategies as st
 from payload_strategies import PHP, anywhere, as_bytes, laravels, others, styles, values
@@ -17,6 +17,7 @@ from queuepool.errors import BadPayload
 from queuepool.payload import decode
 from queuepool.stores.base import Lease, Quarantined
 
+pytestmark = patient
 MANY = effort(250)
 
 
