@@ -35,7 +35,7 @@ OURS = {
     "two answers are lost": Rules(losses=2, crashes=0),
     "an answer is lost, and workers are stopped": Rules(losses=1, stops=1, crashes=0),
     "an answer is lost, and jobs have deadlines": Rules(losses=1, timeout=1),
-    "every step of a reserve takes its time": Rules(slow=True, crashes=1),
+    "every step of a reserve takes its time": Rules(slow=True, crashes=0),
     "two jobs": Rules(jobs=2, most_attempts=1),
     "two queues": Rules(jobs=2, queues=(1, 0), crashes=0),
     "a job that kills its worker each time": Rules(crashes=3, max_crashes=2, most_attempts=4),

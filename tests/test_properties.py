@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import setproctitle
-from effort import effort
+from effort import effort, patient
 from hypothesis import given
 from hypothesis import strategies as st
 from payload_strategies import anywhere, as_bytes, laravels, values
@@ -17,6 +17,7 @@ from queuepool.log import escaped
 from queuepool.payload import decode, encode
 from queuepool.verdict import delay_after
 
+pytestmark = patient
 MANY = effort(200)
 anything = st.text(st.characters())
 

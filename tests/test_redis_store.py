@@ -459,6 +459,23 @@ def test_a_wrong_password_is_an_outage_that_does_not_repeat_it(redis_socket):
     assert "s3cr3t" not in str(refused.value)
 
 
+@pytest.fixture
+def mute(server, redis_socket, connection):
+    """The store of somebody who may not publish."""
+    server.execute_command("ACL", "SETUSER", "mute", "on", ">secret", "~*", "&*", "+@all", "-publish")
+    stores = Stores(dataclasses.replace(connection, url=f"unix://mute:secret@{redis_socket}"))
+    yield stores.queue
+    stores.close()
+    server.execute_command("ACL", "DELUSER", "mute")
+
+
+def test_who_may_not_wake_the_stewards_delays_jobs_all_the_same(mute):
+    mute.push("default", [payload("a")], delay=60.0)
+
+    assert mute.release(reserved(mute, payload("b"))[0], 30.0, "b")
+    assert 2 == mute.sizes("default").delayed
+
+
 def test_a_command_that_the_server_refuses_is_an_error_and_no_outage(server, store):
     server.set(READY, "x")
 

@@ -7,7 +7,7 @@ import string
 from typing import Any
 
 import pytest
-from effort import effort
+from effort import effort, patient
 from hypothesis import example, given
 from hypothesis import strategies as st
 from payload_strategies import PHP, anywhere, as_bytes, laravels, others, styles, values
@@ -17,6 +17,7 @@ from queuepool.errors import BadPayload
 from queuepool.payload import decode
 from queuepool.stores.base import Lease, Quarantined
 
+pytestmark = patient
 MANY = effort(250)
 
 
@@ -143,3 +144,9 @@ def test_attempts_in_scientific_notation_are_set_aside_and_the_queue_flows_on(st
 
     assert [("default", "attempts")] == reservation.quarantined
     assert 1 == len(reservation.leases)
+
+
+def test_a_payload_that_nobody_should_wait_for_is_set_aside(stores):
+    stores.queue.push("default", [b'{"attempts":0,"data":"' + b"x" * 2**20 + b'"}'])
+
+    assert [("default", "too-large")] == stores.queue.reserve(["default"], 1, 1).quarantined

@@ -503,6 +503,15 @@ def test_what_is_due_is_staged_and_the_rest_is_announced(store, at):
     assert (1, 1) == (store.sizes("default").ready, store.sizes("high").delayed)
 
 
+def test_the_earlier_of_two_is_announced_however_many_digits_they_have(store, at):
+    at.advance(-10.0)
+    store.push("high", [payload("a")], delay=5.0)
+    store.push("default", [payload("b")], delay=15.0)
+
+    assert pytest.approx(5.0) == store.stage(QUEUES).next_due
+    assert pytest.approx(5.0) == store.reserve(QUEUES, OURS, 1).next_due
+
+
 def test_where_nothing_waits_nothing_is_announced(store):
     staged = store.stage(QUEUES)
 
@@ -516,6 +525,15 @@ def test_a_stage_moves_a_thousand_jobs_at_most_and_says_that_more_are_due(store,
     first, second = store.stage(["default"]), store.stage(["default"])
 
     assert [(1_000, 0.0), (200, None)] == [(staged.moved, staged.next_due) for staged in (first, second)]
+
+
+def test_of_hundreds_that_are_staged_at_once_each_is_ready_once_and_in_its_order(store, at):
+    names = [f"{number:03}" for number in range(250)]
+    store.push("default", [payload(name) for name in names], delay=10.0)
+    at.advance(10.0)
+
+    assert 250 == store.stage(["default"]).moved
+    assert names == ids(store.reserve(["default"], OURS, 1_000).leases)
 
 
 def test_a_full_batch_tells_of_what_is_due_in_the_other_queues(store, at):

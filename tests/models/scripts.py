@@ -8,12 +8,19 @@ from models.world import Copy, Lease, Rules, Tag, World, raised
 def stage(world: World) -> World:
     """What is due goes to the end of the ready list."""
     due = [copy for at, copy in sorted(world.delayed) if at <= 0]
-    due += [lease.copy for lease in sorted(world.reserved, key=lambda lease: lease.end) if lease.end <= 0]
+    due += [lease.copy for lease in sorted(world.reserved, key=_place) if lease.end <= 0]
+    if not due:
+        return world
     return world._replace(
         ready=(*world.ready, *due),
         delayed=tuple(row for row in world.delayed if row[0] > 0),
         reserved=tuple(lease for lease in world.reserved if lease.end > 0),
     )
+
+
+def _place(lease: Lease) -> tuple[object, ...]:
+    """The tag is part of the score, and equal scores are ordered by bytes."""
+    return lease.end, lease.tag, lease.copy
 
 
 def take(world: World, rules: Rules, tag: Tag) -> tuple[World, Copy | None]:
@@ -74,7 +81,7 @@ def give_back(world: World, rules: Rules, copy: Copy, tag: Tag) -> World:
 
 def reclaim(world: World, rules: Rules, tag: Tag, asked: int, known: Copy | None) -> World:
     """What this worker took since it asked, but for what it knows of."""
-    for lease in reversed(world.reserved):
+    for lease in sorted(world.reserved, key=_place, reverse=True):
         unheard = lease.tag == tag and lease.end >= asked + rules.retry_after
         if unheard and not (rules.reclaims_knowing and lease.copy == known):
             world = give_back(world, rules, lease.copy, tag)
