@@ -160,11 +160,16 @@ def _holder(fd: int) -> int:
 def _check_parents(path: Path) -> None:
     """Whoever may write to a directory may put another one in the place of ours, unless it is sticky as /tmp is."""
     for parent in (path, *path.parents):
-        about = parent.stat()
-        if about.st_mode & stat.S_IWOTH and not about.st_mode & stat.S_ISVTX:
-            raise ConfigError("runtime_dir", f"{parent} can be written by every user: chmod o-w {parent}")
+        if _is_everybodys(parent):
+            remedy = f"chmod o-w {parent}, or choose another place"
+            raise ConfigError("runtime_dir", f"{parent} can be written by every user: {remedy}")
     if path.stat().st_uid not in (0, os.getuid()):
         raise ConfigError("runtime_dir", f"{path} belongs to another user (uid {path.stat().st_uid})")
+
+
+def _is_everybodys(path: Path) -> bool:
+    mode = path.stat().st_mode
+    return bool(mode & stat.S_IWOTH) and not mode & stat.S_ISVTX
 
 
 def _base() -> Path:
@@ -172,7 +177,10 @@ def _base() -> Path:
         return Path("/run/queuepool")
     if given := os.environ.get("XDG_RUNTIME_DIR"):
         return Path(given) / "queuepool"
-    base = Path(tempfile.gettempdir()) / f"queuepool-{os.getuid()}"
+    # A volume mounted at /tmp often lacks the sticky bit (Kubernetes' emptyDir); memory always has it.
+    places = [Path(tempfile.gettempdir()), Path("/dev/shm")]
+    safe = next((place for place in places if place.is_dir() and not _is_everybodys(place)), places[0])
+    base = safe / f"queuepool-{os.getuid()}"
     base.mkdir(mode=0o700, exist_ok=True)
     about = base.lstat()
     if not stat.S_ISDIR(about.st_mode) or about.st_uid != os.getuid() or about.st_mode & 0o077:

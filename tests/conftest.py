@@ -14,6 +14,8 @@ import redis
 from eventually import eventually
 from laravel_peer import Peer, require_php
 from pools import Site
+from redis.backoff import NoBackoff
+from redis.retry import Retry
 
 from queuepool.build import Stores
 from queuepool.client import Queue
@@ -84,7 +86,7 @@ def peer(redis_url: str, redis_socket: str, tmp_path: Path) -> Peer:
 
 def _answers(path: str) -> bool:
     try:
-        with redis.Redis(unix_socket_path=path) as client:
+        with redis.Redis(unix_socket_path=path, retry=Retry(NoBackoff(), 0)) as client:
             return bool(client.ping())
     except redis.AuthenticationError:
         return True  # it wants a password

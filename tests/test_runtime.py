@@ -121,7 +121,7 @@ def test_a_place_that_everybody_can_write_to_is_refused_unless_it_is_sticky(runt
     runtime.claim()
     runtime.release()
 
-    assert f"runtime_dir: {place} can be written by every user: chmod o-w {place}" == said
+    assert f"runtime_dir: {place} can be written by every user: chmod o-w {place}, or choose another place" == said
 
 
 def test_a_place_above_that_everybody_can_write_to_is_refused(place, tmp_path):
@@ -139,6 +139,29 @@ def test_a_directory_or_a_place_of_another_user_is_refused(runtime, place, pool)
 
     assert "must be a directory of yours" in said
     assert f"{place} belongs to another user (uid {NOBODY})" in refusal(runtime)
+
+
+BASE = """
+import os, sys
+from queuepool.runtime import Runtime
+from queuepool.settings import PoolSettings
+os.setuid(int(sys.argv[1]))
+print(Runtime(PoolSettings(name="p")).path)
+"""
+
+
+@needs_root
+@pytest.mark.parametrize(("mode", "chosen"), [(0o1777, "{}"), (0o777, "/dev/shm")])
+def test_the_default_place_is_one_where_nobody_can_exchange_it(mode, chosen):
+    with tempfile.TemporaryDirectory() as name:
+        os.chmod(name, mode)
+        env = {"PYTHONPATH": str(Path(__file__).parent.parent), "TMPDIR": name}
+        done = subprocess.run(
+            [sys.executable, "-c", BASE, str(NOBODY)], env=env, capture_output=True, text=True, check=True
+        )
+
+        assert f"{chosen.format(name)}/queuepool-{NOBODY}/p\n" == done.stdout
+        Path(done.stdout.strip()).parent.rmdir()
 
 
 # The pidfile

@@ -204,3 +204,15 @@ def test_verification_may_be_asked_for():
 )
 def test_B075_a_file_that_is_no_certificate_is_a_fault_of_the_configuration(option, reason):
     assert reason in misfit(f"rediss://h?{option}")
+
+
+def test_a_private_key_that_every_user_can_read_is_refused(tls, tmp_path):
+    key = tmp_path / "client.key"
+    key.write_bytes((tls.folder / "server.key").read_bytes())
+    key.chmod(0o644)
+    url = f"rediss://h?ssl_certfile={tls.folder}/good.pem&ssl_keyfile={key}"
+    said = misfit(url)
+    key.chmod(0o640)
+
+    assert f"its ssl_keyfile {key} can be read by every user: chmod o-r {key}" in said
+    assert load(None, {"connection.url": url}, {})
