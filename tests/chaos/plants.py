@@ -107,7 +107,7 @@ PLANTS = {
             ("chores/renew.py", "        if not held:\n", "        if True:\n"),
             ("children.py", "if slot.lease_end and now >= slot.lease_deadline - margin:", "if False:"),
         ),
-        replace(_PEACE, workers=4, nap=(2.0, 2.0), naps=1.0, retry_after=1.0),
+        replace(_PEACE, workers=8, nap=(2.0, 2.0), naps=1.0, retry_after=1.0),
     ),
     "password in the log": Plant(
         "I16 secret",
