@@ -20,7 +20,7 @@ def kill_sometimes(rig: Rig) -> Iterator[float]:
     """Beside another nemesis."""
     while True:
         _kill_a_worker(rig)
-        yield rig.chance.uniform(0.08, 0.25)
+        yield rig.chance.uniform(0.05, 0.15)
 
 
 def leave_in_peace(rig: Rig) -> Iterator[float]:

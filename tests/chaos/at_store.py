@@ -16,6 +16,7 @@ def kill_redis(rig: Rig) -> Iterator[float]:
             yield rig.chance.uniform(0.1, 2.0)
         finally:
             rig.server.start()
+            rig.ledger.write("back")
         yield rig.chance.uniform(0.5, 2.0)
 
 
@@ -36,6 +37,7 @@ def stop_redis(rig: Rig) -> Iterator[float]:
             yield rig.chance.uniform(0.2, 4.0)
         finally:
             rig.server.signal(signal.SIGCONT)
+            rig.ledger.write("back")
         yield rig.chance.uniform(0.2, 1.0)
 
 

@@ -74,9 +74,7 @@ def _calm(rig: Rig, seconds: float) -> None:
     rig.rest(seconds)
     if seconds >= 1.0:
         for pool in rig.pools:
-            # Jobs go on killing their workers: for a moment one may be missing, but not for two seconds.
-            pool.wait_until_ready(2.0)
-            rig.ledger.write("size", pool=pool.name[:4], n=pool.ready(), want=pool.workers)
+            pool.note_size()
         scan.note_resources(rig)
         scan.note_copies(rig)
     rig.ledger.write("nemesis", name="calm", on=0)

@@ -31,9 +31,9 @@ class Plan:
     #: seconds that one nemesis is on
     phase: tuple[float, float] = (1.5, 4.0)
     #: seconds between two kills while killing
-    kill_every: tuple[float, float] = (0.02, 0.08)
+    kill_every: tuple[float, float] = (0.02, 0.06)
     #: the share of other nemeses beside which workers are killed too
-    with_kills: float = 0.6
+    with_kills: float = 0.8
     #: most seconds until everything is done, once it is healed
     drain: float = 60.0
     #: seconds of rest at the end, for a look at whole pools

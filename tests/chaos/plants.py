@@ -60,7 +60,7 @@ PLANTS = {
     "given back to the tail": Plant(
         "I7 given back, but not to the head",
         ((f"{_LUA}/give_back.lua", "redis.call('lpush'", "redis.call('rpush'"),),
-        replace(_PEACE, only=("leave_now",), workers=4, backlog=1500, rate=5000.0, tiny=0.002),
+        replace(_PEACE, only=("leave_now",), seconds=4.5, workers=4, rate=5000.0, tiny=0.01),
     ),
     "attempts not raised": Plant(
         "I6 attempts",
@@ -76,7 +76,7 @@ PLANTS = {
         _HANGING,
     ),
     "no second line behind the alarm": Plant(
-        "I10 killed too late",
+        "I10 never killed",
         (("children.py", "if slot.deadline and now >= slot.deadline + grace:", "if False:"),),
         replace(_HANGING, modes=("steal_the_alarm",), drain=1.0, stop=0.5),
     ),
@@ -107,7 +107,7 @@ PLANTS = {
             ("chores/renew.py", "        if not held:\n", "        if True:\n"),
             ("children.py", "if slot.lease_end and now >= slot.lease_deadline - margin:", "if False:"),
         ),
-        replace(_PEACE, workers=4, nap=(2.0, 2.0), naps=1.0, retry_after=1.0),
+        replace(_PEACE, workers=8, nap=(2.0, 2.0), naps=1.0, retry_after=1.0),
     ),
     "password in the log": Plant(
         "I16 secret",

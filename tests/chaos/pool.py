@@ -12,6 +12,8 @@ from pathlib import Path
 
 from tests.chaos.ledger import Ledger
 
+#: seconds after which a pool must have been whole at some moment; two are promised to a machine with nothing else to do
+_WHOLE = 10.0
 _INI = """
 [pool:{name}]
 queue = {queues}
@@ -99,10 +101,17 @@ class Pool:
         """Workers that work or wait for work."""
         return sum(" idle " in title or " busy " in title for title in self.titles().values() if ": worker " in title)
 
-    def wait_until_ready(self, within: float = 15.0) -> None:
-        deadline = time.monotonic() + within
-        while self.ready() < self.workers and time.monotonic() < deadline:
+    def wait_until_ready(self, within: float = 15.0) -> float:
+        """Gives the seconds that it took."""
+        began = time.monotonic()
+        while self.ready() < self.workers and time.monotonic() < began + within:
             time.sleep(0.02)
+        return time.monotonic() - began
+
+    def note_size(self) -> None:
+        """Whole or not. Jobs go on killing their workers: for a moment one may be missing, but not for long."""
+        after = round(self.wait_until_ready(_WHOLE), 3)
+        self._ledger.write("size", pool=self.name[:4], n=self.ready(), want=self.workers, after=after)
 
 
 def title_of(pid: int) -> str:

@@ -52,27 +52,26 @@ class Proxy:
                 client, _ = self._listener.accept()
             except OSError:
                 return
-            server = socket.socket(socket.AF_UNIX)
-            try:
-                server.connect(self._server)
-            except OSError:
-                client.close()
-                continue
+            threading.Thread(target=self._connect, args=(client,), daemon=True).start()
+
+    def _connect(self, client: socket.socket) -> None:
+        """One connection, for as long as both sides want it."""
+        with client, socket.socket(socket.AF_UNIX) as server, suppress(OSError):
+            server.connect(self._server)
             self._open |= {client, server}
-            threading.Thread(target=self._relay, args=(client, server, False), daemon=True).start()
-            threading.Thread(target=self._relay, args=(server, client, True), daemon=True).start()
+            replies = threading.Thread(target=self._relay, args=(server, client, True), daemon=True)
+            replies.start()
+            self._relay(client, server, False)
+            replies.join()
+            self._open -= {client, server}
 
     def _relay(self, source: socket.socket, target: socket.socket, is_reply: bool) -> None:
         with suppress(OSError):
-            while data := source.recv(1 << 16):
-                if not self._passes(is_reply):
-                    break
+            while (data := source.recv(1 << 16)) and self._passes(is_reply):
                 target.sendall(data)
         for end in (source, target):
-            self._open.discard(end)
             with suppress(OSError):
                 end.shutdown(socket.SHUT_RDWR)
-        source.close()
 
     def _passes(self, is_reply: bool) -> bool:
         while self.silent:

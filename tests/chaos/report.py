@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from textwrap import wrap
 
 from tests.chaos.checker import INVALID, VALID, Findings
-from tests.chaos.times import BACK, DELAYED, KILL, RECOVERY
+from tests.chaos.times import BACK, DELAYED, KILL, RECOVERY, WHOLE
 
 _SHOWN = 5
 _WORDS = {VALID: "valid", INVALID: "INVALID"}
@@ -43,7 +43,7 @@ def _lines(findings: Findings) -> Iterator[str]:
 
 
 def _spreads(findings: Findings) -> Iterator[str]:
-    for what in (RECOVERY, KILL, DELAYED, BACK):
+    for what in (RECOVERY, KILL, DELAYED, BACK, WHOLE):
         if values := sorted(findings.spreads.get(what, [])):
             p50, p99, most = (
                 1000 * values[min(len(values) - 1, int(share * len(values)))] for share in (0.5, 0.99, 1.0)

@@ -166,7 +166,10 @@ class Rig:
         for pool in self.pools:
             for pid in [*pool.titles(), *([pool.process.pid] if pool.process and pool.process.poll() is None else [])]:
                 send(pid, signal.SIGKILL, "queuepool")
+            if pool.process:
+                pool.process.wait()
         while self._helpers:
             self.stop_helper()
         self.proxy.stop()
         self.server.kill()
+        self.server.client.close()

@@ -35,7 +35,7 @@ def _end(rig: Rig) -> None:
         _look_at_the_whole_pools(rig)
     stop_all(rig)
     for pid in scan.note_orphans(rig):
-        _end_orphan(pid)
+        _end_orphan(rig, pid)
     scan.note_leftovers(rig)
     scan.note_secrets(rig)
     scan.note_stored(rig)
@@ -46,17 +46,17 @@ def _look_at_the_whole_pools(rig: Rig) -> None:
     rig.rest(0.2)  # what was done last is settled with the next reserve
     before = scan.commands(rig)
     rig.rest(rig.plan.settle)
-    # A worker waits a second and asks once; a steward has a few things to look at.
-    most = sum(4 + 2 * pool.workers for pool in rig.pools)
+    # A worker waits a second and asks once; a steward has a few things to look at. Five times as much is no accident.
+    most = sum(5 * (4 + 2 * pool.workers) for pool in rig.pools)
     if rig.plan.settle:
         rig.ledger.write("idle", n=scan.commands(rig) - before, seconds=rig.plan.settle, most=most)
     scan.note_resources(rig)
     for pool in rig.pools:
-        pool.wait_until_ready(2.0)
-        rig.ledger.write("size", pool=pool.name[:4], n=pool.ready(), want=pool.workers)
+        pool.note_size()
 
 
-def _end_orphan(pid: int) -> None:
+def _end_orphan(rig: Rig, pid: int) -> None:
+    rig.ledger.write("kill", pid=pid, why="end", sig=9)
     try:
         os.kill(pid, signal.SIGKILL)  # it has our cookie
     except ProcessLookupError:

@@ -13,24 +13,19 @@ if TYPE_CHECKING:
 
 _S = 1e9
 #: seconds; wide, for the machine may be busy with other things: whatever is beyond them has been forgotten
-_LATEST_KILL, _LATEST_RECOVERY, _LATEST_START = 2.0, 5.0, 5.0
+_LATEST_KILL, _LATEST_RECOVERY, _LATEST_START = 3.0, 10.0, 10.0
 #: seconds by which two clocks may differ that are read one after the other
 _SLACK = 0.02
 #: seconds after the deadline in which at least half of the kills must come
 _USUAL_KILL, _FEW = 0.25, 3
-RECOVERY, KILL, DELAYED, BACK = (
-    "killed worker's job starts again",
-    "death after the deadline",
-    "delayed job",
-    "store back to first job",
-)
-_AWAY = ("kill_redis", "stop_redis")
+RECOVERY, KILL = "killed worker's job starts again", "death after the deadline"
+DELAYED, BACK, WHOLE = "delayed job", "store back to first job", "pool whole again, once asked"
 
 
 class Times:
     """Distances between events; what is delayed by a nemesis that harms more than workers is not judged."""
 
-    HEARS = ("start", "finish", "death", "nemesis")
+    HEARS = ("start", "finish", "death", "kill", "back", "size")
 
     def __init__(self, findings: Findings, windows: Windows) -> None:
         self._findings = findings
@@ -50,9 +45,12 @@ class Times:
                 if event["pid"] in self._deadlines:
                     job, started, deadline, grace = self._deadlines.pop(event["pid"])
                     self._killed.append((job, event["pid"], started, deadline, grace, event["t"]))
-            case _:
-                if not event["on"] and event["name"] in _AWAY:
-                    self._back = event["t"]
+            case "kill" if event["why"] == "end" and event["pid"] in self._deadlines:
+                self._findings.violated("I10 never killed", f"{self._deadlines[event['pid']][0]} in pid {event['pid']}")
+            case "size":
+                self._findings.measured(WHOLE, event["after"])
+            case "back":
+                self._back = event["t"]
 
     def _start(self, event: Event) -> None:
         if self._back:

@@ -18,9 +18,7 @@ local refused, leases, odd, problems, next_due = {}, {}, {}, {}, nil
 for i = 6, #ARGV, 2 do
   local reserved = KEYS[(tonumber(ARGV[i]) - 1) * 5 + 3]
   -- Where the key has the wrong type the lease is gone too; the other queues must still be served.
-  local removed = redis.pcall('zrem', reserved, ARGV[i + 1])
-  if is_refusal(removed) then redis.call('zrem', reserved, ARGV[i + 1]) end
-  if removed ~= 1 then table.insert(refused, (i - 4) / 2) end
+  if unless_wrong_type('zrem', reserved, ARGV[i + 1]) ~= 1 then table.insert(refused, (i - 4) / 2) end
 end
 
 local function bumped(job)
@@ -60,7 +58,7 @@ for queue = 1, wanted > 0 and #KEYS / 5 or 0 do
   local fine, problem = pcall(serve, queue)
   if not fine then
     table.insert(problems, queue)
-    table.insert(problems, type(problem) == 'table' and problem.err or tostring(problem))
+    table.insert(problems, of_its_queue(problem))
   end
 end
 next_due = #leases == 0 and next_due

@@ -1,5 +1,23 @@
--- Whether this answer of redis.pcall is an error other than that of a key of the wrong type: a right that is missing,
--- say, which must stop the script and not pass for a lease that is gone. Called again, by redis.call, it does.
-local function is_refusal(answer)
-  return type(answer) == 'table' and answer.err and not string.find(answer.err, 'WRONGTYPE', 1, true)
+-- What a caught error was about. A key of the wrong type concerns its own queue alone; what the server says of itself
+-- is raised again: an answer would say that something was done, or that it was not there.
+local OF_THE_SERVER = {'READONLY', 'NOREPLICAS', 'MISCONF', 'OOM', 'MASTERDOWN', 'LOADING', 'BUSY'}
+
+local function text_of(problem)
+  return type(problem) == 'table' and problem.err or tostring(problem)
+end
+
+-- The text of an error that is one queue's own.
+local function of_its_queue(problem)
+  local text = text_of(problem)
+  for _, word in ipairs(OF_THE_SERVER) do
+    if string.find(text, word, 1, true) then error(problem, 0) end
+  end
+  return text
+end
+
+-- The answer to a command; nil where its key has the wrong type.
+local function unless_wrong_type(...)
+  local fine, answer = pcall(redis.call, ...)
+  if fine then return answer end
+  if not string.find(text_of(answer), 'WRONGTYPE', 1, true) then error(answer, 0) end
 end
