@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from queuepool.settings import ConnectionSettings
+from queuepool.stores.redis.client import PATIENCE as PATIENCE
 from queuepool.stores.redis.client import Client
 from queuepool.stores.redis.control import RedisControl
 from queuepool.stores.redis.failed import RedisFailed
@@ -12,12 +13,16 @@ from queuepool.stores.redis.queue import RedisQueue
 
 
 class Stores:
-    """Everything that one connection's settings lead to; nothing is sent before the first verb."""
+    """Everything that one connection's settings lead to; nothing is sent before the first verb.
 
-    def __init__(self, settings: ConnectionSettings, *, shared: bool = False) -> None:
+    ``patience``: seconds after which a silent server counts as gone.
+    """
+
+    def __init__(self, settings: ConnectionSettings, *, shared: bool = False, patience: float = PATIENCE) -> None:
         keys = Keys(settings.prefix)
-        self._own = Client(settings.url, longest_wait=settings.block_for, shared=shared)
-        self._cache = Client(settings.control_url, shared=shared) if settings.control_url else self._own
+        self._own = Client(settings.url, longest_wait=settings.block_for, shared=shared, patience=patience)
+        control = settings.control_url
+        self._cache = Client(control, shared=shared, patience=patience) if control else self._own
         self.queue = RedisQueue(self._own, keys, settings.retry_after, failed=settings.failed != "null")
         self.failed = RedisFailed(self._own, keys)
         self.quarantine = RedisQuarantine(self._own, keys)

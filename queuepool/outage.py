@@ -20,7 +20,11 @@ _REMINDER = 60.0
 
 
 class Outage:
-    """One process's view of its store. ``telling``: nobody else tells it; so the steward does, and a lone worker."""
+    """One process's view of its store.
+
+    ``telling``: nobody else tells it; so the steward does, and a lone worker. ``longest``: seconds of the longest rest
+    between two tries.
+    """
 
     def __init__(
         self,
@@ -29,6 +33,7 @@ class Outage:
         *,
         telling: bool,
         patient: bool = True,
+        longest: float = _LONGEST,
         meanwhile: Callable[[], None] | None = None,
     ) -> None:
         self.since = 0.0
@@ -37,6 +42,7 @@ class Outage:
         self._telling = telling
         self._patient = patient
         self._meanwhile = meanwhile
+        self._longest = longest
         self._pause = _SHORTEST
         self._told: dict[str, float] = {}
 
@@ -63,7 +69,7 @@ class Outage:
     def lost(self, error: StoreDown) -> None:
         """A verb went unanswered, or was forbidden."""
         if isinstance(error, StoreDenied):
-            self._pause = _LONGEST
+            self._pause = self._longest
             self.forbidden(str(error))  # no outage: other verbs may be answered in between
         elif not self.since:
             self.since, self._pause = time.monotonic(), _SHORTEST
@@ -89,6 +95,6 @@ class Outage:
         if self._meanwhile:
             self._meanwhile()  # waiting for a store is no reason to be taken for stuck
         pause = random.uniform(self._pause / 2, self._pause)
-        self._pause = min(self._pause * 2, _LONGEST)
+        self._pause = min(self._pause * 2, self._longest)
         self._attention.begin_round()  # one signal ends one rest, not all that follow
         self._attention.wait(lambda: time.sleep(pause))

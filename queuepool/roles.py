@@ -10,7 +10,7 @@ from queuepool import client, log, mourning, proc, strays
 from queuepool.attempt import Attempts
 from queuepool.board import Board, Slot
 from queuepool.boot import import_modules
-from queuepool.build import Stores
+from queuepool.build import PATIENCE, Stores
 from queuepool.chores.base import Chore
 from queuepool.chores.bury import Bury
 from queuepool.chores.guard import Guard
@@ -35,7 +35,7 @@ from queuepool.worker import Worker
 
 #: seconds beyond its waits that a round without a job may take
 _STALL = 30.0
-#: seconds before its lease's end at which an orphan is killed: a silent store may hold its steward up so long
+#: seconds before its lease's end at which an orphan is killed: so long may its steward wait for a silent store, and rest
 _GUARDS_MARGIN = 5.0
 
 
@@ -79,9 +79,10 @@ class Roles:
         import_modules(settings.listeners)
         _hear_again(attention, alarm)
         log.listen(LISTENERS)
-        outage = Outage(attention, LISTENERS, telling=True, patient=False)
-        # It waits for no job: whoever looks after leases must not wait long for a silent store either.
-        stores = Stores(replace(settings.connection, block_for=0.0))
+        # Whoever looks after leases must not wait long for a silent store: it must kill before they end.
+        patience = min(PATIENCE, settings.connection.retry_after / 8)
+        outage = Outage(attention, LISTENERS, telling=True, patient=False, longest=patience)
+        stores = Stores(replace(settings.connection, block_for=0.0), patience=patience)
         wards = Wards(self._board, self._runtime)
         urgent, renew, watch, publish = self._chores(stores, wards, outage)
         steward = Steward(

@@ -45,13 +45,15 @@ class Client:
     redis-py's own retries are off: after a lost reply it would push twice or reserve twice.
     """
 
-    def __init__(self, url: str, *, longest_wait: float = 0.0, shared: bool = False) -> None:
+    def __init__(
+        self, url: str, *, longest_wait: float = 0.0, shared: bool = False, patience: float = PATIENCE
+    ) -> None:
         self._open = partial(
             redis.Redis.from_url,
             url,
             retry=Retry(NoBackoff(), 0),
-            socket_timeout=longest_wait + PATIENCE,
-            socket_connect_timeout=PATIENCE,
+            socket_timeout=longest_wait + patience,
+            socket_connect_timeout=patience,
             single_connection_client=not shared,
             client_name="queuepool",
             protocol=2,

@@ -9,7 +9,9 @@ local now, retry_after, answers = clock(ARGV[1]), tonumber(ARGV[2]), {}
 for i = 3, #ARGV, 3 do
   local reserved, receipt = KEYS[tonumber(ARGV[i])], ARGV[i + 2]
   -- A key of the wrong type has ended its own leases alone.
-  local held = unless_wrong_type('zscore', reserved, receipt)
+  local score = redis.pcall('zscore', reserved, receipt)
+  if is_refusal(score) then redis.call('zscore', reserved, receipt) end
+  local held = type(score) == 'string'
   if held then redis.call('zadd', reserved, 'XX', lease_end(now, retry_after, tonumber(ARGV[i + 1])), receipt) end
   table.insert(answers, held and 1 or 0)
 end

@@ -18,7 +18,9 @@ local refused, leases, odd, problems, next_due = {}, {}, {}, {}, nil
 for i = 6, #ARGV, 2 do
   local reserved = KEYS[(tonumber(ARGV[i]) - 1) * 5 + 3]
   -- Where the key has the wrong type the lease is gone too; the other queues must still be served.
-  if unless_wrong_type('zrem', reserved, ARGV[i + 1]) ~= 1 then table.insert(refused, (i - 4) / 2) end
+  local removed = redis.pcall('zrem', reserved, ARGV[i + 1])
+  if is_refusal(removed) then redis.call('zrem', reserved, ARGV[i + 1]) end
+  if removed ~= 1 then table.insert(refused, (i - 4) / 2) end
 end
 
 local function bumped(job)

@@ -15,9 +15,8 @@ local function of_its_queue(problem)
   return text
 end
 
--- The answer to a command; nil where its key has the wrong type.
-local function unless_wrong_type(...)
-  local fine, answer = pcall(redis.call, ...)
-  if fine then return answer end
-  if not string.find(text_of(answer), 'WRONGTYPE', 1, true) then error(answer, 0) end
+-- Whether this answer of redis.pcall is an error other than that of a key of the wrong type. It must stop the script
+-- and not pass for a lease that is gone: called again, by redis.call, it does, and says which command it was.
+local function is_refusal(answer)
+  return type(answer) == 'table' and answer.err and not string.find(answer.err, 'WRONGTYPE', 1, true)
 end
