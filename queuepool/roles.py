@@ -35,7 +35,7 @@ from queuepool.worker import Worker
 
 #: seconds beyond its waits that a round without a job may take
 _STALL = 30.0
-#: seconds before its lease's end at which an orphan is killed: so long may its steward wait for a silent store, and rest
+#: seconds before its lease ends at which an orphan is killed: so long may its steward wait for a silent store and rest
 _GUARDS_MARGIN = 5.0
 
 
