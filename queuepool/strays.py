@@ -51,7 +51,7 @@ def hunt(board: Board, slot: Slot) -> None:
 
     def is_left_behind(pid: int) -> bool:
         # While its group has members, nobody else can have the dead leader's number.
-        in_its_group = proc.group(pid) == leader and proc.born(leader) in (0, born)
+        in_its_group = 0 < leader == proc.group(pid) and proc.born(leader) in (0, born)
         return proc.environment(pid).get(COOKIE) == cookie or in_its_group
 
     for pid in proc.everybody():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import time
 from collections.abc import Callable
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -441,13 +442,45 @@ BAD_DAYS = {
 @pytest.mark.parametrize("code", ["NOREPLICAS", "OOM", "READONLY"])
 def test_a_server_that_takes_no_writes_for_now_is_down(server, store, code):
     store.push("other", [payload("a")])
+    with bad_day(server, code), pytest.raises(StoreDown):
+        store.push("default", [payload("a")])
+
+
+@contextmanager
+def bad_day(server, code):
     begin, end = BAD_DAYS[code]
     server.execute_command(*begin)
     try:
-        with pytest.raises(StoreDown):
-            store.push("default", [payload("a")])
+        yield
     finally:
         server.execute_command(*end)
+
+
+@pytest.mark.parametrize("code", ["NOREPLICAS", "READONLY"])
+def test_a_lease_is_not_taken_for_gone_because_the_server_takes_no_writes(server, store, code):
+    done = reserved(store, JOB)
+
+    with bad_day(server, code), pytest.raises(StoreDown):
+        store.reserve(["default"], 1, 1, done)
+
+    assert [] == store.reserve(["default"], 1, 1, done).refused
+
+
+@pytest.mark.parametrize("verb", ["reserve", "stage"])
+@pytest.mark.parametrize("code", BAD_DAYS)
+def test_a_queue_is_not_broken_because_the_server_takes_no_writes(server, store, code, verb):
+    store.push("default", [JOB], delay=1.0)
+    store.clock = repr(NOW + 1)
+    verbs = {
+        "reserve": lambda: store.reserve(["default"], 1, 1).leases,
+        "stage": lambda: store.stage(["default"]).moved,
+    }
+
+    with bad_day(server, code), pytest.raises(StoreDown):
+        verbs[verb]()
+
+    assert verbs[verb]()
+    assert 0 == store.sizes("default").delayed
 
 
 def test_a_wrong_password_is_an_outage_that_does_not_repeat_it(redis_socket):

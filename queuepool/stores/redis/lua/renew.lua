@@ -4,12 +4,13 @@
 -- ARGV     1 test clock, '' = the server's   2 retry_after, seconds   then for each job: its queue's number,
 --          the tag of its worker, its receipt
 -- Returns  for each job 1, or 0 when the reservation had already ended
--- include: clock lease
+-- include: clock lease refusal
 local now, retry_after, answers = clock(ARGV[1]), tonumber(ARGV[2]), {}
 for i = 3, #ARGV, 3 do
   local reserved, receipt = KEYS[tonumber(ARGV[i])], ARGV[i + 2]
   -- A key of the wrong type has ended its own leases alone.
   local fine, score = pcall(redis.call, 'zscore', reserved, receipt)
+  if not fine and not is_wrong_type(score) then redis.call('zscore', reserved, receipt) end -- fails by its own name
   local held = fine and score
   if held then redis.call('zadd', reserved, 'XX', lease_end(now, retry_after, tonumber(ARGV[i + 1])), receipt) end
   table.insert(answers, held and 1 or 0)

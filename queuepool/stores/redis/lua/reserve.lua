@@ -9,7 +9,7 @@
 -- Differs  looks before it takes: what cannot be a job goes to the quarantine, Laravel's is lost;
 --          splices `attempts`, Laravel rewrites the payload; the server's clock; bounded batches;
 --          counts the wake-up tokens; one queue's wrong type does not stop the others.
--- include: clock lease put splice tokens stage
+-- include: clock lease put splice tokens stage refusal
 local STAGED_AT_MOST, QUARANTINED_AT_MOST = 100, 16
 local now, retry_after, tag = clock(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
 local wanted, most_bytes = tonumber(ARGV[4]), tonumber(ARGV[5])
@@ -19,6 +19,7 @@ for i = 6, #ARGV, 2 do
   local reserved = KEYS[(tonumber(ARGV[i]) - 1) * 5 + 3]
   -- Where the key has the wrong type the lease is gone too; the other queues must still be served.
   local fine, removed = pcall(redis.call, 'zrem', reserved, ARGV[i + 1])
+  if not fine and not is_wrong_type(removed) then redis.call('zrem', reserved, ARGV[i + 1]) end -- fails by its own name
   if not fine or removed == 0 then table.insert(refused, (i - 4) / 2) end
 end
 
@@ -59,7 +60,7 @@ for queue = 1, wanted > 0 and #KEYS / 5 or 0 do
   local fine, problem = pcall(serve, queue)
   if not fine then
     table.insert(problems, queue)
-    table.insert(problems, type(problem) == 'table' and problem.err or tostring(problem))
+    table.insert(problems, of_its_queue(problem))
   end
 end
 next_due = #leases == 0 and next_due

@@ -5,7 +5,7 @@
 -- Returns  how many were moved, seconds to the next due job or '', seconds since 1970
 -- Differs  bounded (500,000 rows at once would stall every client for seconds); wakes exactly as many
 --          workers as jobs; the server's clock.
--- include: clock tokens stage
+-- include: clock tokens stage refusal
 local now, most, next_due = clock(ARGV[1]), tonumber(ARGV[2]), nil
 local moved = 0
 
@@ -20,7 +20,8 @@ end
 for i = 1, #KEYS, 4 do
   if moved >= most then break end
   -- A key of the wrong type stops its own queue alone; the workers' reserve reports it.
-  pcall(serve, unpack(KEYS, i, i + 3))
+  local fine, problem = pcall(serve, unpack(KEYS, i, i + 3))
+  if not fine then of_its_queue(problem) end
 end
 if moved >= most then next_due = now end
 return {moved, next_due and string.format('%.6f', math.max(next_due - now, 0)) or '', string.format('%.6f', now)}
