@@ -48,7 +48,8 @@ class Settler:
         self._outage = outage
         self._listeners = listeners
         self._connection = connection
-        self._unanswered: set[Lease] = set()
+        # What may have been carried out without our hearing of it, and the verdict if there was one.
+        self._unanswered: dict[Lease, Verdict | None] = {}
         self._noted: list[Event] = []
 
     def note(self, event: Event) -> None:
@@ -60,6 +61,10 @@ class Settler:
         noted, self._noted = self._noted, []
         for event in noted:
             self._listeners.tell(event)
+
+    def begun(self, lease: Lease) -> Verdict | None:
+        """The verdict that went unanswered, and may have been carried out: it is to be repeated, and no other."""
+        return self._unanswered.get(lease)
 
     def settle(
         self,
@@ -75,22 +80,25 @@ class Settler:
         ``cause`` is what led to the verdict: told before what became of the job.
         """
         facts = facts_of(payload, lease.queue)
+        verb, outcome = self._settlement(lease, payload, verdict, error, tally)
+        ours = self._carry_out(facts, lease, verb, verdict, cause)
+        if ours and outcome:
+            self.note(outcome)
+        return ours
+
+    def _settlement(
+        self, lease: Lease, payload: Payload, verdict: Verdict, error: BaseException | None, tally: str
+    ) -> tuple[Callable[[], bool], Event | None]:
+        """What to call, and what to tell when it was done."""
+        facts = facts_of(payload, lease.queue)
         match verdict:
             case Delete():
-                return self._carry_out(facts, lease, lambda: self._store.delete([lease])[0], cause)
+                return lambda: self._store.delete([lease])[0], None
             case Release(delay):
-                ours = self._carry_out(
-                    facts, lease, lambda: self._store.release(lease, delay, payload.id, tally), cause
-                )
-                if ours:
-                    self.note(JobReleased(facts, delay, error))
-                return ours
+                return lambda: self._store.release(lease, delay, payload.id, tally), JobReleased(facts, delay, error)
             case Fail(reason):
                 row = record(payload, lease, self._connection, reason)
-                ours = self._carry_out(facts, lease, lambda: self._store.fail(lease, payload.id, row), cause)
-                if ours:
-                    self.note(JobFailed(facts, reason))
-                return ours
+                return lambda: self._store.fail(lease, payload.id, row), JobFailed(facts, reason)
 
     def give_back(self, lease: Lease, tag: int) -> bool:
         """To the head of its queue, as if it had never been reserved; nobody need have read it."""
@@ -113,11 +121,18 @@ class Settler:
         if leases:
             self._ask(leases[0].queue, lambda: self._store.delete(leases))
 
-    def _carry_out(self, facts: JobFacts, lease: Lease, verb: Callable[[], bool], cause: Event | None = None) -> bool:
+    def _carry_out(
+        self,
+        facts: JobFacts,
+        lease: Lease,
+        verb: Callable[[], bool],
+        verdict: Verdict | None = None,
+        cause: Event | None = None,
+    ) -> bool:
         unsure = lease in self._unanswered
-        self._unanswered.add(lease)
+        self._unanswered[lease] = verdict
         answer = self._ask(facts.queue, verb)
-        self._unanswered.discard(lease)
+        del self._unanswered[lease]
         if cause:
             self.note(cause)
         if answer is None:
