@@ -122,6 +122,14 @@ def test_the_servers_clock_counts_where_no_other_is_given(server, stores):
     assert pytest.approx(seconds + micros / 1e6, abs=1.0) == stores.queue.stage(["default"]).now
 
 
+def test_the_scripts_clock_is_the_servers_to_the_microsecond(server, stores):
+    before = server.time()
+    told = stores.queue.stage(["default"]).now
+    after = server.time()
+
+    assert before[0] + before[1] / 1e6 - 1e-6 <= told <= after[0] + after[1] / 1e6 + 1e-6
+
+
 # Tokens
 
 
