@@ -332,6 +332,14 @@ def test_what_was_set_aside_stays_so_where_its_queue_has_the_wrong_type(server, 
 # Scripts
 
 
+def test_a_token_that_cannot_be_written_does_not_make_a_reclaim_uncounted(server, store):
+    reserved(store, JOB)
+    server.delete(NOTIFY)
+    server.set(NOTIFY, "x")
+
+    assert 1 == store.reclaim(["default"], 1, 0.0, known=())
+
+
 def test_an_entry_that_somebody_else_put_back_meanwhile_is_not_put_back_twice(server, store):
     keys = [f"{PREFIX}queuepool:quarantine:default", READY, NOTIFY]
 
