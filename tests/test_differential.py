@@ -111,6 +111,8 @@ class Sides(RuleBasedStateMachine):
 
     @rule(pair=consumes(held), delay=delays | st.just(0), ours=by_us)
     def release(self, pair: Pair, delay: int, ours: bool) -> None:
+        if not delay:
+            self.stage(ours=False)  # what has been due for long comes first with Laravel, and second with us
         if self._is_live(pair):
             delay = self._untaken(delay) if delay else 0
             self._settle("release", ALONE, pair.alone, delay=delay)

@@ -122,6 +122,14 @@ def test_the_servers_clock_counts_where_no_other_is_given(server, stores):
     assert pytest.approx(seconds + micros / 1e6, abs=1.0) == stores.queue.stage(["default"]).now
 
 
+def test_the_scripts_clock_is_the_servers_to_the_microsecond(server, stores):
+    before = server.time()
+    told = stores.queue.stage(["default"]).now
+    after = server.time()
+
+    assert before[0] + before[1] / 1e6 - 1e-6 <= told <= after[0] + after[1] / 1e6 + 1e-6
+
+
 # Tokens
 
 
@@ -322,6 +330,14 @@ def test_what_was_set_aside_stays_so_where_its_queue_has_the_wrong_type(server, 
 
 
 # Scripts
+
+
+def test_a_token_that_cannot_be_written_does_not_make_a_reclaim_uncounted(server, store):
+    reserved(store, JOB)
+    server.delete(NOTIFY)
+    server.set(NOTIFY, "x")
+
+    assert 1 == store.reclaim(["default"], 1, 0.0, known=())
 
 
 def test_an_entry_that_somebody_else_put_back_meanwhile_is_not_put_back_twice(server, store):

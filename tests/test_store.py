@@ -458,9 +458,9 @@ def test_what_was_reserved_before_the_lost_reply_is_not_reclaimed(store, at):
     assert [True] == store.delete(earlier)
 
 
-def test_a_lost_reply_is_found_also_where_the_stores_clock_was_set_back_a_little(store, at):
+def test_a_lost_reply_is_found_also_where_the_stores_clock_runs_ahead_of_its_workers(store, at):
     reserved(store, payload("a"))
-    at.advance(-0.5)
+    at.advance(0.5)
 
     assert 1 == store.reclaim(["default"], OURS, 0.0, known=())
 
@@ -898,7 +898,7 @@ def test_forgotten_jobs_are_gone(built):
         failed_job(built, name)
 
     assert 2 == built.failed.forget(["a", "c", "never"])
-    assert ["b"] == [found.id for found in built.failed.page()]
+    assert (["b"], 1) == ([found.id for found in built.failed.page()], built.failed.count())
     assert None is built.failed.get("a")
     assert 0 == built.failed.forget([])
 
