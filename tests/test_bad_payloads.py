@@ -21,7 +21,7 @@ from queuepool.stores.base import Lease
 
 READY = f"{PREFIX}queues:default"
 DELAYED = f"{READY}:delayed"
-SECONDS = 3.0
+SECONDS = 20.0
 
 
 def rows(kind: type) -> list[Any]:
