@@ -41,7 +41,7 @@ class Outside:
     def _size(self, event: Event) -> None:
         self._findings.count("pools seen whole")
         if event["n"] != event["want"]:
-            what = f"{event['pool']}: {event['n']} of {event['want']} workers, {event['after']:g} s after"
+            what = f"{event['pool']}: {event['n']} of {event['want']} workers, {event.get('after', 2.0):g} s after"
             self._findings.violated("I12 size", what)
 
     def _sample(self, event: Event) -> None:

@@ -48,7 +48,7 @@ class Times:
             case "kill" if event["why"] == "end" and event["pid"] in self._deadlines:
                 self._findings.violated("I10 never killed", f"{self._deadlines[event['pid']][0]} in pid {event['pid']}")
             case "size":
-                self._findings.measured(WHOLE, event["after"])
+                self._findings.measured(WHOLE, event.get("after", 0.0))
             case "back":
                 self._back = event["t"]
 
