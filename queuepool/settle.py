@@ -49,6 +49,7 @@ class Settler:
         self._listeners = listeners
         self._connection = connection
         self._unanswered: set[Lease] = set()
+        self._rulings: dict[Lease, Verdict] = {}
         self._noted: list[Event] = []
 
     def note(self, event: Event) -> None:
@@ -60,6 +61,10 @@ class Settler:
         noted, self._noted = self._noted, []
         for event in noted:
             self._listeners.tell(event)
+
+    def begun(self, lease: Lease) -> Verdict | None:
+        """The verdict that went unanswered, and may have been carried out: it is to be repeated, and no other."""
+        return self._rulings.get(lease)
 
     def settle(
         self,
@@ -75,6 +80,7 @@ class Settler:
         ``cause`` is what led to the verdict: told before what became of the job.
         """
         facts = facts_of(payload, lease.queue)
+        self._rulings[lease] = verdict
         match verdict:
             case Delete():
                 return self._carry_out(facts, lease, lambda: self._store.delete([lease])[0], cause)
@@ -118,6 +124,7 @@ class Settler:
         self._unanswered.add(lease)
         answer = self._ask(facts.queue, verb)
         self._unanswered.discard(lease)
+        self._rulings.pop(lease, None)
         if cause:
             self.note(cause)
         if answer is None:

@@ -173,6 +173,20 @@ def test_a_settlement_whose_reply_is_lost_is_carried_out_once_and_counts_as_ours
     assert 0 == left.reserved
 
 
+def test_a_verdict_that_went_unanswered_is_known_until_it_is_answered(stores, lossy, told):
+    proxy, unlucky = lossy
+    lease, found = reserved(stores)
+    writer = Settler(unlucky.queue, Outage(Attention(), Listeners(), telling=False, patient=False), Listeners(), "main")
+    proxy.lose_the_next_reply()
+
+    with pytest.raises(StoreDown):
+        writer.settle(lease, found, Release(0.0), ERROR, "crashes")
+    # Executed: whoever judged anew would count a crash more, and might fail what has been released.
+    assert (Tallies(crashes=1), Release(0.0)) == (stores.queue.tallies("a"), writer.begun(lease))
+    assert writer.settle(lease, found, Release(0.0), ERROR, "crashes")
+    assert (Tallies(crashes=1), None) == (stores.queue.tallies("a"), writer.begun(lease))
+
+
 def test_a_stop_ends_the_insisting_while_the_store_is_away(stores, lossy, told):
     proxy, unlucky = lossy
     lease, found = reserved(stores)

@@ -86,7 +86,10 @@ class Bury:
 
     def _rule(self, slot: Slot, lease: Lease, error: AttemptLost) -> None:
         payload, policy = decode(lease.receipt), Policy.from_text(slot.policy)
-        verdict = judge(error, payload.attempts, policy, self._store.tallies(payload.id), self._store.now())
+        # Not judged anew after an unanswered call: that one may have raised the tallies that another verdict rests on.
+        verdict = self._settler.begun(lease) or judge(
+            error, payload.attempts, policy, self._store.tallies(payload.id), self._store.now()
+        )
         if not self._settler.settle(lease, payload, verdict, error, _tally(error), _cause_told(lease, payload, error)):
             return
         if isinstance(verdict, Fail):
