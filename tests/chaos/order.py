@@ -19,7 +19,8 @@ _HANDS = 2
 class Order:
     """Of the stream ``t``: one queue, one producer, no delays.
 
-    In a calm, when a job starts, few older ones may be missing: each of these is in some other worker's hand. A job that was given back is at the head: the backlog does not overtake it.
+    In a calm, when a job starts, few older ones may be missing: each of these is in some other worker's hand. A job
+    that was given back is at the head: the backlog does not overtake it.
     """
 
     HEARS = ("run", "nemesis", "enq_inv", "enq_unknown", "start", "requeue", "kill")
