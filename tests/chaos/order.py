@@ -23,7 +23,7 @@ class Order:
     that was given back is at the head: the backlog does not overtake it.
     """
 
-    HEARS = ("run", "nemesis", "enq_inv", "enq_unknown", "start", "requeue", "kill")
+    HEARS = ("run", "nemesis", "enq_inv", "enq_unknown", "start", "requeue", "release", "kill")
 
     def __init__(self, findings: Findings) -> None:
         self._findings = findings
@@ -52,8 +52,10 @@ class Order:
                 self._window(event["name"] == "calm" and bool(event["on"]))
             case "enq_unknown":
                 self._window(False)
-            case "kill":
-                self._returned.clear()  # disturbed once more
+            case "release":
+                self._returned.pop(event["id"], None)  # begun once more, and at the end now
+            case "kill" if event["why"] not in ("worker", "quit"):
+                self._returned.clear()  # whoever has it in hand may be held up
 
     def _window(self, calm: bool) -> None:
         self._calm, self._first = calm, -1
