@@ -24,5 +24,5 @@ class Orders:
     grace: float
     timeout: float = 0.3
     most: int = 0
-    #: seconds that a tiny job takes
-    tiny: float = 0.0
+    #: seconds that some of the tiny jobs take, in whose midst a worker then is most of the time
+    longer: float = 0.0

@@ -45,8 +45,8 @@ class Plan:
     only: tuple[str, ...] = ()
     #: tiny jobs in all, 0 = no end
     most: int = 0
-    #: seconds that a tiny job takes
-    tiny: float = 0.0
+    #: seconds that some of the tiny jobs take
+    longer: float = 0.0
 
 
 def harmful() -> list[str]:

@@ -60,7 +60,7 @@ PLANTS = {
     "given back to the tail": Plant(
         "I7 given back, but not to the head",
         ((f"{_LUA}/give_back.lua", "redis.call('lpush'", "redis.call('rpush'"),),
-        replace(_PEACE, only=("leave_now",), seconds=4.5, workers=4, rate=5000.0, tiny=0.01),
+        replace(_PEACE, only=("leave_now",), seconds=3.0, workers=4, rate=5000.0, longer=0.3, drain=15.0),
     ),
     "attempts not raised": Plant(
         "I6 attempts",

@@ -24,6 +24,8 @@ from tests.chaos.orders import Orders
 
 #: the share of naps that are long
 _LONG = 0.01
+#: one of so many tiny jobs takes longer, if one is to
+_LONGER = 20
 
 
 class Producer:
@@ -54,7 +56,8 @@ class Producer:
         orders, pushed = self._orders, self._next["t"]
         if 0 < orders.most <= pushed or not self._may_push(pushed):
             return False
-        self._push("t", "default", [{"m": "nap", "seconds": orders.tiny} if orders.tiny else {}] * orders.bulk)
+        longer = {"m": "nap", "seconds": orders.longer} if orders.longer else {}
+        self._push("t", "default", [{} if number % _LONGER else longer for number in range(orders.bulk)])
         return True
 
     def _may_push(self, pushed: int) -> bool:
