@@ -456,6 +456,31 @@ def bad_day(server, code):
         server.execute_command(*end)
 
 
+FULL: dict[str, Callable[[Stores, Lease], object]] = {
+    "join": lambda stores, _: stores.queue.join() >= 0,
+    "stage": lambda stores, _: stores.queue.stage(["default"]).moved == 1,
+    "reserve": lambda stores, _: stores.queue.reserve(["default"], 1, 1).leases,
+    "renew": lambda stores, lease: stores.queue.renew([(1, lease)]) == [True],
+    "release now": lambda stores, lease: stores.queue.release(lease, 0.0, "a", "crashes"),
+    "release later": lambda stores, lease: stores.queue.release(lease, 5.0, "a"),
+    "give back": lambda stores, lease: stores.queue.give_back([lease]) == [True],
+    "reclaim": lambda stores, _: stores.queue.reclaim(["default"], 1, 1.0, known=()) == 1,
+    "fail": lambda stores, lease: stores.queue.fail(lease, "a", {**RECORD, "payload": ""}),
+    "quarantine": lambda stores, lease: stores.queue.quarantine(lease, "odd"),
+    "publish": lambda stores, _: stores.control.publish("p", {"host": "h", "pool": "p"}) or stores.control.pools(),
+}
+
+
+@pytest.mark.parametrize("verb", FULL)
+def test_F49_a_full_server_lets_jobs_be_moved_and_ended(server, stores, store, verb):
+    [lease] = reserved(store, JOB)
+    store.push("default", [payload("b")], delay=1.0)
+    store.clock = repr(NOW + 1)
+
+    with bad_day(server, "OOM"):
+        assert FULL[verb](stores, lease)
+
+
 @pytest.mark.parametrize("code", ["NOREPLICAS", "READONLY"])
 def test_F48_F50_a_lease_is_not_taken_for_gone_because_the_server_takes_no_writes(server, store, code):
     done = reserved(store, JOB)
