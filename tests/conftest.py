@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import tempfile
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import redis
@@ -36,6 +39,28 @@ def start_redis(folder: str, *options: str) -> subprocess.Popen[bytes]:
     server = subprocess.Popen(["redis-server", *usual, *options], executable=binary, stdout=subprocess.DEVNULL)
     eventually(lambda: server.poll() is not None or _answers(path))
     return server
+
+
+class Server:
+    """A server of one test's own, which keeps what it was given (AOF)."""
+
+    def __init__(self, folder: str, *options: str) -> None:
+        self.folder = folder
+        self.path = f"{folder}/redis.sock"
+        self.options = ("--appendonly", "yes", "--appendfsync", "always", *options)
+        self.start()
+
+    def start(self) -> None:
+        self.process = start_redis(self.folder, *self.options)
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait()
+
+    def say(self, *words: object) -> Any:
+        """The answer to one command."""
+        with redis.Redis(unix_socket_path=self.path) as client:
+            return client.execute_command(*words)
 
 
 @pytest.fixture(scope="session")
@@ -99,4 +124,22 @@ def site(connection: ConnectionSettings, tmp_path: Path) -> Iterator[Site]:
     """A place for a pool of its own: see pools.Site."""
     queue = Queue(connection)
     yield Site(connection, tmp_path, queue)
+    queue.close()
+
+
+@pytest.fixture
+def own_server() -> Iterator[Server]:
+    with tempfile.TemporaryDirectory(prefix="queuepool-redis-") as folder:
+        server = Server(folder)
+        yield server
+        server.process.send_signal(signal.SIGCONT)
+        server.kill()
+
+
+@pytest.fixture
+def away(own_server: Server, connection: ConnectionSettings, tmp_path: Path) -> Iterator[Site]:
+    """A site on that server."""
+    own = replace(connection, url=f"unix://{own_server.path}")
+    queue = Queue(own)
+    yield Site(own, tmp_path, queue)
     queue.close()

@@ -256,7 +256,7 @@ def test_check_names_every_right_that_is_missing(login, meddle):
 
 
 @pytest.mark.parametrize("command", ["blpop", "incr", "mget"])
-def test_a_pool_without_a_right_names_it_once_and_works_when_it_gets_it(login, meddle, command):
+def test_F58_a_pool_without_a_right_names_it_once_and_works_when_it_gets_it(login, meddle, command):
     site = login("worker")
     site.push("ok")
     meddle(f"-{command}")
@@ -281,7 +281,7 @@ def test_a_right_that_only_a_script_misses_is_told_with_where_to_look(login, med
     assert 1 == site.queue.size()
 
 
-def test_a_steward_without_a_right_says_it_once_and_settles_when_it_gets_it(login, meddle, root):
+def test_F58_a_steward_without_a_right_says_it_once_and_settles_when_it_gets_it(login, meddle, root):
     site = login("worker")
     meddle("-hset")  # in fail.lua
     site.push("kill")
@@ -296,7 +296,7 @@ def test_a_steward_without_a_right_says_it_once_and_settles_when_it_gets_it(logi
     assert 1 == len(site.trail(event="start"))
 
 
-def test_a_lease_that_may_not_be_looked_up_is_not_taken_for_one_that_is_gone(login, meddle):
+def test_F58_a_lease_that_may_not_be_looked_up_is_not_taken_for_one_that_is_gone(login, meddle):
     site = login("worker")
     store = site.queue.stores.queue
     site.push("ok")
@@ -309,7 +309,7 @@ def test_a_lease_that_may_not_be_looked_up_is_not_taken_for_one_that_is_gone(log
     assert [True] == store.renew([(1, lease)])
 
 
-def test_a_job_that_is_done_is_settled_when_the_right_to_is_given_back(login, meddle):
+def test_F58_a_job_that_is_done_is_settled_when_the_right_to_is_given_back(login, meddle):
     site = login("worker")
     gate = site.path / "gate"
     site.push("until", gate=str(gate))
@@ -324,7 +324,7 @@ def test_a_job_that_is_done_is_settled_when_the_right_to_is_given_back(login, me
     assert 1 == len(site.trail(event="start"))
 
 
-def test_a_pool_whose_password_was_changed_says_it_once_and_goes_on_when_it_is_right_again(login, meddle, root):
+def test_F58_a_pool_whose_password_was_changed_says_it_once_and_goes_on_when_it_is_right_again(login, meddle, root):
     site = login("worker")
     with site.pool("--workers", "2") as pool:
         meddle("resetpass", ">another-password")

@@ -123,7 +123,7 @@ def test_between_all_that_is_bad_every_good_job_ran_once(aftermath: Aftermath) -
     assert [] == [line for line in aftermath.ran if line["event"] != "ran"]
 
 
-def test_B044_no_name_in_a_payload_was_imported(aftermath: Aftermath) -> None:
+def test_F67_B044_no_name_in_a_payload_was_imported(aftermath: Aftermath) -> None:
     assert [] == [line for line in aftermath.ran if line["imported"]]
 
 

@@ -41,7 +41,7 @@ def reserve(stores: Stores, raw: bytes) -> list[Lease]:
 
 
 @pytest.mark.parametrize("row", rows(Q))
-def test_what_cannot_be_a_job_is_set_aside_with_every_byte(stores, row):
+def test_F61_what_cannot_be_a_job_is_set_aside_with_every_byte(stores, row):
     for lease in reserve(stores, row.raw):
         with pytest.raises(BadPayload) as bad:
             decode(lease.receipt)
@@ -115,12 +115,12 @@ def test_B050_a_retry_until_that_is_no_time_does_not_count():
     assert 1 == len(found.oddities)
 
 
-def test_B059_a_payload_that_is_too_large_is_refused_where_it_is_made():
+def test_F66_B059_a_payload_that_is_too_large_is_refused_where_it_is_made():
     with pytest.raises(BadPayload):
         encode("app.ok", "x" * MOST_BYTES, created_at=0)
 
 
-def test_B059_the_largest_payload_is_a_job(stores):
+def test_F66_B059_the_largest_payload_is_a_job(stores):
     raw = payload("a", data="")
     raw = raw.replace(b'""', b'"%s"' % (b"x" * (payloads.MOST_BYTES - len(raw))))
 

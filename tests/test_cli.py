@@ -207,7 +207,7 @@ def test_status_and_help_do_not_wait_for_the_stores_library(site, here, words):
 # The local pool
 
 
-def test_B102_a_second_pool_of_the_same_name_exits_with_75_and_names_the_first(site, here):
+def test_F30_B102_a_second_pool_of_the_same_name_exits_with_75_and_names_the_first(site, here):
     with site.pool("--workers", "1") as pool:
         second = site.run("start", *site.flags(), *here, check=False)
 
@@ -645,7 +645,7 @@ def test_check_finds_nothing_worse_than_a_server_that_forgets(site):
     assert "jobs: App\\Jobs\\Report@build, App\\Jobs\\SendMail, Import, add, do, slow" in done.stdout
 
 
-def test_check_tells_a_server_that_drops_jobs_when_it_is_full(cli, at, server):
+def test_F49_check_tells_a_server_that_drops_jobs_when_it_is_full(cli, at, server):
     server.config_set("maxmemory-policy", "allkeys-lru")
     done = cli("check", *at, "--json")
     server.config_set("maxmemory-policy", "noeviction")

@@ -19,7 +19,7 @@ def only_failure(site):
 
 
 @pytest.mark.parametrize("mode", ["hang_in_c", "hold_the_gil", "swallow"])
-def test_a_job_past_its_deadline_is_killed_wherever_it_hangs_and_says_where(site, mode):
+def test_F10_F11_a_job_past_its_deadline_is_killed_wherever_it_hangs_and_says_where(site, mode):
     site.push(mode, maxTries=1, timeout=0.5)
     with site.pool("--workers", "1"):
         record = only_failure(site)
@@ -30,7 +30,7 @@ def test_a_job_past_its_deadline_is_killed_wherever_it_hangs_and_says_where(site
 
 
 @pytest.mark.parametrize("mode", ["block_signals", "stop"])
-def test_a_job_that_escapes_the_alarm_is_killed_by_the_master_after_the_grace(site, mode):
+def test_F12_F13_a_job_that_escapes_the_alarm_is_killed_by_the_master_after_the_grace(site, mode):
     site.push(mode, maxTries=1, timeout=0.5)
     with site.pool("--workers", "1", "--grace", "0.3"):
         record = only_failure(site)
@@ -59,7 +59,7 @@ def test_fail_on_timeout_ends_a_job_that_has_tries_left(site):
     ("mode", "cause"),
     [("segfault", "SIGSEGV"), ("exit", "exit code 0"), ("kill", "SIGKILL")],
 )
-def test_a_job_that_ends_its_worker_is_tried_again_and_then_fails_with_the_cause(site, mode, cause):
+def test_F03_F04_a_job_that_ends_its_worker_is_tried_again_and_then_fails_with_the_cause(site, mode, cause):
     site.push(mode, maxTries=2)
     site.push("ok")
     with site.pool("--workers", "1"):
@@ -71,7 +71,7 @@ def test_a_job_that_ends_its_worker_is_tried_again_and_then_fails_with_the_cause
     assert cause in record.exception
 
 
-def test_a_segfault_leaves_its_stack_in_the_failed_record(site):
+def test_F06_a_segfault_leaves_its_stack_in_the_failed_record(site):
     site.push("segfault", maxTries=1)
     with site.pool("--workers", "1"):
         record = only_failure(site)
@@ -79,7 +79,7 @@ def test_a_segfault_leaves_its_stack_in_the_failed_record(site):
     assert "poolapp.py" in record.exception
 
 
-def test_a_job_that_keeps_killing_its_worker_fails_after_max_crashes_whatever_its_tries(site):
+def test_F63_a_job_that_keeps_killing_its_worker_fails_after_max_crashes_whatever_its_tries(site):
     site.push("kill", maxTries=0)
     with site.pool("--workers", "1"):
         only_failure(site)
@@ -97,7 +97,7 @@ def test_the_hook_of_a_job_that_died_with_its_worker_is_called_by_another(site):
     assert start["pid"] != hook["pid"]
 
 
-def test_a_worker_killed_from_outside_costs_nothing_but_the_attempt(site):
+def test_F01_a_worker_killed_from_outside_costs_nothing_but_the_attempt(site):
     site.push("until", gate=str(site.path / "gate"), maxTries=0)
     with site.pool("--workers", "1"):
         eventually(lambda: site.trail(event="start"))
@@ -127,7 +127,7 @@ def test_subprocesses_of_a_killed_job_die_with_it(site):
         eventually(lambda: not psutil.pid_exists(child) or psutil.Process(child).status() == psutil.STATUS_ZOMBIE)
 
 
-def test_memory_is_looked_at_between_jobs_and_the_worker_replaced(site):
+def test_F09_memory_is_looked_at_between_jobs_and_the_worker_replaced(site):
     site.push("eat", mb=150)
     with site.pool("--workers", "1", "--memory", "100") as pool:
         eventually(lambda: "reason=memory" in pool.log())
@@ -139,7 +139,7 @@ def test_memory_is_looked_at_between_jobs_and_the_worker_replaced(site):
     assert 2 == len({line["pid"] for line in site.trail(event="start")})
 
 
-def test_memory_hard_kills_a_worker_in_the_middle_of_a_job(site):
+def test_F09_memory_hard_kills_a_worker_in_the_middle_of_a_job(site):
     site.push("eat", mb=300, keep=30, maxTries=1)
     with site.pool("--workers", "1", "--memory", "100", "--memory-hard", "200"):
         record = only_failure(site)

@@ -195,7 +195,7 @@ def test_an_attempt_that_failed_here_is_finished_there_as_the_second(peer, queue
     assert 0 == queue.size()
 
 
-def test_a_job_that_goes_to_and_fro_counts_every_attempt(peer, queue, store):
+def test_F65_a_job_that_goes_to_and_fro_counts_every_attempt(peer, queue, store):
     queue.push(REPORT, {"release_times": 9}, options={"maxTries": 9})
     for _ in range(3):
         peer.run("work", once=True)
@@ -272,7 +272,7 @@ def test_a_job_given_back_is_popped_by_laravel_as_a_first_attempt(peer, queue, s
     assert (identity, 1, raw.decode()) == (held["id"], held["attempts"], held["raw"])
 
 
-def test_what_laravels_pop_would_lose_is_set_aside_before_it_comes_there(peer, store, stores):
+def test_F61_what_laravels_pop_would_lose_is_set_aside_before_it_comes_there(peer, store, stores):
     store.push("default", [b"not json"])
     store.reserve(["default"], 1, 1)
 
@@ -346,7 +346,7 @@ def test_a_restart_of_ours_makes_laravels_worker_leave_in_order(peer, control, q
             worker.kill()
 
 
-def test_a_worker_of_laravels_that_a_job_timed_out_leaves_it_to_us(peer, queue, store, server):
+def test_F65_a_worker_of_laravels_that_a_job_timed_out_leaves_it_to_us(peer, queue, store, server):
     queue.push(REPORT, {"sleep": 20}, options={"maxTries": 3, "timeout": 1})
     # Laravel's --once sets no alarm.
     assert {"status": 128 + signal.SIGKILL} == peer.run("work", max_jobs=1)

@@ -4,64 +4,28 @@ from __future__ import annotations
 
 import json
 import signal
-import tempfile
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from conftest import start_redis
 from eventually import eventually
 from pools import Site, is_gone
 
-from queuepool.client import Queue
 from tests.chaos.proxy import Proxy
 
 
-class Server:
-    """A server of this test's own, which keeps what it was given (AOF)."""
-
-    def __init__(self, folder):
-        self.folder = folder
-        self.start()
-
-    def start(self):
-        self.process = start_redis(self.folder, "--appendonly", "yes", "--appendfsync", "always")
-
-    def kill(self):
-        self.process.kill()
-        self.process.wait()
-
-
-@pytest.fixture
-def server():
-    with tempfile.TemporaryDirectory(prefix="queuepool-redis-") as folder:
-        server = Server(folder)
-        yield server
-        server.process.send_signal(signal.SIGCONT)
-        server.kill()
-
-
-@pytest.fixture
-def away(server, connection, tmp_path):
-    """A site on that server."""
-    own = replace(connection, url=f"unix://{server.folder}/redis.sock")
-    queue = Queue(own)
-    yield Site(own, tmp_path, queue)
-    queue.close()
-
-
-def test_a_pool_outlives_a_killed_store_and_its_running_job_is_settled_after(away, server):
+def test_F45_a_pool_outlives_a_killed_store_and_its_running_job_is_settled_after(away, own_server):
     gate = away.path / "gate"
     away.push("until", gate=str(gate))
     with away.pool("--workers", "2") as pool:
         eventually(lambda: away.trail(event="start"))
         before = set(pool.workers())
-        server.kill()
+        own_server.kill()
         eventually(lambda: "store lost" in pool.log())
         status = json.loads(away.run("status", "--runtime-dir", str(away.path / "run"), "--json").stdout)
         gate.touch()
         eventually(lambda: away.trail(event="end"))
-        server.start()
+        own_server.start()
         eventually(lambda: "store regained" in pool.log())
         away.push("ok")
         eventually(lambda: away.trail(event="end", mode="ok"))
@@ -74,25 +38,25 @@ def test_a_pool_outlives_a_killed_store_and_its_running_job_is_settled_after(awa
     assert 0 == away.queue.size()
 
 
-def test_a_pool_stops_at_once_while_the_store_is_away(away, server):
+def test_F45_a_pool_stops_at_once_while_the_store_is_away(away, own_server):
     with away.pool("--workers", "2") as pool:
-        server.kill()
+        own_server.kill()
         eventually(lambda: "store lost" in pool.log())
         pool.signal(signal.SIGTERM)
 
         assert 0 == pool.wait(within=5)
 
 
-def test_a_store_that_hangs_does_not_wedge_the_pool(away, server):
+def test_F52_a_store_that_hangs_does_not_wedge_the_pool(away, own_server):
     with away.pool("--workers", "1") as pool:
-        server.process.send_signal(signal.SIGSTOP)
+        own_server.process.send_signal(signal.SIGSTOP)
         eventually(lambda: "store lost" in pool.log(), within=15)
-        server.process.send_signal(signal.SIGCONT)
+        own_server.process.send_signal(signal.SIGCONT)
         away.push("ok")
         eventually(lambda: away.trail(event="end"))
 
 
-def test_scripts_that_the_server_forgot_are_sent_again(away):
+def test_F51_scripts_that_the_server_forgot_are_sent_again(away):
     with away.pool("--workers", "1"):
         away.push("ok")
         eventually(lambda: len(away.trail(event="end")) == 1)
@@ -103,15 +67,15 @@ def test_scripts_that_the_server_forgot_are_sent_again(away):
     assert 0 == away.queue.size()
 
 
-def test_a_worker_whose_lease_cannot_be_renewed_is_killed_before_it_ends_and_the_job_comes_back(away, server):
+def test_F52_a_worker_whose_lease_cannot_be_renewed_is_killed_before_it_ends_and_the_job_comes_back(away, own_server):
     gate = away.path / "gate"
     away.push("until", gate=str(gate), maxTries=0)
     config = "[connection]\nretry_after = 3\nblock_for = 1\n"
     with away.pool("--workers", "1", config=config) as pool:
         first = eventually(lambda: away.trail(event="start"))[0]
-        server.process.send_signal(signal.SIGSTOP)
+        own_server.process.send_signal(signal.SIGSTOP)
         eventually(lambda: "killed: LEASE" in pool.log())
-        server.process.send_signal(signal.SIGCONT)
+        own_server.process.send_signal(signal.SIGCONT)
         starts = eventually(lambda: len(found := away.trail(event="start")) == 2 and found, within=15)
         gate.touch()
         eventually(lambda: away.trail(event="end"))
@@ -122,9 +86,9 @@ def test_a_worker_whose_lease_cannot_be_renewed_is_killed_before_it_ends_and_the
 
 
 @pytest.fixture
-def partitioned(away, server, tmp_path):
+def partitioned(away, own_server, tmp_path):
     """A host that can be cut off from the store, and another one that cannot."""
-    proxy = Proxy(f"{server.folder}/redis.sock", Path(server.folder))
+    proxy = Proxy(f"{own_server.folder}/redis.sock", Path(own_server.folder))
     proxy.start()
     (tmp_path / "elsewhere").mkdir()
     cut_off = Site(replace(away.connection, url=f"unix://{proxy.path}"), tmp_path, away.queue)

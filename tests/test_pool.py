@@ -88,7 +88,7 @@ def test_a_stop_waits_no_longer_than_it_may(site):
     assert 1 == site.queue.sizes().ready
 
 
-def test_hup_replaces_every_worker_with_new_code_and_never_has_fewer(site):
+def test_F35_hup_replaces_every_worker_with_new_code_and_never_has_fewer(site):
     module = site.path / "versioned.py"
     module.write_text("from queuepool import job\nfrom poolapp import note\n@job('v')\ndef v(): note(version=1)\n")
     with site.pool("--workers", "2", "--modules", "poolapp,versioned") as pool:
@@ -105,7 +105,7 @@ def test_hup_replaces_every_worker_with_new_code_and_never_has_fewer(site):
     assert 2 == fewest
 
 
-def test_a_replacement_that_cannot_boot_costs_nobody(site):
+def test_F35_a_replacement_that_cannot_boot_costs_nobody(site):
     module = site.path / "versioned.py"
     module.write_text("import queuepool\n")
     with site.pool("--workers", "2", "--modules", "poolapp,versioned") as pool:
@@ -130,7 +130,7 @@ def test_the_restart_broadcast_replaces_the_workers(site):
     assert "restart" in said.stdout
 
 
-def test_a_restart_key_that_is_gone_is_no_restart(site, server):
+def test_F34_a_restart_key_that_is_gone_is_no_restart(site, server):
     site.queue.stores.control.restart()
     with site.pool("--workers", "1") as pool:
         before = pool.workers()

@@ -115,7 +115,7 @@ def test_a_connection_that_keeps_no_failed_jobs_ends_them_all_the_same(server, c
     stores.close()
 
 
-def test_the_servers_clock_counts_where_no_other_is_given(server, stores):
+def test_F41_F42_the_servers_clock_counts_where_no_other_is_given(server, stores):
     seconds, micros = server.time()
 
     assert pytest.approx(seconds + micros / 1e6, abs=1.0) == stores.queue.now()
@@ -144,7 +144,7 @@ def test_a_full_batch_wakes_a_hundred_and_each_of_them_wakes_more(server, store)
     assert (100, 200) == (woken, server.llen(NOTIFY))
 
 
-def test_tokens_that_others_left_behind_are_taken_away(server, store):
+def test_F60_tokens_that_others_left_behind_are_taken_away(server, store):
     server.rpush(NOTIFY, 1, 1, 1)
     store.push("default", [payload("a"), payload("b")])
 
@@ -153,7 +153,7 @@ def test_tokens_that_others_left_behind_are_taken_away(server, store):
     assert 1 == server.llen(NOTIFY)
 
 
-def test_tokens_that_others_took_twice_are_put_back(server, store):
+def test_F60_tokens_that_others_took_twice_are_put_back(server, store):
     store.push("default", [payload("a"), payload("b"), payload("c")])
     server.delete(NOTIFY)
 
@@ -173,7 +173,7 @@ WRONG: dict[str, Callable[[redis.Redis, str], object]] = {
 
 @pytest.mark.parametrize("kind", WRONG)
 @pytest.mark.parametrize("suffix", ["", ":delayed", ":reserved", ":notify"])
-def test_a_key_of_the_wrong_type_is_reported_and_the_other_queues_go_on(server, store, suffix, kind):
+def test_F55_a_key_of_the_wrong_type_is_reported_and_the_other_queues_go_on(server, store, suffix, kind):
     WRONG[kind](server, f"{PREFIX}queues:broken{suffix}")
     store.push("default", [payload("a")])
 
@@ -185,7 +185,7 @@ def test_a_key_of_the_wrong_type_is_reported_and_the_other_queues_go_on(server, 
 
 
 @pytest.mark.parametrize("suffix", ["", ":delayed", ":reserved", ":notify"])
-def test_a_key_of_the_wrong_type_does_not_keep_other_queues_from_being_staged(server, store, suffix):
+def test_F55_a_key_of_the_wrong_type_does_not_keep_other_queues_from_being_staged(server, store, suffix):
     server.set(f"{PREFIX}queues:broken{suffix}", "x")
     store.push("default", [payload("a")], delay=1.0)
     store.clock = repr(NOW + 1)
@@ -219,7 +219,7 @@ BREAKING: dict[str, tuple[str, Callable[[Any, Lease], object]]] = {
 
 
 @pytest.mark.parametrize("verb", BREAKING)
-def test_a_settlement_that_the_server_refuses_leaves_the_job_where_it_was(server, store, verb):
+def test_F55_a_settlement_that_the_server_refuses_leaves_the_job_where_it_was(server, store, verb):
     key, settle = BREAKING[verb]
     lease = reserved(store, JOB)[0]
     server.set(PREFIX + key, "x")
@@ -347,7 +347,7 @@ def test_an_entry_that_somebody_else_put_back_meanwhile_is_not_put_back_twice(se
     assert 0 == server.llen(READY)
 
 
-def test_a_server_that_forgot_the_scripts_is_taught_them_again(server, store):
+def test_F51_a_server_that_forgot_the_scripts_is_taught_them_again(server, store):
     lease = reserved(store, payload("a"))[0]
 
     server.script_flush()
@@ -376,7 +376,7 @@ def lossy(proxy, connection, store):
     stores.close()
 
 
-def test_a_push_whose_reply_is_lost_is_stored_once(proxy, lossy, store):
+def test_F53_a_push_whose_reply_is_lost_is_stored_once(proxy, lossy, store):
     proxy.lose_the_next_reply()
 
     with pytest.raises(StoreDown):
@@ -384,7 +384,7 @@ def test_a_push_whose_reply_is_lost_is_stored_once(proxy, lossy, store):
     assert 1 == store.sizes("default").total
 
 
-def test_a_reserve_whose_reply_is_lost_takes_one_job_and_can_be_reclaimed(proxy, lossy, store):
+def test_F53_a_reserve_whose_reply_is_lost_takes_one_job_and_can_be_reclaimed(proxy, lossy, store):
     lossy.clock = repr(NOW)
     store.push("default", [payload("a"), payload("b")])
     proxy.lose_the_next_reply()
@@ -402,7 +402,7 @@ def raws_of(store: Any) -> list[bytes]:
     return store.client.command("LRANGE", READY, 0, -1)
 
 
-def test_after_a_lost_reply_the_connection_works_again(proxy, lossy):
+def test_F53_after_a_lost_reply_the_connection_works_again(proxy, lossy):
     proxy.lose_the_next_reply()
     with pytest.raises(StoreDown):
         lossy.push("default", [payload("a")])
@@ -410,7 +410,7 @@ def test_after_a_lost_reply_the_connection_works_again(proxy, lossy):
     assert 1 == lossy.sizes("default").total
 
 
-def test_a_server_that_is_stopped_is_noticed_within_the_patience(server, connection):
+def test_F52_a_server_that_is_stopped_is_noticed_within_the_patience(server, connection):
     quick = Stores(dataclasses.replace(connection, block_for=0.0))
     quick.queue.join()
     server.execute_command("CLIENT", "PAUSE", 2_400)
@@ -456,7 +456,7 @@ BAD_DAYS = {
 
 
 @pytest.mark.parametrize("code", ["NOREPLICAS", "OOM", "READONLY"])
-def test_a_server_that_takes_no_writes_for_now_is_down(server, store, code):
+def test_F48_F49_F50_a_server_that_takes_no_writes_for_now_is_down(server, store, code):
     store.push("other", [payload("a")])
     with bad_day(server, code), pytest.raises(StoreDown):
         store.push("default", [payload("a")])
@@ -472,8 +472,33 @@ def bad_day(server, code):
         server.execute_command(*end)
 
 
+FULL: dict[str, Callable[[Stores, Lease], object]] = {
+    "join": lambda stores, _: stores.queue.join() >= 0,
+    "stage": lambda stores, _: stores.queue.stage(["default"]).moved == 1,
+    "reserve": lambda stores, _: stores.queue.reserve(["default"], 1, 1).leases,
+    "renew": lambda stores, lease: stores.queue.renew([(1, lease)]) == [True],
+    "release now": lambda stores, lease: stores.queue.release(lease, 0.0, "a", "crashes"),
+    "release later": lambda stores, lease: stores.queue.release(lease, 5.0, "a"),
+    "give back": lambda stores, lease: stores.queue.give_back([lease]) == [True],
+    "reclaim": lambda stores, _: stores.queue.reclaim(["default"], 1, 1.0, known=()) == 1,
+    "fail": lambda stores, lease: stores.queue.fail(lease, "a", {**RECORD, "payload": ""}),
+    "quarantine": lambda stores, lease: stores.queue.quarantine(lease, "odd"),
+    "publish": lambda stores, _: stores.control.publish("p", {"host": "h", "pool": "p"}) or stores.control.pools(),
+}
+
+
+@pytest.mark.parametrize("verb", FULL)
+def test_F49_a_full_server_lets_jobs_be_moved_and_ended(server, stores, store, verb):
+    [lease] = reserved(store, JOB)
+    store.push("default", [payload("b")], delay=1.0)
+    store.clock = repr(NOW + 1)
+
+    with bad_day(server, "OOM"):
+        assert FULL[verb](stores, lease)
+
+
 @pytest.mark.parametrize("code", ["NOREPLICAS", "READONLY"])
-def test_a_lease_is_not_taken_for_gone_because_the_server_takes_no_writes(server, store, code):
+def test_F48_F50_a_lease_is_not_taken_for_gone_because_the_server_takes_no_writes(server, store, code):
     done = reserved(store, JOB)
 
     with bad_day(server, code), pytest.raises(StoreDown):
@@ -483,8 +508,8 @@ def test_a_lease_is_not_taken_for_gone_because_the_server_takes_no_writes(server
 
 
 @pytest.mark.parametrize("verb", ["reserve", "stage"])
-@pytest.mark.parametrize("code", BAD_DAYS)
-def test_a_queue_is_not_broken_because_the_server_takes_no_writes(server, store, code, verb):
+@pytest.mark.parametrize("code", ["NOREPLICAS", "READONLY"])
+def test_F48_F50_a_queue_is_not_broken_because_the_server_takes_no_writes(server, store, code, verb):
     store.push("default", [JOB], delay=1.0)
     store.clock = repr(NOW + 1)
     verbs = {
@@ -499,7 +524,7 @@ def test_a_queue_is_not_broken_because_the_server_takes_no_writes(server, store,
     assert 0 == store.sizes("default").delayed
 
 
-def test_a_wrong_password_is_an_outage_that_does_not_repeat_it(redis_socket):
+def test_F58_a_wrong_password_is_an_outage_that_does_not_repeat_it(redis_socket):
     stores = Stores(ConnectionSettings(url=f"unix://someone:s3cr3t@{redis_socket}"), shared=True)
 
     # A password is changed while jobs run: what they did must still be settled when it is right again.

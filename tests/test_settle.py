@@ -115,7 +115,7 @@ def test_many_that_are_done_are_deleted_at_once(stores, told):
 
 
 @pytest.mark.parametrize("verdict", VERDICTS, ids=repr)
-def test_a_job_that_is_not_ours_any_more_is_told_and_nothing_is_written(stores, told, verdict):
+def test_F62_a_job_that_is_not_ours_any_more_is_told_and_nothing_is_written(stores, told, verdict):
     lease, found = reserved(stores)
     stores.queue.give_back([lease])
 
@@ -161,7 +161,7 @@ def lossy(redis_socket: str, connection: Any, tmp_path: Any, stores: Stores) -> 
 
 
 @pytest.mark.parametrize("verdict", VERDICTS, ids=repr)
-def test_a_settlement_whose_reply_is_lost_is_carried_out_once_and_counts_as_ours(stores, lossy, told, verdict):
+def test_F53_a_settlement_whose_reply_is_lost_is_carried_out_once_and_counts_as_ours(stores, lossy, told, verdict):
     proxy, unlucky = lossy
     lease, found = reserved(stores)
     proxy.lose_the_next_reply()

@@ -82,7 +82,7 @@ rubbish = st.binary(max_size=60) | st.text(string.printable, max_size=60).map(st
 
 @MANY
 @given(raw=rubbish | values.map(PHP.written).map(str.encode))
-def test_whatever_bytes_are_pushed_they_are_reserved_or_set_aside(stores, raw):
+def test_F61_whatever_bytes_are_pushed_they_are_reserved_or_set_aside(stores, raw):
     store = stores.queue
     store.client.command("FLUSHALL")
     store.push("default", [raw])

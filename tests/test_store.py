@@ -165,7 +165,7 @@ def test_a_reserve_takes_no_more_than_its_limit(store):
     assert ["a", "b"] == ids(store.reserve(["default"], OURS, 2).leases)
 
 
-def test_a_reserve_stages_a_hundred_jobs_at_most_so_that_it_is_quick(store, at):
+def test_F56_a_reserve_stages_a_hundred_jobs_at_most_so_that_it_is_quick(store, at):
     store.push("default", [payload(str(number)) for number in range(150)], delay=1.0)
     at.advance(1.0)
 
@@ -174,7 +174,7 @@ def test_a_reserve_stages_a_hundred_jobs_at_most_so_that_it_is_quick(store, at):
     assert (99, 50) == (store.sizes("default").ready, store.sizes("default").delayed)
 
 
-def test_a_reserve_sets_aside_sixteen_payloads_at_most_so_that_it_is_quick(store):
+def test_F61_a_reserve_sets_aside_sixteen_payloads_at_most_so_that_it_is_quick(store):
     store.push("default", [b"not json"] * 20)
 
     assert 16 == len(store.reserve(["default"], OURS, 1).quarantined)
@@ -259,7 +259,7 @@ def test_a_job_is_settled_once(built, settle):
 
 
 @each_settlement
-def test_a_late_settlement_is_refused_when_another_worker_has_the_job(built, at, settle):
+def test_F62_a_late_settlement_is_refused_when_another_worker_has_the_job(built, at, settle):
     late = reserved(built.queue, payload("a"))[0]
     at.advance(RETRY_AFTER + 1)
     theirs = built.queue.reserve(["default"], THEIRS, 1).leases
@@ -271,7 +271,7 @@ def test_a_late_settlement_is_refused_when_another_worker_has_the_job(built, at,
 
 
 @each_settlement
-def test_a_late_settlement_is_refused_when_the_job_is_ready_again(built, at, settle):
+def test_F62_a_late_settlement_is_refused_when_the_job_is_ready_again(built, at, settle):
     late = reserved(built.queue, payload("a"))[0]
     at.advance(RETRY_AFTER + 1)
     built.queue.stage(["default"])
@@ -425,7 +425,7 @@ def test_a_renewal_of_nothing_is_no_error(store):
     assert [] == store.renew([])
 
 
-def test_what_a_worker_never_heard_of_is_reclaimed_as_it_was(store):
+def test_F02_F53_what_a_worker_never_heard_of_is_reclaimed_as_it_was(store):
     store.push("default", [payload("a"), payload("b")])
     store.reserve(["default"], OURS, 1)
 
@@ -518,7 +518,7 @@ def test_where_nothing_waits_nothing_is_announced(store):
     assert (0, None) == (staged.moved, staged.next_due)
 
 
-def test_a_stage_moves_a_thousand_jobs_at_most_and_says_that_more_are_due(store, at):
+def test_F56_a_stage_moves_a_thousand_jobs_at_most_and_says_that_more_are_due(store, at):
     store.push("default", [payload(f"job-{number}") for number in range(1_200)], delay=1.0)
     at.advance(1.0)
 
@@ -544,7 +544,7 @@ def test_a_full_batch_tells_of_what_is_due_in_the_other_queues(store, at):
     assert 0.0 == store.stage(QUEUES).next_due
 
 
-def test_identical_payloads_stay_as_many_as_they_are(store, at):
+def test_F64_identical_payloads_stay_as_many_as_they_are(store, at):
     store.push("default", [payload("a"), payload("a")], delay=1.0)
     store.push("default", [payload("a")], delay=1.0)
     at.advance(1.0)
@@ -560,7 +560,7 @@ def test_two_payloads_of_no_bytes_can_be_delayed(store):
     assert 2 == store.sizes("default").delayed
 
 
-def test_identical_payloads_keep_the_delays_that_each_was_given(store, at):
+def test_F64_identical_payloads_keep_the_delays_that_each_was_given(store, at):
     for delay in (1.0, 60.0, 30.0):
         store.push("default", [payload("a")], delay)
 
@@ -572,7 +572,7 @@ def test_identical_payloads_keep_the_delays_that_each_was_given(store, at):
     assert [1, 1, 1] == moved
 
 
-def test_identical_payloads_released_for_one_moment_stay_as_many_as_they_are(store, at):
+def test_F64_identical_payloads_released_for_one_moment_stay_as_many_as_they_are(store, at):
     for lease in reserved(store, payload("a"), payload("a")):
         store.release(lease, 5.0, "a")
     at.advance(5.0)
@@ -620,7 +620,7 @@ def test_a_job_that_becomes_ready_again_ends_a_wait(built, at, way):
 
 
 @pytest.mark.parametrize("queue", QUEUES)
-def test_a_wait_ends_at_once_where_a_job_is_ready(store, queue):
+def test_F60_a_wait_ends_at_once_where_a_job_is_ready(store, queue):
     store.push(queue, [payload("a")])
     began = time.monotonic()
 
@@ -806,7 +806,7 @@ def test_clearing_one_queue_leaves_the_others_alone(store):
     assert 1 == store.sizes("default").ready
 
 
-def test_the_clock_is_the_stores(store, at):
+def test_F41_F42_the_clock_is_the_stores(store, at):
     at.advance(12.5)
 
     assert at.now == store.now()

@@ -145,7 +145,7 @@ def first_words(plain: socket.socket) -> bytes:
         return caller.recv(4096)
 
 
-def test_a_pool_whose_certificate_expired_says_so_once_and_goes_on_with_a_new_one(tls, tmp_path):
+def test_F58_a_pool_whose_certificate_expired_says_so_once_and_goes_on_with_a_new_one(tls, tmp_path):
     tls.shows("expired")
     connection = ConnectionSettings(url=tls.url())
     site = Site(connection, tmp_path, Queue(connection))

@@ -69,7 +69,7 @@ class RedisControl:
     def publish(self, pool: str, facts: Mapping[str, Any]) -> None:
         """Let any host see this pool; ``facts`` are JSON-ready."""
         notice = {**facts, "at": int(self._own.command("TIME")[0])}
-        self._own.command("HSET", self._keys.pools, pool, json.dumps(notice))
+        self._own.script("publish", [self._keys.pools], [pool, json.dumps(notice)])
 
     def withdraw(self, pool: str) -> None:
         self._own.command("HDEL", self._keys.pools, pool)

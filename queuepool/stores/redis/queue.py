@@ -40,9 +40,7 @@ class RedisQueue:
         self._reserve_keys: dict[tuple[str, ...], list[str]] = {}
 
     def join(self) -> int:
-        # Begun anywhere: after a flush the first tags must not be those of workers that are still there.
-        self.client.command("SET", self.keys.workers, secrets.randbelow(TAGS), "NX")
-        return int(self.client.command("INCR", self.keys.workers)) % TAGS
+        return int(self.client.script("join", [self.keys.workers], [secrets.randbelow(TAGS)])) % TAGS
 
     def push(self, queue: str, payloads: Sequence[bytes], delay: float = 0.0) -> None:
         for batch in _batches(payloads):

@@ -5,7 +5,8 @@
 -- Returns  1, or 0 when the job was not ours any more
 -- Differs  Laravel deletes first and records after: a crash in between loses the job; of two jobs with
 --          one id, both are kept.
--- include: clock
+-- include: clock full
+write_nothing(KEYS[1])
 if not redis.call('zscore', KEYS[1], ARGV[2]) then return 0 end
 if ARGV[4] ~= '' then
   -- Somebody may push one id twice: the second must not take the place of the first.

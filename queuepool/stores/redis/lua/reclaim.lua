@@ -5,12 +5,13 @@
 -- ARGV     1 test clock, '' = the server's   2 retry_after, seconds   3 the worker's tag
 --          4 seconds since it asked   then the receipts it does know of
 -- Returns  how many jobs went back to the head of the queue
--- include: clock lease splice tokens
+-- include: clock lease splice tokens full
 local known = {}
 for i = 5, #ARGV do known[ARGV[i]] = true end
 local since = clock(ARGV[1]) - tonumber(ARGV[4]) + tonumber(ARGV[2]) - 1
 local rows = redis.call('zrangebyscore', KEYS[2], since, '+inf', 'WITHSCORES')
 local given_back = 0
+write_nothing(KEYS[2])
 for i = #rows - 1, 1, -2 do
   if tag_of(tonumber(rows[i + 1])) == tonumber(ARGV[3]) and not known[rows[i]] then
     redis.call('lpush', KEYS[1], unbumped(rows[i]))

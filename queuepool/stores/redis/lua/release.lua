@@ -6,8 +6,9 @@
 -- Returns  1, or 0 when the job was not ours any more
 -- Differs  fenced: Laravel's makes a second copy of a job that somebody else holds; no delay means the
 --          ready list at once, not at the next poll; counts exceptions and crashes with the job.
--- include: clock put wake tokens
+-- include: clock put wake tokens full
 local now, delay, receipt = clock(ARGV[1]), tonumber(ARGV[2]), ARGV[3]
+write_nothing(KEYS[3])
 if not redis.call('zscore', KEYS[3], receipt) then return 0 end
 if ARGV[4] ~= '' then
   redis.call('hincrby', KEYS[5], ARGV[4], 1)

@@ -4,8 +4,9 @@
 -- ARGV     1 test clock, '' = the server's   2 retry_after, seconds   then for each job: its queue's number,
 --          the tag of its worker, its receipt
 -- Returns  for each job 1, or 0 when the reservation had already ended
--- include: clock lease refusal
+-- include: clock lease refusal full
 local now, retry_after, answers = clock(ARGV[1]), tonumber(ARGV[2]), {}
+if KEYS[1] then write_nothing(KEYS[1]) end
 for i = 3, #ARGV, 3 do
   local reserved, receipt = KEYS[tonumber(ARGV[i])], ARGV[i + 2]
   -- A key of the wrong type has ended its own leases alone.

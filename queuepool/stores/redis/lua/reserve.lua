@@ -9,12 +9,13 @@
 -- Differs  looks before it takes: what cannot be a job goes to the quarantine, Laravel's is lost;
 --          splices `attempts`, Laravel rewrites the payload; the server's clock; bounded batches;
 --          counts the wake-up tokens; one queue's wrong type does not stop the others.
--- include: clock lease put splice tokens stage refusal
+-- include: clock lease put splice tokens stage refusal full
 local STAGED_AT_MOST, QUARANTINED_AT_MOST = 100, 16
 local now, retry_after, tag = clock(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
 local wanted, most_bytes = tonumber(ARGV[4]), tonumber(ARGV[5])
 local refused, leases, odd, problems, next_due = {}, {}, {}, {}, nil
 
+write_nothing(KEYS[3])
 for i = 6, #ARGV, 2 do
   local reserved = KEYS[(tonumber(ARGV[i]) - 1) * 5 + 3]
   -- Where the key has the wrong type the lease is gone too; the other queues must still be served.

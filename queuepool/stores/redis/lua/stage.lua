@@ -5,7 +5,7 @@
 -- Returns  how many were moved, seconds to the next due job or '', seconds since 1970
 -- Differs  bounded (500,000 rows at once would stall every client for seconds); wakes exactly as many
 --          workers as jobs; the server's clock.
--- include: clock tokens stage refusal
+-- include: clock tokens stage refusal full
 local now, most, next_due = clock(ARGV[1]), tonumber(ARGV[2]), nil
 local moved = 0
 
@@ -17,6 +17,7 @@ local function serve(ready, delayed, reserved, notify)
   next_due = first_due(reserved, first_due(delayed, next_due))
 end
 
+write_nothing(KEYS[3])
 for i = 1, #KEYS, 4 do
   if moved >= most then break end
   -- A key of the wrong type stops its own queue alone; the workers' reserve reports it.
