@@ -117,6 +117,9 @@ def leave_now(rig: Rig) -> Iterator[float]:
     """QUIT: running jobs go back to the head of their queues."""
     while True:
         pool = rig.chance.choice(rig.pools)
+        if not pool.pids("busy"):
+            yield 0.02
+            continue
         _note_master(rig, pool, "quit")
         pool.end(signal.SIGQUIT)
         yield rig.chance.uniform(1.5, 2.5)
