@@ -127,4 +127,7 @@ class Alarm:
 def default_actions() -> None:
     """In a fresh child: nothing of the master's mask or handlers."""
     for signum in HEARD | {signal.SIGALRM}:
-        signal.signal(signum, signal.SIG_DFL)
+        # Not without need: the kernel would throw away a CONT that the master has sent already, since to ignore it is
+        # its default, and who was forked paused would stay so.
+        if signal.getsignal(signum) != signal.SIG_DFL:
+            signal.signal(signum, signal.SIG_DFL)

@@ -1,7 +1,16 @@
 """The append-only history of one run: a line of JSON for each event, one write for each line.
 
 ``t`` is CLOCK_MONOTONIC in nanoseconds, ``f`` what happened. An event is written before what must not be seen without
-it (``enq_inv`` before the push, ``start`` before the work, ``kill`` before the kill) and after what it confirms.
+it (``enq_inv`` before the push, ``start`` before the work, ``kill`` before the kill) and after what it confirms. ``id`` is PRODUCER.NUMBER, ``a`` the attempt:
+
+enq_inv enq_ok enq_unknown p lo hi      a push of the numbers lo to hi: about to, acknowledged, unanswered
+start finish die id a pid               by the job: first, last; its effect is over, its worker dies or lets it go
+ack release fail requeue stale id a     by a listener: what the pool says it did; stale: refused, not ours any more
+kill pid why   death pid                by the harness, before; by the watcher, as soon as the kernel says so
+nemesis name on   back                  a fault begins (1), ends (0); the store answers again
+size sample idle copies stored          what was seen from outside: whole pools, resources, commands, the store
+orphan leftover secret pool_died bad_stop    what should not have been seen
+run seed workers retry_after   end left      the first line and the last; without it the ruling is: unknown
 """
 
 from __future__ import annotations

@@ -55,7 +55,7 @@ PLANTS = {
     "release that is not fenced": Plant(
         "I6 attempts",
         ((f"{_LUA}/release.lua", "if not redis.call('zscore', KEYS[3], receipt) then return 0 end", ""),),
-        replace(_QUICK, workers=1, remote=3, only=("lose_replies",), with_kills=0.0, hostile=200.0, modes=("raise",)),
+        replace(_PEACE, workers=1, remote=3, only=("lose_replies",), seconds=3.0, hostile=200.0, modes=("raise",)),
     ),
     "given back to the tail": Plant(
         "I7 given back, but not to the head",
