@@ -30,7 +30,7 @@ from queuepool.payload import decode
 from queuepool.settings import PoolSettings
 from queuepool.settle import Settler, facts_of
 from queuepool.signals import Attention
-from queuepool.stores.base import Lease, QueueStore, Reservation
+from queuepool.stores.base import UNDER_WAY, Lease, QueueStore, Reservation
 
 #: seconds by which a store may end a wait too late: Redis looks ten times a second
 _STORES_TICK = 0.1
@@ -180,7 +180,7 @@ class Worker:
 
     def _reclaim(self) -> None:
         """A reserve was not answered: what it took is nobody's now. Back with it, before anything else is asked."""
-        since = time.monotonic() - self._desk.slot.asked
+        since = time.monotonic() - self._desk.slot.asked + UNDER_WAY
         self._store.reclaim(self._pool.queues, self._tag, since, self._done)
         self._desk.slot.asked = 0.0
 

@@ -56,3 +56,15 @@ def test_F53_a_second_look_spares_what_is_known_and_what_is_of_others(store, unh
     unheard.look_again(time.monotonic() + 3.0)
 
     assert (0, 2) == (store.sizes("default").ready, store.sizes("default").reserved)
+
+
+def test_F53_a_look_that_is_held_up_itself_still_finds_what_was_reserved(store, unheard, monkeypatch):
+    store.push("default", JOBS[:1])
+    asked = time.monotonic()
+    store.reserve(["default"], TAG, 1)
+    carried_out = 30.0
+    monkeypatch.setattr(store, "clock", str(store.now() + carried_out))
+
+    unheard.take(TAG, asked, [])
+
+    assert 1 == store.sizes("default").ready

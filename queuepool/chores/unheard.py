@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
-from queuepool.stores.base import Lease, QueueStore
+from queuepool.stores.base import UNDER_WAY, Lease, QueueStore
 
 #: seconds after the first look at which to look again: its request may have lain in a buffer, behind ours
 _AGAIN = (1.0, 3.0)
@@ -22,12 +22,14 @@ class Unheard:
     def take(self, tag: int, asked: float, known: Sequence[Lease]) -> None:
         """Of the worker with this tag, which asked at this time (monotonic); all but the leases that are ``known``."""
         now = time.monotonic()
-        self._store.reclaim(self._queues, tag, max(now - asked, 0.0), known)
+        self._reclaim(now, tag, asked, known)
         self._due += [(now + later, tag, asked, known) for later in _AGAIN]
 
     def look_again(self, now: float) -> None:
         """Whenever it is time to."""
         for due in [due for due in self._due if now >= due[0]]:
-            _, tag, asked, known = due
-            self._store.reclaim(self._queues, tag, max(now - asked, 0.0), known)
+            self._reclaim(now, *due[1:])
             self._due.remove(due)
+
+    def _reclaim(self, now: float, tag: int, asked: float, known: Sequence[Lease]) -> None:
+        self._store.reclaim(self._queues, tag, max(now - asked, 0.0) + UNDER_WAY, known)

@@ -13,6 +13,9 @@ from typing import Any, Protocol
 
 from queuepool.verdict import Tallies
 
+#: seconds that a call may be held up before it is carried out
+UNDER_WAY = 60.0
+
 
 @dataclass(frozen=True, slots=True)
 class Lease:
@@ -126,7 +129,10 @@ class QueueStore(Protocol):
         """
 
     def reclaim(self, queues: Sequence[str], tag: int, since: float, known: Sequence[Lease]) -> int:
-        """Give back what ``tag`` reserved in the last ``since`` seconds without hearing of it."""
+        """Give back what ``tag`` reserved without hearing of it, in the last ``since`` seconds when it is carried out.
+
+        They are counted when this is carried out, and it may be held up on its way (``UNDER_WAY``).
+        """
 
     def renew(self, held: Sequence[tuple[int, Lease]]) -> list[bool]:
         """Let the leases of (tag, lease) pairs last ``retry_after`` from now; ``False`` where one had ended."""
