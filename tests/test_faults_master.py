@@ -84,7 +84,29 @@ def test_F27_a_master_without_descriptors_keeps_what_it_has_and_refills_when_it_
         pool.wait_until_ready(2)
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="the limit does not hold for root")
+AS_NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", sys.executable]
+IS_ROOT = os.geteuid() == 0
+
+
+def can_be_nobody() -> bool:
+    """Whether it takes root to read the interpreter and its packages."""
+    again = "import click, psutil, pytest, redis, subprocess, sys; subprocess.check_call([sys.executable, '-c', ''])"
+    probe = [*AS_NOBODY, "-c", again]
+    return IS_ROOT and subprocess.call(probe, stderr=subprocess.DEVNULL, cwd="/") == 0
+
+
+@pytest.mark.skipif(not can_be_nobody(), reason="takes root, and an interpreter that everybody can read")
+def test_F27_a_master_that_cannot_fork_is_shown_as_nobody_where_root_runs_the_tests():
+    test = f"{__file__}::{test_F27_a_master_that_cannot_fork_keeps_what_it_has_and_refills_when_it_can.__name__}"
+    command = [*AS_NOBODY, "-B", "-m", "pytest", "-p", "no:cacheprovider", "--tb=short", test]
+    done = subprocess.run(
+        command, env={**os.environ, "HOME": "/"}, cwd=Path(__file__).parents[1], capture_output=True, text=True
+    )
+
+    assert "1 passed" in done.stdout, done.stdout + done.stderr
+
+
+@pytest.mark.skipif(IS_ROOT, reason="the limit does not hold for root")
 def test_F27_a_master_that_cannot_fork_keeps_what_it_has_and_refills_when_it_can(site):
     with site.pool("--workers", "2") as pool:
         usual = resource.prlimit(pool.pid, resource.RLIMIT_NPROC)

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import os
-import socket
 import tempfile
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-import redis
-from conftest import Server, start_redis
+from conftest import Server, free_port
 from eventually import eventually
 from pools import Site
 
@@ -56,12 +54,6 @@ def meanwhile(act: Callable[[], object], pause: float) -> Iterator[None]:
     finally:
         over.set()
         thread.join()
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def test_F45_a_server_that_is_killed_under_load_loses_nothing_and_costs_nobody_his_life(away, own_server):
@@ -166,98 +158,17 @@ def test_F49_a_full_server_is_emptied_and_refuses_pushes_alone(away, own_server)
     assert "store lost" not in pool.log()
 
 
-def kill_clients(server: Server) -> None:
-    for kind in ("normal", "pubsub"):
-        server.say("CLIENT", "KILL", "TYPE", kind)
-
-
-def between(begin: tuple[object, ...], *end: object) -> Callable[[Server], AbstractContextManager[None]]:
-    @contextmanager
-    def state(server: Server) -> Iterator[None]:
-        server.say(*begin)
-        yield
-        server.say(*end)
-
-    return state
-
-
-@contextmanager
-def cut_off_and_stale(server: Server) -> Iterator[None]:
-    server.say("CONFIG", "SET", "replica-serve-stale-data", "no")
-    server.say("REPLICAOF", "127.0.0.1", free_port())
-    yield
-    server.say("REPLICAOF", "NO", "ONE")
-
-
-@contextmanager
-def unable_to_save(server: Server) -> Iterator[None]:
-    Path(server.folder, "dump.rdb").mkdir()
-    server.say("CONFIG", "SET", "save", "3600 1000000")
-    server.say("BGSAVE")
-    yield
-    server.say("CONFIG", "SET", "stop-writes-on-bgsave-error", "no")
-
-
-@contextmanager
-def busy(server: Server) -> Iterator[None]:
-    """With somebody else's script that does not end."""
-    server.say("CONFIG", "SET", "busy-reply-threshold", 10)
-    with socket.socket(socket.AF_UNIX) as careless:
-        careless.connect(server.path)
-        careless.sendall(b"EVAL 'while true do end' 0\r\n")
-        yield
-        server.say("SCRIPT", "KILL")
-
-
-@contextmanager
-def crowded(server: Server) -> Iterator[None]:
-    with redis.Redis(unix_socket_path=server.path, single_connection_client=True) as guest:
-        guest.config_set("maxclients", 1)
-        for kind in ("normal", "pubsub"):
-            guest.execute_command("CLIENT", "KILL", "TYPE", kind)
-        yield
-        guest.config_set("maxclients", 1000)
-
-
-@contextmanager
-def slow_to_load(server: Server) -> Iterator[None]:
-    server.kill()
-    yield
-    slowly = ("--key-load-delay", "20000", "--loading-process-events-interval-bytes", "1024")
-    server.process = start_redis(server.folder, *server.options, *slowly)
-
-
-STATES = {
-    "NOREPLICAS": between(("CONFIG", "SET", "min-replicas-to-write", 1), "CONFIG", "SET", "min-replicas-to-write", 0),
-    "MASTERDOWN": cut_off_and_stale,
-    "MISCONF": unable_to_save,
-    "BUSY": busy,
-    "max number of clients": crowded,
-    "LOADING": slow_to_load,
-}
-
-
-def test_F50_whatever_a_server_says_of_itself_is_told_once_when_it_begins_and_once_when_it_is_over(away, own_server):
-    with away.pool("--workers", "1", config=QUICK) as pool:
-        before = pool.workers()
-        for times, state in enumerate(STATES.values(), start=1):
-            with state(own_server):
-                eventually(lambda times=times: times == pool.log().count("store lost"))
-            eventually(lambda times=times: times == pool.log().count("store regained"))
-            away.push("ok")
-            eventually(lambda times=times: times == len(away.trail(event="end")))
-        assert before == pool.workers()
-
-    assert [len(STATES)] * 2 == [pool.log().count(f"store {word}") for word in ("lost", "regained")]
-    assert "Traceback" not in pool.log()
-
-
 def test_F51_scripts_that_are_forgotten_every_few_milliseconds_lose_and_double_nothing(away, own_server):
     push_many(away)
     with meanwhile(lambda: own_server.say("SCRIPT", "FLUSH"), 0.003), away.pool("--workers", "2"):
         eventually(lambda: settled(away))
 
     assert_each_ran_once(away)
+
+
+def kill_clients(server: Server) -> None:
+    for kind in ("normal", "pubsub"):
+        server.say("CLIENT", "KILL", "TYPE", kind)
 
 
 def descriptors(pids: list[int]) -> list[int]:
