@@ -82,7 +82,6 @@ class Attempts:
         verdict = job.verdict or self._judge(attempt, error, now + duration)
         if isinstance(verdict, Delete):
             self._desk.succeeded()
-            self._desk.slot.lease_end = 0.0
             self._tell(attempt, error, duration)
             return lease
         self._tell(attempt, error, duration)
@@ -112,6 +111,7 @@ class Attempts:
         try:
             payload = self._seals.open(lease.receipt, lease.queue) if self._seals else decode(lease.receipt)
         except BadPayload as odd:
+            self._desk.ended()
             self._settler.quarantine(lease, odd.reason)
             self._desk.settled()
             self._settler.tell()

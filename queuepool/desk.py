@@ -97,7 +97,8 @@ class Desk:
             self.slot.done += 1
 
     def ended(self) -> None:
-        """The handler and its hook have returned."""
+        """The handler and its hook have returned: nobody need be killed when the lease ends, or is found settled."""
+        self.slot.lease_end = 0.0
         self._alarm.disarm()
         self.alive()
 
