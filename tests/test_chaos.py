@@ -113,6 +113,15 @@ def test_a_job_runs_twice_only_when_its_worker_died_before_it_could_settle():
     assert (VALID, 1) == (explained.code, explained.counts["twice"])
 
 
+def test_many_that_ran_twice_were_not_all_killed_in_one_short_moment():
+    events = pushed(6)
+    for number in range(6):
+        job = f"h.{number}"
+        events += [start(job), finish(job), kill(), start(job, 2, pid=11), finish(job, 2, pid=11)]
+
+    assert ["I5 done twice, unexplained"] == violated(*events)
+
+
 def test_a_nemesis_excuses_a_second_run_only_when_a_lease_had_time_to_end():
     away = [("nemesis", {"name": "kill_redis", "on": on}) for on in (1, 0)]
     events = [*pushed(), start(), finish(), *away, start(attempt=2, pid=11), finish(attempt=2, pid=11)]
