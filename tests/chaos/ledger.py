@@ -1,8 +1,8 @@
 """The append-only history of one run: a line of JSON for each event, one write for each line.
 
 ``t`` is CLOCK_MONOTONIC in nanoseconds, ``f`` what happened. An event is written before what must not be seen without
-it (``enq_inv`` before the push, ``start`` before the work, ``kill`` before the kill) and after what it confirms. ``id``
-is PRODUCER.NUMBER, ``a`` the attempt:
+it (``enq_inv`` before the push, ``start`` before the work, ``kill`` before the kill) and after what it confirms.
+``id`` is PRODUCER.NUMBER, ``a`` the attempt:
 
 enq_inv enq_ok enq_unknown p lo hi      a push of the numbers lo to hi: about to, acknowledged, unanswered
 start finish die id a pid               by the job: first, last; its effect is over, its worker dies or lets it go

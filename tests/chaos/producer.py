@@ -19,8 +19,8 @@ from queuepool.errors import StoreError
 from queuepool.payload import encode
 from queuepool.settings import ConnectionSettings
 from tests.chaos.book import BOOK
-from tests.chaos.modes import OVERRUN, ROBBERS
 from tests.chaos.orders import Orders
+from tests.chaos.overruns import OVERRUN, ROBBERS
 
 #: the share of naps that are long
 _LONG = 0.01
