@@ -11,7 +11,8 @@ import time
 
 from queuepool import current, job
 from tests.chaos.book import BOOK
-from tests.chaos.modes import MODES, OVERRUN
+from tests.chaos.modes import MODES
+from tests.chaos.overruns import OVERRUN
 
 
 @job("Chaos@run")

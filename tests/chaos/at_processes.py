@@ -94,10 +94,8 @@ def storm_of_signals(rig: Rig) -> Iterator[float]:
     while True:
         pool = rig.chance.choice(rig.pools)
         for _ in range(20):
-            if pool.process:
-                pool.process.send_signal(rig.chance.choice(_HARMLESS))
-        if pool.process:
-            pool.process.send_signal(signal.SIGCONT)  # a pause is over when the storm is
+            _ask(pool, rig.chance.choice(_HARMLESS))
+        _ask(pool, signal.SIGCONT)  # a pause is over when the storm is
         yield rig.chance.uniform(0.05, 0.3)
 
 
@@ -128,10 +126,14 @@ def leave_now(rig: Rig) -> Iterator[float]:
 def restart_rolling(rig: Rig) -> Iterator[float]:
     """HUP: each worker is replaced when it has done its job."""
     while True:
-        pool = rig.chance.choice(rig.pools)
-        if pool.process:
-            pool.process.send_signal(signal.SIGHUP)
+        _ask(rig.chance.choice(rig.pools), signal.SIGHUP)
         yield rig.chance.uniform(0.3, 1.5)
+
+
+def _ask(pool: Pool, signum: signal.Signals) -> None:
+    """A signal to a master that hears already: until then it would end of it."""
+    if pool.process and pool.titles():
+        pool.process.send_signal(signum)
 
 
 def _any(rig: Rig, word: str) -> tuple[Pool, int]:

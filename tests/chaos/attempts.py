@@ -15,9 +15,12 @@ if TYPE_CHECKING:
 
 _MS = 1_000_000
 #: nanoseconds between the last effect and the settlement in which a kill makes a job run twice
-_UNSETTLED = 50 * _MS
+_UNSETTLED = 200 * _MS
+#: such kills are rare: more than this share of all, and it is not the moment that explains them
+_FEW, _SHARE = 5, 0.01
 #: nanoseconds by which a death may be seen too late, where it is not known from who killed
 _SEEN_LATE = 100 * _MS
+_KILLED = "twice: killed between its last effect and its settlement"
 _UNTOLD = {"kill_steward", "kill_master", "leave_now"}
 
 
@@ -133,6 +136,11 @@ class Attempts:
                 self._anew(again)
         for odd in self._odd:
             self._count(odd)
+        killed = self._findings.counts.get(_KILLED, 0)
+        if killed > max(_FEW, _SHARE * self._findings.counts.get("kills", 0)):
+            self._findings.violated(
+                "I5 done twice, unexplained", f"{killed} killed after their last effect are too many"
+            )
 
     def _count(self, odd: Odd) -> None:
         """Given back, an attempt counts as not made; that is told after the job is there again."""
@@ -161,7 +169,7 @@ class Attempts:
         what = f"{again.job}: {(again.again - again.finished) / 1e9:.3f} s after it had finished"
         killed = windows.killed(again.pid, again.finished) or windows.died(again.pid, again.finished)
         if killed and killed < again.again and killed - again.finished <= _UNSETTLED:
-            findings.excused("twice: killed between its last effect and its settlement", what)
+            findings.excused(_KILLED, what)
         elif excuse := windows.ended_lease(again.started, again.again):
             findings.excused(f"twice: in {excuse}", what)
         else:

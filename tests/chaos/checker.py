@@ -81,6 +81,8 @@ def _read(
     findings.count("torn lines", torn)
     if torn > 1 + findings.counts.get("kills", 0) / 100:
         findings.unknown.append(f"{torn} lines of the ledger cannot be read")
+    if not findings.counts.get("starts"):
+        findings.unknown.append("no job was ever started")
     if last is None or isinstance(last, Torn) or last["f"] != "end":
         findings.unknown.append("the ledger has no end")
     elif last["left"]:

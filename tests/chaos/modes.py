@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import hashlib
 import os
 import resource
 import signal
@@ -11,10 +10,10 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from contextlib import suppress
 
 from queuepool import current
 from tests.chaos.ledger import Ledger
+from tests.chaos.overruns import OVERRUN
 
 
 def over(attempt: int, ledger: Ledger) -> None:
@@ -51,46 +50,6 @@ def overruns(how: Callable[[], object]) -> Callable[[int, Ledger], None]:
             how()
 
     return mode
-
-
-def hang_in_c() -> None:
-    hashlib.pbkdf2_hmac("sha256", b"password", b"salt", 2_000_000_000)
-
-
-def hold_the_gil() -> None:
-    ctypes.PyDLL(None).sleep(60)
-
-
-def swallow() -> None:
-    while True:
-        with suppress(BaseException):
-            time.sleep(60)
-
-
-def block_signals() -> None:
-    signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
-    time.sleep(60)
-
-
-def steal_the_alarm() -> None:
-    signal.alarm(0)
-    time.sleep(60)
-
-
-def steal_the_timer() -> None:
-    signal.setitimer(signal.ITIMER_REAL, 0)
-    time.sleep(60)
-
-
-def take_the_handler() -> None:
-    signal.signal(signal.SIGALRM, lambda *_: None)
-    while True:
-        time.sleep(60)
-
-
-def stop_itself() -> None:
-    os.kill(os.getpid(), signal.SIGSTOP)
-    time.sleep(60)
 
 
 def close_every_fd(attempt: int, ledger: Ledger) -> None:
@@ -172,15 +131,6 @@ def fail(attempt: int, ledger: Ledger) -> bool:
     current().fail("by hand")
     return False
 
-
-#: modes whose first attempt ends by a kill, and how long after the deadline that may be: the master's grace, if the
-#: alarm has been robbed
-OVERRUN = {
-    "hang_in_c": hang_in_c, "hold_the_gil": hold_the_gil, "swallow": swallow, "block_signals": block_signals,
-    "steal_the_alarm": steal_the_alarm, "steal_the_timer": steal_the_timer, "take_the_handler": take_the_handler,
-    "stop_itself": stop_itself,
-}  # fmt: skip
-ROBBERS = {"block_signals", "steal_the_alarm", "steal_the_timer", "take_the_handler", "stop_itself"}
 
 MODES: dict[str, Callable[..., object]] = {
     "nap": nap,

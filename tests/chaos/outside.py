@@ -40,7 +40,8 @@ class Outside:
 
     def _size(self, event: Event) -> None:
         self._findings.count("pools seen whole")
-        if event["n"] != event["want"]:
+        # In a rolling restart a worker has an elder beside it for a moment.
+        if not event["want"] <= event["n"] <= 2 * event["want"]:
             what = f"{event['pool']}: {event['n']} of {event['want']} workers, {event.get('after', 2.0):g} s after"
             self._findings.violated("I12 size", what)
 

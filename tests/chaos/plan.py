@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from tests.chaos.modes import MODES, OVERRUN
+from tests.chaos.modes import MODES
+from tests.chaos.overruns import OVERRUN
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

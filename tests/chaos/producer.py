@@ -19,11 +19,13 @@ from queuepool.errors import StoreError
 from queuepool.payload import encode
 from queuepool.settings import ConnectionSettings
 from tests.chaos.book import BOOK
-from tests.chaos.modes import ROBBERS
 from tests.chaos.orders import Orders
+from tests.chaos.overruns import OVERRUN, ROBBERS
 
 #: the share of naps that are long
 _LONG = 0.01
+#: seconds for a job that comes to its end by itself
+_ENOUGH = 20.0
 #: one of so many tiny jobs takes longer, if one is to
 _LONGER = 20
 
@@ -91,8 +93,9 @@ class Producer:
         data |= {"nap": {"seconds": 0.05}, "spin": {"seconds": 0.05}, "release": {"delay": 0.2}}.get(mode, {})
         data |= {"leave_a_child": {"seconds": 60}, "leave_a_session": {"seconds": 60}}.get(mode, {})
         data |= {"fork_many": {"children": 8}}.get(mode, {})
-        limit = {"timeout": self._orders.timeout, "grace": self._orders.grace if mode in ROBBERS else 0.0}
-        self._push("h", "high", [data | limit], options={"timeout": self._orders.timeout})
+        timeout = self._orders.timeout if mode in OVERRUN else _ENOUGH
+        limit = {"timeout": timeout, "grace": self._orders.grace if mode in ROBBERS else 0.0}
+        self._push("h", "high", [data | limit], options={"timeout": timeout})
 
     def _push(self, stream: str, queue: str, data: list[Any], delay: float = 0.0, options: Any = None) -> None:
         first = self._next[stream]
