@@ -43,7 +43,8 @@ class Site:
         """What jobs noted, those that match."""
         if not self.trail_file.exists():
             return []
-        lines = [json.loads(line) for line in self.trail_file.read_text().splitlines()]
+        whole, _, _ = self.trail_file.read_text().rpartition("\n")  # the last line may be half written
+        lines = [json.loads(line) for line in whole.splitlines()]
         return [line for line in lines if all(line.get(key) == value for key, value in wanted.items())]
 
     def push(self, mode: str = "ok", *, queue: str = "default", delay: float = 0, name: str = "do", **data: Any) -> str:
