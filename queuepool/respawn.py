@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from collections import defaultdict
 
-from queuepool.board import Killed, Role
+from queuepool.board import Killed, Role, State
 from queuepool.children import Child
 
 #: seconds below which a life without a finished job was a short one
@@ -50,13 +52,16 @@ class Respawn:
     def __init__(self, give_up: float = 0.0) -> None:
         self._give_up = give_up or float("inf")
         self._boots = {Role.WORKER: Rests(), Role.STEWARD: Rests()}
-        # Of a number's workers that died young: its jobs' doing, which `max_crashes` ends one by one. Not for long, as
-        # good jobs wait behind the bad ones.
-        self._loops: dict[int, Rests] = defaultdict(lambda: Rests(0.1, 5.0, free=3))
+        # Who is killed while it boots has not failed: the next one may come through.
+        self._killed = {Role.WORKER: Rests(0.1, free=5), Role.STEWARD: Rests(0.1, free=5)}
+        # Of a number's workers that died young in a job: `max_crashes` ends that job by job. Not for long, as good jobs
+        # wait behind the bad ones.
+        self._loops: dict[int, Rests] = defaultdict(lambda: Rests(0.1, 1.0, free=5))
 
     def came(self, child: Child) -> None:
         """A child has come to work: booting is possible."""
         self._boots[child.role].succeeded()
+        self._killed[child.role].succeeded()
 
     def failed_to_fork(self, role: Role, now: float) -> float:
         """The seconds of rest."""
@@ -67,7 +72,8 @@ class Respawn:
         if child.told:
             return 0.0, ""
         if not child.is_ready:
-            return self._boots[child.role].failed(now), "never came to work"
+            rests = self._killed if _was_killed(child.slot.status) else self._boots
+            return rests[child.role].failed(now), "never came to work"
         if child.role == Role.STEWARD:
             return (self._boots[child.role].failed(now) if now < child.born + _MOMENT else 0.0), "died at once"
         return self._looped(child, now), "died young again"
@@ -77,13 +83,20 @@ class Respawn:
         if slot.done or slot.left or slot.killed == Killed.STOP or now >= child.born + _SHORT:
             self._loops.pop(child.number, None)
             return 0.0
+        if slot.state != State.BUSY:
+            return 0.0  # killed by somebody, for nothing
         return self._loops[child.number].failed(now)
 
     def is_over(self, role: Role, number: int, now: float) -> bool:
         """Whether this place may be filled now."""
         rested = number not in self._loops or self._loops[number].is_over(now)
-        return rested and self._boots[role].is_over(now)
+        return rested and self._boots[role].is_over(now) and self._killed[role].is_over(now)
 
     def is_hopeless(self, now: float) -> bool:
         """Whether no worker, or no steward, has come to work for so long that none will."""
-        return now >= min(rests.since for rests in self._boots.values()) + self._give_up
+        rests = [*self._boots.values(), *self._killed.values()]
+        return now >= min(each.since for each in rests) + self._give_up
+
+
+def _was_killed(status: int) -> bool:
+    return os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL

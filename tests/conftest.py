@@ -30,6 +30,10 @@ PREFIX = "laravel_database_"
 TOOL = "/usr/bin/redis-check-rdb"
 
 
+# In the background of a script SIGINT is ignored, and so it would be by all that the tests start.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 def start_redis(folder: str, *options: str) -> subprocess.Popen[bytes]:
     """A private server on ``FOLDER/redis.sock``, ready to answer; whoever starts it ends it."""
     binary = shutil.which("redis-server") or shutil.which(TOOL)

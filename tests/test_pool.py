@@ -241,7 +241,7 @@ def test_F31_workers_that_keep_dying_young_are_replaced_later_and_later_and_the_
         site.push("ok")
         eventually(lambda: site.trail(event="end", mode="ok"))
 
-    assert [0.1, 0.2, 0.4, 0.8, 1.6, 3.2] == rests
+    assert [0.1, 0.2, 0.4, 0.8] == rests
 
 
 def test_a_pool_waits_for_a_store_that_is_not_there_and_says_so_once(site):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable
 from pathlib import Path
 
@@ -24,7 +25,7 @@ def add(tmp_path: Path) -> Add:
         number: int, *, ready: bool = True, role: Role = Role.WORKER, told: bool = False, born: float = 0.0
     ) -> Child:
         slot = next(slots)
-        slot.state = State.IDLE if ready else State.STARTING
+        slot.state = State.BUSY if ready else State.STARTING
         return Child(100 + slot.index, slot, role, number, generation=1, born=born, told=told)
 
     return add
@@ -99,12 +100,30 @@ def test_the_first_young_deaths_of_a_number_cost_nothing_and_then_it_rests_longe
         rests.append(respawn.died(add(1, born=now), now)[0])
         now += rests[-1]
 
-    assert [0.0, 0.0, 0.0, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 5.0, 5.0, 5.0] == pytest.approx(rests)
+    assert [0.0] * 5 + [0.1, 0.2, 0.4, 0.8, 1.0, 1.0, 1.0] == pytest.approx(rests)
+
+
+def test_who_is_killed_for_nothing_has_no_part_in_a_loop(add):
+    respawn = Respawn()
+    for _ in range(9):
+        idle = add(1)
+        idle.slot.state = State.IDLE
+        assert 0.0 == respawn.died(idle, now=0.1)[0]
+
+
+def test_who_is_killed_while_it_boots_is_replaced_at_once_a_few_times(add):
+    respawn, rests = Respawn(), []
+    for _ in range(7):
+        child = add(1, ready=False)
+        child.slot.status = signal.SIGKILL
+        rests.append(respawn.died(child, now=10.0 * (1 + len(rests)))[0])
+
+    assert [0.0] * 5 + [0.1, 0.2] == pytest.approx(rests)
 
 
 def test_one_number_that_rests_keeps_nobody_else_waiting(add):
     respawn = Respawn()
-    for _ in range(4):
+    for _ in range(6):
         respawn.died(add(1), now=0.1)
 
     assert not respawn.is_over(Role.WORKER, 1, 0.1)
@@ -115,7 +134,7 @@ def test_one_number_that_rests_keeps_nobody_else_waiting(add):
 @pytest.mark.parametrize("reason", ["done", "left", "killed to stop", "old"])
 def test_a_death_that_is_no_loop_ends_the_growing(add, reason):
     respawn = Respawn()
-    for _ in range(4):
+    for _ in range(6):
         respawn.died(add(1), now=0.1)
     child = add(1)
     child.slot.done, child.slot.left = int(reason == "done"), int(reason == "left")
