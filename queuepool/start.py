@@ -22,6 +22,7 @@ _SPARE_SLOTS = 14
 
 def start(settings: PoolSettings) -> int:
     """Run this pool until it is told to stop; the exit code. Raises ``PoolRunning`` and ``ConfigError``."""
+    Mailbox().open()  # from here on a signal waits for the master, and does not end it
     runtime = Runtime(settings)
     runtime.claim()
     log.setup(settings, "master", patience=0.0)
