@@ -18,8 +18,10 @@ from tests.chaos.run import run
 def planted(tmp_path_factory):
     """The findings of every planted fault, to come: two runs at a time, they mostly wait."""
 
+    folders = {name: tmp_path_factory.mktemp("planted") for name in PLANTS}  # here: not for several threads at once
+
     def ruled(name):
-        folder = tmp_path_factory.mktemp("planted")
+        folder = folders[name]
         (folder / "run").mkdir()
         return check(read(run(folder / "run", PLANTS[name].plan, PLANTS[name].write(folder))))
 

@@ -41,6 +41,7 @@ class Producer:
         self._due = dict.fromkeys(("naps", "delayed", "hostile"), time.monotonic())
         self._began = time.monotonic()
         self._bursting = True
+        self._acknowledged = 0
         self.stopped = False
 
     def run(self) -> None:
@@ -55,16 +56,17 @@ class Producer:
 
     def _fill(self) -> bool:
         """Whether there was room for more tiny jobs."""
-        orders, pushed = self._orders, self._next["t"]
-        if 0 < orders.most <= pushed or not self._may_push(pushed):
+        orders = self._orders
+        if 0 < orders.most <= self._acknowledged or not self._may_push():
             return False
         longer = {"m": "nap", "seconds": orders.longer} if orders.longer else {}
-        self._push("t", "default", [{} if number % _LONGER else longer for number in range(orders.bulk)])
-        return True
+        stored = self._push("t", "default", [{} if number % _LONGER else longer for number in range(orders.bulk)])
+        self._acknowledged += orders.bulk if stored else 0
+        return stored
 
-    def _may_push(self, pushed: int) -> bool:
+    def _may_push(self) -> bool:
         """In bursts: until the backlog is there, then not before so many may have come on average."""
-        self._bursting = self._bursting or pushed < self._orders.rate * (time.monotonic() - self._began)
+        self._bursting = self._bursting or self._acknowledged < self._orders.rate * (time.monotonic() - self._began)
         self._bursting = self._bursting and self._queue.sizes("default").ready < self._orders.backlog
         return self._bursting
 
@@ -97,7 +99,8 @@ class Producer:
         limit = {"timeout": timeout, "grace": self._orders.grace if mode in ROBBERS else 0.0}
         self._push("h", "high", [data | limit], options={"timeout": timeout})
 
-    def _push(self, stream: str, queue: str, data: list[Any], delay: float = 0.0, options: Any = None) -> None:
+    def _push(self, stream: str, queue: str, data: list[Any], delay: float = 0.0, options: Any = None) -> bool:
+        """``False`` when it is not known to be stored."""
         first = self._next[stream]
         self._next[stream] = last = first + len(data)
         made = [payload(f"{stream}.{first + number}", one, delay, options) for number, one in enumerate(data)]
@@ -107,8 +110,9 @@ class Producer:
             self._queue.stores.queue.push(queue, made, delay)
         except StoreError as error:
             BOOK.write("enq_unknown", **facts, why=str(error)[:60])
-        else:
-            BOOK.write("enq_ok", **facts)
+            return False
+        BOOK.write("enq_ok", **facts)
+        return True
 
 
 def payload(job_id: str, data: object, delay: float = 0.0, options: Any = None) -> bytes:
