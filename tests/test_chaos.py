@@ -3,38 +3,49 @@
 from __future__ import annotations
 
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from tests.chaos.checker import VALID, check
 from tests.chaos.ledger import read
 from tests.chaos.plan import Plan
-from tests.chaos.plants import PLANTS
+from tests.chaos.plants import PLANTS, Plant
 from tests.chaos.report import table
 from tests.chaos.run import run
+
+#: short runs in which a fault must show itself: some need a coincidence, which a busy machine may not bring at once
+RUNS = 3
+
+
+def violations_of(plant: Plant, folder: Path) -> set[str]:
+    """What the checker says of the faulty package, run by run until it says what it should."""
+    package, found = plant.write(folder), set()
+    for seed in range(RUNS):
+        place = folder / str(seed)
+        place.mkdir()
+        found |= set(check(read(run(place, replace(plant.plan, seed=seed), package))).violations)
+        if plant.rule in found:
+            break
+    return found
 
 
 @pytest.fixture(scope="module")
 def planted(tmp_path_factory):
-    """The findings of every planted fault, to come: two runs at a time, they mostly wait."""
-
+    """Of every planted fault, what is found, to come: a few at a time, they mostly wait."""
     folders = {name: tmp_path_factory.mktemp("planted") for name in PLANTS}  # here: not for several threads at once
-
-    def ruled(name):
-        folder = folders[name]
-        (folder / "run").mkdir()
-        return check(read(run(folder / "run", PLANTS[name].plan, PLANTS[name].write(folder))))
-
     with ThreadPoolExecutor(3) as runs:
-        yield {name: runs.submit(ruled, name) for name in PLANTS}
+        yield {name: runs.submit(violations_of, PLANTS[name], folders[name]) for name in PLANTS}
 
 
 @pytest.mark.parametrize("name", PLANTS)
 def test_a_planted_fault_is_caught(name, planted: dict[str, Future]):
-    assert PLANTS[name].rule in planted[name].result().violations
+    assert PLANTS[name].rule in planted[name].result()
 
 
-def test_the_package_itself_comes_through_a_short_run(tmp_path):
-    findings = check(read(run(tmp_path, Plan(seconds=12.0, seed=11, phase=(0.7, 1.5)))))
+@pytest.mark.timeout(240)
+def test_the_package_itself_comes_through_a_minute_of_every_nemesis(tmp_path):
+    findings = check(read(run(tmp_path, Plan(seconds=60.0, seed=11, phase=(0.8, 1.8)))))
 
     assert VALID == findings.code, table(findings)

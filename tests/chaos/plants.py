@@ -99,7 +99,7 @@ PLANTS = {
     "receipt encoded anew": Plant(
         "I5 done twice, unexplained",
         (("stores/redis/queue.py", "- 1], receipt)", "- 1], json.dumps(json.loads(receipt)).encode())"),),
-        replace(_QUICK, retry_after=1.0),
+        replace(_PEACE, naps=20.0, retry_after=1.0, seconds=3.0, drain=8.0),  # no kill that would explain it
     ),
     "lease shorter than its job": Plant(
         "I4 overlap",
