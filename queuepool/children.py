@@ -106,16 +106,18 @@ class Children:
 
 def overdue(slot: Slot, now: float, grace: float, margin: float = LEASE_MARGIN) -> Killed | None:
     """Why this process must be killed now; ``now`` is monotonic."""
-    if slot.deadline and now >= slot.deadline + grace:
+    deadline, lease_end = slot.deadline, slot.lease_deadline  # each read once: their worker may change them meanwhile
+    if deadline and now >= deadline + grace:
         return Killed.OVERDUE
-    if slot.lease_end and now >= slot.lease_deadline - margin:
+    if lease_end and now >= lease_end - margin:
         return Killed.LEASE
     return None
 
 
 def next_deadline(slot: Slot, grace: float) -> float:
     """When to look at it again; infinity when nothing is due."""
-    due = [slot.deadline + grace] if slot.deadline else []
-    if slot.lease_end:
-        due.append(slot.lease_deadline - LEASE_MARGIN)
+    deadline, lease_end = slot.deadline, slot.lease_deadline
+    due = [deadline + grace] if deadline else []
+    if lease_end:
+        due.append(lease_end - LEASE_MARGIN)
     return min(due, default=float("inf"))

@@ -120,9 +120,12 @@ class Slot(Record):
 
     @property
     def lease_deadline(self) -> float:
-        """Monotonic end of the running job's lease, as renewed last; 0.0 = no job runs."""
-        renewed = self.renewed_end
-        return renewed if renewed and self.renewed_turn == self.turn else self.lease_end
+        """Monotonic end of the running job's lease, as renewed last; 0.0 = no job runs, or it ended as we looked."""
+        # Its worker writes while we read: what was read counts only if it is all of one and the same turn.
+        turn, end = self.turn, self.lease_end
+        if self.renewed_turn == turn:
+            end = self.renewed_end or end
+        return end if self.turn == turn and self.lease_end else 0.0
 
     @property
     def holds_nothing(self) -> bool:

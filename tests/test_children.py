@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -237,3 +239,27 @@ def test_the_earlier_of_two_deadlines_is_the_next(slot, deadline, lease_end, ear
     slot.deadline, slot.lease_end = deadline, lease_end
 
     assert earliest == next_deadline(slot, GRACE)
+
+
+def test_nobody_is_killed_for_what_its_worker_changes_while_the_master_looks(slot):
+    """A worker that goes from job to job, with and without limits, beside a master that looks all the time."""
+    slot.renewed_turn, slot.renewed_end = 1, 1e9
+    done = threading.Event()
+
+    def work() -> None:
+        for turn in range(2, 60_000):
+            slot.lease_end, slot.turn = 0.0, turn
+            slot.lease_end, slot.deadline = 1e9, 1e9
+            slot.deadline = 0.0
+        done.set()
+
+    # As often as Python can, so that the one is interrupted anywhere in the other.
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    worker = threading.Thread(target=work)
+    worker.start()
+    killed = {overdue(slot, 100.0, GRACE) for _ in iter(done.is_set, True)}
+    worker.join()
+    sys.setswitchinterval(interval)
+
+    assert killed <= {None}
