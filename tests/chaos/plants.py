@@ -77,7 +77,7 @@ PLANTS = {
     ),
     "no second line behind the alarm": Plant(
         "I10 never killed",
-        (("children.py", "if slot.deadline and now >= slot.deadline + grace:", "if False:"),),
+        (("children.py", "if deadline and now >= deadline + grace:", "if False:"),),
         replace(_HANGING, modes=("steal_the_alarm",), drain=1.0, stop=0.5),
     ),
     "group left alone": Plant(
@@ -105,7 +105,7 @@ PLANTS = {
         "I4 overlap",
         (
             ("chores/renew.py", "        if not held:\n", "        if True:\n"),
-            ("children.py", "if slot.lease_end and now >= slot.lease_deadline - margin:", "if False:"),
+            ("children.py", "if lease_end and now >= lease_end - margin:", "if False:"),
         ),
         replace(_PEACE, workers=8, nap=(2.0, 2.0), naps=1.0, retry_after=1.0),
     ),
