@@ -67,9 +67,9 @@ class Board:
             raise ValueError(f"{path} is no board of this version")
         return cls(path, memory)
 
-    def of(self, role: Role) -> list[Slot]:
-        """The slots of living and not yet settled processes of this kind."""
-        return [slot for slot in self.slots if slot.role == role]
+    def of(self, *roles: Role) -> list[Slot]:
+        """The slots of living and not yet settled processes of these kinds."""
+        return [slot for slot in self.slots if slot.role in roles]
 
     def free_slot(self) -> Slot | None:
         return next((slot for slot in self.slots if slot.role == Role.FREE), None)

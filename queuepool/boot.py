@@ -12,6 +12,11 @@ from queuepool.failures import traceback_of
 from queuepool.fork import BROKEN
 
 
+def other_threads() -> int:
+    """Of Python's, those besides the one that asks: a fork has none of them."""
+    return len(sys._current_frames()) - 1
+
+
 def import_modules(names: Iterable[str]) -> None:
     """Raises ``BootFailure`` with the original traceback, our own frames left out."""
     pid = os.getpid()

@@ -2,32 +2,143 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
+from queuepool.config_connections import check_drivers
+from queuepool.config_urls import kind_of
 from queuepool.settings import ConnectionSettings
-from queuepool.stores.redis.client import PATIENCE as PATIENCE
-from queuepool.stores.redis.client import Client
-from queuepool.stores.redis.control import RedisControl
-from queuepool.stores.redis.failed import RedisFailed
-from queuepool.stores.redis.keys import Keys
-from queuepool.stores.redis.quarantine import RedisQuarantine
-from queuepool.stores.redis.queue import RedisQueue
+from queuepool.stores.base import FailedStore, QuarantineStore, QueueStore
+from queuepool.stores.control import ControlKeys, Shelf, prefix_of
+from queuepool.stores.elsewhere import FailedElsewhere, Records
+
+if TYPE_CHECKING:
+    from queuepool.stores.redis.client import Client as RedisClient
+    from queuepool.stores.sql.client import Client as SqlClient
+
+#: seconds after which a silent server counts as gone
+PATIENCE = 2.0
+#: the same for a database: a loop's, and a person's, who may ask it to count millions of rows
+_DATABASES, _PEOPLES = 3.0, 60.0
 
 
 class Stores:
     """Everything that one connection's settings lead to; nothing is sent before the first verb.
 
-    ``patience``: seconds after which a silent server counts as gone.
+    ``shared``: for the threads of a producer, not for one loop. ``patience``: seconds after which a silent server
+    counts as gone.
     """
 
-    def __init__(self, settings: ConnectionSettings, *, shared: bool = False, patience: float = PATIENCE) -> None:
-        keys = Keys(settings.prefix)
-        self._own = Client(settings.url, longest_wait=settings.block_for, shared=shared, patience=patience)
-        control = settings.control_url
-        self._cache = Client(control, shared=shared, patience=patience) if control else self._own
-        self.queue = RedisQueue(self._own, keys, settings.retry_after, failed=settings.failed != "null")
-        self.failed = RedisFailed(self._own, keys)
-        self.quarantine = RedisQuarantine(self._own, keys)
-        self.control = RedisControl(self._cache, self._own, keys, settings.restart_key, settings.name)
+    queue: QueueStore
+    failed: FailedStore
+    quarantine: QuarantineStore
+    control: ControlKeys
+
+    def __init__(self, settings: ConnectionSettings, *, shared: bool = False, patience: float | None = None) -> None:
+        check_drivers(settings)
+        self._settings = settings
+        self._shared = shared
+        self._patience = patience
+        self._clients: list[Any] = []
+        self._own: Any
+        records = self._records(settings.failed_url) if settings.failed_url else None
+        own, down = self._in_redis(records) if is_redis(settings.url) else self._in_sql(records)
+        if records:
+            self.failed = FailedElsewhere(records, self.queue)
+        cache = self._shelf(settings.control_url) if settings.control_url else own
+        self.control = ControlKeys(cache, own, down, settings.restart_key, settings.name)
+
+    @property
+    def client(self) -> Any:
+        """The connection that the queue uses, for who looks behind the store."""
+        return self._own
 
     def close(self) -> None:
-        self._own.close()
-        self._cache.close()
+        for client in self._clients:
+            client.close()
+
+    def _in_redis(self, records: Records | None) -> tuple[Shelf, str]:
+        from queuepool.stores.redis.failed import RedisFailed
+        from queuepool.stores.redis.keys import Keys
+        from queuepool.stores.redis.quarantine import RedisQuarantine
+        from queuepool.stores.redis.queue import RedisQueue
+        from queuepool.stores.redis.shelf import RedisShelf
+
+        settings, keys = self._settings, Keys(self._settings.prefix)
+        self._own = client = self._redis_client(settings.url, longest_wait=settings.block_for)
+        self.queue = RedisQueue(client, keys, settings.retry_after, keep=self._keeps, records=records)
+        self.failed = RedisFailed(client, keys)
+        self.quarantine = RedisQuarantine(client, keys)
+        return RedisShelf(client, keys), keys.down
+
+    def _in_sql(self, records: Records | None) -> tuple[Shelf, str]:
+        from queuepool.stores.sql.failed import SqlFailed
+        from queuepool.stores.sql.failures import Failures
+        from queuepool.stores.sql.quarantine import SqlQuarantine
+        from queuepool.stores.sql.queue import SqlQueue
+        from queuepool.stores.sql.shelf import SqlShelf
+
+        settings, prefix = self._settings, prefix_of(self._settings.restart_key)
+        self._own = client = self._sql_client(settings.url)
+        shelf, failures = SqlShelf(client, prefix), Failures(settings.name)
+        self.queue = queue = SqlQueue(client, settings.retry_after, shelf, failures, keep=self._keeps, records=records)
+        self.failed = SqlFailed(client, failures, queue.push_within)
+        self.quarantine = SqlQuarantine(client, queue.push_within)
+        return shelf, f"{prefix}queuepool:down"
+
+    @property
+    def _keeps(self) -> bool:
+        return self._settings.failed != "null"
+
+    def _records(self, url: str) -> Records:
+        """The failed store, if it is not beside the queue."""
+        if is_redis(url):
+            from queuepool.stores.redis.failed import RedisFailed
+            from queuepool.stores.redis.keys import Keys
+
+            return RedisFailed(self._redis_client(url), Keys(self._settings.prefix))
+        from queuepool.stores.sql.failed import SqlFailed
+        from queuepool.stores.sql.failures import Failures
+
+        return SqlFailed(self._sql_client(url), Failures(self._settings.name), None)
+
+    def _shelf(self, url: str) -> Shelf:
+        """Where Laravel's cache is, if not beside the queue."""
+        if is_redis(url):
+            from queuepool.stores.redis.keys import Keys
+            from queuepool.stores.redis.shelf import RedisShelf
+
+            return RedisShelf(self._redis_client(url), Keys(self._settings.prefix))
+        from queuepool.stores.sql.shelf import SqlShelf
+
+        return SqlShelf(self._sql_client(url), prefix_of(self._settings.restart_key))
+
+    def _redis_client(self, url: str, longest_wait: float = 0.0) -> RedisClient:
+        from queuepool.stores.redis.client import Client
+
+        client = Client(url, longest_wait=longest_wait, shared=self._shared, patience=self._patience or PATIENCE)
+        self._clients.append(client)
+        return client
+
+    def _sql_client(self, url: str) -> SqlClient:
+        from queuepool.stores.sql.client import Client
+
+        create = self._settings.embedded and url == self._settings.url
+        patience = self._patience or (_PEOPLES if self._shared else _DATABASES)
+        client = Client(url, shared=self._shared, patience=patience, create=create)
+        self._clients.append(client)
+        return client
+
+
+def load(settings: ConnectionSettings) -> None:
+    """Import all that the stores will need, drivers too, so that who is forked then need not; nothing is opened."""
+    Stores(settings)
+    for url in (settings.url, settings.failed_url, settings.control_url):
+        if url and not is_redis(url):
+            from queuepool.stores.sql.engines import load_driver
+
+            load_driver(url)
+
+
+def is_redis(url: str) -> bool:
+    """By its scheme; anything else is a database."""
+    return kind_of(url) == "redis"

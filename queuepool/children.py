@@ -16,7 +16,8 @@ LEASE_MARGIN = 0.5
 class Child:
     """One living process and its slot.
 
-    ``born`` is monotonic; ``came`` once it was seen at work, ``told`` once it was asked to leave.
+    ``born`` is monotonic; ``came`` once it was seen at work, ``told`` once it was asked to leave; ``pid`` is 0 while a
+    template has still to fork it.
     """
 
     pid: int
@@ -50,6 +51,7 @@ class Children:
 
     def __init__(self) -> None:
         self._by_pid: dict[int, Child] = {}
+        self._expected: list[Child] = []
 
     def __bool__(self) -> bool:
         return bool(self._by_pid)
@@ -60,12 +62,35 @@ class Children:
     def add(self, child: Child) -> None:
         self._by_pid[child.pid] = child
 
+    def expect(self, child: Child) -> None:
+        """A worker that the template of its generation is to fork."""
+        self._expected.append(child)
+
     def remove(self, pid: int) -> Child | None:
-        """``None`` for a stranger: a process we inherited as PID 1."""
-        return self._by_pid.pop(pid, None)
+        """``None`` for a stranger: a process we inherited as PID 1. With a template goes who was not forked yet."""
+        self.meet()
+        child = self._by_pid.pop(pid, None)
+        if child and child.role == Role.TEMPLATE:
+            for missed in [one for one in self._expected if one.generation == child.generation]:
+                self._expected.remove(missed)
+                missed.slot.role = Role.FREE
+        return child
 
     def __contains__(self, pid: object) -> bool:
+        self.meet()
         return pid in self._by_pid
+
+    def meet(self) -> None:
+        """Who forked an expected one has written its pid down: before it could become our child, or our dead one."""
+        for child in [one for one in self._expected if one.slot.pid]:
+            self._expected.remove(child)
+            child.pid = child.slot.pid
+            self.add(child)
+
+    def newcomers(self) -> list[Child]:
+        """Those that a template has forked, and that wait to be welcomed."""
+        self.meet()
+        return [child for child in self._by_pid.values() if not child.slot.born]
 
     def newly_ready(self) -> Iterator[Child]:
         """Each one once, when it has come to work."""
@@ -80,6 +105,11 @@ class Children:
     def steward(self) -> Child | None:
         return next((child for child in self._by_pid.values() if child.role == Role.STEWARD), None)
 
+    def templates(self) -> list[Child]:
+        """The newest first; not those that were ended."""
+        found = [child for child in self._by_pid.values() if child.role == Role.TEMPLATE and not child.told]
+        return sorted(found, key=lambda child: child.generation, reverse=True)
+
     def plan(self, target: int, generation: int) -> Plan:
         """One ready worker of this generation for each number from 1 to ``target``.
 
@@ -87,7 +117,7 @@ class Children:
         never is smaller than it should be, and a replacement that cannot boot costs nobody.
         """
         mates: dict[int, list[Child]] = defaultdict(list)
-        for child in sorted(self.workers(), key=lambda child: child.generation, reverse=True):
+        for child in sorted([*self.workers(), *self._expected], key=lambda child: child.generation, reverse=True):
             mates[child.number].append(child)
         spawn = []
         retire = [child for child in self.workers() if child.number > target]

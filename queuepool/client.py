@@ -108,7 +108,7 @@ class Queue:
 
 
 def connect(where: str | Path | None = None, *, connection: str | None = None, prefix: str = "") -> Queue:
-    """A connection by URL (``redis://…``), by configuration file, or of the configuration in force.
+    """A connection by URL (``redis://…``, ``sqlite:///…``), by configuration file, or of the configuration in force.
 
     Without a name it is the file's only connection, or its ``default``. Raises ``ConfigError``. Nothing is sent before
     the first push.

@@ -12,28 +12,30 @@ from typing import Any
 from unicodedata import category
 
 from queuepool import config_values as values
+from queuepool.config_connections import connection, contradictions
 from queuepool.config_file import Document, Entry, Place, Problem, from_environment, from_flags, read, section_name
 from queuepool.config_secrets import open_secrets, signing_keys, url
-from queuepool.config_values import masked as masked  # for whoever shows a URL
+from queuepool.config_urls import masked as masked  # for whoever shows a URL
 from queuepool.errors import ConfigError
 from queuepool.settings import ConnectionSettings, PoolSettings
 
 POOL_KEYS: Mapping[str, values.Parser] = MappingProxyType({
     "connection": section_name, "queue": values.queues, "workers": values.workers,
-    "modules": values.modules, "listeners": values.modules,
+    "modules": values.modules, "listeners": values.modules, "preload": values.boolean,
     "timeout": values.seconds, "boot_timeout": values.seconds, "grace": values.seconds,
     "tries": values.count, "backoff": values.delays, "max_crashes": values.count,
     "memory": values.megabytes, "memory_hard": values.megabytes,
     "sleep": values.seconds, "rest": values.seconds,
-    "max_jobs": values.count, "max_time": values.seconds,
+    "max_jobs": values.count, "max_time": values.seconds, "reserve_ahead": values.ahead,
     "force": values.boolean, "stop_timeout": values.seconds, "give_up": values.seconds,
     "quiet": values.boolean, "verbose": values.boolean, "json": values.boolean,
     "log": values.path, "runtime_dir": values.path,
 })  # fmt: skip
 CONNECTION_KEYS: Mapping[str, values.Parser] = MappingProxyType({
-    "driver": lambda raw: values.one_of(raw, "redis"), "url": url, "prefix": values.text,
+    "driver": lambda raw: raw and values.one_of(raw, "redis", "sql"), "url": url, "prefix": values.text,
     "retry_after": values.some_seconds, "block_for": values.some_seconds, "renew": values.boolean,
-    "failed": lambda raw: values.one_of(raw, "redis", "null"),
+    "failed": lambda raw: raw and values.one_of(raw, "redis", "sql", "null"),
+    "failed_url": lambda raw: raw and url(raw),
     "restart_key": values.some_text, "control_url": lambda raw: raw and url(raw),
     "signing": lambda raw: values.one_of(raw, "off", "accept", "require"), "signing_keys": signing_keys,
 })  # fmt: skip
@@ -88,11 +90,11 @@ def load(path: Path | None, overrides: Mapping[str, str] = {}, environ: Mapping[
     stated = [_parse(entry) for entry in file.entries() if _kind(entry) in KEYS]
     forced = [_parse(entry) for entry in (*from_environment(environ), *from_flags(overrides))]
     links, parts = (_parts(kind, file.headers(), stated, forced, path) for kind in ("connection", "pool"))
-    connections = {name: ConnectionSettings(name=name, **part.fields()) for name, part in links.items()}
+    connections = {name: connection(name, part.fields()) for name, part in links.items()}
     pools = tuple(_pool(part, connections) for part in parts.values())
     problems = [*file.problems(), *open_secrets(file, path)]
     problems += [Problem(one.entry.place, one.problem) for one in (*stated, *forced) if one.problem]
-    problems += [problem for name, part in links.items() for problem in _signing_problems(connections[name], part)]
+    problems += [problem for name, part in links.items() for problem in _link_problems(connections[name], part)]
     for pool, part in zip(pools, parts.values(), strict=True):
         problems += _pool_problems(pool, part, links)
     _raise_all(problems)
@@ -157,9 +159,11 @@ def _link(part: _Part, connections: Iterable[str]) -> str:
     return str(said.value) if said else names[0] if len(names) == 1 else "default"
 
 
-def _signing_problems(connection: ConnectionSettings, part: _Part) -> Iterator[Problem]:
-    if connection.signing != "off" and not connection.signing_keys and part.is_sound("signing_keys"):
-        yield Problem(part.place_of("signing"), f"{connection.signing} needs signing_keys")
+def _link_problems(link: ConnectionSettings, part: _Part) -> Iterator[Problem]:
+    if link.signing != "off" and not link.signing_keys and part.is_sound("signing_keys"):
+        yield Problem(part.place_of("signing"), f"{link.signing} needs signing_keys")
+    if part.is_sound(*CONNECTION_KEYS):
+        yield from (Problem(part.place_of(key), text) for key, text in contradictions(link, part.fields()))
 
 
 def _pool_problems(pool: PoolSettings, part: _Part, links: Mapping[str, _Part]) -> Iterator[Problem]:

@@ -7,11 +7,10 @@ import re
 import stat
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from urllib.parse import parse_qsl, urlsplit
 
-from queuepool import config_values
+from queuepool import config_urls
 from queuepool.config_file import Document, Problem, contents
-from queuepool.config_values import has_password
+from queuepool.config_urls import TLS_FILES, has_password, options_of, scheme_of
 
 #: a name, and at least as much as 16 characters can hold; no blanks, and no comma
 _KEY = re.compile(r"([A-Za-z0-9_-]{1,32}):([!-+\--~]{16,512})")
@@ -44,26 +43,27 @@ def _lines(path: Path) -> list[str]:
 
 
 def url(raw: str) -> str:
-    """A Redis URL; of TLS, the files that it names are certificates and keys."""
-    found = config_values.url(raw)
-    if found.startswith("rediss://"):
-        _check_files(dict(parse_qsl(urlsplit(found).query)))
+    """A store's URL; of TLS, the files that it names are certificates and keys."""
+    found = config_urls.url(raw)
+    names, options = TLS_FILES.get(scheme_of(found), ()), options_of(found)
+    if options.keys() & set(names):
+        _check_files(options, *names)
     return found
 
 
-def _check_files(options: Mapping[str, str]) -> None:
+def _check_files(options: Mapping[str, str], authority: str, certificate: str, key: str) -> None:
     import ssl  # here: slow to import, and most never need it
 
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     try:
-        name = "ssl_ca_certs"
-        if name in options:
+        name = authority
+        if options.get(name, "system") != "system":  # PostgreSQL's word for what the host trusts
             context.load_verify_locations(options[name])
-        name = "ssl_certfile"
+        name = certificate
         if name in options:
             # With a password given, nobody is asked for one at the terminal.
-            context.load_cert_chain(options[name], options.get("ssl_keyfile"), password="")
-        name = "ssl_keyfile"
+            context.load_cert_chain(options[name], options.get(key), password="")
+        name = key
         if name in options and os.stat(options[name]).st_mode & stat.S_IROTH:
             raise ValueError(f"its {name} {options[name]} can be read by every user: chmod o-r {options[name]}")
     except OSError as error:

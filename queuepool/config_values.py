@@ -7,27 +7,19 @@ import re
 from collections.abc import Callable
 from keyword import iskeyword
 from pathlib import Path
-from urllib.parse import quote, unquote_to_bytes, urlsplit
 
 Parser = Callable[[str], object]
 
 INLINE_COMMENT = re.compile(r"(?:^|[ \t])[;#]")
 NO_INLINE_COMMENTS = "inline comments are not supported: put the comment on a line of its own"
 MOST_WORKERS = 1024
+MOST_AHEAD = 64
 LONGEST = 87600 * 3600.0  # ten years; Python's timers end at 292
 BASELINE_MB = 16  # resident, of a worker that has imported nothing yet, rounded down
 MOST_MB = 1024 * 1024
-LONGEST_SOCKET_PATH = 107  # the kernel's 108 less the closing NUL
 SECONDS_IN = {"": 1, "s": 1, "m": 60, "h": 3600}
 MB_IN = {"": 1, "M": 1, "MB": 1, "G": 1024, "GB": 1024}
 BOOLEANS = dict.fromkeys(("yes", "true", "on", "1"), True) | dict.fromkeys(("no", "false", "off", "0"), False)
-URL_OPTIONS = {
-    "redis": {},
-    "rediss": dict.fromkeys(("ssl_ca_certs", "ssl_certfile", "ssl_keyfile"), "[^#]+") | {"ssl_cert_reqs": "required"},
-    "unix": {"db": "[0-9]{1,5}"},
-}
-SAFE_HOST = r"(\[[0-9A-Fa-f:.]+\]|[\w.-]+)(:\d+)?(/\d*)?"
-SAFE_UNIX = r"/[^#]+"
 DECIMAL = r"([0-9]{1,9}(?:\.[0-9]{1,9})?)"
 
 
@@ -43,6 +35,14 @@ def workers(raw: str) -> int:
         return min(os.cpu_count() or 1, MOST_WORKERS)
     if not re.fullmatch(r"[0-9]{1,9}", raw) or not 1 <= int(raw) <= MOST_WORKERS:
         raise ValueError(f"{shown(raw)} is neither a number from 1 to {MOST_WORKERS} nor `auto` (one per CPU)")
+    return int(raw)
+
+
+def ahead(raw: str) -> int:
+    if raw in ("auto", "0"):
+        return 0
+    if not re.fullmatch(r"[0-9]{1,9}", raw) or int(raw) > MOST_AHEAD:
+        raise ValueError(f"{shown(raw)} is neither a number from 1 to {MOST_AHEAD} nor `auto` (by how long jobs take)")
     return int(raw)
 
 
@@ -134,62 +134,6 @@ def some_text(raw: str) -> str:
 
 def path(raw: str) -> Path | None:
     return Path(text(raw)) if raw else None
-
-
-def url(raw: str) -> str:
-    """A Redis URL, its login percent-encoded as redis-py needs it; errors never repeat a part of it."""
-    scheme, _, rest = raw.partition("://")
-    if scheme not in URL_OPTIONS:
-        raise ValueError("must begin with redis://, rediss:// or unix://")
-    authority = re.split("[/?]", rest, maxsplit=1)[0]
-    login, at, host = authority.rpartition("@")
-    address, _, options = rest[len(authority) :].partition("?")
-    if "@" in login or ("@" in address + options and (authority or scheme != "unix")):
-        raise ValueError("has an @ too many: in a password write @ / ? as %40 %2F %3F")
-    _check_socket(host, address) if scheme == "unix" else _check_host(host, address)
-    _check_options(options, scheme)
-    # urlsplit would end the host at a raw # and trip over brackets; a % may be an escape already.
-    return f"{scheme}://{quote(login, safe=':%!$&*+,;=~')}{at}{host}{rest[len(authority) :]}"
-
-
-def _check_host(host: str, database: str) -> None:
-    try:
-        parts = urlsplit(f"redis://{host}")
-        is_good = parts.port != 0 and re.fullmatch(r"[A-Za-z0-9_.:-]+", parts.hostname or "")
-    except ValueError:
-        is_good = None
-    if not is_good or "#" in host:
-        raise ValueError("has no host, or a port not from 1 to 65535 (an IPv6 address stands in brackets: [::1])")
-    if not re.fullmatch("(/[0-9]{0,5})?", database):
-        raise ValueError("its database is not a number from 0 to 99999, as in redis://host:6379/0")
-
-
-def _check_socket(host: str, path: str) -> None:
-    if host or "#" in path or not 2 <= len(unquote_to_bytes(path)) <= LONGEST_SOCKET_PATH:
-        raise ValueError(f"is not a path of 2 to {LONGEST_SOCKET_PATH} bytes, as in unix:///run/redis.sock")
-
-
-def _check_options(options: str, scheme: str) -> None:
-    for key, _, value in (pair.partition("=") for pair in options.split("&") if pair):
-        if not re.fullmatch(URL_OPTIONS[scheme].get(key, "(?!)"), value):
-            takes = ", ".join(URL_OPTIONS[scheme]) or "none"
-            raise ValueError(
-                f"has a wrong option after the ?; {scheme}:// takes {takes} (no ssl_cert_reqs but required)"
-            )
-
-
-def has_password(url: str) -> bool:
-    return ":" in url.partition("://")[2].rpartition("@")[0]
-
-
-def masked(url: str) -> str:
-    """The URL for people: without its login, and without whatever might be one in a malformed URL."""
-    scheme, _, rest = url.partition("://")
-    login, _, place = rest.rpartition("@")
-    place, mark, _ = place.partition("?")
-    if scheme not in URL_OPTIONS or not re.fullmatch(SAFE_UNIX if scheme == "unix" else SAFE_HOST, place):
-        return "***"
-    return f"{scheme}://{'***@' if login else ''}{place}{'?***' if mark else ''}"
 
 
 def shown(raw: str) -> str:

@@ -12,9 +12,9 @@ from queuepool import proc
 from queuepool.board import Slot, State
 from queuepool.hand import Stage
 from queuepool.payload import Payload
+from queuepool.plans import Plan
 from queuepool.signals import Alarm, Attention
 from queuepool.stores.base import Lease
-from queuepool.verdict import Policy
 
 #: seconds that a worker's resident memory is taken to be what it was
 _RSS_LASTS = 0.05
@@ -33,9 +33,13 @@ class Desk:
         self._stall = stall
         self._rss_at = 0.0
         self._rss = 0.0
-        self._kind: tuple[str, str, Policy] | None = None
+        self._has_run = True
+        self._plan: Plan | None = None
+        self._queue = ""
         self._about = ""
         self._succeeded = False
+        self._number = 0
+        self._lease_end = 0.0
 
     def show(self, state: State) -> None:
         """What the worker is doing, unless it runs a job."""
@@ -44,7 +48,9 @@ class Desk:
             self._title(f"{state.name.lower()} done={self.slot.done}")
 
     def alive(self) -> None:
-        """A round begins; until the next one the master waits for ``stall`` seconds."""
+        """No job runs, whatever is done next; until this is said again the master waits for ``stall`` seconds."""
+        self.slot.lease_end = 0.0
+        self._alarm.disarm()
         self.slot.deadline = time.monotonic() + self._stall
 
     def waits(self, seconds: float) -> None:
@@ -61,31 +67,49 @@ class Desk:
         """The reserve was answered."""
         slot = self.slot
         slot.lease_end = 0.0
+        slot.hand.drop()
+        if leases:
+            # Before they are there: whoever reads some of them sees by the turn that they are not what it looked for.
+            slot.turn += 1
         slot.hand.hold(leases)
         if leases:
-            slot.turn += 1
-            slot.lease_end = lease_end
+            self._lease_end = slot.lease_end = lease_end
         slot.asked = 0.0
 
-    def begins(self, payload: Payload, queue: str, policy: Policy, timeout: float, *, known: bool) -> None:
-        """The held job is about to run; the kernel and the master know its deadline.
+    def turns_to(self, number: int) -> bool:
+        """The ``number``-th held job, from 0, is next; ``False`` when the steward wants back what is not begun."""
+        slot = self.slot
+        # First say it, then look: the steward first says what it wants, waits, and then looks (chores/hand_back.py).
+        slot.at = self._number = number
+        slot.lease_end = self._lease_end
+        return not self.is_wanted_back
 
-        ``known``: a handler is registered under its name; other names are never shown.
-        """
+    @property
+    def is_wanted_back(self) -> bool:
+        """Whether the steward has taken, or is about to take, what waits in the hand."""
+        return self.slot.wanted_back == self.slot.turn
+
+    def begins(self, payload: Payload, queue: str, plan: Plan) -> None:
+        """The held job is about to run; the kernel and the master know its deadline."""
         slot, now = self.slot, time.time()
-        kind = (payload.name if known else "unknown", queue, policy)
-        if kind != self._kind:  # most jobs are like the one before
-            slot.job, slot.queue, slot.policy = kind[0], queue, policy.to_text()
-            self._kind, self._about = kind, f"queue={_word(queue)} job={_word(kind[0])}"
+        if plan is not self._plan or queue != self._queue:  # most jobs are like the one before
+            self._describe(payload.name, queue, plan)
         slot.job_id, slot.attempt, slot.since = payload.id, payload.attempts, now
         self._succeeded = False
-        slot.hand.mark(0, Stage.RUNNING)
+        slot.hand.mark(self._number, Stage.RUNNING)
         slot.state = State.BUSY
-        self._title(f"busy {self._about} id={_word(payload.id)} attempt={payload.attempts} since={_at(int(now))}")
-        self.arm(timeout)
+        self._title(f"{self._about} id={_word(payload.id)} attempt={payload.attempts} since={_at(int(now))}")
+        self.arm(plan.timeout)
+
+    def _describe(self, name: str, queue: str, plan: Plan) -> None:
+        shown = name if plan.handler else "unknown"  # a name that nobody registered is never shown
+        self.slot.job, self.slot.queue, self.slot.policy = shown, queue, plan.text
+        self._plan, self._queue = plan, queue
+        self._about = f"busy queue={_word(queue)} job={_word(shown)}"
 
     def arm(self, timeout: float) -> None:
         """From now on ``timeout`` seconds, 0 = no limit: the kernel's alarm, and behind it the master."""
+        self._has_run = True
         self.slot.deadline = time.monotonic() + timeout if timeout else 0.0
         self._alarm.arm(timeout)
 
@@ -93,18 +117,28 @@ class Desk:
         """Nothing but the receipt is left to be deleted, by us or by who buries us. Said twice, it counts once."""
         if not self._succeeded:
             self._succeeded = True
-            self.slot.hand.mark(0, Stage.DONE)
+            self.slot.hand.mark(self._number, Stage.DONE)
             self.slot.done += 1
 
     def ended(self) -> None:
-        """The handler and its hook have returned: nobody need be killed when the lease ends, or is found settled."""
+        """The handler and its hook have returned: nobody need be killed when the lease ends, or is found settled.
+
+        Its deadline stays for the moment until the next job begins, or until ``alive``.
+        """
         self.slot.lease_end = 0.0
-        self._alarm.disarm()
-        self.alive()
 
     def is_intact(self) -> bool:
         """Whether the worker's open files still are what they were: a job may have closed them all."""
         return self._alarm.is_intact()
+
+    def is_open(self) -> bool:
+        """As ``is_intact``, quicker: what a job has closed and opened anew is not seen."""
+        return self._alarm.is_open()
+
+    def settled_one(self, number: int | None = None) -> None:
+        """Somebody else may hold it now; the last one that was begun, unless another is named."""
+        self.slot.lease_end = 0.0
+        self.slot.hand.mark(self._number if number is None else number, Stage.SETTLED)
 
     def settled(self) -> None:
         """Nothing is held any more."""
@@ -112,14 +146,19 @@ class Desk:
         self.slot.hand.drop()
 
     def rss(self) -> float:
-        """Resident MB, at most 50 ms old. As often, signals are made ours again, whatever jobs have done to them."""
-        now = time.monotonic()
-        if now - self._rss_at >= _RSS_LASTS:
+        """Resident MB, at most 50 ms old."""
+        if time.monotonic() - self._rss_at >= _RSS_LASTS:
+            self.tidy()
+        return self._rss
+
+    def tidy(self) -> None:
+        """If user code has run: signals are made ours again, whatever it did to them, and memory is looked up."""
+        if self._has_run:
             self._attention.listen()
             self._alarm.prepare()
-            self._rss_at, self._rss = now, proc.resident_mb(os.getpid())
+            self._rss_at, self._rss = time.monotonic(), proc.resident_mb(os.getpid())
             self.slot.rss = int(self._rss)
-        return self._rss
+            self._has_run = False
 
     def leave(self) -> None:
         """The last word: an exit without it counts as a death."""

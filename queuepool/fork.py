@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import time
 import traceback
 from collections.abc import Callable, Container, Iterator
 from contextlib import suppress
@@ -14,6 +15,8 @@ from queuepool.signals import default_actions
 
 #: a child that ended by an exception of our own (EX_SOFTWARE)
 BROKEN = 70
+#: seconds between two looks whether a process has been handed on
+_MOMENT = 0.001
 
 
 def spawn(main: Callable[[], int]) -> int:
@@ -29,6 +32,24 @@ def spawn(main: Callable[[], int]) -> int:
     with suppress(OSError):  # both sides do it, whoever is first: the group must exist before the first kill
         os.setpgid(pid, pid)
     return pid
+
+
+def hand_on(main: Callable[[], int], heir: int, note: Callable[[int], None]) -> None:
+    """Fork a child that lives as one of ``spawn`` by our parent, the ``heir``. Raises ``OSError``.
+
+    A process in between forks it, has its pid noted and ends: the kernel gives orphans to the next subreaper above.
+    It keeps what has been made of our signals.
+    """
+    _flush()
+    between = os.fork()
+    if between == 0:
+        _bear(main, heir, note)
+    try:
+        code = os.waitstatus_to_exitcode(os.waitpid(between, 0)[1])
+    except ChildProcessError:
+        return  # whose end the user's modules ignore, or have somebody see
+    if code > 0:
+        raise OSError(code, os.strerror(code))
 
 
 def reap(known: Container[int]) -> Iterator[tuple[int, int]]:
@@ -87,23 +108,45 @@ def _signal_group(pid: int, signum: signal.Signals) -> None:
         os.killpg(pid, signum)
 
 
-def _live(main: Callable[[], int], parent: int) -> None:
+def _bear(main: Callable[[], int], heir: int, note: Callable[[int], None]) -> None:
+    """In between: the exit code is the error's number."""
+    code, own = BROKEN, os.getpid()
+    try:
+        pid = os.fork()
+        if pid == 0:
+            while os.getppid() == own:
+                time.sleep(_MOMENT)
+            _live(main, heir, fresh=False)
+        note(pid)
+        code = 0
+    except OSError as error:
+        code = error.errno or BROKEN
+    finally:
+        os._exit(code)
+
+
+def _live(main: Callable[[], int], parent: int, *, fresh: bool = True) -> None:
     code = BROKEN
     try:
         with suppress(OSError):
             os.setpgid(0, 0)
-        default_actions()
+        if fresh:
+            default_actions()
         _close_input()
         if proc.end_with_parent(parent, signal.SIGTERM):
             code = main()
     except BaseException:  # noqa: BLE001 - nothing may climb into the parent's frames below
         traceback.print_exc()
     finally:
-        with suppress(OSError, ValueError):
-            sys.stdout.flush()
-            sys.stderr.flush()
+        _flush()
         # Never by return or sys.exit: the parent's exit handlers and buffers are not the child's.
         os._exit(code)
+
+
+def _flush() -> None:
+    with suppress(OSError, ValueError):
+        sys.stdout.flush()
+        sys.stderr.flush()
 
 
 def _close_input() -> None:

@@ -9,12 +9,13 @@ from enum import IntEnum
 from pathlib import Path
 from typing import Any
 
-from queuepool.stores.base import Lease
+from queuepool.stores.base import Lease, Row
 
 #: bytes on the board for each slot; receipts beyond it lie in files beside the board
 AREA = 128 * 1024
 _COUNT = struct.Struct("=q")
-_ENTRY = struct.Struct("=BBHI")
+_ENTRY = struct.Struct("=BBHI?qqq")
+_NO_ROW = Row(0, 0, 0)
 
 
 class Stage(IntEnum):
@@ -48,10 +49,12 @@ class Hand:
         """Write down what was just reserved, and forget what was held before."""
         self._set_count(0)
         self._places = []
-        place = self._base + _COUNT.size
+        place, parts = self._base + _COUNT.size, []
         for number, lease in enumerate(leases):
             self._places.append(place)
-            place = self._write(place, number, lease)
+            parts.append(self._entry(place, number, lease))
+            place += len(parts[-1])
+        self._memory[self._base + _COUNT.size : place] = b"".join(parts)
         # Last, so that a reader never sees half a receipt.
         self._set_count(len(leases))
 
@@ -81,26 +84,23 @@ class Hand:
     def _set_count(self, count: int) -> None:
         _COUNT.pack_into(self._memory, self._base, count)
 
-    def _write(self, place: int, number: int, lease: Lease) -> int:
-        queue = lease.queue.encode()
-        first = place + _ENTRY.size
-        last = first + len(queue) + len(lease.receipt)
+    def _entry(self, place: int, number: int, lease: Lease) -> bytes:
+        queue, receipt, row = lease.queue.encode(), lease.receipt, lease.row
         # Room is left for the queues and headers of the entries still to come.
-        spilled = last > self._base + AREA - 64 * 256
+        spilled = place + len(queue) + len(receipt) > self._base + AREA - 65 * (256 + _ENTRY.size)
+        head = _ENTRY.pack(Stage.RESERVED, spilled, len(queue), len(receipt), row is not None, *(row or _NO_ROW))
         if spilled:
-            self._file(number).write_bytes(lease.receipt)
-            last = first + len(queue)
-        _ENTRY.pack_into(self._memory, place, Stage.RESERVED, spilled, len(queue), len(lease.receipt))
-        self._memory[first:last] = queue if spilled else queue + lease.receipt
-        return last
+            self._file(number).write_bytes(receipt)
+            return head + queue
+        return head + queue + receipt
 
     def _read(self, place: int, number: int) -> tuple[Held, int]:
-        stage, spilled, queue_size, size = _ENTRY.unpack_from(self._memory, place)
+        stage, spilled, queue_size, size, in_table, *numbers = _ENTRY.unpack_from(self._memory, place)
         middle = place + _ENTRY.size + queue_size
         queue = bytes(self._memory[place + _ENTRY.size : middle]).decode()
-        if spilled:
-            return Held(Lease(queue, self._file(number).read_bytes()), Stage(stage)), middle
-        return Held(Lease(queue, bytes(self._memory[middle : middle + size])), Stage(stage)), middle + size
+        last = middle if spilled else middle + size
+        receipt = self._file(number).read_bytes() if spilled else bytes(self._memory[middle:last])
+        return Held(Lease(queue, receipt, Row(*numbers) if in_table else None), Stage(stage)), last
 
     def _file(self, number: int) -> Path:
         return self._spill.with_name(f"{self._spill.name}.{number}")

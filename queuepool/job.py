@@ -5,7 +5,8 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, Unpack
+from functools import partial
+from typing import Any, Concatenate, Generic, NamedTuple, ParamSpec, TypeVar, Unpack
 
 from queuepool.client import Delay, default_queue
 from queuepool.registry import REGISTRY, Handler, Options, Wishes, by_name, check_runs, keywords, options_of, wire
@@ -104,8 +105,7 @@ class JobFunction(Generic[P, R]):
         return _Call(self._function, args, kwargs, self._succeeded, self._failed)
 
 
-@dataclass(frozen=True, slots=True)
-class _Call:
+class _Call(NamedTuple):
     """A function's task."""
 
     function: Callable[..., object]
@@ -117,8 +117,9 @@ class _Call:
     def run(self) -> object:
         return self.function(*self.args, **self.kwargs)
 
-    def after_succeeded(self) -> object:
-        return self.succeeded and self.succeeded(*self.args, **self.kwargs)
+    @property
+    def after_succeeded(self) -> Callable[[], object] | None:
+        return partial(self.succeeded, *self.args, **self.kwargs) if self.succeeded else None
 
     def after_failed(self, error: BaseException) -> object:
         return self.failed and self.failed(error, *self.args, **self.kwargs)

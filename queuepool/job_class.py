@@ -93,8 +93,9 @@ class _Task:
     def run(self) -> object:
         return self.job.handle()
 
-    def after_succeeded(self) -> object:
-        return self.job.after_succeeded()
+    @property
+    def after_succeeded(self) -> Callable[[], object] | None:
+        return None if type(self.job).after_succeeded is Job.after_succeeded else self.job.after_succeeded
 
     def after_failed(self, error: BaseException) -> object:
         return self.job.after_failed(error)

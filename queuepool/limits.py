@@ -64,6 +64,10 @@ class Limits:
     def is_leaving_when_empty(self) -> bool:
         return self.once or self.stop_when_empty
 
+    def is_last(self, jobs: int) -> bool:
+        """Whether no job may follow so many."""
+        return (jobs > 0 and self.once) or 0 < self.max_jobs <= jobs
+
     def reached(self, *, jobs: int, rss: float, found_none: bool, now: float) -> StopReason | None:
         """The first reason to leave, in Laravel's order. Source: Worker.php, stopIfNecessary (13.x)."""
         if self.memory and rss >= self.memory:
@@ -74,6 +78,6 @@ class Limits:
             return StopReason.ONCE
         if self.until and now >= self.until:
             return StopReason.MAX_TIME
-        if self.max_jobs and jobs >= self.max_jobs:
+        if self.is_last(jobs):
             return StopReason.MAX_JOBS
         return None

@@ -9,12 +9,12 @@ from __future__ import annotations
 import logging
 import signal
 import time
-from collections.abc import Callable
 
 from queuepool import fork, proc, strays
-from queuepool.board import Board, Killed, Role, Slot, State
+from queuepool.board import Board, Killed, Role, State
 from queuepool.children import Child, Children, next_deadline, overdue
 from queuepool.ending import Ending
+from queuepool.nursery import Main, Nursery
 from queuepool.overview import title
 from queuepool.respawn import Respawn
 from queuepool.settings import PoolSettings
@@ -24,19 +24,17 @@ from queuepool.signals import Mailbox
 TICK = 0.25
 _log = logging.getLogger("queuepool")
 
-#: runs one process of a pool in this slot; True = begin paused
-Main = Callable[[Slot, bool], int]
-
 
 class Master:
     """Keeps one pool at its size and its word until it is told to stop."""
 
-    def __init__(self, settings: PoolSettings, board: Board, worker: Main, steward: Main) -> None:
+    def __init__(self, settings: PoolSettings, board: Board, worker: Main, steward: Main, template: Main) -> None:
         self._settings = settings
         self._board = board
-        self._mains = {Role.WORKER: worker, Role.STEWARD: steward}
         self._mailbox, self._children = Mailbox(), Children()
         self._respawn = Respawn(settings.give_up)
+        mains = {Role.WORKER: worker, Role.STEWARD: steward, Role.TEMPLATE: template}
+        self._nursery = Nursery(board, self._children, self._respawn, mains, preload=settings.preload)
         self._target = settings.workers
         self._generation, self._restarts, self._orders = 1, 0, 0
         self._paused = False
@@ -50,6 +48,7 @@ class Master:
             self._reap()
             self._hear(signum)
             self._follow()
+            self._nursery.welcome(paused=self._paused)
             self._kill()
             self._judge()
             self._refill()
@@ -115,7 +114,7 @@ class Master:
         self._ending.begin(time.monotonic())
         if now:
             self._ending.hurry(time.monotonic())
-        for child in self._children.workers():
+        for child in [*self._children.workers(), *self._children.templates()]:
             self._retire(child)
 
     def _restart(self) -> None:
@@ -130,6 +129,10 @@ class Master:
         self._target = max(0, min(target, len(self._board.slots) // 2 - 1))
 
     def _retire(self, child: Child) -> None:
+        if child.role == Role.TEMPLATE:  # it holds nothing, and what its modules import may be deaf
+            child.told, child.slot.killed = True, Killed.STOP
+            fork.kill(child.pid)
+            return
         # Told again while it does nothing: a signal that comes just before a wait begins does not end that wait.
         if not child.told or child.slot.state != State.BUSY:
             child.told = True
@@ -158,48 +161,31 @@ class Master:
             self._stop()
             self._wind_up()
             return
-        if not self._children.steward():
-            self._spawn(Role.STEWARD, 0)
-        plan = self._children.plan(self._target, self._generation)
-        for child in plan.retire:
+        for child in self._nursery.fill(self._target, self._generation, paused=self._paused):
             self._retire(child)
-        for number in plan.spawn:
-            self._spawn(Role.WORKER, number)
 
     def _judge(self) -> None:
         """Whether there is any use in going on."""
         for child in self._children.newly_ready():
             self._respawn.came(child)
         ready = any(child.is_ready for child in self._children.workers())
-        if not (self._ending.has_begun or ready) and self._respawn.is_hopeless(time.monotonic()):
+        has_template = any(template.is_ready for template in self._children.templates())
+        hopeless = self._respawn.is_hopeless(time.monotonic(), has_template=has_template)
+        if hopeless and not (self._ending.has_begun or ready):
             _log.critical("no worker has come to work for %gs: giving up", self._settings.give_up)
             self._ending.code = 1
             self._stop()
 
     def _wind_up(self) -> None:
         """The steward outlives the workers: it settles what they held."""
-        if self._children.workers():
+        if any(child.role != Role.STEWARD for child in self._children):
             return
         steward, has_time = self._children.steward(), self._ending.workers_have_left(time.monotonic())
-        unsettled = bool(self._board.of(Role.WORKER))
+        unsettled = bool(self._board.of(Role.WORKER, Role.TEMPLATE))
         if steward and not unsettled:
             self._retire(steward)
         elif unsettled and not steward and has_time:
-            self._spawn(Role.STEWARD, 0)
-
-    def _spawn(self, role: Role, number: int) -> None:
-        slot, now = self._board.free_slot(), time.monotonic()
-        if slot is None or not self._respawn.is_over(role, number, now):
-            return
-        slot.begin(role, number, self._generation)
-        try:
-            pid = fork.spawn(lambda: self._mains[role](slot, self._paused))
-        except OSError as error:
-            slot.role = Role.FREE
-            _log.error("cannot fork: %s; next try in %.1fs", error.strerror, self._respawn.failed_to_fork(role, now))
-            return
-        slot.pid, slot.born = pid, proc.born_if_seen(pid)
-        self._children.add(Child(pid, slot, role, number, self._generation, now))
+            self._nursery.spawn(Role.STEWARD, 0, self._generation)
 
     def _nap(self) -> float:
         now, grace = time.monotonic(), self._settings.grace

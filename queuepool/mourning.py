@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from queuepool import errors
-from queuepool.stores.base import Lease
+from queuepool.stores.base import Lease, Row
 
 _ERRORS = {kind.__name__: kind for kind in (errors.JobTimedOut, errors.WorkerDied)}
 
@@ -32,6 +32,7 @@ def leave(directory: Path, lease: Lease, error: errors.AttemptLost) -> None:
     note = {
         "queue": lease.queue,
         "receipt": lease.receipt.decode(),
+        "row": lease.row,
         "error": type(error).__name__,
         "message": str(error),
         "trace": error.trace,
@@ -62,7 +63,8 @@ def _read(path: Path) -> Mourned | None:
             return None
         note = json.loads(path.read_text())
         error = _ERRORS[note["error"]](note["message"], note["trace"])
-        return Mourned(Lease(note["queue"], note["receipt"].encode()), error)
+        row = Row(*map(int, note["row"])) if note["row"] else None
+        return Mourned(Lease(note["queue"], note["receipt"].encode(), row), error)
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
         return None
     finally:

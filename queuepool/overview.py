@@ -13,7 +13,7 @@ def overview(name: str, board: Board) -> dict[str, Any]:
     """The pool and its processes; times are ISO 8601 in UTC, durations in seconds."""
     header = board.header
     done, failed, released = board.totals()
-    slots = sorted(board.of(Role.STEWARD) + board.of(Role.WORKER), key=lambda slot: (-slot.role, slot.number))
+    slots = sorted(board.of(Role.TEMPLATE, Role.STEWARD, Role.WORKER), key=lambda slot: (-slot.role, slot.number))
     return {
         "pool": name,
         "master": header.master_pid,

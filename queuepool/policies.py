@@ -4,30 +4,30 @@ from __future__ import annotations
 
 from typing import Any
 
-from queuepool.payload import Payload
 from queuepool.registry import Options
 from queuepool.settings import PoolSettings
+from queuepool.terms import Terms
 from queuepool.verdict import Policy
 
 #: without renewal a job must end before its lease; seconds kept free in between
 _MARGIN = 1.0
 
 
-def policy_of(payload: Payload, options: Options, pool: PoolSettings) -> Policy:
+def policy_of(terms: Terms, options: Options, pool: PoolSettings) -> Policy:
     """How often and until when this job may be tried."""
     return Policy(
-        tries=_first(payload.max_tries, options.tries, pool.tries),
-        max_exceptions=_first(payload.max_exceptions, options.max_exceptions, None),
-        backoff=_first(payload.backoff, options.backoff, pool.backoff),
-        retry_until=payload.retry_until,
-        fail_on_timeout=payload.fail_on_timeout or bool(options.fail_on_timeout),
+        tries=_first(terms.max_tries, options.tries, pool.tries),
+        max_exceptions=_first(terms.max_exceptions, options.max_exceptions, None),
+        backoff=_first(terms.backoff, options.backoff, pool.backoff),
+        retry_until=terms.retry_until,
+        fail_on_timeout=terms.fail_on_timeout or bool(options.fail_on_timeout),
         max_crashes=pool.max_crashes,
     )
 
 
-def timeout_of(payload: Payload, options: Options, pool: PoolSettings) -> tuple[float, str]:
+def timeout_of(terms: Terms, options: Options, pool: PoolSettings) -> tuple[float, str]:
     """Seconds this attempt may run (0 = no limit), and a warning when that is less than the job asked for."""
-    asked: float = _first(payload.timeout, options.timeout, pool.timeout)
+    asked: float = _first(terms.timeout, options.timeout, pool.timeout)
     if pool.connection.renew:
         return asked, ""
     most = max(pool.connection.retry_after - pool.grace - _MARGIN, 1.0)

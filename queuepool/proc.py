@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 import signal
+from functools import lru_cache
 from pathlib import Path
 
 import psutil
@@ -51,9 +52,15 @@ def _is_zombie(pid: int) -> bool:
 def resident_mb(pid: int) -> float:
     """Current resident memory in MB (not the peak); 0.0 when the process is gone, or nobody can look."""
     try:
-        return float(psutil.Process(pid).memory_info().rss) / _MB
+        return float((_self(pid) if pid == os.getpid() else psutil.Process(pid)).memory_info().rss) / _MB
     except (psutil.Error, OSError):
         return 0.0
+
+
+@lru_cache(maxsize=1)
+def _self(pid: int) -> psutil.Process:
+    """Kept: to make one is to read most of what the kernel has to tell."""
+    return psutil.Process(pid)
 
 
 def children() -> list[int]:
@@ -87,11 +94,10 @@ def group(pid: int) -> int:
         return -1
 
 
-def adopt_orphans() -> None:
-    """Be the parent of whoever loses theirs below us (Linux)."""
+def adopt_orphans() -> bool:
+    """Be the parent of whoever loses theirs below us; ``False`` where that cannot be (Linux can)."""
     libc = ctypes.CDLL(None, use_errno=True)
-    if hasattr(libc, "prctl"):
-        libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    return hasattr(libc, "prctl") and libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0
 
 
 def end_with_parent(parent: int, signum: signal.Signals) -> bool:

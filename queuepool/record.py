@@ -25,15 +25,12 @@ class Field(Generic[T]):
     @overload
     def __get__(self, record: Record, owner: type[Record]) -> T: ...
     def __get__(self, record: Record | None, owner: type[Record]) -> Field[T] | T:
-        return self if record is None else self.read(record, record.base + self.offset)
+        return self if record is None else self.read(record)
 
     def __set__(self, record: Record, value: T) -> None:
-        self.write(record, record.base + self.offset, value)
-
-    def read(self, record: Record, at: int) -> T:
         raise NotImplementedError
 
-    def write(self, record: Record, at: int, value: T) -> None:
+    def read(self, record: Record) -> T:
         raise NotImplementedError
 
 
@@ -43,11 +40,11 @@ class Whole(Field[int]):
     def __init__(self) -> None:
         super().__init__(_WORD)
 
-    def read(self, record: Record, at: int) -> int:
-        return record.wholes[at // _WORD]
+    def read(self, record: Record) -> int:
+        return record.wholes[self.offset // _WORD]
 
-    def write(self, record: Record, at: int, value: int) -> None:
-        record.wholes[at // _WORD] = value
+    def __set__(self, record: Record, value: int) -> None:  # straight, for the loop writes many
+        record.wholes[self.offset // _WORD] = value
 
 
 class Seconds(Field[float]):
@@ -56,11 +53,11 @@ class Seconds(Field[float]):
     def __init__(self) -> None:
         super().__init__(_WORD)
 
-    def read(self, record: Record, at: int) -> float:
-        return record.reals[at // _WORD]
+    def read(self, record: Record) -> float:
+        return record.reals[self.offset // _WORD]
 
-    def write(self, record: Record, at: int, value: float) -> None:
-        record.reals[at // _WORD] = value
+    def __set__(self, record: Record, value: float) -> None:
+        record.reals[self.offset // _WORD] = value
 
 
 class Text(Field[str]):
@@ -72,13 +69,14 @@ class Text(Field[str]):
         super().__init__(most + self._length.size)
         self._most = most
 
-    def read(self, record: Record, at: int) -> str:
+    def read(self, record: Record) -> str:
+        at = record.base + self.offset
         (length,) = self._length.unpack_from(record.memory, at)
         first = at + self._length.size
         return bytes(record.memory[first : first + min(length, self._most)]).decode("utf-8", "replace")
 
-    def write(self, record: Record, at: int, value: str) -> None:
-        raw = value.encode("utf-8", "replace")
+    def __set__(self, record: Record, value: str) -> None:
+        at, raw = record.base + self.offset, value.encode("utf-8", "replace")
         if len(raw) > self._most:
             raw = raw[: self._most].decode("utf-8", "ignore").encode()
         first = at + self._length.size
@@ -96,8 +94,9 @@ class Record:
         self.memory = memory
         self.base = base
         # Assigned through a view, a number is one store; struct would write zeros first.
-        self.wholes = memoryview(memory).cast("q")
-        self.reals = memoryview(memory).cast("d")
+        mine = memoryview(memory)[base : base + self.size]
+        self.wholes = mine.cast("q")
+        self.reals = mine.cast("d")
 
     def __init_subclass__(cls) -> None:
         offset = 0

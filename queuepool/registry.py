@@ -72,7 +72,9 @@ class Task(Protocol):
     def run(self) -> object:
         """The work; a coroutine is run on the worker's loop."""
 
-    def after_succeeded(self) -> object: ...
+    @property
+    def after_succeeded(self) -> Callable[[], object] | None:
+        """The hook, if there is one."""
 
     def after_failed(self, error: BaseException) -> object: ...
 

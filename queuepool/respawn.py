@@ -11,8 +11,9 @@ from queuepool.children import Child
 
 #: seconds below which a life without a finished job was a short one
 _SHORT = 5.0
-#: a steward has no jobs to show: one that worked for a moment is fine
+#: a steward or template has no jobs to show: one that worked for a moment is fine
 _MOMENT = 1.0
+_KINDS = (Role.WORKER, Role.STEWARD, Role.TEMPLATE)
 _MOST_DOUBLINGS = 16
 
 
@@ -51,9 +52,9 @@ class Respawn:
 
     def __init__(self, give_up: float = 0.0) -> None:
         self._give_up = give_up or float("inf")
-        self._boots = {Role.WORKER: Rests(), Role.STEWARD: Rests()}
+        self._boots = {role: Rests() for role in _KINDS}
         # Who is killed while it boots has not failed: the next one may come through.
-        self._killed = {Role.WORKER: Rests(0.1, free=5), Role.STEWARD: Rests(0.1, free=5)}
+        self._killed = {role: Rests(0.1, free=5) for role in _KINDS}
         # Of a number's workers that died young in a job: `max_crashes` ends that job by job. Not for long, as good jobs
         # wait behind the bad ones.
         self._loops: dict[int, Rests] = defaultdict(lambda: Rests(0.1, 1.0, free=5))
@@ -74,7 +75,7 @@ class Respawn:
         if not child.is_ready:
             rests = self._killed if _was_killed(child.slot.status) else self._boots
             return rests[child.role].failed(now), "never came to work"
-        if child.role == Role.STEWARD:
+        if child.role != Role.WORKER:
             return (self._boots[child.role].failed(now) if now < child.born + _MOMENT else 0.0), "died at once"
         return self._looped(child, now), "died young again"
 
@@ -92,9 +93,13 @@ class Respawn:
         rested = number not in self._loops or self._loops[number].is_over(now)
         return rested and self._boots[role].is_over(now) and self._killed[role].is_over(now)
 
-    def is_hopeless(self, now: float) -> bool:
-        """Whether no worker, or no steward, has come to work for so long that none will."""
-        rests = [*self._boots.values(), *self._killed.values()]
+    def is_hopeless(self, now: float, *, has_template: bool = False) -> bool:
+        """Whether no worker, or no steward, has come to work for so long that none will.
+
+        ``has_template``: one forks workers, so it is no matter that the next one does not come.
+        """
+        kinds = [role for role in _KINDS if not (has_template and role == Role.TEMPLATE)]
+        rests = [tries[role] for tries in (self._boots, self._killed) for role in kinds]
         return now >= min(each.since for each in rests) + self._give_up
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import signal
 import time
 from contextlib import suppress
 from dataclasses import replace
+from io import FileIO
 
 from queuepool import client, log, mourning, proc, strays
 from queuepool.attempt import Attempts
@@ -14,6 +16,7 @@ from queuepool.build import PATIENCE, Stores
 from queuepool.chores.base import Chore
 from queuepool.chores.bury import Bury
 from queuepool.chores.guard import Guard
+from queuepool.chores.hand_back import HandBack
 from queuepool.chores.publish import Publish
 from queuepool.chores.renew import Renew
 from queuepool.chores.stage import StageDue
@@ -24,12 +27,15 @@ from queuepool.limits import BOOT, LEFT, Limits, StopReason
 from queuepool.listeners import LISTENERS
 from queuepool.orders import BoardOrders, Orders, StoreOrders
 from queuepool.outage import Outage
+from queuepool.pace import Pace
 from queuepool.registry import REGISTRY
 from queuepool.runtime import Runtime
 from queuepool.settings import PoolSettings
 from queuepool.settle import Settler
 from queuepool.signals import Alarm, Attention
 from queuepool.steward import Steward
+from queuepool.supply import Supply
+from queuepool.template import Template
 from queuepool.wards import Wards
 from queuepool.worker import Worker
 
@@ -50,21 +56,57 @@ class Roles:
     def worker(self, slot: Slot, paused: bool) -> int:
         attention = Attention(paused=paused)
         attention.listen()
-        settings = self._settings
-        proc.show(f"queuepool: worker {slot.number} [{settings.name}] starting")
-        log.setup(settings, f"worker={slot.number}", patience=1.0)
-        strays.mark(self._board, slot)
-        trace = self._board.new_trace(slot)
+        trace = self._enter(slot, f"worker {slot.number}")
         alarm = Alarm(trace)
-        waits = settings.connection.block_for + settings.sleep + settings.rest
-        desk = Desk(slot, settings.name, alarm, attention, stall=waits + _STALL)
-        desk.arm(settings.boot_timeout)
+        return self._work(slot, attention, alarm) if self._has_booted(slot, attention, alarm, trace) else BOOT
+
+    def template(self, slot: Slot, paused: bool) -> int:
+        """Imports what the workers need, and forks them."""
+        # Whatever its modules have done to signals: it has nothing to finish.
+        proc.end_with_parent(self._board.header.master_pid, signal.SIGKILL)
+        attention = Attention()
+        attention.listen()
+        trace = self._enter(slot, "template")
+        alarm = Alarm(trace)
+        if not self._has_booted(slot, attention, alarm, trace):
+            return BOOT
+        if not attention.stop:
+            Template(self._settings.name, self._board, slot, self._copied_worker).run()
+        slot.left = 1
+        return LEFT
+
+    def _copied_worker(self, slot: Slot) -> int:
+        """A worker that a template has forked: the modules are there."""
+        attention = Attention()
+        attention.listen()
+        alarm = Alarm(self._enter(slot, f"worker {slot.number}"))
+        return self._work(slot, attention, alarm)
+
+    def _enter(self, slot: Slot, role: str) -> FileIO:
+        """Make the process known; gives its trace file."""
+        proc.show(f"queuepool: {role} [{self._settings.name}] starting")
+        log.setup(self._settings, role.replace(" ", "="), patience=1.0)
+        strays.mark(self._board, slot)
+        return self._board.new_trace(slot)
+
+    def _has_booted(self, slot: Slot, attention: Attention, alarm: Alarm, trace: FileIO) -> bool:
+        """In its time, or not at all."""
+        timeout = self._settings.boot_timeout
+        slot.deadline = time.monotonic() + timeout if timeout else 0.0
+        alarm.arm(timeout)
         try:
-            boot(settings, attention, alarm)
+            boot(self._settings, attention, alarm)
         except BootFailure as failure:
             trace.write(failure.trace.encode("utf-8", "replace"))
-            return BOOT
-        desk.ended()
+            return False
+        alarm.disarm()
+        return True
+
+    def _work(self, slot: Slot, attention: Attention, alarm: Alarm) -> int:
+        settings = self._settings
+        waits = settings.connection.block_for + settings.sleep + settings.rest
+        desk = Desk(slot, settings.name, alarm, attention, stall=waits + _STALL)
+        desk.alive()
         limits = Limits.drawn(memory=settings.memory, max_jobs=settings.max_jobs, max_time=settings.max_time)
         return work(settings, desk, attention, limits, self._board, self._runtime).code
 
@@ -84,13 +126,13 @@ class Roles:
         outage = Outage(attention, LISTENERS, telling=True, patient=False, longest=patience)
         stores = Stores(replace(settings.connection, block_for=0.0), patience=patience)
         wards = Wards(self._board, self._runtime)
-        urgent, renew, watch, publish = self._chores(stores, wards, outage)
+        urgent, renew, hand_back, watch, publish = self._chores(stores, wards, outage)
         steward = Steward(
             settings.name,
             slot,
             self._board.header,
             urgent=urgent,
-            others=[*([renew] if settings.connection.renew else []), watch, publish],
+            others=[*([renew] if settings.connection.renew else []), hand_back, watch, publish],
             wait=lambda timeout: stores.queue.wait_for_change(settings.queues, timeout),
             attention=attention,
             outage=outage,
@@ -107,7 +149,9 @@ class Roles:
         slot.left = 1
         return LEFT
 
-    def _chores(self, stores: Stores, wards: Wards, outage: Outage) -> tuple[list[Chore], Renew, Watch, Publish]:
+    def _chores(
+        self, stores: Stores, wards: Wards, outage: Outage
+    ) -> tuple[list[Chore], Renew, HandBack, Watch, Publish]:
         settings, header = self._settings, self._board.header
         retry_after = settings.connection.retry_after
         settler = Settler(stores.queue, outage, LISTENERS, settings.connection.name)
@@ -119,6 +163,7 @@ class Roles:
                 StageDue(stores.queue, settings.queues),
             ],
             Renew(wards, stores.queue, retry_after),
+            HandBack(wards, settler),
             Watch(header, stores.control, LISTENERS, settings.queues),
             Publish(settings.name, self._board, stores.control),
         )
@@ -157,7 +202,7 @@ def work(
         stores.queue,
         orders,
         Attempts(settings, stores.queue, REGISTRY, LISTENERS, desk, settler, outage),
-        settler,
+        Supply(settings, stores.queue, settler, desk, outage, LISTENERS, _pace(settings, limits, alone)),
         desk,
         attention,
         outage,
@@ -173,3 +218,8 @@ def work(
         reason = StopReason.INTERRUPTED
     desk.leave()
     return reason
+
+
+def _pace(settings: PoolSettings, limits: Limits, alone: bool) -> Pace:
+    """Alone, nobody would take back what waits behind a slow job; with a rest after each, all would wait."""
+    return Pace(1 if alone or limits.once or settings.rest else settings.reserve_ahead)

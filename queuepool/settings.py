@@ -11,8 +11,10 @@ class ConnectionSettings:
     """A ``[connection]`` section: where the queue is and how long a reservation lasts."""
 
     name: str = "default"
-    driver: str = "redis"
-    url: str = field(default="redis://127.0.0.1:6379/0", repr=False)
+    #: its scheme says what kind of store it is
+    url: str = field(default="sqlite:///queuepool.db", repr=False)
+    #: whether ``url`` is our own SQLite file, made with its tables where it is missing
+    embedded: bool = False
     prefix: str = ""
     #: seconds a reservation lasts
     retry_after: float = 90.0
@@ -20,8 +22,10 @@ class ConnectionSettings:
     block_for: float = 5.0
     #: the steward renews the leases of running jobs
     renew: bool = True
-    #: where failed jobs are recorded: ``redis`` or ``null``
-    failed: str = "redis"
+    #: where failed jobs are recorded: ``redis``, ``sql``, ``null`` (nowhere) or, when empty, as the URL says
+    failed: str = ""
+    #: where failed jobs are recorded, if not at ``url``
+    failed_url: str = field(default="", repr=False)
     #: the raw key of the restart timestamp, Laravel's cache prefix in front
     restart_key: str = "illuminate:queue:restart"
     #: where the control keys live, if not at ``url``
@@ -42,6 +46,8 @@ class PoolSettings:
     workers: int = 4
     modules: tuple[str, ...] = ()
     listeners: tuple[str, ...] = ()
+    #: a template imports the modules once and forks the workers, which share its memory
+    preload: bool = False
     timeout: float = 60.0
     #: seconds that a worker may take to import its modules; 0 = no limit
     boot_timeout: float = 60.0
@@ -56,6 +62,8 @@ class PoolSettings:
     sleep: float = 3.0
     rest: float = 0.0
     max_jobs: int = 0
+    #: jobs that a worker reserves at once; 0 = auto: as many as it is likely to do in 5 ms
+    reserve_ahead: int = 0
     max_time: float = 0.0
     #: work on through maintenance mode
     force: bool = False

@@ -31,6 +31,14 @@ def facts_of(payload: Payload, queue: str) -> JobFacts:
     return JobFacts(payload.id, payload.uuid, payload.name, queue, payload.attempts)
 
 
+def _facts_in(lease: Lease) -> JobFacts:
+    """Of a payload that nobody need have read."""
+    try:
+        return facts_of(decode(lease.receipt, lease.attempts), lease.queue)
+    except BadPayload:
+        return _facts_of_nobody(lease.queue)
+
+
 def _facts_of_nobody(queue: str) -> JobFacts:
     """For a payload that cannot be read."""
     return JobFacts("", "", "", queue, 0)
@@ -102,14 +110,20 @@ class Settler:
 
     def give_back(self, lease: Lease, tag: int) -> bool:
         """To the head of its queue, as if it had never been reserved; nobody need have read it."""
-        try:
-            facts = facts_of(decode(lease.receipt), lease.queue)
-        except BadPayload:
-            facts = _facts_of_nobody(lease.queue)
+        facts = _facts_in(lease)
         ours = self._carry_out(facts, lease, lambda: self._store.give_back([lease], tag)[0])
         if ours:
             self.note(JobGivenBack(facts))
         return ours
+
+    def put_back(self, leases: Sequence[Lease], tag: int) -> None:
+        """To the head of their queues, what nobody has begun; somebody else may have done it already."""
+        if not leases:
+            return
+        answer = self._ask(leases[0].queue, lambda: self._store.give_back(leases, tag))
+        for lease, ours in zip(leases, answer[0] if answer else (), strict=bool(answer)):
+            if ours:
+                self.note(JobGivenBack(_facts_in(lease)))
 
     def quarantine(self, lease: Lease, reason: str) -> None:
         """Out of the way, bytes and all."""

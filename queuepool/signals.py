@@ -97,7 +97,8 @@ class Alarm:
 
     def __init__(self, trace: IO[bytes]) -> None:
         self._trace = trace
-        self._identity = os.fstat(trace.fileno())
+        self._number = trace.fileno()
+        self._identity = os.fstat(self._number)
         self.prepare()
 
     def prepare(self) -> None:
@@ -111,13 +112,21 @@ class Alarm:
     def is_intact(self) -> bool:
         """Whether the trace file is still open, and its number nobody else's."""
         try:
-            now = os.fstat(self._trace.fileno())
+            now = os.fstat(self._number)
         except OSError:
             return False
         return now.st_ino == self._identity.st_ino and now.st_dev == self._identity.st_dev
 
+    def is_open(self) -> bool:
+        """Whether that number is in use at all: a third of the time."""
+        try:
+            os.lseek(self._number, 0, os.SEEK_CUR)
+        except OSError:
+            return False
+        return True
+
     def arm(self, seconds: float) -> None:
-        """``seconds`` from now; 0 = never."""
+        """``seconds`` from now; 0 = never. For every job anew: the one before may have used the timer itself."""
         signal.setitimer(signal.ITIMER_REAL, seconds)
 
     def disarm(self) -> None:

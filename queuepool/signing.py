@@ -36,12 +36,14 @@ class Seals:
         body = dump({"queue": queue, **fields}).decode()
         return {"kid": self._first, "body": body, "sig": self._signature(self._first, body)}
 
-    def open(self, raw: bytes, queue: str) -> Payload:
+    def open(self, raw: bytes, queue: str, attempts: int | None = None) -> Payload:
         """As ``payload.decode``; raises ``BadPayload`` also for what nobody with a key pushed to this queue."""
         outside = read_object(raw)
-        plain = payload_of(outside, raw)  # also of a signed one: the steward, who buries it, reads nothing else
+        plain = payload_of(
+            outside, raw, attempts
+        )  # also of a signed one: the steward, who buries it, reads nothing else
         if "qp" in outside:
-            return payload_of(self._verified(outside, queue), raw)
+            return payload_of(self._verified(outside, queue), raw, attempts)
         if self._required:
             raise BadPayload("unsigned")
         return plain

@@ -17,6 +17,7 @@ class Role(IntEnum):
     FREE = 0
     WORKER = 1
     STEWARD = 2
+    TEMPLATE = 3
 
 
 class State(IntEnum):
@@ -89,6 +90,7 @@ class Slot(Record):
     tag = Whole()
     asked = Seconds()
     turn = Whole()
+    at = Whole()
     deadline = Seconds()
     lease_end = Seconds()
     done = Whole()
@@ -104,6 +106,7 @@ class Slot(Record):
     # The steward's.
     renewed_turn = Whole()
     renewed_end = Seconds()
+    wanted_back = Whole()
     settled_life = Whole()
 
     hand: Hand
@@ -129,5 +132,10 @@ class Slot(Record):
 
     @property
     def holds_nothing(self) -> bool:
-        """Whether its dead needs no settlement: a steward, or a worker that left in order with empty hands."""
+        """Whether its dead needs no settlement, and nobody need hear of it.
+
+        A steward; a template that the master ended; a worker that left in order with empty hands.
+        """
+        if self.role == Role.TEMPLATE and self.killed == Killed.STOP:
+            return True
         return self.role == Role.STEWARD or bool(self.left and not self.asked and self.hand.is_empty)

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import gc
+import logging
 import os
 import signal
 import time
 from collections.abc import Callable, Sequence
 
-from queuepool import fork, log, proc
+from queuepool import build, fork, log, proc
 from queuepool.board import Board, Role
-from queuepool.errors import QueuepoolError
+from queuepool.config_connections import check_drivers
+from queuepool.config_urls import database_of
+from queuepool.errors import ConfigError, QueuepoolError
 from queuepool.master import Master
 from queuepool.roles import Roles
 from queuepool.runtime import Runtime
@@ -18,22 +21,28 @@ from queuepool.settings import PoolSettings
 from queuepool.signals import Mailbox
 
 _SPARE_SLOTS = 14
+_log = logging.getLogger("queuepool")
 
 
 def start(settings: PoolSettings) -> int:
     """Run this pool until it is told to stop; the exit code. Raises ``PoolRunning`` and ``ConfigError``."""
+    check_drivers(settings.connection)
     Mailbox().open()  # from here on a signal waits for the master, and does not end it
     runtime = Runtime(settings)
     runtime.claim()
     log.setup(settings, "master", patience=0.0)
+    if settings.connection.embedded:
+        _log.info("no url names a server: the queue is %s", database_of(settings.connection.url))
     # Twice the workers: in a rolling restart a number has two.
     board = runtime.new_board(capacity=max(64, 2 * settings.workers + _SPARE_SLOTS))
     header = board.header
     header.since, header.target = time.time(), settings.workers
     roles = Roles(settings, board, runtime)
-    proc.adopt_orphans()
+    if not proc.adopt_orphans() and settings.preload:
+        raise ConfigError("preload", "this system hands no orphans on (Linux does): say no")
+    build.load(settings.connection)
     gc.freeze()  # pages that the collector does not touch stay shared with the children
-    code = Master(settings, board, worker=roles.worker, steward=roles.steward).run()
+    code = Master(settings, board, roles.worker, roles.steward, roles.template).run()
     _clear_away(runtime, board)
     return code
 

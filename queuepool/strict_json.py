@@ -6,24 +6,28 @@ import json
 import math
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from queuepool.errors import BadPayload
 
 #: cjson in the server stops at the same depth
 MOST_DEPTH = 999
+MOST_BYTES = 16 * 1024 * 1024
+#: so few brackets are read without a closer look
+_SHALLOW = 250
 
 
 def read_object(raw: bytes) -> dict[str, Any]:
     """The one object that ``raw`` holds.
 
-    Raises ``BadPayload``: not UTF-8 or not JSON, no object, a key twice, NaN or a number too large
-    to be one, a lone surrogate, nested deeper than ``MOST_DEPTH``.
+    Raises ``BadPayload``: more than ``MOST_BYTES``, not UTF-8 or not JSON, no object, a key twice, NaN or a number too
+    large to be one, a lone surrogate, nested deeper than ``MOST_DEPTH``.
     """
+    if len(raw) > MOST_BYTES:
+        raise BadPayload("too-large")
     try:
-        brackets = raw.count(b"{") + raw.count(b"[")
-        value = _read(raw) if brackets <= MOST_DEPTH // 4 else _read_deep(raw, brackets)
+        value = _read(raw) if len(raw) < _SHALLOW or _brackets(raw) < _SHALLOW else _read_deep(raw)
     except UnicodeError as error:
         raise BadPayload("utf-8") from error
     except (ValueError, RecursionError) as error:
@@ -35,16 +39,25 @@ def read_object(raw: bytes) -> dict[str, Any]:
 
 def _read(raw: bytes) -> Any:
     text = raw.decode("utf-8")
-    value = _DECODER.decode(text)
+    try:
+        value, end = _scan(text, 0)
+    except StopIteration:
+        end = -1
+    if end != len(text):  # white space around it, or no JSON: the decoder's own way looks for that
+        value = _DECODER.decode(text)
     if "\\u" in text:
         # A lone surrogate is no character: nothing could store or print it.
         json.dumps(value, ensure_ascii=False).encode()
     return value
 
 
-def _read_deep(raw: bytes, brackets: int) -> Any:
+def _brackets(raw: bytes) -> int:
+    return raw.count(b"{") + raw.count(b"[")
+
+
+def _read_deep(raw: bytes) -> Any:
     """The reader recurses; a payload as deep as is allowed needs more room than Python gives by default."""
-    if brackets > MOST_DEPTH and _depth(raw) > MOST_DEPTH:
+    if _brackets(raw) > MOST_DEPTH and _depth(raw) > MOST_DEPTH:
         raise BadPayload("too-deep")
     limit = sys.getrecursionlimit()
     sys.setrecursionlimit(limit + 3 * MOST_DEPTH)
@@ -83,3 +96,4 @@ def _finite(text: str) -> float:
 
 # Made once: json.loads would make one for every payload.
 _DECODER = json.JSONDecoder(object_pairs_hook=_unambiguous, parse_constant=_refuse_number, parse_float=_finite)
+_scan: Callable[[str, int], tuple[Any, int]] = _DECODER.scan_once  # type: ignore[attr-defined]

@@ -33,6 +33,10 @@ class Wards:
         ]
         return [*([self.own] if self.is_orphaned() else []), *others]
 
+    def all(self) -> list[Board]:
+        """Our own, and those that are ours to look after; each once."""
+        return [self.own, *(board for board in self.boards() if board is not self.own)]
+
     def is_orphaned(self) -> bool:
         """Whether our own master is dead."""
         return not _has_master(self.own)

@@ -1,4 +1,4 @@
-"""One real Redis for the session, flushed for each test, and what is built on it."""
+"""One real server of each kind for the session, empty for each test, and what is built on it."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 import redis
+from databases import DatabaseServer, MariaDB, Postgres, running
 from eventually import eventually
 from laravel_peer import Peer, require_php
 from pools import Site
@@ -25,6 +26,7 @@ from queuepool.build import Stores
 from queuepool.client import Queue
 from queuepool.settings import ConnectionSettings
 
+pytest_plugins = ["shared_tables"]
 PREFIX = "laravel_database_"
 #: Debian's redis-tools has the whole server under this name; what it is, it takes from argv[0]
 TOOL = "/usr/bin/redis-check-rdb"
@@ -154,3 +156,49 @@ def away(own_server: Server, connection: ConnectionSettings, tmp_path: Path) -> 
     queue = Queue(own)
     yield Site(own, tmp_path, queue)
     queue.close()
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[DatabaseServer]:
+    with running(Postgres) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def mariadb() -> Iterator[DatabaseServer]:
+    with running(MariaDB) as server:
+        yield server
+
+
+@pytest.fixture
+def sqlite_url(tmp_path: Path) -> str:
+    """A file that does not exist yet."""
+    return f"sqlite:///{tmp_path / 'queuepool.db'}"
+
+
+@pytest.fixture
+def postgres_url(postgres: DatabaseServer) -> Iterator[str]:
+    """An empty database."""
+    with postgres.database() as url:
+        yield url
+
+
+@pytest.fixture
+def mariadb_url(mariadb: DatabaseServer) -> Iterator[str]:
+    """An empty database."""
+    with mariadb.database() as url:
+        yield url
+
+
+@pytest.fixture
+def own_postgres() -> Iterator[DatabaseServer]:
+    """One that a test may kill."""
+    with running(Postgres) as server:
+        yield server
+
+
+@pytest.fixture
+def own_mariadb() -> Iterator[DatabaseServer]:
+    """One that a test may kill."""
+    with running(MariaDB) as server:
+        yield server

@@ -18,11 +18,11 @@ import pytest
 SCRIPT = Path(__file__).parent / "laravel" / "peer.php"
 LIMIT = 30.0
 
+_PARTS = ("Queue", "Redis", "Events", "Cache", "Bus", "Database", "Console")
 _PROBE = """
-exit(extension_loaded('redis') && extension_loaded('pcntl')
-    && !array_diff(['Queue', 'Redis', 'Events', 'Cache', 'Bus'], array_filter(
-        ['Queue', 'Redis', 'Events', 'Cache', 'Bus'],
-        fn ($part) => stream_resolve_include_path("Illuminate/$part/autoload.php"))) ? 0 : 1);
+[$parts, $extensions] = array_map(fn ($words) => explode(',', $words), array_slice($argv, 1));
+exit(array_filter($extensions, fn ($name) => !extension_loaded($name))
+    || array_filter($parts, fn ($part) => !stream_resolve_include_path("Illuminate/$part/autoload.php")) ? 1 : 0);
 """
 
 
@@ -44,11 +44,20 @@ class Talk:
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """One Laravel application on one Redis; its jobs and its failures write to ``out``."""
+    """One Laravel application on one store, a Redis unless ``url`` names a database; its jobs write to ``out``.
+
+    On Redis its failures do too; on a database they are rows of ``failed_jobs``.
+    """
 
     socket: str
     prefix: str
     out: Path
+    url: str = ""
+
+    @classmethod
+    def on(cls, url: str, out: Path) -> Peer:
+        """On a database, named as to queuepool."""
+        return cls("", "", out, url)
 
     def run(self, command: str, *args: str, **flags: object) -> dict[str, Any]:
         """The JSON answer of one command; ``max_jobs=1`` is ``--max-jobs=1``, ``once=True`` is ``--once``."""
@@ -69,12 +78,16 @@ class Peer:
     @contextmanager
     def serving(self) -> Iterator[Talk]:
         """One process for many orders."""
-        command = ["php", str(SCRIPT), "serve"]
-        with subprocess.Popen(
-            command, env=self._env(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        ) as php:
+        with self.staying("serve") as php:
+            yield Talk(php)
+
+    @contextmanager
+    def staying(self, command: str, **flags: object) -> Iterator[subprocess.Popen[str]]:
+        """A process for a while, killed at the end."""
+        words = ["php", str(SCRIPT), command, *_options(flags)]
+        with subprocess.Popen(words, env=self._env(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as php:
             try:
-                yield Talk(php)
+                yield php
             finally:
                 php.kill()
 
@@ -85,22 +98,26 @@ class Peer:
         return [json.loads(line) for line in self.out.read_text().splitlines()]
 
     def _env(self) -> dict[str, str]:
-        return {**os.environ, "QP_SOCKET": self.socket, "QP_PREFIX": self.prefix, "QP_OUT": str(self.out)}
+        own = {"QP_SOCKET": self.socket, "QP_PREFIX": self.prefix, "QP_OUT": str(self.out), "QP_URL": self.url}
+        return {**os.environ, **own}
 
 
-def require_php() -> None:
-    """Skip without PHP, phpredis and Illuminate; fail instead where CI is set."""
-    if _installed():
+def require_php(*drivers: str) -> None:
+    """Skip without PHP, phpredis, Illuminate and the PDO ``drivers``; fail instead where CI is set."""
+    extensions = ("redis", "pcntl", *(f"pdo_{driver}" for driver in drivers))
+    if is_installed(extensions):
         return
+    needed = f"php with {', '.join(extensions)} and Illuminate's packages"
     if "CI" in os.environ:
-        pytest.fail("php with phpredis, pcntl and Illuminate's packages is missing")
-    pytest.skip("needs php with phpredis, pcntl and Illuminate's packages")
+        pytest.fail(f"{needed} is missing")
+    pytest.skip(f"needs {needed}")
 
 
 @cache
-def _installed() -> bool:
+def is_installed(extensions: tuple[str, ...]) -> bool:
+    probe = ["php", "-r", _PROBE, "--", ",".join(_PARTS), ",".join(extensions)]
     try:
-        return 0 == subprocess.run(["php", "-r", _PROBE], timeout=LIMIT, check=False).returncode
+        return 0 == subprocess.run(probe, timeout=LIMIT, check=False).returncode
     except FileNotFoundError:
         return False
 

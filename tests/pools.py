@@ -53,10 +53,16 @@ class Site:
         options = {key: data.pop(key) for key in laravels if key in data}
         return self.queue.push(name, {"mode": mode, **data}, queue=queue, delay=delay, options=options)
 
+    @property
+    def where(self) -> list[str]:
+        """What every verb needs."""
+        prefix = ["--prefix", self.connection.prefix] if self.connection.prefix else []
+        return ["--url", self.connection.url, *prefix]
+
     def flags(self, *given: str) -> list[str]:
-        """What every verb needs, unless it is given."""
-        usual = {"--url": self.connection.url, "--prefix": self.connection.prefix, "--modules": "poolapp"}
-        return [*(word for flag, value in usual.items() if flag not in given for word in (flag, value)), *given]
+        """What every worker needs, unless it is given."""
+        usual = zip([*self.where[::2], "--modules"], [*self.where[1::2], "poolapp"], strict=True)
+        return [*(word for said in usual if said[0] not in given for word in said), *given]
 
     def run(self, verb: str, *flags: str, check: bool = True, **more: Any) -> subprocess.CompletedProcess[str]:
         """One command to its end."""

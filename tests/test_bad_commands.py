@@ -43,12 +43,12 @@ def test_B096_retry_all_goes_through_a_long_store_in_batches(site, server) -> No
         rows[f"id-{number}"] = {"id": f"id-{number}", **facts, "payload": payload(f"id-{number}").decode()}
     server.hset(failed, mapping={identity: json.dumps(row) for identity, row in rows.items()})
     server.zadd(f"{failed}:times", dict.fromkeys(rows, server.time()[0] - 1))
-    command = [sys.executable, "-m", "queuepool", "retry", "all", *site.flags()[:4]]
+    command = [sys.executable, "-m", "queuepool", "retry", "all", *site.where]
     first = subprocess.Popen(command, env=site.env())
     eventually(lambda: 0 < site.queue.size())
     first.kill()
     first.wait()
-    site.run("retry", "all", *site.flags()[:4])
+    site.run("retry", "all", *site.where)
 
     assert (2500, 0) == (site.queue.size(), site.queue.stores.failed.count())
 
@@ -67,7 +67,7 @@ def test_bad_input_is_shown_with_what_has_wrapped_it(site, name: str, words: str
     site.queue.push_raw(CATALOGUE[name].raw)
     site.work()
     [entry] = site.queue.stores.quarantine.entries("default")
-    shown = queuepool("quarantine", "show", "default", entry.id, *site.flags()[:4]).stdout
+    shown = queuepool("quarantine", "show", "default", entry.id, *site.where).stdout
 
     assert (bool(words), True) == ("hint:" in shown, words in shown)
 

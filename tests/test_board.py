@@ -284,6 +284,16 @@ def test_a_slot_whose_dead_left_with_empty_hands_is_free(board, slot):
     assert [] == board.of(Role.WORKER)
 
 
+@pytest.mark.parametrize(("killed", "kept"), [(Killed.STOP, False), (Killed.OVERDUE, True), (Killed.NOT, True)])
+def test_a_template_that_the_master_ended_needs_no_word_and_one_that_died_does(board, slot, killed, kept):
+    slot.begin(Role.TEMPLATE, 0, 1)
+    slot.killed, slot.dead = killed, 1
+
+    board.free_settled()
+
+    assert kept == bool(board.of(Role.WORKER, Role.TEMPLATE))
+
+
 def test_a_free_slot_is_given_while_there_is_one(board):
     for slot in board.slots:
         assert slot is board.free_slot()

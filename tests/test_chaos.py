@@ -10,13 +10,18 @@ import pytest
 
 from tests.chaos.checker import VALID, check
 from tests.chaos.ledger import read
-from tests.chaos.plan import Plan
+from tests.chaos.plan import Plan, plan_for
 from tests.chaos.plants import PLANTS, Plant
 from tests.chaos.report import table
 from tests.chaos.run import run
 
 #: short runs in which a fault must show itself: some need a coincidence, which a busy machine may not bring at once
 RUNS = 3
+#: what is special to databases, and the deaths that leave their rows and transactions behind
+IN_TABLES = (
+    "kill_workers", "kill_host", "laravel", "kill_database", "freeze_database", "cut_transactions", "lose_replies",
+    "lock_rows", "deadlock", "hold_the_file", "hold_a_snapshot", "read_only", "disk_full",
+)  # fmt: skip
 
 
 def violations_of(plant: Plant, folder: Path) -> set[str]:
@@ -47,5 +52,14 @@ def test_a_planted_fault_is_caught(name, planted: dict[str, Future]):
 @pytest.mark.timeout(240)
 def test_the_package_itself_comes_through_a_minute_of_every_nemesis(tmp_path):
     findings = check(read(run(tmp_path, Plan(seconds=60.0, seed=11, phase=(0.8, 1.8)))))
+
+    assert VALID == findings.code, table(findings)
+
+
+@pytest.mark.parametrize("store", ["sqlite", "postgres", "mariadb"])
+@pytest.mark.timeout(120)
+def test_the_package_comes_through_what_befalls_a_database(store, tmp_path):
+    plan = plan_for(store, seconds=7.0, seed=3, only=IN_TABLES, phase=(0.6, 1.2), settle=0.5)
+    findings = check(read(run(tmp_path, plan)))
 
     assert VALID == findings.code, table(findings)

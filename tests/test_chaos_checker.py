@@ -10,7 +10,7 @@ from tests.chaos.checker import INVALID, UNKNOWN, VALID, check
 from tests.chaos.ledger import Ledger, Torn, read
 from tests.chaos.report import table
 
-RUN = ("run", {"seed": 1, "workers": 2, "seconds": 1, "retry_after": 5.0})
+RUN = ("run", {"seed": 1, "workers": 2, "seconds": 1, "retry_after": 5.0, "ahead": 1})
 END = ("end", {"left": 0})
 
 
@@ -145,6 +145,16 @@ def test_nothing_is_settled_twice_and_nothing_starts_after_it_failed():
     assert "I5 started after it had failed" in violated(*pushed(), *failed, start(attempt=2), finish(attempt=2))
 
 
+def test_a_release_may_be_told_of_after_the_failure_of_a_later_attempt():
+    first = [start(), kill(), said("release")]
+    second = [start(attempt=2, pid=11), said("fail", attempt=2, pid=11), ("stored", {"where": "failed", "id": "h.0"})]
+
+    assert [] == violated(*pushed(), *first, *second)
+    assert [] == violated(*pushed(), *first[:2], *second, first[2])
+    assert ["I5 settled twice"] == violated(*pushed(), *first, *second, first[2])
+    assert ["I5 settled twice"] == violated(*pushed(), *first, *second, said("release", attempt=2, pid=11))
+
+
 def test_a_failure_without_a_record_is_found():
     assert ["I15 failed, but not recorded"] == violated(*pushed(), start(), said("fail"))
     assert ["I15 recorded without a reason"] == violated(
@@ -163,14 +173,15 @@ def test_in_a_calm_few_jobs_are_overtaken():
 
 
 def test_what_is_given_back_goes_before_the_backlog():
-    def ran(after):
+    def ran(after, nemesis="kill_workers"):
         jobs = [event for number in range(1, 400) for event in (start(f"t.{number}"), finish(f"t.{number}"))]
         back = [start("t.0", pid=11), finish("t.0", pid=11)]
         events = [start("t.0"), kill(), said("requeue", "t.0", pid=1), *jobs[: 2 * after], *back, *jobs[2 * after :]]
-        return violated(*pushed(400, "t"), *events)
+        return violated(("nemesis", {"name": nemesis, "on": 1}), *pushed(400, "t"), *events)
 
     assert [] == ran(after=1)
     assert ["I7 given back, but not to the head"] == ran(after=399)
+    assert [] == ran(after=399, nemesis="lock_rows")  # somebody may have locked its row
 
 
 def test_a_delayed_job_starts_neither_before_its_time_nor_long_after():

@@ -77,6 +77,62 @@ def test_children_may_leave_while_they_are_counted(children, add):
     assert not children
 
 
+# Templates
+
+
+def expect(children: Children, slot: Slot, number: int, generation: int = 1) -> Child:
+    slot.begin(Role.WORKER, number, generation)
+    child = Child(0, slot, Role.WORKER, number, generation, born=0.0)
+    children.expect(child)
+    return child
+
+
+def test_templates_are_the_newest_first_without_those_that_were_ended(children, add):
+    elder, younger, ended = (add(0, generation, role=Role.TEMPLATE) for generation in (1, 2, 3))
+    ended.told = True
+
+    assert [younger, elder] == children.templates()
+
+
+def test_a_worker_that_is_to_be_forked_is_not_missing_but_nobody_yet(children, slot):
+    expect(children, slot, 1)
+
+    assert Plan(spawn=[], retire=[]) == children.plan(target=1, generation=1)
+    assert ([], [], []) == (list(children), children.workers(), children.newcomers())
+
+
+def test_an_expected_worker_is_known_from_when_its_pid_is_written_down(children, slot):
+    child = expect(children, slot, 1)
+    slot.pid = 4711
+
+    assert 4711 in children
+    assert [child] == children.workers()
+    assert child is children.remove(4711)
+
+
+def test_a_newcomer_is_one_until_its_birth_is_written_down(children, slot):
+    child = expect(children, slot, 1)
+    slot.pid = 4711
+    before = children.newcomers()
+    slot.born = 1
+
+    assert ([child], []) == (before, children.newcomers())
+
+
+def test_with_a_template_goes_who_was_not_forked_yet_and_nobody_else(children, add, board):
+    template = add(0, role=Role.TEMPLATE)
+    missed, forked, others = board.slots[10:13]
+    expect(children, missed, 1)
+    kept = expect(children, forked, 2)
+    expect(children, others, 3, generation=2)
+    forked.pid = 4711
+    children.remove(template.pid)
+
+    assert [Role.FREE, Role.WORKER, Role.WORKER] == [slot.role for slot in (missed, forked, others)]
+    assert [kept] == children.workers()
+    assert Plan(spawn=[1], retire=[]) == children.plan(target=3, generation=1)
+
+
 # The plan
 
 

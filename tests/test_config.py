@@ -46,9 +46,10 @@ def flagged(**flags: str) -> Config:
 
 
 def test_without_a_file_everything_is_at_its_default():
+    connection = ConnectionSettings(url=f"sqlite:///{Path.cwd()}/queuepool.db", embedded=True)
     config = load(None, {}, {})
 
-    assert Config((PoolSettings(),), {"default": ConnectionSettings()}, None) == config
+    assert Config((PoolSettings(connection=connection),), {"default": connection}, None) == config
 
 
 def test_every_key_reaches_its_setting(write, tmp_path):
@@ -59,6 +60,7 @@ def test_every_key_reaches_its_setting(write, tmp_path):
         workers = 2
         modules = app.jobs,app.more
         listeners = app.ears
+        preload = yes
         timeout = 2m
         boot_timeout = 20
         grace = 0.5
@@ -79,13 +81,14 @@ def test_every_key_reaches_its_setting(write, tmp_path):
         log = /var/log/q.log
         runtime_dir = /run/q
         [connection]
-        driver = redis
-        url = redis://h:1/2
+        driver = sql
+        url = postgresql://u@h:1/d
         prefix = laravel_database_
         retry_after = 10
         block_for = 1
         renew = true
-        failed = null
+        failed = sql
+        failed_url = mysql://u@h:2/d
         restart_key = laravel_cache:illuminate:queue:restart
         control_url = unix:///run/r.sock?db=1
         signing = accept
@@ -93,11 +96,12 @@ def test_every_key_reaches_its_setting(write, tmp_path):
         """
     )
     connection = ConnectionSettings(
-        url="redis://h:1/2",
+        url="postgresql://u@h:1/d",
         prefix="laravel_database_",
         retry_after=10.0,
         block_for=1.0,
-        failed="null",
+        failed="sql",
+        failed_url="mysql://u@h:2/d",
         restart_key="laravel_cache:illuminate:queue:restart",
         control_url="unix:///run/r.sock?db=1",
         signing="accept",
@@ -109,6 +113,7 @@ def test_every_key_reaches_its_setting(write, tmp_path):
         workers=2,
         modules=("app.jobs", "app.more"),
         listeners=("app.ears",),
+        preload=True,
         timeout=120.0,
         boot_timeout=20.0,
         grace=0.5,
@@ -143,7 +148,7 @@ def test_a_flag_beats_the_environment_beats_the_file_beats_the_default(write):
 
 def test_flags_and_environment_apply_to_every_pool_and_connection(write):
     path = write("[pool:a]\nworkers = 1\nconnection = x\n[pool:b]\nconnection = y\n[connection:x]\n[connection:y]\n")
-    config = load(path, {"pool.workers": "9"}, {"QUEUEPOOL_CONNECTION_PREFIX": "p_"})
+    config = load(path, {"pool.workers": "9", "connection.url": "redis://h"}, {"QUEUEPOOL_CONNECTION_PREFIX": "p_"})
 
     assert [9, 9] == [pool.workers for pool in config.pools]
     assert ["p_", "p_"] == [pool.connection.prefix for pool in config.pools]
@@ -152,7 +157,7 @@ def test_flags_and_environment_apply_to_every_pool_and_connection(write):
 def test_an_empty_variable_is_unset_and_other_variables_are_ignored():
     env = {"QUEUEPOOL_POOL_WORKERS": " ", "QUEUEPOOL_CONFIG": "x", "QUEUEPOOL_POOLS": "x", "POOL_WORKERS": "x"}
 
-    assert PoolSettings() == load(None, {}, env).pools[0]
+    assert load(None, {}, {}).pools == load(None, {}, env).pools
 
 
 def test_the_plain_pool_is_a_pool_when_it_is_the_only_one(write):
@@ -168,15 +173,15 @@ def test_the_plain_pool_holds_the_defaults_of_the_named_ones(write):
 
 
 def test_a_pool_works_on_the_connection_it_names(write):
-    path = write("[pool]\nconnection = b\n[connection]\nprefix = p_\n[connection:a]\n[connection:b]\nretry_after = 5\n")
+    path = write("[pool]\nconnection = b\n[connection]\nblock_for = 2\n[connection:a]\n[connection:b]\nurl=redis://b\n")
     config = load(path, {}, {})
 
     assert ["a", "b"] == list(config.connections)
-    assert ConnectionSettings(name="b", prefix="p_", retry_after=5.0) == config.pools[0].connection
+    assert ConnectionSettings(name="b", url="redis://b", block_for=2.0) == config.pools[0].connection
 
 
 def test_a_pool_that_does_not_say_works_on_the_only_connection(write):
-    config = load(write("[connection:reports]\nprefix = r_\n"), {}, {})
+    config = load(write("[connection:reports]\nrenew = yes\n"), {}, {})
 
     assert "reports" == config.pools[0].connection.name
 
@@ -289,8 +294,8 @@ REFUSED_VALUES = [
     *[("pool", "modules", raw) for raw in ("app/jobs.py", "app.", "1app", "app.class", "a,,b", "a b")],
     *[("pool", "connection", raw) for raw in ("nosuch", "", "a b")],
     *[("pool", "log", raw) for raw in ('"/var/log/q"',)],
-    *[("connection", "driver", raw) for raw in ("sql", "Redis", "")],
-    *[("connection", "failed", raw) for raw in ("none", "")],
+    *[("connection", "driver", raw) for raw in ("sqlite", "Redis", "null")],
+    *[("connection", "failed", raw) for raw in ("none", "postgresql")],
     *[("connection", "retry_after", raw) for raw in ("0", "-1", "")],
     *[("connection", "block_for", raw) for raw in ("0", "null")],
     *[("connection", "restart_key", raw) for raw in ("",)],
@@ -547,10 +552,10 @@ def test_an_unknown_connection_is_refused_with_those_there_are(write):
 
 def test_all_problems_are_told_at_once_and_each_once(write):
     path = write("[pool]\nworkers = 0\nworker = 1\n[pool:a]\ntries = x\n[pool:b]\nwhat\n[connection]\nurl = http://h\n")
-    message = refusal(path, {"pool.max_jobs": "-1"}, {"QUEUEPOOL_CONNECTION_DRIVER": "sql"})
+    message = refusal(path, {"pool.max_jobs": "-1"}, {"QUEUEPOOL_CONNECTION_DRIVER": "file"})
 
     assert [
-        "QUEUEPOOL_CONNECTION_DRIVER: 'sql' is not supported",
+        "QUEUEPOOL_CONNECTION_DRIVER: 'file' is not supported",
         "--max-jobs: '-1' is not a whole number",
         "pool.ini:2: [pool] workers: '0' is neither",
         "pool.ini:3: [pool] worker: unknown key",
@@ -609,18 +614,19 @@ def documented(section: str) -> dict[str, tuple[str, str]]:
 )
 def test_the_shipped_file_documents_every_setting_at_its_default(section, keys, settings):
     said = documented(section)
-    of_settings = {field.name for field in fields(settings)} - {"name"}
-    default = load(None, {}, {}).pools[0] if section == "pool" else ConnectionSettings()
+    of_settings = {field.name for field in fields(settings)} - {"name", "embedded"}
+    config = load(None, {}, {})
+    default = config.pools[0] if section == "pool" else config.connections["default"]
 
-    assert of_settings == {FIELDS.get(key, key) for key in said}
+    assert of_settings == {FIELDS.get(key, key) for key in said} - {"driver"}
     assert set(keys) == set(said)
     for key, (stated, value) in said.items():
         assert stated == value or (stated == "empty" and not value)
-        if key != "connection":
+        if key not in ("connection", "driver"):
             assert keys[key](value) == getattr(default, FIELDS.get(key, key))
 
 
 def test_the_shipped_file_loads_as_it_is(write):
-    config = load(write(SHIPPED.read_bytes()), {}, {})
+    config, default = load(write(SHIPPED.read_bytes()), {}, {}), load(None, {}, {})
 
-    assert ((PoolSettings(),), {"default": ConnectionSettings()}) == (config.pools, config.connections)
+    assert (default.pools, default.connections) == (config.pools, config.connections)

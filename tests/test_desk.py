@@ -13,9 +13,11 @@ from queuepool.board import Board, Role
 from queuepool.children import overdue
 from queuepool.desk import Desk
 from queuepool.payload import decode
+from queuepool.plans import Plans
+from queuepool.registry import REGISTRY
+from queuepool.settings import PoolSettings
 from queuepool.signals import Alarm, Attention
 from queuepool.stores.base import Lease
-from queuepool.verdict import Policy
 
 receipt = b'{"uuid":"a","id":"a","job":"do","data":[],"attempts":1}'
 board = Board.create(Path(sys.argv[1]) / "board", capacity=1)
@@ -28,7 +30,8 @@ def killed():
     return why.name if why else "nobody"
 
 desk.holds([Lease("default", receipt)], lease_end=time.monotonic() + 90.0)
-desk.begins(decode(receipt), "default", Policy(), timeout=0.0, known=True)
+payload = decode(receipt)
+desk.begins(payload, "default", Plans(PoolSettings(timeout=0.0), REGISTRY).of(payload))
 print(killed(), slot.hand.is_empty)
 desk.ended()
 print(killed(), slot.hand.is_empty)

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 from collections import defaultdict
+from contextlib import ExitStack
 from itertools import chain
 from typing import Any
 
 import pytest
 from conftest import PREFIX
 from eventually import eventually
-from laravel_peer import SCRIPT, Peer
+from laravel_peer import Peer
 from pools import Site
 from samples import payload
 
@@ -95,12 +95,6 @@ def report(id, sleep):
 MIXED = 60
 
 
-def laravels_worker(peer: Peer) -> subprocess.Popen[bytes]:
-    environment = {"QP_SOCKET": peer.socket, "QP_PREFIX": peer.prefix, "QP_OUT": str(peer.out)}
-    command = ["php", str(SCRIPT), "work", "--tries=9", "--retry-after=2"]
-    return subprocess.Popen(command, env=os.environ | environment, stdout=subprocess.DEVNULL)
-
-
 def starts(site: Site, peer: Peer) -> dict[str, list[tuple[int, int]]]:
     """The jobs and their attempts that began, here and there."""
     there = [(line["data"]["id"], line["attempts"]) for line in peer.lines() if "job" in line]
@@ -110,20 +104,15 @@ def starts(site: Site, peer: Peer) -> dict[str, list[tuple[int, int]]]:
 def test_F65_workers_of_both_programs_that_are_killed_on_one_queue_lose_nothing(site, peer):
     (site.path / "fleet.py").write_text(FLEET)
     site.queue.bulk([(REPORT, {"id": number, "sleep": 0.03}) for number in range(MIXED)], options={"maxTries": 9})
-    theirs = [laravels_worker(peer)]
     config = "[connection]\nretry_after = 2\nblock_for = 1\n"
-    try:
-        with site.pool("--workers", "2", "--modules", "fleet", config=config) as pool:
-            for count in (5, 10):
-                eventually(lambda count=count: count <= min(map(len, starts(site, peer).values())))
-                os.kill(pool.workers()[0], signal.SIGKILL)
-                theirs[-1].kill()
-                theirs.append(laravels_worker(peer))
-            eventually(lambda: 0 == site.queue.size(), within=30)
-    finally:
-        for worker in theirs:
-            worker.kill()
-            worker.wait()
+    with ExitStack() as theirs, site.pool("--workers", "2", "--modules", "fleet", config=config) as pool:
+        php = theirs.enter_context(peer.staying("work", tries=9, retry_after=2))
+        for count in (5, 10):
+            eventually(lambda count=count: count <= min(map(len, starts(site, peer).values())))
+            os.kill(pool.workers()[0], signal.SIGKILL)
+            php.kill()
+            php = theirs.enter_context(peer.staying("work", tries=9, retry_after=2))
+        eventually(lambda: 0 == site.queue.size(), within=30)
 
     attempts = defaultdict(list)
     for number, attempt in chain(*starts(site, peer).values()):

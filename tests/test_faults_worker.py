@@ -31,6 +31,19 @@ def test_F05_F20_whatever_a_job_raises_it_is_recorded_and_its_worker_goes_on(sit
     assert 40_000 > max(map(len, pool.log().splitlines()))
 
 
+def test_what_a_failed_job_had_in_memory_is_free_at_once_and_not_when_the_collector_comes(site):
+    (site.path / "uncollected.py").write_text("import gc\ngc.disable()\n")
+    for _ in range(3):
+        site.queue.push("throw", {"what": "large"})
+    with site.pool("--workers", "1", "--memory", "128", "--modules", "poolapp,faultapp,uncollected") as pool:
+        before = pool.workers()
+        failures(site, 3)
+        site.push("ok")
+        eventually(lambda: site.trail(event="end"))
+
+        assert before == pool.workers()
+
+
 @pytest.mark.parametrize(("name", "words"), [("abort", "SIGABRT"), ("recurse", "faultapp.py")])
 def test_F06_F07_a_job_that_ends_in_c_costs_one_worker_and_says_where(site, name, words):
     site.queue.push(name)

@@ -5,16 +5,14 @@ from __future__ import annotations
 import base64
 import dataclasses
 import json
-import os
 import signal
-import subprocess
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from conftest import PREFIX
 from eventually import eventually
-from laravel_peer import SCRIPT, Peer
+from laravel_peer import Peer
 
 from queuepool.build import Stores
 from queuepool.client import Queue
@@ -59,7 +57,12 @@ def test_a_string_job_of_laravel_comes_with_its_data(peer, store):
 
     _, found = reserved(store)
 
-    assert (identity, REPORT, "App\\Jobs\\Report", 1) == (found.id, found.name, found.display_name, found.attempts)
+    assert (identity, REPORT, "App\\Jobs\\Report", 1) == (
+        found.id,
+        found.name,
+        found.terms.display_name,
+        found.attempts,
+    )
     assert {"id": 7, "tags": [], "name": "é/"} == found.data
     assert () == found.oddities
 
@@ -84,7 +87,8 @@ def test_the_wishes_of_an_object_job_of_laravel_are_understood(peer, store):
 
     _, found = reserved(store)
 
-    assert (5, 30.0, (1.0, 5.0, 30.0), ()) == (found.max_tries, found.timeout, found.backoff, found.oddities)
+    terms = found.terms
+    assert (5, 30.0, (1.0, 5.0, 30.0), ()) == (terms.max_tries, terms.timeout, terms.backoff, found.oddities)
 
 
 def test_a_job_that_laravel_delayed_is_due_when_laravel_said(peer, store, server):
@@ -332,18 +336,13 @@ def test_a_restart_of_laravels_is_seen_here(peer, control):
 
 
 def test_a_restart_of_ours_makes_laravels_worker_leave_in_order(peer, control, queue):
-    environment = {"QP_SOCKET": peer.socket, "QP_PREFIX": peer.prefix, "QP_OUT": str(peer.out)}
-    command = ["php", str(SCRIPT), "work", "--sleep=0.05"]
-    with subprocess.Popen(command, env=os.environ | environment, stdout=subprocess.PIPE, text=True) as worker:
-        try:
-            queue.push(REPORT, {"id": 7})
-            eventually(lambda: runs(peer))
+    with peer.staying("work", sleep=0.05) as worker:
+        queue.push(REPORT, {"id": 7})
+        eventually(lambda: runs(peer))
 
-            control.restart()
+        control.restart()
 
-            assert ('{"status":0}\n', 0) == (worker.communicate(timeout=10)[0], worker.returncode)
-        finally:
-            worker.kill()
+        assert ('{"status":0}\n', 0) == (worker.communicate(timeout=10)[0], worker.returncode)
 
 
 def test_F65_a_worker_of_laravels_that_a_job_timed_out_leaves_it_to_us(peer, queue, store, server):

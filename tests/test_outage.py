@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -47,6 +48,21 @@ def test_F45_a_pool_stops_at_once_while_the_store_is_away(away, own_server):
         assert 0 == pool.wait(within=5)
 
 
+def test_what_the_store_takes_to_answer_after_a_job_has_raised_is_not_the_jobs_time(away, own_server):
+    gate = away.path / "gate"
+    away.push("raise_when", gate=str(gate), maxTries=0, maxExceptions=5, timeout=2)
+    with away.pool("--workers", "1") as pool:
+        [start] = eventually(lambda: away.trail(event="start"))
+        own_server.process.send_signal(signal.SIGSTOP)
+        gate.touch()
+        eventually(lambda: time.time() > start["at"] + 4)
+        own_server.process.send_signal(signal.SIGCONT)
+        eventually(lambda: away.trail(event="end"))
+
+        assert {start["pid"]} == {line["pid"] for line in away.trail(event="start")}
+    assert "timed out" not in pool.log()
+
+
 def test_F52_a_store_that_hangs_does_not_wedge_the_pool(away, own_server):
     with away.pool("--workers", "1") as pool:
         own_server.process.send_signal(signal.SIGSTOP)
@@ -60,7 +76,7 @@ def test_F51_scripts_that_the_server_forgot_are_sent_again(away):
     with away.pool("--workers", "1"):
         away.push("ok")
         eventually(lambda: len(away.trail(event="end")) == 1)
-        away.queue.stores.queue.client.command("SCRIPT", "FLUSH")
+        away.queue.stores.client.command("SCRIPT", "FLUSH")
         away.push("ok")
         eventually(lambda: len(away.trail(event="end")) == 2)
 
@@ -88,7 +104,7 @@ def test_F52_a_worker_whose_lease_cannot_be_renewed_is_killed_before_it_ends_and
 @pytest.fixture
 def partitioned(away, own_server, tmp_path):
     """A host that can be cut off from the store, and another one that cannot."""
-    proxy = Proxy(f"{own_server.folder}/redis.sock", Path(own_server.folder))
+    proxy = Proxy(own_server.path, Path(own_server.folder, "proxy.sock"))
     proxy.start()
     (tmp_path / "elsewhere").mkdir()
     cut_off = Site(replace(away.connection, url=f"unix://{proxy.path}"), tmp_path, away.queue)

@@ -124,7 +124,7 @@ def test_F35_a_replacement_that_cannot_boot_costs_nobody(site):
 def test_the_restart_broadcast_replaces_the_workers(site):
     with site.pool("--workers", "2") as pool:
         before = set(pool.workers())
-        said = site.run("restart", *site.flags()[:4])
+        said = site.run("restart", *site.where)
         eventually(lambda: len(now := set(pool.workers())) == 2 and not now & before)
 
     assert "restart" in said.stdout

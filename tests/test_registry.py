@@ -227,6 +227,7 @@ def test_the_hooks_of_a_function_get_its_arguments():
     send.after_succeeded(lambda to: calls.append(("done", to)))
     send.after_failed(lambda error, to: calls.append((str(error), to)))
     task = bound(REGISTRY.find(send.name), {"to": "a"})
+    assert task.after_succeeded
     task.after_succeeded()
     task.after_failed(ValueError("why"))
 
@@ -236,7 +237,7 @@ def test_the_hooks_of_a_function_get_its_arguments():
 def test_a_job_without_hooks_needs_none():
     task = bound(handler(mail), {"to": "a"})
 
-    assert (None, None) == (task.after_succeeded(), task.after_failed(ValueError()))
+    assert (None, None) == (task.after_succeeded, task.after_failed(ValueError()))
 
 
 def test_the_hooks_of_a_class_are_its_methods():
@@ -420,9 +421,9 @@ def test_an_object_is_pushed_as_php_would(queue):
     found = decode(queue.sizes().oldest or b"")
     assert (identity, OBJECT_JOB, "App\\Jobs\\Mail", "App\\Jobs\\Mail") == (
         found.id,
-        found.job,
+        found.terms.job,
         found.name,
-        found.display_name,
+        found.terms.display_name,
     )
     assert {"to": "é", "lines": [1, None]} == arguments_in(found.data)
 

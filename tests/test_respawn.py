@@ -163,6 +163,21 @@ def test_workers_wait_for_a_steward_so_one_that_never_comes_is_hopeless_too(add)
     assert respawn.is_hopeless(15.0)
 
 
+def test_a_template_that_never_comes_is_hopeless_unless_another_forks_the_workers(add):
+    respawn = Respawn(give_up=10.0)
+    respawn.died(add(0, role=Role.TEMPLATE, ready=False), now=5.0)
+
+    assert respawn.is_hopeless(15.0)
+    assert not respawn.is_hopeless(15.0, has_template=True)
+
+
+def test_workers_that_never_come_are_hopeless_whoever_forks_them(add):
+    respawn = Respawn(give_up=10.0)
+    respawn.died(add(1, ready=False), now=5.0)
+
+    assert respawn.is_hopeless(15.0, has_template=True)
+
+
 def test_one_that_came_to_work_is_hope(add):
     respawn = Respawn(give_up=10.0)
     respawn.died(add(1, ready=False), now=5.0)

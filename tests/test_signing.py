@@ -55,7 +55,7 @@ def refusal(raw: bytes, queue: str = "default", seals: Seals = SEALS) -> str:
 def test_what_was_signed_is_what_the_worker_gets():
     found = SEALS.open(pushed(**FRAGILE), "default")
 
-    assert (FRAGILE, 3, "app.ok", 0) == (found.data, found.max_tries, found.job, found.attempts)
+    assert (FRAGILE, 3, "app.ok", 0) == (found.data, found.terms.max_tries, found.terms.job, found.attempts)
 
 
 def test_signed_or_not_a_payload_says_the_same():
@@ -74,7 +74,7 @@ def test_attempts_are_counted_without_breaking_the_signature():
 def test_every_key_verifies_and_the_first_one_signs():
     by_old = pushed(seals=Seals((OLD,), required=True))
 
-    assert "app.ok" == SEALS.open(by_old, "default").job
+    assert "app.ok" == SEALS.open(by_old, "default").terms.job
     assert "new" == json.loads(pushed())["qp"]["kid"]
 
 
@@ -82,7 +82,7 @@ def test_B061_unsigned_payloads_pass_only_where_they_are_accepted():
     unsigned = changed(pushed(), lambda fields: fields.pop("qp"))
 
     assert "unsigned" == refusal(unsigned)
-    assert "app.ok" == Seals((NEW,), required=False).open(unsigned, "default").job
+    assert "app.ok" == Seals((NEW,), required=False).open(unsigned, "default").terms.job
 
 
 # What does not
@@ -139,7 +139,7 @@ def test_what_stands_outside_of_the_signature_is_not_used():
     raw = changed(pushed(amount=1), lambda fields: fields.update(data={"amount": 2}, maxTries=99, timeoutAt=1))
     found = SEALS.open(raw, "default")
 
-    assert ({"amount": 1}, 3, None) == (found.data, found.max_tries, found.retry_until)
+    assert ({"amount": 1}, 3, None) == (found.data, found.terms.max_tries, found.terms.retry_until)
 
 
 def test_what_the_steward_could_not_read_does_not_pass_although_it_is_signed():
@@ -191,7 +191,7 @@ def test_a_signed_job_runs_and_is_tried_again_and_an_unsigned_one_is_set_aside_w
     keyed.push("raise", times=2, maxTries=3)
     unsigned = Queue(connection)
     unsigned.push("do", {"tag": "theirs"})
-    raw = unsigned.stores.queue.client.command("LRANGE", f"{connection.prefix}queues:default", 1, 1)
+    raw = unsigned.stores.client.command("LRANGE", f"{connection.prefix}queues:default", 1, 1)
     done = keyed.work("-v")
 
     assert [1, 2, 3] == [line["attempt"] for line in keyed.trail(event="start", tag="")]
@@ -209,7 +209,7 @@ def test_a_failed_job_that_is_retried_still_verifies(keyed):
     keyed.push("raise", times=1)
     keyed.work()
     [failed] = keyed.queue.stores.failed.page()
-    keyed.run("retry", *keyed.flags()[:4], "all")
+    keyed.run("retry", *keyed.where, "all")
     keyed.work()
 
     assert "ValueError: as asked" in failed.exception

@@ -16,10 +16,10 @@ from queuepool.errors import (
     WorkerDied,
 )
 from queuepool.limits import MEMORY, Limits, StopReason
-from queuepool.payload import Payload
 from queuepool.policies import policy_of, timeout_of
 from queuepool.registry import Options
 from queuepool.settings import ConnectionSettings, PoolSettings
+from queuepool.terms import Terms
 from queuepool.verdict import Delete, Fail, Policy, Release, Tallies, delay_after, judge, may_start
 
 NOW = 1_000.0
@@ -27,9 +27,8 @@ RAISED = ValueError("told to")
 NONE_YET = Tallies()
 
 
-def payload(**wishes: object) -> Payload:
-    facts: dict[str, object] = {"id": "a", "uuid": "a", "job": "ok", "display_name": "ok", "data": None, "attempts": 1}
-    return Payload(**{**facts, **wishes})  # type: ignore[arg-type]
+def terms(**wishes: object) -> Terms:
+    return Terms(**{"job": "ok", "display_name": "ok", **wishes})  # type: ignore[arg-type]
 
 
 # Before an attempt
@@ -169,20 +168,20 @@ def test_the_payloads_wish_counts_before_its_handlers_and_that_before_its_pools(
     pool, handlers = PoolSettings(tries=5), Options(tries=4)
 
     tries = [
-        policy_of(payload(max_tries=3), handlers, pool).tries,
-        policy_of(payload(), handlers, pool).tries,
-        policy_of(payload(), Options(), pool).tries,
+        policy_of(terms(max_tries=3), handlers, pool).tries,
+        policy_of(terms(), handlers, pool).tries,
+        policy_of(terms(), Options(), pool).tries,
     ]
 
     assert [3, 4, 5] == tries
 
 
 def test_a_wish_of_nought_is_a_wish():
-    assert 0 == policy_of(payload(max_tries=0), Options(tries=4), PoolSettings(tries=5)).tries
+    assert 0 == policy_of(terms(max_tries=0), Options(tries=4), PoolSettings(tries=5)).tries
 
 
 def test_every_wish_reaches_the_policy():
-    wishes = payload(max_tries=2, max_exceptions=3, backoff=(1.0,), retry_until=NOW, fail_on_timeout=True, timeout=9.0)
+    wishes = terms(max_tries=2, max_exceptions=3, backoff=(1.0,), retry_until=NOW, fail_on_timeout=True, timeout=9.0)
 
     policy = policy_of(wishes, Options(), PoolSettings(max_crashes=7))
 
@@ -192,22 +191,22 @@ def test_every_wish_reaches_the_policy():
     )
 
 
-def test_a_handler_that_fails_on_timeout_does_so_for_every_payload():
-    assert policy_of(payload(), Options(fail_on_timeout=True), PoolSettings()).fail_on_timeout
+def test_a_handler_that_fails_on_timeout_does_so_for_every_terms():
+    assert policy_of(terms(), Options(fail_on_timeout=True), PoolSettings()).fail_on_timeout
 
 
 @pytest.mark.parametrize(
     ("wish", "handlers", "timeout"), [(3.0, 4.0, 3.0), (None, 4.0, 4.0), (None, None, 5.0), (0.0, 4.0, 0.0)]
 )
 def test_a_timeout_is_the_payloads_else_its_handlers_else_its_pools(wish, handlers, timeout):
-    assert (timeout, "") == timeout_of(payload(timeout=wish), Options(timeout=handlers), PoolSettings(timeout=5.0))
+    assert (timeout, "") == timeout_of(terms(timeout=wish), Options(timeout=handlers), PoolSettings(timeout=5.0))
 
 
 @pytest.mark.parametrize(("asked", "timeout"), [(10.0, 10.0), (88.0, 88.0), (88.1, 88.0), (0.0, 88.0)])
 def test_without_renewal_an_attempt_ends_before_its_lease(asked, timeout):
     pool = PoolSettings(connection=ConnectionSettings(renew=False, retry_after=90.0), grace=1.0, timeout=asked)
 
-    allowed, warning = timeout_of(payload(), Options(), pool)
+    allowed, warning = timeout_of(terms(), Options(), pool)
 
     assert timeout == allowed
     assert bool(warning) is (asked != timeout)

@@ -40,7 +40,7 @@ class Bury:
     def run(self, now: float) -> float:
         self._unheard.look_again(now)
         board = self._wards.own
-        for slot in board.of(Role.WORKER):
+        for slot in board.of(Role.WORKER, Role.TEMPLATE):
             life = slot.life  # before anything else: a slot that the master frees may soon be somebody else's
             if slot.dead and slot.settled_life != life and not slot.holds_nothing:
                 self._bury(board, slot, life, slot.status)
@@ -50,7 +50,7 @@ class Bury:
 
     def _look_after(self, board: Board) -> None:
         """A living orphan still finishes its job; the board goes when the last one is settled."""
-        for slot in board.of(Role.WORKER):
+        for slot in board.of(Role.WORKER, Role.TEMPLATE):
             if slot.settled_life != slot.life and not proc.is_alive(slot.pid, slot.born):
                 strays.hunt(board, slot)
                 self._bury(board, slot, slot.life, slot.status if slot.dead else None)
@@ -64,9 +64,10 @@ class Bury:
             if slot.asked:
                 self._unheard.take(slot.tag, slot.asked, [one.lease for one in held])
             for number, one in enumerate(held):
-                if one.stage != Stage.SETTLED:  # by an earlier try, which the store did not answer to the end
-                    self._settle(slot, one, status, trace)
+                if one.stage == Stage.RUNNING:
+                    self._settle(slot, one.lease, status, trace)
                     slot.hand.mark(number, Stage.SETTLED)
+            self._settle_the_rest(slot, held)
         except StoreDown:
             raise
         except StoreError as error:
@@ -76,16 +77,30 @@ class Bury:
         slot.settled_life = life
         self._settler.tell()
 
-    def _settle(self, slot: Slot, one: Held, status: int | None, trace: str) -> None:
-        if one.stage == Stage.DONE:
-            self._settler.delete([one.lease])
-        elif one.stage == Stage.RESERVED or slot.killed == Killed.STOP:
-            self._settler.give_back(one.lease, slot.tag)
+    def _settle(self, slot: Slot, lease: Lease, status: int | None, trace: str) -> None:
+        if slot.killed == Killed.STOP:
+            self._settler.give_back(lease, slot.tag)
         elif slot.killed != Killed.LEASE:  # else it may be somebody else's by now; its end stages it
-            self._rule(slot, one.lease, _error_of(slot, status, trace))
+            self._rule(slot, lease, _error_of(slot, status, trace))
+
+    def _settle_the_rest(self, slot: Slot, held: Sequence[Held]) -> None:
+        """What is done, and what was not begun: at once and in its order, but for each queue, for one may be broken."""
+        alike: dict[tuple[Stage, str], list[int]] = {}
+        for number, one in enumerate(held):
+            alike.setdefault((one.stage, one.lease.queue), []).append(number)
+        for (stage, _), numbers in alike.items():
+            leases = [held[number].lease for number in numbers]
+            if stage == Stage.DONE:
+                self._settler.delete(leases)
+            elif stage == Stage.RESERVED:
+                self._settler.put_back(leases, slot.tag)
+            else:
+                continue
+            for number in numbers:
+                slot.hand.mark(number, Stage.SETTLED)
 
     def _rule(self, slot: Slot, lease: Lease, error: AttemptLost) -> None:
-        payload, policy = decode(lease.receipt), Policy.from_text(slot.policy)
+        payload, policy = decode(lease.receipt, lease.attempts), Policy.from_text(slot.policy)
         # Not judged anew after an unanswered call: that one may have raised the tallies that another verdict rests on.
         verdict = self._settler.begun(lease) or judge(
             error, payload.attempts, policy, self._store.tallies(payload.id), self._store.now()
@@ -101,7 +116,7 @@ class Bury:
             slot.released += 1
 
     def _note(self, slot: Slot, status: int | None, trace: str, held: Sequence[Held]) -> None:
-        if slot.left and not held:
+        if not held and (slot.left or not slot.pid):  # it left in order, or was never forked
             return
         code = None if status is None else os.waitstatus_to_exitcode(status)
         if code == BOOT or (code == -signal.SIGALRM and slot.state == State.STARTING):
@@ -109,7 +124,9 @@ class Bury:
             self._last_boot_trace = trace
             self._settler.note(events.BootFailed(slot.number, new))
         elif slot.killed != Killed.STOP:
-            self._settler.note(events.WorkerDied("worker", slot.number, slot.pid, _cause(slot, status)))
+            self._settler.note(
+                events.WorkerDied(Role(slot.role).name.lower(), slot.number, slot.pid, _cause(slot, status))
+            )
 
 
 def _read(trace: Path) -> str:

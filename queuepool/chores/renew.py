@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 
 from queuepool.board import Role, Slot
+from queuepool.hand import Stage
 from queuepool.stores.base import Lease, QueueStore
 from queuepool.wards import Wards
 
@@ -19,24 +20,20 @@ class Renew:
         self._wards = wards
         self._store = store
         self._retry_after = retry_after
-        self._missed: dict[Slot, int] = {}
+        self._missed: set[tuple[Slot, int, Lease]] = set()
 
     def run(self, now: float) -> float:
-        boards = {id(board): board for board in (self._wards.own, *self._wards.boards())}.values()
-        held = [entry for board in boards for slot in board.of(Role.WORKER) for entry in _leases_of(slot)]
+        held = [entry for board in self._wards.all() for slot in board.of(Role.WORKER) for entry in _leases_of(slot)]
         if not held:
             return self._retry_after / 3
         asked = time.monotonic()
         renewed = self._store.renew([(slot.tag, lease) for slot, _, lease in held])
-        missed = {}
-        for (slot, turn, _), still_ours in zip(held, renewed, strict=True):
-            if still_ours:
-                _write(slot, turn, asked + self._retry_after)
-            elif self._missed.get(slot) == turn:
-                _write(slot, turn, asked)  # over: the master kills it now
-            else:
-                # Perhaps its worker has settled it this very moment: look again.
-                missed[slot] = turn
+        missed = {entry for entry, still_ours in zip(held, renewed, strict=True) if not still_ours}
+        for slot, turn, _ in set(held) - missed:
+            _write(slot, turn, asked + self._retry_after)
+        for slot, turn, _ in missed & self._missed:
+            _write(slot, turn, asked)  # over: the master kills it now
+        # Perhaps its worker has settled it this very moment: look again.
         self._missed = missed
         return _SECOND_LOOK if missed else self._retry_after / 3
 
@@ -46,7 +43,8 @@ def _leases_of(slot: Slot) -> list[tuple[Slot, int, Lease]]:
     if not slot.lease_end or slot.dead or slot.settled_life == slot.life:
         return []
     try:
-        leases = [(slot, turn, one.lease) for one in slot.hand.held()]
+        kept = (Stage.RUNNING,) if slot.wanted_back == turn else (Stage.RESERVED, Stage.RUNNING, Stage.DONE)
+        leases = [(slot, turn, one.lease) for one in slot.hand.held() if one.stage in kept]
     except (ValueError, OSError):
         return []  # its worker is writing it this moment: a fresh lease, not one to renew
     return leases if slot.turn == turn else []

@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, redirect_stdout
 
 import click
 
-from queuepool.boot import import_modules
+from queuepool.boot import import_modules, other_threads
 from queuepool.cli import output
 from queuepool.cli.exits import CONFIG, FAILED
 from queuepool.cli.findings import Finding, Grade
 from queuepool.cli.flags import CONNECTION
 from queuepool.cli.options import Where, located
 from queuepool.cli.queues import JSON
-from queuepool.cli.server import inspect_server
 from queuepool.client import Queue
+from queuepool.config_urls import kind_of
 from queuepool.errors import BootFailure, ConfigError, StoreError
 from queuepool.registry import REGISTRY
 from queuepool.settings import ConnectionSettings
+
+#: looks at one connection and the queues that are served there
+Inspector = Callable[[Queue, Sequence[str]], Iterator[Finding]]
 
 
 @click.command()
@@ -57,9 +60,20 @@ def _stores(where: Where) -> Iterator[Finding]:
         yield Finding(Grade.OK, f"connection {connection.name}", _signing(connection))
         with closing(Queue(connection)) as queue:
             try:
-                yield from inspect_server(queue, list(dict.fromkeys(queues)))
+                yield from _inspector(connection)(queue, list(dict.fromkeys(queues)))
             except StoreError as error:
                 yield Finding(Grade.FAIL, f"connection {connection.name}", str(error))
+
+
+def _inspector(connection: ConnectionSettings) -> Inspector:
+    """Of its kind of store, whose library is only there if it is used."""
+    if kind_of(connection.url) == "redis":
+        from queuepool.cli.server import inspect_server
+
+        return inspect_server
+    from queuepool.cli.database import inspect_database
+
+    return inspect_database
 
 
 def _signing(connection: ConnectionSettings) -> str:
@@ -77,6 +91,7 @@ def _modules(where: Where) -> Iterator[Finding]:
     if not names:
         yield Finding(Grade.WARN, "modules", "none are named: workers will know no job")
         return
+    before = other_threads()
     try:
         with redirect_stdout(sys.stderr):  # what they print is none of our findings
             import_modules(names)
@@ -85,6 +100,8 @@ def _modules(where: Where) -> Iterator[Finding]:
             raise
         yield Finding(Grade.FAIL, "modules", f"{failure}: {failure.trace.strip().splitlines()[-1]}")
         return
+    if any(pool.preload for pool in where.pools()) and (started := other_threads() - before) > 0:
+        yield Finding(Grade.WARN, "preload", f"the modules start threads={started} at their import: no worker has them")
     jobs = REGISTRY.names()
     words = f"{', '.join(names)}; jobs: {', '.join(jobs)}" if jobs else f"{', '.join(names)} register no job"
     yield Finding(Grade.OK if jobs else Grade.WARN, "modules", words)

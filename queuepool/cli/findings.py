@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
+
+from queuepool.errors import StoreDenied, StoreDown, StoreError
 
 
 class Grade(Enum):
@@ -21,3 +24,16 @@ class Finding:
     grade: Grade
     what: str
     words: str
+
+
+def refusal(ask: Callable[[], object]) -> str:
+    """What the store says to it; empty when it is permitted. Raises ``StoreDown`` when it is away."""
+    try:
+        ask()
+    except StoreDenied as error:
+        return str(error)
+    except StoreDown:
+        raise
+    except StoreError as error:
+        return str(error)
+    return ""

@@ -20,13 +20,14 @@ class Flag:
 
 
 FLAGS: Mapping[str, Flag] = MappingProxyType({
-    "connection.url": Flag("URL", "Server: redis://HOST:PORT/DATABASE, rediss://... or unix:///PATH"),
-    "connection.prefix": Flag("TEXT", "What stands before every key, as laravel_database_"),
+    "connection.url": Flag("URL", "Where the queue is: redis://HOST, sqlite:///FILE, postgresql://USER@HOST/DATABASE, mysql://..."),
+    "connection.prefix": Flag("TEXT", "What stands before every key in Redis, as laravel_database_"),
     "pool.runtime_dir": Flag("DIR", "Where the pool's own directory lies"),
     "pool.workers": Flag("COUNT", "Run so many workers, or auto: one for each CPU"),
     "pool.queue": Flag("QUEUE,...", "Serve these queues, the first one first"),
     "pool.modules": Flag("MODULE,...", "Import the jobs from these modules"),
     "pool.listeners": Flag("MODULE,...", "Import event listeners from these modules"),
+    "pool.preload": Flag("", "Import the modules once, and share their memory", ("--preload/--no-preload",)),
     "pool.timeout": Flag("SECONDS", "Let a job run so long, 0 = no limit"),
     "pool.boot_timeout": Flag("SECONDS", "Let the modules' import take so long, 0 = no limit"),
     "pool.grace": Flag("SECONDS", "Kill a worker that is so late"),
@@ -36,6 +37,7 @@ FLAGS: Mapping[str, Flag] = MappingProxyType({
     "pool.memory_hard": Flag("MB", "Kill a worker of this size in its job, 0 = never"),
     "pool.sleep": Flag("SECONDS", "Wait between two looks where the store cannot block"),
     "pool.rest": Flag("SECONDS", "Rest after each job"),
+    "pool.reserve_ahead": Flag("COUNT", "Reserve so many jobs at once, 0 = auto: by how long they take"),
     "pool.max_jobs": Flag("COUNT", "Recycle a worker after so many jobs, 0 = never"),
     "pool.max_time": Flag("SECONDS", "Recycle a worker after so long, 0 = never"),
     "pool.stop_timeout": Flag("SECONDS", "Let a stop wait so long for running jobs, 0 = as long as they may run"),
@@ -55,7 +57,7 @@ WORKER = tuple(
     key
     for key in FLAGS
     if key.partition(".")[2]
-    not in ("workers", "boot_timeout", "grace", "memory_hard", "stop_timeout", "give_up", "runtime_dir")
+    not in ("workers", "preload", "boot_timeout", "grace", "memory_hard", "stop_timeout", "give_up", "runtime_dir")
 )
 
 

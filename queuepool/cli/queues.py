@@ -16,6 +16,7 @@ from queuepool.cli.exits import FAILED
 from queuepool.cli.flags import CONNECTION
 from queuepool.cli.options import Where, located, option, parsed
 from queuepool.client import Queue
+from queuepool.config_urls import masked
 from queuepool.stores.base import Sizes
 
 #: the total from which on artisan's queue:monitor calls a queue busy
@@ -79,7 +80,7 @@ def monitor(where: Where, queues: Sequence[str], most: int, fail: bool, as_json:
 def clear(where: Where, queues: Sequence[str], force: bool) -> int:
     """Drop the jobs of queues, by default the pool's"""
     connection, names = where.connection(), queues or where.queues()
-    if not force and not _is_confirmed(f"Drop all jobs of {', '.join(names)} on {values.masked(connection.url)}?"):
+    if not force and not _is_confirmed(f"Drop all jobs of {', '.join(names)} on {masked(connection.url)}?"):
         output.complain("nothing was dropped")
         return FAILED
     with closing(Queue(connection)) as queue:

@@ -9,10 +9,9 @@ from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
-from queuepool.cli.findings import Finding, Grade
+from queuepool.cli.findings import Finding, Grade, refusal
 from queuepool.client import Queue
-from queuepool.config_values import has_password, masked
-from queuepool.errors import StoreDenied, StoreDown, StoreError
+from queuepool.config_urls import has_password, masked
 
 _OLDEST = (6, 2)
 _HERE = ("localhost", "127.0.0.1", "::1")
@@ -21,7 +20,7 @@ _HERE = ("localhost", "127.0.0.1", "::1")
 def inspect_server(queue: Queue, queues: Sequence[str]) -> Iterator[Finding]:
     """Raises ``StoreError`` when it does not even answer."""
     what = f"connection {queue.settings.name}"
-    queue.stores.queue.client.command("PING")
+    queue.stores.client.command("PING")
     yield Finding(Grade.OK, what, f"{masked(queue.settings.url)} answers")
     if _in_the_clear(queue.settings.url):
         yield Finding(Grade.WARN, what, "the password and every job cross the network unencrypted: use rediss://")
@@ -40,11 +39,11 @@ def _in_the_clear(url: str) -> bool:
 
 
 def _server(queue: Queue) -> Iterator[tuple[Grade, str]]:
-    refusal = _refusal(partial(queue.stores.queue.client.command, "INFO"))
-    if refusal:
-        yield Grade.WARN, f"version, persistence and eviction are unknown: {refusal}"
+    about: dict[str, Any] = {}
+    words = refusal(lambda: about.update(queue.stores.client.command("INFO")))
+    if words:
+        yield Grade.WARN, f"version, persistence and eviction are unknown: {words}"
         return
-    about: Mapping[str, Any] = queue.stores.queue.client.command("INFO")
     yield _version(str(about.get("redis_version", "")))
     yield _persistence(about)
     yield _eviction(str(about.get("maxmemory_policy", "")))
@@ -78,7 +77,7 @@ def _eviction(policy: str) -> tuple[Grade, str]:
 def _denied(queue: Queue, queues: Sequence[str]) -> Iterator[str]:
     """Every right of a worker's that is missing, by name; what is written is written under a key of our own."""
     scratch = _scratch(queue)
-    for words in _workers(queue.stores.queue.keys.channel("check"), *scratch):
+    for words in _workers(f"{queue.settings.prefix}queuepool:due:check", *scratch):
         yield from _attempt(queue, words)
     yield from _attempt(queue, ("DEL", *scratch))
     yield from _look(queue, queues)
@@ -101,7 +100,7 @@ def _workers(channel: str, text: str, entries: str, table: str, ordered: str) ->
     """All that our Lua files and stores send for a pool; each on data of its own type."""
     yield from (("TIME",), ("SET", text, 1), ("MGET", text), ("INCR", text), ("EXISTS", text), ("EXPIRE", text, 60))
     yield from (("RPUSH", entries, 1), ("LPUSH", entries, 1), ("LLEN", entries), ("LINDEX", entries, 0))
-    yield from (("LTRIM", entries, 0, 5), ("LPOP", entries), ("BLPOP", entries, 0.01), ("PUBLISH", channel, 1))
+    yield from (("LRANGE", entries, 0, 0), ("LTRIM", entries, 0, 5), ("BLPOP", entries, 0.01), ("PUBLISH", channel, 1))
     yield from (("HSET", table, "a", 1), ("HINCRBY", table, "a", 1), ("HMGET", table, "a"), ("HDEL", table, "a"))
     yield ("HEXISTS", table, "a")
     yield from (("ZADD", ordered, 1, "a"), ("ZCARD", ordered), ("ZSCORE", ordered, "a"), ("ZRANGE", ordered, 0, 1))
@@ -110,27 +109,14 @@ def _workers(channel: str, text: str, entries: str, table: str, ordered: str) ->
 
 
 def _peoples(text: str, entries: str, table: str, ordered: str) -> Iterator[tuple[object, ...]]:
-    yield from (("GET", text), ("LRANGE", entries, 0, 1), ("LPOS", entries, "x"), ("LREM", entries, 1, "x"))
+    yield from (("GET", text), ("LPOS", entries, "x"), ("LREM", entries, 1, "x"))
     yield from (("HGET", table, "a"), ("HGETALL", table), ("ZREVRANGE", ordered, 0, 1))
 
 
 def _attempt(queue: Queue, words: Sequence[object]) -> Iterator[str]:
-    refusal = _refusal(partial(queue.stores.queue.client.command, *words))
-    if refusal and "NOSCRIPT" not in refusal and "No matching script" not in refusal:
-        yield refusal if "(ACL)" in refusal else f"{words[0]} is refused: {refusal}"
-
-
-def _refusal(ask: Callable[[], object]) -> str:
-    """What the server says to it; empty when it is permitted. Raises ``StoreDown`` when it is away."""
-    try:
-        ask()
-    except StoreDenied as error:
-        return str(error)
-    except StoreDown:
-        raise
-    except StoreError as error:
-        return str(error)
-    return ""
+    said = refusal(partial(queue.stores.client.command, *words))
+    if said and "NOSCRIPT" not in said and "No matching script" not in said:
+        yield said if "(ACL)" in said else f"{words[0]} is refused: {said}"
 
 
 def _look(queue: Queue, queues: Sequence[str]) -> Iterator[str]:
@@ -143,5 +129,5 @@ def _look(queue: Queue, queues: Sequence[str]) -> Iterator[str]:
         ("the control keys", partial(stores.control.read, queues)),
     ]
     for what, look in looks:
-        if refusal := _refusal(look):
-            yield f"{what} is refused: {refusal}"
+        if words := refusal(look):
+            yield f"{what} is refused: {words}"

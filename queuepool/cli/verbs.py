@@ -21,7 +21,7 @@ _WHERE: Mapping[str, str] = MappingProxyType({
     "push": "push.push", "size": "queues.size", "monitor": "queues.monitor", "clear": "queues.clear",
     "failed": "failed.failed", "retry": "failed.retry", "forget": "failed.forget",
     "flush": "failed.flush", "prune-failed": "failed.prune", "quarantine": "quarantine.quarantine",
-    "down": "control.down", "up": "control.up", "check": "check.check",
+    "down": "control.down", "up": "control.up", "migrate": "migrate.migrate", "check": "check.check",
 })  # fmt: skip
 
 

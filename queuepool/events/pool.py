@@ -75,9 +75,12 @@ class WorkerDied(Event):
 
 @dataclass(frozen=True, slots=True)
 class BootFailed(Event):
-    """A worker could not import the user's modules; ``trace`` is empty when it is the same as the last one."""
+    """A worker could not import the user's modules, or, as number 0, the template that preloads them.
 
-    words: ClassVar[str] = "worker could not import its modules"
+    ``trace`` is empty when it is the same as the last one.
+    """
+
+    words: ClassVar[str] = "the modules could not be imported"
     level: ClassVar[int] = logging.ERROR
 
     worker: int

@@ -2,27 +2,42 @@
 
 Every verb may raise ``StoreDown`` (worth trying again) or ``StoreError`` (it is not). After ``StoreDown`` it is
 unknown whether the verb was carried out: ``delete``, ``release``, ``give_back``, ``fail`` and ``quarantine`` may be
-called again, for they are conditional on the receipt; ``push`` and ``reserve`` may not.
+called again, for they are conditional on the lease; ``push`` and ``reserve`` may not.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from queuepool.verdict import Tallies
 
 #: seconds that a call may be held up before it is carried out
 UNDER_WAY = 60.0
+#: seconds after which a pool that published nothing is gone
+NOTICE_LASTS = 30.0
 
 
-@dataclass(frozen=True, slots=True)
-class Lease:
-    """Our temporary right to a job: its queue, and the very bytes that prove it."""
+class Row(NamedTuple):
+    """What proves a lease in a table: the row's id, which attempt this is, and the tag of the worker that took it."""
+
+    id: int
+    attempts: int
+    tag: int
+
+
+class Lease(NamedTuple):
+    """Our temporary right to a job: its queue, and the job's bytes, which in Redis are also what proves it."""
 
     queue: str
     receipt: bytes
+    row: Row | None = None
+
+    @property
+    def attempts(self) -> int | None:
+        """Which attempt this is, where the bytes do not say."""
+        return self.row.attempts if self.row else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,13 +81,16 @@ class Sizes:
 
 @dataclass(frozen=True, slots=True)
 class FailedJob:
-    """A row of the failed store; ``failed_at`` in Unix seconds of the store's clock."""
+    """A row of the failed store; ``failed_at`` in Unix seconds of the store's clock.
+
+    ``attempts`` is ``None`` where nobody wrote down how many there were: Laravel's table has no place for it.
+    """
 
     id: str
     name: str
     queue: str
     connection: str
-    attempts: int
+    attempts: int | None
     payload: str
     exception: str
     failed_at: float
@@ -100,6 +118,10 @@ class Control:
 
 class QueueStore(Protocol):
     """Jobs in their queues."""
+
+    @property
+    def polls(self) -> bool:
+        """Whether jobs may come of which ``wait`` is not told."""
 
     def join(self) -> int:
         """A tag for this worker that no other living worker has."""
@@ -151,3 +173,41 @@ class QueueStore(Protocol):
 
     def now(self) -> float:
         """The store's clock, Unix seconds, without a round trip where it was heard of lately."""
+
+    def sizes(self, queue: str) -> Sizes:
+        """What the queue holds."""
+
+    def clear(self, queue: str) -> int:
+        """Drop its jobs, ready, delayed and reserved; what could not be a job stays. Gives how many there were."""
+
+
+class FailedStore(Protocol):
+    """Jobs that failed for good."""
+
+    def count(self) -> int: ...
+
+    def page(self, first: int = 0, count: int = 1000) -> list[FailedJob]:
+        """``count`` records from the ``first`` on, the latest first."""
+
+    def get(self, job_id: str) -> FailedJob | None: ...
+
+    def retry(self, failed: FailedJob, queue: str | None = None) -> bool:
+        """Put it back to its queue (or this one) with all its tries; ``False`` when it is gone already."""
+
+    def forget(self, ids: Sequence[str]) -> int:
+        """Drop these records; gives how many there were."""
+
+    def older_than(self, moment: float, count: int = 1000) -> list[str]:
+        """Ids of jobs that failed before this Unix second, at most ``count``."""
+
+
+class QuarantineStore(Protocol):
+    """Payloads that could not be jobs."""
+
+    def entries(self, queue: str) -> Iterator[Quarantined]:
+        """The oldest first, read page by page."""
+
+    def put_back(self, queue: str, entry_id: str, payload: bytes | None = None) -> bool:
+        """Back to the end of its queue, as it is or as ``payload``; ``False`` when there is no such entry."""
+
+    def drop(self, queue: str, entry_id: str) -> bool: ...

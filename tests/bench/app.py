@@ -16,8 +16,13 @@ def note(stamp: float) -> None:
 
 
 @job("noop")
-def noop(n: int = 0) -> None:
+def noop(n: int = 0, padding: str = "") -> None:
     pass
+
+
+@job("nap")
+def nap(n: int) -> None:
+    time.sleep(0.01)
 
 
 @job("stamp")

@@ -25,7 +25,5 @@ def stop(event: WorkerStopping) -> None:
 
 
 if __name__ == "__main__":
-    url, prefix = sys.argv[1:]
-    flags = ["--url", url, "--prefix", prefix, "--modules", "tests.bench.app", "--memory", "0", "--quiet"]
-    sys.argv = ["queuepool", "work", *flags, "--stop-when-empty"]
+    sys.argv = ["queuepool", "work", *sys.argv[1:], "--memory", "0", "--quiet", "--stop-when-empty"]
     main()

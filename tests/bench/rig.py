@@ -10,9 +10,11 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+
+import psutil
 
 from queuepool.build import Stores
 from queuepool.client import Queue
@@ -23,40 +25,47 @@ _RECORD = struct.Struct("=ddq")
 
 
 class Rig:
-    """One benchmark's world, in a directory of its own."""
+    """One benchmark's world, in a directory of its own; its server is there already."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, connection: ConnectionSettings) -> None:
         self.path = path
         self.trail_file = path / "trail"
-        self.connection = ConnectionSettings(url=f"unix://{path}/redis.sock", prefix="bench_")
+        self.connection = connection
+        self.queue = Queue(connection)
+        self.stores = Stores(connection, patience=60.0)
+        self._pools: list[psutil.Process] = []
 
     @contextmanager
-    def server(self) -> Iterator[None]:
-        binary = shutil.which("redis-server") or "/usr/bin/redis-check-rdb"
-        options = ["--port", "0", "--unixsocket", f"{self.path}/redis.sock", "--dir", str(self.path), "--save", ""]
-        process = subprocess.Popen(["redis-server", *options], executable=binary, stdout=subprocess.DEVNULL)
-        try:
-            until(lambda: (self.path / "redis.sock").exists())
-            self.queue = Queue(self.connection)
-            self.stores = Stores(self.connection)
-            yield
-        finally:
-            process.kill()
-            process.wait()
-
-    @contextmanager
-    def pool(self, workers: int) -> Iterator[None]:
+    def pool(self, workers: int, *more: str, program: Sequence[str] = ("queuepool",)) -> Iterator[None]:
         """A started pool; its workers have imported their modules when this begins."""
-        flags = ["--url", self.connection.url, "--prefix", self.connection.prefix, "--modules", "tests.bench.app"]
-        flags += ["--workers", str(workers), "--runtime-dir", str(self.path / "run"), "--quiet"]
+        flags = [*self.flags(), "--workers", str(workers), "--runtime-dir", str(self.path / "run"), "--quiet", *more]
         env = {**os.environ, "TRAIL": str(self.trail_file), "PYTHONPATH": str(ROOT)}
-        process = subprocess.Popen([sys.executable, "-m", "queuepool", "start", *flags], env=env, cwd=ROOT)
+        process = subprocess.Popen([sys.executable, "-m", *program, "start", *flags], env=env, cwd=ROOT)
+        self._pools.append(psutil.Process(process.pid))
         try:
             self.drain(200)
             yield
         finally:
+            self._pools.pop()
             process.send_signal(signal.SIGTERM)
             process.wait(30)
+
+    def flags(self) -> list[str]:
+        """What leads a command here."""
+        prefix = ["--prefix", self.connection.prefix] if self.connection.prefix else []
+        return ["--url", self.connection.url, *prefix, "--modules", "tests.bench.app"]
+
+    def seconds_of_processor(self) -> float:
+        """What the pool has used so far, all of its processes together."""
+        return sum(sum(one.cpu_times()[:2]) for one in self.family())
+
+    def memory(self) -> list[float]:
+        """MB of each process of the pool, as ``family`` has them; a page that they share counts in parts."""
+        return [one.memory_full_info().pss / 2**20 for one in self.family()]
+
+    def family(self) -> list[psutil.Process]:
+        """Master, steward, then the workers."""
+        return [one for pool in self._pools for one in (pool, *sorted(pool.children(), key=_is_worker))]
 
     def drain(self, jobs: int) -> None:
         """Let the pool run so many no-ops: it is warm after that."""
@@ -73,17 +82,34 @@ class Rig:
 
     def calls(self) -> dict[str, int]:
         """Commands that the server has executed, by name; those of scripts count too."""
-        text = self.stores.queue.client.command("INFO", "commandstats")
+        text = self.stores.client.command("INFO", "commandstats")
         lines = text.items() if isinstance(text, dict) else ()
         return {name.removeprefix("cmdstat_"): int(stats["calls"]) for name, stats in lines}
 
 
 @contextmanager
-def rig() -> Iterator[Rig]:
-    with tempfile.TemporaryDirectory(prefix="queuepool-bench-") as folder:
-        world = Rig(Path(folder))
-        with world.server():
-            yield world
+def redis_rig() -> Iterator[Rig]:
+    with tempfile.TemporaryDirectory(prefix="queuepool-bench-") as folder, redis_server(Path(folder)) as url:
+        yield Rig(Path(folder), ConnectionSettings(url=url, prefix="bench_"))
+
+
+@contextmanager
+def redis_server(path: Path, port: int = 0) -> Iterator[str]:
+    """On a unix socket, and on this port if it is one."""
+    binary = shutil.which("redis-server") or "/usr/bin/redis-check-rdb"
+    options = ["--port", str(port), "--unixsocket", f"{path}/redis.sock", "--dir", str(path), "--save", ""]
+    process = subprocess.Popen(["redis-server", *options], executable=binary, stdout=subprocess.DEVNULL)
+    try:
+        until(lambda: (path / "redis.sock").exists())
+        yield f"unix://{path}/redis.sock"
+    finally:
+        process.kill()
+        process.wait()
+
+
+def _is_worker(process: psutil.Process) -> bool:
+    """By its title: a steward may have been forked after some of them."""
+    return "worker" in " ".join(process.cmdline()[:1])
 
 
 def until(condition: Callable[[], object], within: float = 60.0) -> None:

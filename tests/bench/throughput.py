@@ -13,24 +13,28 @@ from tests.bench import app
 from tests.bench.rig import ROOT, Rig
 
 
-def bare_loop(rig: Rig, jobs: int) -> float:
+def bare_loop(rig: Rig, jobs: int, batch: int = 1) -> float:
     """Jobs a second of a loop that reserves, reads and calls, settling each job with the next, and nothing else."""
     fill(rig, jobs)
+    began = time.monotonic()
+    loop(rig, jobs, batch)
+    return jobs / (time.monotonic() - began)
+
+
+def loop(rig: Rig, jobs: int, batch: int) -> None:
     store = rig.stores.queue
     tag, done = store.join(), list[Lease]()
-    began = time.monotonic()
-    for _ in range(jobs):
-        done = store.reserve(["default"], tag, 1, done).leases
-        app.noop(**json.loads(done[0].receipt)["data"])
-    taken = time.monotonic() - began
+    for _ in range(0, jobs, batch):
+        done = store.reserve(["default"], tag, batch, done).leases
+        for lease in done:
+            app.noop(**json.loads(lease.receipt)["data"])
     store.delete(done)
-    return jobs / taken
 
 
 def worker(rig: Rig, jobs: int) -> float:
     """Jobs a second of ``queuepool work``, by the server's clock from its first reserve to its last."""
     fill(rig, jobs)
-    command = [sys.executable, "-m", "tests.bench.lone_worker", rig.connection.url, rig.connection.prefix]
+    command = [sys.executable, "-m", "tests.bench.lone_worker", *rig.flags()]
     done = subprocess.run(
         command, env={**os.environ, "PYTHONPATH": str(ROOT)}, cwd=ROOT, check=True, capture_output=True, text=True
     )

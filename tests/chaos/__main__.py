@@ -1,4 +1,7 @@
-"""``scripts/chaos [--seconds N] [--seed S] [--only NEMESIS] [--keep]``; ``--check LEDGER`` rules on an old one."""
+"""``scripts/chaos [--store STORE] [--seconds N] [--seed S] [--only NEMESIS] [--keep]``.
+
+``--check LEDGER`` rules on an old one.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +15,10 @@ from pathlib import Path
 
 from tests.chaos.checker import check
 from tests.chaos.ledger import read
-from tests.chaos.plan import Plan
+from tests.chaos.plan import plan_for
 from tests.chaos.report import table
 from tests.chaos.run import run
+from tests.chaos.stores.choice import NAMES
 
 
 def main() -> int:
@@ -24,9 +28,10 @@ def main() -> int:
     if options.check:
         return _rule(options.check)
     folder = Path(tempfile.mkdtemp(prefix="queuepool-chaos-"))
-    sys.stdout.write(f"chaos: {options.seconds:g} s, seed {options.seed}, in {folder}\n")
+    plan = plan_for(options.store, seconds=options.seconds, seed=options.seed, only=tuple(options.only))
+    sys.stdout.write(f"chaos: {options.store}, {options.seconds:g} s, seed {options.seed}, in {folder}\n")
     sys.stdout.flush()
-    code = _rule(run(folder, Plan(seconds=options.seconds, seed=options.seed, only=tuple(options.only))))
+    code = _rule(run(folder, plan))
     if code == 0 and not options.keep:
         shutil.rmtree(folder)
     return code
@@ -40,6 +45,7 @@ def _rule(ledger: Path) -> int:
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="scripts/chaos")
+    parser.add_argument("--store", choices=NAMES, default="redis", help="what holds the jobs [redis]")
     parser.add_argument("--seconds", type=float, default=60.0, help="how long the nemesis is at work [60]")
     parser.add_argument("--seed", type=int, default=random.randrange(10**6), help="the order of faults [random]")
     parser.add_argument("--only", action="append", default=[], metavar="NEMESIS", help="this one; may be repeated")

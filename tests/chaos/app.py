@@ -9,7 +9,8 @@ import os
 import socket
 import time
 
-from queuepool import current, job
+from queuepool import current, job, on
+from queuepool.events import WorkerStarting
 from tests.chaos.book import BOOK
 from tests.chaos.modes import MODES
 from tests.chaos.overruns import OVERRUN
@@ -32,10 +33,8 @@ def run(m: str = "", due: int = 0, timeout: float = 0.0, grace: float = 0.0, **o
         BOOK.attempt("finish", me.id, me.attempts)
 
 
-def announce() -> None:
+@on(WorkerStarting)
+def announce(event: WorkerStarting) -> None:
     """Tell the watcher that this worker is there: it writes down the moment of its death."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as watcher:
         watcher.sendto(b"%d" % os.getpid(), os.environ["CHAOS_WATCHER"])
-
-
-announce()

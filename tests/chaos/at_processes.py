@@ -61,6 +61,16 @@ def kill_steward(rig: Rig) -> Iterator[float]:
         yield rig.chance.uniform(0.3, 1.0)
 
 
+def kill_template(rig: Rig) -> Iterator[float]:
+    """While it forks, too: workers die beside it."""
+    while True:
+        for pool in rig.pools:
+            for victim in pool.pids(": template "):
+                rig.kill(pool, victim, signal.SIGKILL, "template")
+        _kill_a_worker(rig)
+        yield rig.chance.uniform(0.1, 1.0)
+
+
 def stop_steward(rig: Rig) -> Iterator[float]:
     while True:
         pool, victim = _any(rig, "steward")
@@ -161,6 +171,7 @@ NEMESES: dict[str, tuple[Callable[[Rig], Iterator[float]], int]] = {
     "stop_workers": (stop_workers, 1),
     "segfault_workers": (segfault_workers, 1),
     "kill_steward": (kill_steward, 1),
+    "kill_template": (kill_template, 1),
     "stop_steward": (stop_steward, 1),
     "kill_master": (kill_master, 1),
     "kill_host": (kill_host, 1),

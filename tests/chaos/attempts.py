@@ -63,6 +63,7 @@ class Attempts:
         self._odd: list[Odd] = []
         self._returned: set[tuple[str, int]] = set()
         self._settled: set[tuple[str, str, int]] = set()
+        self._failed: dict[str, int] = {}
 
     def hear(self, event: Event) -> None:
         stream, number = self._jobs.find(event["id"])
@@ -122,11 +123,14 @@ class Attempts:
         """Once for each attempt, whatever it is; ``fail`` is the last word."""
         self._findings.count({"release": "released", "fail": "failed"}[what])
         key = (what, event["id"], event["a"])
-        if key in self._settled or stream.has(number, FAILED):
+        # Who has released an earlier attempt may have been stopped before it could tell.
+        is_late = what == "release" and event["a"] < self._failed.get(event["id"], 0)
+        if key in self._settled or (stream.has(number, FAILED) and not is_late):
             self._findings.violated("I5 settled twice", f"{event['id']}: {what} of attempt {event['a']}")
         self._settled.add(key)
         if what == "fail":
             stream.mark(number, FAILED)
+            self._failed[event["id"]] = event["a"]
 
     def rule(self) -> None:
         for again in self._again:

@@ -6,7 +6,8 @@ import shutil
 import subprocess
 from collections.abc import Iterator
 
-from tests.chaos.rig import PREFIX, ROOT, Rig
+from tests.chaos.rig import Rig
+from tests.chaos.world import ROOT
 
 _PEER = ROOT / "tests" / "laravel"
 
@@ -27,9 +28,9 @@ def laravel_too(rig: Rig) -> Iterator[float]:
 def _start(rig: Rig) -> subprocess.Popen[bytes]:
     flags = ["--queue=high,default", "--sleep=0.02", "--tries=0", "--timeout=0"]
     flags += [f"--retry-after={rig.plan.retry_after:.0f}", f"--boot={_PEER / 'chaos.php'}"]
-    own = {"QP_SOCKET": rig.server.socket, "QP_PASSWORD": rig.canary, "QP_PREFIX": PREFIX}
     with (rig.folder / "laravel.out").open("ab") as output:
         return subprocess.Popen(
             ["php", str(_PEER / "peer.php"), "work", *flags],
-            env={**rig.env(), **own, "QP_OUT": str(rig.folder / "laravel.jsonl")}, stdout=output, stderr=output,
+            env={**rig.env(), **rig.store.laravel(), "QP_OUT": str(rig.folder / "laravel.jsonl")},
+            stdout=output, stderr=output,
         )  # fmt: skip

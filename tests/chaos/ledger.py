@@ -11,7 +11,7 @@ kill pid why   death pid                by the harness, before; by the watcher, 
 nemesis name on   back                  a fault begins (1), ends (0); the store answers again
 size sample idle copies stored          what was seen from outside: whole pools, resources, commands, the store
 orphan leftover secret pool_died bad_stop    what should not have been seen
-run seed workers retry_after   end left      the first line and the last; without it the ruling is: unknown
+run seed workers retry_after ahead   end left      the first line and the last; without it the ruling is: unknown
 """
 
 from __future__ import annotations

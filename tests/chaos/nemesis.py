@@ -9,16 +9,17 @@ from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
-from tests.chaos import at_processes, at_store, scan
+from tests.chaos import at_processes, scan
 from tests.chaos.laravel import laravel_too
 from tests.chaos.rig import Rig
+from tests.chaos.stores.base import Nemeses
 
-Harm = Callable[[Rig], Iterator[float]]
 
-#: by name, with how often each comes
-NEMESES: dict[str, tuple[Harm, int]] = {**at_processes.NEMESES, **at_store.NEMESES, "laravel": (laravel_too, 2)}
+def nemeses(rig: Rig) -> Nemeses:
+    """All that this run may meet: those of the processes are the same for every store."""
+    return {**at_processes.NEMESES, **rig.store.nemeses, "laravel": (laravel_too, 2)}
 
 
 def torment(rig: Rig) -> None:
@@ -37,7 +38,7 @@ def torment(rig: Rig) -> None:
 
 def _order(rig: Rig) -> Iterator[str]:
     """Three nemeses, then a calm, for ever; each nemesis comes before any comes again."""
-    known = [name for name, (_, weight) in NEMESES.items() for _ in range(weight)]
+    known = [name for name, (_, weight) in nemeses(rig).items() for _ in range(weight)]
     wanted = [name for name in known if not rig.plan.only or name in rig.plan.only]
     while True:
         rig.chance.shuffle(wanted)
@@ -49,12 +50,12 @@ def _order(rig: Rig) -> Iterator[str]:
 
 def _phase(rig: Rig, name: str, seconds: float) -> None:
     rig.ledger.write("nemesis", name=name, on=1)
-    harm = NEMESES[name][0](rig)
+    harm = nemeses(rig)[name][0](rig)
     try:
         _do(rig, harm, time.monotonic() + seconds, with_kills=rig.chance.random() < rig.plan.with_kills)
     finally:
         harm.close()  # type: ignore[attr-defined]
-        rig.server.wait_until_ready()
+        rig.store.wait_until_ready()
         rig.ledger.write("nemesis", name=name, on=0)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from queuepool.pace import MOST
 from tests.chaos.ledger import Event
 
 if TYPE_CHECKING:
@@ -12,6 +13,9 @@ if TYPE_CHECKING:
 _STREAM = "t."
 #: a given-back job that so many others of a backlog overtook was not at its head
 _BACKLOG, _SHARE = 300, 0.8
+#: somebody else locks a job's row meanwhile: others rightly go round it, wherever it stands; or the steward is stopped
+#: that should hand back what waits behind a slow job
+_HOLDING_UP = {"lock_rows", "deadlock", "stop_steward"}
 #: in a rolling restart a worker has an elder beside it for a moment
 _HANDS = 2
 
@@ -19,7 +23,7 @@ _HANDS = 2
 class Order:
     """Of the stream ``t``: one queue, one producer, no delays.
 
-    In a calm, when a job starts, few older ones may be missing: each of these is in some other worker's hand. A job
+    In a calm, when a job starts, older ones may be missing that are in some other worker's hand, and no more. A job
     that was given back is at the head: the backlog does not overtake it.
     """
 
@@ -27,8 +31,9 @@ class Order:
 
     def __init__(self, findings: Findings) -> None:
         self._findings = findings
-        self._workers = 1
-        self._calm = False
+        #: jobs that may be in some worker's hand
+        self._held = _HANDS
+        self._calm = self._held_up = False
         self._first = -1
         self._highest = -1
         self._missing: set[int] = set()
@@ -44,22 +49,28 @@ class Order:
                 self._pushed += event["hi"] - event["lo"] + 1
                 if self._calm and self._first < 0:
                     self._first, self._highest = event["lo"], event["lo"] - 1
-            case "requeue" if event["id"].startswith(_STREAM):
+            case "requeue" if event["id"].startswith(_STREAM) and not self._held_up:
                 self._returned[event["id"]] = (self._started, self._pushed - self._started)
             case "run":
-                self._workers = event["workers"]
+                self._held = _HANDS * event["workers"] * (event.get("ahead", 1) or MOST)
             case "nemesis":
                 self._window(event["name"] == "calm" and bool(event["on"]))
+                self._hold_up(event["name"] in _HOLDING_UP and bool(event["on"]))
             case "enq_unknown":
                 self._window(False)
             case "release":
                 self._returned.pop(event["id"], None)  # begun once more, and at the end now
-            case "kill" if event["why"] not in ("worker", "quit"):
+            case "kill" if event["why"] not in ("worker", "template", "quit"):
                 self._returned.clear()  # whoever has it in hand may be held up
 
     def _window(self, calm: bool) -> None:
         self._calm, self._first = calm, -1
         self._missing.clear()
+
+    def _hold_up(self, on: bool) -> None:
+        self._held_up = on
+        if on:
+            self._returned.clear()
 
     def _start(self, event: Event) -> None:
         if not event["id"].startswith(_STREAM):
@@ -78,14 +89,15 @@ class Order:
         self._missing.update(range(self._highest + 1, number))
         self._highest = number
         self._findings.count("jobs seen in order")
-        if len(self._missing) >= _HANDS * self._workers:
+        if len(self._missing) >= self._held:
             self._findings.violated(
                 "I7 order", f"{event['id']} before {len(self._missing)} older, {min(self._missing)} first"
             )
             self._missing.clear()
 
     def _back(self, job: str, started: int, backlog: int) -> None:
-        overtaken = self._started - started
+        # What is in the others' hands goes before it, wherever it stands.
+        overtaken = self._started - started - self._held
         self._findings.count("given back and followed")
         if backlog >= _BACKLOG and overtaken >= _SHARE * backlog:
             self._findings.violated(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 from tests.chaos.modes import MODES
 from tests.chaos.overruns import OVERRUN
@@ -14,6 +15,8 @@ class Plan:
 
     seconds: float = 60.0
     seed: int = 1
+    #: one of ``stores.choice.NAMES``
+    store: str = "redis"
     #: workers of the pool at the store, and of the one behind the proxy
     workers: int = 4
     remote: int = 2
@@ -46,8 +49,22 @@ class Plan:
     only: tuple[str, ...] = ()
     #: tiny jobs in all, 0 = no end
     most: int = 0
+    #: jobs that a worker reserves at once, 0 = as it sees fit
+    ahead: int = 0
+    #: whether the far pool's workers are forked by a template, which dies too
+    preload: bool = True
     #: seconds that some of the tiny jobs take
     longer: float = 0.0
+
+
+#: a worker on a database takes two or three times as long to come to work: killed at Redis' pace, none ever would
+_SLOWER = {"kill_every": (0.1, 0.4), "with_kills": 0.4, "naps": 4.0, "hostile": 2.0, "delayed": 3.0}
+
+
+def plan_for(store: str, **more: Any) -> Plan:
+    """The same plan, at the pace of this store."""
+    pace: dict[str, Any] = {} if store == "redis" else _SLOWER
+    return Plan(store=store, **{**pace, **more})
 
 
 def harmful() -> list[str]:

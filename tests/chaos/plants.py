@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tests.chaos.plan import Plan
-from tests.chaos.rig import ROOT
+from tests.chaos.world import ROOT
 
 _QUICK = Plan(
     seconds=2.0, workers=2, remote=0, naps=20.0, nap=(0.05, 0.2), delayed=0.0, hostile=0.0, backlog=600, bulk=200,
@@ -41,11 +41,20 @@ _CHILDREN = replace(_PEACE, hostile=8.0, modes=("leave_a_child",))
 _BEFORE_IT_RUNS = "        began = time.monotonic()\n"
 _SHOUT = "logging.getLogger('queuepool').warning"
 _LUA = "stores/redis/lua"
+_SQL = "stores/sql"
+_IN_TWO = """        import time
+        done = self._settle([lease], end)[0]
+        time.sleep(0.1)
+        if done:
+            self.client.transaction(lambda connection: self._failures.add(connection, record))
+        return done
+
+    def quarantine("""
 
 PLANTS = {
     "reserve without a lease": Plant(
         "I1 lost",
-        ((f"{_LUA}/reserve.lua", "receipt = put(reserved, lease_end(now, retry_after, tag), receipt)", ""),),
+        ((f"{_LUA}/reserve.lua", "receipt = put(reserved, lease, receipt)", ""),),
     ),
     "release that leaves the lease behind": Plant(
         "I5 done twice, unexplained",
@@ -60,7 +69,7 @@ PLANTS = {
     "given back to the tail": Plant(
         "I7 given back, but not to the head",
         ((f"{_LUA}/give_back.lua", "redis.call('lpush'", "redis.call('rpush'"),),
-        replace(_PEACE, only=("leave_now",), seconds=3.0, workers=4, rate=5000.0, longer=0.3, drain=15.0),
+        replace(_PEACE, only=("leave_now",), seconds=3.0, workers=4, rate=5000.0, longer=0.3, drain=15.0, ahead=1),
     ),
     "attempts not raised": Plant(
         "I6 attempts",
@@ -118,5 +127,28 @@ PLANTS = {
         "I9 file left behind",
         (("start.py", "    if not board.of(Role.WORKER):\n        board.unlink()\n", ""),),
         replace(_QUICK, seconds=0.3),
+    ),
+    "rows taken without a lock": Plant(
+        "I5 done twice, unexplained",
+        ((f"{_SQL}/statements.py", "first.with_for_update(skip_locked=skips_locked(dialect))", "first"),),
+        replace(_QUICK, store="postgres", workers=4),
+    ),
+    "row settled whoever has it": Plant(
+        "I5 done twice, unexplained",
+        (
+            (f"{_SQL}/leases.py", "there = {tuple(row) for row in rows}", "there = {tuple(row)[:2] for row in rows}"),
+            (f"{_SQL}/leases.py", "[marked(row_of(lease)) in there", "[marked(row_of(lease))[:2] in there"),
+        ),
+        replace(  # what is given back once more, when the answer was lost, is another's by then
+            _QUICK, store="postgres", workers=1, remote=5, only=("lose_replies",), longer=0.3, ahead=16, seconds=5.0
+        ),
+    ),
+    "failed job dropped before it is recorded": Plant(
+        "I1 lost",
+        (
+            (f"{_SQL}/leases.py", "self._failures.add(connection, record)", "pass"),
+            (f"{_SQL}/leases.py", "        return self._settle([lease], end)[0]\n\n    def quarantine(", _IN_TWO),
+        ),
+        replace(_QUICK, store="sqlite", hostile=50.0, modes=("fail",)),
     ),
 }  # fmt: skip

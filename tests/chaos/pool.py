@@ -24,6 +24,8 @@ timeout = 20
 grace = {grace}
 tries = 0
 memory = 0
+preload = {preload}
+reserve_ahead = {ahead}
 log = {folder}/{name}.log
 runtime_dir = {folder}/run
 

@@ -13,8 +13,8 @@ from pathlib import Path
 class Proxy:
     """Passes everything on, but for what it has been told to delay, to drop, or to swallow."""
 
-    def __init__(self, server: str, folder: Path) -> None:
-        self.path = str(folder / "proxy.sock")
+    def __init__(self, server: str, path: Path) -> None:
+        self.path = str(path)
         self.dropped = 0
         self._server = server
         self._chance = random.Random(0)

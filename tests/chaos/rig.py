@@ -1,4 +1,4 @@
-"""The world of one run: server, proxy, two pools, producer and watcher, each a process of its own, in one directory."""
+"""The world of one run: store, two pools, producer and watcher, each a process of its own, in one directory."""
 
 from __future__ import annotations
 
@@ -12,16 +12,15 @@ import sys
 import time
 from dataclasses import asdict, fields
 from pathlib import Path
+from typing import Any
 
 from tests.chaos.ledger import Ledger
 from tests.chaos.orders import Orders
 from tests.chaos.plan import Plan
 from tests.chaos.pool import Pool, send
-from tests.chaos.proxy import Proxy
-from tests.chaos.server import Server
+from tests.chaos.stores.choice import store_named
+from tests.chaos.world import QUEUES, ROOT
 
-ROOT = Path(__file__).parents[2]
-PREFIX = "chaos_"
 #: what of the plan a producer is told
 _PRODUCERS = {field.name for field in fields(Orders)}
 
@@ -36,22 +35,10 @@ class Rig:
         self.canary = f"canary{secrets.token_hex(8)}"
         self.chance = random.Random(plan.seed)
         self.ledger = Ledger(folder / "ledger")
-        self.server = Server(folder, self.canary)
-        self.proxy = Proxy(self.server.socket, folder)
+        self.store: Any = store_named(plan.store, folder, self.canary)
+        self.pools: list[Pool] = []
         self._code = code
         self._helpers: list[subprocess.Popen[bytes]] = []
-        settings = {
-            "prefix": PREFIX,
-            "grace": plan.grace,
-            "retry_after": plan.retry_after,
-            "queues": "high,default,side",
-        }
-        remote = f"unix://:{self.canary}@{self.proxy.path}"
-        near = Pool(
-            f"near{self.cookie}", folder, self.ledger, self.env(), workers=plan.workers, url=self.server.url, **settings
-        )
-        far = Pool(f"far{self.cookie}", folder, self.ledger, self.env(), workers=plan.remote, url=remote, **settings)
-        self.pools = [near, far] if plan.remote else [near]
 
     def env(self) -> dict[str, str]:
         clean = {name: value for name, value in os.environ.items() if not name.startswith("QUEUEPOOL_")}
@@ -77,20 +64,50 @@ class Rig:
             workers=plan.workers + plan.remote,
             seconds=plan.seconds,
             retry_after=plan.retry_after,
+            ahead=plan.ahead,
         )
-        self.server.start()
-        self.proxy.start()
+        self.store.start()
         self._help("watcher", self.watcher_address)
         while not Path(self.watcher_address).exists():
             time.sleep(0.005)
+        self.pools = self._pools()
         for pool in self.pools:
             pool.start()
         for pool in self.pools:
             pool.wait_until_ready()
 
+    def _pools(self) -> list[Pool]:
+        """One near the store, one that has a worse way to it."""
+        plan = self.plan
+        places = {
+            "near": (plan.workers, self.store.url, "no"),
+            "far": (plan.remote, self.store.far, "yes" if plan.preload else "no"),
+        }
+        settings = {
+            "prefix": self.store.prefix,
+            "grace": plan.grace,
+            "retry_after": plan.retry_after,
+            "queues": ",".join(QUEUES),
+            "ahead": plan.ahead,
+        }
+        return [
+            Pool(
+                f"{name}{self.cookie}",
+                self.folder,
+                self.ledger,
+                self.env(),
+                workers=workers,
+                url=url,
+                preload=preload,
+                **settings,
+            )
+            for name, (workers, url, preload) in places.items()
+            if workers
+        ]
+
     def produce(self) -> None:
         orders = {name: value for name, value in asdict(self.plan).items() if name in _PRODUCERS}
-        self._help("producer", json.dumps({"url": self.server.url, "prefix": PREFIX, **orders}))
+        self._help("producer", json.dumps({"url": self.store.url, "prefix": self.store.prefix, **orders}))
 
     def wait_for_jobs(self, within: float = 20.0) -> None:
         """Until the producer has begun."""
@@ -118,7 +135,7 @@ class Rig:
 
     def helpers(self) -> set[int]:
         """Processes that are ours, and not the pools'."""
-        return {helper.pid for helper in self._helpers} | ({self.server.process.pid} if self.server.process else set())
+        return {helper.pid for helper in self._helpers} | self.store.pids()
 
     def stop_helper(self, index: int = -1) -> None:
         helper = self._helpers.pop(index)
@@ -127,17 +144,7 @@ class Rig:
 
     def heal(self) -> None:
         """Whatever a nemesis may have left."""
-        self.server.signal(signal.SIGCONT)
-        self.server.wait_until_ready()
-        self.proxy.heal()
-        for words in (
-            ("REPLICAOF", "NO", "ONE"),
-            ("CONFIG", "SET", "maxmemory", "0"),
-            ("CLIENT", "UNPAUSE"),
-            ("CONFIG", "SET", "min-replicas-to-write", "0"),
-            ("DEL", f"{PREFIX}queues:side"),
-        ):
-            self.server.say(*words)
+        self.store.heal()
         for pool in self.pools:
             pool.supervise()
             if pool.process:
@@ -148,21 +155,12 @@ class Rig:
     def drain(self) -> int:
         """Until everything is done or the time is over; gives what is left."""
         end = time.monotonic() + self.plan.drain
-        while (left := self.left()) and time.monotonic() < end:
+        while (left := self.store.left()) and time.monotonic() < end:
             self.rest(0.05)
         return left
 
-    def left(self) -> int:
-        """Jobs in the queues, of whatever state."""
-        client, count = self.server.client, 0
-        for queue in ("high", "default", "side"):
-            key = f"{PREFIX}queues:{queue}"
-            count += client.llen(key) + client.zcard(f"{key}:delayed") + client.zcard(f"{key}:reserved")  # type: ignore[operator]
-        return count
-
     def take_down(self) -> None:
         """By force, whatever still runs."""
-        self.server.signal(signal.SIGCONT)
         for pool in self.pools:
             for pid in [*pool.titles(), *([pool.process.pid] if pool.process and pool.process.poll() is None else [])]:
                 send(pid, signal.SIGKILL, "queuepool")
@@ -170,6 +168,4 @@ class Rig:
                 pool.process.wait()
         while self._helpers:
             self.stop_helper()
-        self.proxy.stop()
-        self.server.kill()
-        self.server.client.close()
+        self.store.end()

@@ -10,7 +10,8 @@ from pathlib import Path
 from tests.chaos import scan
 from tests.chaos.nemesis import stop_all, torment
 from tests.chaos.plan import Plan
-from tests.chaos.rig import ROOT, Rig
+from tests.chaos.rig import Rig
+from tests.chaos.world import ROOT
 
 
 def run(folder: Path, plan: Plan, code: Path = ROOT) -> Path:
@@ -43,11 +44,10 @@ def _end(rig: Rig) -> None:
 
 
 def _look_at_the_whole_pools(rig: Rig) -> None:
-    rig.rest(0.2)  # what was done last is settled with the next reserve
+    rig.rest(rig.store.counts_after)  # what was done last is settled with the next reserve
     before = scan.commands(rig)
     rig.rest(rig.plan.settle)
-    # A worker waits a second and asks once; a steward has a few things to look at. Five times as much is no accident.
-    most = sum(5 * (4 + 2 * pool.workers) for pool in rig.pools)
+    most = sum(5 * rig.store.needed(pool.workers) for pool in rig.pools)  # five times as much is no accident
     if rig.plan.settle:
         rig.ledger.write("idle", n=scan.commands(rig) - before, seconds=rig.plan.settle, most=most)
     scan.note_resources(rig)

@@ -2,81 +2,38 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import time
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from tests.chaos.pool import title_of
-from tests.chaos.rig import PREFIX, Rig
+from tests.chaos.rig import Rig
 
 _ID = re.compile(rb'"id":"([a-z]+\.\d+)"')
-#: what an idle pool sends
-_SENT = {
-    "evalsha",
-    "eval",
-    "blpop",
-    "subscribe",
-    "mget",
-    "get",
-    "set",
-    "hset",
-    "setex",
-    "incr",
-    "auth",
-    "client|setname",
-}
-_QUEUES = ("high", "default", "side")
 
 
 def note_stored(rig: Rig) -> None:
     """Every job that the store still knows: failed, in quarantine, or in a queue."""
-    for where, raw in _stored(rig):
+    for where, raw in rig.store.stored():
         found = _ID.search(raw)
         rig.ledger.write("stored", where=where, id=found[1].decode() if found else "")
         if rig.canary.encode() in raw:
             rig.ledger.write("secret", where=where)
 
 
-def _stored(rig: Rig) -> Iterator[tuple[str, bytes]]:
-    client: Any = rig.server.client
-    for raw in client.hvals(f"{PREFIX}queuepool:failed"):
-        record = json.loads(raw)
-        yield "failed" if record["exception"] else "failed without a reason", record["payload"].encode()
-    for queue in _QUEUES:
-        for where, raw in _queued(client, f"{PREFIX}queues:{queue}"):
-            yield where, raw
-        for raw in client.lrange(f"{PREFIX}queuepool:quarantine:{queue}", 0, -1):
-            yield "quarantine", raw
-
-
-def _queued(client: Any, key: str) -> Iterator[tuple[str, bytes]]:
-    with client.pipeline(transaction=True) as all_at_once:
-        all_at_once.lrange(key, 0, -1)
-        all_at_once.zrange(f"{key}:delayed", 0, -1)
-        all_at_once.zrange(f"{key}:reserved", 0, -1)
-        for where, rows in zip(("ready", "delayed", "reserved"), all_at_once.execute(), strict=True):
-            yield from ((where, raw) for raw in rows)
-
-
 def note_copies(rig: Rig) -> None:
-    """One stored copy of each job, over all of a queue's keys at one moment."""
-    for queue in _QUEUES[:2]:
-        rows = [
-            found[1] for _, raw in _queued(rig.server.client, f"{PREFIX}queues:{queue}") if (found := _ID.search(raw))
-        ]
-        for job_id, count in Counter(rows).items():
+    """One stored copy of each job at any moment."""
+    for moment in rig.store.at_once():
+        for job_id, count in Counter(found[1] for raw in moment if (found := _ID.search(raw))).items():
             if count > 1:
                 rig.ledger.write("copies", id=job_id.decode(), n=count)
 
 
 def note_resources(rig: Rig) -> None:
-    """Of the long-lived: each master's descriptors and memory, the store's clients; and secrets in titles."""
-    clients = len(rig.server.client.client_list())
+    """Of the long-lived: each master's descriptors and memory, the store's connections; and secrets in titles."""
+    clients = rig.store.clients()
     for pool in rig.pools:
         if pool.process:
             pid = pool.process.pid
@@ -87,9 +44,8 @@ def note_resources(rig: Rig) -> None:
 
 
 def commands(rig: Rig) -> int:
-    """How many the clients have sent, those of scripts aside."""
-    stats: Any = rig.server.client.info("commandstats")
-    return sum(int(facts["calls"]) for name, facts in stats.items() if name.removeprefix("cmdstat_") in _SENT)
+    """How much the pools have asked of the store."""
+    return rig.store.commands([pid for pool in rig.pools for pid in pool.titles()])
 
 
 def _fds(pid: int) -> int:

@@ -17,6 +17,9 @@ WORKERS_ONLY = {
     "restart_rolling",
     "forget_scripts",
     "wrong_type",
+    "lock_rows",
+    "deadlock",
+    "hold_a_snapshot",
 }
 
 

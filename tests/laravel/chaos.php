@@ -17,7 +17,7 @@ class Chaos
 
     private function write(string $what, Job $job, array $more = []): void
     {
-        $facts = ['t' => hrtime(true), 'f' => $what, 'id' => $job->getJobId(), 'a' => $job->attempts(), 'pid' => getmypid()];
+        $facts = ['t' => hrtime(true), 'f' => $what, 'id' => $job->payload()['id'], 'a' => $job->attempts(), 'pid' => getmypid()];
         file_put_contents(getenv('CHAOS_LEDGER'), json_encode($facts + $more)."\n", FILE_APPEND);
     }
 }

@@ -43,6 +43,15 @@ class Report
     }
 }
 
+/** A string job that does nothing, and does not even write that it did. */
+class Noop
+{
+    public function run(Job $job): void
+    {
+        $job->delete();
+    }
+}
+
 /** An object job; `$failTimes` is there only when asked for, so that `to` and `template` are all of its data. */
 #[AllowDynamicProperties]
 class SendMail implements ShouldQueue

@@ -16,8 +16,8 @@ from redis.retry import Retry
 
 from queuepool.errors import StoreDenied, StoreDown, StoreError
 
-#: seconds past a blocking wait after which a silent server counts as gone
-PATIENCE = 2.0
+#: seconds that the server takes to confirm a subscription
+_CONFIRMS = 2.0
 #: so that who only listens finds within a minute that the other side is gone without a word; the kernel takes 2 hours
 _KEEPALIVE = {
     getattr(socket, name): value
@@ -46,7 +46,7 @@ class Client:
     """
 
     def __init__(
-        self, url: str, *, longest_wait: float = 0.0, shared: bool = False, patience: float = PATIENCE
+        self, url: str, *, longest_wait: float = 0.0, shared: bool = False, patience: float = _CONFIRMS
     ) -> None:
         self._open = partial(
             redis.Redis.from_url,
@@ -112,7 +112,7 @@ class Client:
     def _subscribe(self, channels: tuple[str, ...]) -> None:
         self._ears.subscribe(*channels)
         for _ in channels:
-            self._ears.get_message(timeout=PATIENCE)  # the server confirms each
+            self._ears.get_message(timeout=_CONFIRMS)  # the server confirms each
         self._heard = channels
 
     @cached_property

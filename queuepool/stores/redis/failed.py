@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from queuepool.stores.base import FailedJob
@@ -32,6 +32,13 @@ class RedisFailed:
         at = self._client.command("ZSCORE", self._keys.failed_times, job_id)
         text = self._client.command("HGET", self._keys.failed, job_id)
         return _record(job_id, text, float(at)) if at is not None and text is not None else None
+
+    def record(self, record: Mapping[str, Any]) -> str | None:
+        """Keep a job that failed elsewhere; ``None`` when it is there already."""
+        payload = json.dumps({"payload": record["payload"]})[1:-1]
+        args = ["", record["id"], json.dumps(record), payload]
+        kept = self._client.script("record", [self._keys.failed, self._keys.failed_times], args)
+        return kept.decode() or None
 
     def retry(self, failed: FailedJob, queue: str | None = None) -> bool:
         """Put it back to its queue (or this one) with all its tries; ``False`` when it is gone already."""

@@ -6,17 +6,22 @@ import json
 import secrets
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
 from typing import Any
 
 from queuepool.errors import StoreDown, StoreError
 from queuepool.payload import MOST_BYTES
+from queuepool.stores import elsewhere
 from queuepool.stores.base import Lease, Reservation, Sizes, Staged
+from queuepool.stores.elsewhere import Records
 from queuepool.stores.redis.client import Client, explained
 from queuepool.stores.redis.keys import Keys
 from queuepool.verdict import Tallies
 
 #: rows that one call may move; more would stall the server's other clients
 BATCH = 1000
+#: bytes that one push sends: the server reads all of a command before it serves anybody else
+BATCH_BYTES = 1024 * 1024
 #: a tag fits the bits that a lease's score leaves (lua/include/lease.lua)
 TAGS = 131072
 #: seconds that the server's clock is trusted to run as ours does
@@ -24,20 +29,27 @@ _CLOCK_LASTS = 10.0
 
 
 class RedisQueue:
-    """Laravel's queue on one connection; ``failed`` says whether failed jobs are kept.
+    """Laravel's queue on one connection; ``keep`` says whether failed jobs are kept, ``records`` where, if not here.
 
     ``clock`` is '' for the server's, or a test's Unix seconds as text.
     """
 
-    def __init__(self, client: Client, keys: Keys, retry_after: float, failed: bool = True, clock: str = "") -> None:
+    def __init__(
+        self, client: Client, keys: Keys, retry_after: float, *, keep: bool = True, records: Records | None = None
+    ) -> None:
         self.client = client
         self.keys = keys
-        self.clock = clock
+        self.clock = ""
         self._retry_after = retry_after
-        self._failed = failed
+        self._keep = keep
+        self._records = records
         self._offset = 0.0
         self._offset_ends = 0.0
         self._reserve_keys: dict[tuple[str, ...], list[str]] = {}
+
+    @property
+    def polls(self) -> bool:
+        return False
 
     def join(self) -> int:
         return int(self.client.script("join", [self.keys.workers], [secrets.randbelow(TAGS)])) % TAGS
@@ -51,8 +63,11 @@ class RedisQueue:
                 self.client.script("push", [self.keys.ready(queue), self.keys.notify(queue)], batch)
 
     def reserve(self, queues: Sequence[str], tag: int, limit: int, done: Sequence[Lease] = ()) -> Reservation:
-        settled = [word for lease in done for word in (queues.index(lease.queue) + 1, lease.receipt)]
-        args = [self.clock, self._retry_after, tag, limit, MOST_BYTES, *settled]
+        done = sorted(done, key=lambda lease: queues.index(lease.queue))
+        args: list[Any] = [self.clock, self._retry_after, tag, limit, MOST_BYTES]
+        for queue, leases in groupby(done, key=lambda lease: lease.queue):
+            receipts = [lease.receipt for lease in leases]
+            args += queues.index(queue) + 1, len(receipts), *receipts
         refused, taken, odd, problems, due = self.client.script("reserve", self._keys_of(tuple(queues)), args)
         return Reservation(
             leases=[Lease(queues[number - 1], receipt) for number, receipt in _pairs(taken)],
@@ -117,9 +132,11 @@ class RedisQueue:
         return Staged(int(moved), float(due) if due else None, float(now))
 
     def fail(self, lease: Lease, job_id: str, record: Mapping[str, Any]) -> bool:
+        if self._records:
+            return elsewhere.fail(self, self._records, lease, record)
         keys = self.keys
         names = [keys.reserved(lease.queue), keys.failed, keys.failed_times, keys.tallies(job_id)]
-        text = json.dumps(record) if self._failed else ""
+        text = json.dumps(record) if self._keep else ""
         return bool(self.client.script("fail", names, [self.clock, lease.receipt, record["id"], text]) == 1)
 
     def quarantine(self, lease: Lease, reason: str) -> bool:
@@ -164,5 +181,12 @@ def _pairs(flat: Sequence[Any]) -> Iterator[tuple[Any, Any]]:
 
 
 def _batches(payloads: Sequence[bytes]) -> Iterator[Sequence[bytes]]:
-    for first in range(0, len(payloads), BATCH):
-        yield payloads[first : first + BATCH]
+    """So many rows and bytes at once; a payload that is larger goes alone."""
+    first = size = 0
+    for at, payload in enumerate(payloads):
+        if at - first == BATCH or (size + len(payload) > BATCH_BYTES and at > first):
+            yield payloads[first:at]
+            first, size = at, 0
+        size += len(payload)
+    if payloads:
+        yield payloads[first:]

@@ -2,7 +2,7 @@
 -- Source:  Illuminate/Queue/LuaScripts.php, pop and migrateExpiredJobs (13.x). Same bytes on the wire.
 -- KEYS     for each queue: ready list, delayed zset, reserved zset, notify list, quarantine list
 -- ARGV     1 test clock, '' = the server's   2 retry_after, seconds   3 the worker's tag   4 most jobs
---          5 most bytes of a payload   then for each done job: its queue's number, its receipt
+--          5 most bytes of a payload   then for each queue of done jobs: its number, how many, their receipts
 -- Returns  {done jobs that were not ours any more, by number from 1},
 --          {queue's number, payload as reserved, ...}, {queue's number, why, ...} for what was
 --          quarantined, {queue's number, the server's error, ...}, seconds to the next due job or ''
@@ -10,18 +10,25 @@
 --          splices `attempts`, Laravel rewrites the payload; the server's clock; bounded batches;
 --          counts the wake-up tokens; one queue's wrong type does not stop the others.
 -- include: clock lease put splice tokens stage refusal full
-local STAGED_AT_MOST, QUARANTINED_AT_MOST = 100, 16
+local STAGED_AT_MOST = 100
+-- jobs that are taken in one step, and bytes after which it is enough, however many were asked for
+local AT_ONCE, ENOUGH = 16, 256 * 1024
 local now, retry_after, tag = clock(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
 local wanted, most_bytes = tonumber(ARGV[4]), tonumber(ARGV[5])
-local refused, leases, odd, problems, next_due = {}, {}, {}, {}, nil
+local refused, leases, odd, problems, next_due, bytes_taken = {}, {}, {}, {}, nil, 0
 
 write_nothing(KEYS[3])
-for i = 6, #ARGV, 2 do
-  local reserved = KEYS[(tonumber(ARGV[i]) - 1) * 5 + 3]
-  -- Where the key has the wrong type the lease is gone too; the other queues must still be served.
-  local removed = redis.pcall('zrem', reserved, ARGV[i + 1])
-  if is_refusal(removed) then redis.call('zrem', reserved, ARGV[i + 1]) end
-  if removed ~= 1 then table.insert(refused, (i - 4) / 2) end
+local at, number = 6, 0
+while at <= #ARGV do
+  local reserved, last = KEYS[(tonumber(ARGV[at]) - 1) * 5 + 3], at + 1 + tonumber(ARGV[at + 1])
+  for i = at + 2, last do
+    -- Where the key has the wrong type the lease is gone too; the other queues must still be served.
+    local removed = redis.pcall('zrem', reserved, ARGV[i])
+    if is_refusal(removed) then redis.call('zrem', reserved, ARGV[i]) end
+    number = number + 1
+    if removed ~= 1 then table.insert(refused, number) end
+  end
+  at = last + 1
 end
 
 local function bumped(job)
@@ -29,19 +36,29 @@ local function bumped(job)
   return splice(job, one_more)
 end
 
-local function take(queue, ready, reserved, quarantine)
-  local job = redis.call('lindex', ready, 0)
-  if not job then return false end
+local function move(job, queue, reserved, quarantine, lease)
   local receipt, why = bumped(job)
   if receipt then
-    receipt = put(reserved, lease_end(now, retry_after, tag), receipt)
+    receipt = put(reserved, lease, receipt)
     table.insert(leases, queue); table.insert(leases, receipt)
   else
     redis.call('rpush', quarantine, string.format('%.6f', now) .. ' ' .. why .. ' ' .. job)
     table.insert(odd, queue); table.insert(odd, why)
   end
-  redis.call('lpop', ready)
-  return true
+end
+
+-- Some of the oldest at once: two commands for all of them. Gives how many that were, and of how many bytes.
+local function take(most, queue, ready, reserved, quarantine, lease)
+  local jobs, bytes, moved = redis.call('lrange', ready, 0, most - 1), 0, 0
+  local fine, problem = pcall(function()
+    for _, job in ipairs(jobs) do
+      move(job, queue, reserved, quarantine, lease)
+      bytes, moved = bytes + #job, moved + 1
+    end
+  end)
+  if moved > 0 then redis.call('ltrim', ready, moved, -1) end
+  if not fine then error(problem, 0) end
+  return moved, bytes
 end
 
 local function serve(queue)
@@ -49,15 +66,18 @@ local function serve(queue)
   if redis.call('exists', ready, delayed, reserved, notify) == 0 then return end
   move_due(delayed, ready, now, STAGED_AT_MOST)
   move_due(reserved, ready, now, STAGED_AT_MOST)
-  while #leases < wanted * 2 and #odd < QUARANTINED_AT_MOST * 2 do
-    if not take(queue, ready, reserved, quarantine) then break end
+  local lease = string.format('%.17g', lease_end(now, retry_after, tag))
+  while #leases < wanted * 2 and #odd < AT_ONCE * 2 and bytes_taken < ENOUGH do
+    local moved, bytes = take(math.min(wanted - #leases / 2, AT_ONCE), queue, ready, reserved, quarantine, lease)
+    if moved == 0 then break end
+    bytes_taken = bytes_taken + bytes
   end
   count_tokens(ready, notify)
   if #leases == 0 then next_due = first_due(reserved, first_due(delayed, next_due)) end
 end
 
 for queue = 1, wanted > 0 and #KEYS / 5 or 0 do
-  if #leases >= wanted * 2 then break end
+  if #leases >= wanted * 2 or bytes_taken >= ENOUGH then break end
   local fine, problem = pcall(serve, queue)
   if not fine then
     table.insert(problems, queue)

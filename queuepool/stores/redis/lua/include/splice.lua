@@ -6,18 +6,15 @@ local MOST_ATTEMPTS = 65535
 local MOST_TO_LOOK_THROUGH = 1024 * 1024
 
 local function replaced(job, first, last, attempts)
-  return string.sub(job, 1, first - 1) .. string.format('%d', attempts) .. string.sub(job, last + 1)
+  return string.sub(job, 1, first - 1) .. attempts .. string.sub(job, last + 1)
 end
 
 -- Laravel's and our own payloads end in "attempts":N} or in "attempts":N,"delay":D}. There it is the
 -- top-level key and outside of every string: inside one, its quotes would be escaped.
 local function at_the_end(job)
-  local tail = string.sub(job, -48)
-  local first, digits = string.match(tail, '"attempts":()(%d+)}$')
-  if not first then
-    first, digits = string.match(tail, '"attempts":()(%d+),"delay":[%dnul]+}$')
-  end
-  if first then return #job - #tail + first, digits end
+  local first, digits = string.match(job, '"attempts":()(%d+)}$', -18)
+  if first then return first, digits end
+  return string.match(job, '"attempts":()(%d+),"delay":[%dnul]+}$', -48)
 end
 
 local function as_count(attempts)

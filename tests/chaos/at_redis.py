@@ -1,151 +1,115 @@
-"""What can befall the store, and the way to it."""
+"""What can befall Redis."""
 
 from __future__ import annotations
 
 import signal
 from collections.abc import Callable, Iterator
 
-from tests.chaos.rig import PREFIX, Rig
+from tests.chaos.rig import Rig
+from tests.chaos.world import PREFIX
 
 
 def kill_redis(rig: Rig) -> Iterator[float]:
     """kill -9, and started again after a while."""
     while True:
-        rig.server.kill()
+        rig.store.server.kill()
         try:
             yield rig.chance.uniform(0.1, 2.0)
         finally:
-            rig.server.start()
+            rig.store.server.start()
             rig.ledger.write("back")
         yield rig.chance.uniform(0.5, 2.0)
 
 
 def load_slowly(rig: Rig) -> Iterator[float]:
     """Restarted so that it says -LOADING for a while."""
-    rig.server.kill()
-    rig.server.start("--key-load-delay", "-200", wait=False)
+    rig.store.server.kill()
+    rig.store.server.start("--key-load-delay", "-200", wait=False)
     yield 1.0
-    rig.server.wait_until_ready()
-    rig.server.say("CONFIG", "SET", "key-load-delay", "0")
+    rig.store.server.wait_until_ready()
+    rig.store.server.say("CONFIG", "SET", "key-load-delay", "0")
     yield 10.0
 
 
 def stop_redis(rig: Rig) -> Iterator[float]:
     while True:
-        rig.server.signal(signal.SIGSTOP)
+        rig.store.server.signal(signal.SIGSTOP)
         try:
             yield rig.chance.uniform(0.2, 4.0)
         finally:
-            rig.server.signal(signal.SIGCONT)
+            rig.store.server.signal(signal.SIGCONT)
             rig.ledger.write("back")
         yield rig.chance.uniform(0.2, 1.0)
 
 
 def cut_connections(rig: Rig) -> Iterator[float]:
     while True:
-        rig.server.say("CLIENT", "KILL", "TYPE", "normal")
-        rig.server.say("CLIENT", "KILL", "TYPE", "pubsub")
+        rig.store.server.say("CLIENT", "KILL", "TYPE", "normal")
+        rig.store.server.say("CLIENT", "KILL", "TYPE", "pubsub")
         yield rig.chance.uniform(0.05, 0.3)
 
 
 def readonly(rig: Rig) -> Iterator[float]:
     """A replica of a host that is not there."""
     while True:
-        rig.server.say("REPLICAOF", "127.0.0.1", "1")
+        rig.store.server.say("REPLICAOF", "127.0.0.1", "1")
         try:
             yield rig.chance.uniform(0.2, 1.5)
         finally:
-            rig.server.say("REPLICAOF", "NO", "ONE")
+            rig.store.server.say("REPLICAOF", "NO", "ONE")
         yield rig.chance.uniform(0.2, 1.0)
 
 
 def out_of_memory(rig: Rig) -> Iterator[float]:
     while True:
-        rig.server.say("CONFIG", "SET", "maxmemory", "1")
+        rig.store.server.say("CONFIG", "SET", "maxmemory", "1")
         try:
             yield rig.chance.uniform(0.2, 1.5)
         finally:
-            rig.server.say("CONFIG", "SET", "maxmemory", "0")
+            rig.store.server.say("CONFIG", "SET", "maxmemory", "0")
         yield rig.chance.uniform(0.2, 1.0)
 
 
 def pause_writes(rig: Rig) -> Iterator[float]:
     """As a failover does."""
     while True:
-        rig.server.say("CLIENT", "PAUSE", rig.chance.randint(100, 900), "WRITE")
+        rig.store.server.say("CLIENT", "PAUSE", rig.chance.randint(100, 900), "WRITE")
         yield rig.chance.uniform(1.0, 1.5)
 
 
 def too_few_replicas(rig: Rig) -> Iterator[float]:
     """-NOREPLICAS for every write."""
     while True:
-        rig.server.say("CONFIG", "SET", "min-replicas-to-write", "1")
+        rig.store.server.say("CONFIG", "SET", "min-replicas-to-write", "1")
         try:
             yield rig.chance.uniform(0.2, 1.5)
         finally:
-            rig.server.say("CONFIG", "SET", "min-replicas-to-write", "0")
+            rig.store.server.say("CONFIG", "SET", "min-replicas-to-write", "0")
         yield rig.chance.uniform(0.2, 1.0)
 
 
 def broadcast_restarts(rig: Rig) -> Iterator[float]:
     """As `queue:restart` does, again and again."""
     while True:
-        rig.server.say("SET", "illuminate:queue:restart", rig.chance.randint(1, 10**9))
+        rig.store.server.say("SET", "illuminate:queue:restart", rig.chance.randint(1, 10**9))
         yield rig.chance.uniform(0.3, 2.0)
 
 
 def forget_scripts(rig: Rig) -> Iterator[float]:
     while True:
-        rig.server.say("SCRIPT", "FLUSH")
+        rig.store.server.say("SCRIPT", "FLUSH")
         yield 0.05
 
 
 def wrong_type(rig: Rig) -> Iterator[float]:
     """On a queue beside, which the pools serve too."""
     while True:
-        rig.server.say("SET", f"{PREFIX}queues:side", "no list")
+        rig.store.server.say("SET", f"{PREFIX}queues:side", "no list")
         try:
             yield rig.chance.uniform(0.3, 1.5)
         finally:
-            rig.server.say("DEL", f"{PREFIX}queues:side")
+            rig.store.server.say("DEL", f"{PREFIX}queues:side")
         yield 0.2
-
-
-def lose_replies(rig: Rig) -> Iterator[float]:
-    """Of the pool behind the proxy: the server has acted, the pool does not know."""
-    rig.proxy.drop = 0.05
-    try:
-        while True:
-            yield 1.0
-    finally:
-        rig.proxy.heal()
-
-
-def slow_network(rig: Rig) -> Iterator[float]:
-    rig.proxy.delay = 0.1
-    try:
-        while True:
-            yield 1.0
-    finally:
-        rig.proxy.heal()
-
-
-def silent_network(rig: Rig) -> Iterator[float]:
-    """Nothing gets through, nobody is told; then everything is cut."""
-    while True:
-        rig.proxy.silent = True
-        try:
-            yield rig.chance.uniform(0.5, 3.0)
-        finally:
-            rig.proxy.cut()
-            rig.proxy.heal()
-        yield 0.5
-
-
-def cut_network(rig: Rig) -> Iterator[float]:
-    while True:
-        rig.proxy.cut()
-        yield rig.chance.uniform(0.02, 0.3)
 
 
 NEMESES: dict[str, tuple[Callable[[Rig], Iterator[float]], int]] = {
@@ -160,8 +124,4 @@ NEMESES: dict[str, tuple[Callable[[Rig], Iterator[float]], int]] = {
     "broadcast_restarts": (broadcast_restarts, 1),
     "forget_scripts": (forget_scripts, 1),
     "wrong_type": (wrong_type, 1),
-    "lose_replies": (lose_replies, 1),
-    "slow_network": (slow_network, 1),
-    "silent_network": (silent_network, 1),
-    "cut_network": (cut_network, 1),
 }

@@ -1,0 +1,61 @@
+"""Laravel's tables for who has no Laravel."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import closing
+
+import click
+
+from queuepool.cli import output
+from queuepool.cli.exits import FAILED
+from queuepool.cli.flags import CONNECTION
+from queuepool.cli.options import Where, located
+from queuepool.config_connections import check_drivers
+from queuepool.config_urls import kind_of
+from queuepool.errors import QueuepoolError
+from queuepool.settings import ConnectionSettings
+
+
+@click.command()
+@located(*CONNECTION)
+def migrate(where: Where) -> int:
+    """Make Laravel's tables in a database, where they are missing"""
+    connections = where.connections()
+    places = _places(connections)
+    if not places:
+        names = ", ".join(connection.name for connection in connections)
+        raise QueuepoolError(f"connection {names} is in Redis, which has no tables")
+    for connection in connections:
+        check_drivers(connection)
+    return max([_make(url, tables) for url, tables in places.items()])
+
+
+def _places(connections: Iterable[ConnectionSettings]) -> dict[str, dict[str, None]]:
+    """By the URL of each database, the tables that belong there, in their order."""
+    found: dict[str, dict[str, None]] = {}
+    for one in connections:
+        wanted = {"jobs": one.url, "failed_jobs": one.url, "cache": one.url}
+        for table, url in (*wanted.items(), ("failed_jobs", one.failed_url), ("cache", one.control_url)):
+            if url and kind_of(url) == "sql":
+                found.setdefault(url, {})[table] = None
+    return found
+
+
+def _make(url: str, tables: Iterable[str]) -> int:
+    from queuepool.stores.sql import migrate as work  # here: its library may not be there
+    from queuepool.stores.sql.client import Client
+    from queuepool.stores.sql.schema import oddity_of
+
+    with closing(Client(url, create=True)) as client:
+        made = work.migrate(client, list(tables))
+        for table in made:
+            output.say(f"made table {table}")
+        problems = work.problems(client, list(tables))
+        for problem in problems:
+            output.complain(problem)
+        if not problems and "jobs" in tables and (oddity := client.ask(oddity_of)):
+            output.complain(f"note: {oddity}")
+    if not made and not problems:
+        output.say("nothing to do")
+    return FAILED if problems else 0

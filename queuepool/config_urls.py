@@ -1,0 +1,150 @@
+"""URLs of stores: what they may look like, and what of them may be shown. No error repeats a part of one."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+from urllib.parse import parse_qsl, quote, quote_from_bytes, unquote_to_bytes, urlsplit
+
+LONGEST_SOCKET_PATH = 107  # the kernel's 108 less the closing NUL
+REDIS = ("redis", "rediss", "unix")
+SERVERS = ("postgresql", "mysql", "mariadb")
+_MYSQL = ("ssl_ca", "ssl_cert", "ssl_key")
+#: of TLS, the options that name files: of the CA, the client's certificate, its key
+TLS_FILES: Mapping[str, tuple[str, str, str]] = MappingProxyType({
+    "rediss": ("ssl_ca_certs", "ssl_certfile", "ssl_keyfile"),
+    "postgresql": ("sslrootcert", "sslcert", "sslkey"),
+    "mysql": _MYSQL,
+    "mariadb": _MYSQL,
+})  # fmt: skip
+SSL_MODES = ("disable", "allow", "prefer", "require", "verify-ca", "verify-full")
+_FILE, _SOCKET = "[^#]+", "/[^#]+"
+_OPTIONS: Mapping[str, Mapping[str, str]] = MappingProxyType({
+    "redis": {},
+    "rediss": dict.fromkeys(TLS_FILES["rediss"], _FILE) | {"ssl_cert_reqs": "required"},
+    "unix": {"db": "[0-9]{1,5}"},
+    "sqlite": {},
+    "postgresql": {"host": _SOCKET, "sslmode": "|".join(SSL_MODES)} | dict.fromkeys(TLS_FILES["postgresql"], _FILE),
+    "mysql": {"unix_socket": _SOCKET} | dict.fromkeys(_MYSQL, _FILE),
+    "mariadb": {"unix_socket": _SOCKET} | dict.fromkeys(_MYSQL, _FILE),
+})  # fmt: skip
+_SAFE_HOST = r"(\[[0-9A-Fa-f:.]+\]|[\w.-]+)(:\d+)?"
+_DATABASE = r"/[\w$.%-]{1,192}"
+#: what of a URL may be shown, its login and options apart
+_SAFE = {
+    **dict.fromkeys(("redis", "rediss"), rf"{_SAFE_HOST}(/\d*)?"),
+    **dict.fromkeys(("unix", "sqlite"), r"/[^#]+"),
+    **dict.fromkeys(SERVERS, rf"({_SAFE_HOST})?{_DATABASE}"),
+}
+
+
+def url(raw: str) -> str:
+    """A store's URL, its login percent-encoded as the drivers need it, SQLite's path absolute."""
+    scheme, _, rest = raw.partition("://")
+    if scheme not in _OPTIONS:
+        raise ValueError(
+            "must begin with redis://, rediss://, unix://, sqlite:///, postgresql://, mysql:// or mariadb://"
+        )
+    if scheme == "sqlite":
+        return _file(rest)
+    authority = re.split("[/?]", rest, maxsplit=1)[0]
+    login, at, host = authority.rpartition("@")
+    place, _, query = rest[len(authority) :].partition("?")
+    if "@" in login or ("@" in place + query and (authority or scheme != "unix")):
+        raise ValueError("has an @ too many: in a password write @ / ? as %40 %2F %3F")
+    _check_place(scheme, host, place, _options(query, scheme))
+    # urlsplit would end the host at a raw # and trip over brackets; a % may be an escape already.
+    return f"{scheme}://{quote(login, safe=':%!$&*+,;=~')}{at}{host}{rest[len(authority) :]}"
+
+
+def kind_of(url: str) -> str:
+    """``redis`` or ``sql``, by its scheme."""
+    return "redis" if scheme_of(url) in REDIS else "sql"
+
+
+def scheme_of(url: str) -> str:
+    return url.partition("://")[0]
+
+
+def database_of(url: str) -> str:
+    """The name of its database, or the path of SQLite's file, without escapes."""
+    return os.fsdecode(unquote_to_bytes(urlsplit(url).path[1:]))
+
+
+def options_of(url: str) -> dict[str, str]:
+    """What stands after the ?, without escapes."""
+    return dict(parse_qsl(urlsplit(url).query))
+
+
+def has_password(url: str) -> bool:
+    return scheme_of(url) != "sqlite" and ":" in url.partition("://")[2].rpartition("@")[0]
+
+
+def masked(url: str) -> str:
+    """The URL for people: without its login, and without whatever might be one in a malformed URL."""
+    scheme, _, rest = url.partition("://")
+    login, _, place = rest.rpartition("@")
+    place, mark, _ = place.partition("?")
+    if not re.fullmatch(_SAFE.get(scheme, "(?!)"), place) or (login and scheme == "sqlite"):
+        return "***"
+    return f"{scheme}://{'***@' if login else ''}{place}{'?***' if mark else ''}"
+
+
+def _file(rest: str) -> str:
+    path, mark, _ = rest.partition("?")
+    plain = os.fsdecode(unquote_to_bytes(path[1:]))
+    if not path.startswith("/") or plain in ("", ":memory:") or plain.startswith("file:"):
+        raise ValueError("names no file (a queue in memory ends with its process): write sqlite:///PATH")
+    if mark or "\0" in plain or "\n" in plain or plain.endswith("/"):
+        raise ValueError("is not the path of a file; a ? in it is written %3F, for sqlite:// takes no options")
+    try:
+        return f"sqlite:///{quote_from_bytes(os.fsencode(Path(plain).absolute()))}"
+    except OSError:
+        raise ValueError("is a relative path, and there is no working directory") from None
+
+
+def _check_place(scheme: str, host: str, place: str, options: Mapping[str, str]) -> None:
+    if scheme == "unix":
+        _check_socket(host, place)
+    elif scheme in SERVERS:
+        _check_server(host, place, options)
+    else:
+        _check_host(host)
+        if not re.fullmatch("(/[0-9]{0,5})?", place):
+            raise ValueError("its database is not a number from 0 to 99999, as in redis://host:6379/0")
+
+
+def _check_server(host: str, database: str, options: Mapping[str, str]) -> None:
+    has_socket = bool(options.keys() & {"host", "unix_socket"})
+    if not has_socket or not re.fullmatch(r"(localhost)?(:[0-9]{1,5})?", host):
+        _check_host(host)
+    if not re.fullmatch(_DATABASE, database):
+        raise ValueError("names no database, as in postgresql://USER:PASSWORD@HOST/DATABASE")
+
+
+def _check_host(host: str) -> None:
+    try:
+        parts = urlsplit(f"redis://{host}")
+        is_good = parts.port != 0 and re.fullmatch(r"[A-Za-z0-9_.:-]+", parts.hostname or "")
+    except ValueError:
+        is_good = None
+    if not is_good or "#" in host:
+        raise ValueError("has no host, or a port not from 1 to 65535 (an IPv6 address stands in brackets: [::1])")
+
+
+def _check_socket(host: str, path: str) -> None:
+    if host or "#" in path or not 2 <= len(unquote_to_bytes(path)) <= LONGEST_SOCKET_PATH:
+        raise ValueError(f"is not a path of 2 to {LONGEST_SOCKET_PATH} bytes, as in unix:///run/redis.sock")
+
+
+def _options(query: str, scheme: str) -> dict[str, str]:
+    pairs = [(key, value) for key, _, value in (pair.partition("=") for pair in query.split("&") if pair)]
+    known, options = _OPTIONS[scheme], dict(pairs)
+    if len(options) < len(pairs) or not all(re.fullmatch(known.get(key, "(?!)"), value) for key, value in pairs):
+        takes = ", ".join(known) or "none"
+        only = " (no ssl_cert_reqs but required)" if scheme == "rediss" else ""
+        raise ValueError(f"has a wrong option after the ?; {scheme}:// takes {takes}{only}")
+    return options

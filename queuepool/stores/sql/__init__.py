@@ -1,0 +1,1 @@
+"""Laravel's database queue: its tables on SQLite, PostgreSQL, MariaDB and MySQL."""

@@ -1,0 +1,84 @@
+"""The database's clock, which alone decides what is due: hosts whose clocks are wrong do no harm."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import (
+    ColumnElement,
+    Dialect,
+    Integer,
+    bindparam,
+    cast,
+    func,
+    literal,
+    literal_column,
+    select,
+    type_coerce,
+)
+from sqlalchemy.types import Float
+
+_NOW = {
+    "sqlite": "((julianday('now') - 2440587.5) * 86400.0)",
+    "postgresql": "CAST(extract(epoch FROM clock_timestamp()) AS double precision)",
+    "mysql": "unix_timestamp(now(6))",
+    "mariadb": "unix_timestamp(now(6))",
+}
+#: what is added so that rounding down rounds up
+_UP = 0.999999
+#: Laravel says its times in UTC, and MySQL takes them for times of its own zone
+_UTC: ColumnElement[str] = literal("+00:00")
+_ZONE: ColumnElement[str] = literal_column("@@global.time_zone")
+
+
+def later(delay: float) -> float:
+    """What a moment is after that is to come: without a delay it may be the second that has begun, else never early."""
+    return delay + _UP if delay > 0 else 0.0
+
+
+class Clock:
+    """Expressions for Unix seconds; ``fixed`` is '' for the database's own, or a test's seconds as text."""
+
+    def __init__(self, dialect: Dialect, fixed: str = "") -> None:
+        self._name = dialect.name
+        self._now: ColumnElement[Any] = (
+            literal(float(fixed), Float) if fixed else type_coerce(literal_column(_NOW[dialect.name]), Float)
+        )
+
+    def now(self) -> ColumnElement[Any]:
+        """With its fraction."""
+        return self._now
+
+    def down(self, later: Any = 0) -> ColumnElement[Any]:
+        """The whole second, not after ``later`` seconds from now."""
+        moment = self._now + later
+        # SQLite has no floor everywhere, and cuts where the others would round.
+        return cast(moment, Integer) if self._name == "sqlite" else func.floor(moment, type_=Integer)
+
+    def up(self, later: Any = 0) -> ColumnElement[Any]:
+        """The whole second, not before ``later`` seconds from now."""
+        return self.down(later + _UP)
+
+    def after(self, name: str) -> ColumnElement[Any]:
+        """The whole second for a parameter that ``later`` made."""
+        return self.down(bindparam(name, type_=Float))
+
+    def as_timestamp(self, moment: ColumnElement[Any]) -> ColumnElement[Any]:
+        """Unix seconds as what a timestamp column holds, in UTC."""
+        if self._name == "sqlite":
+            return func.datetime(moment, "unixepoch")
+        if self._name == "postgresql":
+            return func.timezone("UTC", func.to_timestamp(moment))
+        return func.convert_tz(func.from_unixtime(moment), _ZONE, _UTC)
+
+    def as_seconds(self, column: ColumnElement[Any]) -> ColumnElement[Any]:
+        """A timestamp column in UTC as Unix seconds."""
+        if self._name == "sqlite":
+            return cast(func.strftime("%s", column), Integer)
+        if self._name == "postgresql":
+            return func.date_part("epoch", func.timezone("UTC", column))
+        return func.unix_timestamp(func.convert_tz(column, _UTC, _ZONE))
+
+    def past(self, ago: float = 0) -> ColumnElement[Any]:
+        """The whole second ``ago``, looked up once and not for every row."""
+        return select(self.down(-ago)).scalar_subquery()

@@ -1,0 +1,11 @@
+-- jobs
+create table `jobs` (`id` bigint unsigned not null auto_increment primary key, `queue` varchar(255) not null, `payload` longtext not null, `attempts` smallint unsigned not null, `reserved_at` int unsigned null, `available_at` int unsigned not null, `created_at` int unsigned not null) default character set utf8mb4 collate 'utf8mb4_unicode_ci';
+alter table `jobs` add index `jobs_queue_index`(`queue`);
+-- failed_jobs
+create table `failed_jobs` (`id` bigint unsigned not null auto_increment primary key, `uuid` varchar(255) not null, `connection` varchar(255) not null, `queue` varchar(255) not null, `payload` longtext not null, `exception` longtext not null, `failed_at` timestamp default CURRENT_TIMESTAMP not null) default character set utf8mb4 collate 'utf8mb4_unicode_ci';
+alter table `failed_jobs` add index `failed_jobs_connection_queue_failed_at_index`(`connection`, `queue`, `failed_at`);
+alter table `failed_jobs` add unique `failed_jobs_uuid_unique`(`uuid`);
+-- cache
+create table `cache` (`key` varchar(255) not null, `value` mediumtext not null, `expiration` bigint not null) default character set utf8mb4 collate 'utf8mb4_unicode_ci';
+alter table `cache` add primary key `cache_key_primary`(`key`);
+alter table `cache` add index `cache_expiration_index`(`expiration`);

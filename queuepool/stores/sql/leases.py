@@ -1,0 +1,117 @@
+"""What becomes of jobs that somebody holds: each verb one transaction, for rows that still are what was reserved."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from sqlalchemy import Connection
+
+from queuepool.stores import elsewhere
+from queuepool.stores.base import Lease, Row
+from queuepool.stores.elsewhere import Records
+from queuepool.stores.sql.client import Client
+from queuepool.stores.sql.clock import later
+from queuepool.stores.sql.failures import Failures
+from queuepool.stores.sql.marks import marked
+from queuepool.stores.sql.shelf import SqlShelf
+from queuepool.stores.sql.table import JobsTable
+from queuepool.verdict import Tallies
+
+End = Callable[[Connection, list[int]], object]
+
+
+class Leases(JobsTable):
+    """``shelf`` keeps the tallies; ``keep`` says whether failed jobs are kept, ``records`` where, if not here."""
+
+    def __init__(
+        self,
+        client: Client,
+        retry_after: float,
+        shelf: SqlShelf,
+        failures: Failures,
+        *,
+        keep: bool = True,
+        records: Records | None = None,
+    ) -> None:
+        super().__init__(client, retry_after, failures)
+        self._shelf = shelf
+        self._keep = keep
+        self._records = records
+
+    def delete(self, leases: Sequence[Lease]) -> list[bool]:
+        return self._settle(leases, self._delete)
+
+    def release(self, lease: Lease, delay: float, job_id: str, tally: str = "") -> bool:
+        def end(connection: Connection, ids: list[int]) -> None:
+            # A new row, as Laravel does it: a job that is tried again stands behind those that wait.
+            connection.execute(self._sql.release, {"ids": ids, "later": later(delay)})
+            self._delete(connection, ids)
+            if tally:
+                self._shelf.count(connection, job_id, tally)
+            self._tell(connection, lease.queue)
+
+        return self._settle([lease], end)[0]
+
+    def give_back(self, leases: Sequence[Lease], tag: int | None = None) -> list[bool]:
+        theirs = [lease for lease in leases if tag in (None, row_of(lease).tag)]
+        answers = dict(zip(theirs, self._settle(theirs, self._give_back), strict=True))
+        return [answers.get(lease, False) for lease in leases]
+
+    def reclaim(self, queues: Sequence[str], tag: int, since: float, known: Sequence[Lease]) -> int:
+        """Nobody else ever has this tag, so ``since`` does not matter."""
+        asked = {"names": list(queues), "tag": tag}
+        rows = self.client.ask(lambda connection: connection.execute(self._sql.taken_by, asked).all())
+        unknown = {Row(number, attempts, tag) for number, attempts in rows} - {lease.row for lease in known}
+        return sum(self.give_back([Lease("", b"", row) for row in sorted(unknown)]))
+
+    def renew(self, held: Sequence[tuple[int, Lease]]) -> list[bool]:
+        return self._settle(
+            [lease for _, lease in held], lambda connection, ids: connection.execute(self._sql.renew, {"ids": ids})
+        )
+
+    def fail(self, lease: Lease, job_id: str, record: Mapping[str, Any]) -> bool:
+        if self._records:
+            return elsewhere.fail(self, self._records, lease, record)
+
+        def end(connection: Connection, ids: list[int]) -> None:
+            self._delete(connection, ids)
+            if self._keep:
+                self._failures.add(connection, record)
+            self._shelf.forget_counts(connection, job_id)
+
+        return self._settle([lease], end)[0]
+
+    def quarantine(self, lease: Lease, reason: str) -> bool:
+        def end(connection: Connection, ids: list[int]) -> None:
+            self._delete(connection, ids)
+            self._failures.quarantine(connection, lease, reason)
+
+        return self._settle([lease], end)[0]
+
+    def tallies(self, job_id: str) -> Tallies:
+        return self._shelf.counts(job_id)
+
+    def _settle(self, leases: Sequence[Lease], end: End) -> list[bool]:
+        return self.client.transaction(lambda c: self._settle_within(c, leases, end)) if leases else []
+
+    def _settle_within(self, connection: Connection, leases: Sequence[Lease], end: End) -> list[bool]:
+        """``end`` those that are ours; they stay so to the end of the transaction."""
+        rows = connection.execute(self._sql.ours, {"ids": [row_of(lease).id for lease in leases]})
+        there = {tuple(row) for row in rows}
+        answers = [marked(row_of(lease)) in there for lease in leases]
+        if any(answers):
+            end(connection, [row_of(lease).id for lease, is_ours in zip(leases, answers, strict=True) if is_ours])
+        return answers
+
+    def _delete(self, connection: Connection, ids: list[int]) -> None:
+        connection.execute(self._sql.delete, {"ids": ids})
+
+    def _give_back(self, connection: Connection, ids: list[int]) -> None:
+        connection.execute(self._sql.give_back, {"ids": ids})
+        self._tell(connection, "")
+
+
+def row_of(lease: Lease) -> Row:
+    assert lease.row, "a lease of another store"
+    return lease.row

@@ -1,0 +1,64 @@
+"""Payloads that could not be jobs, kept in Laravel's ``failed_jobs``: there its own commands see them too."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from sqlalchemy import Connection, delete, select
+
+from queuepool.stores.base import Quarantined
+from queuepool.stores.sql.client import Client
+from queuepool.stores.sql.clock import Clock
+from queuepool.stores.sql.failed import Push
+from queuepool.stores.sql.failures import NO_JOB, is_no_job, payload_column
+from queuepool.stores.sql.tables import failed_jobs
+from queuepool.stores.sql.texts import bytes_of
+
+_PAGE = 100
+
+
+class SqlQuarantine:
+    """The quarantine of one database; an entry's id is its record's uuid."""
+
+    def __init__(self, client: Client, push: Push) -> None:
+        self._client = client
+        self._push = push
+
+    def entries(self, queue: str) -> Iterator[Quarantined]:
+        """The oldest first, read page by page."""
+        last = 0
+        while rows := self._client.ask(lambda c, last=last: self._page(c, queue, last)):  # type: ignore[misc]
+            yield from (_entry(row) for row in rows)
+            last = rows[-1].id
+
+    def put_back(self, queue: str, entry_id: str, payload: bytes | None = None) -> bool:
+        """Back to the end of its queue, as it is or as ``payload``; ``False`` when there is no such entry."""
+
+        def work(connection: Connection) -> bool:
+            kept = select(payload_column(connection)).where(*_is(queue, entry_id))
+            row = connection.execute(kept.with_for_update()).first()
+            if row:
+                self._push(connection, queue, bytes_of(row[0]) if payload is None else payload)
+                connection.execute(delete(failed_jobs).where(*_is(queue, entry_id)))
+            return row is not None
+
+        return self._client.transaction(work)
+
+    def drop(self, queue: str, entry_id: str) -> bool:
+        return self._client.ask(lambda c: c.execute(delete(failed_jobs).where(*_is(queue, entry_id))).rowcount == 1)
+
+    def _page(self, connection: Connection, queue: str, last: int) -> list[Any]:
+        table, at = failed_jobs.c, Clock(connection.dialect).as_seconds(failed_jobs.c.failed_at)
+        shown = (table.id, table.uuid, table.queue, table.exception, at, payload_column(connection))
+        found = select(*shown).where(table.queue == queue, is_no_job, table.id > last)
+        return list(connection.execute(found.order_by(table.id).limit(_PAGE)))
+
+
+def _entry(row: Any) -> Quarantined:
+    _, identity, queue, exception, at, payload = row
+    return Quarantined(identity, queue, exception.removeprefix(NO_JOB), float(at), bytes_of(payload))
+
+
+def _is(queue: str, entry_id: str) -> tuple[Any, ...]:
+    return failed_jobs.c.queue == queue, failed_jobs.c.uuid == entry_id, is_no_job

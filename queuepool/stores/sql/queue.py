@@ -1,0 +1,111 @@
+"""Jobs in Laravel's ``jobs`` table; the contract is ``stores.base.QueueStore``."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+from sqlalchemy import Connection
+
+from queuepool.stores.base import Lease, Reservation, Row, Staged
+from queuepool.stores.sql.leases import Leases
+from queuepool.stores.sql.marks import TAGS
+from queuepool.stores.sql.statements import SLACK
+from queuepool.stores.sql.texts import bytes_of
+from queuepool.stores.sql.waiting import Waiting, waiting_for
+
+#: jobs that others may take while we choose
+_RIVALS = 16
+#: seconds: what is due and yet was not to be had is locked by another session, and looked for again after these
+_LOCKED = 0.01
+
+
+class SqlQueue(Leases):
+    """Laravel's queue in one database."""
+
+    _due_at = math.inf
+
+    @property
+    def polls(self) -> bool:
+        """PostgreSQL tells of our own pushes, Laravel's are found by looking; the others look by themselves."""
+        return self.client.engine.dialect.name == "postgresql"
+
+    def join(self) -> int:
+        return self._shelf.next_of("workers", TAGS)
+
+    def reserve(self, queues: Sequence[str], tag: int, limit: int, done: Sequence[Lease] = ()) -> Reservation:
+        return self.client.transaction(lambda connection: self._reserve(connection, queues, tag, limit, done))
+
+    def wait(self, queues: Sequence[str], timeout: float) -> None:
+        until_due = max(self._due_at - time.monotonic(), 0.001)
+        if until_due <= _LOCKED:  # too near for a look, which would find ready what is only locked
+            time.sleep(min(timeout, until_due))
+            return
+        asked = [{"name": queue} for queue in queues]
+
+        def look(connection: Connection) -> bool:
+            return any(connection.execute(self._sql.is_ready, queue).first() for queue in asked)
+
+        self.client.interruptible(lambda connection: self._waiting.wait(connection, look, min(timeout, until_due)))
+
+    def wait_for_change(self, queues: Sequence[str], timeout: float) -> bool:
+        """Nobody has to stage anything here: a row is due by itself, and its worker knows when."""
+        time.sleep(timeout)
+        return False
+
+    def stage(self, queues: Sequence[str]) -> Staged:
+        return Staged(0, None, self._read_clock())
+
+    @cached_property
+    def _waiting(self) -> Waiting:
+        return waiting_for(self.client.engine.dialect.name)
+
+    def _reserve(
+        self, connection: Connection, queues: Sequence[str], tag: int, limit: int, done: Sequence[Lease]
+    ) -> Reservation:
+        answers = self._settle_within(connection, done, self._delete) if done else []
+        found = Reservation(refused=[lease for lease, is_ours in zip(done, answers, strict=True) if not is_ours])
+        for queue in queues if limit else ():
+            self._take(connection, queue, tag, limit - len(found.leases), found)
+            if len(found.leases) == limit:
+                break
+        due = None if found.leases or not limit else self._next_due(connection, queues)
+        self._due_at = math.inf if due is None else time.monotonic() + due
+        return Reservation(found.leases, found.refused, found.quarantined, next_due=due)
+
+    def _take(self, connection: Connection, queue: str, tag: int, most: int, found: Reservation) -> None:
+        for number, payload, attempts in self._taken(connection, {"name": queue, "most": most, "tag": tag}):
+            lease = Lease(queue, bytes_of(payload), Row(number, attempts, tag))
+            if attempts < self._schema.most_attempts:
+                found.leases.append(lease)
+            else:
+                # No further attempt could be counted: it would be tried for ever.
+                self._delete(connection, [number])
+                self._failures.quarantine(connection, lease, "attempts")
+                found.quarantined.append((queue, "attempts"))
+
+    def _taken(self, connection: Connection, what: Mapping[str, Any]) -> list[tuple[int, Any, int]]:
+        """(id, payload, attempts) of rows that are ours from now on, the oldest first."""
+        if connection.dialect.update_returning:
+            rows = connection.execute(self._sql.take, what)
+            return sorted((number, payload, attempts) for number, payload, attempts in rows)
+        near = {"name": what["name"], "most": 2 * what["most"] + _RIVALS}
+        ids = list(connection.execute(self._sql.near, near).scalars())
+        chosen = connection.execute(self._sql.choose, {**what, "ids": ids}).all() if ids else []
+        if chosen:
+            connection.execute(self._sql.mark, {"ids": [row.id for row in chosen], "tag": what["tag"]})
+        most = self._schema.most_attempts
+        return [(row.id, row.payload, min(max(row.attempts, 0) + 1, most)) for row in chosen]
+
+    def _next_due(self, connection: Connection, queues: Sequence[str]) -> float | None:
+        """Seconds to the next job, when there is none now; ends in time what was reserved in the future."""
+        now, available, first, last = connection.execute(self._sql.next_due, {"names": queues}).one()
+        if last is not None and last > now + SLACK:
+            connection.execute(self._sql.end_in_time, {"names": queues})
+            first = min(first, now)
+        ends = None if first is None else first + self._retry_after
+        due = min((float(at) for at in (available, ends) if at is not None), default=None)
+        return None if due is None else max(due - float(now), _LOCKED)

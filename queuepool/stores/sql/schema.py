@@ -1,0 +1,74 @@
+"""What the tables that are there look like: Laravel's have changed over the years."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, exc, inspect
+
+from queuepool.errors import StoreDenied
+from queuepool.stores.sql.tables import cache, failed_jobs, jobs
+
+#: the largest number of attempts that Laravel's newest table holds, and ours
+MOST_ATTEMPTS = 65535
+#: by the name of the column's type: signed, unsigned
+_LARGEST = {"TINYINT": (127, 255), "SMALLINT": (32767, MOST_ATTEMPTS)}
+_COLUMNS = {table.name: {column.name for column in table.columns} for table in (jobs, failed_jobs, cache)}
+TABLES = tuple(_COLUMNS)
+_NO_UUID = (
+    "the table failed_jobs has no column uuid, as before Laravel 8: add it, varchar(255), unique, and give every row "
+    "its own"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """``most_attempts``: a job that has reached it could not be counted further."""
+
+    most_attempts: int
+
+
+def schema_of(connection: Connection) -> Schema:
+    """Of the ``jobs`` table. Raises ``StoreDenied`` when it is missing or cannot be worked with."""
+    columns = _columns(connection, "jobs")
+    for problem in _problems("jobs", columns):
+        raise StoreDenied(problem)
+    return Schema(_largest(columns["attempts"]))
+
+
+def problems_of(connection: Connection, table: str) -> list[str]:
+    """Why this table cannot be worked with. Raises ``StoreDenied`` when it is missing."""
+    return list(_problems(table, _columns(connection, table)))
+
+
+def oddity_of(connection: Connection) -> str:
+    """What works, but less well, of tables without problems; empty when there is nothing to say."""
+    most = schema_of(connection).most_attempts
+    if most > 255:
+        return ""
+    return f"the column attempts of jobs is tinyint, as before Laravel 13: a job's {most}th attempt fails it"
+
+
+def _columns(connection: Connection, table: str) -> dict[str, Any]:
+    """Their types, by name."""
+    try:
+        return {one["name"]: one["type"] for one in inspect(connection).get_columns(table)}
+    except exc.NoSuchTableError:
+        raise StoreDenied(f"the database has no table {table}: run `queuepool migrate`") from None
+
+
+def _problems(table: str, columns: Mapping[str, Any]) -> Iterator[str]:
+    missing = sorted(_COLUMNS[table] - columns.keys())
+    if table == "jobs" and "reserved" in columns:
+        yield "the table jobs has a column `reserved`, as of Laravel 5.2: migrate it to Laravel 5.3 or later"
+    elif table == "failed_jobs" and missing == ["uuid"]:
+        yield _NO_UUID
+    elif missing:
+        yield f"the table {table} has no column {missing[0]}: it is not Laravel's"
+
+
+def _largest(kind: Any) -> int:
+    signed, unsigned = _LARGEST.get(type(kind).__name__, (MOST_ATTEMPTS, MOST_ATTEMPTS))
+    return unsigned if getattr(kind, "unsigned", False) else signed

@@ -1,0 +1,130 @@
+"""Every statement of the queue, built once: SQLAlchemy writes it for each database."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    Dialect,
+    LargeBinary,
+    and_,
+    bindparam,
+    case,
+    cast,
+    delete,
+    func,
+    insert,
+    or_,
+    select,
+    update,
+)
+
+from queuepool.stores.sql.clock import Clock
+from queuepool.stores.sql.marks import mark_of
+from queuepool.stores.sql.tables import jobs
+
+#: seconds by which a reservation may begin in the future: it is rounded up
+SLACK = 5.0
+_QUEUE: Any = bindparam("name")
+_QUEUES: Any = bindparam("names", expanding=True)
+_IDS: Any = bindparam("ids", expanding=True)
+
+
+def skips_locked(dialect: Dialect) -> bool:
+    """Whether it can pass over rows that others are taking; where not, workers wait for each other."""
+    oldest = (10, 6) if getattr(dialect, "is_mariadb", False) else {"mysql": (8, 0, 1)}.get(dialect.name, ())
+    return (dialect.server_version_info or ()) >= oldest
+
+
+class Statements:
+    """For one database and one ``retry_after``; ``most_attempts`` is the largest that its column holds."""
+
+    def __init__(self, dialect: Dialect, clock: Clock, retry_after: float, most_attempts: int) -> None:
+        # As bytes: a text that is no UTF-8, which only SQLite can hold, could not even be looked at.
+        self.payload: ColumnElement[Any] = (
+            cast(jobs.c.payload, LargeBinary) if dialect.name == "sqlite" else jobs.c.payload
+        )
+        self.now = select(clock.now())
+        self.push = insert(jobs).values(
+            queue=_QUEUE,
+            payload=bindparam("raw"),
+            attempts=0,
+            created_at=clock.down(),
+            available_at=clock.after("later"),
+        )
+        self._reserving(dialect, clock, retry_after, most_attempts)
+        self._settling(clock)
+        self._looking(clock)
+
+    def _reserving(self, dialect: Dialect, clock: Clock, retry_after: float, most_attempts: int) -> None:
+        """Source: DatabaseQueue.php, getNextAvailableJob and markJobAsReserved (13.x)."""
+        is_ready = and_(jobs.c.reserved_at.is_(None), jobs.c.available_at <= clock.past())
+        has_ended = jobs.c.reserved_at <= clock.past(retry_after)
+        takable = and_(jobs.c.queue == _QUEUE, or_(is_ready, has_ended))
+        first = select(jobs.c.id).where(takable).order_by(jobs.c.id).limit(bindparam("most"))
+        chosen = first.with_for_update(skip_locked=skips_locked(dialect))
+        counted = (jobs.c.attempts < 0, 1), (jobs.c.attempts < most_attempts, jobs.c.attempts + 1)
+        attempts = case(*counted, else_=jobs.c.attempts)
+        taken = update(jobs).ordered_values(
+            # Up: so it never ends before retry_after is over, in whole seconds too.
+            (jobs.c.reserved_at, clock.up()),
+            # First, and by what attempts will be: MySQL sees what was assigned before.
+            (jobs.c.available_at, mark_of(bindparam("tag", type_=BigInteger), attempts)),
+            (jobs.c.attempts, attempts),
+        )
+        shown = (jobs.c.id, self.payload, jobs.c.attempts)
+        # Its own step: a plain subquery may be looked up again for every row, and lock more than it gives.
+        self.take = taken.where(jobs.c.id.in_(select(chosen.cte("chosen").c.id))).returning(*shown)
+        # In two steps: MySQL locks every row that it passes, and there may be a million of delayed ones.
+        self.near = first
+        self.choose = chosen.where(jobs.c.id.in_(_IDS)).with_only_columns(*shown)
+        self.mark = taken.where(jobs.c.id.in_(_IDS))
+        self.is_ready = select(jobs.c.id).where(takable).limit(1)
+
+    def _settling(self, clock: Clock) -> None:
+        self.ours = (
+            select(jobs.c.id, jobs.c.attempts, jobs.c.available_at)
+            .where(jobs.c.id.in_(_IDS), jobs.c.reserved_at.is_not(None))
+            .order_by(jobs.c.id)
+            .with_for_update()
+        )
+        self.delete = delete(jobs).where(jobs.c.id.in_(_IDS))
+        self.renew = update(jobs).where(jobs.c.id.in_(_IDS)).values(reserved_at=clock.up())
+        self.give_back = (
+            update(jobs)
+            .where(jobs.c.id.in_(_IDS))
+            .values(reserved_at=None, available_at=clock.down(), attempts=jobs.c.attempts - 1)
+        )
+        columns = (jobs.c.queue, jobs.c.payload, jobs.c.attempts, jobs.c.created_at, clock.after("later"))
+        copy = select(*columns).where(jobs.c.id.in_(_IDS))
+        self.release = insert(jobs).from_select(["queue", "payload", "attempts", "created_at", "available_at"], copy)
+        self.taken_by = select(jobs.c.id, jobs.c.attempts).where(
+            jobs.c.queue.in_(_QUEUES),
+            jobs.c.reserved_at.is_not(None),
+            jobs.c.available_at == mark_of(bindparam("tag", type_=BigInteger), jobs.c.attempts),
+        )
+
+    def _looking(self, clock: Clock) -> None:
+        """Source: DatabaseQueue.php, size, pendingSize … (13.x)."""
+        is_free, is_due = jobs.c.reserved_at.is_(None), jobs.c.available_at <= clock.past()
+        self.sizes = select(
+            func.count(case((and_(is_free, is_due), 1))), func.count(case((and_(is_free, ~is_due), 1))),
+            func.count(jobs.c.reserved_at),
+        ).where(jobs.c.queue == _QUEUE)  # fmt: skip
+        ready = select(self.payload).where(jobs.c.queue == _QUEUE, is_free, is_due)
+        self.oldest = ready.order_by(jobs.c.id).limit(1)
+        self.next_due = select(
+            clock.now(), func.min(case((is_free, jobs.c.available_at))), func.min(jobs.c.reserved_at),
+            func.max(jobs.c.reserved_at),
+        ).where(jobs.c.queue.in_(_QUEUES))  # fmt: skip
+        # Somebody's clock was wrong: from now on it lasts as long as any.
+        self.end_in_time = (
+            update(jobs)
+            .where(jobs.c.queue.in_(_QUEUES), jobs.c.reserved_at > clock.past(-SLACK))
+            .values(reserved_at=clock.up())
+        )
+        first = select(jobs.c.id).where(jobs.c.queue == _QUEUE).order_by(jobs.c.id).limit(bindparam("most")).subquery()
+        self.last_of_first = select(func.max(first.c.id), func.count())
+        self.clear = delete(jobs).where(jobs.c.queue == _QUEUE, jobs.c.id <= bindparam("last"))

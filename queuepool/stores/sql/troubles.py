@@ -1,0 +1,70 @@
+"""What a database says when it refuses, as one of our errors. No URL, and so no password, is ever in it."""
+
+from __future__ import annotations
+
+import re
+
+from sqlalchemy import exc
+
+from queuepool.errors import StoreDenied, StoreDown, StoreError
+
+#: SQLSTATEs, MySQL's numbers and SQLite's names of what may pass
+_PASSING = re.compile(
+    r"08...|53...|57...|55P03|25006|28...|3D000|"  # PostgreSQL: connection, resources, shutdown, lock, standby, login
+    r"1021|1040|1044|1045|1049|1053|1114|1129|1158|1159|1160|1161|1203|1205|1226|1290|1317|1836|1927|1969|2\d\d\d|3024|"
+    r"SQLITE_(BUSY|LOCKED|FULL|IOERR|CANTOPEN|NOMEM|PROTOCOL|SCHEMA|INTERRUPT).*"
+)
+#: what somebody has to change in the database before it works
+_DENIED = re.compile(r"42501|42P01|42703|1142|1143|1146|1054|1227|SQLITE_(READONLY|PERM|AUTH).*")
+#: the transaction is taken back whole, and may be tried again at once: others were in its way, or have taken an id that
+#: it had found free. (In SQLite nobody else writes between a look and an insert.)
+_TAKEN_BACK = re.compile(r"40001|40P01|1213|1020|23505|1062")
+_NO_COLUMN = re.compile(r"no such column|has no column named")  # SQLite has no code for it
+#: what a driver raises by itself, without a code from the server
+_UNANSWERED = (exc.OperationalError, exc.InterfaceError, exc.InternalError, exc.TimeoutError)
+_LOGIN = re.compile(r"28...|1044|1045")
+_NO_TABLE = re.compile(
+    r"no such table: (?:\w+\.)?(\w+)|relation \"(?:\w+\.)?(\w+)\" does not exist|Table '(?:[^'.]+\.)?(\w+)' doesn't"
+)
+
+
+def is_taken_back(error: exc.SQLAlchemyError) -> bool:
+    """Whether nothing of the transaction was carried out because of others': a deadlock, an id that is taken."""
+    return bool(_TAKEN_BACK.fullmatch(_code(error)))
+
+
+def translated(error: exc.SQLAlchemyError) -> StoreError:
+    """``StoreDown`` where it is worth trying again, ``StoreDenied`` where somebody has to mend the database first."""
+    code, text = _code(error), _text(error)
+    if missing := _NO_TABLE.search(text):
+        name = next(filter(None, missing.groups()))
+        return StoreDenied(f"the database has no table {name}: run `queuepool migrate`")
+    if _LOGIN.fullmatch(code):
+        return StoreDown(f"the database does not accept user, password or database: {text}")
+    if _DENIED.fullmatch(code) or _NO_COLUMN.search(text):
+        return StoreDenied(text)
+    if _is_passing(error, code):
+        return StoreDown(text)
+    return StoreError(text)
+
+
+def _is_passing(error: exc.SQLAlchemyError, code: str) -> bool:
+    if _PASSING.fullmatch(code) or _TAKEN_BACK.fullmatch(code):
+        return True
+    # Without a code it never came to an answer.
+    return isinstance(error, _UNANSWERED) and not code
+
+
+def _code(error: exc.SQLAlchemyError) -> str:
+    origin = getattr(error, "orig", None)
+    number = origin.args[0] if origin is not None and origin.args else None
+    if isinstance(number, int):
+        # MySQL's say more than the SQLSTATEs beside them. Its driver's own zero: the connection was closed under it.
+        return str(number or 2013)
+    return str(getattr(origin, "sqlstate", None) or getattr(origin, "sqlite_errorname", None) or "")
+
+
+def _text(error: exc.SQLAlchemyError) -> str:
+    origin = getattr(error, "orig", None) or error
+    text = str(origin.args[-1] if origin.args else origin)
+    return " ".join(text.split("\n")[0].split()) or type(origin).__name__

@@ -1,0 +1,107 @@
+"""What a payload says of all attempts at its job: read once for all the jobs that say the same."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from queuepool.errors import BadPayload
+
+#: seconds, delays and moments alike: beyond the year 5000 somebody meant something else
+_NO_TIME = 1e11
+#: of any length: a name that nobody registered fails, it is not set aside
+NAME = re.compile(r"[^\x00-\x1f\x7f]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What a payload says of its job besides which one it is.
+
+    Times in seconds, ``retry_until`` in Unix seconds, ``None`` = not said.
+    """
+
+    job: str
+    display_name: str
+    max_tries: int | None = None
+    max_exceptions: int | None = None
+    fail_on_timeout: bool = False
+    backoff: tuple[float, ...] | None = None
+    timeout: float | None = None
+    retry_until: float | None = None
+    #: what was not understood and therefore ignored
+    oddities: tuple[str, ...] = ()
+
+
+def terms_of(fields: Mapping[str, Any], size: int) -> Terms:
+    """Of a payload with these fields and so many bytes. Raises ``BadPayload``."""
+    said = [*map(fields.get, _TERMS)]
+    if size > _KEPT:
+        return _read_terms(*said)
+    try:
+        return _known_terms(*said)
+    except TypeError:  # not to be looked up: one of them is a list
+        return _read_terms(*said)
+
+
+def _read_terms(job: Any, name: Any, *limits: Any) -> Terms:
+    max_tries, max_exceptions, fail_on_timeout, backoff, timeout, retry_until, timeout_at = limits
+    odd: list[str] = []
+    name = name or job
+    return Terms(
+        job=_name(job) if job else "",
+        display_name=_name(name) if name else "",
+        max_tries=_count(max_tries, "maxTries"),
+        max_exceptions=_count(max_exceptions, "maxExceptions"),
+        fail_on_timeout=bool(fail_on_timeout),
+        backoff=_backoff(backoff, odd),
+        timeout=_seconds(timeout, "timeout", odd),
+        retry_until=_seconds(retry_until, "retryUntil", odd) or _seconds(timeout_at, "timeoutAt", odd),
+        oddities=tuple(odd),
+    )
+
+
+#: the fields that ``Terms`` are read from. Most jobs say what the one before said, so what was read is kept; by type
+#: too, since ``true`` equals 1 and is no number of tries
+_TERMS = (
+    "job", "displayName", "maxTries", "maxExceptions", "failOnTimeout", "backoff", "timeout", "retryUntil", "timeoutAt",
+)  # fmt: skip
+#: bytes of a payload beyond which its terms are not kept
+_KEPT = 16 * 1024
+_known_terms = lru_cache(maxsize=256, typed=True)(_read_terms)
+
+
+def _name(value: object) -> str:
+    if not isinstance(value, str) or not NAME.fullmatch(value):
+        raise BadPayload("job")
+    return value
+
+
+def _count(value: object, key: str) -> int | None:
+    if value is None:
+        return None
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 2**31:
+        raise BadPayload(key)
+    return value
+
+
+def _seconds(value: object, key: str, odd: list[str]) -> float | None:
+    if value is None:
+        return None
+    if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < _NO_TIME:
+        return float(value)
+    odd.append(f"{key} {str(value)[:40]!r} is not a number of seconds")
+    return None
+
+
+def _backoff(value: object, odd: list[str]) -> tuple[float, ...] | None:
+    """To the millisecond. Laravel writes ``"1,5,30"``; hand-made payloads hold a number or a list."""
+    if value is None or value in ("", {}):
+        return None
+    parts = value if isinstance(value, list) else str(value).split(",")
+    delays = tuple(round(float(part), 3) for part in map(str, parts) if re.fullmatch(r"\s*\d{1,10}(\.\d+)?\s*", part))
+    if len(delays) != len(parts):
+        odd.append(f"backoff {str(value)[:40]!r} is not a list of seconds")
+    return delays or None

@@ -1,0 +1,95 @@
+"""Measure all queues beside each other: ``scripts/bench --peers [--quick] [--only NAME,…] [--cases WORD,…]``."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import signal
+import statistics
+import sys
+from collections.abc import Callable
+from importlib import import_module
+from importlib.metadata import version
+from pathlib import Path
+from typing import TypeVar
+
+from tests.bench.peers import chart, report
+from tests.bench.peers.peer import Peer
+from tests.bench.peers.plan import CHARTED, EVERY, Results, interleaved
+from tests.bench.peers.stage import Stage, stage
+from tests.bench.rig import ROOT
+from tests.bench.words import QUICK
+
+T = TypeVar("T")
+_MODULES = ["queuepool", "huey", "taskiq", "laravel", "saq", "celery", "dramatiq", "rq"]
+_PACKAGES = ["queuepool", "huey", "taskiq", "taskiq-redis", "saq", "celery", "dramatiq", "rq", "redis", "hiredis"]
+
+
+def main() -> None:
+    flags = _flags()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that workers and servers end with us
+    into = flags.into or ROOT / ("build" if QUICK or flags.only or flags.cases else "docs")
+    into.mkdir(exist_ok=True)
+    with stage() as world:
+        everybody = [peer for name in _MODULES for peer in _of(name)]
+        peers = _chosen(everybody, flags.only and f"{report.OURS},{flags.only}", lambda peer: peer.name)
+        about, results = _about(world), Results()
+        for case in _chosen(EVERY, flags.cases, lambda case: case.title):
+            results[case.title] = interleaved(world, peers, case)
+            # Each time: who stops it in between has what was measured so far.
+            (into / "benchmarks.md").write_text(report.written(results, peers, about, world.asides))
+            (into / "benchmarks.svg").write_text(chart.drawn(_panels(results)))
+
+
+def _flags() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="scripts/bench --peers", description="Measure beside other queues.")
+    parser.add_argument("--quick", action="store_true", help="fewer of everything")
+    parser.add_argument("--only", default="", metavar="NAME,…", help="these queues beside it, by a part of their names")
+    parser.add_argument("--cases", default="", metavar="WORD,…", help="these cases, by a part of their titles")
+    parser.add_argument("--into", type=Path, metavar="FOLDER", help="where the report goes: docs, or build if in part")
+    return parser.parse_args()
+
+
+def _of(name: str) -> list[Peer]:
+    """Imported late: its module opens its connection to where the stage is."""
+    peers: list[Peer] = import_module(f"tests.bench.peers.with_{name}").PEERS
+    return peers
+
+
+def _chosen(everybody: list[T], words: str, name: Callable[[T], str]) -> list[T]:
+    wanted = [word.lower() for word in words.split(",") if word]
+    return [one for one in everybody if not wanted or any(word in name(one).lower() for word in wanted)]
+
+
+def _about(world: Stage) -> list[str]:
+    versions = ", ".join(f"{name} {version(name)}" for name in _PACKAGES)
+    server = world.server.info("server")["redis_version"]
+    rounds = "few rounds (`--quick`)" if QUICK else "three rounds"
+    return [
+        f"{_processor()}, {os.cpu_count()} processors, {platform.platform()}",
+        f"Python {platform.python_version()}, Redis {server}; {versions}",
+        rounds,
+        *(
+            f"a server {1000 * delay:g} ms away answers a PING in {world.ping(delay):.2f} ms"
+            for delay in (0, 0.001, 0.002)
+        ),
+    ]
+
+
+def _processor() -> str:
+    lines = Path("/proc/cpuinfo").read_text().splitlines()
+    return next((line.partition(": ")[2] for line in lines if line.startswith("model name")), platform.machine())
+
+
+def _panels(results: Results) -> dict[str, dict[str, float]]:
+    shown = [case for case in CHARTED if case.title in results]
+    return {f"{case.title}, {case.unit}": _medians(results[case.title]) for case in shown}
+
+
+def _medians(values: dict[str, list[float]]) -> dict[str, float]:
+    return {name: statistics.median(figures) for name, figures in values.items()}
+
+
+if __name__ == "__main__":
+    main()

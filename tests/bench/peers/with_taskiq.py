@@ -1,0 +1,66 @@
+"""taskiq on taskiq-redis: its list, which forgets what it hands out, and its stream, which is acknowledged."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from taskiq import AsyncBroker
+from taskiq_redis import ListQueueBroker, RedisStreamBroker
+
+from tests.bench.peers.jobs import EVERY, as_coroutine, limit
+from tests.bench.peers.peer import BIN, CONCURRENT, batches, url
+
+#: pushes under way at once
+_TOGETHER = 50
+
+
+def _filled(broker: AsyncBroker) -> AsyncBroker:
+    for name in EVERY:
+        broker.register_task(_named(name), task_name=name, **limit(name, "timeout"))
+    return broker
+
+
+def _named(job: str) -> object:
+    async def run(n: int) -> None:
+        await as_coroutine(job, n)
+
+    return run
+
+
+# redis-py gives up after some seconds without an answer, and so do workers that wait for a job.
+plain = _filled(ListQueueBroker(url(), socket_timeout=None))
+stream = _filled(RedisStreamBroker(url(), consumer_id="0", socket_timeout=None))
+
+
+class Taskiq:
+    pushes = True
+    strengths = dict.fromkeys(("drain", "sleep"), CONCURRENT)
+
+    def __init__(self, name: str, broker: AsyncBroker, variable: str, *, keeps: bool) -> None:
+        self.name, self.keeps = name, keeps
+        self.settings = f"`{type(broker).__name__}`, coroutines, 100 at once in each process, `socket_timeout=None`"
+        self._broker, self._variable = broker, variable
+        self._runner = asyncio.Runner()
+
+    def push(self, job: str, n: int) -> None:
+        self._runner.run(self._push(job, [n]))
+
+    def bulk(self, job: str, numbers: Sequence[int]) -> None:
+        for batch in batches(numbers, _TOGETHER):
+            self._runner.run(self._push(job, batch))
+
+    async def _push(self, job: str, numbers: Sequence[int]) -> None:
+        task = self._broker.find_task(job)
+        assert task
+        await asyncio.gather(*(task.kiq(n) for n in numbers))
+
+    def commands(self, workers: int) -> list[list[str]]:
+        words = [f"{BIN}/taskiq", "worker", f"{__name__}:{self._variable}", "--workers", str(workers)]
+        return [[*words, "--log-level", "WARNING", "--no-parse"]]
+
+
+PEERS = [
+    Taskiq("taskiq", plain, "plain", keeps=False),
+    Taskiq("taskiq stream", stream, "stream", keeps=True),
+]

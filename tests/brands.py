@@ -1,0 +1,144 @@
+"""PostgreSQL and MariaDB: how each is set up, run, addressed and emptied."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+import pytest
+
+USER = "queuepool"
+#: Debian keeps PostgreSQL's versions side by side; the newest comes first
+_POSTGRES = sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda path: float(path.parent.name), reverse=True)
+_PLACES = [*map(str, _POSTGRES), os.environ.get("PATH", os.defpath), "/usr/sbin"]
+
+
+class Brand(Protocol):
+    """One kind of server, with all its files in ``folder``.
+
+    A commit outlives a killed server in any case; if ``durable``, as servers are by default, a failing machine too.
+    """
+
+    folder: str
+    durable: bool
+    #: what SQLAlchemy puts behind the scheme
+    driver: str
+    #: the database that is there from the start
+    first: str
+    #: asks for an orderly end that waits for no client
+    ends_by: signal.Signals
+    #: what it gets when its starter dies, be it ready or not
+    orphaned_by: signal.Signals
+    #: what the pid file says, besides the pid, when connections are heard
+    ready: list[str]
+
+    @property
+    def socket(self) -> str:
+        """What a PHP peer gives as ``host`` (PostgreSQL) or ``unix_socket`` (MariaDB)."""
+
+    @property
+    def pid_file(self) -> str: ...
+    def set_up(self) -> list[str]: ...
+    def command(self) -> list[str]: ...
+    def url(self, database: str) -> str: ...
+    def empty(self, database: str) -> list[str]: ...
+
+
+@dataclass(frozen=True)
+class Postgres:
+    folder: str
+    durable: bool = False
+    driver = "psycopg"
+    first = "postgres"
+    ends_by = orphaned_by = signal.SIGINT
+    ready = ["ready"]
+
+    @property
+    def socket(self) -> str:
+        return self.folder
+
+    @property
+    def pid_file(self) -> str:
+        return f"{self.folder}/data/postmaster.pid"
+
+    def set_up(self) -> list[str]:
+        access = [f"--username={USER}", "--auth=trust", "--encoding=UTF8", "--locale=C.UTF-8"]
+        return [find("initdb"), "--pgdata", f"{self.folder}/data", "--no-sync", *access]
+
+    def command(self) -> list[str]:
+        place = ["--listen_addresses=", f"--unix_socket_directories={self.folder}", "--port=5432"]
+        fsync = "on" if self.durable else "off"
+        return [find("postgres"), "-D", f"{self.folder}/data", *place, "--shared_buffers=16MB", f"--fsync={fsync}"]
+
+    def url(self, database: str) -> str:
+        return f"postgresql://{USER}@/{database}?host={self.socket}"
+
+    def empty(self, database: str) -> list[str]:
+        """Ten times as fast as a new one, which is hundreds of files."""
+        others = "datname = current_database() AND pid <> pg_backend_pid()"
+        end_others = f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE {others}"
+        return [end_others, "DROP SCHEMA public CASCADE", "CREATE SCHEMA public"]
+
+
+@dataclass(frozen=True)
+class MariaDB:
+    folder: str
+    durable: bool = False
+    driver = "pymysql"
+    first = USER
+    ends_by = signal.SIGTERM
+    # A SIGTERM before it accepts connections stops its start for ever, and does not end it.
+    orphaned_by = signal.SIGKILL
+    ready = []
+
+    @property
+    def socket(self) -> str:
+        return f"{self.folder}/maria.sock"
+
+    @property
+    def pid_file(self) -> str:
+        return f"{self.folder}/pid"
+
+    def set_up(self) -> list[str]:
+        account = f"{USER}@localhost"
+        first = [
+            "FLUSH PRIVILEGES",
+            f"CREATE USER {account}",
+            f"GRANT ALL ON *.* TO {account} WITH GRANT OPTION",
+            f"CREATE DATABASE {USER}",
+        ]
+        file = Path(self.folder, "first.sql")
+        file.write_text("".join(f"{line};\n" for line in first))
+        file.chmod(0o644)
+        return [find("mariadb-install-db"), *self._options(), "--skip-test-db", f"--extra-file={file}"]
+
+    def command(self) -> list[str]:
+        place = [f"--socket={self.socket}", f"--pid-file={self.pid_file}", "--skip-networking"]
+        flush = [] if self.durable else ["--innodb-flush-log-at-trx-commit=2", "--innodb-flush-method=nosync"]
+        return [find("mariadbd"), *self._options(), *place, *flush]
+
+    def url(self, database: str) -> str:
+        return f"mariadb://{USER}@localhost/{database}?unix_socket={self.socket}"
+
+    def empty(self, database: str) -> list[str]:
+        others = f"SELECT id FROM information_schema.processlist WHERE db = '{database}' AND id <> CONNECTION_ID()"
+        has_gone = "DECLARE CONTINUE HANDLER FOR 1094 BEGIN END"
+        end_others = f"BEGIN NOT ATOMIC {has_gone}; FOR other IN ({others}) DO KILL other.id; END FOR; END"
+        return [end_others, f"DROP DATABASE {database}", f"CREATE DATABASE {database}"]
+
+    def _options(self) -> list[str]:
+        place = [f"--datadir={self.folder}/data", f"--tmpdir={self.folder}"]
+        texts = ["--character-set-server=utf8mb4", "--collation-server=utf8mb4_unicode_ci"]
+        return ["--no-defaults", *place, *texts, "--innodb-buffer-pool-size=16M", "--innodb-log-file-size=8M"]
+
+
+def find(program: str) -> str:
+    """Where it is; skips the test without it, but fails where CI is set."""
+    found = shutil.which(program, path=os.pathsep.join(_PLACES))
+    if found is None:
+        (pytest.fail if "CI" in os.environ else pytest.skip)(f"needs {program}")
+    return found

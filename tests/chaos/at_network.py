@@ -1,0 +1,52 @@
+"""What can befall the way to the store; only the pool behind the proxy goes it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from tests.chaos.rig import Rig
+
+
+def lose_replies(rig: Rig) -> Iterator[float]:
+    """Of the pool behind the proxy: the server has acted, the pool does not know."""
+    rig.store.proxy.drop = 0.05
+    try:
+        while True:
+            yield 1.0
+    finally:
+        rig.store.proxy.heal()
+
+
+def slow_network(rig: Rig) -> Iterator[float]:
+    rig.store.proxy.delay = 0.1
+    try:
+        while True:
+            yield 1.0
+    finally:
+        rig.store.proxy.heal()
+
+
+def silent_network(rig: Rig) -> Iterator[float]:
+    """Nothing gets through, nobody is told; then everything is cut."""
+    while True:
+        rig.store.proxy.silent = True
+        try:
+            yield rig.chance.uniform(0.5, 3.0)
+        finally:
+            rig.store.proxy.cut()
+            rig.store.proxy.heal()
+        yield 0.5
+
+
+def cut_network(rig: Rig) -> Iterator[float]:
+    while True:
+        rig.store.proxy.cut()
+        yield rig.chance.uniform(0.02, 0.3)
+
+
+NEMESES: dict[str, tuple[Callable[[Rig], Iterator[float]], int]] = {
+    "lose_replies": (lose_replies, 1),
+    "slow_network": (slow_network, 1),
+    "silent_network": (silent_network, 1),
+    "cut_network": (cut_network, 1),
+}

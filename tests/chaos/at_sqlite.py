@@ -1,0 +1,96 @@
+"""What can befall a file that everybody has open."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+
+from tests.chaos.rig import Rig
+
+
+def hold_the_file(rig: Rig) -> Iterator[float]:
+    """A stranger writes, for longer than anybody is patient."""
+    while True:
+        with closing(_stranger(rig)) as stranger:
+            stranger.execute("BEGIN IMMEDIATE")
+            yield rig.chance.uniform(0.3, 4.0)
+        rig.ledger.write("back")
+        yield rig.chance.uniform(0.2, 1.0)
+
+
+def hold_a_snapshot(rig: Rig) -> Iterator[float]:
+    """A stranger reads and does not come to an end: the log of writes grows meanwhile."""
+    while True:
+        with closing(_stranger(rig)) as stranger:
+            stranger.execute("BEGIN")
+            stranger.execute("SELECT count(*) FROM jobs").fetchone()
+            yield rig.chance.uniform(0.5, 3.0)
+        yield rig.chance.uniform(0.05, 0.3)
+
+
+def read_only(rig: Rig) -> Iterator[float]:
+    """For whoever opens it now; who has it open may still write, as the kernel has it."""
+    while True:
+        make_read_only(rig.store.path)
+        try:
+            yield rig.chance.uniform(0.3, 2.0)
+        finally:
+            make_writable(rig.store.path)
+        yield rig.chance.uniform(0.2, 1.0)
+
+
+def disk_full(rig: Rig) -> Iterator[float]:
+    """To the last byte."""
+    filler = rig.store.disk / "filler"
+    while True:
+        try:
+            _fill(filler)
+            yield rig.chance.uniform(0.3, 3.0)
+        finally:
+            filler.unlink(missing_ok=True)
+            rig.ledger.write("back")
+        yield rig.chance.uniform(0.2, 1.0)
+
+
+def make_read_only(path: Path) -> None:
+    """The superuser may write wherever he reads, but for what is marked as immutable."""
+    for file in _files(path):
+        _mark(file, "+i") if 0 == os.getuid() else file.chmod(0o400)
+
+
+def make_writable(path: Path) -> None:
+    for file in _files(path):
+        _mark(file, "-i") if 0 == os.getuid() else file.chmod(0o600)
+
+
+def _stranger(rig: Rig) -> sqlite3.Connection:
+    return sqlite3.connect(rig.store.path, isolation_level=None, timeout=10)
+
+
+def _files(path: Path) -> list[Path]:
+    return list(path.parent.glob(f"{path.name}*"))
+
+
+def _mark(file: Path, how: str) -> None:
+    subprocess.run(["chattr", how, str(file)], check=True)
+
+
+def _fill(filler: Path) -> None:
+    with filler.open("wb", buffering=0) as file:
+        try:
+            while True:
+                file.write(bytes(1 << 16))
+        except OSError:
+            return  # as wanted
+
+
+NEMESES: dict[str, tuple[Callable[[Rig], Iterator[float]], int]] = {
+    "hold_the_file": (hold_the_file, 2),
+    "hold_a_snapshot": (hold_a_snapshot, 1),
+    "read_only": (read_only, 1),
+}
+ON_A_DISK_OF_ITS_OWN: dict[str, tuple[Callable[[Rig], Iterator[float]], int]] = {"disk_full": (disk_full, 2)}

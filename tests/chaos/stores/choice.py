@@ -1,0 +1,28 @@
+"""Which stores there are; a driver is imported only for the one that is chosen."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.chaos.stores.base import Store
+
+NAMES = ("redis", "sqlite", "postgres", "mariadb")
+
+
+def store_named(name: str, folder: Path, password: str) -> Store:
+    """Nothing of it runs yet. ``password`` is a secret that must not be seen anywhere."""
+    if name == "redis":
+        from tests.chaos.stores.redis import RedisStore
+
+        return RedisStore(folder, password)
+    if name == "sqlite":
+        from tests.chaos.stores.sqlite import SqliteStore
+
+        return SqliteStore(folder, password)
+    from databases import MariaDB, Postgres
+
+    from tests.chaos.stores.database import DatabaseStore
+    from tests.chaos.stores.words import MARIADB, POSTGRES
+
+    brand, words = (Postgres, POSTGRES) if name == "postgres" else (MariaDB, MARIADB)
+    return DatabaseStore(brand, words, folder, password)

@@ -1,0 +1,103 @@
+"""PostgreSQL or MariaDB, a private server of this run; the far pool is behind a proxy."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, suppress
+from pathlib import Path
+
+import psutil
+from databases import Brand, DatabaseServer, running
+from sqlalchemy import exc, text
+
+from queuepool.stores.sql.client import Client
+from queuepool.stores.sql.migrate import migrate
+from tests.chaos import at_databases, at_network, at_sql
+from tests.chaos.proxy import Proxy
+from tests.chaos.stores.base import Nemeses
+from tests.chaos.stores.tables import Tables
+from tests.chaos.stores.words import OURS, Words
+
+
+class DatabaseStore:
+    """The pools have an account of their own, with a password; the harness is the superuser."""
+
+    nemeses: Nemeses = {**at_sql.NEMESES, **at_databases.NEMESES, **at_network.NEMESES}
+    prefix = ""
+    #: PostgreSQL's sessions report once a second, with what they are asked then
+    counts_after = 3.0
+
+    def __init__(self, brand: type[Brand], words: Words, folder: Path, password: str) -> None:
+        self.words = words
+        self._brand = brand
+        self._folder = folder
+        self._password = password
+        self._open = ExitStack()
+
+    def start(self) -> None:
+        self.server: DatabaseServer = self._open.enter_context(running(self._brand))
+        folder = Path(self.server.brand.folder)
+        self.url, self.far = self._url(folder), self._url(self._folder)
+        self.server.execute(self.server.url, *(line.format(self._password) for line in self.words.account))
+        self.tables = Tables(self.server.engine(self.server.brand.url(OURS)))
+        self.proxy = Proxy(str(folder / self.words.socket), self._folder / self.words.socket)
+        self.proxy.start()
+        self._open.callback(self.proxy.stop)
+        client = Client(self.url)
+        migrate(client)
+        client.close()
+
+    def wait_until_ready(self) -> None:
+        self.server.execute(self.server.url, "SELECT 1")
+
+    def heal(self) -> None:
+        self.signal(signal.SIGCONT)
+        self.wait_until_ready()
+        self.proxy.heal()
+
+    def end(self) -> None:
+        with suppress(AttributeError, psutil.NoSuchProcess):  # it may never have come to life
+            self.signal(signal.SIGCONT)
+        self._open.close()
+
+    def signal(self, signum: signal.Signals) -> None:
+        """To all of its processes."""
+        server = psutil.Process(self.server.process.pid)
+        for one in [server, *server.children()]:
+            with suppress(psutil.NoSuchProcess):
+                one.send_signal(signum)
+
+    def pids(self) -> set[int]:
+        return {self.server.process.pid}
+
+    def laravel(self) -> dict[str, str]:
+        return {"QP_URL": self.url}
+
+    def left(self) -> int:
+        return self.tables.left()
+
+    def stored(self) -> Iterator[tuple[str, bytes]]:
+        return self.tables.stored()
+
+    def at_once(self) -> Iterator[list[bytes]]:
+        return self.tables.at_once()
+
+    def clients(self) -> int:
+        return int(self.tables.ask(self.words.clients)[0][0])
+
+    def commands(self, pids: Iterable[int]) -> int:
+        return int(self.tables.ask(self.words.commands)[0][0])
+
+    def needed(self, workers: int) -> float:
+        return 4 + self.words.needed * workers
+
+    def numbers(self, statement: str) -> list[int]:
+        return [row[0] for row in self.tables.ask(statement)]
+
+    def end_connection(self, number: int) -> None:
+        with self.tables.engine.connect() as connection, suppress(exc.DBAPIError):  # it may have gone by itself
+            connection.execute(text(self.words.end.format(number)))
+
+    def _url(self, folder: Path) -> str:
+        return self.words.url.format(password=self._password, folder=folder)

@@ -1,0 +1,88 @@
+"""SQLite: one file for everybody; where mounting is allowed on a small file system of its own, which can be full."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from sqlalchemy import create_engine
+from sqlalchemy.pool import NullPool
+
+from queuepool.stores.sql.client import Client
+from queuepool.stores.sql.migrate import migrate
+from tests.chaos import at_sql, at_sqlite
+from tests.chaos.stores.base import Nemeses
+from tests.chaos.stores.tables import Tables
+
+_SIZE = "64m"
+
+
+class SqliteStore:
+    """There is no server: nobody counts its clients, and what is asked of it are reads and writes of a file."""
+
+    prefix, counts_after = "", 0.2
+
+    def __init__(self, folder: Path, password: str) -> None:
+        self.disk = folder / "disk"
+        self.path = self.disk / "queue.db"
+        self.url = self.far = f"sqlite:///{self.path}"
+        self.nemeses: Nemeses = {**at_sql.NEMESES, **at_sqlite.NEMESES}
+        self.tables = Tables(create_engine(f"sqlite+pysqlite:///{self.path}", poolclass=NullPool))
+
+    def start(self) -> None:
+        self.disk.mkdir()
+        if 0 == os.getuid() and 0 == _run("mount", "-t", "tmpfs", "-o", f"size={_SIZE}", "tmpfs", str(self.disk)):
+            self.nemeses |= at_sqlite.ON_A_DISK_OF_ITS_OWN
+        client = Client(self.url, create=True)
+        migrate(client)
+        client.close()
+
+    def wait_until_ready(self) -> None:
+        """A file is."""
+
+    def heal(self) -> None:
+        at_sqlite.make_writable(self.path)
+
+    def end(self) -> None:
+        if self.disk.is_mount():
+            subprocess.run(["umount", "--lazy", str(self.disk)], check=True)
+
+    def pids(self) -> set[int]:
+        return set()
+
+    def laravel(self) -> dict[str, str]:
+        return {"QP_URL": self.url}
+
+    def left(self) -> int:
+        return self.tables.left()
+
+    def stored(self) -> Iterator[tuple[str, bytes]]:
+        return self.tables.stored()
+
+    def at_once(self) -> Iterator[list[bytes]]:
+        return self.tables.at_once()
+
+    def clients(self) -> int:
+        return 0
+
+    def commands(self, pids: Iterable[int]) -> int:
+        return sum(_calls(pid) for pid in pids)
+
+    def needed(self, workers: int) -> float:
+        """Most looks at the file are at memory that it shares: they are no calls."""
+        return 4 + 10 * workers
+
+
+def _run(*command: str) -> int:
+    return subprocess.run(command, stderr=subprocess.DEVNULL, check=False).returncode
+
+
+def _calls(pid: int) -> int:
+    """System calls that read or wrote."""
+    try:
+        facts = dict(line.split(": ") for line in Path(f"/proc/{pid}/io").read_text().splitlines())
+    except OSError:
+        return 0
+    return int(facts["syscr"]) + int(facts["syscw"])

@@ -1,0 +1,53 @@
+"""Laravel's tables, looked at from outside: each look is one statement, and so one moment."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from sqlalchemy import Engine, delete, insert, text
+
+from queuepool.stores.sql.failures import NO_JOB
+from queuepool.stores.sql.tables import cache
+
+_JOBS = """SELECT payload, CASE WHEN reserved_at IS NOT NULL THEN 'reserved'
+WHEN available_at > created_at THEN 'delayed' ELSE 'ready' END FROM jobs"""
+_RESTART = "illuminate:queue:restart"
+_FAILED = "SELECT payload, exception FROM failed_jobs"
+# A job that has failed is not one that waits, not for a moment.
+_ALL = "SELECT payload FROM jobs UNION ALL SELECT payload FROM failed_jobs"
+
+
+class Tables:
+    """``engine`` keeps no connection between two looks."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+
+    def left(self) -> int:
+        return int(self.ask("SELECT count(*) FROM jobs")[0][0])
+
+    def stored(self) -> Iterator[tuple[str, bytes]]:
+        for payload, exception in self.ask(_FAILED):
+            yield _where(exception), payload.encode()
+        for payload, where in self.ask(_JOBS):
+            yield where, payload.encode()
+
+    def at_once(self) -> Iterator[list[bytes]]:
+        yield [row[0].encode() for row in self.ask(_ALL)]
+
+    def stamp(self, number: int) -> None:
+        """As `queue:restart` does."""
+        with self.engine.begin() as connection:
+            connection.execute(delete(cache).where(cache.c.key == _RESTART))
+            connection.execute(insert(cache).values(key=_RESTART, value=f"i:{number};", expiration=2**31 - 1))
+
+    def ask(self, statement: str) -> list[Any]:
+        with self.engine.connect() as connection:
+            return list(connection.execute(text(statement)))
+
+
+def _where(exception: str) -> str:
+    if exception.startswith(NO_JOB):
+        return "quarantine"
+    return "failed" if exception else "failed without a reason"

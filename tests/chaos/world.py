@@ -1,0 +1,9 @@
+"""Names that every part of the run agrees on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+PREFIX = "chaos_"
+QUEUES = ("high", "default", "side")

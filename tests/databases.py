@@ -1,0 +1,149 @@
+"""Private PostgreSQL and MariaDB servers on unix sockets: no TCP, no configuration, no password.
+
+As root they run as ``nobody``, since PostgreSQL refuses root. They end with the process that started them.
+"""
+
+from __future__ import annotations
+
+import os
+import pwd
+import signal
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import psutil
+from brands import USER, Brand, MariaDB, Postgres
+from eventually import eventually
+from pools import is_gone
+from sqlalchemy import Engine, create_engine, text
+from sqlalchemy.pool import NullPool
+
+__all__ = ["USER", "DatabaseServer", "MariaDB", "Postgres", "running"]
+
+
+class DatabaseServer:
+    """One running server; what was committed is there again after ``kill`` and ``start``."""
+
+    def __init__(self, brand: Brand) -> None:
+        self.brand = brand
+        #: for a server of one's own; with the session's, take ``database``
+        self.url = brand.url(brand.first)
+        self.log = Path(brand.folder, "log")
+        self._numbers = count(1)
+        self._spare: list[str] = []
+        setting_up = self._launch(brand.set_up())
+        with _all_or_nothing(setting_up):
+            setting_up.wait()
+        assert 0 == setting_up.returncode, self.log.read_text()
+        self.start()
+
+    @property
+    def socket(self) -> str:
+        return self.brand.socket
+
+    def start(self) -> None:
+        """Returns when it answers."""
+        self.process = self._launch(["setpriv", "--pdeathsig", self.brand.orphaned_by.name, *self.brand.command()])
+        with _all_or_nothing(self.process):
+            eventually(lambda: self.process.poll() is not None or self._is_ready(), within=30)
+            assert self.process.poll() is None, self.log.read_text()
+            self.execute(self.url, "SELECT 1")
+
+    def kill(self) -> None:
+        """SIGKILL for all of it, as when the machine dies."""
+        _kill(self.process)
+
+    def stop(self) -> None:
+        """An orderly end; nothing if it has ended already."""
+        self.process.send_signal(signal.SIGCONT)
+        self.process.send_signal(self.brand.ends_by)
+        self.process.wait(timeout=30)
+
+    def restart(self) -> None:
+        self.stop()
+        self.start()
+
+    def engine(self, url: str) -> Engine:
+        """Without a pool: nothing stays open behind a test."""
+        return create_engine(url.replace("://", f"+{self.brand.driver}://", 1), poolclass=NullPool)
+
+    def execute(self, url: str, *lines: str) -> None:
+        """Each line by itself, outside of any transaction."""
+        with self.engine(url).connect() as connection:
+            connection.execution_options(isolation_level="AUTOCOMMIT")
+            for line in lines:
+                connection.execute(text(line))
+
+    @contextmanager
+    def database(self) -> Iterator[str]:
+        """The URL of an empty database, emptied again at the end; whoever is connected then loses the connection."""
+        name = self._spare.pop() if self._spare else self._create()
+        url = self.brand.url(name)
+        yield url
+        self.execute(url, *self.brand.empty(name))
+        self._spare.append(name)
+
+    def _create(self) -> str:
+        name = f"{USER}_{next(self._numbers)}"
+        self.execute(self.url, f"CREATE DATABASE {name}")
+        return name
+
+    def _launch(self, command: list[str]) -> subprocess.Popen[bytes]:
+        with self.log.open("ab") as log:
+            return subprocess.Popen(
+                command, **_account(), cwd=self.brand.folder, stdout=log, stderr=log, start_new_session=True
+            )
+
+    def _is_ready(self) -> bool:
+        """Ready to be asked. By what it writes: PyMySQL leaves a socket open when a connection is refused."""
+        try:
+            words = Path(self.brand.pid_file).read_text().split()
+        except FileNotFoundError:
+            return False
+        return {str(self.process.pid), *self.brand.ready} <= set(words)
+
+
+@contextmanager
+def running(brand: type[Brand], durable: bool = False) -> Iterator[DatabaseServer]:
+    """A server for a while, in a folder of its own."""
+    with tempfile.TemporaryDirectory(prefix="queuepool-sql-") as folder:
+        os.chown(folder, _account().get("user", -1), _account().get("group", -1))
+        server = DatabaseServer(brand(folder, durable))
+        try:
+            yield server
+        finally:
+            server.stop()
+
+
+@contextmanager
+def _all_or_nothing(process: subprocess.Popen[bytes]) -> Iterator[None]:
+    """Whoever interrupts the tests finds nothing half started, which would not heed an orderly end."""
+    try:
+        yield
+    except BaseException:
+        _kill(process)
+        raise
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    if process.poll() is not None:
+        return
+    process.send_signal(signal.SIGSTOP)  # so that it forks no more
+    family = psutil.Process(process.pid).children(recursive=True)
+    for one in [process, *family]:
+        one.kill()
+    process.wait()
+    eventually(lambda: all(is_gone(one.pid) for one in family))
+
+
+def _account() -> dict[str, Any]:
+    """Whom a server runs as."""
+    if 0 != os.getuid():
+        return {}
+    nobody = pwd.getpwnam("nobody")
+    return {"user": nobody.pw_uid, "group": nobody.pw_gid, "extra_groups": []}

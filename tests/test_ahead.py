@@ -1,0 +1,142 @@
+"""Jobs reserved ahead: how many, and that none of them waits for a slow neighbour."""
+
+from __future__ import annotations
+
+import itertools
+import signal
+
+from eventually import eventually
+from hypothesis import given
+from hypothesis import strategies as st
+
+from queuepool.pace import MOST, Pace
+
+QUICK, SLOW = 0.00001, 1.0
+
+
+def reserves(pace: Pace, seconds: float, size: int = 300) -> list[int]:
+    """How many are reserved each time, while every job takes so long."""
+    found = []
+    for _ in range(12):
+        found.append(pace.ahead())
+        for _ in range(found[-1]):
+            pace.took(seconds, size)
+    return found
+
+
+# How many
+
+
+def test_quick_jobs_are_reserved_twice_as_many_each_time():
+    found = reserves(Pace(0), QUICK)
+
+    assert 1 == found[0]
+    assert MOST == found[-1]
+    assert all(later <= 2 * earlier for earlier, later in itertools.pairwise(found))
+
+
+def test_after_one_slow_job_the_next_is_reserved_alone():
+    pace = Pace(0)
+    reserves(pace, QUICK)
+
+    pace.took(SLOW, 300)
+    assert 1 == pace.ahead()
+
+
+def test_after_a_time_without_jobs_the_first_is_reserved_alone():
+    pace = Pace(0)
+    reserves(pace, QUICK)
+
+    pace.begin_anew()
+    assert 1 == pace.ahead()
+
+
+def test_large_payloads_are_not_piled_up():
+    assert 1 == reserves(Pace(0), QUICK, size=5_000_000)[-1]
+
+
+def test_a_fixed_number_is_what_is_reserved():
+    assert {7} == set(reserves(Pace(7), SLOW))
+
+
+@given(st.lists(st.tuples(st.floats(0.0, 1e6), st.integers(0, 2**24)), max_size=50))
+def test_there_is_always_a_number(jobs):
+    pace = Pace(0)
+    for seconds, size in jobs:
+        pace.took(seconds, size)
+        assert 1 <= pace.ahead() <= MOST
+
+
+# Behind a slow one
+
+
+def test_what_waits_behind_a_job_that_is_stuck_in_c_is_done_by_another_worker(site):
+    site.push("hang_in_c")
+    for number in range(7):
+        site.push("ok", tag=str(number))
+    with site.pool("--workers", "2", "--reserve-ahead", "8") as pool:
+        eventually(lambda: 7 == len(site.trail(event="end")))
+        eventually(lambda: 1 == site.queue.sizes().reserved)  # the last one's receipt may still be on its way
+        pool.signal(signal.SIGQUIT)
+        pool.wait()
+
+    assert {1} == {line["attempt"] for line in site.trail(event="start")}
+
+
+def test_what_waits_behind_a_slow_job_is_back_at_the_head_in_its_order_with_its_attempts(site):
+    tags = [str(number) for number in range(8)]
+    for tag in tags:
+        site.push("until", tag=tag, gate=str(site.path / "gate"))
+    with site.pool("--workers", "1", "--reserve-ahead", "8"):
+        eventually(lambda: (7, 1) == (site.queue.sizes().ready, site.queue.sizes().reserved))
+        site.push("ok", tag="last")
+        (site.path / "gate").touch()
+        eventually(lambda: 9 == len(site.trail(event="end")))
+
+    assert [*tags, "last"] == [line["tag"] for line in site.trail(event="start")]
+    assert {1} == {line["attempt"] for line in site.trail(event="start")}
+
+
+def test_a_killed_worker_leaves_what_it_had_not_begun_as_it_was_and_what_was_done_alone(site):
+    site.push("ok", tag="before")
+    site.push("kill")
+    site.push("ok", tag="after")
+    with site.pool("--workers", "1", "--reserve-ahead", "8"):
+        eventually(lambda: 2 == len(site.trail(event="end")))
+        eventually(lambda: 0 == site.queue.size())
+
+    assert ["before", "after"] == [line["tag"] for line in site.trail(event="end")]
+    assert {1} == {line["attempt"] for line in site.trail(event="start")}
+
+
+def test_a_stop_puts_back_what_was_not_begun(site):
+    for number in range(8):
+        site.push("until", tag=str(number), gate=str(site.path / "gate"))
+    with site.pool("--workers", "1", "--reserve-ahead", "8") as pool:
+        eventually(lambda: site.trail(event="start"))
+        pool.signal(signal.SIGTERM)
+        eventually(lambda: pool.pids("^queuepool: master .* draining"))
+        (site.path / "gate").touch()
+        assert 0 == pool.wait()
+
+    done = len(site.trail(event="end"))  # one more may have begun before its worker heard of the stop
+    assert (8 - done, 0) == (site.queue.sizes().ready, site.queue.sizes().reserved)
+    assert done in (1, 2)
+
+
+def test_a_timer_that_a_job_has_left_running_does_not_end_the_next_one(site):
+    site.push("timer", seconds=0.3)
+    site.push("sleep", seconds=0.6)
+    with site.pool("--workers", "1", "--reserve-ahead", "8", "--timeout", "0"):
+        eventually(lambda: 2 == len(site.trail(event="end")))
+
+    assert 2 == len(site.trail(event="start"))
+
+
+def test_a_timer_that_a_job_has_taken_is_set_again_for_the_next_one(site):
+    site.push("timer", seconds=0)
+    site.push("hang_in_c")
+    with site.pool("--workers", "1", "--reserve-ahead", "8", "--timeout", "1") as pool:
+        eventually(lambda: site.trail(event="after_failed"))
+
+        assert "SIGALRM" in pool.log()  # it was the kernel, not the master's second look
