@@ -72,7 +72,9 @@ class Postgres:
     def command(self) -> list[str]:
         place = ["--listen_addresses=", f"--unix_socket_directories={self.folder}", "--port=5432"]
         fsync = "on" if self.durable else "off"
-        return [find("postgres"), "-D", f"{self.folder}/data", *place, "--shared_buffers=16MB", f"--fsync={fsync}"]
+        # Its default for deadlocks, a second, is as long as the patience that tests give a store.
+        small = ["--shared_buffers=16MB", "--deadlock_timeout=50ms"]
+        return [find("postgres"), "-D", f"{self.folder}/data", *place, *small, f"--fsync={fsync}"]
 
     def url(self, database: str) -> str:
         return f"postgresql://{USER}@/{database}?host={self.socket}"
