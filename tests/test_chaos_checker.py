@@ -126,6 +126,13 @@ def test_a_nemesis_excuses_a_second_run_only_when_a_lease_had_time_to_end():
     assert [] == violated(*events, step=2_000_000_000)
 
 
+def test_what_laravels_worker_could_not_delete_runs_again():
+    again = [start(attempt=2, pid=11), finish(attempt=2, pid=11)]
+
+    assert [] == violated(*pushed(), start(), finish(), said("undeleted"), *again)
+    assert ["I5 done twice, unexplained"] == violated(*pushed(), start(), finish(), said("undeleted", pid=12), *again)
+
+
 def test_attempts_go_up_by_one():
     assert ["I6 attempts"] == violated(*pushed(), start(attempt=2), finish(attempt=2))
     same = [start(), kill(), start(pid=11), finish(pid=11)]

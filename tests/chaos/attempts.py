@@ -51,7 +51,7 @@ class Odd:
 class Attempts:
     """Two starts of one job are looked at when all deaths are known: they are written by others, and late."""
 
-    HEARS = ("start", "finish", "die", "ack", "release", "fail", "requeue", "stale")
+    HEARS = ("start", "finish", "die", "ack", "release", "fail", "requeue", "stale", "undeleted")
 
     def __init__(self, findings: Findings, jobs: Jobs, windows: Windows, times: Times) -> None:
         self._findings = findings
@@ -64,6 +64,7 @@ class Attempts:
         self._returned: set[tuple[str, int]] = set()
         self._settled: set[tuple[str, str, int]] = set()
         self._failed: dict[str, int] = {}
+        self._undeleted: set[tuple[str, int]] = set()
 
     def hear(self, event: Event) -> None:
         stream, number = self._jobs.find(event["id"])
@@ -77,6 +78,8 @@ class Attempts:
             case "requeue":
                 self._returned.add((event["id"], event["a"]))
                 self._findings.count("given back")
+            case "undeleted":
+                self._undeleted.add((event["id"], event["pid"]))
             case "stale":
                 self._findings.count("settlements refused")
             case "ack":
@@ -167,13 +170,15 @@ class Attempts:
         return excuse if excuse in _UNTOLD else ""  # it was given back by one that did not live to tell
 
     def _twice(self, again: Again) -> None:
-        """It had had its effect: only a death before the settlement, or a store that was away, explains this."""
+        """It had had its effect: only a death before the settlement, or a store that was away or refused explain it."""
         findings, windows = self._findings, self._windows
         findings.count("twice")
         what = f"{again.job}: {(again.again - again.finished) / 1e9:.3f} s after it had finished"
         killed = windows.killed(again.pid, again.finished) or windows.died(again.pid, again.finished)
         if killed and killed < again.again and killed - again.finished <= _UNSETTLED:
             findings.excused(_KILLED, what)
+        elif (again.job, again.pid) in self._undeleted:
+            findings.excused("twice: Laravel's worker was not let delete it", what)
         elif excuse := windows.ended_lease(again.started, again.again):
             findings.excused(f"twice: in {excuse}", what)
         else:

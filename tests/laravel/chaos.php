@@ -12,7 +12,12 @@ class Chaos
         $this->write('start', $job, array_filter(['due' => $data['due'] ?? 0]));
         usleep((int) (1_000_000 * ($data['seconds'] ?? 0)) % 1_000_000);
         $this->write('finish', $job);
-        $job->delete();
+        try {
+            $job->delete();
+        } catch (Throwable $refused) {
+            $this->write('undeleted', $job);
+            throw $refused;
+        }
     }
 
     private function write(string $what, Job $job, array $more = []): void
