@@ -241,11 +241,13 @@ def test_B097_status_of_no_pool_exits_with_3(cli, here):
 
 def test_B097_status_says_when_the_master_was_killed(site, cli, here):
     with site.pool("--workers", "1") as pool:
+        site.push("until", gate=str(site.path / "gate"))
+        wait_for_start(site)  # an idle worker would leave at once, and its steward clear up behind it
         pool.signal(signal.SIGKILL)
         pool.wait()
         told = cli("status", *here)
-        for path in (site.path / "run" / "default").iterdir():
-            path.unlink()
+        (site.path / "gate").touch()
+        eventually(lambda: not [*(site.path / "run" / "default").glob("board.*")])
 
     assert 3 == told.returncode
     assert "not running; it was killed, or left jobs" in told.stdout
