@@ -7,7 +7,7 @@ called again, for they are conditional on the lease; ``push`` and ``reserve`` ma
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
@@ -131,6 +131,14 @@ class QueueStore(Protocol):
 
     def reserve(self, queues: Sequence[str], tag: int, limit: int, done: Sequence[Lease] = ()) -> Reservation:
         """Settle ``done``, stage what is due, take up to ``limit`` jobs in strict queue priority; never blocks."""
+
+    def reserve_ahead(
+        self, queues: Sequence[str], tag: int, limit: int, done: Sequence[Lease] = ()
+    ) -> Callable[[], Reservation] | None:
+        """As ``reserve``, but only sent: call what it gives for the answer. ``None`` where a store cannot.
+
+        Other verbs may be called meanwhile.
+        """
 
     def wait(self, queues: Sequence[str], timeout: float) -> None:
         """Block until a job may be there or the time is over; a signal handler may raise out of it."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 import socket
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache, cached_property, partial
 from importlib.resources import files
 from typing import Any
@@ -15,6 +15,7 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from queuepool.errors import StoreDenied, StoreDown, StoreError
+from queuepool.stores.redis.line import Line
 
 #: seconds that the server takes to confirm a subscription
 _CONFIRMS = 2.0
@@ -59,6 +60,7 @@ class Client:
             protocol=2,
             **({} if url.startswith("unix") else {"socket_keepalive": True, "socket_keepalive_options": _KEEPALIVE}),
         )
+        self._shared = shared
         self._heard: tuple[str, ...] = ()
 
     @cached_property
@@ -66,9 +68,15 @@ class Client:
         # A client of one connection connects when it is made: not before the first command, which may say so.
         return self._open()
 
+    @cached_property
+    def _line(self) -> Line:
+        return Line(self._redis.connection)
+
     def command(self, *words: Any) -> Any:
         """One command; raises ``StoreDown`` or ``StoreError``."""
         try:
+            if not self._shared:
+                self._line.clear()
             return self._redis.execute_command(*words)
         except redis.RedisError as error:
             raise translated(error, str(words[0]).lower(), words[1:2]) from error
@@ -76,23 +84,39 @@ class Client:
     def blocking(self, *words: Any) -> Any:
         """One command that a signal handler may raise out of: its late reply must not answer the next one."""
         try:
-            return self.command(*words)
-        except StoreError:
-            raise
+            return self._line.ask(*words)
+        except redis.RedisError as error:
+            raise translated(error, str(words[0]).lower(), words[1:2]) from error
         except BaseException:
             self.disconnect()
             raise
 
     def script(self, name: str, keys: Sequence[str], args: Sequence[Any]) -> Any:
-        """Run one of our Lua files. NOSCRIPT means that nothing was executed, so it is safe to send again."""
+        """Run one of our Lua files."""
+        return self._run(name, keys, args, self._ask)
+
+    def script_ahead(self, name: str, keys: Sequence[str], args: Sequence[Any]) -> Callable[[], Any]:
+        """As ``script``, but only sent: call what it gives for the answer, later. Not where it is ``shared``."""
+        text, digest = _script(name)
+        try:
+            answer = self._line.send("EVALSHA", digest, len(keys), *keys, *args)
+        except redis.RedisError as error:
+            raise translated(error, name, keys, text) from error
+        return lambda: self._run(name, keys, args, lambda *_: answer.get())
+
+    def _run(self, name: str, keys: Sequence[str], args: Sequence[Any], first: Callable[..., Any]) -> Any:
+        """NOSCRIPT means that nothing was executed, so it is safe to send again."""
         text, digest = _script(name)
         try:
             try:
-                return self._redis.execute_command("EVALSHA", digest, len(keys), *keys, *args)
+                return first("EVALSHA", digest, len(keys), *keys, *args)
             except redis.exceptions.NoScriptError:
-                return self._redis.execute_command("EVAL", text, len(keys), *keys, *args)
+                return self._ask("EVAL", text, len(keys), *keys, *args)
         except redis.RedisError as error:
             raise translated(error, name, keys, text) from error
+
+    def _ask(self, *words: Any) -> Any:
+        return self._redis.execute_command(*words) if self._shared else self._line.ask(*words)
 
     def hear(self, channels: tuple[str, ...], timeout: float) -> bool:
         """Block until something is published on these channels, or the time is over, to the millisecond.
@@ -130,6 +154,7 @@ class Client:
         if "_redis" in vars(self):
             self._redis.close()
             del self._redis
+            vars(self).pop("_line", None)
         self._stop_hearing()
 
     def _stop_hearing(self) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import secrets
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
@@ -63,19 +63,17 @@ class RedisQueue:
                 self.client.script("push", [self.keys.ready(queue), self.keys.notify(queue)], batch)
 
     def reserve(self, queues: Sequence[str], tag: int, limit: int, done: Sequence[Lease] = ()) -> Reservation:
-        done = sorted(done, key=lambda lease: queues.index(lease.queue))
-        args: list[Any] = [self.clock, self._retry_after, tag, limit, MOST_BYTES]
-        for queue, leases in groupby(done, key=lambda lease: lease.queue):
-            receipts = [lease.receipt for lease in leases]
-            args += queues.index(queue) + 1, len(receipts), *receipts
-        refused, taken, odd, problems, due = self.client.script("reserve", self._keys_of(tuple(queues)), args)
-        return Reservation(
-            leases=[Lease(queues[number - 1], receipt) for number, receipt in _pairs(taken)],
-            refused=[done[int(number) - 1] for number in refused],
-            quarantined=[(queues[number - 1], why.decode()) for number, why in _pairs(odd)],
-            problems=[(queues[number - 1], explained(text.decode(), "reserve")) for number, text in _pairs(problems)],
-            next_due=float(due) if due else None,
-        )
+        done = _by_queue(done, queues)
+        keys, args = self._reserve_words(queues, tag, limit, done)
+        return _reservation(self.client.script("reserve", keys, args), queues, done)
+
+    def reserve_ahead(
+        self, queues: Sequence[str], tag: int, limit: int, done: Sequence[Lease] = ()
+    ) -> Callable[[], Reservation]:
+        done = _by_queue(done, queues)
+        keys, args = self._reserve_words(queues, tag, limit, done)
+        answer = self.client.script_ahead("reserve", keys, args)
+        return lambda: _reservation(answer(), queues, done)
 
     def wait(self, queues: Sequence[str], timeout: float) -> None:
         self.client.blocking("BLPOP", *map(self.keys.notify, queues), f"{max(timeout, 0.001):.3f}")
@@ -168,12 +166,37 @@ class RedisQueue:
             self._offset_ends = mono + _CLOCK_LASTS
         return mono + self._offset
 
+    def _reserve_words(
+        self, queues: Sequence[str], tag: int, limit: int, done: Sequence[Lease]
+    ) -> tuple[list[str], list[Any]]:
+        args: list[Any] = [self.clock, self._retry_after, tag, limit, MOST_BYTES]
+        for queue, leases in groupby(done, key=lambda lease: lease.queue):
+            receipts = [lease.receipt for lease in leases]
+            args += queues.index(queue) + 1, len(receipts), *receipts
+        return self._keys_of(tuple(queues)), args
+
     def _keys_of(self, queues: tuple[str, ...]) -> list[str]:
         if queues not in self._reserve_keys:
             keys = self.keys
             makers = (keys.ready, keys.delayed, keys.reserved, keys.notify, keys.quarantine)
             self._reserve_keys[queues] = [key(queue) for queue in queues for key in makers]
         return self._reserve_keys[queues]
+
+
+def _by_queue(leases: Sequence[Lease], queues: Sequence[str]) -> list[Lease]:
+    return sorted(leases, key=lambda lease: queues.index(lease.queue))
+
+
+def _reservation(answer: Sequence[Any], queues: Sequence[str], done: Sequence[Lease]) -> Reservation:
+    """What reserve.lua said; ``done`` is what went along, in the order in which it did."""
+    refused, taken, odd, problems, due = answer
+    return Reservation(
+        leases=[Lease(queues[number - 1], receipt) for number, receipt in _pairs(taken)],
+        refused=[done[int(number) - 1] for number in refused],
+        quarantined=[(queues[number - 1], why.decode()) for number, why in _pairs(odd)],
+        problems=[(queues[number - 1], explained(text.decode(), "reserve")) for number, text in _pairs(problems)],
+        next_due=float(due) if due else None,
+    )
 
 
 def _pairs(flat: Sequence[Any]) -> Iterator[tuple[Any, Any]]:

@@ -39,6 +39,9 @@ class SqlQueue(Leases):
     def reserve(self, queues: Sequence[str], tag: int, limit: int, done: Sequence[Lease] = ()) -> Reservation:
         return self.client.transaction(lambda connection: self._reserve(connection, queues, tag, limit, done))
 
+    def reserve_ahead(self, queues: Sequence[str], tag: int, limit: int, done: Sequence[Lease] = ()) -> None:
+        """Drivers wait for what they have asked."""
+
     def wait(self, queues: Sequence[str], timeout: float) -> None:
         until_due = max(self._due_at - time.monotonic(), 0.001)
         if until_due <= _LOCKED:  # too near for a look, which would find ready what is only locked
