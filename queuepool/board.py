@@ -19,9 +19,9 @@ from queuepool.slot import Role as Role
 from queuepool.slot import Slot as Slot
 from queuepool.slot import State as State
 
-_MAGIC = 0x71756575_00000002
+_MAGIC = 0x71756575_00000003
 _PAGE = 4096
-_SLOT = -(-(Slot.size + AREA) // _PAGE) * _PAGE
+_SLOT = -(-(Slot.size + 2 * AREA) // _PAGE) * _PAGE
 
 
 class Board:
@@ -121,5 +121,9 @@ class Board:
         base = _PAGE + index * _SLOT
         slot = Slot(self.memory, base)
         slot.index = index
-        slot.hand = Hand(self.memory, base + Slot.size, self.path.with_name(f"{self.path.name}.{index}"))
+        slot.hands = self._hand(slot, 0), self._hand(slot, 1)
         return slot
+
+    def _hand(self, slot: Slot, number: int) -> Hand:
+        spill = self.path.with_name(f"{self.path.name}.{slot.index}.{number}")
+        return Hand(self.memory, slot.base + Slot.size + number * AREA, spill)

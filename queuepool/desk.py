@@ -27,6 +27,7 @@ class Desk:
 
     def __init__(self, slot: Slot, pool: str, alarm: Alarm, attention: Attention, *, stall: float) -> None:
         self.slot = slot
+        self._hand = slot.hand
         self._pool = pool
         self._alarm = alarm
         self._attention = attention
@@ -63,15 +64,15 @@ class Desk:
         self.slot.asked = now
         return now
 
-    def holds(self, leases: Sequence[Lease], lease_end: float) -> None:
-        """The reserve was answered."""
+    def holds(self, leases: Sequence[Lease], lease_end: float, done: Sequence[Lease] = ()) -> None:
+        """A reserve was answered. What is done and not yet settled stays in the hand, before what is new."""
         slot = self.slot
         slot.lease_end = 0.0
-        slot.hand.drop()
-        if leases:
-            # Before they are there: whoever reads some of them sees by the turn that they are not what it looked for.
-            slot.turn += 1
-        slot.hand.hold(leases)
+        if leases or done:
+            slot.hold(leases, done)
+        else:
+            slot.hand.drop()
+        self._hand = slot.hand
         if leases:
             self._lease_end = slot.lease_end = lease_end
         slot.asked = 0.0
@@ -87,7 +88,11 @@ class Desk:
     @property
     def is_wanted_back(self) -> bool:
         """Whether the steward has taken, or is about to take, what waits in the hand."""
-        return self.slot.wanted_back == self.slot.turn
+        return self.was_wanted_back(self.slot.turn)
+
+    def was_wanted_back(self, turn: int) -> bool:
+        """Likewise, of an earlier turn's hand, and of what was asked for meanwhile."""
+        return self.slot.wanted_back == turn
 
     def begins(self, payload: Payload, queue: str, plan: Plan) -> None:
         """The held job is about to run; the kernel and the master know its deadline."""
@@ -96,7 +101,7 @@ class Desk:
             self._describe(payload.name, queue, plan)
         slot.job_id, slot.attempt, slot.since = payload.id, payload.attempts, now
         self._succeeded = False
-        slot.hand.mark(self._number, Stage.RUNNING)
+        self._hand.mark(self._number, Stage.RUNNING)
         slot.state = State.BUSY
         self._title(f"{self._about} id={_word(payload.id)} attempt={payload.attempts} since={_at(int(now))}")
         self.arm(plan.timeout)
@@ -117,7 +122,7 @@ class Desk:
         """Nothing but the receipt is left to be deleted, by us or by who buries us. Said twice, it counts once."""
         if not self._succeeded:
             self._succeeded = True
-            self.slot.hand.mark(self._number, Stage.DONE)
+            self._hand.mark(self._number, Stage.DONE)
             self.slot.done += 1
 
     def ended(self) -> None:
@@ -138,12 +143,12 @@ class Desk:
     def settled_one(self, number: int | None = None) -> None:
         """Somebody else may hold it now; the last one that was begun, unless another is named."""
         self.slot.lease_end = 0.0
-        self.slot.hand.mark(self._number if number is None else number, Stage.SETTLED)
+        self._hand.mark(self._number if number is None else number, Stage.SETTLED)
 
     def settled(self) -> None:
         """Nothing is held any more."""
         self.slot.lease_end = 0.0
-        self.slot.hand.drop()
+        self._hand.drop()
 
     def rss(self) -> float:
         """Resident MB, at most 50 ms old."""

@@ -1,4 +1,7 @@
-"""The hand: the receipts that a worker holds, on the board, so that whoever buries it can settle them."""
+"""The hand: the receipts that a worker holds, on the board, so that whoever buries it can settle them.
+
+Each slot has two, of which one is the hand of this turn (``Slot.hand``): the next one is written down before it counts.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +12,13 @@ from enum import IntEnum
 from pathlib import Path
 from typing import Any
 
+from queuepool.pace import MOST
 from queuepool.stores.base import Lease, Row
 
-#: bytes on the board for each slot; receipts beyond it lie in files beside the board
+#: bytes on the board for each hand; receipts beyond it lie in files beside the board
 AREA = 128 * 1024
+#: jobs in a hand at most: as many as are reserved at once, as many that are done, and one's own end
+_MOST = 2 * MOST + 1
 _COUNT = struct.Struct("=q")
 _ENTRY = struct.Struct("=BBHI?qqq")
 _NO_ROW = Row(0, 0, 0)
@@ -37,7 +43,7 @@ class Held:
 
 
 class Hand:
-    """One slot's area; its worker writes, and after its death the steward."""
+    """One area; its slot's worker writes, and after its death the steward."""
 
     def __init__(self, memory: Any, base: int, spill: Path) -> None:
         self._memory = memory
@@ -45,18 +51,18 @@ class Hand:
         self._spill = spill
         self._places: list[int] = []
 
-    def hold(self, leases: Sequence[Lease]) -> None:
-        """Write down what was just reserved, and forget what was held before."""
+    def hold(self, leases: Sequence[Lease], done: Sequence[Lease] = ()) -> None:
+        """Write down what is done and what was just reserved, in this order, and forget what was held before."""
         self._set_count(0)
         self._places = []
         place, parts = self._base + _COUNT.size, []
-        for number, lease in enumerate(leases):
+        for number, lease in enumerate((*done, *leases)):
             self._places.append(place)
-            parts.append(self._entry(place, number, lease))
+            parts.append(self._entry(place, number, lease, Stage.DONE if number < len(done) else Stage.RESERVED))
             place += len(parts[-1])
         self._memory[self._base + _COUNT.size : place] = b"".join(parts)
         # Last, so that a reader never sees half a receipt.
-        self._set_count(len(leases))
+        self._set_count(len(self._places))
 
     def mark(self, number: int, stage: Stage) -> None:
         """The ``number``-th job, from 0, has come this far: one byte."""
@@ -84,11 +90,11 @@ class Hand:
     def _set_count(self, count: int) -> None:
         _COUNT.pack_into(self._memory, self._base, count)
 
-    def _entry(self, place: int, number: int, lease: Lease) -> bytes:
+    def _entry(self, place: int, number: int, lease: Lease, stage: Stage) -> bytes:
         queue, receipt, row = lease.queue.encode(), lease.receipt, lease.row
         # Room is left for the queues and headers of the entries still to come.
-        spilled = place + len(queue) + len(receipt) > self._base + AREA - 65 * (256 + _ENTRY.size)
-        head = _ENTRY.pack(Stage.RESERVED, spilled, len(queue), len(receipt), row is not None, *(row or _NO_ROW))
+        spilled = place + len(queue) + len(receipt) > self._base + AREA - _MOST * (256 + _ENTRY.size)
+        head = _ENTRY.pack(stage, spilled, len(queue), len(receipt), row is not None, *(row or _NO_ROW))
         if spilled:
             self._file(number).write_bytes(receipt)
             return head + queue

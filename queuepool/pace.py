@@ -9,7 +9,7 @@ _QUICKER = 0.25
 
 
 class Pace:
-    """Of one worker. ``fixed`` is how many to reserve, 0 = by the time that the last jobs took.
+    """Of one worker. ``fixed``: how many to reserve, 0 = by the time that jobs take; ``wanted``: how many it was last.
 
     A slow job counts at once, quick ones by and by: a wrong guess lets jobs wait, a shy one costs a round trip.
     """
@@ -20,7 +20,7 @@ class Pace:
 
     def begin_anew(self) -> None:
         """Nothing was there to be done: what comes next may be of another kind."""
-        self._seconds, self._bytes, self._last = _AT_ONCE, 0.0, 1
+        self._seconds, self._bytes, self.wanted = _AT_ONCE, 0.0, 1
 
     def took(self, seconds: float, size: int) -> None:
         """A job of so many bytes ran for so long."""
@@ -29,8 +29,6 @@ class Pace:
 
     def ahead(self) -> int:
         """How many to reserve now; at most twice as many as last time."""
-        if self._fixed:
-            return self._fixed
         fits = min(_AT_ONCE / self._seconds, _MOST_BYTES / max(self._bytes, 1.0))
-        self._last = max(1, min(int(fits), 2 * self._last, MOST))
-        return self._last
+        self.wanted = self._fixed or max(1, min(int(fits), 2 * self.wanted, MOST))
+        return self.wanted

@@ -20,6 +20,7 @@ from queuepool.chores.hand_back import HandBack
 from queuepool.chores.publish import Publish
 from queuepool.chores.renew import Renew
 from queuepool.chores.stage import StageDue
+from queuepool.chores.unheard import Unheard
 from queuepool.chores.watch import Watch
 from queuepool.desk import Desk
 from queuepool.errors import BootFailure, StoreDown, StoreError
@@ -163,7 +164,7 @@ class Roles:
                 StageDue(stores.queue, settings.queues),
             ],
             Renew(wards, stores.queue, retry_after),
-            HandBack(wards, settler),
+            HandBack(wards, settler, Unheard(settler, settings.queues)),
             Watch(header, stores.control, LISTENERS, settings.queues),
             Publish(settings.name, self._board, stores.control),
         )

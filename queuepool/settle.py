@@ -125,6 +125,11 @@ class Settler:
             if ours:
                 self.note(JobGivenBack(_facts_in(lease)))
 
+    def reclaim(self, queues: Sequence[str], tag: int, since: float, known: Sequence[Lease]) -> None:
+        """To the head of their queues, what ``tag`` reserved without hearing of it. Raises ``StoreDown`` at once."""
+        for lease in self._store.reclaim(queues, tag, since, known):
+            self.note(JobGivenBack(_facts_in(lease)))
+
     def quarantine(self, lease: Lease, reason: str) -> None:
         """Out of the way, bytes and all."""
         if self._carry_out(_facts_of_nobody(lease.queue), lease, lambda: self._store.quarantine(lease, reason)):

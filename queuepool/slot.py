@@ -5,10 +5,12 @@ Deadlines are monotonic seconds, ``since`` is wall clock for people.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import IntEnum
 
 from queuepool.hand import Hand
 from queuepool.record import Record, Seconds, Text, Whole
+from queuepool.stores.base import Lease
 
 
 class Role(IntEnum):
@@ -109,16 +111,28 @@ class Slot(Record):
     wanted_back = Whole()
     settled_life = Whole()
 
-    hand: Hand
+    hands: tuple[Hand, Hand]
     index: int
+
+    @property
+    def hand(self) -> Hand:
+        """What is held, this turn."""
+        return self.hands[self.turn % 2]
+
+    def hold(self, leases: Sequence[Lease], done: Sequence[Lease] = ()) -> None:
+        """The worker's: the next turn begins, with this in its hand; whoever reads sees the one or the other."""
+        self.hands[(self.turn + 1) % 2].hold(leases, done)
+        self.turn += 1
 
     def begin(self, role: Role, number: int, generation: int) -> None:
         """The master's, before the fork: a new life in a free slot. Counters start anew."""
         life, settled = self.life + 1, self.settled_life
         self.clear()
-        self.hand.drop()
+        for hand in self.hands:
+            hand.drop()
         self.life, self.settled_life = life, settled
         self.number, self.generation = number, generation
+        self.wanted_back = -1
         self.role = role
 
     @property

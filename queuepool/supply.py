@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import NamedTuple
 
 from queuepool.desk import Desk
+from queuepool.errors import StoreDown, StoreError
 from queuepool.events import JobQuarantined, JobReserving, LeaseLost, StoreRefused
 from queuepool.listeners import Listeners
 from queuepool.outage import Outage
@@ -20,10 +23,19 @@ from queuepool.stores.base import UNDER_WAY, Lease, QueueStore, Reservation
 _FRESH = 1.0
 
 
+class _Asked(NamedTuple):
+    """A reserve that was sent: when (monotonic seconds), what it settles, and how its answer is heard."""
+
+    at: float
+    done: list[Lease]
+    answer: Callable[[], Reservation]
+
+
 class Supply:
     """The jobs that a worker holds: some waiting to be begun, some done and waiting to be deleted.
 
-    All verbs may raise ``StoreDown``; what is in the hand then stays there, for the next try or for the steward.
+    When half of a hand is begun the next one is asked for, so that its answer is there when it is needed. All verbs may
+    raise ``StoreDown``; what is in the hand then stays there, for the next try or for the steward.
     """
 
     def __init__(
@@ -48,6 +60,11 @@ class Supply:
         self._waiting: deque[tuple[int, Lease]] = deque()
         self._held_since = 0.0
         self._done: list[Lease] = []
+        self._asked: _Asked | None = None
+        #: how many are left in the hand when it is time to ask for the next one; 0 = not before it is empty
+        self._asks_at = 0
+        #: what we held the steward may have settled or put back; it knows it by our tag, which is spent therefore
+        self._overtaken = False
         self._problems: set[tuple[str, str]] = set()
         #: seconds to the first job, when the last reserve brought none; ``None``: none waits
         self.next_due: float | None = None
@@ -64,7 +81,9 @@ class Supply:
         if queues != self._served:
             self.let_go()  # a reserve can settle only what came from the queues it serves
             self._served = queues
-        while self._waiting or self._reserve(queues):
+        if 0 < len(self._waiting) <= self._asks_at:
+            self._ask_ahead(queues)
+        while self._waiting or self._hear() or self._reserve(queues):
             if lease := self.next_held():
                 return lease
             self._put_back()
@@ -72,7 +91,7 @@ class Supply:
 
     def next_held(self) -> Lease | None:
         """The next of those in hand; ``None`` when there is none, or ``next_job`` has to see to what is there."""
-        if not self._waiting:
+        if len(self._waiting) <= self._asks_at:
             return None
         number, lease = self._waiting[0]
         if not self._desk.turns_to(number) or time.monotonic() - self._held_since >= _FRESH:
@@ -100,7 +119,7 @@ class Supply:
         """A reserve was not answered: what it took is nobody's now. Back with it, before anything else is asked."""
         if self._desk.slot.asked:
             since = time.monotonic() - self._desk.slot.asked + UNDER_WAY
-            self._store.reclaim(self._pool.queues, self._tag, since, self._done)
+            self._settler.reclaim(self._pool.queues, self._tag, since, self._done)
             self._desk.slot.asked = 0.0
 
     def refused(self, problems: set[tuple[str, str]]) -> None:
@@ -110,37 +129,92 @@ class Supply:
         self._problems = problems
 
     def _put_back(self) -> None:
-        if not self._waiting:
-            return
-        self._settler.put_back([lease for _, lease in self._waiting], self._tag)
+        """All that is not begun, in its order; what was asked for ahead need not be written down for that."""
+        ahead = self._heard()
+        leases = [lease for _, lease in self._waiting] + (ahead.leases if ahead else [])
+        self._settler.put_back(leases, self._tag)
         while self._waiting:
             self._desk.settled_one(self._waiting.pop()[0])
+        self._overtaken = self._overtaken or self._desk.is_wanted_back
+        if ahead:
+            self._desk.slot.asked = 0.0
+            self._report(ahead, unsure=self._overtaken)
+
+    def _ask_ahead(self, queues: Sequence[str]) -> None:
+        """Before the hand is empty: settle what is done so far, and have the next jobs sent."""
+        self._asks_at = 0
+        if self._store.reserve_ahead is None:
+            return
+        at = self._begin_asking(queues)
+        with suppress(StoreDown):  # what is in hand needs no store; that we have asked stays written down
+            answer = self._store.reserve_ahead(queues, self._tag, self._pace.ahead(), self._done)
+            self._asked, self._done = _Asked(at, self._done, answer), []
+
+    def _heard(self) -> Reservation | None:
+        """The answer to what was asked for ahead, if that was asked and is answered."""
+        if not self._asked:
+            return None
+        asked, self._asked = self._asked, None
+        try:
+            return asked.answer()
+        except StoreError:  # the next reserve finds out why
+            self._done = [*asked.done, *self._done]
+            return None
+
+    def _hear(self) -> bool:
+        """Hold what was asked for ahead; ``False`` when that was nothing."""
         if self._desk.is_wanted_back:
-            # The steward's own giving back may still be under way: it must not meet what we reserve next.
-            self.join()
+            self._put_back()
+        at, turn = (self._asked.at if self._asked else 0.0), self._desk.slot.turn
+        reservation = self._heard()
+        if not reservation:
+            return False
+        if reservation.leases:
+            self._hold(reservation, at, held_since=at)
+        else:
+            self._desk.slot.asked = 0.0
+        # Said first, then looked, as in Desk.turns_to.
+        self._overtaken = self._desk.was_wanted_back(turn)
+        self._report(reservation, unsure=self._overtaken)
+        if self._overtaken:
+            self._put_back()
+        return bool(reservation.leases)
 
     def _reserve(self, queues: Sequence[str]) -> bool:
         """One round trip: settle what is done, stage what is due, take the next jobs; ``False`` when there is none."""
-        unsure = bool(self._desk.slot.asked)
+        unsure = self._overtaken or bool(self._desk.slot.asked)
         self.reclaim()
+        if self._overtaken:
+            # The steward's own giving back may still be under way: it must not meet what we reserve next.
+            self.join()
+            self._overtaken = False
+        at = self._begin_asking(queues)
+        reservation = self._store.reserve(queues, self._tag, self._pace.ahead(), self._done)
+        self._done = []
+        self._hold(reservation, at, held_since=time.monotonic())
+        self._report(reservation, unsure)
+        if not reservation.leases:
+            self._pace.begin_anew()
+        return bool(reservation.leases)
+
+    def _begin_asking(self, queues: Sequence[str]) -> float:
         if self._listeners.wants(JobReserving):
             self._listeners.tell(JobReserving(tuple(queues)))
         # The lease is counted from before it was asked for: it never ends earlier than we believe.
-        asked = self._desk.asking()
-        reservation = self._store.reserve(queues, self._tag, self._pace.ahead(), self._done)
-        unsure = unsure or self._desk.is_wanted_back  # of what was done the steward has deleted some
-        self._desk.holds(reservation.leases, asked + self._pool.connection.retry_after)
-        self._done = []
-        self._outage.regained()
-        self._report(reservation, unsure)
+        return self._desk.asking()
+
+    def _hold(self, reservation: Reservation, at: float, held_since: float) -> None:
+        leases = reservation.leases
+        self._desk.holds(leases, at + self._pool.connection.retry_after, self._done)
+        self._waiting.extend(enumerate(leases, start=len(self._done)))
+        self._held_since = held_since
         self.next_due = reservation.next_due
-        if not reservation.leases:
-            self._pace.begin_anew()
-        self._waiting.extend(enumerate(reservation.leases))
-        self._held_since = time.monotonic()
-        return bool(reservation.leases)
+        # Fewer than were wanted are all that there were.
+        self._asks_at = len(leases) // 2 if len(leases) == self._pace.wanted else 0
 
     def _report(self, reservation: Reservation, unsure: bool) -> None:
+        """``unsure``: of what was done, others may have deleted some."""
+        self._outage.regained()
         for lease in reservation.refused if not unsure else ():
             self._listeners.tell(LeaseLost(facts_of(decode(lease.receipt, lease.attempts), lease.queue)))
         for queue, reason in reservation.quarantined:

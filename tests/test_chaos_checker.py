@@ -180,15 +180,19 @@ def test_in_a_calm_few_jobs_are_overtaken():
 
 
 def test_what_is_given_back_goes_before_the_backlog():
-    def ran(after, nemesis="kill_workers"):
+    def ran(after, nemesis="kill_workers", meanwhile=(), last=()):
         jobs = [event for number in range(1, 400) for event in (start(f"t.{number}"), finish(f"t.{number}"))]
         back = [start("t.0", pid=11), finish("t.0", pid=11)]
-        events = [start("t.0"), kill(), said("requeue", "t.0", pid=1), *jobs[: 2 * after], *back, *jobs[2 * after :]]
-        return violated(("nemesis", {"name": nemesis, "on": 1}), *pushed(400, "t"), *events)
+        events = [start("t.0"), kill(), said("requeue", "t.0", pid=1), *meanwhile]
+        events += [*jobs[: 2 * after], *back, *jobs[2 * after :]]
+        return violated(("nemesis", {"name": nemesis, "on": 1}), *pushed(400, "t"), *events, *last)
 
     assert [] == ran(after=1)
     assert ["I7 given back, but not to the head"] == ran(after=399)
     assert [] == ran(after=399, nemesis="lock_rows")  # somebody may have locked its row
+    # It was in another hand meanwhile, and given back once more; or in its worker's, behind a slow job.
+    assert [] == ran(after=399, last=[said("requeue", "t.0", pid=12)])
+    assert [] == ran(after=399, meanwhile=[*pushed(), start(pid=11), finish(pid=11)])
 
 
 def test_a_delayed_job_starts_neither_before_its_time_nor_long_after():

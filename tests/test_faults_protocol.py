@@ -63,7 +63,7 @@ def test_F44_no_year_that_a_lease_can_tell_is_special(store, moment):
     assert [True] == store.renew([(131_071, lease)])
     store.clock = repr(moment + 139)
     early = store.reserve(["default"], 7, 1).leases
-    assert 0 == store.reclaim(["default"], 131_070, 200.0, known=())
+    assert [] == store.reclaim(["default"], 131_070, 200.0, known=())
     store.clock = repr(moment + 141)
 
     assert ([], 1) == (early, len(store.reserve(["default"], 7, 1).leases))

@@ -261,7 +261,7 @@ def test_what_laravel_reserved_is_not_reclaimed_as_ours(peer, queue, store):
     queue.push(REPORT)
     peer.run("reserve-hold")
 
-    assert 0 == sum(store.reclaim(["default"], tag, 10.0, known=()) for tag in range(1, 20))
+    assert not any(store.reclaim(["default"], tag, 10.0, known=()) for tag in range(1, 20))
     assert 1 == store.sizes("default").reserved
 
 

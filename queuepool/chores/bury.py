@@ -34,7 +34,7 @@ class Bury:
         self._runtime = runtime
         self._store = store
         self._settler = settler
-        self._unheard = Unheard(store, queues)
+        self._unheard = Unheard(settler, queues)
         self._last_boot_trace = ""
 
     def run(self, now: float) -> float:

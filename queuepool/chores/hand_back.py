@@ -6,8 +6,10 @@ import time
 from typing import NamedTuple
 
 from queuepool.board import Role, Slot, State
+from queuepool.chores.unheard import Unheard
 from queuepool.hand import Held, Stage
 from queuepool.settle import Settler
+from queuepool.stores.base import Lease
 from queuepool.wards import Wards
 
 #: seconds that a job may run before those behind it are given back, and between two looks while anybody works or not
@@ -19,12 +21,21 @@ _Place = tuple[int, int, int]
 
 
 class _Stuck(NamedTuple):
-    """A worker that has been at one job for long, and what it holds besides."""
+    """A worker that has been at one job for long, all that it holds, and when it asked for what it has not heard of."""
 
     slot: Slot
     place: _Place
     tag: int
     held: list[Held]
+    asked: float
+
+    def behind(self, stage: Stage) -> list[Lease]:
+        """Of those besides the job, the ones that have come so far."""
+        return [one.lease for number, one in enumerate(self.held) if number != self.place[2] and one.stage == stage]
+
+    @property
+    def holds_more(self) -> bool:
+        return bool(self.held and (self.asked or self.behind(Stage.RESERVED) or self.behind(Stage.DONE)))
 
 
 class HandBack:
@@ -34,13 +45,15 @@ class HandBack:
     and puts back the rest itself, or we see that it has gone on. No lock is held that a dead process could keep.
     """
 
-    def __init__(self, wards: Wards, settler: Settler) -> None:
+    def __init__(self, wards: Wards, settler: Settler, unheard: Unheard) -> None:
         self._wards = wards
         self._settler = settler
+        self._unheard = unheard
         self._at: dict[Slot, tuple[_Place, float]] = {}
         self._given: dict[Slot, tuple[int, int]] = {}
 
     def run(self, now: float) -> float:
+        self._unheard.look_again(now)
         workers = [slot for board in self._wards.all() for slot in board.of(Role.WORKER) if not slot.dead]
         stuck = [found for slot in workers if (found := self._stuck(slot, now))]
         for one in stuck:
@@ -63,12 +76,14 @@ class HandBack:
         if now - self._at[slot][1] < _PATIENCE:
             return None
         # All read before it is told: what is read later may be of the worker's next turn.
-        found = _Stuck(slot, place, slot.tag, _behind(slot))
-        return found if found.held and _place(slot) == place else None
+        found = _Stuck(slot, place, slot.tag, _held_at_a_job(slot), slot.asked)
+        return found if found.holds_more and _place(slot) == place else None
 
     def _take(self, stuck: _Stuck) -> None:
-        self._settler.delete([one.lease for one in stuck.held if one.stage == Stage.DONE])
-        self._settler.put_back([one.lease for one in stuck.held if one.stage == Stage.RESERVED], stuck.tag)
+        if stuck.asked:  # it came last, so it goes back first
+            self._unheard.take(stuck.tag, stuck.asked, [one.lease for one in stuck.held])
+        self._settler.delete(stuck.behind(Stage.DONE))
+        self._settler.put_back(stuck.behind(Stage.RESERVED), stuck.tag)
         self._settler.tell()
 
 
@@ -76,8 +91,8 @@ def _place(slot: Slot) -> _Place:
     return slot.life, slot.turn, slot.at
 
 
-def _behind(slot: Slot) -> list[Held]:
-    """What it holds besides the job that it is at, if it is still at it."""
+def _held_at_a_job(slot: Slot) -> list[Held]:
+    """All that it holds, if it is at a job."""
     try:
         held = slot.hand.held()
     except (ValueError, OSError):
@@ -85,4 +100,4 @@ def _behind(slot: Slot) -> list[Held]:
     at = slot.at
     if at >= len(held) or held[at].stage not in (Stage.RESERVED, Stage.RUNNING):
         return []  # that one is over: it is the store that its worker waits for
-    return [one for number, one in enumerate(held) if number != at and one.stage in (Stage.RESERVED, Stage.DONE)]
+    return held

@@ -5,17 +5,18 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
-from queuepool.stores.base import UNDER_WAY, Lease, QueueStore
+from queuepool.settle import Settler
+from queuepool.stores.base import UNDER_WAY, Lease
 
 #: seconds after the first look at which to look again: its request may have lain in a buffer, behind ours
 _AGAIN = (1.0, 3.0)
 
 
 class Unheard:
-    """Gives such jobs back."""
+    """Gives such jobs back; what it notes its caller has to tell."""
 
-    def __init__(self, store: QueueStore, queues: Sequence[str]) -> None:
-        self._store = store
+    def __init__(self, settler: Settler, queues: Sequence[str]) -> None:
+        self._settler = settler
         self._queues = queues
         self._due: list[tuple[float, int, float, Sequence[Lease]]] = []
 
@@ -32,4 +33,4 @@ class Unheard:
             self._due.remove(due)
 
     def _reclaim(self, now: float, tag: int, asked: float, known: Sequence[Lease]) -> None:
-        self._store.reclaim(self._queues, tag, max(now - asked, 0.0) + UNDER_WAY, known)
+        self._settler.reclaim(self._queues, tag, max(now - asked, 0.0) + UNDER_WAY, known)

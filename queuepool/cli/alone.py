@@ -64,7 +64,8 @@ def _slot() -> Slot:
     board.unlink()
     folder.rmdir()
     slot = board.slots[0]
-    slot.hand = _UnreadHand(slot.memory, slot.base + Slot.size, board.path)
+    hand = _UnreadHand(slot.memory, slot.base + Slot.size, board.path)
+    slot.hands = hand, hand
     slot.begin(Role.WORKER, 1, 1)
     slot.pid, slot.born = os.getpid(), proc.born(os.getpid())
     return slot

@@ -132,9 +132,8 @@ class QueueStore(Protocol):
     def reserve(self, queues: Sequence[str], tag: int, limit: int, done: Sequence[Lease] = ()) -> Reservation:
         """Settle ``done``, stage what is due, take up to ``limit`` jobs in strict queue priority; never blocks."""
 
-    def reserve_ahead(
-        self, queues: Sequence[str], tag: int, limit: int, done: Sequence[Lease] = ()
-    ) -> Callable[[], Reservation] | None:
+    @property
+    def reserve_ahead(self) -> Callable[[Sequence[str], int, int, Sequence[Lease]], Callable[[], Reservation]] | None:
         """As ``reserve``, but only sent: call what it gives for the answer. ``None`` where a store cannot.
 
         Other verbs may be called meanwhile.
@@ -158,7 +157,7 @@ class QueueStore(Protocol):
         Only what the worker with this ``tag`` reserved: reserved again, a job has the same receipt.
         """
 
-    def reclaim(self, queues: Sequence[str], tag: int, since: float, known: Sequence[Lease]) -> int:
+    def reclaim(self, queues: Sequence[str], tag: int, since: float, known: Sequence[Lease]) -> list[Lease]:
         """Give back what ``tag`` reserved without hearing of it, in the last ``since`` seconds when it is carried out.
 
         They are counted when this is carried out, and it may be held up on its way (``UNDER_WAY``).

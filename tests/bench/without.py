@@ -76,6 +76,8 @@ class BlankDesk(HandlessDesk):
 class PoppingQueue(redis_queue.RedisQueue):
     """Takes jobs off their list, and forgets them; it counts no attempts, stages nothing, looks at nothing."""
 
+    reserve_ahead = None  # type: ignore[assignment]
+
     def reserve(self, queues: Sequence[str], tag: int, limit: int, done: Sequence[Lease] = ()) -> Reservation:
         for queue in queues:
             if taken := self.client.command("LPOP", self.keys.ready(queue), limit):

@@ -59,7 +59,7 @@ def check(history: Iterable[Event | Torn]) -> Findings:
         for what in part.HEARS:
             listeners.setdefault(what, []).append(part.hear)
     _read(history, listeners, findings, jobs)
-    for part in (attempts, fates, times, outside):
+    for part in (order, attempts, fates, times, outside):
         part.rule()
     return findings
 

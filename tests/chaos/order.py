@@ -16,8 +16,29 @@ _BACKLOG, _SHARE = 300, 0.8
 #: somebody else locks a job's row meanwhile: others rightly go round it, wherever it stands; or the steward is stopped
 #: that should hand back what waits behind a slow job
 _HOLDING_UP = {"lock_rows", "deadlock", "stop_steward"}
+#: nanoseconds that a worker was at one job, when what came after it had waited in its hand
+_SLOW = 10_000_000
 #: in a rolling restart a worker has an elder beside it for a moment
 _HANDS = 2
+
+
+class Pauses:
+    """How many jobs had been started when a worker began the slow one that was before those in its hand."""
+
+    def __init__(self) -> None:
+        self._last: dict[int, tuple[int, int]] = {}
+        self._before: dict[int, tuple[int, int]] = {}
+
+    def start(self, pid: int, now: int, started: int) -> None:
+        then, count = self._last.get(pid, (now, started))
+        before, since = self._before.get(pid, (0, 2 * MOST))
+        self._before[pid] = (count, 0) if now - then > _SLOW else (before, since + 1)
+        self._last[pid] = now, started
+
+    def reserved_by(self, pid: int, started: int) -> int:
+        """Of all jobs started so far, those before this worker must have had the one that it starts now."""
+        before, since = self._before[pid]
+        return before if since < 2 * MOST else started
 
 
 class Order:
@@ -40,6 +61,9 @@ class Order:
         self._pushed = 0
         self._started = 0
         self._returned: dict[str, tuple[int, int]] = {}
+        self._pauses = Pauses()
+        #: overtaken, by job; but it may have been in another hand meanwhile, and that be told late
+        self._overtaken: dict[str, str] = {}
 
     def hear(self, event: Event) -> None:
         match event["f"]:
@@ -49,8 +73,8 @@ class Order:
                 self._pushed += event["hi"] - event["lo"] + 1
                 if self._calm and self._first < 0:
                     self._first, self._highest = event["lo"], event["lo"] - 1
-            case "requeue" if event["id"].startswith(_STREAM) and not self._held_up:
-                self._returned[event["id"]] = (self._started, self._pushed - self._started)
+            case "requeue" if event["id"].startswith(_STREAM):
+                self._return(event["id"])
             case "run":
                 self._held = _HANDS * event["workers"] * (event.get("ahead", 1) or MOST)
             case "nemesis":
@@ -63,6 +87,11 @@ class Order:
             case "kill" if event["why"] not in ("worker", "template", "quit"):
                 self._returned.clear()  # whoever has it in hand may be held up
 
+    def _return(self, job: str) -> None:
+        self._overtaken.pop(job, None)
+        if not self._held_up:
+            self._returned[job] = (self._started, self._pushed - self._started)
+
     def _window(self, calm: bool) -> None:
         self._calm, self._first = calm, -1
         self._missing.clear()
@@ -73,10 +102,12 @@ class Order:
             self._returned.clear()
 
     def _start(self, event: Event) -> None:
+        self._pauses.start(event["pid"], event["t"], self._started)
         if not event["id"].startswith(_STREAM):
             return
         if event["id"] in self._returned:
-            self._back(event["id"], *self._returned.pop(event["id"]))
+            reserved = self._pauses.reserved_by(event["pid"], self._started)
+            self._back(event["id"], reserved, *self._returned.pop(event["id"]))
         if event["a"] != 1:
             return
         self._started += 1
@@ -95,11 +126,13 @@ class Order:
             )
             self._missing.clear()
 
-    def _back(self, job: str, started: int, backlog: int) -> None:
+    def _back(self, job: str, reserved: int, started: int, backlog: int) -> None:
         # What is in the others' hands goes before it, wherever it stands.
-        overtaken = self._started - started - self._held
+        overtaken = reserved - started - self._held
         self._findings.count("given back and followed")
         if backlog >= _BACKLOG and overtaken >= _SHARE * backlog:
-            self._findings.violated(
-                "I7 given back, but not to the head", f"{job}: overtaken by {overtaken} of {backlog}"
-            )
+            self._overtaken[job] = f"{job}: overtaken by {overtaken} of {backlog}"
+
+    def rule(self) -> None:
+        for what in self._overtaken.values():
+            self._findings.violated("I7 given back, but not to the head", what)

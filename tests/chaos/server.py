@@ -27,7 +27,17 @@ class Server:
     def start(self, *options: str, wait: bool = True) -> None:
         binary = shutil.which("redis-server") or _TOOL
         usual = ["--port", "0", "--unixsocket", self.socket, "--dir", str(self.folder), "--save", ""]
-        usual += ["--appendonly", "yes", "--requirepass", self.password, "--logfile", str(self.folder / "redis.log")]
+        # By default it holds writes back that it has answered, while the disk is busy.
+        usual += [
+            "--appendonly",
+            "yes",
+            "--appendfsync",
+            "no",
+            "--requirepass",
+            self.password,
+            "--logfile",
+            str(self.folder / "redis.log"),
+        ]
         self.process = subprocess.Popen(["redis-server", *usual, *options], executable=binary)
         if wait:
             self.wait_until_ready()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from samples import attempted, payload
+from samples import attempted, ids, payload
 
 from queuepool.settings import ConnectionSettings
 from store.conftest import connection_of
@@ -87,7 +87,7 @@ def test_what_was_reserved_before_the_lost_reply_is_not_reclaimed(store, at):
     reserved(store, payload("b"))
     at.advance(3.0)
 
-    assert 1 == store.reclaim(["default"], OURS, 3.0, known=())
+    assert ["b"] == ids(store.reclaim(["default"], OURS, 3.0, known=()))
     assert [True] == store.delete(earlier)
 
 

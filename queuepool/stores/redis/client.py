@@ -84,7 +84,7 @@ class Client:
     def blocking(self, *words: Any) -> Any:
         """One command that a signal handler may raise out of: its late reply must not answer the next one."""
         try:
-            return self._line.ask(*words)
+            return self._ask(*words)
         except redis.RedisError as error:
             raise translated(error, str(words[0]).lower(), words[1:2]) from error
         except BaseException:

@@ -104,18 +104,18 @@ class RedisQueue:
             answers |= {lease: answer == 1 for lease, answer in zip(ours, told, strict=True)}
         return [answers[lease] for lease in leases]
 
-    def reclaim(self, queues: Sequence[str], tag: int, since: float, known: Sequence[Lease]) -> int:
+    def reclaim(self, queues: Sequence[str], tag: int, since: float, known: Sequence[Lease]) -> list[Lease]:
         args = [self.clock, self._retry_after, tag, since, *(lease.receipt for lease in known)]
-        return sum(self._reclaim(queue, args) for queue in queues)
+        return [lease for queue in queues for lease in self._reclaim(queue, args)]
 
-    def _reclaim(self, queue: str, args: Sequence[Any]) -> int:
+    def _reclaim(self, queue: str, args: Sequence[Any]) -> list[Lease]:
         names = [self.keys.ready(queue), self.keys.reserved(queue), self.keys.notify(queue)]
         try:
-            return int(self.client.script("reclaim", names, args))
+            return [Lease(queue, receipt) for receipt in self.client.script("reclaim", names, args)]
         except StoreDown:
             raise
         except StoreError:
-            return 0  # a key of the wrong type: reserve tells of it, and the other queues go on
+            return []  # a key of the wrong type: reserve tells of it, and the other queues go on
 
     def renew(self, held: Sequence[tuple[int, Lease]]) -> list[bool]:
         queues = sorted({lease.queue for _, lease in held})

@@ -16,6 +16,7 @@ from queuepool.stores.sql.failures import Failures
 from queuepool.stores.sql.marks import marked
 from queuepool.stores.sql.shelf import SqlShelf
 from queuepool.stores.sql.table import JobsTable
+from queuepool.stores.sql.texts import bytes_of
 from queuepool.verdict import Tallies
 
 End = Callable[[Connection, list[int]], object]
@@ -58,12 +59,16 @@ class Leases(JobsTable):
         answers = dict(zip(theirs, self._settle(theirs, self._give_back), strict=True))
         return [answers.get(lease, False) for lease in leases]
 
-    def reclaim(self, queues: Sequence[str], tag: int, since: float, known: Sequence[Lease]) -> int:
+    def reclaim(self, queues: Sequence[str], tag: int, since: float, known: Sequence[Lease]) -> list[Lease]:
         """Nobody else ever has this tag, so ``since`` does not matter."""
         asked = {"names": list(queues), "tag": tag}
         rows = self.client.ask(lambda connection: connection.execute(self._sql.taken_by, asked).all())
-        unknown = {Row(number, attempts, tag) for number, attempts in rows} - {lease.row for lease in known}
-        return sum(self.give_back([Lease("", b"", row) for row in sorted(unknown)]))
+        taken = [
+            Lease(queue, bytes_of(payload), Row(number, attempts, tag)) for number, queue, payload, attempts in rows
+        ]
+        held = {lease.row for lease in known}
+        unheard = [lease for lease in taken if lease.row not in held]
+        return [lease for lease, is_ours in zip(unheard, self.give_back(unheard), strict=True) if is_ours]
 
     def renew(self, held: Sequence[tuple[int, Lease]]) -> list[bool]:
         return self._settle(

@@ -26,6 +26,8 @@ _LOCKED = 0.01
 class SqlQueue(Leases):
     """Laravel's queue in one database."""
 
+    #: drivers wait for what they have asked
+    reserve_ahead = None
     _due_at = math.inf
 
     @property
@@ -38,9 +40,6 @@ class SqlQueue(Leases):
 
     def reserve(self, queues: Sequence[str], tag: int, limit: int, done: Sequence[Lease] = ()) -> Reservation:
         return self.client.transaction(lambda connection: self._reserve(connection, queues, tag, limit, done))
-
-    def reserve_ahead(self, queues: Sequence[str], tag: int, limit: int, done: Sequence[Lease] = ()) -> None:
-        """Drivers wait for what they have asked."""
 
     def wait(self, queues: Sequence[str], timeout: float) -> None:
         until_due = max(self._due_at - time.monotonic(), 0.001)

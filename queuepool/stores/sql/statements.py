@@ -100,10 +100,13 @@ class Statements:
         columns = (jobs.c.queue, jobs.c.payload, jobs.c.attempts, jobs.c.created_at, clock.after("later"))
         copy = select(*columns).where(jobs.c.id.in_(_IDS))
         self.release = insert(jobs).from_select(["queue", "payload", "attempts", "created_at", "available_at"], copy)
-        self.taken_by = select(jobs.c.id, jobs.c.attempts).where(
+        taken = [
             jobs.c.queue.in_(_QUEUES),
             jobs.c.reserved_at.is_not(None),
             jobs.c.available_at == mark_of(bindparam("tag", type_=BigInteger), jobs.c.attempts),
+        ]
+        self.taken_by = (
+            select(jobs.c.id, jobs.c.queue, jobs.c.payload, jobs.c.attempts).where(*taken).order_by(jobs.c.id)
         )
 
     def _looking(self, clock: Clock) -> None:

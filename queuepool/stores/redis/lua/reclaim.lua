@@ -4,20 +4,20 @@
 -- KEYS     1 ready list   2 reserved zset   3 notify list
 -- ARGV     1 test clock, '' = the server's   2 retry_after, seconds   3 the worker's tag
 --          4 seconds since it asked   then the receipts it does know of
--- Returns  how many jobs went back to the head of the queue
+-- Returns  the receipts of the jobs that went back to the head of the queue, oldest first
 -- include: clock lease splice tokens full
 local known = {}
 for i = 5, #ARGV do known[ARGV[i]] = true end
 local since = clock(ARGV[1]) - tonumber(ARGV[4]) + tonumber(ARGV[2]) - 1
 local rows = redis.call('zrangebyscore', KEYS[2], since, '+inf', 'WITHSCORES')
-local given_back = 0
+local given_back = {}
 write_nothing(KEYS[2])
 for i = #rows - 1, 1, -2 do
   if tag_of(tonumber(rows[i + 1])) == tonumber(ARGV[3]) and not known[rows[i]] then
     redis.call('lpush', KEYS[1], unbumped(rows[i]))
     redis.call('zrem', KEYS[2], rows[i])
-    given_back = given_back + 1
+    table.insert(given_back, 1, rows[i])
   end
 end
-if given_back > 0 then pcall(count_tokens, KEYS[1], KEYS[3]) end
+if #given_back > 0 then pcall(count_tokens, KEYS[1], KEYS[3]) end
 return given_back
