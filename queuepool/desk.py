@@ -51,7 +51,8 @@ class Desk:
     def alive(self) -> None:
         """No job runs, whatever is done next; until this is said again the master waits for ``stall`` seconds."""
         self.slot.lease_end = 0.0
-        self._alarm.disarm()
+        if self._has_run:
+            self._alarm.disarm()
         self.slot.deadline = time.monotonic() + self._stall
 
     def waits(self, seconds: float) -> None:

@@ -17,6 +17,8 @@ from queuepool.terms import NAME, Terms, terms_of
 
 #: The class that every object job of Laravel goes through; its own name is in ``data.commandName``.
 OBJECT_JOB = "Illuminate\\Queue\\CallQueuedHandler@call"
+#: made once: json.dumps would make one for every payload
+_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 _ID = re.compile(r"[^\x00-\x1f\x7f]{1,128}")
 
 
@@ -111,8 +113,7 @@ def encode(
 def dump(fields: Mapping[str, object]) -> bytes:
     """Compact JSON in UTF-8. Raises ``BadPayload`` for what JSON cannot hold, and for too much of it."""
     try:
-        text = json.dumps(fields, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-        raw = text.encode()
+        raw = _ENCODER.encode(fields).encode()
     except (TypeError, ValueError, RecursionError) as error:
         raise BadPayload(f"its data is not JSON ({error})") from error
     if len(raw) > MOST_BYTES:

@@ -11,6 +11,7 @@ import pytest
 from samples import ids, payload
 
 from queuepool.client import Queue
+from queuepool.settings import ConnectionSettings
 from store.contract import OURS
 
 THREADS, EACH = 8, 25
@@ -71,3 +72,13 @@ def test_nothing_of_a_bulk_is_pushed_when_one_of_it_is_no_job(queue):
         queue.bulk([("ok", 1), ("ok", object())])
 
     assert 0 == queue.size()
+
+
+def test_a_connection_that_the_server_closed_meanwhile_is_opened_again(own_server):
+    queue = Queue(ConnectionSettings(url=f"unix://{own_server.path}"))
+    queue.push("ok")
+    own_server.say("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+
+    queue.push("ok")
+    assert 2 == queue.size()
+    queue.close()

@@ -15,7 +15,7 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from queuepool.errors import StoreDenied, StoreDown, StoreError
-from queuepool.stores.redis.line import Line
+from queuepool.stores.redis.line import Line, Lines
 
 #: seconds that the server takes to confirm a subscription
 _CONFIRMS = 2.0
@@ -72,6 +72,10 @@ class Client:
     def _line(self) -> Line:
         return Line(self._redis.connection)
 
+    @cached_property
+    def _lines(self) -> Lines:
+        return Lines(self._redis.connection_pool.make_connection)
+
     def command(self, *words: Any) -> Any:
         """One command; raises ``StoreDown`` or ``StoreError``."""
         try:
@@ -82,14 +86,11 @@ class Client:
             raise translated(error, str(words[0]).lower(), words[1:2]) from error
 
     def blocking(self, *words: Any) -> Any:
-        """One command that a signal handler may raise out of: its late reply must not answer the next one."""
+        """One command that a signal handler may raise out of."""
         try:
             return self._ask(*words)
         except redis.RedisError as error:
             raise translated(error, str(words[0]).lower(), words[1:2]) from error
-        except BaseException:
-            self.disconnect()
-            raise
 
     def script(self, name: str, keys: Sequence[str], args: Sequence[Any]) -> Any:
         """Run one of our Lua files."""
@@ -116,7 +117,7 @@ class Client:
             raise translated(error, name, keys, text) from error
 
     def _ask(self, *words: Any) -> Any:
-        return self._redis.execute_command(*words) if self._shared else self._line.ask(*words)
+        return self._lines.ask(*words) if self._shared else self._line.ask(*words)
 
     def hear(self, channels: tuple[str, ...], timeout: float) -> bool:
         """Block until something is published on these channels, or the time is over, to the millisecond.
@@ -144,17 +145,13 @@ class Client:
         client: Any = self._open()
         return client.pubsub()
 
-    def disconnect(self) -> None:
-        connection = self._redis.connection
-        if connection is not None:
-            connection.disconnect()
-
     def close(self) -> None:
         """Give the connection back; the next command would open it again."""
         if "_redis" in vars(self):
             self._redis.close()
             del self._redis
-            vars(self).pop("_line", None)
+            for name in ("_line", "_lines"):
+                vars(self).pop(name, None)
         self._stop_hearing()
 
     def _stop_hearing(self) -> None:

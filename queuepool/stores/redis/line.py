@@ -1,7 +1,9 @@
-"""One connection to a server, on which a command may be sent before somebody has time for its answer."""
+"""Connections to a server, on which a command may be sent before somebody has time for its answer."""
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
 from typing import Any
 
 import redis
@@ -44,10 +46,16 @@ class Line:
         self._unread: Answer | None = None
 
     def ask(self, *words: Any) -> Any:
-        """One command, and what the server says of it."""
+        """One command, and what the server says of it; a signal handler may raise out of it."""
         self.clear()
-        self._connection.send_command(*words)
-        return self._connection.read_response()
+        try:
+            self._connection.send_command(*words)
+            return self._connection.read_response()
+        except redis.RedisError:
+            raise
+        except BaseException:
+            self._connection.disconnect()  # a late reply must not answer the next command
+            raise
 
     def send(self, *words: Any) -> Answer:
         """One command; its answer may come while something else is done."""
@@ -61,3 +69,39 @@ class Line:
         if self._unread:
             self._unread.read()
             self._unread = None
+
+    def refresh(self) -> None:
+        """The server may have closed it since: then the next command opens it again."""
+        try:
+            is_open = not self._connection.can_read()
+        except (redis.RedisError, OSError):
+            is_open = False
+        if not is_open:
+            self._connection.disconnect()
+
+
+class Lines:
+    """For threads: each takes one for a command. A process that was forked opens its own."""
+
+    def __init__(self, connect: Callable[[], Any]) -> None:
+        self._connect = connect
+        self._pid = os.getpid()
+        self._free: list[Line] = []
+
+    def ask(self, *words: Any) -> Any:
+        """As ``Line.ask``."""
+        line = self._take()
+        try:
+            return line.ask(*words)
+        finally:
+            self._free.append(line)
+
+    def _take(self) -> Line:
+        if self._pid != os.getpid():
+            self._pid, self._free = os.getpid(), []
+        try:
+            line = self._free.pop()
+        except IndexError:
+            return Line(self._connect())
+        line.refresh()
+        return line
