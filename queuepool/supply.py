@@ -12,6 +12,7 @@ from queuepool.desk import Desk
 from queuepool.errors import StoreDown, StoreError
 from queuepool.events import JobQuarantined, JobReserving, LeaseLost, StoreRefused
 from queuepool.listeners import Listeners
+from queuepool.orders import Orders
 from queuepool.outage import Outage
 from queuepool.pace import Pace
 from queuepool.payload import decode
@@ -34,8 +35,9 @@ class _Asked(NamedTuple):
 class Supply:
     """The jobs that a worker holds: some waiting to be begun, some done and waiting to be deleted.
 
-    When half of a hand is begun the next one is asked for, so that its answer is there when it is needed. All verbs may
-    raise ``StoreDown``; what is in the hand then stays there, for the next try or for the steward.
+    When half of a hand is begun the next one is asked for, so that its answer is there when it is needed. A pool's only
+    worker does not: its jobs are to run in their order, and what goes back unheard has lost it. All verbs may raise
+    ``StoreDown``; what is in the hand then stays there, for the next try or for the steward.
     """
 
     def __init__(
@@ -47,6 +49,7 @@ class Supply:
         outage: Outage,
         listeners: Listeners,
         pace: Pace,
+        orders: Orders,
     ) -> None:
         self._pool = pool
         self._store = store
@@ -55,6 +58,7 @@ class Supply:
         self._outage = outage
         self._listeners = listeners
         self._pace = pace
+        self._orders = orders
         self._tag = 0
         self._served: Sequence[str] = ()
         self._waiting: deque[tuple[int, Lease]] = deque()
@@ -143,7 +147,7 @@ class Supply:
     def _ask_ahead(self, queues: Sequence[str]) -> None:
         """Before the hand is empty: settle what is done so far, and have the next jobs sent."""
         self._asks_at = 0
-        if self._store.reserve_ahead is None:
+        if self._store.reserve_ahead is None or not self._orders.has_colleagues():
             return
         at = self._begin_asking(queues)
         with suppress(StoreDown):  # what is in hand needs no store; that we have asked stays written down

@@ -9,6 +9,7 @@ from eventually import eventually
 from hypothesis import given
 from hypothesis import strategies as st
 
+from queuepool.board import Board, Role
 from queuepool.pace import MOST, Pace
 
 QUICK, SLOW = 0.00001, 1.0
@@ -140,3 +141,102 @@ def test_a_timer_that_a_job_has_taken_is_set_again_for_the_next_one(site):
         eventually(lambda: site.trail(event="after_failed"))
 
         assert "SIGALRM" in pool.log()  # it was the kernel, not the master's second look
+
+
+# Asked for before the hand is empty: of four, when two are left
+
+
+def have_asked(site) -> list[bool]:
+    """Of each worker, whether it holds jobs that it has not heard of."""
+    [path] = (path for path in (site.path / "run").rglob("board.*") if path.name.count(".") == 1)
+    return [bool(slot.asked) for slot in Board.open(path).of(Role.WORKER)]
+
+
+def push_quick_ones_around(site, mode: str, **options) -> None:
+    """Two quick jobs, this one, and more than two workers hold."""
+    for number in range(QUICK_ONES + 1):
+        site.push(*(("ok",) if number != 2 else (mode,)), tag=str(number), **(options if number == 2 else {}))
+
+
+QUICK_ONES = 60
+
+
+def test_what_was_asked_for_goes_back_with_what_waits_behind_a_slow_job(site):
+    push_quick_ones_around(site, "until", gate=str(site.path / "gate"))
+    with site.pool("--workers", "2", "--reserve-ahead", "4"):
+        eventually(lambda: QUICK_ONES == len(site.trail(event="end")))
+        eventually(lambda: 1 == site.queue.size())
+        assert [False, True] == sorted(have_asked(site))
+        (site.path / "gate").touch()
+        eventually(lambda: 0 == site.queue.size())
+
+    assert QUICK_ONES + 1 == len(site.trail(event="start"))
+    assert {1} == {line["attempt"] for line in site.trail(event="start")}
+
+
+def test_what_was_asked_for_behind_a_job_that_is_stuck_in_c_is_done_by_another_worker(site):
+    push_quick_ones_around(site, "hang_in_c")
+    with site.pool("--workers", "2", "--reserve-ahead", "4") as pool:
+        eventually(lambda: QUICK_ONES == len(site.trail(event="end")))
+        pool.signal(signal.SIGQUIT)
+        pool.wait()
+
+    assert {1} == {line["attempt"] for line in site.trail(event="start")}
+
+
+def test_a_killed_worker_leaves_what_it_had_asked_for_as_it_was(site):
+    push_quick_ones_around(site, "kill")
+    with site.pool("--workers", "2", "--reserve-ahead", "4"):
+        eventually(lambda: 0 == site.queue.size())
+
+    assert (QUICK_ONES + 1, QUICK_ONES) == (len(site.trail(event="start")), len(site.trail(event="end")))
+    assert {1} == {line["attempt"] for line in site.trail(event="start")}
+
+
+def test_a_stop_puts_back_what_was_asked_for(site):
+    for number in range(30):
+        site.push(
+            "until" if number % 4 == 2 else "ok", **({"gate": str(site.path / "gate")} if number % 4 == 2 else {})
+        )
+    with site.pool("--workers", "2", "--reserve-ahead", "4") as pool:
+        eventually(lambda: 2 == len(site.trail(event="start", mode="until")))
+        pool.signal(signal.SIGTERM)
+        eventually(lambda: pool.pids("^queuepool: master .* draining"))
+        (site.path / "gate").touch()
+        assert 0 == pool.wait()
+
+    assert (30 - len(site.trail(event="end")), 0) == (site.queue.sizes().ready, site.queue.sizes().reserved)
+    assert {1} == {line["attempt"] for line in site.trail(event="start")}
+
+
+def test_a_job_that_fails_while_the_next_hand_is_on_its_way_is_settled_first(site):
+    push_quick_ones_around(site, "raise", maxTries=1)
+    with site.pool("--workers", "2", "--reserve-ahead", "4"):
+        eventually(lambda: 0 == site.queue.size())
+
+    assert (QUICK_ONES, 1) == (len(site.trail(event="end")), len(site.trail(event="after_failed")))
+
+
+def test_a_lone_worker_asks_for_nothing_ahead_so_its_jobs_keep_their_order(site):
+    push_quick_ones_around(site, "until", gate=str(site.path / "gate"))
+    with site.pool("--workers", "1", "--reserve-ahead", "4"):
+        eventually(lambda: 3 == len(site.trail(event="start")))
+        eventually(lambda: 1 == site.queue.sizes().reserved)
+        assert [False] == have_asked(site)
+        (site.path / "gate").touch()
+        eventually(lambda: 0 == site.queue.size())
+
+    assert [str(number) for number in range(QUICK_ONES + 1)] == [line["tag"] for line in site.trail(event="start")]
+
+
+def test_a_server_that_is_killed_meanwhile_costs_no_attempt_and_nothing_is_done_twice(away, own_server):
+    push_quick_ones_around(away, "until", gate=str(away.path / "gate"))
+    with away.pool("--workers", "2", "--reserve-ahead", "4"):
+        eventually(lambda: away.trail(event="start", mode="until"))
+        own_server.kill()
+        (away.path / "gate").touch()
+        own_server.start()
+        eventually(lambda: 0 == away.queue.size())
+
+    assert QUICK_ONES + 1 == len(away.trail(event="start"))
+    assert {1} == {line["attempt"] for line in away.trail(event="start")}

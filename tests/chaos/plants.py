@@ -42,6 +42,9 @@ _BEFORE_IT_RUNS = "        began = time.monotonic()\n"
 _SHOUT = "logging.getLogger('queuepool').warning"
 _LUA = "stores/redis/lua"
 _SQL = "stores/sql"
+_STAYS = """        self._desk.holds(leases, at + self._pool.connection.retry_after, self._done)
+        self._waiting.extend(enumerate(leases, start=len(self._done)))
+"""
 _IN_TWO = """        import time
         done = self._settle([lease], end)[0]
         time.sleep(0.1)
@@ -104,6 +107,11 @@ PLANTS = {
     "done before it ran": Plant(
         "I1 lost",
         (("attempt.py", _BEFORE_IT_RUNS, f"        self._desk.succeeded()\n{_BEFORE_IT_RUNS}"),),
+    ),
+    "done and forgotten when the next hand came": Plant(
+        "I5 done twice, unexplained",
+        (("supply.py", _STAYS, _STAYS.replace("self._done)\n", "[])\n").replace(", start=len(self._done)", "")),),
+        replace(_QUICK, retry_after=1.5, seconds=3.0, drain=8.0),
     ),
     "receipt encoded anew": Plant(
         "I5 done twice, unexplained",
