@@ -125,6 +125,7 @@ class Supply:
             since = time.monotonic() - self._desk.slot.asked + UNDER_WAY
             self._settler.reclaim(self._pool.queues, self._tag, since, self._done)
             self._desk.slot.asked = 0.0
+            self._settler.tell()
 
     def refused(self, problems: set[tuple[str, str]]) -> None:
         """Told again only when it changes: a broken key stays broken for thousands of rounds."""
@@ -143,16 +144,16 @@ class Supply:
         if ahead:
             self._desk.slot.asked = 0.0
             self._report(ahead, unsure=self._overtaken)
+        self._settler.tell()
 
     def _ask_ahead(self, queues: Sequence[str]) -> None:
         """Before the hand is empty: settle what is done so far, and have the next jobs sent."""
         self._asks_at = 0
-        if self._store.reserve_ahead is None or not self._orders.has_colleagues():
-            return
-        at = self._begin_asking(queues)
-        with suppress(StoreDown):  # what is in hand needs no store; that we have asked stays written down
-            answer = self._store.reserve_ahead(queues, self._tag, self._pace.ahead(), self._done)
-            self._asked, self._done = _Asked(at, self._done, answer), []
+        if send := self._store.reserve_ahead:
+            with suppress(StoreDown):  # what is in hand needs no store; that we have asked stays written down
+                at = self._begin_asking(queues)
+                answer = send(queues, self._tag, self._pace.ahead(), self._done)
+                self._asked, self._done = _Asked(at, self._done, answer), []
 
     def _heard(self) -> Reservation | None:
         """The answer to what was asked for ahead, if that was asked and is answered."""
@@ -169,8 +170,9 @@ class Supply:
         """Hold what was asked for ahead; ``False`` when that was nothing."""
         if self._desk.is_wanted_back:
             self._put_back()
-        at, turn = (self._asked.at if self._asked else 0.0), self._desk.slot.turn
-        reservation = self._heard()
+        if not self._asked:
+            return False
+        at, turn, reservation = self._asked.at, self._desk.slot.turn, self._heard()
         if not reservation:
             return False
         if reservation.leases:
@@ -204,6 +206,7 @@ class Supply:
     def _begin_asking(self, queues: Sequence[str]) -> float:
         if self._listeners.wants(JobReserving):
             self._listeners.tell(JobReserving(tuple(queues)))
+        self._store.reach()  # who could not even ask has nothing to be given back
         # The lease is counted from before it was asked for: it never ends earlier than we believe.
         return self._desk.asking()
 
@@ -214,7 +217,8 @@ class Supply:
         self._held_since = held_since
         self.next_due = reservation.next_due
         # Fewer than were wanted are all that there were.
-        self._asks_at = len(leases) // 2 if len(leases) == self._pace.wanted else 0
+        asks_ahead = len(leases) == self._pace.wanted and self._store.reserve_ahead and self._orders.has_colleagues()
+        self._asks_at = len(leases) // 2 if asks_ahead else 0
 
     def _report(self, reservation: Reservation, unsure: bool) -> None:
         """``unsure``: of what was done, others may have deleted some."""

@@ -17,9 +17,9 @@ LAYERS = [
     "stores stores.redis stores.redis.keys stores.sql stores.sql.ddl",
     "chores chores.base",
     # edges of the system, and rulings, each on its own
-    "proc signals strict_json terms php listeners registry verdict limits pace config_file stores.redis.client",
+    "proc signals strict_json terms php listeners registry verdict limits pace config_file stores.redis.line",
     "stores.sql.sqlite stores.sql.troubles stores.sql.tables stores.sql.clock stores.sql.texts",
-    "config_secrets config_connections fork payload php_writer outage",
+    "config_secrets config_connections fork payload php_writer outage stores.redis.client",
     "stores.base stores.sql.engines stores.sql.waiting stores.sql.schema",
     # the queues
     "stores.control stores.elsewhere stores.sql.client stores.sql.marks stores.sql.failures",
@@ -169,8 +169,8 @@ def test_what_must_never_be_done_is_not(danger):
     assert [] == users(danger)
 
 
-def test_one_module_talks_to_redis_py():
-    assert ["stores/redis/client.py"] == users("redis")
+def test_a_client_and_its_lines_talk_to_redis_py():
+    assert ["stores/redis/client.py", "stores/redis/line.py"] == users("redis")
 
 
 def test_one_module_puts_the_drivers_together():

@@ -13,7 +13,7 @@ _AGAIN = (1.0, 3.0)
 
 
 class Unheard:
-    """Gives such jobs back; what it notes its caller has to tell."""
+    """Gives such jobs back."""
 
     def __init__(self, settler: Settler, queues: Sequence[str]) -> None:
         self._settler = settler
@@ -21,7 +21,10 @@ class Unheard:
         self._due: list[tuple[float, int, float, Sequence[Lease]]] = []
 
     def take(self, tag: int, asked: float, known: Sequence[Lease]) -> None:
-        """Of the worker with this tag, which asked at this time (monotonic); all but the leases that are ``known``."""
+        """Of the worker with this tag, which asked at this time (monotonic); all but the leases that are ``known``.
+
+        Its caller has to tell what is noted.
+        """
         now = time.monotonic()
         self._reclaim(now, tag, asked, known)
         self._due += [(now + later, tag, asked, known) for later in _AGAIN]
@@ -31,6 +34,7 @@ class Unheard:
         for due in [due for due in self._due if now >= due[0]]:
             self._reclaim(now, *due[1:])
             self._due.remove(due)
+            self._settler.tell()
 
     def _reclaim(self, now: float, tag: int, asked: float, known: Sequence[Lease]) -> None:
         self._settler.reclaim(self._queues, tag, max(now - asked, 0.0) + UNDER_WAY, known)

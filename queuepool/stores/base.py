@@ -123,6 +123,9 @@ class QueueStore(Protocol):
     def polls(self) -> bool:
         """Whether jobs may come of which ``wait`` is not told."""
 
+    def reach(self) -> None:
+        """Connect, if that has to be done; raises ``StoreDown`` before anything was asked."""
+
     def join(self) -> int:
         """A tag for this worker that no other living worker has."""
 

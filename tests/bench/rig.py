@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import socket
 import struct
 import subprocess
 import sys
@@ -100,11 +101,17 @@ def redis_server(path: Path, port: int = 0) -> Iterator[str]:
     options = ["--port", str(port), "--unixsocket", f"{path}/redis.sock", "--dir", str(path), "--save", ""]
     process = subprocess.Popen(["redis-server", *options], executable=binary, stdout=subprocess.DEVNULL)
     try:
-        until(lambda: (path / "redis.sock").exists())
+        until(lambda: _hears(f"{path}/redis.sock"))
         yield f"unix://{path}/redis.sock"
     finally:
         process.kill()
         process.wait()
+
+
+def _hears(address: str) -> bool:
+    """Its file is there before anybody listens."""
+    with socket.socket(socket.AF_UNIX) as caller:
+        return caller.connect_ex(address) == 0
 
 
 def _is_worker(process: psutil.Process) -> bool:

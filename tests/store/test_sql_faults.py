@@ -13,6 +13,7 @@ from typing import Any
 import psutil
 import pytest
 from databases import DatabaseServer
+from eventually import eventually
 from samples import ids, payload
 
 from queuepool.build import Stores
@@ -176,6 +177,12 @@ def family(server: DatabaseServer) -> list[psutil.Process]:
     return [first, *first.children(recursive=True)]
 
 
+def is_stopped(process: psutil.Process) -> bool:
+    """All its threads: a signal stops one after the other."""
+    states = (stat.read_text().rpartition(") ")[2][0] for stat in Path(f"/proc/{process.pid}/task").glob("*/stat"))
+    return set(states) == {"T"}
+
+
 @contextmanager
 def silent(server: DatabaseServer) -> Iterator[None]:
     """It hears, and answers nothing."""
@@ -183,6 +190,7 @@ def silent(server: DatabaseServer) -> Iterator[None]:
     for process in stopped:
         process.suspend()
     try:
+        eventually(lambda: all(map(is_stopped, stopped)))
         yield
     finally:
         for process in stopped:

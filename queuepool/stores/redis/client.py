@@ -76,6 +76,13 @@ class Client:
     def _lines(self) -> Lines:
         return Lines(self._redis.connection_pool.make_connection)
 
+    def reach(self) -> None:
+        """Connect, unless that is done. Not where it is ``shared``."""
+        try:
+            self._line.open()
+        except redis.RedisError as error:
+            raise translated(error, "connect", ()) from error
+
     def command(self, *words: Any) -> Any:
         """One command; raises ``StoreDown`` or ``StoreError``."""
         try:

@@ -45,6 +45,10 @@ class Line:
         self._connection = connection
         self._unread: Answer | None = None
 
+    def open(self) -> None:
+        """Connect, unless that is done."""
+        self._connection.connect()
+
     def ask(self, *words: Any) -> Any:
         """One command, and what the server says of it; a signal handler may raise out of it."""
         self.clear()

@@ -51,6 +51,9 @@ class RedisQueue:
     def polls(self) -> bool:
         return False
 
+    def reach(self) -> None:
+        self.client.reach()
+
     def join(self) -> int:
         return int(self.client.script("join", [self.keys.workers], [secrets.randbelow(TAGS)])) % TAGS
 

@@ -35,6 +35,9 @@ class SqlQueue(Leases):
         """PostgreSQL tells of our own pushes, Laravel's are found by looking; the others look by themselves."""
         return self.client.engine.dialect.name == "postgresql"
 
+    def reach(self) -> None:
+        self.client.ask(lambda _: None)
+
     def join(self) -> int:
         return self._shelf.next_of("workers", TAGS)
 
