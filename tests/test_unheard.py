@@ -7,6 +7,11 @@ import time
 import pytest
 
 from queuepool.chores.unheard import Unheard
+from queuepool.events import JobGivenBack
+from queuepool.listeners import Listeners
+from queuepool.outage import Outage
+from queuepool.settle import Settler
+from queuepool.signals import Attention
 
 TAG, OTHER = 7, 8
 JOBS = [b'{"uuid":"%s","id":"%s","attempts":0}' % (name, name) for name in (b"a", b"b")]
@@ -18,8 +23,17 @@ def store(stores):
 
 
 @pytest.fixture
-def unheard(store):
-    return Unheard(store, ["default"])
+def told():
+    """The events that are told."""
+    return []
+
+
+@pytest.fixture
+def unheard(store, told):
+    listeners = Listeners()
+    listeners.add(JobGivenBack, told.append)
+    settler = Settler(store, Outage(Attention(), listeners, telling=False), listeners, "main")
+    return Unheard(settler, ["default"])
 
 
 def test_F53_what_was_reserved_before_the_burial_is_given_back_at_once_and_what_is_known_is_not(store, unheard):
@@ -34,7 +48,7 @@ def test_F53_what_was_reserved_before_the_burial_is_given_back_at_once_and_what_
     assert JOBS[1] == store.sizes("default").oldest
 
 
-def test_F53_what_a_late_request_reserves_after_the_burial_is_given_back_a_second_later(store, unheard):
+def test_F53_what_a_late_request_reserves_after_the_burial_is_given_back_a_second_later(store, unheard, told):
     unheard.take(TAG, time.monotonic(), [])
     store.push("default", JOBS)
     store.reserve(["default"], TAG, 1)
@@ -45,6 +59,7 @@ def test_F53_what_a_late_request_reserves_after_the_burial_is_given_back_a_secon
 
     assert (2, 0) == (store.sizes("default").ready, store.sizes("default").reserved)
     assert JOBS[0] == store.sizes("default").oldest
+    assert ["a"] == [event.job.id for event in told]
 
 
 def test_F53_a_second_look_spares_what_is_known_and_what_is_of_others(store, unheard):
