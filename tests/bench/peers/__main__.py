@@ -65,7 +65,7 @@ def _chosen(everybody: list[T], words: str, name: Callable[[T], str]) -> list[T]
 def _about(world: Stage) -> list[str]:
     versions = ", ".join(f"{name} {version(name)}" for name in _PACKAGES)
     server = world.server.info("server")["redis_version"]
-    rounds = "few rounds (`--quick`)" if QUICK else "three rounds"
+    rounds = "few rounds (`--quick`)" if QUICK else "three rounds; nine of no-ops with 2 workers"
     return [
         f"{_processor()}, {os.cpu_count()} processors, {platform.platform()}",
         f"Python {platform.python_version()}, Redis {server}; {versions}",
