@@ -111,7 +111,7 @@ PLANTS = {
     "done and forgotten when the next hand came": Plant(
         "I5 done twice, unexplained",
         (("supply.py", _STAYS, _STAYS.replace("self._done)\n", "[])\n").replace(", start=len(self._done)", "")),),
-        replace(_QUICK, retry_after=1.5, seconds=3.0, drain=8.0),
+        replace(_QUICK, retry_after=1.5, seconds=4.0, drain=8.0, ahead=16),
     ),
     "receipt encoded anew": Plant(
         "I5 done twice, unexplained",
