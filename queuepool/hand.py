@@ -17,7 +17,7 @@ from queuepool.stores.base import Lease, Row
 
 #: bytes on the board for each hand; receipts beyond it lie in files beside the board
 AREA = 128 * 1024
-#: jobs in a hand at most: as many as are reserved at once, as many that are done, and one's own end
+#: jobs in a hand at most, and one to spare: as many as are reserved at once, and as many that are done
 _MOST = 2 * MOST + 1
 _COUNT = struct.Struct("=q")
 _ENTRY = struct.Struct("=BBHI?qqq")

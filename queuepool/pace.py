@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from queuepool.config_values import MOST_AHEAD
+
 #: seconds of work to hold at once, and how many jobs and bytes at most
-_AT_ONCE, MOST, _MOST_BYTES = 0.005, 64, 64 * 1024
+_AT_ONCE, MOST, _MOST_BYTES = 0.005, MOST_AHEAD, 64 * 1024
 #: the part that the last job has in the average, when it was quicker
 _QUICKER = 0.25
 

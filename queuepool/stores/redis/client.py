@@ -1,11 +1,12 @@
-"""The one place that talks to redis-py: connections, scripts, and its exceptions made ours."""
+"""Talks to redis-py, with ``line``, and nobody else does: connections, scripts, and its exceptions made ours."""
 
 from __future__ import annotations
 
 import hashlib
 import re
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache, cached_property, partial
 from importlib.resources import files
 from typing import Any
@@ -78,26 +79,20 @@ class Client:
 
     def reach(self) -> None:
         """Connect, unless that is done. Not where it is ``shared``."""
-        try:
+        with _translating("connect", ()):
             self._line.open()
-        except redis.RedisError as error:
-            raise translated(error, "connect", ()) from error
 
     def command(self, *words: Any) -> Any:
         """One command; raises ``StoreDown`` or ``StoreError``."""
-        try:
+        with _translating(str(words[0]).lower(), words[1:2]):
             if not self._shared:
                 self._line.clear()
             return self._redis.execute_command(*words)
-        except redis.RedisError as error:
-            raise translated(error, str(words[0]).lower(), words[1:2]) from error
 
     def blocking(self, *words: Any) -> Any:
         """One command that a signal handler may raise out of."""
-        try:
+        with _translating(str(words[0]).lower(), words[1:2]):
             return self._ask(*words)
-        except redis.RedisError as error:
-            raise translated(error, str(words[0]).lower(), words[1:2]) from error
 
     def script(self, name: str, keys: Sequence[str], args: Sequence[Any]) -> Any:
         """Run one of our Lua files."""
@@ -106,22 +101,18 @@ class Client:
     def script_ahead(self, name: str, keys: Sequence[str], args: Sequence[Any]) -> Callable[[], Any]:
         """As ``script``, but only sent: call what it gives for the answer, later. Not where it is ``shared``."""
         text, digest = _script(name)
-        try:
+        with _translating(name, keys, text):
             answer = self._line.send("EVALSHA", digest, len(keys), *keys, *args)
-        except redis.RedisError as error:
-            raise translated(error, name, keys, text) from error
         return lambda: self._run(name, keys, args, lambda *_: answer.get())
 
     def _run(self, name: str, keys: Sequence[str], args: Sequence[Any], first: Callable[..., Any]) -> Any:
         """NOSCRIPT means that nothing was executed, so it is safe to send again."""
         text, digest = _script(name)
-        try:
+        with _translating(name, keys, text):
             try:
                 return first("EVALSHA", digest, len(keys), *keys, *args)
             except redis.exceptions.NoScriptError:
                 return self._ask("EVAL", text, len(keys), *keys, *args)
-        except redis.RedisError as error:
-            raise translated(error, name, keys, text) from error
 
     def _ask(self, *words: Any) -> Any:
         return self._lines.ask(*words) if self._shared else self._line.ask(*words)
@@ -166,6 +157,15 @@ class Client:
         if "_ears" in vars(self):
             self._ears.close()
             del self._ears
+
+
+@contextmanager
+def _translating(verb: str, names: Sequence[Any], source: str = "") -> Iterator[None]:
+    """redis-py's exceptions as ``translated`` says."""
+    try:
+        yield
+    except redis.RedisError as error:
+        raise translated(error, verb, names, source) from error
 
 
 def translated(error: redis.RedisError, verb: str, names: Sequence[Any], source: str = "") -> StoreError:
