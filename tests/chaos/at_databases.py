@@ -9,6 +9,7 @@ from contextlib import suppress
 from sqlalchemy import Connection, exc, text
 
 from tests.chaos.rig import Rig
+from tests.chaos.spells import absences
 
 _OLDEST = "SELECT id FROM jobs ORDER BY id LIMIT 20 FOR UPDATE SKIP LOCKED"
 #: the first and the last of the jobs that one worker holds
@@ -17,37 +18,18 @@ _OF_ONE = "SELECT min(id), max(id) FROM jobs WHERE reserved_at IS NOT NULL GROUP
 
 def kill_database(rig: Rig) -> Iterator[float]:
     """kill -9 for all of it, and started again after a while."""
-    while True:
-        rig.store.server.kill()
-        try:
-            yield rig.chance.uniform(0.1, 2.0)
-        finally:
-            rig.store.server.start()
-            rig.ledger.write("back")
-        yield rig.chance.uniform(0.5, 2.0)
+    return absences(rig, rig.store.server.kill, rig.store.server.start, (0.1, 2.0), (0.5, 2.0))
 
 
 def stop_database(rig: Rig) -> Iterator[float]:
     """In order, as for an upgrade."""
-    while True:
-        rig.store.server.stop()
-        try:
-            yield rig.chance.uniform(0.1, 2.0)
-        finally:
-            rig.store.server.start()
-            rig.ledger.write("back")
-        yield rig.chance.uniform(0.5, 2.0)
+    return absences(rig, rig.store.server.stop, rig.store.server.start, (0.1, 2.0), (0.5, 2.0))
 
 
 def freeze_database(rig: Rig) -> Iterator[float]:
-    while True:
-        rig.store.signal(signal.SIGSTOP)
-        try:
-            yield rig.chance.uniform(0.2, 4.0)
-        finally:
-            rig.store.signal(signal.SIGCONT)
-            rig.ledger.write("back")
-        yield rig.chance.uniform(0.2, 1.0)
+    return absences(
+        rig, lambda: rig.store.signal(signal.SIGSTOP), lambda: rig.store.signal(signal.SIGCONT), (0.2, 4.0), (0.2, 1.0)
+    )
 
 
 def cut_connections(rig: Rig) -> Iterator[float]:

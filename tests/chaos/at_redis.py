@@ -6,19 +6,13 @@ import signal
 from collections.abc import Callable, Iterator
 
 from tests.chaos.rig import Rig
+from tests.chaos.spells import absences, spells
 from tests.chaos.world import PREFIX
 
 
 def kill_redis(rig: Rig) -> Iterator[float]:
     """kill -9, and started again after a while."""
-    while True:
-        rig.store.server.kill()
-        try:
-            yield rig.chance.uniform(0.1, 2.0)
-        finally:
-            rig.store.server.start()
-            rig.ledger.write("back")
-        yield rig.chance.uniform(0.5, 2.0)
+    return absences(rig, rig.store.server.kill, rig.store.server.start, (0.1, 2.0), (0.5, 2.0))
 
 
 def load_slowly(rig: Rig) -> Iterator[float]:
@@ -32,14 +26,13 @@ def load_slowly(rig: Rig) -> Iterator[float]:
 
 
 def stop_redis(rig: Rig) -> Iterator[float]:
-    while True:
-        rig.store.server.signal(signal.SIGSTOP)
-        try:
-            yield rig.chance.uniform(0.2, 4.0)
-        finally:
-            rig.store.server.signal(signal.SIGCONT)
-            rig.ledger.write("back")
-        yield rig.chance.uniform(0.2, 1.0)
+    return absences(
+        rig,
+        lambda: rig.store.server.signal(signal.SIGSTOP),
+        lambda: rig.store.server.signal(signal.SIGCONT),
+        (0.2, 4.0),
+        (0.2, 1.0),
+    )
 
 
 def cut_connections(rig: Rig) -> Iterator[float]:
@@ -49,25 +42,19 @@ def cut_connections(rig: Rig) -> Iterator[float]:
         yield rig.chance.uniform(0.05, 0.3)
 
 
+def _said(rig: Rig, bad: tuple[str, ...], good: tuple[str, ...]) -> Iterator[float]:
+    """One command to the server, and after a while the other."""
+    say = rig.store.server.say
+    return spells(rig, lambda: say(*bad), lambda: say(*good), (0.2, 1.5), (0.2, 1.0))
+
+
 def readonly(rig: Rig) -> Iterator[float]:
     """A replica of a host that is not there."""
-    while True:
-        rig.store.server.say("REPLICAOF", "127.0.0.1", "1")
-        try:
-            yield rig.chance.uniform(0.2, 1.5)
-        finally:
-            rig.store.server.say("REPLICAOF", "NO", "ONE")
-        yield rig.chance.uniform(0.2, 1.0)
+    return _said(rig, ("REPLICAOF", "127.0.0.1", "1"), ("REPLICAOF", "NO", "ONE"))
 
 
 def out_of_memory(rig: Rig) -> Iterator[float]:
-    while True:
-        rig.store.server.say("CONFIG", "SET", "maxmemory", "1")
-        try:
-            yield rig.chance.uniform(0.2, 1.5)
-        finally:
-            rig.store.server.say("CONFIG", "SET", "maxmemory", "0")
-        yield rig.chance.uniform(0.2, 1.0)
+    return _said(rig, ("CONFIG", "SET", "maxmemory", "1"), ("CONFIG", "SET", "maxmemory", "0"))
 
 
 def pause_writes(rig: Rig) -> Iterator[float]:
@@ -79,13 +66,7 @@ def pause_writes(rig: Rig) -> Iterator[float]:
 
 def too_few_replicas(rig: Rig) -> Iterator[float]:
     """-NOREPLICAS for every write."""
-    while True:
-        rig.store.server.say("CONFIG", "SET", "min-replicas-to-write", "1")
-        try:
-            yield rig.chance.uniform(0.2, 1.5)
-        finally:
-            rig.store.server.say("CONFIG", "SET", "min-replicas-to-write", "0")
-        yield rig.chance.uniform(0.2, 1.0)
+    return _said(rig, ("CONFIG", "SET", "min-replicas-to-write", "1"), ("CONFIG", "SET", "min-replicas-to-write", "0"))
 
 
 def broadcast_restarts(rig: Rig) -> Iterator[float]:

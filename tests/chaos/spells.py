@@ -1,0 +1,35 @@
+"""Harm that is undone after a while, and done again after a rest."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from tests.chaos.rig import Rig
+
+#: seconds: at least, at most
+Range = tuple[float, float]
+
+
+def spells(
+    rig: Rig, begin: Callable[[], object], end: Callable[[], object], lasts: Range, rests: Range
+) -> Iterator[float]:
+    """``end`` is called in any case."""
+    while True:
+        begin()
+        try:
+            yield rig.chance.uniform(*lasts)
+        finally:
+            end()
+        yield rig.chance.uniform(*rests)
+
+
+def absences(
+    rig: Rig, leave: Callable[[], object], come: Callable[[], object], lasts: Range, rests: Range
+) -> Iterator[float]:
+    """Of the store: the ledger says when it answers again."""
+
+    def come_back() -> None:
+        come()
+        rig.ledger.write("back")
+
+    return spells(rig, leave, come_back, lasts, rests)
