@@ -19,7 +19,7 @@ from queuepool.slot import Role as Role
 from queuepool.slot import Slot as Slot
 from queuepool.slot import State as State
 
-_MAGIC = 0x71756575_00000003
+_MAGIC = 0x71756575_00000004
 _PAGE = 4096
 _SLOT = -(-(Slot.size + 2 * AREA) // _PAGE) * _PAGE
 

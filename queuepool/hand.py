@@ -6,6 +6,7 @@ Each slot has two, of which one is the hand of this turn (``Slot.hand``): the ne
 from __future__ import annotations
 
 import struct
+from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
@@ -15,13 +16,20 @@ from typing import Any
 from queuepool.pace import MOST
 from queuepool.stores.base import Lease, Row
 
-#: bytes on the board for each hand; receipts beyond it lie in files beside the board
+#: bytes on the board for each hand; receipts that find no room there lie in files beside the board
 AREA = 128 * 1024
 #: jobs in a hand at most, and one to spare: as many as are reserved at once, and as many that are done
 _MOST = 2 * MOST + 1
+#: how many jobs; the stage of each; the sizes of the three parts of each; the parts
 _COUNT = struct.Struct("=q")
-_ENTRY = struct.Struct("=BBHI?qqq")
-_NO_ROW = Row(0, 0, 0)
+_STAGES = _COUNT.size
+_SIZES = _STAGES + _MOST
+_PARTS, _SIZE = 3, 4
+#: bytes of all parts, with room for their sizes; bytes of a receipt for which there is room in every hand
+_ROOM = AREA - _SIZES - _MOST * _PARTS * _SIZE
+_SHORT = 512
+#: the size of a receipt that lies in a file
+_IN_A_FILE = 0xFFFFFFFF
 
 
 class Stage(IntEnum):
@@ -48,25 +56,29 @@ class Hand:
     def __init__(self, memory: Any, base: int, spill: Path) -> None:
         self._memory = memory
         self._base = base
+        self._stages = base + _STAGES
         self._spill = spill
-        self._places: list[int] = []
 
     def hold(self, leases: Sequence[Lease], done: Sequence[Lease] = ()) -> None:
         """Write down what is done and what was just reserved, in this order, and forget what was held before."""
-        self._set_count(0)
-        self._places = []
-        place, parts = self._base + _COUNT.size, []
-        for number, lease in enumerate((*done, *leases)):
-            self._places.append(place)
-            parts.append(self._entry(place, number, lease, Stage.DONE if number < len(done) else Stage.RESERVED))
-            place += len(parts[-1])
-        self._memory[self._base + _COUNT.size : place] = b"".join(parts)
+        self.drop()
+        # In columns, each made by one call: the loop writes a hand for every few jobs.
+        parts = [
+            part
+            for queue, receipt, row in (*done, *leases)
+            for part in (queue.encode(), receipt, array("q", row).tobytes() if row else b"")
+        ]
+        sizes = array("I", map(len, parts))
+        if sum(sizes) > _ROOM:
+            self._spill_over(parts, sizes)
+        self._write(self._stages, bytes([Stage.DONE]) * len(done) + bytes([Stage.RESERVED]) * len(leases))
+        self._write(self._base + _SIZES, sizes.tobytes() + b"".join(parts))
         # Last, so that a reader never sees half a receipt.
-        self._set_count(len(self._places))
+        self._set_count(len(done) + len(leases))
 
     def mark(self, number: int, stage: Stage) -> None:
         """The ``number``-th job, from 0, has come this far: one byte."""
-        self._memory[self._places[number]] = stage
+        self._memory[self._stages + number] = stage
 
     def drop(self) -> None:
         """Nothing is held."""
@@ -74,39 +86,49 @@ class Hand:
 
     @property
     def is_empty(self) -> bool:
-        return _COUNT.unpack_from(self._memory, self._base) == (0,)
+        return self._count() == 0
 
     def held(self) -> list[Held]:
-        """Read by anybody."""
-        (count,) = _COUNT.unpack_from(self._memory, self._base)
-        self._places = []
-        found, place = [], self._base + _COUNT.size
+        """Read by anybody. Of a living worker's, who may be writing it, also nonsense, ``ValueError``, ``OSError``."""
+        count, first = self._count(), self._base + _SIZES
+        place = first + count * _PARTS * _SIZE
+        sizes = array("I", self._memory[first:place])
+        found = []
         for number in range(count):
-            self._places.append(place)
-            entry, place = self._read(place, number)
-            found.append(entry)
+            queue, receipt, row = sizes[_PARTS * number : _PARTS * (number + 1)]
+            lease, place = self._read(number, place, queue, receipt, row)
+            found.append(Held(lease, Stage(self._memory[self._stages + number])))
         return found
+
+    def _read(self, number: int, place: int, queue: int, receipt: int, row: int) -> tuple[Lease, int]:
+        """One job, whose parts begin at ``place`` and have these sizes; and where the next one's begin."""
+        middle = place + queue
+        last = middle + (0 if receipt == _IN_A_FILE else receipt)
+        raw = self._file(number).read_bytes() if receipt == _IN_A_FILE else self._memory[middle:last]
+        numbers = _row_in(self._memory[last : last + row]) if row else None
+        return Lease(self._memory[place:middle].decode(), raw, numbers), last + row
+
+    def _spill_over(self, parts: list[bytes], sizes: array[int]) -> None:
+        for at in range(1, len(parts), _PARTS):
+            if sizes[at] > _SHORT:
+                self._file(at // _PARTS).write_bytes(parts[at])
+                parts[at], sizes[at] = b"", _IN_A_FILE
+
+    def _count(self) -> int:
+        (count,) = _COUNT.unpack_from(self._memory, self._base)
+        return int(count)
 
     def _set_count(self, count: int) -> None:
         _COUNT.pack_into(self._memory, self._base, count)
 
-    def _entry(self, place: int, number: int, lease: Lease, stage: Stage) -> bytes:
-        queue, receipt, row = lease.queue.encode(), lease.receipt, lease.row
-        # Room is left for the queues and headers of the entries still to come.
-        spilled = place + len(queue) + len(receipt) > self._base + AREA - _MOST * (256 + _ENTRY.size)
-        head = _ENTRY.pack(stage, spilled, len(queue), len(receipt), row is not None, *(row or _NO_ROW))
-        if spilled:
-            self._file(number).write_bytes(receipt)
-            return head + queue
-        return head + queue + receipt
-
-    def _read(self, place: int, number: int) -> tuple[Held, int]:
-        stage, spilled, queue_size, size, in_table, *numbers = _ENTRY.unpack_from(self._memory, place)
-        middle = place + _ENTRY.size + queue_size
-        queue = bytes(self._memory[place + _ENTRY.size : middle]).decode()
-        last = middle if spilled else middle + size
-        receipt = self._file(number).read_bytes() if spilled else bytes(self._memory[middle:last])
-        return Held(Lease(queue, receipt, Row(*numbers) if in_table else None), Stage(stage)), last
+    def _write(self, place: int, raw: bytes) -> None:
+        self._memory[place : place + len(raw)] = raw
 
     def _file(self, number: int) -> Path:
         return self._spill.with_name(f"{self._spill.name}.{number}")
+
+
+def _row_in(raw: bytes) -> Row:
+    """Raises ``ValueError``."""
+    row, attempts, tag = array("q", raw)
+    return Row(row, attempts, tag)

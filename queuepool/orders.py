@@ -38,9 +38,6 @@ class Orders(Protocol):
     def mourned(self) -> int:
         """How many jobs have failed with their worker so far."""
 
-    def has_colleagues(self) -> bool:
-        """Whether others of the same pool are to work beside it."""
-
 
 class BoardOrders:
     """From the board; restarts are the master's to carry out."""
@@ -75,9 +72,6 @@ class BoardOrders:
 
     def mourned(self) -> int:
         return self._mourned
-
-    def has_colleagues(self) -> bool:
-        return self._header.target > 1
 
 
 class ControlReader(Protocol):
@@ -119,6 +113,3 @@ class StoreOrders:
 
     def mourned(self) -> int:
         return 0
-
-    def has_colleagues(self) -> bool:
-        return False

@@ -203,7 +203,7 @@ def work(
         stores.queue,
         orders,
         Attempts(settings, stores.queue, REGISTRY, LISTENERS, desk, settler, outage),
-        Supply(settings, stores.queue, settler, desk, outage, LISTENERS, _pace(settings, limits, alone), orders),
+        Supply(settings, stores.queue, settler, desk, outage, LISTENERS, _pace(settings, limits, alone)),
         desk,
         attention,
         outage,

@@ -12,7 +12,6 @@ from queuepool.desk import Desk
 from queuepool.errors import StoreDown, StoreError
 from queuepool.events import JobQuarantined, JobReserving, LeaseLost, StoreRefused
 from queuepool.listeners import Listeners
-from queuepool.orders import Orders
 from queuepool.outage import Outage
 from queuepool.pace import Pace
 from queuepool.payload import decode
@@ -35,9 +34,8 @@ class _Asked(NamedTuple):
 class Supply:
     """The jobs that a worker holds: some waiting to be begun, some done and waiting to be deleted.
 
-    When half of a hand is begun the next one is asked for, so that its answer is there when it is needed. A pool's only
-    worker does not: its jobs are to run in their order, and what goes back unheard has lost it. All verbs may raise
-    ``StoreDown``; what is in the hand then stays there, for the next try or for the steward.
+    When half of a hand is begun the next one is asked for, so that its answer is there when it is needed. All verbs may
+    raise ``StoreDown``; what is in the hand then stays there, for the next try or for the steward.
     """
 
     def __init__(
@@ -49,7 +47,6 @@ class Supply:
         outage: Outage,
         listeners: Listeners,
         pace: Pace,
-        orders: Orders,
     ) -> None:
         self._pool = pool
         self._store = store
@@ -58,7 +55,6 @@ class Supply:
         self._outage = outage
         self._listeners = listeners
         self._pace = pace
-        self._orders = orders
         self._tag = 0
         self._served: Sequence[str] = ()
         self._waiting: deque[tuple[int, Lease]] = deque()
@@ -217,8 +213,7 @@ class Supply:
         self._held_since = held_since
         self.next_due = reservation.next_due
         # Fewer than were wanted are all that there were.
-        asks_ahead = len(leases) == self._pace.wanted and self._store.reserve_ahead and self._orders.has_colleagues()
-        self._asks_at = len(leases) // 2 if asks_ahead else 0
+        self._asks_at = len(leases) // 2 if len(leases) == self._pace.wanted and self._store.reserve_ahead else 0
 
     def _report(self, reservation: Reservation, unsure: bool) -> None:
         """``unsure``: of what was done, others may have deleted some."""

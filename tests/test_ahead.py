@@ -159,6 +159,7 @@ def push_quick_ones_around(site, mode: str, **options) -> None:
 
 
 QUICK_ONES = 60
+ALL_TAGS = [str(number) for number in range(QUICK_ONES + 1)]
 
 
 def test_what_was_asked_for_goes_back_with_what_waits_behind_a_slow_job(site):
@@ -217,16 +218,24 @@ def test_a_job_that_fails_while_the_next_hand_is_on_its_way_is_settled_first(sit
     assert (QUICK_ONES, 1) == (len(site.trail(event="end")), len(site.trail(event="after_failed")))
 
 
-def test_a_lone_worker_asks_for_nothing_ahead_so_its_jobs_keep_their_order(site):
+def test_one_worker_keeps_their_order_behind_a_slow_job(site):
     push_quick_ones_around(site, "until", gate=str(site.path / "gate"))
     with site.pool("--workers", "1", "--reserve-ahead", "4"):
         eventually(lambda: 3 == len(site.trail(event="start")))
         eventually(lambda: 1 == site.queue.sizes().reserved)
-        assert [False] == have_asked(site)
+        assert [True] == have_asked(site)
         (site.path / "gate").touch()
         eventually(lambda: 0 == site.queue.size())
 
-    assert [str(number) for number in range(QUICK_ONES + 1)] == [line["tag"] for line in site.trail(event="start")]
+    assert ALL_TAGS == [line["tag"] for line in site.trail(event="start")]
+
+
+def test_one_worker_keeps_their_order_when_it_is_killed(site):
+    push_quick_ones_around(site, "kill")
+    with site.pool("--workers", "1", "--reserve-ahead", "4"):
+        eventually(lambda: 0 == site.queue.size())
+
+    assert ALL_TAGS == [line["tag"] for line in site.trail(event="start")]
 
 
 def test_a_server_that_is_killed_meanwhile_costs_no_attempt_and_nothing_is_done_twice(away, own_server):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 
 import pytest
@@ -46,6 +47,18 @@ def test_F53_what_was_reserved_before_the_burial_is_given_back_at_once_and_what_
 
     assert (1, 1) == (store.sizes("default").ready, store.sizes("default").reserved)
     assert JOBS[1] == store.sizes("default").oldest
+
+
+def test_a_hand_that_nobody_heard_of_goes_back_in_its_order(store, unheard):
+    jobs = [b'{"uuid":"%d","id":"%d","attempts":0}' % (number, number) for number in range(64, 0, -1)]
+    store.push("default", jobs)
+    asked = time.monotonic()
+    store.reserve(["default"], TAG, len(jobs))
+
+    unheard.take(TAG, asked, [])
+
+    again = store.reserve(["default"], OTHER, len(jobs)).leases
+    assert [json.loads(job)["id"] for job in jobs] == [json.loads(lease.receipt)["id"] for lease in again]
 
 
 def test_F53_what_a_late_request_reserves_after_the_burial_is_given_back_a_second_later(store, unheard, told):

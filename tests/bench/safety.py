@@ -23,8 +23,8 @@ _AS_IT_IS = "as it is"
 _KINDS = {
     _AS_IT_IS: ["queuepool"],
     "without the hand": ["tests.bench.without", "hand"],
-    "without hand, alarm and title": ["tests.bench.without", "watch"],
-    "without these and leases": ["tests.bench.without", "leases"],
+    "without hand and leases": ["tests.bench.without", "leases"],
+    "without these, alarm and title": ["tests.bench.without", "watch"],
 }
 _JOBS, _ROUNDS, _WARM = (10_000, 2, 2_000) if QUICK else (40_000, 5, 10_000)
 #: jobs that the bare loop reserves at once; the share of its rate that is aimed at, and the cost

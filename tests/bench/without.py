@@ -1,14 +1,14 @@
 """``queuepool`` without some of its safety: ``python -m tests.bench.without hand start …`` shows what that costs.
 
-``hand``: nobody could settle what a dead worker held. ``watch``: nor end a job at its deadline, nor see which one runs.
-``leases``: besides, what a dead worker held is lost.
+``hand``: nobody could settle what a dead worker held. ``leases``: what it held is lost. ``watch``: besides, nobody
+could end a job at its deadline, nor see which one runs.
 """
 
 from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from queuepool import board, roles
@@ -76,13 +76,15 @@ class BlankDesk(HandlessDesk):
 class PoppingQueue(redis_queue.RedisQueue):
     """Takes jobs off their list, and forgets them; it counts no attempts, stages nothing, looks at nothing."""
 
-    reserve_ahead = None  # type: ignore[assignment]
-
     def reserve(self, queues: Sequence[str], tag: int, limit: int, done: Sequence[Lease] = ()) -> Reservation:
-        for queue in queues:
-            if taken := self.client.command("LPOP", self.keys.ready(queue), limit):
-                return Reservation(leases=[Lease(queue, raw) for raw in taken])
-        return Reservation()
+        return self.reserve_ahead(queues, tag, limit)()
+
+    def reserve_ahead(
+        self, queues: Sequence[str], tag: int, limit: int, done: Sequence[Lease] = ()
+    ) -> Callable[[], Reservation]:
+        (queue,) = queues
+        answer = self.client._line.send("LPOP", self.keys.ready(queue), limit)
+        return lambda: Reservation(leases=[Lease(queue, raw) for raw in answer.get() or ()])
 
     def delete(self, leases: Sequence[Lease]) -> list[bool]:
         return [True for _ in leases]
@@ -97,7 +99,7 @@ def unknown() -> list[str]:
 if __name__ == "__main__":
     less = sys.argv.pop(1)
     board.Hand = BlankHand  # type: ignore[misc]
-    roles.Desk = HandlessDesk if less == "hand" else BlankDesk  # type: ignore[misc]
-    if less == "leases":
+    roles.Desk = BlankDesk if less == "watch" else HandlessDesk  # type: ignore[misc]
+    if less != "hand":
         redis_queue.RedisQueue = PoppingQueue  # type: ignore[misc]
     main()

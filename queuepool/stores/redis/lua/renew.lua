@@ -13,7 +13,7 @@ for i = 3, #ARGV, 3 do
   local score = redis.pcall('zscore', reserved, receipt)
   if is_refusal(score) then redis.call('zscore', reserved, receipt) end
   local held = type(score) == 'string'
-  if held then redis.call('zadd', reserved, 'XX', lease_end(now, retry_after, tonumber(ARGV[i + 1])), receipt) end
+  if held then redis.call('zadd', reserved, 'XX', lease_end(now, retry_after, tonumber(ARGV[i + 1]), 1), receipt) end
   table.insert(answers, held and 1 or 0)
 end
 return answers

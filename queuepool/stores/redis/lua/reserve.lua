@@ -36,10 +36,10 @@ local function bumped(job)
   return splice(job, one_more)
 end
 
-local function move(job, queue, reserved, quarantine, lease)
+local function move(job, queue, reserved, quarantine)
   local receipt, why = bumped(job)
   if receipt then
-    receipt = put(reserved, lease, receipt)
+    receipt = put(reserved, lease_end(now, retry_after, tag, #leases / 2 + 1), receipt)
     table.insert(leases, queue); table.insert(leases, receipt)
   else
     redis.call('rpush', quarantine, string.format('%.6f', now) .. ' ' .. why .. ' ' .. job)
@@ -48,11 +48,11 @@ local function move(job, queue, reserved, quarantine, lease)
 end
 
 -- Some of the oldest at once: two commands for all of them. Gives how many that were, and of how many bytes.
-local function take(most, queue, ready, reserved, quarantine, lease)
+local function take(most, queue, ready, reserved, quarantine)
   local jobs, bytes, moved = redis.call('lrange', ready, 0, most - 1), 0, 0
   local fine, problem = pcall(function()
     for _, job in ipairs(jobs) do
-      move(job, queue, reserved, quarantine, lease)
+      move(job, queue, reserved, quarantine)
       bytes, moved = bytes + #job, moved + 1
     end
   end)
@@ -66,9 +66,8 @@ local function serve(queue)
   if redis.call('exists', ready, delayed, reserved, notify) == 0 then return end
   move_due(delayed, ready, now, STAGED_AT_MOST)
   move_due(reserved, ready, now, STAGED_AT_MOST)
-  local lease = string.format('%.17g', lease_end(now, retry_after, tag))
   while #leases < wanted * 2 and #odd < AT_ONCE * 2 and bytes_taken < ENOUGH do
-    local moved, bytes = take(math.min(wanted - #leases / 2, AT_ONCE), queue, ready, reserved, quarantine, lease)
+    local moved, bytes = take(math.min(wanted - #leases / 2, AT_ONCE), queue, ready, reserved, quarantine)
     if moved == 0 then break end
     bytes_taken = bytes_taken + bytes
   end
