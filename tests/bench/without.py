@@ -1,6 +1,7 @@
 """``queuepool`` without some of its safety: ``python -m tests.bench.without hand start …`` shows what that costs.
 
-``hand``: nobody could settle what a dead worker held. ``leases``: what it held is lost. ``watch``: besides, nobody
+``hand``: nobody could settle what a dead worker held. ``fences``: reservations are Laravel's own, which nobody renews,
+tells apart or gives back. ``leases``: nothing is reserved, what a worker held dies with it. ``watch``: besides, nobody
 could end a job at its deadline, nor see which one runs.
 """
 
@@ -9,6 +10,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import Any
 
 from queuepool import board, roles
@@ -73,18 +75,44 @@ class BlankDesk(HandlessDesk):
         return True
 
 
-class PoppingQueue(redis_queue.RedisQueue):
-    """Takes jobs off their list, and forgets them; it counts no attempts, stages nothing, looks at nothing."""
+class PlainQueue(redis_queue.RedisQueue):
+    """Laravel's reservations of one queue, many at once: deletes, counts the attempt, reserves, and nothing else."""
+
+    _SCRIPT = """
+        for i = 3, #ARGV do redis.call('zrem', KEYS[2], ARGV[i]) end
+        local jobs, expires = redis.call('lrange', KEYS[1], 0, ARGV[1] - 1), redis.call('time')[1] + ARGV[2]
+        for i, job in ipairs(jobs) do
+          jobs[i] = string.gsub(job, '"attempts":(%d+)}$', function(n) return '"attempts":' .. n + 1 .. '}' end)
+          redis.call('zadd', KEYS[2], expires, jobs[i])
+        end
+        redis.call('ltrim', KEYS[1], #jobs, -1)
+        return jobs
+    """
 
     def reserve(self, queues: Sequence[str], tag: int, limit: int, done: Sequence[Lease] = ()) -> Reservation:
-        return self.reserve_ahead(queues, tag, limit)()
+        return self.reserve_ahead(queues, tag, limit, done)()
 
     def reserve_ahead(
         self, queues: Sequence[str], tag: int, limit: int, done: Sequence[Lease] = ()
     ) -> Callable[[], Reservation]:
         (queue,) = queues
-        answer = self.client._line.send("LPOP", self.keys.ready(queue), limit)
+        answer = self.client._line.send(*self._words(queue, limit, [lease.receipt for lease in done]))
         return lambda: Reservation(leases=[Lease(queue, raw) for raw in answer.get() or ()])
+
+    def _words(self, queue: str, limit: int, done: list[bytes]) -> list[Any]:
+        keys = self.keys.ready(queue), self.keys.reserved(queue)
+        return ["EVALSHA", self._digest, 2, *keys, limit, self._retry_after, *done]
+
+    @cached_property
+    def _digest(self) -> str:
+        return self.client.command("SCRIPT", "LOAD", self._SCRIPT)
+
+
+class PoppingQueue(PlainQueue):
+    """Takes jobs off their list, and forgets them."""
+
+    def _words(self, queue: str, limit: int, done: list[bytes]) -> list[Any]:
+        return ["LPOP", self.keys.ready(queue), limit]
 
     def delete(self, leases: Sequence[Lease]) -> list[bool]:
         return [True for _ in leases]
@@ -92,7 +120,7 @@ class PoppingQueue(redis_queue.RedisQueue):
 
 def unknown() -> list[str]:
     """What is left out here and is no longer there to be left out."""
-    pairs = ((BlankHand, Hand), (HandlessDesk, Desk), (BlankDesk, Desk), (PoppingQueue, redis_queue.RedisQueue))
+    pairs = ((BlankHand, Hand), (HandlessDesk, Desk), (BlankDesk, Desk))
     return [name for ours, real in pairs for name in vars(ours) if not hasattr(real, name)]
 
 
@@ -101,5 +129,5 @@ if __name__ == "__main__":
     board.Hand = BlankHand  # type: ignore[misc]
     roles.Desk = BlankDesk if less == "watch" else HandlessDesk  # type: ignore[misc]
     if less != "hand":
-        redis_queue.RedisQueue = PoppingQueue  # type: ignore[misc]
+        redis_queue.RedisQueue = PlainQueue if less == "fences" else PoppingQueue  # type: ignore[misc]
     main()
