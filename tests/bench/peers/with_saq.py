@@ -8,12 +8,11 @@ from typing import Any
 
 from saq import Queue
 
+from tests.bench.peers.coroutines import Coroutines
 from tests.bench.peers.jobs import EVERY, as_coroutine, limit
-from tests.bench.peers.peer import BIN, CONCURRENT, batches, url
+from tests.bench.peers.peer import BIN, url
 
 _CONCURRENCY = 10
-#: pushes under way at once
-_TOGETHER = 50
 
 
 def _named(job: str) -> Any:
@@ -27,22 +26,10 @@ queue = Queue.from_url(url())
 settings = {"queue": queue, "functions": [_named(name) for name in EVERY], "concurrency": _CONCURRENCY}
 
 
-class Saq:
+class Saq(Coroutines):
     name = "SAQ"
     settings = f"coroutines, {_CONCURRENCY} at once in each process, results dropped"
     keeps = True
-    pushes = True
-    strengths = dict.fromkeys(("drain", "sleep"), CONCURRENT)
-
-    def __init__(self) -> None:
-        self._runner = asyncio.Runner()
-
-    def push(self, job: str, n: int) -> None:
-        self._runner.run(self._push(job, [n]))
-
-    def bulk(self, job: str, numbers: Sequence[int]) -> None:
-        for batch in batches(numbers, _TOGETHER):
-            self._runner.run(self._push(job, batch))
 
     async def _push(self, job: str, numbers: Sequence[int]) -> None:
         about = {"ttl": -1, "timeout": 0, "retries": 3, **limit(job, "timeout")}

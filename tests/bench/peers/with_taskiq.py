@@ -8,11 +8,9 @@ from collections.abc import Sequence
 from taskiq import AsyncBroker
 from taskiq_redis import ListQueueBroker, RedisStreamBroker
 
+from tests.bench.peers.coroutines import Coroutines
 from tests.bench.peers.jobs import EVERY, as_coroutine, limit
-from tests.bench.peers.peer import BIN, CONCURRENT, batches, url
-
-#: pushes under way at once
-_TOGETHER = 50
+from tests.bench.peers.peer import BIN, url
 
 
 def _filled(broker: AsyncBroker) -> AsyncBroker:
@@ -33,22 +31,12 @@ plain = _filled(ListQueueBroker(url(), socket_timeout=None))
 stream = _filled(RedisStreamBroker(url(), consumer_id="0", socket_timeout=None))
 
 
-class Taskiq:
-    pushes = True
-    strengths = dict.fromkeys(("drain", "sleep"), CONCURRENT)
-
+class Taskiq(Coroutines):
     def __init__(self, name: str, broker: AsyncBroker, variable: str, *, keeps: bool) -> None:
+        super().__init__()
         self.name, self.keeps = name, keeps
         self.settings = f"`{type(broker).__name__}`, coroutines, 100 at once in each process, `socket_timeout=None`"
         self._broker, self._variable = broker, variable
-        self._runner = asyncio.Runner()
-
-    def push(self, job: str, n: int) -> None:
-        self._runner.run(self._push(job, [n]))
-
-    def bulk(self, job: str, numbers: Sequence[int]) -> None:
-        for batch in batches(numbers, _TOGETHER):
-            self._runner.run(self._push(job, batch))
 
     async def _push(self, job: str, numbers: Sequence[int]) -> None:
         task = self._broker.find_task(job)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from contextlib import ExitStack, suppress
 from pathlib import Path
 
@@ -16,11 +16,11 @@ from queuepool.stores.sql.migrate import migrate
 from tests.chaos import at_databases, at_network, at_sql
 from tests.chaos.proxy import Proxy
 from tests.chaos.stores.base import Nemeses
-from tests.chaos.stores.tables import Tables
+from tests.chaos.stores.tables import InTables, Tables
 from tests.chaos.stores.words import OURS, Words
 
 
-class DatabaseStore:
+class DatabaseStore(InTables):
     """The pools have an account of their own, with a password; the harness is the superuser."""
 
     nemeses: Nemeses = {**at_sql.NEMESES, **at_databases.NEMESES, **at_network.NEMESES}
@@ -70,18 +70,6 @@ class DatabaseStore:
 
     def pids(self) -> set[int]:
         return {self.server.process.pid}
-
-    def laravel(self) -> dict[str, str]:
-        return {"QP_URL": self.url}
-
-    def left(self) -> int:
-        return self.tables.left()
-
-    def stored(self) -> Iterator[tuple[str, bytes]]:
-        return self.tables.stored()
-
-    def at_once(self) -> Iterator[list[bytes]]:
-        return self.tables.at_once()
 
     def clients(self) -> int:
         return int(self.tables.ask(self.words.clients)[0][0])

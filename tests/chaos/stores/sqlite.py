@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 
 from sqlalchemy import create_engine
@@ -14,12 +14,12 @@ from queuepool.stores.sql.client import Client
 from queuepool.stores.sql.migrate import migrate
 from tests.chaos import at_sql, at_sqlite
 from tests.chaos.stores.base import Nemeses
-from tests.chaos.stores.tables import Tables
+from tests.chaos.stores.tables import InTables, Tables
 
 _SIZE = "64m"
 
 
-class SqliteStore:
+class SqliteStore(InTables):
     """There is no server: nobody counts its clients, and what is asked of it are reads and writes of a file."""
 
     prefix, counts_after = "", 0.2
@@ -51,18 +51,6 @@ class SqliteStore:
 
     def pids(self) -> set[int]:
         return set()
-
-    def laravel(self) -> dict[str, str]:
-        return {"QP_URL": self.url}
-
-    def left(self) -> int:
-        return self.tables.left()
-
-    def stored(self) -> Iterator[tuple[str, bytes]]:
-        return self.tables.stored()
-
-    def at_once(self) -> Iterator[list[bytes]]:
-        return self.tables.at_once()
 
     def clients(self) -> int:
         return 0

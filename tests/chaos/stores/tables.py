@@ -47,6 +47,25 @@ class Tables:
             return list(connection.execute(text(statement)))
 
 
+class InTables:
+    """The part of a store that its tables answer for."""
+
+    url: str
+    tables: Tables
+
+    def laravel(self) -> dict[str, str]:
+        return {"QP_URL": self.url}
+
+    def left(self) -> int:
+        return self.tables.left()
+
+    def stored(self) -> Iterator[tuple[str, bytes]]:
+        return self.tables.stored()
+
+    def at_once(self) -> Iterator[list[bytes]]:
+        return self.tables.at_once()
+
+
 def _where(exception: str) -> str:
     if exception.startswith(NO_JOB):
         return "quarantine"

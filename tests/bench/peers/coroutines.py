@@ -1,0 +1,31 @@
+"""What the peers have in common whose pushes are coroutines."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from tests.bench.peers.peer import CONCURRENT, batches
+
+#: pushes under way at once
+_TOGETHER = 50
+
+
+class Coroutines:
+    """One loop for all pushes."""
+
+    pushes = True
+    strengths = dict.fromkeys(("drain", "sleep"), CONCURRENT)
+
+    def __init__(self) -> None:
+        self._runner = asyncio.Runner()
+
+    def push(self, job: str, n: int) -> None:
+        self._runner.run(self._push(job, [n]))
+
+    def bulk(self, job: str, numbers: Sequence[int]) -> None:
+        for batch in batches(numbers, _TOGETHER):
+            self._runner.run(self._push(job, batch))
+
+    async def _push(self, job: str, numbers: Sequence[int]) -> None:
+        raise NotImplementedError
