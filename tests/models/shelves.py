@@ -99,13 +99,13 @@ class Shelves:
                 shelf.aside.append((f"{self.now:.6f}", job.odd, job))
                 taken.odd.append((queue, job.odd))
             else:
-                row = shelf.reserved.put(Row(self._lease_end(tag), job.begun(), tag))
+                row = shelf.reserved.put(Row(self._lease_end(tag, len(taken.leases) + 1), job.begun(), tag))
                 taken.leases.append((queue, row.job.raw))
         if not taken.leases:
             taken.next_due = min(taken.next_due, shelf.first_due())
 
-    def _lease_end(self, tag: int) -> float:
-        return (math.floor((self.now + RETRY_AFTER) * 16) + 1) / 16 + tag / (16 * 131_072)
+    def _lease_end(self, tag: int, nth: int = 1) -> float:
+        return (math.floor((self.now + RETRY_AFTER) * 16) + nth) / 16 + tag / (16 * 131_072)
 
     def end(self, queue: str, receipt: bytes) -> Row | None:
         """Taken from the reserved set, if it is there."""

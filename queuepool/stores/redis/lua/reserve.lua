@@ -39,7 +39,8 @@ end
 local function move(job, queue, reserved, quarantine)
   local receipt, why = bumped(job)
   if receipt then
-    receipt = put(reserved, lease_end(now, retry_after, tag, #leases / 2 + 1), receipt)
+    local lease = lease_end(now, retry_after, tag, #leases / 2 + 1)
+    receipt = put(reserved, lease, receipt)
     table.insert(leases, queue); table.insert(leases, receipt)
   else
     redis.call('rpush', quarantine, string.format('%.6f', now) .. ' ' .. why .. ' ' .. job)
