@@ -30,6 +30,11 @@ QUEUES = ("high", "default")
 NOW = 1_000_000.0
 Held = tuple[int, Lease]
 
+
+def _lease_of(held: Held) -> Lease:
+    return held[1]
+
+
 ODD = [
     Job(raw, odd=why)
     for raw, why in {
@@ -122,10 +127,10 @@ class Verbs(RuleBasedStateMachine):
 
     @rule(held=leases)
     def delete(self, held: Held) -> None:
-        lease = held[1]
+        lease = _lease_of(held)
         self._is_settled_once(lambda: self.store.delete([lease])[0], lambda: self.model.end(*_of(lease)) is not None)
 
-    @rule(held=st.lists(leases, max_size=3, unique=True), tag=tags, limit=st.integers(0, 2))
+    @rule(held=st.lists(leases, max_size=3, unique_by=_lease_of), tag=tags, limit=st.integers(0, 2))
     def reserve_with_what_is_done(self, held: list[Held], tag: int, limit: int) -> None:
         done = [lease for _, lease in held]
         ours = [self.model.end(*_of(lease)) is not None for lease in done]
@@ -138,7 +143,7 @@ class Verbs(RuleBasedStateMachine):
 
     @rule(held=leases, delay=delays, tally=tallies)
     def release(self, held: Held, delay: float, tally: str) -> None:
-        lease = held[1]
+        lease = _lease_of(held)
         self._is_settled_once(
             lambda: self.store.release(lease, delay, "job", tally),
             lambda: self.model.release(*_of(lease), delay, "job", tally),
@@ -146,19 +151,19 @@ class Verbs(RuleBasedStateMachine):
 
     @rule(held=leases, number=st.integers(0, 1))
     def fail(self, held: Held, number: int) -> None:
-        lease, name = held[1], f"job-{number}"
+        lease, name = _lease_of(held), f"job-{number}"
         facts = {"id": name, "name": "x", "queue": lease.queue, "connection": "default", "attempts": 1}
         record = {**facts, "exception": "", "payload": lease.receipt.decode("utf-8", "surrogateescape")}
         self._is_settled_once(lambda: self.store.fail(lease, name, record), lambda: self.model.fail(*_of(lease), name))
 
     @rule(held=leases)
     def quarantine(self, held: Held) -> None:
-        lease = held[1]
+        lease = _lease_of(held)
         self._is_settled_once(
             lambda: self.store.quarantine(lease, "odd"), lambda: self.model.quarantine(*_of(lease), "odd")
         )
 
-    @rule(held=st.lists(leases, min_size=1, max_size=3, unique=True), queue=queues, tag=tags | st.none())
+    @rule(held=st.lists(leases, min_size=1, max_size=3, unique_by=_lease_of), queue=queues, tag=tags | st.none())
     def give_back(self, held: list[Held], queue: str, tag: int | None) -> None:
         ours = [lease for _, lease in held if lease.queue == queue]
         expected = self.model.give_back(queue, [lease.receipt for lease in ours], tag)
@@ -180,7 +185,7 @@ class Verbs(RuleBasedStateMachine):
 
         assert expected == len(self.store.reclaim(order, tag, since, known))
 
-    @rule(held=st.lists(leases, min_size=1, max_size=3, unique=True))
+    @rule(held=st.lists(leases, min_size=1, max_size=3, unique_by=_lease_of))
     def renew(self, held: list[Held]) -> None:
         expected = [self.model.renew(*_of(lease), tag) for tag, lease in held]
 

@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import chain, count
 
 from models.jobs import Job
 
@@ -141,10 +142,15 @@ class Shelves:
     def fail(self, queue: str, receipt: bytes, job_id: str) -> bool:
         row = self.end(queue, receipt)
         if row:
-            self.failed[job_id] = (self.now, row.job)
+            self.failed[self._free_name(job_id)] = (self.now, row.job)
             for tally in ("exceptions", "crashes"):
                 del self.tallies[job_id, tally]
         return row is not None
+
+    def _free_name(self, job_id: str) -> str:
+        """Of two failed jobs with one id both are kept."""
+        others = (f"{job_id}-{number}" for number in count(2))
+        return next(name for name in chain([job_id], others) if name not in self.failed)
 
     def quarantine(self, queue: str, receipt: bytes, reason: str) -> bool:
         row = self.end(queue, receipt)
