@@ -20,7 +20,7 @@ from queuepool.stores.base import Lease, Row
 AREA = 128 * 1024
 #: jobs in a hand at most, and one to spare: as many as are reserved at once, and as many that are done
 _MOST = 2 * MOST + 1
-#: how many jobs; the stage of each; the sizes of the three parts of each; the parts
+#: what stands there: how many jobs; the stage of each; the sizes of each one's queue, receipt and row; all of these
 _COUNT = struct.Struct("=q")
 _STAGES = _COUNT.size
 _SIZES = _STAGES + _MOST

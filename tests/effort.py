@@ -1,4 +1,4 @@
-"""How hard Hypothesis tries: the same few examples at every run, or very many new ones at night.
+"""How hard Hypothesis tries: the same few examples at every run of the same files, or very many new ones at night.
 
 ``HYPOTHESIS_PROFILE=nightly`` asks for the latter; what it finds is kept in ``.hypothesis`` and tried first next time.
 """
