@@ -75,7 +75,8 @@ class Rig:
 
     def trail(self) -> list[tuple[float, float, int]]:
         """(the payload's moment, when it began, pid) of every noted start."""
-        return list(_RECORD.iter_unpack(self.trail_file.read_bytes())) if self.trail_file.exists() else []
+        raw = self.trail_file.read_bytes() if self.trail_file.exists() else b""
+        return list(_RECORD.iter_unpack(raw[: len(raw) // _RECORD.size * _RECORD.size]))  # the last may be half written
 
     def forget(self) -> None:
         self.trail_file.touch()

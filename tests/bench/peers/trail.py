@@ -31,7 +31,9 @@ class Trail:
         return self.path.stat().st_size // RECORD.size
 
     def notes(self) -> list[Note]:
-        return [Note(*fields) for fields in RECORD.iter_unpack(self.path.read_bytes())]
+        raw = self.path.read_bytes()
+        whole = raw[: len(raw) // RECORD.size * RECORD.size]  # the last may be half written
+        return [Note(*fields) for fields in RECORD.iter_unpack(whole)]
 
     def starts(self) -> dict[int, float]:
         """When each job began for the first time."""
