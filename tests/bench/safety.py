@@ -27,7 +27,7 @@ _KINDS = {
     "without hand and leases": ["tests.bench.without", "leases"],
     "without these, alarm and title": ["tests.bench.without", "watch"],
 }
-_JOBS, _ROUNDS, _WARM = (10_000, 2, 2_000) if QUICK else (40_000, 5, 10_000)
+_JOBS, _ROUNDS, _WARM = (10_000, 2, 2_000) if QUICK else (40_000, 11, 10_000)
 #: jobs that the bare loop reserves at once; the share of its rate that is aimed at, and the cost
 _AT_ONCE, _SHARE, _COST = 16, 0.6, 0.10
 
