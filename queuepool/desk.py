@@ -84,7 +84,7 @@ class Desk:
         # First say it, then look: the steward first says what it wants, waits, and then looks (chores/hand_back.py).
         slot.at = self._number = number
         slot.lease_end = self._lease_end
-        return slot.wanted_back != slot.turn
+        return not self.is_wanted_back
 
     @property
     def is_wanted_back(self) -> bool:

@@ -90,23 +90,24 @@ class Hand:
 
     def held(self) -> list[Held]:
         """Read by anybody. Of a living worker's, who may be writing it, also nonsense, ``ValueError``, ``OSError``."""
-        count, first = self._count(), self._base + _SIZES
-        place = first + count * _PARTS * _SIZE
-        sizes = array("I", self._memory[first:place])
-        found = []
-        for number in range(count):
-            queue, receipt, row = sizes[_PARTS * number : _PARTS * (number + 1)]
-            lease, place = self._read(number, place, queue, receipt, row)
-            found.append(Held(lease, Stage(self._memory[self._stages + number])))
-        return found
+        count = self._count()
+        stages, parts = self._memory[self._stages : self._stages + count], iter(self._parts(count * _PARTS))
+        return [
+            Held(Lease(queue.decode(), receipt, _row_in(row)), Stage(stage))
+            for stage, queue, receipt, row in zip(stages, parts, parts, parts, strict=True)
+        ]
 
-    def _read(self, number: int, place: int, queue: int, receipt: int, row: int) -> tuple[Lease, int]:
-        """One job, whose parts begin at ``place`` and have these sizes; and where the next one's begin."""
-        middle = place + queue
-        last = middle + (0 if receipt == _IN_A_FILE else receipt)
-        raw = self._file(number).read_bytes() if receipt == _IN_A_FILE else self._memory[middle:last]
-        numbers = _row_in(self._memory[last : last + row]) if row else None
-        return Lease(self._memory[place:middle].decode(), raw, numbers), last + row
+    def _parts(self, count: int) -> list[bytes]:
+        """Of all jobs, one after the other."""
+        first = self._base + _SIZES
+        place, parts = first + count * _SIZE, []
+        for at, size in enumerate(array("I", self._memory[first:place])):
+            if size == _IN_A_FILE:
+                parts.append(self._file(at // _PARTS).read_bytes())
+            else:
+                parts.append(self._memory[place : place + size])
+                place += size
+        return parts
 
     def _spill_over(self, parts: list[bytes], sizes: array[int]) -> None:
         for at in range(1, len(parts), _PARTS):
@@ -128,7 +129,9 @@ class Hand:
         return self._spill.with_name(f"{self._spill.name}.{number}")
 
 
-def _row_in(raw: bytes) -> Row:
+def _row_in(raw: bytes) -> Row | None:
     """Raises ``ValueError``."""
+    if not raw:
+        return None
     row, attempts, tag = array("q", raw)
     return Row(row, attempts, tag)
