@@ -10,6 +10,7 @@ from contextlib import closing
 from pathlib import Path
 
 from tests.chaos.rig import Rig
+from tests.chaos.spells import spells
 
 
 def hold_the_file(rig: Rig) -> Iterator[float]:
@@ -34,13 +35,8 @@ def hold_a_snapshot(rig: Rig) -> Iterator[float]:
 
 def read_only(rig: Rig) -> Iterator[float]:
     """For whoever opens it now; who has it open may still write, as the kernel has it."""
-    while True:
-        make_read_only(rig.store.path)
-        try:
-            yield rig.chance.uniform(0.3, 2.0)
-        finally:
-            make_writable(rig.store.path)
-        yield rig.chance.uniform(0.2, 1.0)
+    path = rig.store.path
+    return spells(rig, lambda: make_read_only(path), lambda: make_writable(path), (0.3, 2.0), (0.2, 1.0))
 
 
 def disk_full(rig: Rig) -> Iterator[float]:
