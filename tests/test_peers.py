@@ -58,6 +58,13 @@ def test_jobs_that_ran_twice_do_not_stand_for_those_that_did_not_run(tmp_path: P
     assert trail.has_all(3)
 
 
+def test_a_start_that_is_being_noted_is_not_read_yet(tmp_path: Path):
+    trail = Trail(tmp_path / "trail")
+    trail.path.write_bytes(RECORD.pack(0, 1.0, 7) + RECORD.pack(1, 2.0, 7)[:10])
+
+    assert [Note(0, 1.0, 7)] == trail.notes()
+
+
 def test_a_far_server_answers_so_much_later_however_many_answers_are_on_their_way(world: Stage):
     with world.way(0.2) as way, socket.create_connection(("127.0.0.1", way.port)) as line:
         began = time.monotonic()

@@ -20,6 +20,7 @@ import psutil
 from queuepool.build import Stores
 from queuepool.client import Queue
 from queuepool.settings import ConnectionSettings
+from tests.bench.records import whole
 
 ROOT = Path(__file__).parents[2]
 _RECORD = struct.Struct("=ddq")
@@ -75,8 +76,7 @@ class Rig:
 
     def trail(self) -> list[tuple[float, float, int]]:
         """(the payload's moment, when it began, pid) of every noted start."""
-        raw = self.trail_file.read_bytes() if self.trail_file.exists() else b""
-        return list(_RECORD.iter_unpack(raw[: len(raw) // _RECORD.size * _RECORD.size]))  # the last may be half written
+        return list(whole(_RECORD, self.trail_file.read_bytes())) if self.trail_file.exists() else []
 
     def forget(self) -> None:
         self.trail_file.touch()

@@ -1,7 +1,8 @@
-"""What it costs that nothing is lost: a worker beside itself without hand, alarm and leases, and beside a bare loop.
+"""What it costs that nothing is lost: a worker beside itself without parts of its safety, and beside a bare loop.
 
-Without leases is a pop from a list, as of queues that run a job once at most. What goes with it is more than leases:
-staging, attempts, the look at each payload. So that figure is the most that safety may cost.
+Without fences it makes Laravel's own reservations, as every worker of these queues must. Without leases it pops from a
+list, as queues do that run a job once at most; what goes with that is more than leases: staging, attempts, the look at
+each payload. So that figure is the most that safety may cost.
 """
 
 from __future__ import annotations

@@ -120,8 +120,9 @@ class PoppingQueue(PlainQueue):
 
 def unknown() -> list[str]:
     """What is left out here and is no longer there to be left out."""
-    pairs = ((BlankHand, Hand), (HandlessDesk, Desk), (BlankDesk, Desk))
-    return [name for ours, real in pairs for name in vars(ours) if not hasattr(real, name)]
+    queue = redis_queue.RedisQueue
+    pairs = ((BlankHand, Hand), (HandlessDesk, Desk), (BlankDesk, Desk), (PlainQueue, queue), (PoppingQueue, queue))
+    return [name for ours, real in pairs for name in vars(ours) if name[0] != "_" and not hasattr(real, name)]
 
 
 if __name__ == "__main__":

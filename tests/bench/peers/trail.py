@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tests.bench.peers.jobs import RECORD
+from tests.bench.records import whole
 
 #: the part at each end that is left out of a rate: processes that start, and those that find nothing any more
 _EDGE = 0.15
@@ -31,9 +32,7 @@ class Trail:
         return self.path.stat().st_size // RECORD.size
 
     def notes(self) -> list[Note]:
-        raw = self.path.read_bytes()
-        whole = raw[: len(raw) // RECORD.size * RECORD.size]  # the last may be half written
-        return [Note(*fields) for fields in RECORD.iter_unpack(whole)]
+        return [Note(*fields) for fields in whole(RECORD, self.path.read_bytes())]
 
     def starts(self) -> dict[int, float]:
         """When each job began for the first time."""
