@@ -209,7 +209,7 @@ def work(
         outage,
         limits,
         LISTENERS,
-        take_mourned=lambda: mourning.take(runtime.path) if runtime else None,
+        take_mourned=lambda: mourning.take(runtime.path, runtime.store) if runtime else None,
         alone=alone,
     )
     try:

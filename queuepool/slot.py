@@ -49,6 +49,8 @@ class Header(Record):
 
     magic = Whole()
     capacity = Whole()
+    #: the store that all receipts on it are good for; see ``config_connections.identity_of``
+    store = Text(32)
     # The master's.
     master_pid = Whole()
     master_born = Whole()

@@ -109,7 +109,7 @@ class Bury:
             return
         if isinstance(verdict, Fail):
             slot.failed += 1
-            mourning.leave(self._runtime.path, lease, error)
+            mourning.leave(self._runtime.path, self._runtime.store, lease, error)
             self._wards.own.header.mourned += 1
             self._wards.own.header.orders += 1
         else:

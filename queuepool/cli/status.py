@@ -20,6 +20,7 @@ from queuepool.errors import NotRunning
 from queuepool.overview import overview
 from queuepool.runtime import Runtime
 from queuepool.settings import PoolSettings
+from queuepool.wards import left_by_others, words_for
 
 _COLUMNS = (
     "process", "pid", "state", "done", "failed", "released", "memory", "job", "queue", "attempt", "running",
@@ -61,10 +62,12 @@ def _look(pool: PoolSettings) -> dict[str, Any]:
     runtime = Runtime(pool)
     if runtime.path.exists() and not os.access(runtime.path, os.R_OK | os.X_OK):
         raise PermissionError(13, "belongs to another user", str(runtime.path))
+    others = {"left_by_others": left_by_others(runtime)}
     try:
-        facts = overview(pool.name, runtime.board())
+        facts = overview(pool.name, runtime.board()) | others
     except NotRunning:
-        return {"pool": pool.name, "state": _AWAY, "unsettled": any(runtime.path.glob("board.*"))}
+        unsettled = len(runtime.board_paths()) > len(others["left_by_others"])
+        return {"pool": pool.name, "state": _AWAY, "unsettled": unsettled, **others}
     return facts | ({"state": _STUCK} if _is_stopped(facts["master"]) else {})
 
 
@@ -87,6 +90,8 @@ def _show(pools: Sequence[Mapping[str, Any]]) -> None:
             for line in _head(pool):
                 output.say(line)
             output.table(_COLUMNS, map(_row, pool["processes"]))
+        for name in pool.get("left_by_others", ()):
+            output.say(words_for(name))
 
 
 def _head(pool: Mapping[str, Any]) -> Iterator[str]:
