@@ -10,6 +10,7 @@ from io import FileIO
 
 from queuepool import client, log, mourning, proc, strays
 from queuepool.attempt import Attempts
+from queuepool.blame import Blame
 from queuepool.board import Board, Slot
 from queuepool.boot import import_modules
 from queuepool.build import PATIENCE, Stores
@@ -126,8 +127,9 @@ class Roles:
         patience = min(PATIENCE, settings.connection.retry_after / 8)
         outage = Outage(attention, LISTENERS, telling=True, patient=False, longest=patience)
         stores = Stores(replace(settings.connection, block_for=0.0), patience=patience)
-        wards = Wards(self._board, self._runtime)
-        urgent, renew, hand_back, watch, publish = self._chores(stores, wards, outage)
+        blame = Blame(self._board.header)
+        wards = Wards(self._board, self._runtime, blame)
+        urgent, renew, hand_back, watch, publish = self._chores(stores, wards, outage, blame)
         steward = Steward(
             settings.name,
             slot,
@@ -137,6 +139,7 @@ class Roles:
             wait=lambda timeout: stores.queue.wait_for_change(settings.queues, timeout),
             attention=attention,
             outage=outage,
+            blame=blame,
         )
         steward.run()
         with suppress(StoreError):  # it is away: the notice runs out by itself
@@ -151,7 +154,7 @@ class Roles:
         return LEFT
 
     def _chores(
-        self, stores: Stores, wards: Wards, outage: Outage
+        self, stores: Stores, wards: Wards, outage: Outage, blame: Blame
     ) -> tuple[list[Chore], Renew, HandBack, Watch, Publish]:
         settings, header = self._settings, self._board.header
         retry_after = settings.connection.retry_after
@@ -160,7 +163,7 @@ class Roles:
             [
                 # First, for it needs no store, and the others may have to wait for theirs.
                 Guard(wards, settings.grace, margin=min(_GUARDS_MARGIN, retry_after / 3)),
-                Bury(wards, self._runtime, stores.queue, settler, settings.queues),
+                Bury(wards, self._runtime, stores.queue, settler, settings.queues, blame),
                 StageDue(stores.queue, settings.queues),
             ],
             Renew(wards, stores.queue, retry_after),

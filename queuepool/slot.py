@@ -32,6 +32,8 @@ class State(IntEnum):
     PAUSED = 4
     DRAINING = 5
     STOPPING = 6
+    #: a pool whose steward dies again and again
+    FAILING = 7
 
 
 class Killed(IntEnum):
@@ -57,6 +59,8 @@ class Header(Record):
     state = Whole()
     target = Whole()
     since = Seconds()
+    #: whether the last steward was killed by somebody else, and not by what it did
+    steward_killed = Whole()
     # Of ended lives; the slots hold the others.
     done = Whole()
     failed = Whole()
@@ -71,6 +75,9 @@ class Header(Record):
     mourned = Whole()
     # Raised after every change of the three above: a worker reads one field a round.
     orders = Whole()
+    # What it is at, and what those before it died of; see blame.py.
+    doing = Text(100)
+    died_of = Text(440)
     # Asked for by `queuepool scale`, taken by the master.
     scale = Whole()
 

@@ -14,6 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from queuepool import proc
+from queuepool.blame import Blame
 from queuepool.board import Board, Role
 from queuepool.runtime import Runtime
 
@@ -23,9 +24,10 @@ _log = logging.getLogger("queuepool")
 class Wards:
     """Seen from one steward; ``own`` is the board of its pool."""
 
-    def __init__(self, own: Board, runtime: Runtime) -> None:
+    def __init__(self, own: Board, runtime: Runtime, blame: Blame) -> None:
         self.own = own
         self._runtime = runtime
+        self._blame = blame
         self._others: dict[Path, Board] = {}
         self._told: set[Path] = set()
 
@@ -37,9 +39,7 @@ class Wards:
         """Those that no master and no other steward looks after, of whichever store."""
         paths = [path for path in self._runtime.board_paths() if path != self.own.path]
         self._others = {path: self._others.get(path) or self._open(path) for path in paths}  # type: ignore[misc]
-        others = [
-            board for board in self._others.values() if board and not _has_master(board) and not _has_steward(board)
-        ]
+        others = [board for board in self._others.values() if board and self._is_alone(board)]
         return [*([self.own] if self.is_orphaned() else []), *others]
 
     def all(self) -> list[Board]:
@@ -49,6 +49,16 @@ class Wards:
     def is_orphaned(self) -> bool:
         """Whether our own master is dead."""
         return not _has_master(self.own)
+
+    def _is_alone(self, board: Board) -> bool:
+        if self._blame.is_deadly(board.path.name):
+            _log.error(
+                "%s is removed: stewards have died of it; its jobs wait for their leases to end", board.path.name
+            )
+            board.unlink()
+            return False
+        with self._blame.during(board.path.name):
+            return not _has_master(board) and not _has_steward(board)
 
     def _is_of_our_store(self, board: Board) -> bool:
         ours = board.header.store == self._runtime.store

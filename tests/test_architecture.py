@@ -30,7 +30,7 @@ LAYERS = [
     "config signing stores.redis.queue stores.redis.failed stores.redis.quarantine stores.redis.shelf",
     "build calls current failures policies hand mourning",
     "slot plans",
-    "board boot lines settle",
+    "board blame boot lines settle",
     # who does the work, and who watches
     "log client children desk orders overview runtime chores.unheard",
     "ending gate respawn strays supply template wards",

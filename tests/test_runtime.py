@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from queuepool import mourning
+from queuepool.blame import Blame
 from queuepool.board import Board
 from queuepool.errors import ConfigError, NotRunning, PoolRunning, WorkerDied
 from queuepool.runtime import Runtime
@@ -244,7 +245,7 @@ def test_nobody_is_led_to_signal_a_process_by_another_users_directory():
 
 def others(ours: Board, runtime: Runtime) -> list[Board]:
     """The boards that a steward looks after besides its own."""
-    return [board for board in Wards(ours, runtime).boards() if board is not ours]
+    return [board for board in Wards(ours, runtime, Blame(ours.header)).boards() if board is not ours]
 
 
 @needs_root
@@ -257,6 +258,24 @@ def test_a_board_of_another_user_is_not_settled(runtime, place):
 
     assert [kept.path] == [board.path for board in others(ours, runtime)]
     assert not planted.path.exists()
+
+
+def test_a_board_that_stewards_have_died_of_is_removed(runtime):
+    runtime.claim()
+    ours = runtime.new_board(1)
+    deadly = Board.create(ours.path.with_name("board.1-1"), 1, runtime.store)
+    deadly.header.master_pid = 0
+    for _ in range(2):
+        died(ours, deadly.path.name)
+
+    assert [] == others(ours, runtime)
+    assert [ours.path] == runtime.board_paths()
+
+
+def died(board: Board, what: str) -> None:
+    """As a steward's last word."""
+    Blame(board.header)
+    board.header.doing = what
 
 
 @pytest.mark.timeout(10)

@@ -26,6 +26,11 @@ _COLUMNS = (
     "process", "pid", "state", "done", "failed", "released", "memory", "job", "queue", "attempt", "running",
 )  # fmt: skip
 _AWAY, _STUCK = "not running", "stopped by a signal"
+#: what a pool that runs no jobs says of itself
+_WORDS = {
+    "starting": "workers wait: the steward has not read the control keys yet (restart, pause, maintenance)",
+    "failing": "the steward dies again and again, see the log: jobs of dead workers and delayed jobs wait",
+}
 
 
 @click.command()
@@ -37,7 +42,7 @@ _AWAY, _STUCK = "not running", "stopped by a signal"
 def status(where: Where, everywhere: bool, as_json: bool) -> int:
     """Show the local pools: processes, jobs, counters
 
-    Exits with 0 when they all run, 3 when one does not, 4 when a master is stopped.
+    Exits with 0 when they all run, 3 when one does not, 4 when one is stopped, starting or failing.
     """
     pools = _published(where) if everywhere else [_look(pool) for pool in where.pools()]
     if as_json:
@@ -47,7 +52,7 @@ def status(where: Where, everywhere: bool, as_json: bool) -> int:
     states = {pool["state"] for pool in pools}
     if not pools or _AWAY in states:
         return NOT_RUNNING
-    return NOT_MOVING if _STUCK in states else 0
+    return NOT_MOVING if states & {_STUCK, *_WORDS} else 0
 
 
 def _published(where: Where) -> list[dict[str, Any]]:
@@ -101,6 +106,8 @@ def _head(pool: Mapping[str, Any]) -> Iterator[str]:
         f"workers={pool['workers']} busy={pool['busy']} done={pool['done']} failed={pool['failed']} "
         f"released={pool['released']} restarts={pool['restarts']}"
     )
+    if words := _WORDS.get(pool["state"]):
+        yield words
     if pool["maintenance"]:
         yield "maintenance mode"
     if pool["paused"]:
