@@ -29,6 +29,7 @@ from queuepool.events.jobs import (
     JobTimedOut,
     LeaseLost,
     PayloadOdd,
+    TasksLeft,
 )
 from queuepool.events.pool import (
     BootFailed,
@@ -74,6 +75,7 @@ __all__ = [
     "StoreLost",
     "StoreRefused",
     "StoreRegained",
+    "TasksLeft",
     "WorkerContinued",
     "WorkerDied",
     "WorkerPaused",
