@@ -87,7 +87,7 @@ def left_by_others(runtime: Runtime) -> list[str]:
 def words_for(name: str) -> str:
     """What there is to say of such a board."""
     until = "for their leases to end, or for that pool's next start"
-    return f"{name} was left by a pool on another store: its jobs wait {until}"
+    return f"{name} was left by a pool on another store than the configured one: its jobs wait {until}"
 
 
 def _is_left_by_another(path: Path, store: str) -> bool:
