@@ -5,6 +5,7 @@ QueuepoolError
 ├── StoreError           the store refused a command
 │   ├── TagRetired       a worker's tag is not registered any more; it needs a new one
 │   └── StoreDown        the store cannot be reached or cannot serve now; worth trying again
+│       ├── LoginRefused it does not accept the user or the password
 │       └── StoreDenied  its rules do not let this user do it, until somebody changes them
 ├── BadPayload           bytes that cannot be a job (quarantine)
 ├── JobError             a job that must not be tried again
@@ -52,6 +53,10 @@ class TagRetired(StoreError):
 
 class StoreDown(StoreError):
     """The store cannot be reached, or says that it cannot serve now."""
+
+
+class LoginRefused(StoreDown):
+    """The store does not accept the user or the password."""
 
 
 class StoreDenied(StoreDown):

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
-from queuepool.errors import StoreDenied, StoreDown
+from queuepool.errors import LoginRefused, StoreDenied, StoreDown
 from queuepool.events import StoreLost, StoreRefused, StoreRegained
 from queuepool.listeners import Listeners
 from queuepool.signals import Attention
@@ -75,6 +75,10 @@ class Outage:
             self.since, self._pause = time.monotonic(), _SHORTEST
             if self._telling:
                 self._listeners.tell(StoreLost(str(error)))
+        elif isinstance(error, LoginRefused) and self._telling:
+            self.forbidden(
+                str(error)
+            )  # the outage may have begun with a connection that was cut: that is not its cause
 
     def forbidden(self, problem: str) -> None:
         """Told once a minute and not at every try; by every process, since others may need other rights."""

@@ -152,7 +152,7 @@ def test_the_viewer_sees_everything_and_changes_nothing(login, root):
     assert [] == stores.control.pools()
     for change in (
         site.queue.clear, stores.control.down, partial(stores.control.pause, "default"), partial(site.push, "ok"),
-        partial(stores.failed.forget, [record.id]), partial(stores.failed.retry, record),
+        partial(stores.failed.drop, [record.id]), partial(stores.failed.retry, record),
         partial(stores.quarantine.drop, "default", entry.id), partial(stores.quarantine.put_back, "default", entry.id),
     ):  # fmt: skip
         with pytest.raises(StoreDenied):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,10 +11,14 @@ from eventually import eventually
 from late_proxy import LateProxy
 from pools import Site
 
+from queuepool.build import Stores
 from queuepool.client import Queue
+from queuepool.errors import StoreDown
 from queuepool.stores.redis.client import _script
 
-RESERVE, RECLAIM = (_script(name)[1].encode() for name in ("reserve", "reclaim"))
+RESERVE, RECLAIM, CLEAR, PUT, REMOVE = (
+    _script(name)[1].encode() for name in ("reserve", "reclaim", "clear", "put_value", "remove_value")
+)
 
 
 @pytest.fixture
@@ -74,3 +78,30 @@ def test_a_reserve_that_comes_late_takes_no_job(behind, network, tmp_path):
     assert late.startswith(b"-RETIRED")
     assert (1, 1) == (found.ready, found.reserved)
     assert [1] == [line["attempt"] for line in behind.trail(event="start", mode="ok")]
+
+
+@pytest.fixture
+def hurried(behind: Site) -> Iterator[Stores]:
+    """A person's connection, who is not patient; it knows the scripts already."""
+    stores = Stores(replace(behind.connection, block_for=0.0), shared=True, patience=0.1)
+    stores.queue.clear("warm"), stores.control.pause("warm"), stores.control.resume("warm")
+    yield stores
+    stores.close()
+
+
+ASKED: dict[str, tuple[bytes, Callable[[Stores], object]]] = {
+    "clear": (CLEAR, lambda stores: stores.queue.clear("default")),
+    "pause": (PUT, lambda stores: stores.control.pause("default")),
+    "continue": (REMOVE, lambda stores: stores.control.resume("default")),
+}
+
+
+@pytest.mark.parametrize(("words", "ask"), ASKED.values(), ids=ASKED)
+def test_what_somebody_has_asked_is_not_done_after_it_was_reported_as_failed(hurried, network, stores, words, ask):
+    network.hold_the_next(words)
+    with pytest.raises(StoreDown):
+        ask(hurried)
+    given_up = stores.queue.now()
+    eventually(lambda: stores.failed.now() > given_up + 0.2)
+
+    assert network.deliver().startswith(b"-LATE")

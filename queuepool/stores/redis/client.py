@@ -15,7 +15,7 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from queuepool.errors import StoreDenied, StoreDown, StoreError, TagRetired
+from queuepool.errors import LoginRefused, StoreDenied, StoreDown, StoreError, TagRetired
 from queuepool.stores.redis.line import Line, Lines
 
 #: seconds that the server takes to confirm a subscription
@@ -34,7 +34,7 @@ _GONE = (
 #: what a server says that may answer again in a moment
 _PASSING = (
     "LOADING", "MASTERDOWN", "READONLY", "MISCONF", "NOREPLICAS", "BUSY", "TRYAGAIN", "CLUSTERDOWN", "OOM",
-    "UNBLOCKED", "max number of clients",
+    "UNBLOCKED", "max number of clients", "LATE",
 )  # fmt: skip
 
 #: what a server says of what its user may not do within a script
@@ -70,6 +70,7 @@ class Client:
         )
         self._shared = shared
         self._store = store
+        self._waits = longest_wait + patience
         self._heard: tuple[str, ...] = ()
         #: commands that were sent, perhaps, and not answered: each may still be carried out
         self.unanswered = 0
@@ -107,6 +108,11 @@ class Client:
     def script(self, name: str, keys: Sequence[str], args: Sequence[Any]) -> Any:
         """Run one of our Lua files."""
         return self._run(name, keys, args, self._ask)
+
+    def script_in_time(self, name: str, keys: Sequence[str], args: Sequence[Any] = ()) -> Any:
+        """As ``script``, for what people ask: it is not carried out once they have been told that it failed."""
+        seconds, micros = self.command("TIME")
+        return self.script(name, keys, [*args, int(seconds) + int(micros) / 1e6 + self._waits])
 
     def script_ahead(self, name: str, keys: Sequence[str], args: Sequence[Any]) -> Callable[[], Any]:
         """As ``script``, but only sent: call what it gives for the answer, later. Not where it is ``shared``."""
@@ -189,7 +195,7 @@ def translated(error: redis.RedisError, verb: str, names: Sequence[Any], source:
     if text.startswith("RETIRED"):
         return TagRetired(text)
     if isinstance(error, redis.AuthenticationError):
-        return StoreDown(f"the server does not accept user and password: {text}")
+        return LoginRefused(f"the server does not accept user and password: {text}")
     if isinstance(error, redis.exceptions.NoPermissionError) or _DENIED.search(text):
         return StoreDenied(denial(text, verb, names, source))
     if isinstance(error, _GONE) or any(word in text for word in _PASSING):

@@ -166,7 +166,7 @@ class RedisQueue:
         """Drop a queue's jobs, ready, delayed and reserved; the quarantine stays. Gives how many there were."""
         keys = self.keys
         names = [keys.ready(queue), keys.delayed(queue), keys.reserved(queue), keys.notify(queue)]
-        return int(self.client.script("clear", names, []))
+        return int(self.client.script_in_time("clear", names))
 
     def now(self) -> float:
         if self.clock:

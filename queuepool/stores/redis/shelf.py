@@ -24,10 +24,10 @@ class RedisShelf:
         return list(self._client.command("MGET", *names))
 
     def put(self, name: str, value: bytes) -> None:
-        self._client.command("SET", name, value)
+        self._client.script_in_time("put_value", [name], [value])
 
     def remove(self, name: str) -> bool:
-        return bool(self._client.command("DEL", name) == 1)
+        return bool(self._client.script_in_time("remove_value", [name]) == 1)
 
     def stamp(self, name: str) -> int:
         return int(self._client.script("restart", [name], []))

@@ -6,7 +6,7 @@ import re
 
 from sqlalchemy import exc
 
-from queuepool.errors import StoreDenied, StoreDown, StoreError
+from queuepool.errors import LoginRefused, StoreDenied, StoreDown, StoreError
 
 #: SQLSTATEs, MySQL's numbers and SQLite's names of what may pass
 _PASSING = re.compile(
@@ -40,7 +40,7 @@ def translated(error: exc.SQLAlchemyError) -> StoreError:
         name = next(filter(None, missing.groups()))
         return StoreDenied(f"the database has no table {name}: run `queuepool migrate`")
     if _LOGIN.fullmatch(code):
-        return StoreDown(f"the database does not accept user, password or database: {text}")
+        return LoginRefused(f"the database does not accept user, password or database: {text}")
     if _DENIED.fullmatch(code) or _NO_COLUMN.search(text):
         return StoreDenied(text)
     if _is_passing(error, code):
