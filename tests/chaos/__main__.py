@@ -1,4 +1,4 @@
-"""``scripts/chaos [--store STORE] [--seconds N] [--seed S] [--only NEMESIS] [--keep]``.
+"""``scripts/chaos [--store STORE] [--other STORE] [--seconds N] [--seed S] [--only NEMESIS] [--keep]``.
 
 ``--check LEDGER`` rules on an old one.
 """
@@ -28,8 +28,8 @@ def main() -> int:
     if options.check:
         return _rule(options.check)
     folder = Path(tempfile.mkdtemp(prefix="queuepool-chaos-"))
-    plan = plan_for(options.store, seconds=options.seconds, seed=options.seed, only=tuple(options.only))
-    sys.stdout.write(f"chaos: {options.store}, {options.seconds:g} s, seed {options.seed}, in {folder}\n")
+    plan = plan_for(options.store, other=options.other, seconds=options.seconds, seed=options.seed, only=tuple(options.only))
+    sys.stdout.write(f"chaos: {options.store}{options.other and ' and ' + options.other}, {options.seconds:g} s, seed {options.seed}, in {folder}\n")
     sys.stdout.flush()
     code = _rule(run(folder, plan))
     if code == 0 and not options.keep:
@@ -46,6 +46,7 @@ def _rule(ledger: Path) -> int:
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="scripts/chaos")
     parser.add_argument("--store", choices=NAMES, default="redis", help="what holds the jobs [redis]")
+    parser.add_argument("--other", choices=NAMES, default="", help="what holds failed jobs and control keys [the same]")
     parser.add_argument("--seconds", type=float, default=60.0, help="how long the nemesis is at work [60]")
     parser.add_argument("--seed", type=int, default=random.randrange(10**6), help="the order of faults [random]")
     parser.add_argument("--only", action="append", default=[], metavar="NEMESIS", help="this one; may be repeated")

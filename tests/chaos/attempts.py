@@ -68,6 +68,9 @@ class Attempts:
 
     def hear(self, event: Event) -> None:
         stream, number = self._jobs.find(event["id"])
+        if stream.is_retried:
+            self._retried(stream, number, event["f"])
+            return
         match event["f"]:
             case "start":
                 self._start(stream, number, event)
@@ -86,6 +89,15 @@ class Attempts:
                 pass
             case what:
                 self._settle(what, event, stream, number)
+
+    def _retried(self, stream: Stream, number: int, what: str) -> None:
+        """Tried again by people, it begins anew as often as they like."""
+        if what == "start":
+            self._findings.count("starts")
+            stream.starts[number] += 1
+        elif what == "fail":
+            self._findings.count("failed and tried again" if stream.has(number, FAILED) else "failed")
+            stream.mark(number, FAILED)
 
     def _start(self, stream: Stream, number: int, event: Event) -> None:
         self._findings.count("starts")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
+from tests.chaos.apart import Apart
 from tests.chaos.attempts import Attempts
 from tests.chaos.fates import Fates
 from tests.chaos.ledger import Event, Torn
@@ -55,7 +56,7 @@ def check(history: Iterable[Event | Torn]) -> Findings:
     attempts = Attempts(findings, jobs, windows, times)
     fates = Fates(findings, jobs)
     listeners: dict[str, list[Callable[[Event], None]]] = {}
-    for part in (windows, times, order, attempts, fates, outside):
+    for part in (windows, times, order, attempts, fates, outside, Apart(findings)):
         for what in part.HEARS:
             listeners.setdefault(what, []).append(part.hear)
     _read(history, listeners, findings, jobs)

@@ -10,6 +10,7 @@ ack release fail requeue stale id a     by a listener: what the pool says it did
 undeleted id a pid                      by Laravel's own worker: the store refused to delete what it has done
 kill pid why   death pid                by the harness, before; by the watcher, as soon as the kernel says so
 nemesis name on   back                  a fault begins (1), ends (0); the store answers again
+other on                                the other store goes away (1), answers again (0)
 size sample idle copies stored          what was seen from outside: whole pools, resources, commands, the store
 orphan leftover secret pool_died bad_stop    what should not have been seen
 run seed workers retry_after ahead   end left      the first line and the last; without it the ruling is: unknown

@@ -20,6 +20,7 @@ class Orders:
     long: float
     delayed: float
     hostile: float
+    refused: float
     modes: list[str]
     grace: float
     timeout: float = 0.3

@@ -17,6 +17,8 @@ class Plan:
     seed: int = 1
     #: one of ``stores.choice.NAMES``
     store: str = "redis"
+    #: likewise, what holds the failed jobs and the control keys; '' = the same store
+    other: str = ""
     #: workers of the pool at the store, and of the one behind the proxy
     workers: int = 4
     remote: int = 2
@@ -30,6 +32,8 @@ class Plan:
     long: float = 7.0
     delayed: float = 5.0
     hostile: float = 4.0
+    #: jobs that always fail, for people to try again
+    refused: float = 2.0
     grace: float = 0.5
     retry_after: float = 6.0
     #: seconds that one nemesis is on

@@ -34,6 +34,8 @@ url = {url}
 prefix = {prefix}
 retry_after = {retry_after}
 block_for = 1
+failed_url = {other}
+control_url = {other}
 """
 
 
@@ -52,11 +54,15 @@ class Pool:
         self._expected = False
         self.process: subprocess.Popen[bytes] | None = None
 
+    def command(self, *words: str) -> list[str]:
+        """Of the command line, about this pool's connection."""
+        return [sys.executable, "-m", "queuepool", *words, "-c", str(self._config)]
+
     def start(self) -> None:
         self._expected = False
         with self._output.open("ab") as output:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "queuepool", "start", "-c", str(self._config)],
+                self.command("start"),
                 env=self._env, cwd=self._config.parent, stdin=subprocess.DEVNULL, stdout=output, stderr=output,
             )  # fmt: skip
 

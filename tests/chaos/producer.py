@@ -1,7 +1,7 @@
 """Pushes jobs for as long as it is let: ``python -m tests.chaos.producer``, a process of its own.
 
-Two streams: ``t`` tiny jobs in bulk on ``default``, as many as keep a backlog; ``h`` on ``high``: naps for a killer to
-hit, delayed jobs, and those that harm their worker. Each stream's ids count from 0.
+Three streams: ``t`` tiny jobs in bulk on ``default``, as many as keep a backlog; ``h`` on ``high``: naps for a killer to
+hit, delayed jobs, and those that harm their worker; ``r``, on ``high`` too, jobs that fail whenever they are tried. Each stream's ids count from 0.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ _LONGER = 20
 
 
 class Producer:
-    """One connection, two streams."""
+    """One connection, three streams."""
 
     def __init__(self, orders: Orders) -> None:
         self._orders = orders
         self._queue = Queue(ConnectionSettings(url=orders.url, prefix=orders.prefix, block_for=1.0))
         self._chance = random.Random(orders.seed)
-        self._next = {"t": 0, "h": 0}
-        self._due = dict.fromkeys(("naps", "delayed", "hostile"), time.monotonic())
+        self._next = {"t": 0, "h": 0, "r": 0}
+        self._due = dict.fromkeys(("naps", "delayed", "hostile", "refused"), time.monotonic())
         self._began = time.monotonic()
         self._bursting = True
         self._acknowledged = 0
@@ -98,6 +98,9 @@ class Producer:
         timeout = self._orders.timeout if mode in OVERRUN else _ENOUGH
         limit = {"timeout": timeout, "grace": self._orders.grace if mode in ROBBERS else 0.0}
         self._push("h", "high", [data | limit], options={"timeout": timeout})
+
+    def _refused(self) -> None:
+        self._push("r", "high", [{"m": "fail"}])
 
     def _push(self, stream: str, queue: str, data: list[Any], delay: float = 0.0, options: Any = None) -> bool:
         """``False`` when it is not known to be stored."""

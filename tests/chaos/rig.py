@@ -36,6 +36,8 @@ class Rig:
         self.chance = random.Random(plan.seed)
         self.ledger = Ledger(folder / "ledger")
         self.store: Any = store_named(plan.store, folder, self.canary)
+        self.other: Any = store_named(plan.other, folder / "other", self.canary) if plan.other else None
+        self.stores: list[Any] = [store for store in (self.store, self.other) if store]
         self.pools: list[Pool] = []
         self._code = code
         self._helpers: list[subprocess.Popen[bytes]] = []
@@ -66,7 +68,8 @@ class Rig:
             retry_after=plan.retry_after,
             ahead=plan.ahead,
         )
-        self.store.start()
+        for store in self.stores:
+            store.start()
         self._help("watcher", self.watcher_address)
         while not Path(self.watcher_address).exists():
             time.sleep(0.005)
@@ -84,7 +87,8 @@ class Rig:
             "far": (plan.remote, self.store.far, "yes" if plan.preload else "no"),
         }
         settings = {
-            "prefix": self.store.prefix,
+            "prefix": self.prefix,
+            "other": self.other.url if self.other else "",
             "grace": plan.grace,
             "retry_after": plan.retry_after,
             "queues": ",".join(QUEUES),
@@ -105,9 +109,14 @@ class Rig:
             if workers
         ]
 
+    @property
+    def prefix(self) -> str:
+        """Of the keys in Redis, whichever store that is."""
+        return max(store.prefix for store in self.stores)
+
     def produce(self) -> None:
         orders = {name: value for name, value in asdict(self.plan).items() if name in _PRODUCERS}
-        self._help("producer", json.dumps({"url": self.store.url, "prefix": self.store.prefix, **orders}))
+        self._help("producer", json.dumps({"url": self.store.url, "prefix": self.prefix, **orders}))
 
     def wait_for_jobs(self, within: float = 20.0) -> None:
         """Until the producer has begun."""
@@ -135,7 +144,7 @@ class Rig:
 
     def helpers(self) -> set[int]:
         """Processes that are ours, and not the pools'."""
-        return {helper.pid for helper in self._helpers} | self.store.pids()
+        return {helper.pid for helper in self._helpers} .union(*(store.pids() for store in self.stores))
 
     def stop_helper(self, index: int = -1) -> None:
         helper = self._helpers.pop(index)
@@ -144,7 +153,8 @@ class Rig:
 
     def heal(self) -> None:
         """Whatever a nemesis may have left."""
-        self.store.heal()
+        for store in self.stores:
+            store.heal()
         for pool in self.pools:
             pool.supervise()
             if pool.process:
@@ -168,4 +178,5 @@ class Rig:
                 pool.process.wait()
         while self._helpers:
             self.stop_helper()
-        self.store.end()
+        for store in self.stores:
+            store.end()

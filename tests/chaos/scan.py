@@ -6,6 +6,7 @@ import os
 import re
 import time
 from collections import Counter
+from itertools import chain
 from pathlib import Path
 
 from tests.chaos.pool import title_of
@@ -16,7 +17,7 @@ _ID = re.compile(rb'"id":"([a-z]+\.\d+)"')
 
 def note_stored(rig: Rig) -> None:
     """Every job that the store still knows: failed, in quarantine, or in a queue."""
-    for where, raw in rig.store.stored():
+    for where, raw in chain.from_iterable(store.stored() for store in rig.stores):
         found = _ID.search(raw)
         rig.ledger.write("stored", where=where, id=found[1].decode() if found else "")
         if rig.canary.encode() in raw:

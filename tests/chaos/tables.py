@@ -23,6 +23,11 @@ class Stream:
         self.started = array("q")
         self.finished = array("q")
 
+    @property
+    def is_retried(self) -> bool:
+        """Whether its jobs fail whenever they are tried, and are tried again by people."""
+        return self.name == "r"
+
     def reach(self, number: int) -> None:
         """Make room for this number."""
         while len(self.state) <= number:

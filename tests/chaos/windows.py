@@ -20,6 +20,9 @@ WORKERS_ONLY = {
     "lock_rows",
     "deadlock",
     "hold_a_snapshot",
+    "retry_all",
+    "retry_one",
+    "retry_by_artisan",
 }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
@@ -25,6 +26,9 @@ class Store(Protocol):
     counts_after: float
 
     def start(self) -> None: ...
+
+    def away(self) -> AbstractContextManager[object]:
+        """It does not answer meanwhile."""
 
     def wait_until_ready(self) -> None: ...
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import signal
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -38,11 +39,20 @@ class RedisStore:
         self.far = f"unix://:{password}@{self.proxy.path}"
 
     def start(self) -> None:
+        self.server.folder.mkdir(exist_ok=True)
         self.server.start()
         self.proxy.start()
 
     def wait_until_ready(self) -> None:
         self.server.wait_until_ready()
+
+    @contextmanager
+    def away(self) -> Iterator[None]:
+        self.server.kill()
+        try:
+            yield
+        finally:
+            self.server.start()
 
     def heal(self) -> None:
         self.server.signal(signal.SIGCONT)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 from sqlalchemy import create_engine
@@ -32,7 +34,7 @@ class SqliteStore(InTables):
         self.tables = Tables(create_engine(f"sqlite+pysqlite:///{self.path}", poolclass=NullPool))
 
     def start(self) -> None:
-        self.disk.mkdir()
+        self.disk.mkdir(parents=True)
         if 0 == os.getuid() and 0 == _run("mount", "-t", "tmpfs", "-o", f"size={_SIZE}", "tmpfs", str(self.disk)):
             self.nemeses |= at_sqlite.ON_A_DISK_OF_ITS_OWN
         client = Client(self.url, create=True)
@@ -41,6 +43,13 @@ class SqliteStore(InTables):
 
     def wait_until_ready(self) -> None:
         """A file is."""
+
+    @contextmanager
+    def away(self) -> Iterator[None]:
+        """Somebody has it to himself."""
+        with closing(sqlite3.connect(self.path, isolation_level=None, timeout=10)) as stranger:
+            stranger.execute("BEGIN IMMEDIATE")
+            yield
 
     def heal(self) -> None:
         at_sqlite.make_writable(self.path)
