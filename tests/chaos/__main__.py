@@ -28,8 +28,11 @@ def main() -> int:
     if options.check:
         return _rule(options.check)
     folder = Path(tempfile.mkdtemp(prefix="queuepool-chaos-"))
-    plan = plan_for(options.store, other=options.other, seconds=options.seconds, seed=options.seed, only=tuple(options.only))
-    sys.stdout.write(f"chaos: {options.store}{options.other and ' and ' + options.other}, {options.seconds:g} s, seed {options.seed}, in {folder}\n")
+    plan = plan_for(
+        options.store, other=options.other, seconds=options.seconds, seed=options.seed, only=tuple(options.only)
+    )
+    stores = " and ".join(filter(None, (options.store, options.other)))
+    sys.stdout.write(f"chaos: {stores}, {options.seconds:g} s, seed {options.seed}, in {folder}\n")
     sys.stdout.flush()
     code = _rule(run(folder, plan))
     if code == 0 and not options.keep:

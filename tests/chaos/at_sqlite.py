@@ -52,6 +52,19 @@ def disk_full(rig: Rig) -> Iterator[float]:
         yield rig.chance.uniform(0.2, 1.0)
 
 
+def move_away(rig: Rig) -> Iterator[float]:
+    """And back: who has it open goes on in it, who opens it meanwhile finds none."""
+    place = rig.store.path.parent / "elsewhere"
+    place.mkdir(exist_ok=True)
+    return spells(
+        rig,
+        lambda: _move(rig.store.path.parent, place),
+        lambda: _move(place, rig.store.path.parent),
+        (0.2, 2.0),
+        (0.5, 1.5),
+    )
+
+
 def make_read_only(path: Path) -> None:
     """The superuser may write wherever he reads, but for what is marked as immutable."""
     for file in _files(path):
@@ -71,6 +84,11 @@ def _files(path: Path) -> list[Path]:
     return list(path.parent.glob(f"{path.name}*"))
 
 
+def _move(source: Path, target: Path) -> None:
+    for file in _files(source / "queue.db"):
+        file.rename(target / file.name)
+
+
 def _mark(file: Path, how: str) -> None:
     subprocess.run(["chattr", how, str(file)], check=True)
 
@@ -88,5 +106,6 @@ NEMESES: dict[str, tuple[Callable[[Rig], Iterator[float]], int]] = {
     "hold_the_file": (hold_the_file, 2),
     "hold_a_snapshot": (hold_a_snapshot, 1),
     "read_only": (read_only, 1),
+    "move_away": (move_away, 1),
 }
 ON_A_DISK_OF_ITS_OWN: dict[str, tuple[Callable[[Rig], Iterator[float]], int]] = {"disk_full": (disk_full, 2)}

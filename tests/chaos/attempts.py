@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tests.chaos.ledger import Event
-from tests.chaos.tables import FAILED, FINISHED, INVOKED, Jobs, Stream
+from tests.chaos.tables import FAILED, FINISHED, INVOKED, Jobs, Stream, is_ours
 from tests.chaos.times import Times
 from tests.chaos.windows import Windows
 
@@ -67,6 +67,9 @@ class Attempts:
         self._undeleted: set[tuple[str, int]] = set()
 
     def hear(self, event: Event) -> None:
+        if not is_ours(event["id"]):
+            self._findings.violated("I2 invented", f"{event['f']} of {event['id']}, which is another store's")
+            return
         stream, number = self._jobs.find(event["id"])
         if stream.is_retried:
             self._retried(stream, number, event["f"])
@@ -98,6 +101,8 @@ class Attempts:
         elif what == "fail":
             self._findings.count("failed and tried again" if stream.has(number, FAILED) else "failed")
             stream.mark(number, FAILED)
+        elif what == "finish":  # by Laravel's worker, where no mode does harm
+            stream.mark(number, FINISHED)
 
     def _start(self, stream: Stream, number: int, event: Event) -> None:
         self._findings.count("starts")

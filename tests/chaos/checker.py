@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from tests.chaos.apart import Apart
 from tests.chaos.attempts import Attempts
 from tests.chaos.fates import Fates
+from tests.chaos.innocents import Innocents
 from tests.chaos.ledger import Event, Torn
 from tests.chaos.order import Order
 from tests.chaos.outside import Outside
@@ -56,7 +57,7 @@ def check(history: Iterable[Event | Torn]) -> Findings:
     attempts = Attempts(findings, jobs, windows, times)
     fates = Fates(findings, jobs)
     listeners: dict[str, list[Callable[[Event], None]]] = {}
-    for part in (windows, times, order, attempts, fates, outside, Apart(findings)):
+    for part in (windows, times, order, attempts, fates, outside, Apart(findings), Innocents(findings)):
         for what in part.HEARS:
             listeners.setdefault(what, []).append(part.hear)
     _read(history, listeners, findings, jobs)

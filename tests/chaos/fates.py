@@ -43,12 +43,13 @@ class Fates:
         for stream in self._jobs.streams.values():
             self._lost(stream)
             for number in stream.numbers(FAILED):
-                if stream.id(number) not in self._recorded:
+                is_done = stream.is_retried and stream.has(number, FINISHED)
+                if stream.id(number) not in self._recorded and not is_done:
                     self._findings.violated("I15 failed, but not recorded", stream.id(number))
 
     def _lost(self, stream: Stream) -> None:
         # That it has failed says nothing of what became of it when it was tried again.
-        accounted = STORED if stream.is_retried else FINISHED | FAILED | STORED
+        accounted = FINISHED | STORED if stream.is_retried else FINISHED | FAILED | STORED
         lost = [number for number in stream.numbers(OK) if not stream.state[number] & accounted]
         if not lost:
             return

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from tests.chaos.async_modes import ASYNC
+from tests.chaos.boards import ON_BOARDS
 from tests.chaos.modes import MODES
 from tests.chaos.overruns import OVERRUN
 
@@ -72,6 +74,6 @@ def plan_for(store: str, **more: Any) -> Plan:
 
 
 def harmful() -> list[str]:
-    """Every mode but the slow ones; overruns count once between them, they hold a worker for long."""
-    rest = [mode for mode in MODES if mode not in OVERRUN]
-    return [*rest, *rest, *OVERRUN]
+    """Every mode that harms no more than a worker; overruns count once between them, they hold it for long."""
+    rest = [mode for mode in MODES if mode not in OVERRUN and mode not in ON_BOARDS]
+    return [*rest, *rest, *ASYNC, *ASYNC, *OVERRUN]

@@ -18,8 +18,8 @@ _INI = """
 [pool:{name}]
 queue = {queues}
 workers = {workers}
-modules = tests.chaos.app
-listeners = tests.chaos.listeners
+modules = {modules}
+listeners = {listeners}
 timeout = 20
 grace = {grace}
 tries = 0
@@ -27,7 +27,7 @@ memory = 0
 preload = {preload}
 reserve_ahead = {ahead}
 log = {folder}/{name}.log
-runtime_dir = {folder}/run
+runtime_dir = {run}
 
 [connection]
 url = {url}
@@ -43,7 +43,15 @@ class Pool:
     """``queuepool start`` with its own name, directory and log."""
 
     def __init__(self, name: str, folder: Path, ledger: Ledger, env: dict[str, str], **settings: object) -> None:
+        settings = {
+            "run": folder / "run",
+            "modules": "tests.chaos.app",
+            "listeners": "tests.chaos.listeners",
+        } | settings
         self.name = name
+        self.directory = Path(str(settings["run"]), name)
+        #: what starts the master, if not we do it ourselves
+        self.preface: list[str] = []
         self.workers = int(str(settings["workers"]))
         self._ledger = ledger
         self._env = env
@@ -62,7 +70,7 @@ class Pool:
         self._expected = False
         with self._output.open("ab") as output:
             self.process = subprocess.Popen(
-                self.command("start"),
+                [*self.preface, *self.command("start")],
                 env=self._env, cwd=self._config.parent, stdin=subprocess.DEVNULL, stdout=output, stderr=output,
             )  # fmt: skip
 
@@ -78,6 +86,10 @@ class Pool:
         if self.process:
             self._expected = True
             self.process.send_signal(signum)
+
+    def may_end(self) -> None:
+        """What befalls it now may end it; ``supervise`` starts the next one."""
+        self._expected = True
 
     def stop(self, within: float) -> int | None:
         """For good; ``None`` when it did not end in time."""

@@ -10,6 +10,8 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
@@ -40,6 +42,7 @@ class Rig:
         self.stores: list[Any] = [store for store in (self.store, self.other) if store]
         self.pools: list[Pool] = []
         self._code = code
+        self._streams = 0
         self._helpers: list[subprocess.Popen[bytes]] = []
 
     def env(self) -> dict[str, str]:
@@ -115,8 +118,23 @@ class Rig:
         return max(store.prefix for store in self.stores)
 
     def produce(self) -> None:
-        orders = {name: value for name, value in asdict(self.plan).items() if name in _PRODUCERS}
-        self._help("producer", json.dumps({"url": self.store.url, "prefix": self.prefix, **orders}))
+        self._help("producer", json.dumps(self._orders()))
+
+    @contextmanager
+    def pushing(self, *modes: str, rate: float) -> Iterator[None]:
+        """Jobs of these modes too, so many a second."""
+        self._streams += 1
+        none = dict.fromkeys(("backlog", "naps", "delayed", "refused"), 0)
+        orders = {**self._orders(), **none, "modes": modes, "hostile": rate, "stream": f"s{self._streams}"}
+        helper = self._help("producer", json.dumps(orders))
+        try:
+            yield
+        finally:
+            self._stop(helper)
+
+    def _orders(self) -> dict[str, Any]:
+        plan = {name: value for name, value in asdict(self.plan).items() if name in _PRODUCERS}
+        return {"url": self.store.url, "prefix": self.prefix, **plan}
 
     def wait_for_jobs(self, within: float = 20.0) -> None:
         """Until the producer has begun."""
@@ -124,9 +142,10 @@ class Rig:
         while b'"enq_ok"' not in (self.folder / "ledger").read_bytes() and time.monotonic() < end:
             self.rest(0.02)
 
-    def _help(self, module: str, argument: str) -> None:
+    def _help(self, module: str, argument: str) -> subprocess.Popen[bytes]:
         command = [sys.executable, "-m", f"tests.chaos.{module}", argument]
         self._helpers.append(subprocess.Popen(command, env=self.env(), cwd=ROOT))
+        return self._helpers[-1]
 
     def rest(self, seconds: float) -> None:
         end = time.monotonic() + seconds
@@ -144,10 +163,13 @@ class Rig:
 
     def helpers(self) -> set[int]:
         """Processes that are ours, and not the pools'."""
-        return {helper.pid for helper in self._helpers} .union(*(store.pids() for store in self.stores))
+        return {helper.pid for helper in self._helpers}.union(*(store.pids() for store in self.stores))
 
-    def stop_helper(self, index: int = -1) -> None:
-        helper = self._helpers.pop(index)
+    def stop_producer(self) -> None:
+        self._stop(self._helpers[-1])
+
+    def _stop(self, helper: subprocess.Popen[bytes]) -> None:
+        self._helpers.remove(helper)
         helper.terminate()
         helper.wait(10)
 
@@ -177,6 +199,6 @@ class Rig:
             if pool.process:
                 pool.process.wait()
         while self._helpers:
-            self.stop_helper()
+            self._stop(self._helpers[-1])
         for store in self.stores:
             store.end()

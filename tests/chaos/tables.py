@@ -50,6 +50,11 @@ class Stream:
         return f"{self.name}.{number}"
 
 
+def is_ours(job_id: str) -> bool:
+    """Whether it is of a producer here: what another store holds is not to be touched."""
+    return job_id.rpartition(".")[2].isdecimal()
+
+
 class Jobs:
     """All streams, by the first part of an id."""
 
