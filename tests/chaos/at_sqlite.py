@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 
+from tests.chaos.disks import fill
 from tests.chaos.rig import Rig
 from tests.chaos.spells import spells
 
@@ -44,7 +45,7 @@ def disk_full(rig: Rig) -> Iterator[float]:
     filler = rig.store.disk / "filler"
     while True:
         try:
-            _fill(filler)
+            fill(filler)
             yield rig.chance.uniform(0.3, 3.0)
         finally:
             filler.unlink(missing_ok=True)
@@ -91,15 +92,6 @@ def _move(source: Path, target: Path) -> None:
 
 def _mark(file: Path, how: str) -> None:
     subprocess.run(["chattr", how, str(file)], check=True)
-
-
-def _fill(filler: Path) -> None:
-    with filler.open("wb", buffering=0) as file:
-        try:
-            while True:
-                file.write(bytes(1 << 16))
-        except OSError:
-            return  # as wanted
 
 
 NEMESES: dict[str, tuple[Callable[[Rig], Iterator[float]], int]] = {

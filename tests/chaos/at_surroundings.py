@@ -12,9 +12,12 @@ from pathlib import Path
 from queuepool.stores.sql.client import Client
 from queuepool.stores.sql.migrate import migrate
 from tests.chaos.at_processes import end_host
+from tests.chaos.disks import fill
 from tests.chaos.pool import Pool
 from tests.chaos.rig import Rig
 
+#: seconds in which a job is begun, if at all
+_BEGINS = 3.0
 _DEAF = """import os, signal, sys
 signal.signal(signal.SIGCHLD, signal.SIG_IGN)
 signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
@@ -58,6 +61,23 @@ def vanish(rig: Rig) -> Iterator[float]:
         yield rig.chance.uniform(1.5, 3.0)
 
 
+def directory_full(rig: Rig) -> Iterator[float]:
+    """To the last byte; now and then a pool is started meanwhile, which may refuse to."""
+    filler = rig.run_dir / "filler"
+    while True:
+        pool = rig.chance.choice(rig.pools)
+        try:
+            fill(filler)
+            if rig.chance.random() < 0.5:
+                pool.may_not_start = True
+                end_host(rig, pool)
+            yield rig.chance.uniform(0.5, 2.0)
+        finally:
+            filler.unlink(missing_ok=True)
+            pool.may_not_start = False
+        yield rig.chance.uniform(0.5, 1.0)
+
+
 def foreign_board(rig: Rig) -> Iterator[float]:
     """A pool of the same name was killed that had another store; then ours comes, and must be whole in spite of it."""
     while True:
@@ -65,15 +85,16 @@ def foreign_board(rig: Rig) -> Iterator[float]:
         end_host(rig, pool)
         if pool.process:
             pool.process.wait()
-        board = _leave_a_board(rig, pool)
+        boards = _leave_a_board(rig, pool)
         pool.start()
         pool.note_size()
-        board.unlink(missing_ok=True)
+        for board in boards:
+            board.unlink(missing_ok=True)
         yield rig.chance.uniform(0.5, 1.0)
 
 
-def _leave_a_board(rig: Rig, ours: Pool) -> Path:
-    """With a job in hand."""
+def _leave_a_board(rig: Rig, ours: Pool) -> list[Path]:
+    """With a job in hand; our own board lies there meanwhile, and must not keep that pool from working either."""
     folder = rig.folder / "foreign"
     folder.mkdir(exist_ok=True)
     store = f"sqlite:///{folder}/queue.db"
@@ -85,14 +106,17 @@ def _leave_a_board(rig: Rig, ours: Pool) -> Path:
     pool = Pool(ours.name, folder, rig.ledger, rig.env(), **settings, listeners="")
     pool.start()
     subprocess.run(pool.command("push", "Foreign@nap"), env=rig.env(), check=True, stdout=subprocess.DEVNULL)
-    while not pool.pids(" busy "):
+    pool.note_size()
+    end = time.monotonic() + _BEGINS
+    while not pool.pids(" busy ") and time.monotonic() < end:
         time.sleep(0.02)
     end_host(rig, pool)
     assert pool.process
     pool.process.wait()
-    return next(pool.directory.glob(f"board.{pool.process.pid}-*"))
+    return list(pool.directory.glob(f"board.{pool.process.pid}-*"))
 
 
+ON_A_DISK_OF_ITS_OWN: dict[str, tuple[Callable[[Rig], Iterator[float]], int]] = {"directory_full": (directory_full, 1)}
 NEMESES: dict[str, tuple[Callable[[Rig], Iterator[float]], int]] = {
     "born_deaf": (born_deaf, 1),
     "scribble": (scribble, 1),

@@ -26,7 +26,8 @@ def nemeses(rig: Rig) -> Nemeses:
         **rig.store.nemeses,
         "laravel": (laravel_too, 2),
     }
-    return {**own, **at_other.NEMESES} if rig.other else own
+    own |= at_surroundings.ON_A_DISK_OF_ITS_OWN if rig.run_dir.is_mount() else {}
+    return own | at_other.NEMESES if rig.other else own
 
 
 def torment(rig: Rig) -> None:

@@ -60,6 +60,8 @@ class Pool:
         self._config.write_text(_INI.format(name=name, folder=folder, **settings))
         self._config.chmod(0o600)
         self._expected = False
+        #: while there is no room for it
+        self.may_not_start = False
         self.process: subprocess.Popen[bytes] | None = None
 
     def command(self, *words: str) -> list[str]:
@@ -77,7 +79,7 @@ class Pool:
     def supervise(self) -> None:
         """Start it anew if it is gone; one that nobody ended is an event."""
         if self.process and self.process.poll() is not None:
-            if not self._expected:
+            if not (self._expected or self.may_not_start):
                 self._ledger.write("pool_died", pool=self.name, code=self.process.returncode)
             self.start()
 

@@ -16,6 +16,7 @@ from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
+from tests.chaos import disks
 from tests.chaos.ledger import Ledger
 from tests.chaos.orders import Orders
 from tests.chaos.plan import Plan
@@ -23,6 +24,8 @@ from tests.chaos.pool import Pool, send
 from tests.chaos.stores.choice import store_named
 from tests.chaos.world import QUEUES, ROOT
 
+#: room for the boards of two pools, and of some that were killed before
+_RUN_DIR = "256m"
 #: what of the plan a producer is told
 _PRODUCERS = {field.name for field in fields(Orders)}
 
@@ -37,6 +40,7 @@ class Rig:
         self.canary = f"canary{secrets.token_hex(8)}"
         self.chance = random.Random(plan.seed)
         self.ledger = Ledger(folder / "ledger")
+        self.run_dir = folder / "run"
         self.store: Any = store_named(plan.store, folder, self.canary)
         self.other: Any = store_named(plan.other, folder / "other", self.canary) if plan.other else None
         self.stores: list[Any] = [store for store in (self.store, self.other) if store]
@@ -71,6 +75,7 @@ class Rig:
             retry_after=plan.retry_after,
             ahead=plan.ahead,
         )
+        disks.mount(self.run_dir, _RUN_DIR)
         for store in self.stores:
             store.start()
         self._help("watcher", self.watcher_address)
@@ -202,3 +207,4 @@ class Rig:
             self._stop(self._helpers[-1])
         for store in self.stores:
             store.end()
+        disks.unmount(self.run_dir)

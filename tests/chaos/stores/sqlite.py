@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import sqlite3
-import subprocess
 from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -14,7 +12,7 @@ from sqlalchemy.pool import NullPool
 
 from queuepool.stores.sql.client import Client
 from queuepool.stores.sql.migrate import migrate
-from tests.chaos import at_sql, at_sqlite
+from tests.chaos import at_sql, at_sqlite, disks
 from tests.chaos.stores.base import Nemeses
 from tests.chaos.stores.tables import InTables, Tables
 
@@ -34,8 +32,7 @@ class SqliteStore(InTables):
         self.tables = Tables(create_engine(f"sqlite+pysqlite:///{self.path}", poolclass=NullPool))
 
     def start(self) -> None:
-        self.disk.mkdir(parents=True)
-        if 0 == os.getuid() and 0 == _run("mount", "-t", "tmpfs", "-o", f"size={_SIZE}", "tmpfs", str(self.disk)):
+        if disks.mount(self.disk, _SIZE):
             self.nemeses |= at_sqlite.ON_A_DISK_OF_ITS_OWN
         client = Client(self.url, create=True)
         migrate(client)
@@ -55,8 +52,7 @@ class SqliteStore(InTables):
         at_sqlite.make_writable(self.path)
 
     def end(self) -> None:
-        if self.disk.is_mount():
-            subprocess.run(["umount", "--lazy", str(self.disk)], check=True)
+        disks.unmount(self.disk)
 
     def pids(self) -> set[int]:
         return set()
@@ -70,10 +66,6 @@ class SqliteStore(InTables):
     def needed(self, workers: int) -> float:
         """Most looks at the file are at memory that it shares: they are no calls."""
         return 4 + 10 * workers
-
-
-def _run(*command: str) -> int:
-    return subprocess.run(command, stderr=subprocess.DEVNULL, check=False).returncode
 
 
 def _calls(pid: int) -> int:
