@@ -27,7 +27,7 @@ os.execv(sys.argv[1], sys.argv[1:])"""
 def born_deaf(rig: Rig) -> Iterator[float]:
     """As under ``trap '' CHLD``, and with everything blocked; the next master is too, until the one after it."""
     for pool in rig.pools:
-        pool.preface = [sys.executable, "-c", _DEAF]
+        pool.birth = [sys.executable, "-c", _DEAF]
     try:
         while True:
             for pool in rig.pools:
@@ -35,7 +35,7 @@ def born_deaf(rig: Rig) -> Iterator[float]:
             yield rig.chance.uniform(4.0, 6.0)
     finally:
         for pool in rig.pools:
-            pool.preface = []
+            pool.birth = ()
 
 
 def scribble(rig: Rig) -> Iterator[float]:

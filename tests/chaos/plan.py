@@ -21,6 +21,8 @@ class Plan:
     store: str = "redis"
     #: likewise, what holds the failed jobs and the control keys; '' = the same store
     other: str = ""
+    #: 2: each pool has a network of its own, and so has the store, which is Redis then
+    hosts: int = 1
     #: workers of the pool at the store, and of the one behind the proxy
     workers: int = 4
     remote: int = 2

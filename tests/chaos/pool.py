@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from tests.chaos.ledger import Ledger
@@ -42,7 +42,15 @@ control_url = {other}
 class Pool:
     """``queuepool start`` with its own name, directory and log."""
 
-    def __init__(self, name: str, folder: Path, ledger: Ledger, env: dict[str, str], **settings: object) -> None:
+    def __init__(
+        self,
+        name: str,
+        folder: Path,
+        ledger: Ledger,
+        env: dict[str, str],
+        preface: Sequence[str] = (),
+        **settings: object,
+    ) -> None:
         settings = {
             "run": folder / "run",
             "modules": "tests.chaos.app",
@@ -50,8 +58,9 @@ class Pool:
         } | settings
         self.name = name
         self.directory = Path(str(settings["run"]), name)
-        #: what starts the master, if not we do it ourselves
-        self.preface: list[str] = []
+        #: what starts the master, and how it is told to be born
+        self._preface = preface
+        self.birth: Sequence[str] = ()
         self.workers = int(str(settings["workers"]))
         self._ledger = ledger
         self._env = env
@@ -72,7 +81,7 @@ class Pool:
         self._expected = False
         with self._output.open("ab") as output:
             self.process = subprocess.Popen(
-                [*self.preface, *self.command("start")],
+                [*self._preface, *self.birth, *self.command("start")],
                 env=self._env, cwd=self._config.parent, stdin=subprocess.DEVNULL, stdout=output, stderr=output,
             )  # fmt: skip
 

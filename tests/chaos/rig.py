@@ -41,7 +41,7 @@ class Rig:
         self.chance = random.Random(plan.seed)
         self.ledger = Ledger(folder / "ledger")
         self.run_dir = folder / "run"
-        self.store: Any = store_named(plan.store, folder, self.canary)
+        self.store: Any = store_named(plan.store, folder, self.canary, plan.hosts)
         self.other: Any = store_named(plan.other, folder / "other", self.canary) if plan.other else None
         self.stores: list[Any] = [store for store in (self.store, self.other) if store]
         self.pools: list[Pool] = []
@@ -90,9 +90,10 @@ class Rig:
     def _pools(self) -> list[Pool]:
         """One near the store, one that has a worse way to it."""
         plan = self.plan
+        near, far = self.store.places()
         places = {
-            "near": (plan.workers, self.store.url, "no"),
-            "far": (plan.remote, self.store.far, "yes" if plan.preload else "no"),
+            "near": (plan.workers, *near, "no"),
+            "far": (plan.remote, *far, "yes" if plan.preload else "no"),
         }
         settings = {
             "prefix": self.prefix,
@@ -111,9 +112,10 @@ class Rig:
                 workers=workers,
                 url=url,
                 preload=preload,
+                preface=preface,
                 **settings,
             )
-            for name, (workers, url, preload) in places.items()
+            for name, (workers, url, preface, preload) in places.items()
             if workers
         ]
 

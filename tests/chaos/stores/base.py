@@ -13,6 +13,10 @@ if TYPE_CHECKING:
 Nemeses = dict[str, tuple[Callable[["Rig"], Iterator[float]], int]]
 
 
+#: a pool's: how it names the store, and what its master is started by
+Place = tuple[str, list[str]]
+
+
 class Store(Protocol):
     """Holds what was committed through any death of its server. ``url`` and ``far`` are known once it is started."""
 
@@ -26,6 +30,9 @@ class Store(Protocol):
     counts_after: float
 
     def start(self) -> None: ...
+
+    def places(self) -> list[Place]:
+        """Of the near pool and of the far one."""
 
     def away(self) -> AbstractContextManager[object]:
         """It does not answer meanwhile."""

@@ -12,7 +12,7 @@ from typing import Any
 from tests.chaos import at_network, at_redis
 from tests.chaos.proxy import Proxy
 from tests.chaos.server import Server
-from tests.chaos.stores.base import Nemeses
+from tests.chaos.stores.base import Nemeses, Place
 from tests.chaos.world import PREFIX, QUEUES
 
 #: what an idle pool sends
@@ -71,6 +71,9 @@ class RedisStore:
 
     def laravel(self) -> dict[str, str]:
         return {"QP_SOCKET": self.server.socket, "QP_PASSWORD": self.server.password, "QP_PREFIX": PREFIX}
+
+    def places(self) -> list[Place]:
+        return [(self.url, []), (self.far, [])]
 
     def left(self) -> int:
         client: Any = self.server.client

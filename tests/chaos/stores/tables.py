@@ -10,6 +10,7 @@ from sqlalchemy import Engine, delete, insert, select, text, update
 from queuepool.stores.sql.failures import NO_JOB
 from queuepool.stores.sql.tables import cache
 from queuepool.stores.sql.texts import bytes_of
+from tests.chaos.stores.base import Place
 
 _JOBS = """SELECT payload, CASE WHEN reserved_at IS NOT NULL THEN 'reserved'
 WHEN available_at > created_at THEN 'delayed' ELSE 'ready' END FROM jobs"""
@@ -60,7 +61,11 @@ class InTables:
     """The part of a store that its tables answer for."""
 
     url: str
+    far: str
     tables: Tables
+
+    def places(self) -> list[Place]:
+        return [(self.url, []), (self.far, [])]
 
     def laravel(self) -> dict[str, str]:
         return {"QP_URL": self.url}
