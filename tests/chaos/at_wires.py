@@ -55,6 +55,15 @@ def flapping(rig: Rig) -> Iterator[float]:
         _heal(rig)
 
 
+def dead_connections(rig: Rig) -> Iterator[float]:
+    """Each by itself, for longer than its client waits; what the kernel still has to say for it then arrives late."""
+
+    def harm(wire: Any) -> None:
+        wire.flows.strikes = 0.2
+
+    return _spells(rig, harm, (10.0, 20.0))
+
+
 def one_way(rig: Rig) -> Iterator[float]:
     """Requests are lost, or answers are; not both."""
 
@@ -66,7 +75,7 @@ def one_way(rig: Rig) -> Iterator[float]:
 
 def packet_loss(rig: Rig) -> Iterator[float]:
     def harm(wire: Any) -> None:
-        wire.to.loss = wire.back.loss = rig.chance.uniform(0.05, 0.5)
+        wire.to.loss = wire.back.loss = rig.chance.uniform(0.05, 0.7)
 
     return _spells(rig, harm)
 
@@ -101,6 +110,7 @@ def reject(rig: Rig) -> Iterator[float]:
 NEMESES: dict[str, tuple[Callable[[Rig], Iterator[float]], int]] = {
     "blackhole": (blackhole, 2),
     "flapping": (flapping, 2),
+    "dead_connections": (dead_connections, 2),
     "one_way": (one_way, 2),
     "packet_loss": (packet_loss, 1),
     "delay": (delay, 1),

@@ -9,6 +9,15 @@ _TCP = struct.Struct("!HHIIBBHHH")
 _TCP_IN_IP, _RST, _ACK, _SYN = 6, 0x04, 0x10, 0x02
 
 
+def flow_of(packet: bytes, store: int) -> tuple[int, bool]:
+    """Which connection it is of, by the port that is not the store's, and whether it carries data; 0: of none."""
+    if packet[0] >> 4 != 4 or packet[9] != _TCP_IN_IP:
+        return 0, False
+    header = (packet[0] & 15) * 4
+    ports = _TCP.unpack_from(packet, header)[:2]
+    return next((port for port in ports if port != store), 0), len(packet) > header + (packet[header + 12] >> 4) * 4
+
+
 def reset_for(packet: bytes) -> bytes:
     """The reset that answers this packet; nothing when it is no TCP over IPv4, or is a reset itself."""
     if packet[0] >> 4 != 4 or packet[9] != _TCP_IN_IP:

@@ -55,7 +55,7 @@ class RedisOnAHost(RedisStore):
 
     def _wire(self, number: int, host: Host) -> Wire:
         ours, theirs = _address(number, 2), _address(number, 1)
-        return Wire(host.attach("store", ours, theirs), self._store.attach(f"pool{number}", theirs, ours))
+        return Wire(host.attach("store", ours, theirs), self._store.attach(f"pool{number}", theirs, ours), _PORT)
 
 
 class RedisBehindProxies(RedisStore):
