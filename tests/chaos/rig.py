@@ -128,6 +128,16 @@ class Rig:
         self._help("producer", json.dumps(self._orders()))
 
     @contextmanager
+    def silence(self) -> Iterator[None]:
+        """Nothing is pushed by the producer of the whole run."""
+        producer = self._helpers[1]
+        producer.send_signal(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            producer.send_signal(signal.SIGCONT)
+
+    @contextmanager
     def pushing(self, *modes: str, rate: float) -> Iterator[None]:
         """Jobs of these modes too, so many a second."""
         self._streams += 1
