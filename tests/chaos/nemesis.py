@@ -75,7 +75,7 @@ def _do(rig: Rig, harm: Iterator[float], end: float, *, with_kills: bool) -> Non
     while (now := time.monotonic()) < end:
         for each, at in due.items():
             if now >= at:
-                due[each] = now + next(each)
+                due[each] = next(each) + time.monotonic()  # in this order: it may have taken its time
         rig.rest(max(0.0, min(end, *due.values()) - time.monotonic()))
 
 
