@@ -3,6 +3,7 @@
 QueuepoolError
 ├── ConfigError          a setting is wrong; nothing was started
 ├── StoreError           the store refused a command
+│   ├── TagRetired       a worker's tag is not registered any more; it needs a new one
 │   └── StoreDown        the store cannot be reached or cannot serve now; worth trying again
 │       └── StoreDenied  its rules do not let this user do it, until somebody changes them
 ├── BadPayload           bytes that cannot be a job (quarantine)
@@ -38,8 +39,17 @@ class StoreError(QueuepoolError):
     """The store answered with an error; the same command would be refused again."""
 
 
+class TagRetired(StoreError):
+    """Nothing was done: the worker's tag was retired, or its registration was lost. It needs a new one."""
+
+
 class StoreDown(StoreError):
-    """The store cannot be reached, or says that it cannot serve now."""
+    """The store cannot be reached, or says that it cannot serve now.
+
+    ``store`` names the one that is away where it is not the one with the jobs: ``"failed store"``, ``"control store"``.
+    """
+
+    store = ""
 
 
 class StoreDenied(StoreDown):

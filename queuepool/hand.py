@@ -10,6 +10,7 @@ from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from queuepool.stores.base import Lease, Row
 AREA = 128 * 1024
 #: jobs in a hand at most, and one to spare: as many as are reserved at once, and as many that are done
 _MOST = 2 * MOST + 1
-#: what stands there: how many jobs; the stage of each; the sizes of each one's queue, receipt and row; all of these
+#: what stands there: how many jobs; the stage of each; the sizes of each one's queue, receipt and proof; all of these
 _COUNT = struct.Struct("=q")
 _STAGES = _COUNT.size
 _SIZES = _STAGES + _MOST
@@ -65,8 +66,8 @@ class Hand:
         # In columns, each made by one call: the loop writes a hand for every few jobs.
         parts = [
             part
-            for queue, receipt, row in (*done, *leases)
-            for part in (queue.encode(), receipt, array("q", row).tobytes() if row else b"")
+            for queue, receipt, tag, row in (*done, *leases)
+            for part in (queue.encode(), receipt, array("q", (tag, *row)).tobytes() if row else _proof(tag))
         ]
         sizes = array("I", map(len, parts))
         if sum(sizes) > _ROOM:
@@ -93,8 +94,8 @@ class Hand:
         count = self._count()
         stages, parts = self._memory[self._stages : self._stages + count], iter(self._parts(count * _PARTS))
         return [
-            Held(Lease(queue.decode(), receipt, _row_in(row)), Stage(stage))
-            for stage, queue, receipt, row in zip(stages, parts, parts, parts, strict=True)
+            Held(Lease(queue.decode(), receipt, *_proved(proof)), Stage(stage))
+            for stage, queue, receipt, proof in zip(stages, parts, parts, parts, strict=True)
         ]
 
     def _parts(self, count: int) -> list[bytes]:
@@ -129,9 +130,16 @@ class Hand:
         return self._spill.with_name(f"{self._spill.name}.{number}")
 
 
-def _row_in(raw: bytes) -> Row | None:
-    """Raises ``ValueError``."""
-    if not raw:
-        return None
-    row, attempts, tag = array("q", raw)
-    return Row(row, attempts, tag)
+@lru_cache(maxsize=8)
+def _proof(tag: int) -> bytes:
+    """All jobs of a hand, and most of a worker's life, have one tag."""
+    return array("q", [tag]).tobytes()
+
+
+def _proved(proof: bytes) -> tuple[int, Row | None]:
+    """The tag, and the row where there is one. Raises ``ValueError``."""
+    tag, *row = array("q", proof)
+    if not row:
+        return tag, None
+    number, attempts = row
+    return tag, Row(number, attempts)

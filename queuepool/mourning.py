@@ -64,7 +64,7 @@ def _read(path: Path) -> Mourned | None:
         note = json.loads(path.read_text())
         error = _ERRORS[note["error"]](note["message"], note["trace"])
         row = Row(*map(int, note["row"])) if note["row"] else None
-        return Mourned(Lease(note["queue"], note["receipt"].encode(), row), error)
+        return Mourned(Lease(note["queue"], note["receipt"].encode(), row=row), error)
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
         return None
     finally:

@@ -6,6 +6,7 @@ import signal
 import time
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from io import FileIO
 
 from queuepool import client, log, mourning, proc, strays
@@ -156,15 +157,16 @@ class Roles:
         settings, header = self._settings, self._board.header
         retry_after = settings.connection.retry_after
         settler = Settler(stores.queue, outage, LISTENERS, settings.connection.name)
+        unheard = partial(Unheard, stores.queue, settler, settings.queues, retry_after)
         return (
             [
                 # First, for it needs no store, and the others may have to wait for theirs.
                 Guard(wards, settings.grace, margin=min(_GUARDS_MARGIN, retry_after / 3)),
-                Bury(wards, self._runtime, stores.queue, settler, settings.queues),
+                Bury(wards, self._runtime, stores.queue, settler, unheard()),
                 StageDue(stores.queue, settings.queues),
             ],
             Renew(wards, stores.queue, retry_after),
-            HandBack(wards, settler, Unheard(settler, settings.queues)),
+            HandBack(wards, settler, unheard()),
             Watch(header, stores.control, LISTENERS, settings.queues),
             Publish(settings.name, self._board, stores.control),
         )

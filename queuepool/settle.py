@@ -108,25 +108,28 @@ class Settler:
                 row = record(payload, lease, self._connection, reason)
                 return lambda: self._store.fail(lease, payload.id, row), JobFailed(facts, reason)
 
-    def give_back(self, lease: Lease, tag: int) -> bool:
+    def give_back(self, lease: Lease) -> bool:
         """To the head of its queue, as if it had never been reserved; nobody need have read it."""
         facts = _facts_in(lease)
-        ours = self._carry_out(facts, lease, lambda: self._store.give_back([lease], tag)[0])
+        ours = self._carry_out(facts, lease, lambda: self._store.give_back([lease])[0])
         if ours:
             self.note(JobGivenBack(facts))
         return ours
 
-    def put_back(self, leases: Sequence[Lease], tag: int) -> None:
+    def put_back(self, leases: Sequence[Lease]) -> None:
         """To the head of their queues, what nobody has begun; somebody else may have done it already."""
         if not leases:
             return
-        answer = self._ask(leases[0].queue, lambda: self._store.give_back(leases, tag))
+        answer = self._ask(leases[0].queue, lambda: self._store.give_back(leases))
         for lease, ours in zip(leases, answer[0] if answer else (), strict=bool(answer)):
             if ours:
                 self.note(JobGivenBack(_facts_in(lease)))
 
     def reclaim(self, queues: Sequence[str], tag: int, since: float, known: Sequence[Lease]) -> None:
-        """To the head of their queues, what ``tag`` reserved without hearing of it. Raises ``StoreDown`` at once."""
+        """To the head of their queues, what the retired ``tag`` reserved without hearing of it.
+
+        Raises ``StoreDown`` at once.
+        """
         for lease in self._store.reclaim(queues, tag, since, known):
             self.note(JobGivenBack(_facts_in(lease)))
 

@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from queuepool.desk import Desk
-from queuepool.errors import StoreDown, StoreError
+from queuepool.errors import StoreDown, StoreError, TagRetired
 from queuepool.events import JobQuarantined, JobReserving, LeaseLost, StoreRefused
 from queuepool.listeners import Listeners
 from queuepool.outage import Outage
@@ -21,6 +21,8 @@ from queuepool.stores.base import UNDER_WAY, Lease, QueueStore, Reservation
 
 #: seconds that a job may have waited in a hand, and still be begun
 _FRESH = 1.0
+#: seconds beyond a lease for which a worker takes its tag to be its own since it used it; the stores keep it longer
+TAG_LASTS = 240.0
 
 
 class _Asked(NamedTuple):
@@ -56,6 +58,13 @@ class Supply:
         self._listeners = listeners
         self._pace = pace
         self._tag = 0
+        #: what the store counted as unanswered when the tag was drawn
+        self._unanswered = 0
+        #: when a tag was drawn or used last (monotonic)
+        self._tag_used = 0.0
+        self._tag_lasts = pool.connection.retry_after + TAG_LASTS
+        #: retired tags under which a transaction may still be committed, and when to look (monotonic)
+        self._late: deque[tuple[float, int]] = deque()
         self._served: Sequence[str] = ()
         self._waiting: deque[tuple[int, Lease]] = deque()
         self._held_since = 0.0
@@ -70,7 +79,7 @@ class Supply:
         self.next_due: float | None = None
 
     def join(self) -> None:
-        self._tag = self._desk.slot.tag = self._outage.insist(self._store.join)[0]
+        self._tag = self._desk.slot.tag = self._drawn(0)
 
     @property
     def has_problems(self) -> bool:
@@ -116,12 +125,45 @@ class Supply:
         self._settler.tell()
 
     def reclaim(self) -> None:
-        """A reserve was not answered: what it took is nobody's now. Back with it, before anything else is asked."""
+        """The last reserve was not answered: what it took goes back before anything else is asked."""
         if self._desk.slot.asked:
-            since = time.monotonic() - self._desk.slot.asked + UNDER_WAY
-            self._settler.reclaim(self._pool.queues, self._tag, since, self._done)
-            self._desk.slot.asked = 0.0
+            self._rejoin()
+
+    def _rejoin(self) -> None:
+        """A new tag; what the old one has reserved without this worker hearing of it goes back."""
+        slot, still_ours = self._desk.slot, self._has_tag()
+        tag = self._drawn(self._tag if still_ours else 0)
+        if slot.asked and still_ours:
+            self._give_up(self._tag, time.monotonic() - slot.asked)
+        self._tag = slot.tag = tag
+        slot.asked, self._overtaken = 0.0, False
+
+    def _drawn(self, old: int) -> int:
+        tag = self._outage.insist(lambda: self._store.join(old))[0]
+        self._unanswered, self._tag_used = self._store.unanswered, time.monotonic()
+        return tag
+
+    def _has_tag(self) -> bool:
+        """Whether the store still keeps the tag for this worker; later it may give it to another one."""
+        return time.monotonic() - self._tag_used < self._tag_lasts
+
+    def _is_tag_spent(self) -> bool:
+        """Whether a request under this tag may still be on its way: it must not meet what is reserved next."""
+        return self._overtaken or self._store.unanswered != self._unanswered or not self._has_tag()
+
+    def _give_up(self, tag: int, since: float) -> None:
+        """What was reserved under this retired tag in the last so many seconds, and not heard of, goes back."""
+        self._settler.reclaim(self._pool.queues, tag, since + UNDER_WAY, self._done)
+        self._settler.tell()
+        if self._store.commits_late:
+            self._late.append((time.monotonic() + self._store.commits_late, tag))
+
+    def _look_again(self) -> None:
+        """At retired tags, once no transaction under them can be committed any more."""
+        while self._late and time.monotonic() >= self._late[0][0]:
+            self._settler.reclaim(self._pool.queues, self._late[0][1], UNDER_WAY, self._done)
             self._settler.tell()
+            self._late.popleft()
 
     def refused(self, problems: set[tuple[str, str]]) -> None:
         """Told again only when it changes: a broken key stays broken for thousands of rounds."""
@@ -133,7 +175,7 @@ class Supply:
         """All that is not begun, in its order; what was asked for ahead need not be written down for that."""
         ahead = self._heard()
         leases = [lease for _, lease in self._waiting] + (ahead.leases if ahead else [])
-        self._settler.put_back(leases, self._tag)
+        self._settler.put_back(leases)
         while self._waiting:
             self._desk.settled_one(self._waiting.pop()[0])
         self._overtaken = self._overtaken or self._desk.is_wanted_back
@@ -185,13 +227,15 @@ class Supply:
     def _reserve(self, queues: Sequence[str]) -> bool:
         """One round trip: settle what is done, stage what is due, take the next jobs; ``False`` when there is none."""
         unsure = self._overtaken or bool(self._desk.slot.asked)
-        self.reclaim()
-        if self._overtaken:
-            # The steward's own giving back may still be under way: it must not meet what we reserve next.
-            self.join()
-            self._overtaken = False
+        if unsure or self._is_tag_spent():
+            self._rejoin()
+        self._look_again()
         at = self._begin_asking(queues)
-        reservation = self._store.reserve(queues, self._tag, self._pace.ahead(), self._done)
+        try:
+            reservation = self._store.reserve(queues, self._tag, self._pace.ahead(), self._done)
+        except TagRetired:  # nothing was done; the next try draws a new one
+            self._overtaken = True
+            raise
         self._done = []
         self._hold(reservation, at, held_since=time.monotonic())
         self._report(reservation, unsure)
@@ -204,7 +248,8 @@ class Supply:
             self._listeners.tell(JobReserving(tuple(queues)))
         self._store.reach()  # who could not even ask has nothing to be given back
         # The lease is counted from before it was asked for: it never ends earlier than we believe.
-        return self._desk.asking()
+        self._tag_used = self._desk.asking()
+        return self._tag_used
 
     def _hold(self, reservation: Reservation, at: float, held_since: float) -> None:
         leases = reservation.leases

@@ -36,6 +36,7 @@ from queuepool.stores.base import Lease
 ALONE, TOGETHER = "alone", "together"
 #: our leases end up to an eighth of a second later than asked for; seconds must agree
 RETRY_AFTER, OURS = 90, 89.9
+TAG = 7
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
 scalars = st.none() | st.booleans() | st.integers(-(10**13), 10**13) | texts
@@ -49,10 +50,11 @@ delays = st.integers(1, 30)
 
 
 class Pair(NamedTuple):
-    """One job in both queues: as pushed and as reserved."""
+    """One job in both queues: as pushed and as reserved; the tag of our worker that has it there, or 0."""
 
     alone: tuple[str, str]
     together: tuple[str, str]
+    tag: int
 
 
 class Sides(RuleBasedStateMachine):
@@ -98,13 +100,19 @@ class Sides(RuleBasedStateMachine):
         if alone["id"] is None:
             return multiple()
         assert alone["attempts"] == together["attempts"]
-        return Pair((alone["raw"], alone["reserved"]), (together["raw"], together["reserved"]))
+        return Pair((alone["raw"], alone["reserved"]), (together["raw"], together["reserved"]), TAG if ours else 0)
+
+    @rule(pair=held)
+    def we_do_not_settle_what_laravel_has_reserved(self, pair: Pair) -> None:
+        if not pair.tag:
+            assert [False] == self.ours.delete([_lease(pair)])
+            assert not self.ours.release(_lease(pair), 0, "job")
 
     @rule(pair=consumes(held), ours=by_us)
     def delete(self, pair: Pair, ours: bool) -> None:
         if self._is_live(pair):
             self._settle("delete", ALONE, pair.alone)
-            if ours:
+            if ours and pair.tag:
                 assert [True] == self.ours.delete([_lease(pair)])
             else:
                 self._settle("delete", TOGETHER, pair.together)
@@ -116,7 +124,7 @@ class Sides(RuleBasedStateMachine):
         if self._is_live(pair):
             delay = self._untaken(delay) if delay else 0
             self._settle("release", ALONE, pair.alone, delay=delay)
-            if ours:
+            if ours and pair.tag:
                 assert self.ours.release(_lease(pair), delay, "job")
             else:
                 self._settle("release", TOGETHER, pair.together, delay=delay)
@@ -147,7 +155,7 @@ class Sides(RuleBasedStateMachine):
         self._laravel(verb, queue, raw=job[0], receipt=job[1], **order)
 
     def _reserved(self) -> dict[str, Any]:
-        leases = self.ours.reserve([TOGETHER], 7, 1).leases
+        leases = self.ours.reserve([TOGETHER], TAG, 1).leases
         receipt = leases[0].receipt.decode() if leases else "{}"
         fields = json.loads(receipt)
         return {"id": fields.get("id"), "attempts": fields.get("attempts"), "raw": receipt, "reserved": receipt}
@@ -174,7 +182,7 @@ class Sides(RuleBasedStateMachine):
 
 
 def _lease(pair: Pair) -> Lease:
-    return Lease(TOGETHER, pair.together[1].encode())
+    return Lease(TOGETHER, pair.together[1].encode(), pair.tag)
 
 
 def _key(queue: str, part: str = "") -> str:

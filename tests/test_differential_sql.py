@@ -115,14 +115,14 @@ class Sides(RuleBasedStateMachine):
     def we_give_back_what_we_took(self, pair: Pair) -> None:
         alone, together = pair
         if isinstance(together, Lease) and self._is_live(alone):
-            assert [True] == self.ours.give_back([together], together.row and together.row.tag)
+            assert [True] == self.ours.give_back([together])
             self._by_hand("reserved_at = NULL, attempts = attempts - 1, available_at = :now", alone)
 
     @rule(pair=held)
     def we_renew_what_we_took(self, pair: Pair) -> None:
         alone, together = pair
         if isinstance(together, Lease) and self._is_live(alone):
-            assert [True] == self.ours.renew([(0, together)])
+            assert [True] == self.ours.renew([together])
             self._by_hand("reserved_at = :now", alone)
 
     @invariant()

@@ -60,7 +60,7 @@ def test_F44_no_year_that_a_lease_can_tell_is_special(store, moment):
     store.clock = repr(moment + 1)
     [lease] = store.reserve(["default"], 131_071, 1).leases
     store.clock = repr(moment + 50)
-    assert [True] == store.renew([(131_071, lease)])
+    assert [True] == store.renew([lease])
     store.clock = repr(moment + 139)
     early = store.reserve(["default"], 7, 1).leases
     assert [] == store.reclaim(["default"], 131_070, 200.0, known=())

@@ -18,8 +18,8 @@ VERBS = {
     "delete": lambda store, lease: store.delete([lease])[0],
     "delete with the next reserve": lambda store, lease: not store.reserve(["none"], TAG, 1, [lease]).refused,
     "release": lambda store, lease: store.release(lease, 5.0, "u", "exceptions"),
-    "give_back": lambda store, lease: store.give_back([lease], TAG)[0],
-    "renew": lambda store, lease: store.renew([(TAG, lease)])[0],
+    "give_back": lambda store, lease: store.give_back([lease])[0],
+    "renew": lambda store, lease: store.renew([lease])[0],
     "fail": lambda store, lease: store.fail(lease, "u", record()),
     "quarantine": lambda store, lease: store.quarantine(lease, "json"),
     "reclaim": lambda store, lease: bool(store.reclaim(["default"], TAG, 600.0, known=())),
@@ -59,7 +59,7 @@ def test_what_we_renew_laravel_does_not_take(shared, talk):
     lease, _ = shared.reserved(at=T)
     shared.store.clock = f"{T + 80}.0"
 
-    assert [True] == shared.store.renew([(TAG, lease)])
+    assert [True] == shared.store.renew([lease])
     early, late = (talk.ask("pop", now=T + 80 + LEASE + later, queue="default") for later in (-1, 0))
     assert (None, 2) == (early["id"], late["attempts"])
 

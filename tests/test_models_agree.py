@@ -59,29 +59,29 @@ class Both(RuleBasedStateMachine):
     @rule(place=places)
     def delete(self, place: int) -> None:
         worker, receipt = self._lease(place)
-        self.world = scripts.delete(self.world, _copy(receipt), (worker, 0))
-        self.shelves.end(QUEUE, receipt)
+        self.world = scripts.delete(self.world, RULES, _copy(receipt), (worker, 0))
+        self.shelves.end(QUEUE, receipt, worker)
 
     @precondition(lambda self: self.leases)
     @rule(place=places)
     def fail(self, place: int) -> None:
         worker, receipt = self._lease(place)
-        self.world = scripts.fail(self.world, _copy(receipt), (worker, 0))
-        self.shelves.fail(QUEUE, receipt, "job")
+        self.world = scripts.fail(self.world, RULES, _copy(receipt), (worker, 0))
+        self.shelves.fail(QUEUE, receipt, worker, "job")
 
     @precondition(lambda self: self.leases)
     @rule(place=places, delay=st.integers(0, 2))
     def release(self, place: int, delay: int) -> None:
         worker, receipt = self._lease(place)
         self.world = scripts.release(self.world, RULES, _copy(receipt), (worker, 0), delay)
-        self.shelves.release(QUEUE, receipt, delay * TICK, "job", "")
+        self.shelves.release(QUEUE, receipt, worker, delay * TICK, "job", "")
 
     @precondition(lambda self: self.leases)
     @rule(place=places, worker=workers)
     def give_back(self, place: int, worker: int) -> None:
         receipt = self._lease(place)[1]
         self.world = scripts.give_back(self.world, RULES, _copy(receipt), (worker, 0))
-        self.shelves.give_back(QUEUE, [receipt], worker)
+        self.shelves.give_back(QUEUE, [(receipt, worker)])
 
     @precondition(lambda self: self.leases)
     @rule(place=places, worker=workers)

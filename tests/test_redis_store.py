@@ -277,7 +277,7 @@ def test_a_queue_whose_leases_have_the_wrong_type_does_not_keep_others_from_bein
     [lease] = store.reserve(["other"], 1, 1).leases
     server.set(f"{READY}:reserved", "x")
 
-    assert [False, True] == store.renew([(1, broken), (1, lease)])
+    assert [False, True] == store.renew([broken, lease])
 
 
 MOVING: dict[str, Callable[[Stores], object]] = {
@@ -476,7 +476,7 @@ FULL: dict[str, Callable[[Stores, Lease], object]] = {
     "join": lambda stores, _: stores.queue.join() >= 0,
     "stage": lambda stores, _: stores.queue.stage(["default"]).moved == 1,
     "reserve": lambda stores, _: stores.queue.reserve(["default"], 1, 1).leases,
-    "renew": lambda stores, lease: stores.queue.renew([(1, lease)]) == [True],
+    "renew": lambda stores, lease: stores.queue.renew([lease]) == [True],
     "release now": lambda stores, lease: stores.queue.release(lease, 0.0, "a", "crashes"),
     "release later": lambda stores, lease: stores.queue.release(lease, 5.0, "a"),
     "give back": lambda stores, lease: stores.queue.give_back([lease]) == [True],

@@ -90,7 +90,7 @@ def test_what_is_given_back_is_told(stores, told):
     lease, found = reserved(stores)
 
     writer = settler(stores, told)
-    assert writer.give_back(lease, 1)
+    assert writer.give_back(lease)
     assert [] == told
     writer.tell()
     assert [JobGivenBack(facts_of(found, "default"))] == told

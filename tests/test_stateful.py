@@ -28,11 +28,10 @@ from queuepool.stores.base import Lease
 
 QUEUES = ("high", "default")
 NOW = 1_000_000.0
-Held = tuple[int, Lease]
 
 
-def _lease_of(held: Held) -> Lease:
-    return held[1]
+def _receipt_of(lease: Lease) -> tuple[str, bytes]:
+    return lease.queue, lease.receipt
 
 
 ODD = [
@@ -112,7 +111,7 @@ class Verbs(RuleBasedStateMachine):
         assert expected.leases == [(lease.queue, lease.receipt) for lease in found.leases]
         assert (expected.odd, [], []) == (found.quarantined, found.problems, found.refused)
         assert self._is_due(expected.next_due, found.next_due)
-        return multiple(*((tag, lease) for lease in found.leases))
+        return multiple(*found.leases)
 
     @rule(order=orders, tag=tags)
     def reserve_without_hearing_of_it(self, order: tuple[str, ...], tag: int) -> None:
@@ -125,14 +124,12 @@ class Verbs(RuleBasedStateMachine):
         assert (moved, self.model.now) == (found.moved, pytest.approx(found.now))
         assert self._is_due(first, found.next_due)
 
-    @rule(held=leases)
-    def delete(self, held: Held) -> None:
-        lease = _lease_of(held)
+    @rule(lease=leases)
+    def delete(self, lease: Lease) -> None:
         self._is_settled_once(lambda: self.store.delete([lease])[0], lambda: self.model.end(*_of(lease)) is not None)
 
-    @rule(held=st.lists(leases, max_size=3, unique_by=_lease_of), tag=tags, limit=st.integers(0, 2))
-    def reserve_with_what_is_done(self, held: list[Held], tag: int, limit: int) -> None:
-        done = [lease for _, lease in held]
+    @rule(done=st.lists(leases, max_size=3, unique_by=_receipt_of), tag=tags, limit=st.integers(0, 2))
+    def reserve_with_what_is_done(self, done: list[Lease], tag: int, limit: int) -> None:
         ours = [self.model.end(*_of(lease)) is not None for lease in done]
         expected = self.model.reserve(QUEUES, tag, limit)
 
@@ -141,53 +138,43 @@ class Verbs(RuleBasedStateMachine):
         assert [lease for lease, is_ours in zip(done, ours, strict=True) if not is_ours] == found.refused
         assert expected.leases == [(lease.queue, lease.receipt) for lease in found.leases]
 
-    @rule(held=leases, delay=delays, tally=tallies)
-    def release(self, held: Held, delay: float, tally: str) -> None:
-        lease = _lease_of(held)
+    @rule(lease=leases, delay=delays, tally=tallies)
+    def release(self, lease: Lease, delay: float, tally: str) -> None:
         self._is_settled_once(
             lambda: self.store.release(lease, delay, "job", tally),
             lambda: self.model.release(*_of(lease), delay, "job", tally),
         )
 
-    @rule(held=leases, number=st.integers(0, 1))
-    def fail(self, held: Held, number: int) -> None:
-        lease, name = _lease_of(held), f"job-{number}"
+    @rule(lease=leases, number=st.integers(0, 1))
+    def fail(self, lease: Lease, number: int) -> None:
+        name = f"job-{number}"
         facts = {"id": name, "name": "x", "queue": lease.queue, "connection": "default", "attempts": 1}
         record = {**facts, "exception": "", "payload": lease.receipt.decode("utf-8", "surrogateescape")}
         self._is_settled_once(lambda: self.store.fail(lease, name, record), lambda: self.model.fail(*_of(lease), name))
 
-    @rule(held=leases)
-    def quarantine(self, held: Held) -> None:
-        lease = _lease_of(held)
+    @rule(lease=leases)
+    def quarantine(self, lease: Lease) -> None:
         self._is_settled_once(
             lambda: self.store.quarantine(lease, "odd"), lambda: self.model.quarantine(*_of(lease), "odd")
         )
 
-    @rule(held=st.lists(leases, min_size=1, max_size=3, unique_by=_lease_of), queue=queues, tag=tags | st.none())
-    def give_back(self, held: list[Held], queue: str, tag: int | None) -> None:
-        ours = [lease for _, lease in held if lease.queue == queue]
-        expected = self.model.give_back(queue, [lease.receipt for lease in ours], tag)
+    @rule(held=st.lists(leases, min_size=1, max_size=3, unique_by=_receipt_of), queue=queues)
+    def give_back(self, held: list[Lease], queue: str) -> None:
+        ours = [lease for lease in held if lease.queue == queue]
+        expected = self.model.give_back(queue, [(lease.receipt, lease.tag) for lease in ours])
 
-        assert expected == self.store.give_back(ours, tag)
+        assert expected == self.store.give_back(ours)
 
-    @rule(held=leases)
-    def its_worker_dies_and_is_buried(self, held: Held) -> None:
-        tag, lease = held
-        expected = self.model.give_back(lease.queue, [lease.receipt], tag)
-
-        assert expected == self.store.give_back([lease], tag)
-
-    @rule(order=orders, tag=tags, since=st.sampled_from([0.0, 6.0, 100.0]), held=st.lists(leases, max_size=2))
-    def reclaim(self, order: tuple[str, ...], tag: int, since: float, held: list[Held]) -> None:
-        known = [lease for _, lease in held]
+    @rule(order=orders, tag=tags, since=st.sampled_from([0.0, 6.0, 100.0]), known=st.lists(leases, max_size=2))
+    def reclaim(self, order: tuple[str, ...], tag: int, since: float, known: list[Lease]) -> None:
         receipts = [lease.receipt for lease in known]
         expected = sum(self.model.reclaim(queue, tag, since, receipts) for queue in order)
 
         assert expected == len(self.store.reclaim(order, tag, since, known))
 
-    @rule(held=st.lists(leases, min_size=1, max_size=3, unique_by=_lease_of))
-    def renew(self, held: list[Held]) -> None:
-        expected = [self.model.renew(*_of(lease), tag) for tag, lease in held]
+    @rule(held=st.lists(leases, min_size=1, max_size=3, unique_by=_receipt_of))
+    def renew(self, held: list[Lease]) -> None:
+        expected = [self.model.renew(*_of(lease)) for lease in held]
 
         assert expected == self.store.renew(held)
 
@@ -257,8 +244,8 @@ class Verbs(RuleBasedStateMachine):
         return "\ufffd" not in job.raw.decode("utf-8", "replace")
 
 
-def _of(lease: Lease) -> tuple[str, bytes]:
-    return lease.queue, lease.receipt
+def _of(lease: Lease) -> tuple[str, bytes, int]:
+    return lease.queue, lease.receipt, lease.tag
 
 
 def _key(queue: str, part: str = "") -> str:

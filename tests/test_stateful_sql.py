@@ -103,13 +103,13 @@ class Verbs(Tables):
             lease, lambda: self.store.quarantine(lease, "odd"), lambda row: self.model.quarantine(row, "odd")
         )
 
-    @rule(which=some, tag=tags | st.none())
-    def give_back(self, which: list[int], tag: int | None) -> None:
+    @rule(which=some)
+    def give_back(self, which: list[int]) -> None:
         given = self._leases(which)
-        free = [tag in (None, _holder(lease).tag) and self._ends(lease, self._free) for lease in given]
+        free = [self._ends(lease, self._free) for lease in given]
 
-        assert free == self.store.give_back(given, tag)
-        assert not any(self.store.give_back(given, tag))
+        assert free == self.store.give_back(given)
+        assert not any(self.store.give_back(given))
 
     @rule(order=orders, tag=tags, which=few)
     def reclaim(self, order: tuple[str, ...], tag: int, which: list[int]) -> None:
@@ -127,7 +127,7 @@ class Verbs(Tables):
         held = self._leases(which)
         expected = [self._ends(lease, begin_anew) for lease in held]
 
-        assert expected == self.store.renew([(_holder(lease).tag, lease) for lease in held])
+        assert expected == self.store.renew(held)
 
     @precondition(lambda self: len(self.model.jobs) > CROWD)
     @rule(queue=queues)
@@ -258,7 +258,7 @@ def _number(lease: Lease) -> int:
 
 def _holder(lease: Lease) -> Holder:
     assert lease.row
-    return Holder(lease.row.tag, lease.row.attempts)
+    return Holder(lease.tag, lease.row.attempts)
 
 
 @patient

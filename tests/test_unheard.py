@@ -1,18 +1,23 @@
-"""What a worker reserved without hearing of it, also when its request was carried out after its burial."""
+"""What a worker reserved without hearing of it, also when its request is carried out after its burial."""
 
 from __future__ import annotations
 
 import json
 import time
+from collections.abc import Iterator
 
 import pytest
+from store.conftest import opened
 
 from queuepool.chores.unheard import Unheard
-from queuepool.events import JobGivenBack
+from queuepool.errors import TagRetired
+from queuepool.events import Event, JobGivenBack
 from queuepool.listeners import Listeners
 from queuepool.outage import Outage
+from queuepool.settings import ConnectionSettings
 from queuepool.settle import Settler
 from queuepool.signals import Attention
+from queuepool.stores.base import UNDER_WAY, QueueStore
 
 TAG, OTHER = 7, 8
 JOBS = [b'{"uuid":"%s","id":"%s","attempts":0}' % (name, name) for name in (b"a", b"b")]
@@ -29,12 +34,23 @@ def told():
     return []
 
 
-@pytest.fixture
-def unheard(store, told):
+def chore(store: QueueStore, told: list[Event]) -> Unheard:
     listeners = Listeners()
     listeners.add(JobGivenBack, told.append)
     settler = Settler(store, Outage(Attention(), listeners, telling=False), listeners, "main")
-    return Unheard(settler, ["default"])
+    return Unheard(store, settler, ["default"], retry_after=90.0)
+
+
+@pytest.fixture
+def unheard(store, told):
+    return chore(store, told)
+
+
+@pytest.fixture
+def table(postgres_url) -> Iterator[QueueStore]:
+    """A store whose server may commit what its client has given up."""
+    with opened(ConnectionSettings(url=postgres_url)) as stores:
+        yield stores.queue
 
 
 def test_F53_what_was_reserved_before_the_burial_is_given_back_at_once_and_what_is_known_is_not(store, unheard):
@@ -61,29 +77,50 @@ def test_a_hand_that_nobody_heard_of_goes_back_in_its_order(store, unheard):
     assert [json.loads(job)["id"] for job in jobs] == [json.loads(lease.receipt)["id"] for lease in again]
 
 
-def test_F53_what_a_late_request_reserves_after_the_burial_is_given_back_a_second_later(store, unheard, told):
+def test_F53_a_late_request_reserves_nothing_after_the_burial(store, unheard):
     unheard.take(TAG, time.monotonic(), [])
     store.push("default", JOBS)
-    store.reserve(["default"], TAG, 1)
+
+    with pytest.raises(TagRetired):
+        store.reserve(["default"], TAG, 1)
+    assert (2, 0) == (store.sizes("default").ready, store.sizes("default").reserved)
+
+
+def test_F53_what_is_committed_after_the_burial_is_given_back_when_nothing_can_be_committed_any_more(table, told):
+    unheard = chore(table, told)
+    unheard.take(TAG, time.monotonic(), [])
+    table.push("default", JOBS)
+    table.reserve(["default"], TAG, 1)
 
     unheard.look_again(time.monotonic())
-    assert 1 == store.sizes("default").reserved
-    unheard.look_again(time.monotonic() + 1.0)
+    assert 1 == table.sizes("default").reserved
+    unheard.look_again(time.monotonic() + table.commits_late)
 
-    assert (2, 0) == (store.sizes("default").ready, store.sizes("default").reserved)
-    assert JOBS[0] == store.sizes("default").oldest
+    assert (2, 0) == (table.sizes("default").ready, table.sizes("default").reserved)
+    assert JOBS[0] == table.sizes("default").oldest
     assert ["a"] == [event.job.id for event in told]
 
 
-def test_F53_a_second_look_spares_what_is_known_and_what_is_of_others(store, unheard):
-    store.push("default", JOBS)
-    (known,) = store.reserve(["default"], TAG, 1).leases
+def test_F53_a_second_look_spares_what_is_known_and_what_is_of_others(table, told):
+    unheard = chore(table, told)
+    table.push("default", JOBS)
+    (known,) = table.reserve(["default"], TAG, 1).leases
     unheard.take(TAG, time.monotonic(), [known])
-    store.reserve(["default"], OTHER, 1)
+    table.reserve(["default"], OTHER, 1)
 
-    unheard.look_again(time.monotonic() + 3.0)
+    unheard.look_again(time.monotonic() + table.commits_late)
 
-    assert (0, 2) == (store.sizes("default").ready, store.sizes("default").reserved)
+    assert (0, 2) == (table.sizes("default").ready, table.sizes("default").reserved)
+
+
+def test_a_tag_that_may_be_another_workers_by_now_is_left_alone(store, unheard):
+    store.push("default", JOBS)
+    store.reserve(["default"], TAG, 1)
+
+    unheard.take(TAG, time.monotonic() - 90.0 - UNDER_WAY, [])
+
+    assert 1 == store.sizes("default").reserved
+    assert 1 == len(store.reserve(["default"], TAG, 1).leases)
 
 
 def test_F53_a_look_that_is_held_up_itself_still_finds_what_was_reserved(store, unheard, monkeypatch):

@@ -27,14 +27,12 @@ _MOST_TRACE = 64 * 1024
 class Bury:
     """Reads the obituaries. The master wakes the steward for each; the period is for those it could not."""
 
-    def __init__(
-        self, wards: Wards, runtime: Runtime, store: QueueStore, settler: Settler, queues: Sequence[str]
-    ) -> None:
+    def __init__(self, wards: Wards, runtime: Runtime, store: QueueStore, settler: Settler, unheard: Unheard) -> None:
         self._wards = wards
         self._runtime = runtime
         self._store = store
         self._settler = settler
-        self._unheard = Unheard(settler, queues)
+        self._unheard = unheard
         self._last_boot_trace = ""
 
     def run(self, now: float) -> float:
@@ -79,7 +77,7 @@ class Bury:
 
     def _settle(self, slot: Slot, lease: Lease, status: int | None, trace: str) -> None:
         if slot.killed == Killed.STOP:
-            self._settler.give_back(lease, slot.tag)
+            self._settler.give_back(lease)
         elif slot.killed != Killed.LEASE:  # else it may be somebody else's by now; its end stages it
             self._rule(slot, lease, _error_of(slot, status, trace))
 
@@ -93,7 +91,7 @@ class Bury:
             if stage == Stage.DONE:
                 self._settler.delete(leases)
             elif stage == Stage.RESERVED:
-                self._settler.put_back(leases, slot.tag)
+                self._settler.put_back(leases)
             else:
                 continue
             for number in numbers:

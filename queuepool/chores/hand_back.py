@@ -83,7 +83,7 @@ class HandBack:
         if stuck.asked:  # it came last, so it goes back first
             self._unheard.take(stuck.tag, stuck.asked, [one.lease for one in stuck.held])
         self._settler.delete(stuck.behind(Stage.DONE))
-        self._settler.put_back(stuck.behind(Stage.RESERVED), stuck.tag)
+        self._settler.put_back(stuck.behind(Stage.RESERVED))
         self._settler.tell()
 
 

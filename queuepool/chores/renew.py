@@ -27,7 +27,7 @@ class Renew:
         if not held:
             return self._retry_after / 3
         asked = time.monotonic()
-        renewed = self._store.renew([(slot.tag, lease) for slot, _, lease in held])
+        renewed = self._store.renew([lease for _, _, lease in held])
         missed = {entry for entry, still_ours in zip(held, renewed, strict=True) if not still_ours}
         for slot, turn, _ in set(held) - missed:
             _write(slot, turn, asked + self._retry_after)

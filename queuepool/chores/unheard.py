@@ -6,28 +6,32 @@ import time
 from collections.abc import Sequence
 
 from queuepool.settle import Settler
-from queuepool.stores.base import UNDER_WAY, Lease
-
-#: seconds after the first look at which to look again: its request may have lain in a buffer, behind ours
-_AGAIN = (1.0, 3.0)
+from queuepool.stores.base import UNDER_WAY, Lease, QueueStore
 
 
 class Unheard:
     """Gives such jobs back."""
 
-    def __init__(self, settler: Settler, queues: Sequence[str]) -> None:
+    def __init__(self, store: QueueStore, settler: Settler, queues: Sequence[str], retry_after: float) -> None:
+        self._store = store
         self._settler = settler
+        self._lasts = retry_after + UNDER_WAY
         self._queues = queues
         self._due: list[tuple[float, int, float, Sequence[Lease]]] = []
 
     def take(self, tag: int, asked: float, known: Sequence[Lease]) -> None:
         """Of the worker with this tag, which asked at this time (monotonic); all but the leases that are ``known``.
 
-        Its caller has to tell what is noted.
+        Its caller has to tell what is noted. After a lease there is nothing left to give back, and the tag may soon be
+        another worker's.
         """
         now = time.monotonic()
+        if not 0.0 <= now - asked < self._lasts:
+            return
+        self._store.retire(tag)
         self._reclaim(now, tag, asked, known)
-        self._due += [(now + later, tag, asked, known) for later in _AGAIN]
+        if self._store.commits_late:  # its transaction may be ended by the server after ours
+            self._due.append((now + self._store.commits_late, tag, asked, known))
 
     def look_again(self, now: float) -> None:
         """Whenever it is time to."""

@@ -98,18 +98,19 @@ def _scratch(queue: Queue) -> list[str]:
 
 def _workers(channel: str, text: str, entries: str, table: str, ordered: str) -> Iterator[tuple[object, ...]]:
     """All that our Lua files and stores send for a pool; each on data of its own type."""
-    yield from (("TIME",), ("SET", text, 1), ("MGET", text), ("INCR", text), ("EXISTS", text), ("EXPIRE", text, 60))
+    yield from (("TIME",), ("SET", text, 1), ("GET", text), ("MGET", text), ("EXISTS", text), ("EXPIRE", text, 60))
     yield from (("RPUSH", entries, 1), ("LPUSH", entries, 1), ("LLEN", entries), ("LINDEX", entries, 0))
     yield from (("LRANGE", entries, 0, 0), ("LTRIM", entries, 0, 5), ("BLPOP", entries, 0.01), ("PUBLISH", channel, 1))
     yield from (("HSET", table, "a", 1), ("HINCRBY", table, "a", 1), ("HMGET", table, "a"), ("HDEL", table, "a"))
     yield ("HEXISTS", table, "a")
-    yield from (("ZADD", ordered, 1, "a"), ("ZCARD", ordered), ("ZSCORE", ordered, "a"), ("ZRANGE", ordered, 0, 1))
-    yield from (("ZRANGEBYSCORE", ordered, 0, 1), ("ZREMRANGEBYRANK", ordered, 5, 6), ("ZREM", ordered, "a"))
+    yield from (("ZADD", ordered, 1, "a"), ("ZCARD", ordered), ("ZSCORE", ordered, "a"), ("ZMSCORE", ordered, "a"))
+    yield from (("ZRANGE", ordered, 0, 1), ("ZRANGEBYSCORE", ordered, 0, 1), ("ZREMRANGEBYRANK", ordered, 5, 6))
+    yield from (("ZREMRANGEBYSCORE", ordered, 5, 6), ("ZREM", ordered, "a"))
     yield from (("EVAL", "return 1", 1, text), ("EVALSHA", "0" * 40, 0))
 
 
 def _peoples(text: str, entries: str, table: str, ordered: str) -> Iterator[tuple[object, ...]]:
-    yield from (("GET", text), ("LPOS", entries, "x"), ("LREM", entries, 1, "x"))
+    yield from (("LPOS", entries, "x"), ("LREM", entries, 1, "x"))
     yield from (("HGET", table, "a"), ("HGETALL", table), ("ZREVRANGE", ordered, 0, 1))
 
 

@@ -1,8 +1,10 @@
 """The contract of a store, in words. Times are seconds; the store's own clock decides what is due.
 
 Every verb may raise ``StoreDown`` (worth trying again) or ``StoreError`` (it is not). After ``StoreDown`` it is
-unknown whether the verb was carried out: ``delete``, ``release``, ``give_back``, ``fail`` and ``quarantine`` may be
-called again, for they are conditional on the lease; ``push`` and ``reserve`` may not.
+unknown whether the verb was carried out, or will be: the network may deliver it after its caller gave up.
+``delete``, ``release``, ``give_back``, ``fail``, ``quarantine`` and ``renew`` may be called again: they are conditional
+on the lease, which no later reservation of the same job equals. ``push`` and ``reserve`` may not; after an unanswered
+call of any verb a worker draws a new tag, and no reserve is carried out under the old one (``join``).
 """
 
 from __future__ import annotations
@@ -20,18 +22,21 @@ NOTICE_LASTS = 30.0
 
 
 class Row(NamedTuple):
-    """What proves a lease in a table: the row's id, which attempt this is, and the tag of the worker that took it."""
+    """Where a leased job is in a table: the row's id, and which attempt this is."""
 
     id: int
     attempts: int
-    tag: int
 
 
 class Lease(NamedTuple):
-    """Our temporary right to a job: its queue, and the job's bytes, which in Redis are also what proves it."""
+    """Our temporary right to a job: its queue, its bytes, and the tag of the worker that reserved it.
+
+    In Redis bytes and tag prove it, in a table row and tag. Tags begin at 1; 0 stands for somebody else's reservation.
+    """
 
     queue: str
     receipt: bytes
+    tag: int = 0
     row: Row | None = None
 
     @property
@@ -126,14 +131,28 @@ class QueueStore(Protocol):
     def reach(self) -> None:
         """Connect, if that has to be done; raises ``StoreDown`` before anything was asked."""
 
-    def join(self) -> int:
-        """A tag for this worker that no other living worker has."""
+    @property
+    def unanswered(self) -> int:
+        """How many calls of this process went unanswered so far: any of them may still be carried out."""
+
+    @property
+    def commits_late(self) -> float:
+        """Seconds for which a transaction of a retired tag may still be committed; 0.0 where none can be."""
+
+    def join(self, old: int = 0) -> int:
+        """A tag for this worker that no other living worker has; what it had before, ``old``, is retired."""
+
+    def retire(self, tag: int) -> None:
+        """Nothing is reserved under this tag from now on, whatever is still on its way."""
 
     def push(self, queue: str, payloads: Sequence[bytes], delay: float = 0.0) -> None:
         """Add jobs; without a ``delay`` in their order, with one all of them ready after it."""
 
     def reserve(self, queues: Sequence[str], tag: int, limit: int, done: Sequence[Lease] = ()) -> Reservation:
-        """Settle ``done``, stage what is due, take up to ``limit`` jobs in strict queue priority; never blocks."""
+        """Settle ``done``, stage what is due, take up to ``limit`` jobs in strict queue priority; never blocks.
+
+        Raises ``TagRetired``, with nothing done, when the tag is not registered any more.
+        """
 
     @property
     def reserve_ahead(self) -> Callable[[Sequence[str], int, int, Sequence[Lease]], Callable[[], Reservation]] | None:
@@ -154,20 +173,18 @@ class QueueStore(Protocol):
     def release(self, lease: Lease, delay: float, job_id: str, tally: str = "") -> bool:
         """Try again after ``delay``, and raise one of the job's tallies (``exceptions``, ``crashes``)."""
 
-    def give_back(self, leases: Sequence[Lease], tag: int | None = None) -> list[bool]:
-        """Back to the head of their queues, in their order, attempts as before they were reserved.
-
-        Only what the worker with this ``tag`` reserved: reserved again, a job has the same receipt.
-        """
+    def give_back(self, leases: Sequence[Lease]) -> list[bool]:
+        """Back to the head of their queues, in their order, attempts as before they were reserved."""
 
     def reclaim(self, queues: Sequence[str], tag: int, since: float, known: Sequence[Lease]) -> list[Lease]:
         """Give back what ``tag`` reserved without hearing of it, in the last ``since`` seconds when it is carried out.
 
-        They are counted when this is carried out, and it may be held up on its way (``UNDER_WAY``).
+        They are counted when this is carried out, and it may be held up on its way (``UNDER_WAY``). The tag must be
+        retired already.
         """
 
-    def renew(self, held: Sequence[tuple[int, Lease]]) -> list[bool]:
-        """Let the leases of (tag, lease) pairs last ``retry_after`` from now; ``False`` where one had ended."""
+    def renew(self, leases: Sequence[Lease]) -> list[bool]:
+        """Let them last ``retry_after`` from now; ``False`` for each that had ended."""
 
     def stage(self, queues: Sequence[str]) -> Staged:
         """Make ready what is due, at most 1,000 jobs, and wake as many workers as jobs."""

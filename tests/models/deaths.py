@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from models import scripts
-from models.world import Copy, Obituary, Rules, Tag, Worker, World, raised
+from models.world import Copy, Obituary, Request, Rules, Tag, Worker, World, raised
 
 _HOW = {"crash": "crashes", "stop": "is stopped"}
 
@@ -34,12 +34,13 @@ def _with_a_late_release(rules: Rules, world: World, number: int, why: str) -> I
     """Its death, and the same with a release that it had sent and nobody has carried out yet."""
     worker, dies = world.workers[number], die(rules, world, number, why)
     yield _HOW[why], dies
-    if rules.late == "release" and worker.is_running and not world.flying:
-        yield f"{_HOW[why]}, its release on the way", sent(dies, "release", (number, worker.life), worker.copy)
+    if "release" in rules.late and worker.is_running and not world.flying:
+        owner = rules.tag(number, worker.held)
+        yield f"{_HOW[why]}, its release on the way", sent(dies, "release", owner, worker.copy, owner)
 
 
-def sent(world: World, verb: str, tag: Tag, copy: Copy | None = None) -> World:
-    return world._replace(flying=((verb, tag, copy),))
+def sent(world: World, verb: str, tag: Tag, copy: Copy | None, owner: Tag) -> World:
+    return world._replace(flying=(Request(verb, tag, copy, owner),))
 
 
 def die(rules: Rules, world: World, number: int, why: str) -> World:
@@ -49,7 +50,8 @@ def die(rules: Rules, world: World, number: int, why: str) -> World:
     fresh = Worker(life=world.unused_life(number) if rules.steward else 0, orphan=worker.orphan)
     leaves_nothing = worker.asked is None and why == "lease" and worker.is_running
     if rules.steward and not leaves_nothing:
-        obituary = Obituary((number, worker.life), why, worker.stage, worker.copy, worker.asked)
+        tag, owner = rules.tag(number, worker.life), rules.tag(number, worker.held)
+        obituary = Obituary(tag, why, worker.stage, worker.copy, worker.asked, owner)
         world = world._replace(dead=(*world.dead, obituary))
     return world.worker(number, **fresh._asdict())
 
@@ -60,15 +62,23 @@ def bury(rules: Rules, world: World, dead: Obituary) -> World:
     if dead.copy is None:
         return world
     if dead.stage == "done":
-        return scripts.delete(world, dead.copy, dead.tag)
+        return scripts.delete(world, rules, dead.copy, dead.owner)
     if dead.stage == "held" or dead.why == "stop":
-        return scripts.give_back(world, rules, dead.copy, dead.tag)
-    return world if dead.why == "lease" else _rule(rules, world, dead.copy, dead.tag, dead.why)
+        return scripts.give_back(world, rules, dead.copy, dead.owner)
+    return world if dead.why == "lease" else _rule(rules, world, dead.copy, dead.owner, dead.why)
+
+
+def settling(world: World, dead: Obituary) -> World | None:
+    """A request of the steward's that settles this death, on its way; ``None`` when it sends none."""
+    if dead.copy is None or dead.why == "lease":
+        return None
+    verb = {"done": "delete", "held": "give back"}.get(dead.stage, "give back" if dead.why == "stop" else "release")
+    return sent(world, verb, dead.tag, dead.copy, dead.owner)
 
 
 def _rule(rules: Rules, world: World, copy: Copy, tag: Tag, why: str) -> World:
     if world.lease_of(copy) is None or why != "crash":
         return scripts.release(world, rules, copy, tag, 0)
     if world.tallies[copy.job] + 1 >= rules.max_crashes:
-        return scripts.fail(world, copy, tag)
+        return scripts.fail(world, rules, copy, tag)
     return scripts.release(world._replace(tallies=raised(world.tallies, copy.job)), rules, copy, tag, 0)

@@ -37,13 +37,19 @@ def take(world: World, rules: Rules, tag: Tag) -> tuple[World, Copy | None]:
     return world._replace(ready=ready, reserved=(*others, lease)), copy
 
 
+def held(world: World, rules: Rules, copy: Copy, tag: Tag) -> Lease | None:
+    """The lease, if it is still there and still this worker's."""
+    lease = world.lease_of(copy)
+    return lease if lease and (lease.tag == tag or not rules.tagged) else None
+
+
 def drop(world: World, copy: Copy | None) -> World:
     return world._replace(reserved=tuple(lease for lease in world.reserved if lease.copy != copy))
 
 
-def delete(world: World, copy: Copy, tag: Tag) -> World:
+def delete(world: World, rules: Rules, copy: Copy, tag: Tag) -> World:
     """The end of a job that was done, where the receipt is still there."""
-    lease = world.lease_of(copy)
+    lease = held(world, rules, copy, tag)
     if lease is None:
         return world
     ended = world.wrong("stale", lease.tag != tag).wrong("twice", copy.job in world.done)
@@ -52,7 +58,7 @@ def delete(world: World, copy: Copy, tag: Tag) -> World:
 
 def release(world: World, rules: Rules, copy: Copy, tag: Tag, delay: int) -> World:
     """Tried again, now or later; Laravel's does not look whether the receipt is there."""
-    lease = world.lease_of(copy)
+    lease = held(world, rules, copy, tag)
     if lease is None and rules.fenced:
         return world
     freed = drop(world.wrong("stale", lease is None or lease.tag != tag), copy)
@@ -61,8 +67,8 @@ def release(world: World, rules: Rules, copy: Copy, tag: Tag, delay: int) -> Wor
     return freed._replace(ready=(*freed.ready, copy))
 
 
-def fail(world: World, copy: Copy, tag: Tag) -> World:
-    lease = world.lease_of(copy)
+def fail(world: World, rules: Rules, copy: Copy, tag: Tag) -> World:
+    lease = held(world, rules, copy, tag)
     if lease is None:
         return world
     return drop(world.wrong("stale", lease.tag != tag)._replace(failed=world.failed | {copy.job}), copy)
@@ -70,8 +76,8 @@ def fail(world: World, copy: Copy, tag: Tag) -> World:
 
 def give_back(world: World, rules: Rules, copy: Copy, tag: Tag) -> World:
     """To the head of its queue, attempts as before; a job that had begun counts as never begun."""
-    lease = world.lease_of(copy)
-    if lease is None or (rules.tagged and lease.tag != tag):
+    lease = held(world, rules, copy, tag)
+    if lease is None:
         return world
     before = copy._replace(attempts=copy.attempts - 1)
     begun = world.starts[copy.job] == copy.attempts
@@ -89,8 +95,8 @@ def reclaim(world: World, rules: Rules, tag: Tag, asked: int, known: Copy | None
 
 
 def renew(world: World, rules: Rules, copy: Copy, tag: Tag) -> World | None:
-    """``None`` where the lease had ended. Not fenced by the tag: the member's score becomes this worker's."""
-    lease = world.lease_of(copy)
+    """``None`` where the lease had ended. Where it is not fenced, the member's score becomes this worker's."""
+    lease = held(world, rules, copy, tag)
     if lease is None:
         return None
     others = tuple(other for other in world.reserved if other.copy != copy)

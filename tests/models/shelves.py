@@ -108,39 +108,37 @@ class Shelves:
     def _lease_end(self, tag: int, nth: int = 1) -> float:
         return (math.floor((self.now + RETRY_AFTER) * 16) + nth) / 16 + tag / (16 * 131_072)
 
-    def end(self, queue: str, receipt: bytes) -> Row | None:
-        """Taken from the reserved set, if it is there."""
-        return self.of[queue].reserved.pop(receipt, None)
+    def end(self, queue: str, receipt: bytes, tag: int) -> Row | None:
+        """Taken from the reserved set, if it is there and this worker's."""
+        reserved = self.of[queue].reserved
+        return reserved.pop(receipt) if receipt in reserved and reserved[receipt].tag == tag else None
 
-    def release(self, queue: str, receipt: bytes, delay: float, job_id: str, tally: str) -> bool:
-        row = self.end(queue, receipt)
+    def release(self, queue: str, receipt: bytes, tag: int, delay: float, job_id: str, tally: str) -> bool:
+        row = self.end(queue, receipt, tag)
         if row:
             self.push(queue, [row.job], delay)
             self.tallies[job_id, tally] += 1
         return row is not None
 
-    def give_back(self, queue: str, receipts: Sequence[bytes], tag: int | None) -> list[bool]:
-        shelf, rows = self.of[queue], []
-        for receipt in receipts:
-            row = shelf.reserved.get(receipt)
-            ours = row is not None and tag in (None, row.tag)
-            rows.append(shelf.reserved.pop(receipt) if ours else None)
-        shelf.ready[:0] = [row.job.unbegun() for row in rows if row]
+    def give_back(self, queue: str, proofs: Sequence[tuple[bytes, int]]) -> list[bool]:
+        rows = [self.end(queue, receipt, tag) for receipt, tag in proofs]
+        self.of[queue].ready[:0] = [row.job.unbegun() for row in rows if row]
         return [row is not None for row in rows]
 
     def reclaim(self, queue: str, tag: int, since: float, known: Sequence[bytes]) -> int:
         shelf, first = self.of[queue], self.now - since + RETRY_AFTER - 1
         ordered = [raw for raw, score in shelf.reserved.ordered() if score >= first and raw not in known]
-        return sum(self.give_back(queue, [raw for raw in ordered if shelf.reserved[raw].tag == tag], tag))
+        return sum(self.give_back(queue, [(raw, tag) for raw in ordered]))
 
     def renew(self, queue: str, receipt: bytes, tag: int) -> bool:
         row = self.of[queue].reserved.get(receipt)
-        if row:
-            row.score, row.tag = self._lease_end(tag), tag
-        return row is not None
+        ours = row is not None and row.tag == tag
+        if row and ours:
+            row.score = self._lease_end(tag)
+        return ours
 
-    def fail(self, queue: str, receipt: bytes, job_id: str) -> bool:
-        row = self.end(queue, receipt)
+    def fail(self, queue: str, receipt: bytes, tag: int, job_id: str) -> bool:
+        row = self.end(queue, receipt, tag)
         if row:
             self.failed[self._free_name(job_id)] = (self.now, row.job)
             for tally in ("exceptions", "crashes"):
@@ -152,8 +150,8 @@ class Shelves:
         others = (f"{job_id}-{number}" for number in count(2))
         return next(name for name in chain([job_id], others) if name not in self.failed)
 
-    def quarantine(self, queue: str, receipt: bytes, reason: str) -> bool:
-        row = self.end(queue, receipt)
+    def quarantine(self, queue: str, receipt: bytes, tag: int, reason: str) -> bool:
+        row = self.end(queue, receipt, tag)
         if row:
             self.of[queue].aside.append((f"{self.now:.6f}", reason, row.job.unbegun()))
         return row is not None

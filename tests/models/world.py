@@ -26,10 +26,26 @@ class Lease(NamedTuple):
     tag: Tag
 
 
+class Request(NamedTuple):
+    """A command that was sent, and whose sender does not wait for it any more.
+
+    ``tag`` is its sender's, ``owner`` the tag under which ``copy`` was reserved.
+    """
+
+    verb: str
+    tag: Tag
+    copy: Copy | None
+    owner: Tag
+
+
 class Worker(NamedTuple):
-    """``does``: idle, asking, answered, unsure or repeating; ``stage`` of the copy in its hand."""
+    """``does``: idle, asking, answered, unsure or repeating; ``stage`` of the copy in its hand.
+
+    ``life`` is the part of its tag that changes, ``held`` what that was when it reserved its copy.
+    """
 
     life: int = 0
+    held: int = 0
     does: str = "idle"
     stage: str = ""
     copy: Copy | None = None
@@ -62,6 +78,8 @@ class Obituary(NamedTuple):
     copy: Copy | None
     #: since when it was asking; ``None``: it was not
     asked: int | None
+    #: the tag under which the copy was reserved
+    owner: Tag
 
 
 class World(NamedTuple):
@@ -82,7 +100,7 @@ class World(NamedTuple):
     reserved: tuple[Lease, ...] = ()
     dead: tuple[Obituary, ...] = ()
     #: commands that were sent and are still on their way
-    flying: tuple[tuple[str, Tag, Copy | None], ...] = ()
+    flying: tuple[Request, ...] = ()
     done: frozenset[int] = frozenset()
     failed: frozenset[int] = frozenset()
     #: what a worker had finished and written on its board
@@ -93,8 +111,8 @@ class World(NamedTuple):
 
     def worker(self, number: int, **changes: Any) -> World:
         """With this worker changed."""
-        workers = list(self.workers)
-        workers[number] = workers[number]._replace(**changes)
+        workers, changed = list(self.workers), self.workers[number]._replace(**changes)
+        workers[number] = changed if changed.copy or changed.answer else changed._replace(held=0)
         return self._replace(workers=tuple(workers))
 
     def wrong(self, what: str, if_so: bool) -> World:
@@ -111,9 +129,15 @@ class World(NamedTuple):
 
     def unused_life(self, number: int) -> int:
         """A tag that nothing in the world has."""
-        tags = {lease.tag for lease in self.reserved} | {dead.tag for dead in self.dead}
-        tags |= {tag for _, tag, _ in self.flying} | {(number, self.workers[number].life)}
+        tags = {lease.tag for lease in self.reserved} | {tag for dead in self.dead for tag in (dead.tag, dead.owner)}
+        tags |= {tag for request in self.flying for tag in (request.tag, request.owner)}
+        worker = self.workers[number]
+        tags |= {(number, worker.life), *([(number, worker.held)] if worker.copy else [])}
         return next(life for life in count() if (number, life) not in tags)
+
+    def is_retired(self, tag: Tag) -> bool:
+        """Whether nobody has it any more, and no dead worker is still to be buried under it."""
+        return tag[1] != self.workers[tag[0]].life and tag not in {dead.tag for dead in self.dead}
 
     def lease_of(self, copy: Copy | None) -> Lease | None:
         return next((lease for lease in self.reserved if lease.copy == copy), None)
@@ -146,11 +170,15 @@ class Rules:
     reclaims_knowing: bool = True
     #: a job starts when it is heard of and is settled when it is done, and not later
     swift: bool = False
-    #: which verb may outlive its sender
-    late: str = ""
+    #: which verbs may be carried out after their sender has given them up
+    late: tuple[str, ...] = ()
+    #: who got no answer goes on under another tag, and nothing is reserved under the old one any more
+    retires: bool = True
+    #: no two living workers have one tag
+    unique: bool = True
     #: the dead are buried, and lost answers reclaimed, before a lease can end
     prompt: bool = True
-    #: a give-back looks at the tag
+    #: whoever gives back or settles must have the tag of the lease
     tagged: bool = True
     jobs: int = 1
     #: for each job its queue; a lower number is served first
@@ -166,6 +194,10 @@ class Rules:
     max_crashes: int = 9
     #: where the model ends: nobody takes a job that was begun so often
     most_attempts: int = 2
+
+    def tag(self, number: int, life: int) -> Tag:
+        """Of a worker; where tags are not unique everybody has one and the same."""
+        return (number, life) if self.unique else (0, 0)
 
     def first(self) -> World:
         """Every job is pushed, every worker idle."""

@@ -41,11 +41,11 @@ def test_jobs_of_several_queues_are_given_back_to_their_own(store):
 def test_a_job_given_back_twice_is_not_taken_from_who_reserved_it_in_between(store):
     store.push("default", [payload("a")])
     [lease] = store.reserve(["default"], OURS, 1).leases
-    assert [True] == store.give_back([lease], OURS)
+    assert [True] == store.give_back([lease])
     [again] = store.reserve(["default"], THEIRS, 1).leases
 
     assert lease.receipt == again.receipt
-    assert [False] == store.give_back([lease], OURS)
+    assert [False] == store.give_back([lease])
     assert 1 == store.sizes("default").reserved
 
 
@@ -95,9 +95,3 @@ def test_every_queue_is_searched_for_what_is_to_be_reclaimed(store):
     reserved(store, payload("b"))
 
     assert 2 == len(store.reclaim(QUEUES, OURS, 0.0, known=()))
-
-
-def test_workers_that_join_get_tags_of_their_own(store):
-    tags = [store.join() for _ in range(100)]
-
-    assert 100 == len(set(tags))

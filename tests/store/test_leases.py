@@ -23,7 +23,7 @@ def test_a_renewed_lease_lasts_from_then_on(store, at):
     leases = [*reserved(store, payload("a")), *reserved(store, payload("b"), queue="high")]
     at.advance(60.0)
 
-    assert [True, True] == store.renew([(OURS, lease) for lease in leases])
+    assert [True, True] == store.renew(leases)
     at.advance(RETRY_AFTER - 0.5)
     assert [] == drained(store, *QUEUES)
     at.advance(1.0)
@@ -33,14 +33,14 @@ def test_a_renewed_lease_lasts_from_then_on(store, at):
 def test_a_renewed_job_is_still_settled_by_its_receipt(store, at):
     leases = reserved(store, payload("a"))
     at.advance(60.0)
-    store.renew([(OURS, leases[0])])
+    store.renew([leases[0]])
 
     assert [True] == store.delete(leases)
 
 
 def test_a_renewed_lease_is_still_its_workers(store):
     leases = reserved(store, payload("a"))
-    store.renew([(OURS, leases[0])])
+    store.renew([leases[0]])
 
     assert [[], leases] == [store.reclaim(["default"], tag, 10.0, known=()) for tag in (THEIRS, OURS)]
 
@@ -49,7 +49,7 @@ def test_a_lease_that_ended_is_not_renewed(store, at):
     ended, living = reserved(store, payload("a"))[0], reserved(store, payload("b"))[0]
     store.delete([ended])
 
-    assert [False, True] == store.renew([(OURS, ended), (OURS, living)])
+    assert [False, True] == store.renew([ended, living])
     assert 1 == store.sizes("default").total
 
 

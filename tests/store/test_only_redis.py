@@ -74,7 +74,7 @@ def test_a_renewed_lease_is_staged_when_it_ends(store, at):
     leases = [*reserved(store, payload("a")), *reserved(store, payload("b"), queue="high")]
     at.advance(60.0)
 
-    assert [True, True] == store.renew([(OURS, lease) for lease in leases])
+    assert [True, True] == store.renew(leases)
     at.advance(RETRY_AFTER - 0.5)
     assert 0 == store.stage(QUEUES).moved
     at.advance(1.0)

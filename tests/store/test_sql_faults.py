@@ -75,7 +75,7 @@ def test_a_release_that_cannot_be_counted_for_want_of_a_table_is_not_made(sql):
     with pytest.raises(StoreDenied, match=r"no table cache.*queuepool migrate"):
         sql.queue.release(lease, 0.0, "a", "exceptions")
 
-    assert [True] == sql.queue.renew([(OURS, lease)])
+    assert [True] == sql.queue.renew([lease])
     assert 1 == sql.queue.sizes("default").total
 
 

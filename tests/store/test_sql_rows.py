@@ -71,7 +71,7 @@ def test_a_settlement_is_refused_when_laravel_has_reserved_the_job_since(sql, at
 @each_settlement
 def test_a_settlement_is_refused_when_another_worker_is_at_the_same_attempt(sql, at, settle):
     [late] = reserved(sql.queue, payload("a"))
-    sql.queue.give_back([late], OURS)
+    sql.queue.give_back([late])
     [theirs] = sql.queue.reserve(["default"], THEIRS, 1).leases
     before = state(sql)
 
@@ -100,7 +100,7 @@ def test_a_renewal_is_refused_when_laravel_has_reserved_the_job_since(sql, at):
     [late] = reserved(sql.queue, payload("a"))
     write(sql, "UPDATE jobs SET attempts = 2")
 
-    assert [False] == sql.queue.renew([(OURS, late)])
+    assert [False] == sql.queue.renew([late])
 
 
 def test_no_mark_looks_like_a_time_that_a_queue_has_seen_or_outgrows_a_signed_column():

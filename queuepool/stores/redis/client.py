@@ -15,7 +15,7 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from queuepool.errors import StoreDenied, StoreDown, StoreError
+from queuepool.errors import StoreDenied, StoreDown, StoreError, TagRetired
 from queuepool.stores.redis.line import Line, Lines
 
 #: seconds that the server takes to confirm a subscription
@@ -63,6 +63,8 @@ class Client:
         )
         self._shared = shared
         self._heard: tuple[str, ...] = ()
+        #: commands that were sent, perhaps, and not answered: each may still be carried out
+        self.unanswered = 0
 
     @cached_property
     def _redis(self) -> Any:
@@ -101,18 +103,26 @@ class Client:
     def script_ahead(self, name: str, keys: Sequence[str], args: Sequence[Any]) -> Callable[[], Any]:
         """As ``script``, but only sent: call what it gives for the answer, later. Not where it is ``shared``."""
         text, digest = _script(name)
-        with _translating(name, keys, text):
+        with self._counting(), _translating(name, keys, text):
             answer = self._line.send("EVALSHA", digest, len(keys), *keys, *args)
         return lambda: self._run(name, keys, args, lambda *_: answer.get())
 
     def _run(self, name: str, keys: Sequence[str], args: Sequence[Any], first: Callable[..., Any]) -> Any:
         """NOSCRIPT means that nothing was executed, so it is safe to send again."""
         text, digest = _script(name)
-        with _translating(name, keys, text):
+        with self._counting(), _translating(name, keys, text):
             try:
                 return first("EVALSHA", digest, len(keys), *keys, *args)
             except redis.exceptions.NoScriptError:
                 return self._ask("EVAL", text, len(keys), *keys, *args)
+
+    @contextmanager
+    def _counting(self) -> Iterator[None]:
+        try:
+            yield
+        except StoreDown:
+            self.unanswered += 1
+            raise
 
     def _ask(self, *words: Any) -> Any:
         return self._lines.ask(*words) if self._shared else self._line.ask(*words)
@@ -174,6 +184,8 @@ def translated(error: redis.RedisError, verb: str, names: Sequence[Any], source:
     ``verb``: the command, or the script of this ``source``; ``names``: the keys or channels that it was about.
     """
     text = " ".join(str(error).split()) or type(error).__name__
+    if text.startswith("RETIRED"):
+        return TagRetired(text)
     if isinstance(error, redis.AuthenticationError):
         return StoreDown(f"the server does not accept user and password: {text}")
     if isinstance(error, redis.exceptions.NoPermissionError) or _DENIED.search(text):

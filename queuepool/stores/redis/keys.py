@@ -12,6 +12,7 @@ class Keys:
         self.failed = f"{self._ours}failed"
         self.failed_times = f"{self._ours}failed:times"
         self.workers = f"{self._ours}workers"
+        self.tags = f"{self._ours}tags"
         self.pools = f"{self._ours}pools"
         self.down = f"{self._ours}down"
 

@@ -7,6 +7,7 @@ import secrets
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 from queuepool.errors import StoreDown, StoreError
@@ -54,8 +55,20 @@ class RedisQueue:
     def reach(self) -> None:
         self.client.reach()
 
-    def join(self) -> int:
-        return int(self.client.script("join", [self.keys.workers], [secrets.randbelow(TAGS)])) % TAGS
+    @property
+    def unanswered(self) -> int:
+        return self.client.unanswered
+
+    @property
+    def commits_late(self) -> float:
+        return 0.0
+
+    def join(self, old: int = 0) -> int:
+        args = [self.clock, self._retry_after, TAGS, secrets.randbelow(TAGS), old]
+        return int(self.client.script("join", [self.keys.workers, self.keys.tags], args))
+
+    def retire(self, tag: int) -> None:
+        self.client.script("retire", [self.keys.tags], [self.clock, tag])
 
     def push(self, queue: str, payloads: Sequence[bytes], delay: float = 0.0) -> None:
         for batch in _batches(payloads):
@@ -68,7 +81,7 @@ class RedisQueue:
     def reserve(self, queues: Sequence[str], tag: int, limit: int, done: Sequence[Lease] = ()) -> Reservation:
         done = _by_queue(done, queues)
         keys, args = self._reserve_words(queues, tag, limit, done)
-        return _reservation(self.client.script("reserve", keys, args), queues, done)
+        return _reservation(self.client.script("reserve", keys, args), queues, tag, done)
 
     def reserve_ahead(
         self, queues: Sequence[str], tag: int, limit: int, done: Sequence[Lease] = ()
@@ -76,7 +89,7 @@ class RedisQueue:
         done = _by_queue(done, queues)
         keys, args = self._reserve_words(queues, tag, limit, done)
         answer = self.client.script_ahead("reserve", keys, args)
-        return lambda: _reservation(answer(), queues, done)
+        return lambda: _reservation(answer(), queues, tag, done)
 
     def wait(self, queues: Sequence[str], timeout: float) -> None:
         self.client.blocking("BLPOP", *map(self.keys.notify, queues), f"{max(timeout, 0.001):.3f}")
@@ -87,43 +100,43 @@ class RedisQueue:
 
     def delete(self, leases: Sequence[Lease]) -> list[bool]:
         queues = sorted({lease.queue for lease in leases})
-        args = [word for lease in leases for word in (queues.index(lease.queue) + 1, lease.receipt)]
+        args = [word for lease in leases for word in (queues.index(lease.queue) + 1, lease.tag, lease.receipt)]
         answers = self.client.script("delete", list(map(self.keys.reserved, queues)), args)
         return [answer == 1 for answer in answers]
 
     def release(self, lease: Lease, delay: float, job_id: str, tally: str = "") -> bool:
         queue, keys = lease.queue, self.keys
         names = [keys.ready(queue), keys.delayed(queue), keys.reserved(queue), keys.notify(queue)]
-        args = [self.clock, delay, lease.receipt, tally, keys.channel(queue)]
+        args = [self.clock, delay, lease.receipt, tally, keys.channel(queue), lease.tag]
         return bool(self.client.script("release", [*names, keys.tallies(job_id)], args) == 1)
 
-    def give_back(self, leases: Sequence[Lease], tag: int | None = None) -> list[bool]:
+    def give_back(self, leases: Sequence[Lease]) -> list[bool]:
         answers: dict[Lease, bool] = {}
         for queue in {lease.queue for lease in leases}:
             ours = [lease for lease in leases if lease.queue == queue]
             names = [self.keys.ready(queue), self.keys.reserved(queue), self.keys.notify(queue)]
-            whose = "" if tag is None else tag
-            told = self.client.script("give_back", names, [whose, *(lease.receipt for lease in ours)])
+            proofs = [word for lease in ours for word in (lease.tag, lease.receipt)]
+            told = self.client.script("give_back", names, proofs)
             answers |= {lease: answer == 1 for lease, answer in zip(ours, told, strict=True)}
         return [answers[lease] for lease in leases]
 
     def reclaim(self, queues: Sequence[str], tag: int, since: float, known: Sequence[Lease]) -> list[Lease]:
         args = [self.clock, self._retry_after, tag, since, *(lease.receipt for lease in known)]
-        return [lease for queue in queues for lease in self._reclaim(queue, args)]
+        return [lease for queue in queues for lease in self._reclaim(queue, tag, args)]
 
-    def _reclaim(self, queue: str, args: Sequence[Any]) -> list[Lease]:
+    def _reclaim(self, queue: str, tag: int, args: Sequence[Any]) -> list[Lease]:
         names = [self.keys.ready(queue), self.keys.reserved(queue), self.keys.notify(queue)]
         try:
-            return [Lease(queue, receipt) for receipt in self.client.script("reclaim", names, args)]
+            return [Lease(queue, receipt, tag) for receipt in self.client.script("reclaim", names, args)]
         except StoreDown:
             raise
         except StoreError:
             return []  # a key of the wrong type: reserve tells of it, and the other queues go on
 
-    def renew(self, held: Sequence[tuple[int, Lease]]) -> list[bool]:
-        queues = sorted({lease.queue for _, lease in held})
-        args = [word for tag, lease in held for word in (queues.index(lease.queue) + 1, tag, lease.receipt)]
-        names = list(map(self.keys.reserved, queues))
+    def renew(self, leases: Sequence[Lease]) -> list[bool]:
+        queues = sorted({lease.queue for lease in leases})
+        args = [word for lease in leases for word in (queues.index(lease.queue) + 1, lease.tag, lease.receipt)]
+        names = [self.keys.tags, *map(self.keys.reserved, queues)]
         return [answer == 1 for answer in self.client.script("renew", names, [self.clock, self._retry_after, *args])]
 
     def stage(self, queues: Sequence[str]) -> Staged:
@@ -138,11 +151,12 @@ class RedisQueue:
         keys = self.keys
         names = [keys.reserved(lease.queue), keys.failed, keys.failed_times, keys.tallies(job_id)]
         text = json.dumps(record) if self._keep else ""
-        return bool(self.client.script("fail", names, [self.clock, lease.receipt, record["id"], text]) == 1)
+        args = [self.clock, lease.receipt, record["id"], text, lease.tag]
+        return bool(self.client.script("fail", names, args) == 1)
 
     def quarantine(self, lease: Lease, reason: str) -> bool:
         names = [self.keys.reserved(lease.queue), self.keys.quarantine(lease.queue)]
-        return bool(self.client.script("quarantine", names, [self.clock, lease.receipt, reason]) == 1)
+        return bool(self.client.script("quarantine", names, [self.clock, lease.receipt, reason, lease.tag]) == 1)
 
     def tallies(self, job_id: str) -> Tallies:
         words = self.client.command("HMGET", self.keys.tallies(job_id), "exceptions", "crashes")
@@ -173,16 +187,16 @@ class RedisQueue:
         self, queues: Sequence[str], tag: int, limit: int, done: Sequence[Lease]
     ) -> tuple[list[str], list[Any]]:
         args: list[Any] = [self.clock, self._retry_after, tag, limit, MOST_BYTES]
-        for queue, leases in groupby(done, key=lambda lease: lease.queue):
+        for (queue, owner), leases in groupby(done, key=itemgetter(0, 2)):
             receipts = [lease.receipt for lease in leases]
-            args += queues.index(queue) + 1, len(receipts), *receipts
+            args += queues.index(queue) + 1, owner, len(receipts), *receipts
         return self._keys_of(tuple(queues)), args
 
     def _keys_of(self, queues: tuple[str, ...]) -> list[str]:
         if queues not in self._reserve_keys:
             keys = self.keys
             makers = (keys.ready, keys.delayed, keys.reserved, keys.notify, keys.quarantine)
-            self._reserve_keys[queues] = [key(queue) for queue in queues for key in makers]
+            self._reserve_keys[queues] = [keys.tags, *(key(queue) for queue in queues for key in makers)]
         return self._reserve_keys[queues]
 
 
@@ -190,11 +204,11 @@ def _by_queue(leases: Sequence[Lease], queues: Sequence[str]) -> list[Lease]:
     return sorted(leases, key=lambda lease: queues.index(lease.queue))
 
 
-def _reservation(answer: Sequence[Any], queues: Sequence[str], done: Sequence[Lease]) -> Reservation:
+def _reservation(answer: Sequence[Any], queues: Sequence[str], tag: int, done: Sequence[Lease]) -> Reservation:
     """What reserve.lua said; ``done`` is what went along, in the order in which it did."""
     refused, taken, odd, problems, due = answer
     return Reservation(
-        leases=[Lease(queues[number - 1], receipt) for number, receipt in _pairs(taken)],
+        leases=[Lease(queues[number - 1], receipt, tag) for number, receipt in _pairs(taken)],
         refused=[done[int(number) - 1] for number in refused],
         quarantined=[(queues[number - 1], why.decode()) for number, why in _pairs(odd)],
         problems=[(queues[number - 1], explained(text.decode(), "reserve")) for number, text in _pairs(problems)],

@@ -10,7 +10,7 @@ from typing import TypeVar
 from sqlalchemy import Connection, Engine, exc
 
 from queuepool.errors import StoreDown, StoreError
-from queuepool.stores.sql.engines import begin_of, open_engine
+from queuepool.stores.sql.engines import LATEST_COMMIT, begin_of, open_engine
 from queuepool.stores.sql.troubles import is_taken_back, translated
 
 T = TypeVar("T")
@@ -34,6 +34,8 @@ class Client:
         self._engine: Engine | None = None
         self._mine: Connection | None = None
         self._pid = 0
+        #: transactions that were perhaps sent, and not answered: each may still be committed
+        self.unanswered = 0
 
     def transaction(self, work: Callable[[Connection], T]) -> T:
         """All of ``work`` or nothing, and again if others were in its way. Raises ``StoreDown`` or ``StoreError``."""
@@ -60,6 +62,11 @@ class Client:
         except BaseException:
             self.disconnect()
             raise
+
+    @property
+    def commits_late(self) -> float:
+        """Seconds after which the server has ended a transaction whose client it does not hear of any more."""
+        return 0.0 if self.engine.dialect.name == "sqlite" else LATEST_COMMIT + 0.5
 
     @property
     def engine(self) -> Engine:
@@ -127,5 +134,6 @@ class Client:
         except exc.SQLAlchemyError as error:
             found = translated(error)
             if isinstance(found, StoreDown):
+                self.unanswered += 1
                 self.disconnect()
             raise found from error

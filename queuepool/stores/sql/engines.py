@@ -23,6 +23,8 @@ DRIVERS = {
 }
 #: the channel on which pushes are told in PostgreSQL; the payload is the queue
 CHANNEL = "queuepool"
+#: seconds after which a server ends a transaction that waits for its client: a COMMIT delivered later does nothing
+LATEST_COMMIT = 2
 _NOTICES_DEATHS = 140000
 
 
@@ -81,6 +83,7 @@ def _postgresql(url: URL, pool: dict[str, Any], shared: bool, patience: float, c
         connection.execute("SET default_transaction_isolation = 'read committed'")
         # A plan made for a table that was empty sorts it, for every job, when a million rows have come.
         connection.execute("SET plan_cache_mode = force_custom_plan")
+        connection.execute(f"SET idle_in_transaction_session_timeout = '{LATEST_COMMIT}s'")
         if connection.info.server_version >= _NOTICES_DEATHS:
             # A client that died in the middle of a statement would hold its locks until that is over.
             connection.execute("SET client_connection_check_interval = '1s'")
@@ -137,6 +140,8 @@ def _mysql(url: URL, pool: dict[str, Any], shared: bool, patience: float, create
     def prepare(connection: Any, _record: Any) -> None:
         with connection.cursor() as cursor:
             cursor.execute("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")
+            if "MariaDB" in connection.get_server_info():  # MySQL has no such limit
+                cursor.execute(f"SET SESSION idle_transaction_timeout = {LATEST_COMMIT}")
 
     return engine
 

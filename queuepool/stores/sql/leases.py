@@ -13,7 +13,7 @@ from queuepool.stores.elsewhere import Records
 from queuepool.stores.sql.client import Client
 from queuepool.stores.sql.clock import later
 from queuepool.stores.sql.failures import Failures
-from queuepool.stores.sql.marks import marked
+from queuepool.stores.sql.marks import marked, row_of
 from queuepool.stores.sql.shelf import SqlShelf
 from queuepool.stores.sql.table import JobsTable
 from queuepool.stores.sql.texts import bytes_of
@@ -54,26 +54,22 @@ class Leases(JobsTable):
 
         return self._settle([lease], end)[0]
 
-    def give_back(self, leases: Sequence[Lease], tag: int | None = None) -> list[bool]:
-        theirs = [lease for lease in leases if tag in (None, row_of(lease).tag)]
-        answers = dict(zip(theirs, self._settle(theirs, self._give_back), strict=True))
-        return [answers.get(lease, False) for lease in leases]
+    def give_back(self, leases: Sequence[Lease]) -> list[bool]:
+        return self._settle(leases, self._give_back)
 
     def reclaim(self, queues: Sequence[str], tag: int, since: float, known: Sequence[Lease]) -> list[Lease]:
         """Nobody else ever has this tag, so ``since`` does not matter."""
         asked = {"names": list(queues), "tag": tag}
         rows = self.client.ask(lambda connection: connection.execute(self._sql.taken_by, asked).all())
         taken = [
-            Lease(queue, bytes_of(payload), Row(number, attempts, tag)) for number, queue, payload, attempts in rows
+            Lease(queue, bytes_of(payload), tag, Row(number, attempts)) for number, queue, payload, attempts in rows
         ]
         held = {lease.row for lease in known}
         unheard = [lease for lease in taken if lease.row not in held]
         return [lease for lease, is_ours in zip(unheard, self.give_back(unheard), strict=True) if is_ours]
 
-    def renew(self, held: Sequence[tuple[int, Lease]]) -> list[bool]:
-        return self._settle(
-            [lease for _, lease in held], lambda connection, ids: connection.execute(self._sql.renew, {"ids": ids})
-        )
+    def renew(self, leases: Sequence[Lease]) -> list[bool]:
+        return self._settle(leases, lambda connection, ids: connection.execute(self._sql.renew, {"ids": ids}))
 
     def fail(self, lease: Lease, job_id: str, record: Mapping[str, Any]) -> bool:
         if self._records:
@@ -104,7 +100,7 @@ class Leases(JobsTable):
         """``end`` those that are ours; they stay so to the end of the transaction."""
         rows = connection.execute(self._sql.ours, {"ids": [row_of(lease).id for lease in leases]})
         there = {tuple(row) for row in rows}
-        answers = [marked(row_of(lease)) in there for lease in leases]
+        answers = [marked(lease) in there for lease in leases]
         if any(answers):
             end(connection, [row_of(lease).id for lease, is_ours in zip(leases, answers, strict=True) if is_ours])
         return answers
@@ -115,8 +111,3 @@ class Leases(JobsTable):
     def _give_back(self, connection: Connection, ids: list[int]) -> None:
         connection.execute(self._sql.give_back, {"ids": ids})
         self._tell(connection, "")
-
-
-def row_of(lease: Lease) -> Row:
-    assert lease.row, "a lease of another store"
-    return lease.row

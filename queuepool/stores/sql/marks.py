@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from queuepool.stores.base import Row
+from queuepool.stores.base import Lease, Row
 
 #: below every time that a queue has seen, and within a signed column of four bytes
 _MARKS = 2**30
@@ -22,6 +22,12 @@ def mark_of(tag: Any, attempts: Any) -> Any:
     return tag * _ATTEMPTS + attempts % _ATTEMPTS
 
 
-def marked(row: Row) -> tuple[int, int, int]:
+def row_of(lease: Lease) -> Row:
+    assert lease.row, "a lease of another store"
+    return lease.row
+
+
+def marked(lease: Lease) -> tuple[int, int, int]:
     """Id, attempts and mark, as they stand in the table."""
-    return row.id, row.attempts, mark_of(row.tag, row.attempts)
+    row = row_of(lease)
+    return row.id, row.attempts, mark_of(lease.tag, row.attempts)

@@ -38,8 +38,19 @@ class SqlQueue(Leases):
     def reach(self) -> None:
         self.client.ask(lambda _: None)
 
-    def join(self) -> int:
+    @property
+    def unanswered(self) -> int:
+        return self.client.unanswered
+
+    @property
+    def commits_late(self) -> float:
+        return self.client.commits_late
+
+    def join(self, old: int = 0) -> int:
         return self._shelf.next_of("workers", TAGS)
+
+    def retire(self, tag: int) -> None:
+        """There are so many tags that none is given twice; what is committed late is looked for again."""
 
     def reserve(self, queues: Sequence[str], tag: int, limit: int, done: Sequence[Lease] = ()) -> Reservation:
         return self.client.transaction(lambda connection: self._reserve(connection, queues, tag, limit, done))
@@ -83,7 +94,7 @@ class SqlQueue(Leases):
 
     def _take(self, connection: Connection, queue: str, tag: int, most: int, found: Reservation) -> None:
         for number, payload, attempts in self._taken(connection, {"name": queue, "most": most, "tag": tag}):
-            lease = Lease(queue, bytes_of(payload), Row(number, attempts, tag))
+            lease = Lease(queue, bytes_of(payload), tag, Row(number, attempts))
             if attempts < self._schema.most_attempts:
                 found.leases.append(lease)
             else:

@@ -76,14 +76,15 @@ class SqlShelf:
         return self._client.ask(look)
 
     def next_of(self, counter: str, below: int) -> int:
-        """One more than last time, from 0 again at ``below``.
+        """One more than last time, from 1 again at ``below``.
 
         Begun anywhere: when the cache was emptied, nobody must get a number that somebody still has.
         """
 
         def work(connection: Connection) -> int:
             last = _value(connection, self._ours + counter)
-            number = (int(last) + 1) % below if last.isdecimal() else secrets.randbelow(below)
+            before = int(last) if last.isdecimal() else secrets.randbelow(below)
+            number = before % (below - 1) + 1
             _put(connection, self._ours + counter, str(number), _FOREVER)
             return number
 

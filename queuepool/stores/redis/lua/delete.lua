@@ -1,11 +1,14 @@
 -- delete.lua: the end of jobs that were done.
 -- Source:  Illuminate/Queue/RedisQueue.php, deleteReserved (13.x)
 -- KEYS     the reserved zset of each queue
--- ARGV     for each job: its queue's number, its receipt
+-- ARGV     for each job: its queue's number, the tag of its worker, its receipt
 -- Returns  for each job 1, or 0 when it was not ours any more
--- Differs  many at once, and says what it did.
+-- Differs  many at once, fenced by the tag, and says what it did.
+-- include: lease
 local answers = {}
-for i = 1, #ARGV, 2 do
-  table.insert(answers, redis.call('zrem', KEYS[tonumber(ARGV[i])], ARGV[i + 1]))
+for i = 1, #ARGV, 3 do
+  local reserved, receipt = KEYS[tonumber(ARGV[i])], ARGV[i + 2]
+  local ours = is_held(redis.call('zscore', reserved, receipt), tonumber(ARGV[i + 1]))
+  table.insert(answers, ours and redis.call('zrem', reserved, receipt) or 0)
 end
 return answers

@@ -1,13 +1,13 @@
 -- fail.lua: record a job as failed and end it, both or neither.
 -- Source:  Illuminate/Queue/Jobs/Job.php, fail (13.x)
 -- KEYS     1 reserved zset   2 failed jobs, hash   3 failed jobs by time, zset   4 the job's tallies
--- ARGV     1 test clock, '' = the server's   2 receipt   3 id   4 record, JSON; '' = keep none
+-- ARGV     1 test clock, '' = the server's   2 receipt   3 id   4 record, JSON; '' = keep none   5 its worker's tag
 -- Returns  1, or 0 when the job was not ours any more
 -- Differs  Laravel deletes first and records after: a crash in between loses the job; of two jobs with
 --          one id, both are kept.
--- include: clock full
+-- include: clock lease full
 write_nothing(KEYS[1])
-if not redis.call('zscore', KEYS[1], ARGV[2]) then return 0 end
+if not is_held(redis.call('zscore', KEYS[1], ARGV[2]), tonumber(ARGV[5])) then return 0 end
 if ARGV[4] ~= '' then
   -- Somebody may push one id twice: the second must not take the place of the first.
   local id, number = ARGV[3], 1

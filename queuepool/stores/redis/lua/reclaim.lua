@@ -5,6 +5,7 @@
 -- ARGV     1 test clock, '' = the server's   2 retry_after, seconds   3 the worker's tag
 --          4 seconds since it asked   then the receipts it does know of
 -- Returns  the receipts of the jobs that went back to the head of the queue, oldest first
+-- The tag is retired before (join.lua, retire.lua): nothing is reserved under it after this has looked.
 -- include: clock lease splice tokens full
 local known = {}
 for i = 5, #ARGV do known[ARGV[i]] = true end
@@ -13,7 +14,7 @@ local rows = redis.call('zrangebyscore', KEYS[2], since, '+inf', 'WITHSCORES')
 local given_back = {}
 write_nothing(KEYS[2])
 for i = #rows - 1, 1, -2 do
-  if tag_of(tonumber(rows[i + 1])) == tonumber(ARGV[3]) and not known[rows[i]] then
+  if is_held(rows[i + 1], tonumber(ARGV[3])) and not known[rows[i]] then
     redis.call('lpush', KEYS[1], unbumped(rows[i]))
     redis.call('zrem', KEYS[2], rows[i])
     table.insert(given_back, 1, rows[i])

@@ -2,14 +2,14 @@
 -- Source:  Illuminate/Queue/LuaScripts.php, release (13.x)
 -- KEYS     1 ready list   2 delayed zset   3 reserved zset   4 notify list   5 the job's tallies
 -- ARGV     1 test clock, '' = the server's   2 delay, seconds   3 receipt
---          4 the tally to raise ('exceptions', 'crashes'; '' = none)   5 the stewards' channel
+--          4 the tally to raise ('exceptions', 'crashes'; '' = none)   5 the stewards' channel   6 its worker's tag
 -- Returns  1, or 0 when the job was not ours any more
 -- Differs  fenced: Laravel's makes a second copy of a job that somebody else holds; no delay means the
 --          ready list at once, not at the next poll; counts exceptions and crashes with the job.
--- include: clock put wake tokens full
+-- include: clock lease put wake tokens full
 local now, delay, receipt = clock(ARGV[1]), tonumber(ARGV[2]), ARGV[3]
 write_nothing(KEYS[3])
-if not redis.call('zscore', KEYS[3], receipt) then return 0 end
+if not is_held(redis.call('zscore', KEYS[3], receipt), tonumber(ARGV[6])) then return 0 end
 if ARGV[4] ~= '' then
   redis.call('hincrby', KEYS[5], ARGV[4], 1)
   redis.call('expire', KEYS[5], 86400)

@@ -1,15 +1,17 @@
 -- reserve.lua: settle what is done, stage what is due, reserve the oldest jobs in strict queue priority.
 -- Source:  Illuminate/Queue/LuaScripts.php, pop and migrateExpiredJobs (13.x). Same bytes on the wire.
--- KEYS     for each queue: ready list, delayed zset, reserved zset, notify list, quarantine list
+-- KEYS     1 the tags, zset   then for each queue: ready list, delayed zset, reserved zset, notify list, quarantine list
 -- ARGV     1 test clock, '' = the server's   2 retry_after, seconds   3 the worker's tag   4 most jobs
---          5 most bytes of a payload   then for each queue of done jobs: its number, how many, their receipts
+--          5 most bytes of a payload   then for the done jobs of each queue and tag: the queue's number, the tag of the
+--          worker that reserved them, how many, their receipts
 -- Returns  {done jobs that were not ours any more, by number from 1},
 --          {queue's number, payload as reserved, ...}, {queue's number, why, ...} for what was
 --          quarantined, {queue's number, the server's error, ...}, seconds to the next due job or ''
 -- Differs  looks before it takes: what cannot be a job goes to the quarantine, Laravel's is lost;
 --          splices `attempts`, Laravel rewrites the payload; the server's clock; bounded batches;
---          counts the wake-up tokens; one queue's wrong type does not stop the others.
--- include: clock lease put splice tokens stage refusal full
+--          counts the wake-up tokens; one queue's wrong type does not stop the others; refuses a tag that was
+--          retired: its worker has given up on this very call.
+-- include: clock lease put splice tokens stage refusal full tags
 local STAGED_AT_MOST = 100
 -- jobs that are taken in one step, and bytes after which it is enough, however many were asked for
 local AT_ONCE, ENOUGH = 16, 256 * 1024
@@ -17,17 +19,27 @@ local now, retry_after, tag = clock(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3
 local wanted, most_bytes = tonumber(ARGV[4]), tonumber(ARGV[5])
 local refused, leases, odd, problems, next_due, bytes_taken = {}, {}, {}, {}, nil, 0
 
-write_nothing(KEYS[3])
-local at, number = 6, 0
-while at <= #ARGV do
-  local reserved, last = KEYS[(tonumber(ARGV[at]) - 1) * 5 + 3], at + 1 + tonumber(ARGV[at + 1])
-  for i = at + 2, last do
-    -- Where the key has the wrong type the lease is gone too; the other queues must still be served.
-    local removed = redis.pcall('zrem', reserved, ARGV[i])
-    if is_refusal(removed) then redis.call('zrem', reserved, ARGV[i]) end
+write_nothing(KEYS[4])
+if not use_tag(KEYS[1], tag, now, retry_after) then return redis.error_reply('RETIRED tag ' .. ARGV[3]) end
+
+-- All of one queue and worker in two commands.
+local number = 0
+local function end_done(reserved, owner, first, last)
+  -- Where the key has the wrong type the leases are gone too; the other queues must still be served.
+  local scores = redis.pcall('zmscore', reserved, unpack(ARGV, first, last))
+  if is_refusal(scores) then redis.call('zmscore', reserved, unpack(ARGV, first, last)) end
+  local ours = {}
+  for i = first, last do
     number = number + 1
-    if removed ~= 1 then table.insert(refused, number) end
+    if is_held(scores[i - first + 1], owner) then table.insert(ours, ARGV[i]) else table.insert(refused, number) end
   end
+  if #ours > 0 then redis.call('zrem', reserved, unpack(ours)) end
+end
+
+local at = 6
+while at <= #ARGV do
+  local last = at + 2 + tonumber(ARGV[at + 2])
+  end_done(KEYS[(tonumber(ARGV[at]) - 1) * 5 + 4], tonumber(ARGV[at + 1]), at + 3, last)
   at = last + 1
 end
 
@@ -63,7 +75,7 @@ local function take(most, queue, ready, reserved, quarantine)
 end
 
 local function serve(queue)
-  local ready, delayed, reserved, notify, quarantine = unpack(KEYS, queue * 5 - 4, queue * 5)
+  local ready, delayed, reserved, notify, quarantine = unpack(KEYS, queue * 5 - 3, queue * 5 + 1)
   if redis.call('exists', ready, delayed, reserved, notify) == 0 then return end
   move_due(delayed, ready, now, STAGED_AT_MOST)
   move_due(reserved, ready, now, STAGED_AT_MOST)
@@ -76,7 +88,7 @@ local function serve(queue)
   if #leases == 0 then next_due = first_due(reserved, first_due(delayed, next_due)) end
 end
 
-for queue = 1, wanted > 0 and #KEYS / 5 or 0 do
+for queue = 1, wanted > 0 and (#KEYS - 1) / 5 or 0 do
   if #leases >= wanted * 2 or bytes_taken >= ENOUGH then break end
   local fine, problem = pcall(serve, queue)
   if not fine then
