@@ -28,7 +28,9 @@ class Server:
         self.process: subprocess.Popen[bytes] | None = None
 
     def start(self, *options: str, wait: bool = True) -> None:
-        binary = shutil.which("redis-server") or _TOOL
+        program = self.folder / "redis-server"  # what it does depends on its name
+        if not program.is_symlink():
+            program.symlink_to(shutil.which("redis-server") or _TOOL)
         usual = ["--unixsocket", self.socket, "--dir", str(self.folder), "--save", ""]
         # By default it holds writes back that it has answered, while the disk is busy.
         usual += [
@@ -41,7 +43,7 @@ class Server:
             "--logfile",
             str(self.folder / "redis.log"),
         ]
-        self.process = subprocess.Popen([*self.preface, binary, *self.options, *usual, *options])
+        self.process = subprocess.Popen([*self.preface, str(program), *self.options, *usual, *options])
         if wait:
             self.wait_until_ready()
 
