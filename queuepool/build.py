@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 from queuepool.config_connections import check_drivers
 from queuepool.config_urls import kind_of
 from queuepool.settings import ConnectionSettings
-from queuepool.stores.base import FailedStore, QuarantineStore, QueueStore
+from queuepool.stores.base import QueueStore
 from queuepool.stores.control import ControlKeys, Shelf, prefix_of
-from queuepool.stores.elsewhere import FailedElsewhere, Records
+from queuepool.stores.elsewhere import FailedElsewhere, Forwarder
+from queuepool.stores.set_aside import FailedStore, Outbox, QuarantineStore, Records
 
 if TYPE_CHECKING:
     from queuepool.stores.redis.client import Client as RedisClient
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 PATIENCE = 2.0
 #: the same for a database: a loop's, and a person's, who may ask it to count millions of rows
 _DATABASES, _PEOPLES = 3.0, 60.0
+#: how errors name the stores beside the one with the jobs
+FAILED, CONTROL = "failed store", "control store"
 
 
 class Stores:
@@ -32,6 +35,9 @@ class Stores:
     failed: FailedStore
     quarantine: QuarantineStore
     control: ControlKeys
+    #: takes failures to the failed store, where that is another server's
+    forwarder: Forwarder | None = None
+    _outbox: Outbox
 
     def __init__(self, settings: ConnectionSettings, *, shared: bool = False, patience: float | None = None) -> None:
         check_drivers(settings)
@@ -41,9 +47,11 @@ class Stores:
         self._clients: list[Any] = []
         self._own: Any
         records = self._records(settings.failed_url) if settings.failed_url else None
-        own, down = self._in_redis(records) if is_redis(settings.url) else self._in_sql(records)
+        self._is_split = records is not None
+        own, down = self._in_redis() if is_redis(settings.url) else self._in_sql()
         if records:
             self.failed = FailedElsewhere(records, self.queue)
+            self.forwarder = Forwarder(self._outbox, records)
         cache = self._shelf(settings.control_url) if settings.control_url else own
         self.control = ControlKeys(cache, own, down, settings.restart_key, settings.name)
 
@@ -56,23 +64,26 @@ class Stores:
         for client in self._clients:
             client.close()
 
-    def _in_redis(self, records: Records | None) -> tuple[Shelf, str]:
+    def _in_redis(self) -> tuple[Shelf, str]:
         from queuepool.stores.redis.failed import RedisFailed
         from queuepool.stores.redis.keys import Keys
+        from queuepool.stores.redis.outbox import RedisOutbox
         from queuepool.stores.redis.quarantine import RedisQuarantine
         from queuepool.stores.redis.queue import RedisQueue
         from queuepool.stores.redis.shelf import RedisShelf
 
         settings, keys = self._settings, Keys(self._settings.prefix)
         self._own = client = self._redis_client(settings.url, longest_wait=settings.block_for)
-        self.queue = RedisQueue(client, keys, settings.retry_after, keep=self._keeps, records=records)
+        self.queue = RedisQueue(client, keys, settings.retry_after, keep=self._keeps, outbox=self._is_split)
+        self._outbox = RedisOutbox(client, keys)
         self.failed = RedisFailed(client, keys)
         self.quarantine = RedisQuarantine(client, keys)
         return RedisShelf(client, keys), keys.down
 
-    def _in_sql(self, records: Records | None) -> tuple[Shelf, str]:
+    def _in_sql(self) -> tuple[Shelf, str]:
         from queuepool.stores.sql.failed import SqlFailed
         from queuepool.stores.sql.failures import Failures
+        from queuepool.stores.sql.outbox import SqlOutbox
         from queuepool.stores.sql.quarantine import SqlQuarantine
         from queuepool.stores.sql.queue import SqlQueue
         from queuepool.stores.sql.shelf import SqlShelf
@@ -80,7 +91,10 @@ class Stores:
         settings, prefix = self._settings, prefix_of(self._settings.restart_key)
         self._own = client = self._sql_client(settings.url)
         shelf, failures = SqlShelf(client, prefix), Failures(settings.name)
-        self.queue = queue = SqlQueue(client, settings.retry_after, shelf, failures, keep=self._keeps, records=records)
+        self.queue = queue = SqlQueue(
+            client, settings.retry_after, shelf, failures, keep=self._keeps, outbox=self._is_split
+        )
+        self._outbox = SqlOutbox(client)
         self.failed = SqlFailed(client, failures, queue.push_within)
         self.quarantine = SqlQuarantine(client, queue.push_within)
         return shelf, f"{prefix}queuepool:down"
@@ -95,11 +109,11 @@ class Stores:
             from queuepool.stores.redis.failed import RedisFailed
             from queuepool.stores.redis.keys import Keys
 
-            return RedisFailed(self._redis_client(url), Keys(self._settings.prefix))
+            return RedisFailed(self._redis_client(url, store=FAILED), Keys(self._settings.prefix))
         from queuepool.stores.sql.failed import SqlFailed
         from queuepool.stores.sql.failures import Failures
 
-        return SqlFailed(self._sql_client(url), Failures(self._settings.name), None)
+        return SqlFailed(self._sql_client(url, FAILED), Failures(self._settings.name), None)
 
     def _shelf(self, url: str) -> Shelf:
         """Where Laravel's cache is, if not beside the queue."""
@@ -107,24 +121,25 @@ class Stores:
             from queuepool.stores.redis.keys import Keys
             from queuepool.stores.redis.shelf import RedisShelf
 
-            return RedisShelf(self._redis_client(url), Keys(self._settings.prefix))
+            return RedisShelf(self._redis_client(url, store=CONTROL), Keys(self._settings.prefix))
         from queuepool.stores.sql.shelf import SqlShelf
 
-        return SqlShelf(self._sql_client(url), prefix_of(self._settings.restart_key))
+        return SqlShelf(self._sql_client(url, CONTROL), prefix_of(self._settings.restart_key))
 
-    def _redis_client(self, url: str, longest_wait: float = 0.0) -> RedisClient:
+    def _redis_client(self, url: str, longest_wait: float = 0.0, store: str = "") -> RedisClient:
         from queuepool.stores.redis.client import Client
 
-        client = Client(url, longest_wait=longest_wait, shared=self._shared, patience=self._patience or PATIENCE)
+        patience = self._patience or PATIENCE
+        client = Client(url, longest_wait=longest_wait, shared=self._shared, patience=patience, store=store)
         self._clients.append(client)
         return client
 
-    def _sql_client(self, url: str) -> SqlClient:
+    def _sql_client(self, url: str, store: str = "") -> SqlClient:
         from queuepool.stores.sql.client import Client
 
         create = self._settings.embedded and url == self._settings.url
         patience = self._patience or (_PEOPLES if self._shared else _DATABASES)
-        client = Client(url, shared=self._shared, patience=patience, create=create)
+        client = Client(url, shared=self._shared, patience=patience, create=create, store=store)
         self._clients.append(client)
         return client
 

@@ -36,7 +36,14 @@ class ConfigError(QueuepoolError):
 
 
 class StoreError(QueuepoolError):
-    """The store answered with an error; the same command would be refused again."""
+    """The store answered with an error; the same command would be refused again.
+
+    ``store`` names it where it is not the one with the jobs: ``"failed store"``, ``"control store"``.
+    """
+
+    def __init__(self, problem: str, store: str = "") -> None:
+        super().__init__(f"{store}: {problem}" if store else problem)
+        self.store = store
 
 
 class TagRetired(StoreError):
@@ -44,12 +51,7 @@ class TagRetired(StoreError):
 
 
 class StoreDown(StoreError):
-    """The store cannot be reached, or says that it cannot serve now.
-
-    ``store`` names the one that is away where it is not the one with the jobs: ``"failed store"``, ``"control store"``.
-    """
-
-    store = ""
+    """The store cannot be reached, or says that it cannot serve now."""
 
 
 class StoreDenied(StoreDown):

@@ -27,6 +27,7 @@ from queuepool.desk import Desk
 from queuepool.errors import BootFailure, StoreDown, StoreError
 from queuepool.limits import BOOT, LEFT, Limits, StopReason
 from queuepool.listeners import LISTENERS
+from queuepool.membership import Membership
 from queuepool.orders import BoardOrders, Orders, StoreOrders
 from queuepool.outage import Outage
 from queuepool.pace import Pace
@@ -200,12 +201,14 @@ def work(
     outage = Outage(attention, LISTENERS, telling=alone, meanwhile=desk.alive)
     settler = Settler(stores.queue, outage, LISTENERS, settings.connection.name)
     orders: Orders = StoreOrders(stores.control, settings.queues) if board is None else BoardOrders(board.header)
+    membership = Membership(settings.connection, settings.queues, stores.queue, settler, outage, desk.slot)
     worker = Worker(
         settings,
         stores.queue,
         orders,
         Attempts(settings, stores.queue, REGISTRY, LISTENERS, desk, settler, outage),
-        Supply(settings, stores.queue, settler, desk, outage, LISTENERS, _pace(settings, limits, alone)),
+        Supply(settings, stores.queue, settler, desk, outage, LISTENERS, _pace(settings, limits, alone), membership),
+        membership,
         desk,
         attention,
         outage,

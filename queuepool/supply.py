@@ -12,17 +12,16 @@ from queuepool.desk import Desk
 from queuepool.errors import StoreDown, StoreError, TagRetired
 from queuepool.events import JobQuarantined, JobReserving, LeaseLost, StoreRefused
 from queuepool.listeners import Listeners
+from queuepool.membership import Membership
 from queuepool.outage import Outage
 from queuepool.pace import Pace
 from queuepool.payload import decode
 from queuepool.settings import PoolSettings
 from queuepool.settle import Settler, facts_of
-from queuepool.stores.base import UNDER_WAY, Lease, QueueStore, Reservation
+from queuepool.stores.base import Lease, QueueStore, Reservation
 
 #: seconds that a job may have waited in a hand, and still be begun
 _FRESH = 1.0
-#: seconds beyond a lease for which a worker takes its tag to be its own since it used it; the stores keep it longer
-TAG_LASTS = 240.0
 
 
 class _Asked(NamedTuple):
@@ -49,6 +48,7 @@ class Supply:
         outage: Outage,
         listeners: Listeners,
         pace: Pace,
+        membership: Membership,
     ) -> None:
         self._pool = pool
         self._store = store
@@ -57,14 +57,7 @@ class Supply:
         self._outage = outage
         self._listeners = listeners
         self._pace = pace
-        self._tag = 0
-        #: what the store counted as unanswered when the tag was drawn
-        self._unanswered = 0
-        #: when a tag was drawn or used last (monotonic)
-        self._tag_used = 0.0
-        self._tag_lasts = pool.connection.retry_after + TAG_LASTS
-        #: retired tags under which a transaction may still be committed, and when to look (monotonic)
-        self._late: deque[tuple[float, int]] = deque()
+        self._membership = membership
         self._served: Sequence[str] = ()
         self._waiting: deque[tuple[int, Lease]] = deque()
         self._held_since = 0.0
@@ -77,9 +70,6 @@ class Supply:
         self._problems: set[tuple[str, str]] = set()
         #: seconds to the first job, when the last reserve brought none; ``None``: none waits
         self.next_due: float | None = None
-
-    def join(self) -> None:
-        self._tag = self._desk.slot.tag = self._drawn(0)
 
     @property
     def has_problems(self) -> bool:
@@ -127,43 +117,7 @@ class Supply:
     def reclaim(self) -> None:
         """The last reserve was not answered: what it took goes back before anything else is asked."""
         if self._desk.slot.asked:
-            self._rejoin()
-
-    def _rejoin(self) -> None:
-        """A new tag; what the old one has reserved without this worker hearing of it goes back."""
-        slot, still_ours = self._desk.slot, self._has_tag()
-        tag = self._drawn(self._tag if still_ours else 0)
-        if slot.asked and still_ours:
-            self._give_up(self._tag, time.monotonic() - slot.asked)
-        self._tag = slot.tag = tag
-        slot.asked, self._overtaken = 0.0, False
-
-    def _drawn(self, old: int) -> int:
-        tag = self._outage.insist(lambda: self._store.join(old))[0]
-        self._unanswered, self._tag_used = self._store.unanswered, time.monotonic()
-        return tag
-
-    def _has_tag(self) -> bool:
-        """Whether the store still keeps the tag for this worker; later it may give it to another one."""
-        return time.monotonic() - self._tag_used < self._tag_lasts
-
-    def _is_tag_spent(self) -> bool:
-        """Whether a request under this tag may still be on its way: it must not meet what is reserved next."""
-        return self._overtaken or self._store.unanswered != self._unanswered or not self._has_tag()
-
-    def _give_up(self, tag: int, since: float) -> None:
-        """What was reserved under this retired tag in the last so many seconds, and not heard of, goes back."""
-        self._settler.reclaim(self._pool.queues, tag, since + UNDER_WAY, self._done)
-        self._settler.tell()
-        if self._store.commits_late:
-            self._late.append((time.monotonic() + self._store.commits_late, tag))
-
-    def _look_again(self) -> None:
-        """At retired tags, once no transaction under them can be committed any more."""
-        while self._late and time.monotonic() >= self._late[0][0]:
-            self._settler.reclaim(self._pool.queues, self._late[0][1], UNDER_WAY, self._done)
-            self._settler.tell()
-            self._late.popleft()
+            self._membership.renew(self._done)
 
     def refused(self, problems: set[tuple[str, str]]) -> None:
         """Told again only when it changes: a broken key stays broken for thousands of rounds."""
@@ -190,7 +144,7 @@ class Supply:
         if send := self._store.reserve_ahead:
             with suppress(StoreDown):  # what is in hand needs no store; that we have asked stays written down
                 at = self._begin_asking(queues)
-                answer = send(queues, self._tag, self._pace.ahead(), self._done)
+                answer = send(queues, self._membership.tag, self._pace.ahead(), self._done)
                 self._asked, self._done = _Asked(at, self._done, answer), []
 
     def _heard(self) -> Reservation | None:
@@ -227,12 +181,13 @@ class Supply:
     def _reserve(self, queues: Sequence[str]) -> bool:
         """One round trip: settle what is done, stage what is due, take the next jobs; ``False`` when there is none."""
         unsure = self._overtaken or bool(self._desk.slot.asked)
-        if unsure or self._is_tag_spent():
-            self._rejoin()
-        self._look_again()
+        if unsure or self._membership.is_spent:
+            self._membership.renew(self._done)
+            self._overtaken = False
+        self._membership.look_again(self._done)
         at = self._begin_asking(queues)
         try:
-            reservation = self._store.reserve(queues, self._tag, self._pace.ahead(), self._done)
+            reservation = self._store.reserve(queues, self._membership.tag, self._pace.ahead(), self._done)
         except TagRetired:  # nothing was done; the next try draws a new one
             self._overtaken = True
             raise
@@ -248,8 +203,8 @@ class Supply:
             self._listeners.tell(JobReserving(tuple(queues)))
         self._store.reach()  # who could not even ask has nothing to be given back
         # The lease is counted from before it was asked for: it never ends earlier than we believe.
-        self._tag_used = self._desk.asking()
-        return self._tag_used
+        at = self._membership.used_at = self._desk.asking()
+        return at
 
     def _hold(self, reservation: Reservation, at: float, held_since: float) -> None:
         leases = reservation.leases

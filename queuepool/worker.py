@@ -16,6 +16,7 @@ from queuepool.events import Looping, WorkerStarting, WorkerStopping
 from queuepool.gate import Gate
 from queuepool.limits import Limits, StopReason
 from queuepool.listeners import Listeners
+from queuepool.membership import Membership
 from queuepool.mourning import Mourned
 from queuepool.orders import Orders
 from queuepool.outage import Outage
@@ -42,6 +43,7 @@ class Worker:
         orders: Orders,
         attempts: Attempts,
         supply: Supply,
+        membership: Membership,
         desk: Desk,
         attention: Attention,
         outage: Outage,
@@ -54,6 +56,7 @@ class Worker:
         self._pool = pool
         self._store = store
         self._supply = supply
+        self._membership = membership
         self._orders = orders
         self._attempts = attempts
         self._desk = desk
@@ -74,7 +77,7 @@ class Worker:
 
         Raises ``StoreDown`` when told to stop while the store is away.
         """
-        self._supply.join()
+        self._membership.join()
         while not (self._orders.are_known() or self._attention.stop):
             self._desk.alive()
             self._attention.begin_round()

@@ -20,10 +20,11 @@ LAYERS = [
     "proc signals strict_json terms php listeners registry verdict limits pace config_file stores.redis.line",
     "stores.sql.sqlite stores.sql.troubles stores.sql.tables stores.sql.clock stores.sql.texts",
     "config_secrets config_connections fork payload php_writer outage stores.redis.client",
-    "stores.base stores.sql.engines stores.sql.waiting stores.sql.schema",
+    "stores.base stores.set_aside stores.sql.engines stores.sql.waiting stores.sql.schema",
     # the queues
-    "stores.control stores.elsewhere stores.sql.client stores.sql.marks stores.sql.failures",
-    "stores.sql.shelf stores.sql.failed stores.sql.migrate stores.sql.statements",
+    "stores.control stores.elsewhere stores.redis.wire stores.redis.outbox stores.sql.client stores.sql.marks",
+    "stores.sql.failures",
+    "stores.sql.shelf stores.sql.outbox stores.sql.failed stores.sql.migrate stores.sql.statements",
     "stores.sql.quarantine stores.sql.table",
     "stores.sql.leases",
     "stores.sql.queue",
@@ -32,7 +33,7 @@ LAYERS = [
     "slot plans",
     "board boot lines settle",
     # who does the work, and who watches
-    "log client children desk orders overview runtime chores.unheard",
+    "log client children desk membership orders overview runtime chores.unheard",
     "ending gate respawn strays supply template wards",
     "chores.hand_back nursery",
     "attempt chores.guard chores.bury chores.publish chores.renew chores.stage chores.watch job job_class",

@@ -17,7 +17,7 @@ from queuepool.cli.options import TEXT, Where, located, option, parsed
 from queuepool.cli.queues import JSON, one_queue
 from queuepool.client import Queue
 from queuepool.overview import iso
-from queuepool.stores.base import FailedJob
+from queuepool.stores.set_aside import FailedJob
 
 #: records that one look at the store brings
 _BATCH = 1000
@@ -64,7 +64,7 @@ def retry(where: Where, ids: Sequence[str], queue: str | None) -> int:
 def forget(where: Where, ids: Sequence[str]) -> int:
     """Drop failed jobs by ID"""
     with closing(Queue(where.connection())) as queue:
-        return max([0 if queue.stores.failed.forget([job_id]) else _not_found(job_id) for job_id in dict.fromkeys(ids)])
+        return max([_forget(queue, job_id) for job_id in dict.fromkeys(ids)])
 
 
 @click.command()
@@ -92,9 +92,10 @@ def prune(where: Where, hours: int) -> None:
 def _prune(where: Where, hours: int) -> None:
     dropped = 0
     with closing(Queue(where.connection())) as queue:
-        store, before = queue.stores.failed, queue.stores.queue.now() - hours * _HOUR
-        while ids := store.older_than(before, _BATCH):
-            dropped += store.forget(ids)
+        store = queue.stores.failed
+        before = store.now() - hours * _HOUR
+        while keys := store.older_than(before, _BATCH):
+            dropped += store.drop(keys)
     output.say(f"dropped {dropped} failed jobs")
 
 
@@ -107,7 +108,8 @@ def _all(queue: Queue) -> Iterator[FailedJob]:
 
 def _retry_all(connection: Queue, queue: str | None) -> int:
     """Only what had failed when we began: workers may fail them again faster than we go on."""
-    store, began = connection.stores.failed, connection.stores.queue.now()
+    store = connection.stores.failed
+    began = store.now()
     retried = passed = 0
     while page := store.page(passed, _BATCH):
         for record in page:
@@ -123,6 +125,11 @@ def _retry(connection: Queue, job_id: str) -> int:
     if record is None or not connection.stores.failed.retry(record):
         return _not_found(job_id)
     return 0
+
+
+def _forget(queue: Queue, job_id: str) -> int:
+    record = queue.stores.failed.get(job_id)
+    return 0 if record and queue.stores.failed.drop([record.key]) else _not_found(job_id)
 
 
 def _not_found(job_id: str) -> int:
@@ -152,6 +159,7 @@ def _summary(exception: str) -> str:
 
 def _show(record: FailedJob, as_json: bool) -> None:
     facts = asdict(record) | {"failed_at": iso(record.failed_at)}
+    del facts["mark"]
     if as_json:
         output.document(facts)
         return

@@ -18,7 +18,7 @@ from queuepool.cli.options import TEXT, Where, located, parsed
 from queuepool.cli.queues import JSON, QUEUES, one_queue
 from queuepool.client import Queue
 from queuepool.overview import iso
-from queuepool.stores.base import Quarantined
+from queuepool.stores.set_aside import Quarantined
 
 #: bytes of a payload that a list and a single view show
 _GLIMPSE, _VIEW = 40, 8 * 1024

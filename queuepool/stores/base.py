@@ -9,7 +9,7 @@ call of any verb a worker draws a new tag, and no reserve is carried out under t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
@@ -82,34 +82,6 @@ class Sizes:
     def total(self) -> int:
         """Laravel's size: all that is still to be done."""
         return self.ready + self.delayed + self.reserved
-
-
-@dataclass(frozen=True, slots=True)
-class FailedJob:
-    """A row of the failed store; ``failed_at`` in Unix seconds of the store's clock.
-
-    ``attempts`` is ``None`` where nobody wrote down how many there were: Laravel's table has no place for it.
-    """
-
-    id: str
-    name: str
-    queue: str
-    connection: str
-    attempts: int | None
-    payload: str
-    exception: str
-    failed_at: float
-
-
-@dataclass(frozen=True, slots=True)
-class Quarantined:
-    """A payload that could not be a job, as it was; ``at`` in Unix seconds."""
-
-    id: str
-    queue: str
-    reason: str
-    at: float
-    payload: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +162,10 @@ class QueueStore(Protocol):
         """Make ready what is due, at most 1,000 jobs, and wake as many workers as jobs."""
 
     def fail(self, lease: Lease, job_id: str, record: Mapping[str, Any]) -> bool:
-        """Record in the failed store and end the job, both or neither."""
+        """Record in the failed store and end the job, both or neither.
+
+        Where the failed store is another server's, the record waits here to be taken there (``set_aside.Outbox``).
+        """
 
     def quarantine(self, lease: Lease, reason: str) -> bool:
         """Set aside what the worker found to be no job."""
@@ -206,35 +181,3 @@ class QueueStore(Protocol):
 
     def clear(self, queue: str) -> int:
         """Drop its jobs, ready, delayed and reserved; what could not be a job stays. Gives how many there were."""
-
-
-class FailedStore(Protocol):
-    """Jobs that failed for good."""
-
-    def count(self) -> int: ...
-
-    def page(self, first: int = 0, count: int = 1000) -> list[FailedJob]:
-        """``count`` records from the ``first`` on, the latest first."""
-
-    def get(self, job_id: str) -> FailedJob | None: ...
-
-    def retry(self, failed: FailedJob, queue: str | None = None) -> bool:
-        """Put it back to its queue (or this one) with all its tries; ``False`` when it is gone already."""
-
-    def forget(self, ids: Sequence[str]) -> int:
-        """Drop these records; gives how many there were."""
-
-    def older_than(self, moment: float, count: int = 1000) -> list[str]:
-        """Ids of jobs that failed before this Unix second, at most ``count``."""
-
-
-class QuarantineStore(Protocol):
-    """Payloads that could not be jobs."""
-
-    def entries(self, queue: str) -> Iterator[Quarantined]:
-        """The oldest first, read page by page."""
-
-    def put_back(self, queue: str, entry_id: str, payload: bytes | None = None) -> bool:
-        """Back to the end of its queue, as it is or as ``payload``; ``False`` when there is no such entry."""
-
-    def drop(self, queue: str, entry_id: str) -> bool: ...

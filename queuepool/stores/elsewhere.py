@@ -1,40 +1,28 @@
 """A failed store beside the queue, as Laravel applications have it: the queue in Redis, ``failed_jobs`` in a database.
 
-Two servers know no common transaction. So a record is written first and the job ended after, and a job is pushed first
-and its record dropped after: whoever dies in between leaves one of the two too many, never too few.
+Two servers know no common transaction. So a job that fails is ended in the same step that puts its record into an
+outbox beside the jobs, and the record is taken from there to the failed store. A failure has an id of its own, which
+its record bears: taken twice it is recorded once, and the record of an earlier failure of the same job is not taken
+for it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Sequence
+from typing import Protocol
 
+from queuepool.errors import StoreDown, StoreError
 from queuepool.payload import uncounted
-from queuepool.stores.base import FailedJob, FailedStore, Lease
+from queuepool.stores.set_aside import FailedJob, Outbox, PendingFailure, Records
 
-
-class Records(FailedStore, Protocol):
-    """A failed store that can be written to by itself."""
-
-    def record(self, record: Mapping[str, Any]) -> str | None:
-        """Keep it and give its id; ``None`` when this very record, of the same payload, is there already."""
+#: failures that are looked at in one go
+_BATCH = 100
 
 
 class Jobs(Protocol):
     """The part of a queue that is needed."""
 
     def push(self, queue: str, payloads: Sequence[bytes], delay: float = 0.0) -> None: ...
-
-    def delete(self, leases: Sequence[Lease]) -> list[bool]: ...
-
-
-def fail(jobs: Jobs, records: Records, lease: Lease, record: Mapping[str, Any]) -> bool:
-    """Record and end the job; what was not ours any more leaves no record."""
-    written = records.record(record)
-    ours = jobs.delete([lease])[0]
-    if written and not ours:
-        records.forget([written])
-    return ours
 
 
 class FailedElsewhere:
@@ -43,14 +31,49 @@ class FailedElsewhere:
     def __init__(self, records: Records, jobs: Jobs) -> None:
         self._records = records
         self._jobs = jobs
+        self.now = records.now
         self.count = records.count
         self.page = records.page
         self.get = records.get
-        self.forget = records.forget
+        self.drop = records.drop
         self.older_than = records.older_than
 
     def retry(self, failed: FailedJob, queue: str | None = None) -> bool:
-        if self._records.get(failed.id) is None:
+        """Pushed first and dropped after: what dies in between leaves the job twice, never not at all."""
+        current = self._records.get(failed.id)
+        if current is None or current.key != failed.key:
             return False
         self._jobs.push(queue or failed.queue, [uncounted(failed.payload.encode())])
-        return self._records.forget([failed.id]) == 1
+        return self._records.drop([failed.key]) == 1
+
+
+class Forwarder:
+    """Takes failures from the outbox to the failed store."""
+
+    def __init__(self, outbox: Outbox, records: Records) -> None:
+        self._outbox = outbox
+        self._records = records
+        #: why the failed store refused the last one that it refused
+        self.problem = ""
+
+    def count(self) -> int:
+        """How many wait."""
+        return self._outbox.count_pending()
+
+    def forward(self) -> int:
+        """Gives how many are left: those that the failed store refuses. Raises ``StoreDown``."""
+        refused, self.problem = 0, ""
+        while batch := self._outbox.pending(refused, _BATCH):
+            refused += sum(not self._take(failure) for failure in batch)
+        return refused
+
+    def _take(self, failure: PendingFailure) -> bool:
+        try:
+            self._records.record(failure)
+        except StoreDown:
+            raise
+        except StoreError as error:  # one that cannot be stored must not keep the others waiting
+            self.problem = str(error)
+            return False
+        self._outbox.drop_pending(failure)
+        return True

@@ -44,11 +44,18 @@ _DENIED = re.compile("executing the script can't|ACL failure in script|NOPERM")
 class Client:
     """Commands to one server; ``shared`` between threads, else one connection for one loop.
 
+    ``store``: how errors name it.
     redis-py's own retries are off: after a lost reply it would push twice or reserve twice.
     """
 
     def __init__(
-        self, url: str, *, longest_wait: float = 0.0, shared: bool = False, patience: float = _CONFIRMS
+        self,
+        url: str,
+        *,
+        longest_wait: float = 0.0,
+        shared: bool = False,
+        patience: float = _CONFIRMS,
+        store: str = "",
     ) -> None:
         self._open = partial(
             redis.Redis.from_url,
@@ -62,6 +69,7 @@ class Client:
             **({} if url.startswith("unix") else {"socket_keepalive": True, "socket_keepalive_options": _KEEPALIVE}),
         )
         self._shared = shared
+        self._store = store
         self._heard: tuple[str, ...] = ()
         #: commands that were sent, perhaps, and not answered: each may still be carried out
         self.unanswered = 0
@@ -81,19 +89,19 @@ class Client:
 
     def reach(self) -> None:
         """Connect, unless that is done. Not where it is ``shared``."""
-        with _translating("connect", ()):
+        with self._translating("connect", ()):
             self._line.open()
 
     def command(self, *words: Any) -> Any:
         """One command; raises ``StoreDown`` or ``StoreError``."""
-        with _translating(str(words[0]).lower(), words[1:2]):
+        with self._translating(str(words[0]).lower(), words[1:2]):
             if not self._shared:
                 self._line.clear()
             return self._redis.execute_command(*words)
 
     def blocking(self, *words: Any) -> Any:
         """One command that a signal handler may raise out of."""
-        with _translating(str(words[0]).lower(), words[1:2]):
+        with self._translating(str(words[0]).lower(), words[1:2]):
             return self._ask(*words)
 
     def script(self, name: str, keys: Sequence[str], args: Sequence[Any]) -> Any:
@@ -103,26 +111,28 @@ class Client:
     def script_ahead(self, name: str, keys: Sequence[str], args: Sequence[Any]) -> Callable[[], Any]:
         """As ``script``, but only sent: call what it gives for the answer, later. Not where it is ``shared``."""
         text, digest = _script(name)
-        with self._counting(), _translating(name, keys, text):
+        with self._translating(name, keys, text):
             answer = self._line.send("EVALSHA", digest, len(keys), *keys, *args)
         return lambda: self._run(name, keys, args, lambda *_: answer.get())
 
     def _run(self, name: str, keys: Sequence[str], args: Sequence[Any], first: Callable[..., Any]) -> Any:
         """NOSCRIPT means that nothing was executed, so it is safe to send again."""
         text, digest = _script(name)
-        with self._counting(), _translating(name, keys, text):
+        with self._translating(name, keys, text):
             try:
                 return first("EVALSHA", digest, len(keys), *keys, *args)
             except redis.exceptions.NoScriptError:
                 return self._ask("EVAL", text, len(keys), *keys, *args)
 
     @contextmanager
-    def _counting(self) -> Iterator[None]:
+    def _translating(self, verb: str, names: Sequence[Any], source: str = "") -> Iterator[None]:
+        """redis-py's exceptions as ``translated`` says."""
         try:
             yield
-        except StoreDown:
-            self.unanswered += 1
-            raise
+        except redis.RedisError as error:
+            found = translated(error, verb, names, source)
+            self.unanswered += isinstance(found, StoreDown)
+            raise type(found)(str(found), self._store) from error
 
     def _ask(self, *words: Any) -> Any:
         return self._lines.ask(*words) if self._shared else self._line.ask(*words)
@@ -140,7 +150,8 @@ class Client:
             return self._ears.get_message(timeout=timeout) is not None
         except redis.RedisError as error:
             self._stop_hearing()
-            raise translated(error, "subscribe", channels) from error
+            found = translated(error, "subscribe", channels)
+            raise type(found)(str(found), self._store) from error
 
     def _subscribe(self, channels: tuple[str, ...]) -> None:
         self._ears.subscribe(*channels)
@@ -167,15 +178,6 @@ class Client:
         if "_ears" in vars(self):
             self._ears.close()
             del self._ears
-
-
-@contextmanager
-def _translating(verb: str, names: Sequence[Any], source: str = "") -> Iterator[None]:
-    """redis-py's exceptions as ``translated`` says."""
-    try:
-        yield
-    except redis.RedisError as error:
-        raise translated(error, verb, names, source) from error
 
 
 def translated(error: redis.RedisError, verb: str, names: Sequence[Any], source: str = "") -> StoreError:

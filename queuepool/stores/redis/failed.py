@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from queuepool.stores.base import FailedJob
 from queuepool.stores.redis.client import Client
 from queuepool.stores.redis.keys import Keys
+from queuepool.stores.set_aside import FailedJob, PendingFailure, RecordKey
 
 
 class RedisFailed:
@@ -18,6 +18,10 @@ class RedisFailed:
         self._client = client
         self._keys = keys
 
+    def now(self) -> float:
+        seconds, micros = self._client.command("TIME")
+        return int(seconds) + int(micros) / 1e6
+
     def count(self) -> int:
         return int(self._client.command("ZCARD", self._keys.failed_times))
 
@@ -26,19 +30,18 @@ class RedisFailed:
         rows = self._client.command("ZREVRANGE", self._keys.failed_times, first, first + count - 1, "WITHSCORES")
         texts = self._client.command("HMGET", self._keys.failed, *rows[::2]) if rows else []
         found = zip(rows[::2], texts, rows[1::2], strict=True)
-        return [_record(key.decode(), text, float(at)) for key, text, at in found if text]
+        return [_record(key.decode(), text, at) for key, text, at in found if text]
 
     def get(self, job_id: str) -> FailedJob | None:
         at = self._client.command("ZSCORE", self._keys.failed_times, job_id)
         text = self._client.command("HGET", self._keys.failed, job_id)
-        return _record(job_id, text, float(at)) if at is not None and text is not None else None
+        return _record(job_id, text, at) if at is not None and text is not None else None
 
-    def record(self, record: Mapping[str, Any]) -> str | None:
-        """Keep a job that failed elsewhere; ``None`` when it is there already."""
-        payload = json.dumps({"payload": record["payload"]})[1:-1]
-        args = ["", record["id"], json.dumps(record), payload]
-        kept = self._client.script("record", [self._keys.failed, self._keys.failed_times], args)
-        return kept.decode() or None
+    def record(self, failure: PendingFailure) -> None:
+        """Keep its record; does nothing when this very failure is recorded already."""
+        mark = {"failure": failure.id}
+        args = ["", failure.record["id"], json.dumps({**failure.record, **mark}), json.dumps(mark)[1:-1]]
+        self._client.script("record", [self._keys.failed, self._keys.failed_times], args)
 
     def retry(self, failed: FailedJob, queue: str | None = None) -> bool:
         """Put it back to its queue (or this one) with all its tries; ``False`` when it is gone already."""
@@ -49,21 +52,24 @@ class RedisFailed:
             self._keys.ready(target),
             self._keys.notify(target),
         ]
-        return bool(self._client.script("retry", keys, [failed.id, failed.payload]) == 1)
+        return bool(self._client.script("retry", keys, [failed.id, failed.payload, failed.mark]) == 1)
 
-    def forget(self, ids: Sequence[str]) -> int:
-        """Drop these records; gives how many there were."""
-        return int(self._client.script("forget", [self._keys.failed, self._keys.failed_times], ids)) if ids else 0
+    def drop(self, keys: Sequence[RecordKey]) -> int:
+        """Drop these very records; gives how many there were."""
+        words = [word for key in keys for word in key]
+        return int(self._client.script("drop", [self._keys.failed, self._keys.failed_times], words)) if words else 0
 
-    def older_than(self, moment: float, count: int = 1000) -> list[str]:
-        """Ids of jobs that failed before this Unix second, at most ``count``."""
-        rows = self._client.command("ZRANGEBYSCORE", self._keys.failed_times, "-inf", f"({moment}", "LIMIT", 0, count)
-        return [row.decode() for row in rows]
+    def older_than(self, moment: float, count: int = 1000) -> list[RecordKey]:
+        """Of jobs that failed before this Unix second, at most ``count``."""
+        bounds = ("-inf", f"({moment}", "WITHSCORES", "LIMIT", 0, count)
+        words = [word.decode() for word in self._client.command("ZRANGEBYSCORE", self._keys.failed_times, *bounds)]
+        return list(map(RecordKey, words[::2], words[1::2]))
 
 
-def _record(key: str, text: bytes, at: float) -> FailedJob:
+def _record(key: str, text: bytes, at: bytes) -> FailedJob:
     fields: dict[str, Any] = json.loads(text)
-    return FailedJob(id=key, **{name: fields.get(name, "") for name in _STORED}, failed_at=at)
+    stored = {name: fields.get(name, "") for name in _STORED}
+    return FailedJob(id=key, **stored, failed_at=float(at), mark=at.decode())
 
 
 _STORED = ("name", "queue", "connection", "attempts", "payload", "exception")

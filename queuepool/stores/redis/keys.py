@@ -11,6 +11,8 @@ class Keys:
         self._ours = f"{prefix}queuepool:"
         self.failed = f"{self._ours}failed"
         self.failed_times = f"{self._ours}failed:times"
+        self.pending = f"{self._ours}failed:pending"
+        self.pending_times = f"{self._ours}failed:pending:times"
         self.workers = f"{self._ours}workers"
         self.tags = f"{self._ours}tags"
         self.pools = f"{self._ours}pools"

@@ -5,9 +5,9 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator
 
-from queuepool.stores.base import Quarantined
 from queuepool.stores.redis.client import Client
 from queuepool.stores.redis.keys import Keys
+from queuepool.stores.set_aside import Quarantined
 
 _PAGE = 100
 

@@ -5,24 +5,19 @@ from __future__ import annotations
 import json
 import secrets
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby
 from operator import itemgetter
 from typing import Any
 
 from queuepool.errors import StoreDown, StoreError
 from queuepool.payload import MOST_BYTES
-from queuepool.stores import elsewhere
 from queuepool.stores.base import Lease, Reservation, Sizes, Staged
-from queuepool.stores.elsewhere import Records
-from queuepool.stores.redis.client import Client, explained
+from queuepool.stores.redis.client import Client
 from queuepool.stores.redis.keys import Keys
+from queuepool.stores.redis.wire import BATCH, batches, by_queue, reservation
 from queuepool.verdict import Tallies
 
-#: rows that one call may move; more would stall the server's other clients
-BATCH = 1000
-#: bytes that one push sends: the server reads all of a command before it serves anybody else
-BATCH_BYTES = 1024 * 1024
 #: a tag fits the bits that a lease's score leaves (lua/include/lease.lua)
 TAGS = 131072
 #: seconds that the server's clock is trusted to run as ours does
@@ -30,20 +25,21 @@ _CLOCK_LASTS = 10.0
 
 
 class RedisQueue:
-    """Laravel's queue on one connection; ``keep`` says whether failed jobs are kept, ``records`` where, if not here.
+    """Laravel's queue on one connection; ``keep`` says whether failed jobs are kept, ``outbox`` whether their records
+    only wait here for a failed store elsewhere.
 
     ``clock`` is '' for the server's, or a test's Unix seconds as text.
     """
 
     def __init__(
-        self, client: Client, keys: Keys, retry_after: float, *, keep: bool = True, records: Records | None = None
+        self, client: Client, keys: Keys, retry_after: float, *, keep: bool = True, outbox: bool = False
     ) -> None:
         self.client = client
         self.keys = keys
         self.clock = ""
         self._retry_after = retry_after
         self._keep = keep
-        self._records = records
+        self._outbox = outbox
         self._offset = 0.0
         self._offset_ends = 0.0
         self._reserve_keys: dict[tuple[str, ...], list[str]] = {}
@@ -71,7 +67,7 @@ class RedisQueue:
         self.client.script("retire", [self.keys.tags], [self.clock, tag])
 
     def push(self, queue: str, payloads: Sequence[bytes], delay: float = 0.0) -> None:
-        for batch in _batches(payloads):
+        for batch in batches(payloads):
             if delay > 0:
                 args = [self.clock, delay, self.keys.channel(queue), *batch]
                 self.client.script("later", [self.keys.delayed(queue)], args)
@@ -79,17 +75,17 @@ class RedisQueue:
                 self.client.script("push", [self.keys.ready(queue), self.keys.notify(queue)], batch)
 
     def reserve(self, queues: Sequence[str], tag: int, limit: int, done: Sequence[Lease] = ()) -> Reservation:
-        done = _by_queue(done, queues)
+        done = by_queue(done, queues)
         keys, args = self._reserve_words(queues, tag, limit, done)
-        return _reservation(self.client.script("reserve", keys, args), queues, tag, done)
+        return reservation(self.client.script("reserve", keys, args), queues, tag, done)
 
     def reserve_ahead(
         self, queues: Sequence[str], tag: int, limit: int, done: Sequence[Lease] = ()
     ) -> Callable[[], Reservation]:
-        done = _by_queue(done, queues)
+        done = by_queue(done, queues)
         keys, args = self._reserve_words(queues, tag, limit, done)
         answer = self.client.script_ahead("reserve", keys, args)
-        return lambda: _reservation(answer(), queues, tag, done)
+        return lambda: reservation(answer(), queues, tag, done)
 
     def wait(self, queues: Sequence[str], timeout: float) -> None:
         self.client.blocking("BLPOP", *map(self.keys.notify, queues), f"{max(timeout, 0.001):.3f}")
@@ -146,12 +142,11 @@ class RedisQueue:
         return Staged(int(moved), float(due) if due else None, float(now))
 
     def fail(self, lease: Lease, job_id: str, record: Mapping[str, Any]) -> bool:
-        if self._records:
-            return elsewhere.fail(self, self._records, lease, record)
         keys = self.keys
-        names = [keys.reserved(lease.queue), keys.failed, keys.failed_times, keys.tallies(job_id)]
-        text = json.dumps(record) if self._keep else ""
-        args = [self.clock, lease.receipt, record["id"], text, lease.tag]
+        kept = [keys.pending, keys.pending_times] if self._outbox else [keys.failed, keys.failed_times]
+        names = [keys.reserved(lease.queue), *kept, keys.tallies(job_id)]
+        identity = secrets.token_hex(8) if self._outbox else record["id"]
+        args = [self.clock, lease.receipt, identity, json.dumps(record) if self._keep else "", lease.tag]
         return bool(self.client.script("fail", names, args) == 1)
 
     def quarantine(self, lease: Lease, reason: str) -> bool:
@@ -198,35 +193,3 @@ class RedisQueue:
             makers = (keys.ready, keys.delayed, keys.reserved, keys.notify, keys.quarantine)
             self._reserve_keys[queues] = [keys.tags, *(key(queue) for queue in queues for key in makers)]
         return self._reserve_keys[queues]
-
-
-def _by_queue(leases: Sequence[Lease], queues: Sequence[str]) -> list[Lease]:
-    return sorted(leases, key=lambda lease: queues.index(lease.queue))
-
-
-def _reservation(answer: Sequence[Any], queues: Sequence[str], tag: int, done: Sequence[Lease]) -> Reservation:
-    """What reserve.lua said; ``done`` is what went along, in the order in which it did."""
-    refused, taken, odd, problems, due = answer
-    return Reservation(
-        leases=[Lease(queues[number - 1], receipt, tag) for number, receipt in _pairs(taken)],
-        refused=[done[int(number) - 1] for number in refused],
-        quarantined=[(queues[number - 1], why.decode()) for number, why in _pairs(odd)],
-        problems=[(queues[number - 1], explained(text.decode(), "reserve")) for number, text in _pairs(problems)],
-        next_due=float(due) if due else None,
-    )
-
-
-def _pairs(flat: Sequence[Any]) -> Iterator[tuple[Any, Any]]:
-    return zip(flat[::2], flat[1::2], strict=True)
-
-
-def _batches(payloads: Sequence[bytes]) -> Iterator[Sequence[bytes]]:
-    """So many rows and bytes at once; a payload that is larger goes alone."""
-    first = size = 0
-    for at, payload in enumerate(payloads):
-        if at - first == BATCH or (size + len(payload) > BATCH_BYTES and at > first):
-            yield payloads[first:at]
-            first, size = at, 0
-        size += len(payload)
-    if payloads:
-        yield payloads[first:]

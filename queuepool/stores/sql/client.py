@@ -23,14 +23,17 @@ class Client:
 
     The drivers are in autocommit: a statement alone is its own transaction, and ``transaction`` begins one by itself.
     ``patience``: seconds after which a silent server counts as gone. ``create``: an SQLite file that is missing is
-    made, with Laravel's tables in it.
+    made, with Laravel's tables in it. Errors name the database as ``store``.
     """
 
-    def __init__(self, url: str, *, shared: bool = False, patience: float = 10.0, create: bool = False) -> None:
+    def __init__(
+        self, url: str, *, shared: bool = False, patience: float = 10.0, create: bool = False, store: str = ""
+    ) -> None:
         self.url = url
         self._shared = shared
         self._patience = patience
         self._create = create
+        self._store = store
         self._engine: Engine | None = None
         self._mine: Connection | None = None
         self._pid = 0
@@ -136,4 +139,4 @@ class Client:
             if isinstance(found, StoreDown):
                 self.unanswered += 1
                 self.disconnect()
-            raise found from error
+            raise type(found)(str(found), self._store) from error

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from sqlalchemy import Connection, Select, delete, func, select
 
 from queuepool.payload import uncounted
-from queuepool.stores.base import FailedJob
+from queuepool.stores.set_aside import FailedJob, PendingFailure, RecordKey
 from queuepool.stores.sql.client import Client
 from queuepool.stores.sql.clock import Clock
 from queuepool.stores.sql.failures import Failures, is_no_job, payload_column
 from queuepool.stores.sql.tables import failed_jobs
 from queuepool.stores.sql.texts import bytes_of, storable
 
+#: what stands before a failure's own id
+_FAILURE = "queuepool failure "
 #: puts a payload to the end of a queue, in the same transaction
 Push = Callable[[Connection, str, bytes], None]
 
@@ -48,17 +50,24 @@ class SqlFailed:
 
         return self._client.ask(look)
 
-    def record(self, record: Mapping[str, Any]) -> str | None:
-        """Keep a job that failed elsewhere; ``None`` when it is there already."""
+    def record(self, failure: PendingFailure) -> None:
+        """Keep its record; does nothing when this very failure is recorded already.
 
-        def work(connection: Connection) -> str | None:
-            same = failed_jobs.c.uuid.startswith(record["id"], autoescape=True)
-            there = connection.execute(select(payload_column(connection)).where(same)).scalars()
-            if storable(record["payload"]).encode() in map(bytes_of, there):
-                return None
-            return self._failures.add(connection, record)
+        Its own id stands in the last line of the text, as Laravel's table has no other place for it.
+        """
+        line = f"\n{_FAILURE}{failure.id}"
+        record = {**failure.record, "exception": failure.record["exception"] + line}
+        same_job = failed_jobs.c.uuid.startswith(storable(record["id"]), autoescape=True)
+        same = select(failed_jobs.c.id).where(same_job, failed_jobs.c.exception.endswith(line, autoescape=True))
 
-        return self._client.transaction(work)
+        def work(connection: Connection) -> None:
+            if not connection.execute(same.limit(1)).first():
+                self._failures.add(connection, record)
+
+        self._client.transaction(work)
+
+    def now(self) -> float:
+        return float(self._client.ask(lambda c: c.execute(select(Clock(c.dialect).now())).scalar_one()))
 
     def retry(self, failed: FailedJob, queue: str | None = None) -> bool:
         """Put it back to its queue (or this one) with all its tries; ``False`` when it is gone already.
@@ -67,7 +76,7 @@ class SqlFailed:
         """
 
         def work(connection: Connection) -> bool:
-            if not self._forget(connection, [failed.id]):
+            if not self._drop(connection, [failed.key]):
                 return False
             assert self._push
             self._push(connection, queue or failed.queue, uncounted(failed.payload.encode()))
@@ -75,34 +84,38 @@ class SqlFailed:
 
         return self._client.transaction(work)
 
-    def forget(self, ids: Sequence[str]) -> int:
-        """Drop these records; gives how many there were."""
-        return self._client.transaction(lambda c: self._forget(c, ids))
+    def drop(self, keys: Sequence[RecordKey]) -> int:
+        """Drop these very records; gives how many there were."""
+        return self._client.transaction(lambda c: self._drop(c, keys)) if keys else 0
 
-    def older_than(self, moment: float, count: int = 1000) -> list[str]:
-        """Ids of jobs that failed before this Unix second, at most ``count``."""
+    def older_than(self, moment: float, count: int = 1000) -> list[RecordKey]:
+        """Of jobs that failed before this Unix second, at most ``count``."""
 
-        def look(connection: Connection) -> list[str]:
+        def look(connection: Connection) -> list[RecordKey]:
             at = Clock(connection.dialect).as_seconds(failed_jobs.c.failed_at)
-            old = select(failed_jobs.c.uuid).where(at < moment, ~is_no_job).order_by(failed_jobs.c.id).limit(count)
-            return list(connection.execute(old).scalars())
+            keys = select(failed_jobs.c.uuid, failed_jobs.c.id).where(at < moment, ~is_no_job)
+            rows = connection.execute(keys.order_by(failed_jobs.c.id).limit(count))
+            return [RecordKey(identity, str(number)) for identity, number in rows]
 
         return self._client.ask(look)
 
-    def _forget(self, connection: Connection, ids: Sequence[str]) -> int:
-        return connection.execute(delete(failed_jobs).where(failed_jobs.c.uuid.in_(ids))).rowcount
+    def _drop(self, connection: Connection, keys: Sequence[RecordKey]) -> int:
+        """By the rows' numbers: another record may have a dropped one's uuid by now."""
+        numbers = [int(key.mark) for key in keys]
+        return connection.execute(delete(failed_jobs).where(failed_jobs.c.id.in_(numbers))).rowcount
 
     def _records(self, connection: Connection) -> Select[Any]:
         table, at = failed_jobs.c, Clock(connection.dialect).as_seconds(failed_jobs.c.failed_at)
-        shown = (table.uuid, table.queue, table.connection, payload_column(connection), table.exception, at)
+        shown = (table.id, table.uuid, table.queue, table.connection, payload_column(connection), table.exception, at)
         return select(*shown)
 
 
 def _record(row: Any) -> FailedJob:
-    identity, queue, connection, payload, exception, at = row
+    number, identity, queue, connection, payload, exception, at = row
     text = bytes_of(payload).decode("utf-8", "replace")
     name, attempts = _said(text)
-    return FailedJob(identity, name, queue, connection, attempts, text, exception, float(at))
+    trace = exception.rpartition(f"\n{_FAILURE}")[0] or exception
+    return FailedJob(identity, name, queue, connection, attempts, text, trace, float(at), str(number))
 
 
 def _said(payload: str) -> tuple[str, int | None]:

@@ -26,15 +26,13 @@ class Failures:
         self._name = connection
         self.clock = ""
 
-    def add(self, connection: Connection, record: Mapping[str, Any]) -> str:
-        """Keep a record, under its id or, where another job has that, under one of its own; gives that.
+    def add(self, connection: Connection, record: Mapping[str, Any]) -> None:
+        """Keep a record, under its id or, where another job has that, under one of its own.
 
         Source: DatabaseUuidFailedJobProvider.php, log (13.x).
         """
         row = {name: storable(record[name]) for name in ("connection", "queue", "payload", "exception")}
-        identity = self._free_id(connection, record["id"])
-        self._insert(connection, {**row, "uuid": identity})
-        return identity
+        self._insert(connection, {**row, "uuid": self._free_id(connection, record["id"])})
 
     def quarantine(self, connection: Connection, lease: Lease, reason: str) -> None:
         """Keep the bytes of what could not be a job."""

@@ -7,13 +7,12 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from queuepool.stores import elsewhere
 from queuepool.stores.base import Lease, Row
-from queuepool.stores.elsewhere import Records
 from queuepool.stores.sql.client import Client
 from queuepool.stores.sql.clock import later
 from queuepool.stores.sql.failures import Failures
 from queuepool.stores.sql.marks import marked, row_of
+from queuepool.stores.sql.outbox import PENDING, entry_of
 from queuepool.stores.sql.shelf import SqlShelf
 from queuepool.stores.sql.table import JobsTable
 from queuepool.stores.sql.texts import bytes_of
@@ -23,7 +22,10 @@ End = Callable[[Connection, list[int]], object]
 
 
 class Leases(JobsTable):
-    """``shelf`` keeps the tallies; ``keep`` says whether failed jobs are kept, ``records`` where, if not here."""
+    """``shelf`` keeps the tallies; ``keep`` says whether failed jobs are kept.
+
+    ``outbox``: their records only wait here for a failed store elsewhere.
+    """
 
     def __init__(
         self,
@@ -33,12 +35,12 @@ class Leases(JobsTable):
         failures: Failures,
         *,
         keep: bool = True,
-        records: Records | None = None,
+        outbox: bool = False,
     ) -> None:
         super().__init__(client, retry_after, failures)
         self._shelf = shelf
         self._keep = keep
-        self._records = records
+        self._outbox = outbox
 
     def delete(self, leases: Sequence[Lease]) -> list[bool]:
         return self._settle(leases, self._delete)
@@ -72,13 +74,13 @@ class Leases(JobsTable):
         return self._settle(leases, lambda connection, ids: connection.execute(self._sql.renew, {"ids": ids}))
 
     def fail(self, lease: Lease, job_id: str, record: Mapping[str, Any]) -> bool:
-        if self._records:
-            return elsewhere.fail(self, self._records, lease, record)
-
         def end(connection: Connection, ids: list[int]) -> None:
-            self._delete(connection, ids)
-            if self._keep:
-                self._failures.add(connection, record)
+            if self._keep and self._outbox:
+                connection.execute(self._sql.set_aside, {"ids": ids, "name": PENDING, "raw": entry_of(record)})
+            else:
+                self._delete(connection, ids)
+                if self._keep:
+                    self._failures.add(connection, record)
             self._shelf.forget_counts(connection, job_id)
 
         return self._settle([lease], end)[0]

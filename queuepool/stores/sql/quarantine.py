@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlalchemy import Connection, delete, select
 
-from queuepool.stores.base import Quarantined
+from queuepool.stores.set_aside import Quarantined
 from queuepool.stores.sql.client import Client
 from queuepool.stores.sql.clock import Clock
 from queuepool.stores.sql.failed import Push

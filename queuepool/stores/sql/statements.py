@@ -91,6 +91,11 @@ class Statements:
             .with_for_update()
         )
         self.delete = delete(jobs).where(jobs.c.id.in_(_IDS))
+        self.set_aside = (
+            update(jobs)
+            .where(jobs.c.id.in_(_IDS))
+            .values(queue=_QUEUE, payload=bindparam("raw"), attempts=0, reserved_at=None, available_at=clock.down())
+        )
         self.renew = update(jobs).where(jobs.c.id.in_(_IDS)).values(reserved_at=clock.up())
         self.give_back = (
             update(jobs)

@@ -1,0 +1,46 @@
+"""What our scripts are sent and what they say, as the words of the contract."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from queuepool.stores.base import Lease, Reservation
+from queuepool.stores.redis.client import explained
+
+#: rows that one call may move; more would stall the server's other clients
+BATCH = 1000
+#: bytes that one push sends: the server reads all of a command before it serves anybody else
+BATCH_BYTES = 1024 * 1024
+
+
+def by_queue(leases: Sequence[Lease], queues: Sequence[str]) -> list[Lease]:
+    return sorted(leases, key=lambda lease: queues.index(lease.queue))
+
+
+def reservation(answer: Sequence[Any], queues: Sequence[str], tag: int, done: Sequence[Lease]) -> Reservation:
+    """What reserve.lua said; ``done`` is what went along, in the order in which it did."""
+    refused, taken, odd, problems, due = answer
+    return Reservation(
+        leases=[Lease(queues[number - 1], receipt, tag) for number, receipt in _pairs(taken)],
+        refused=[done[int(number) - 1] for number in refused],
+        quarantined=[(queues[number - 1], why.decode()) for number, why in _pairs(odd)],
+        problems=[(queues[number - 1], explained(text.decode(), "reserve")) for number, text in _pairs(problems)],
+        next_due=float(due) if due else None,
+    )
+
+
+def _pairs(flat: Sequence[Any]) -> Iterator[tuple[Any, Any]]:
+    return zip(flat[::2], flat[1::2], strict=True)
+
+
+def batches(payloads: Sequence[bytes]) -> Iterator[Sequence[bytes]]:
+    """So many rows and bytes at once; a payload that is larger goes alone."""
+    first = size = 0
+    for at, payload in enumerate(payloads):
+        if at - first == BATCH or (size + len(payload) > BATCH_BYTES and at > first):
+            yield payloads[first:at]
+            first, size = at, 0
+        size += len(payload)
+    if payloads:
+        yield payloads[first:]

@@ -1,0 +1,55 @@
+"""Failures that wait in a database for a failed store elsewhere: rows of ``jobs``, on a queue that nobody serves.
+
+No table of our own is needed for them, and Laravel's cache, which holds what else is ours, may be emptied at any time.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Mapping
+from typing import Any
+
+from sqlalchemy import Connection, delete, func, select
+
+from queuepool.stores.set_aside import PendingFailure
+from queuepool.stores.sql.client import Client
+from queuepool.stores.sql.tables import jobs
+from queuepool.stores.sql.texts import bytes_of
+
+#: the queue of these rows
+PENDING = "queuepool:failed:pending"
+
+
+def entry_of(record: Mapping[str, Any]) -> str:
+    """What such a row has for a payload; the token makes its id one that no other failure ever has."""
+    return json.dumps({"token": secrets.token_hex(8), "record": dict(record)})
+
+
+class SqlOutbox:
+    """The contract is ``stores.set_aside.Outbox``; an id is the row's number and the token."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    def count_pending(self) -> int:
+        counted = select(func.count()).where(jobs.c.queue == PENDING)
+        return int(self._client.ask(lambda c: c.execute(counted).scalar_one()))
+
+    def pending(self, first: int = 0, count: int = 100) -> list[PendingFailure]:
+        rows = select(jobs.c.id, jobs.c.payload).where(jobs.c.queue == PENDING).order_by(jobs.c.id)
+
+        def look(connection: Connection) -> list[PendingFailure]:
+            return [_failure(*row) for row in connection.execute(rows.offset(first).limit(count))]
+
+        return self._client.ask(look)
+
+    def drop_pending(self, failure: PendingFailure) -> None:
+        number = int(failure.id.partition("-")[0])
+        gone = delete(jobs).where(jobs.c.id == number, jobs.c.queue == PENDING)
+        self._client.ask(lambda c: c.execute(gone))
+
+
+def _failure(number: int, payload: str | bytes) -> PendingFailure:
+    entry = json.loads(bytes_of(payload))
+    return PendingFailure(f"{number}-{entry['token']}", entry["record"])
