@@ -150,7 +150,7 @@ PLANTS = {
         _LATE,
     ),
     "tag of 0, as Laravel's whole seconds have": Plant(
-        "I4 overlap",
+        "I5 done twice, unexplained",
         (
             (f"{_LUA}/include/lease.lua", "score and tag ~= 0 and tag_of", "score and tag_of"),
             (f"{_LUA}/join.lua", "keep_tag(KEYS[2], tag, now, tonumber(ARGV[2]))\nreturn tag\n", "return 0\n"),

@@ -12,7 +12,7 @@ from pathlib import Path
 from tests.chaos.pool import title_of
 from tests.chaos.rig import Rig
 
-_ID = re.compile(rb'"id":"([a-z]\d*\.\d+)"')
+_ID = re.compile(rb'"id\\?":\\?"([a-z]\d*\.\d+)\\?"')  # also within a record, whose payload is a text
 
 
 def note_stored(rig: Rig) -> None:

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from queuepool.stores.redis.keys import Keys
 from tests.chaos import at_network, at_redis
 from tests.chaos.proxy import Proxy
 from tests.chaos.server import Server
@@ -78,13 +79,18 @@ class RedisStore:
     def left(self) -> int:
         client: Any = self.server.client
         keys = [f"{PREFIX}queues:{queue}" for queue in QUEUES]
-        return sum(client.llen(key) + client.zcard(f"{key}:delayed") + client.zcard(f"{key}:reserved") for key in keys)
+        pending = int(client.zcard(Keys(PREFIX).pending_times))  # failures on their way to another store
+        return pending + sum(
+            client.llen(key) + client.zcard(f"{key}:delayed") + client.zcard(f"{key}:reserved") for key in keys
+        )
 
     def stored(self) -> Iterator[tuple[str, bytes]]:
         client: Any = self.server.client
         for raw in client.hvals(f"{PREFIX}queuepool:failed"):
             record = json.loads(raw)
             yield "failed" if record["exception"] else "failed without a reason", record["payload"].encode()
+        for raw in client.hvals(Keys(PREFIX).pending):
+            yield "pending", json.loads(raw)["payload"].encode()
         for queue in QUEUES:
             yield from self._queued(queue)
             for raw in client.lrange(f"{PREFIX}queuepool:quarantine:{queue}", 0, -1):
