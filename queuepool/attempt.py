@@ -60,7 +60,7 @@ class Attempts:
         self._settler = settler
         self._outage = outage
         self._seals = seals_of(pool.connection.signing, pool.connection.signing_keys)
-        self._calls = Calls()
+        self._calls = Calls(listeners)
         self._warned: set[tuple[str, str]] = set()
 
     def run(self, lease: Lease) -> Lease | None:
@@ -159,6 +159,8 @@ class Attempts:
             self.leave_if_broken()
         if succeeded and (hook := task.after_succeeded):
             self._hook(attempt, "after_succeeded", hook)
+        if self._calls.has_awaited:  # now: what cannot be ended in its time costs the worker, not a job that succeeded
+            self._calls.clear(attempt.facts)
         self._desk.ended()
         set_current(None)
         try:
@@ -208,6 +210,8 @@ class Attempts:
             task = None
         if task:
             self._hook(attempt, "after_failed", lambda: task.after_failed(error))
+            if self._calls.has_awaited:
+                self._calls.clear(attempt.facts)
         self._desk.alive()
 
     def _hook(self, attempt: Attempt, name: str, hook: Callable[[], object]) -> None:

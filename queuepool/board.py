@@ -19,7 +19,7 @@ from queuepool.slot import Role as Role
 from queuepool.slot import Slot as Slot
 from queuepool.slot import State as State
 
-_MAGIC = 0x71756575_00000004
+_MAGIC = 0x71756575_00000005
 _PAGE = 4096
 _SLOT = -(-(Slot.size + 2 * AREA) // _PAGE) * _PAGE
 
@@ -34,8 +34,8 @@ class Board:
         self.slots = [self._slot(index) for index in range(self.header.capacity)]
 
     @classmethod
-    def create(cls, path: Path, capacity: int) -> Board:
-        """A new, empty board of this process's. It is sparse: only what is written takes room."""
+    def create(cls, path: Path, capacity: int, store: str = "") -> Board:
+        """A new, empty board of this process's, for this store's receipts. Sparse: only what is written takes room."""
         draft = path.with_name(f"{path.name}.new")  # whole or not there: others look for boards that nobody owns
         fd = os.open(draft, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         try:
@@ -44,7 +44,7 @@ class Board:
         finally:
             os.close(fd)
         header = Header(memory, 0)
-        header.capacity = capacity
+        header.capacity, header.store = capacity, store
         header.master_pid, header.master_born = os.getpid(), proc.born(os.getpid())
         header.magic = _MAGIC
         try:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -36,6 +38,12 @@ class Child:
     def is_ready(self) -> bool:
         """Whether it has come so far as to work."""
         return self.slot.state != State.STARTING
+
+    @property
+    def was_killed(self) -> bool:
+        """By SIGKILL, and not by the master: it need have done nothing wrong."""
+        status = self.slot.status
+        return os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL and self.slot.killed == Killed.NOT
 
 
 @dataclass(frozen=True, slots=True)

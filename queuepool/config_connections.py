@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Mapping
 from importlib.util import find_spec
 from types import MappingProxyType
 from typing import Any
 
 from queuepool import config_urls
-from queuepool.config_urls import kind_of, scheme_of
+from queuepool.config_urls import kind_of, place_of, scheme_of
 from queuepool.errors import ConfigError
 from queuepool.settings import ConnectionSettings
 
@@ -50,6 +51,12 @@ def check_drivers(settings: ConnectionSettings) -> None:
         if not all(map(find_spec, packages)):
             where = f"connection {settings.name}: {key}"
             raise ConfigError(where, f"{scheme_of(url)}:// needs pip install 'queuepool[{extra}]'")
+
+
+def identity_of(settings: ConnectionSettings) -> str:
+    """Names the store that its receipts are good for, without any secret."""
+    prefix = settings.prefix if kind_of(settings.url) == "redis" else ""
+    return hashlib.sha256(f"{place_of(settings.url)} {prefix}".encode("utf-8", "surrogateescape")).hexdigest()[:32]
 
 
 def _embedded() -> str:

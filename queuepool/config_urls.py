@@ -20,6 +20,8 @@ TLS_FILES: Mapping[str, tuple[str, str, str]] = MappingProxyType({
     "mysql": _MYSQL,
     "mariadb": _MYSQL,
 })  # fmt: skip
+#: the port that a server listens on unless its URL names another
+_PORTS = MappingProxyType({"redis": 6379, "rediss": 6379, "postgresql": 5432, "mysql": 3306, "mariadb": 3306})
 SSL_MODES = ("disable", "allow", "prefer", "require", "verify-ca", "verify-full")
 _FILE, _SOCKET = "[^#]+", "/[^#]+"
 _OPTIONS: Mapping[str, Mapping[str, str]] = MappingProxyType({
@@ -77,6 +79,22 @@ def database_of(url: str) -> str:
 def options_of(url: str) -> dict[str, str]:
     """What stands after the ?, without escapes."""
     return dict(parse_qsl(urlsplit(url).query))
+
+
+def place_of(url: str) -> str:
+    """The store that it leads to: the same for each way to write it, and without its login."""
+    parts, options = urlsplit(url), options_of(url)
+    path = os.fsdecode(unquote_to_bytes(parts.path))
+    if parts.scheme == "sqlite":
+        return f"sqlite {os.path.realpath(path[1:])}"
+    if parts.scheme == "unix":
+        return f"redis {os.path.realpath(path)} {int(options.get('db', 0))}"
+    kind = {"rediss": "redis", "mariadb": "mysql"}.get(parts.scheme, parts.scheme)
+    socket = options.get("host") or options.get("unix_socket")
+    server = os.path.realpath(socket) if socket else parts.hostname
+    database = path[1:] or "0"
+    # A schema can be chosen by PostgreSQL's `options`: the same tables' names, other tables.
+    return f"{kind} {server} {parts.port or _PORTS[parts.scheme]} {database} {options.get('options', '')}".rstrip()
 
 
 def has_password(url: str) -> bool:

@@ -36,7 +36,7 @@ class Master:
         mains = {Role.WORKER: worker, Role.STEWARD: steward, Role.TEMPLATE: template}
         self._nursery = Nursery(board, self._children, self._respawn, mains, preload=settings.preload)
         self._target = settings.workers
-        self._generation, self._restarts, self._orders = 1, 0, 0
+        self._generation, self._restarts, self._orders = 1, 0, (0, 0)
         self._paused = False
         self._ending = Ending(settings.stop_timeout)
 
@@ -69,6 +69,8 @@ class Master:
     def _bury(self, child: Child, status: int) -> None:
         child.slot.status = status
         child.slot.dead = 1
+        if child.role == Role.STEWARD:
+            self._board.header.steward_killed = int(child.was_killed)
         rest, why = self._respawn.died(child, time.monotonic())
         if rest:
             _log.error("%s %s: %s; next try in %.1fs", child, why, proc.cause_of(status), rest)
@@ -104,8 +106,9 @@ class Master:
         if header.restarts != self._restarts:
             self._restarts = header.restarts
             self._restart()
-        if header.orders != self._orders:
-            self._orders = header.orders
+        orders = header.orders, header.mourned
+        if orders != self._orders:
+            self._orders = orders
             self._tell_workers(signal.SIGUSR1)  # they look at the board when they wake
 
     def _stop(self, *, now: bool = False) -> None:
@@ -168,11 +171,12 @@ class Master:
         """Whether there is any use in going on."""
         for child in self._children.newly_ready():
             self._respawn.came(child)
-        ready = any(child.is_ready for child in self._children.workers())
-        has_template = any(template.is_ready for template in self._children.templates())
-        hopeless = self._respawn.is_hopeless(time.monotonic(), has_template=has_template)
-        if hopeless and not (self._ending.has_begun or ready):
-            _log.critical("no worker has come to work for %gs: giving up", self._settings.give_up)
+        now, ready = time.monotonic(), {child.role for child in self._children if child.is_ready}
+        self._respawn.watch(self._children.steward(), now)
+        hopeless = self._respawn.hopeless(now, ready)
+        if hopeless and not self._ending.has_begun:
+            what = "no steward has lived" if hopeless == Role.STEWARD else "no worker has come to work"
+            _log.critical("%s for %gs: giving up", what, self._settings.give_up)
             self._ending.code = 1
             self._stop()
 
@@ -196,6 +200,13 @@ class Master:
     def _show(self) -> None:
         """The pool's state on the board and in ``ps``."""
         header = self._board.header
-        header.state = State.DRAINING if self._ending.has_begun else State.PAUSED if self._paused else State.RUNNING
+        header.state = State.DRAINING if self._ending.has_begun else self._state()
         header.target = self._target
         proc.show(title(self._settings.name, self._board))
+
+    def _state(self) -> State:
+        if self._respawn.is_failing:
+            return State.FAILING
+        if not self._board.header.restart_known:  # workers take no job before
+            return State.STARTING
+        return State.PAUSED if self._paused else State.RUNNING

@@ -27,8 +27,8 @@ class Mourned:
     error: errors.AttemptLost
 
 
-def leave(directory: Path, lease: Lease, error: errors.AttemptLost) -> None:
-    """The steward's note; whole or not at all."""
+def leave(directory: Path, store: str, lease: Lease, error: errors.AttemptLost) -> None:
+    """The steward's note, for workers on the same store; whole or not at all."""
     note = {
         "queue": lease.queue,
         "receipt": lease.receipt.decode(),
@@ -39,12 +39,12 @@ def leave(directory: Path, lease: Lease, error: errors.AttemptLost) -> None:
     }
     draft = directory / f"draft.{os.urandom(8).hex()}"
     draft.write_text(json.dumps(note))
-    draft.rename(draft.with_name(draft.name.replace("draft", "mourn")))
+    draft.rename(draft.with_name(draft.name.replace("draft", f"mourn.{store}")))
 
 
-def take(directory: Path) -> Mourned | None:
-    """One note, now ours; ``None`` when there is none."""
-    for path in directory.glob("mourn.*"):
+def take(directory: Path, store: str) -> Mourned | None:
+    """One note, now ours; ``None`` when there is none. Another store's jobs are those of another application."""
+    for path in directory.glob(f"mourn.{store}.*"):
         mine = path.with_name(f"taken.{path.suffix[1:]}")
         try:
             path.rename(mine)

@@ -11,6 +11,9 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from queuepool.board import Header
+from queuepool.errors import StoreDown
+from queuepool.listeners import Listeners
+from queuepool.side_stores import SideStores
 from queuepool.stores.base import Control
 
 #: seconds between two looks at the control keys
@@ -54,7 +57,7 @@ class BoardOrders:
 
     def look(self) -> None:
         header = self._header
-        if header.orders == self._read:
+        if header.orders == self._read and header.mourned == self._mourned:
             return
         self._read = header.orders
         self._down = bool(header.down)
@@ -81,11 +84,12 @@ class ControlReader(Protocol):
 
 
 class StoreOrders:
-    """From the store, at most once a second."""
+    """From the store, at most once a second. What a control store that is away said last holds until it is back."""
 
-    def __init__(self, control: ControlReader, queues: Sequence[str]) -> None:
+    def __init__(self, control: ControlReader, queues: Sequence[str], listeners: Listeners) -> None:
         self._reader = control
         self._queues = queues
+        self._sides = SideStores(listeners)
         self._control = Control()
         self._first: Control | None = None
         self._again = 0.0
@@ -96,8 +100,15 @@ class StoreOrders:
     def look(self) -> None:
         now = time.monotonic()
         if now >= self._again:
-            self._control = self._reader.read(self._queues)
-            self._first = self._first or self._control
+            try:
+                self._control = self._reader.read(self._queues)
+            except StoreDown as error:
+                if not error.store:
+                    raise
+                self._sides.lost(error)
+            else:
+                self._sides.answered("control store")
+                self._first = self._first or self._control
             self._again = now + PERIOD
 
     def must_leave(self) -> bool:

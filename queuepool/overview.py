@@ -27,7 +27,10 @@ def overview(name: str, board: Board) -> dict[str, Any]:
         "restarts": header.restarts,
         "maintenance": bool(header.down),
         "paused": [queue for queue in header.paused.split(",") if queue],
-        "store_lost": iso(header.store_lost) if header.store_lost else None,
+        "store_lost": _iso_or_none(header.store_lost),
+        "failed_store_lost": _iso_or_none(header.failed_store_lost),
+        "control_store_lost": _iso_or_none(header.control_store_lost),
+        "unrecorded": header.unrecorded,
         "processes": [_process(slot) for slot in slots],
     }
 
@@ -44,6 +47,10 @@ def title(name: str, board: Board) -> str:
 
 def iso(wall: float) -> str:
     return datetime.fromtimestamp(wall, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _iso_or_none(wall: float) -> str | None:
+    return iso(wall) if wall else None
 
 
 def _is_busy(slot: Slot) -> bool:

@@ -5,14 +5,18 @@ from __future__ import annotations
 import os
 import signal
 from collections import defaultdict
+from collections.abc import Container
 
 from queuepool.board import Killed, Role, State
 from queuepool.children import Child
 
 #: seconds below which a life without a finished job was a short one
 _SHORT = 5.0
-#: a steward or template has no jobs to show: one that worked for a moment is fine
-_MOMENT = 1.0
+#: a template has no jobs to show: one that worked for a moment is fine. A steward must live for longer than its first
+#: rounds take, as what it finds in them may end it
+_MOMENT, _STEADY = 1.0, 10.0
+#: failures in a row with which the pool is called failing
+_ROW = 2
 _KINDS = (Role.WORKER, Role.STEWARD, Role.TEMPLATE)
 _MOST_DOUBLINGS = 16
 
@@ -24,7 +28,8 @@ class Rests:
         self._shortest = shortest
         self._longest = longest
         self._free = free
-        self._failures = 0
+        #: in a row
+        self.failures = 0
         self._until = 0.0
         #: monotonic; when the first of these failures was, infinity = there is none
         self.since = float("inf")
@@ -33,14 +38,14 @@ class Rests:
         """One more; gives the seconds of rest. Many at once count as one."""
         if now >= self._until:
             self.since = min(self.since, now)
-            self._failures += 1
-            doublings = self._failures - self._free - 1
+            self.failures += 1
+            doublings = self.failures - self._free - 1
             rest = min(self._shortest * 2 ** min(doublings, _MOST_DOUBLINGS), self._longest) if doublings >= 0 else 0.0
             self._until = now + rest
         return self._until - now
 
     def succeeded(self) -> None:
-        self._failures = 0
+        self.failures = 0
         self.since = float("inf")
 
     def is_over(self, now: float) -> bool:
@@ -48,7 +53,7 @@ class Rests:
 
 
 class Respawn:
-    """Who has to rest. ``give_up``: seconds after which workers that never come to work are hopeless; 0 = never."""
+    """Who has to rest. ``give_up``: seconds after which processes that never come to work are hopeless; 0 = never."""
 
     def __init__(self, give_up: float = 0.0) -> None:
         self._give_up = give_up or float("inf")
@@ -61,8 +66,19 @@ class Respawn:
 
     def came(self, child: Child) -> None:
         """A child has come to work: booting is possible."""
-        self._boots[child.role].succeeded()
+        if child.role != Role.STEWARD:
+            self._boots[child.role].succeeded()
         self._killed[child.role].succeeded()
+
+    def watch(self, steward: Child | None, now: float) -> None:
+        """A steward that has lived for long enough makes up for those that did not."""
+        if steward and steward.is_ready and now >= steward.born + _STEADY:
+            self._boots[Role.STEWARD].succeeded()
+
+    @property
+    def is_failing(self) -> bool:
+        """Whether the pool has no steward that lives."""
+        return self._boots[Role.STEWARD].failures >= _ROW
 
     def failed_to_fork(self, role: Role, now: float) -> float:
         """The seconds of rest."""
@@ -75,7 +91,10 @@ class Respawn:
         if not child.is_ready:
             rests = self._killed if _was_killed(child.slot.status) else self._boots
             return rests[child.role].failed(now), "never came to work"
-        if child.role != Role.WORKER:
+        if child.role == Role.STEWARD:
+            is_fine = child.was_killed or now >= child.born + _STEADY
+            return (0.0 if is_fine else self._boots[child.role].failed(now)), "died young"
+        if child.role == Role.TEMPLATE:
             return (self._boots[child.role].failed(now) if now < child.born + _MOMENT else 0.0), "died at once"
         return self._looped(child, now), "died young again"
 
@@ -93,14 +112,17 @@ class Respawn:
         rested = number not in self._loops or self._loops[number].is_over(now)
         return rested and self._boots[role].is_over(now) and self._killed[role].is_over(now)
 
-    def is_hopeless(self, now: float, *, has_template: bool = False) -> bool:
-        """Whether no worker, or no steward, has come to work for so long that none will.
+    def hopeless(self, now: float, ready: Container[Role]) -> Role | None:
+        """The kind of process that the pool needs, and of which none has lived for so long that none will.
 
-        ``has_template``: one forks workers, so it is no matter that the next one does not come.
+        ``ready``: the kinds that are at work. Workers go on without a template, but are of no use without a steward.
         """
-        kinds = [role for role in _KINDS if not (has_template and role == Role.TEMPLATE)]
-        rests = [tries[role] for tries in (self._boots, self._killed) for role in kinds]
-        return now >= min(each.since for each in rests) + self._give_up
+        needed = (Role.STEWARD,) if Role.WORKER in ready else _KINDS
+        for role in needed:
+            since = min(self._boots[role].since, self._killed[role].since)
+            if role not in ready and now >= since + self._give_up:
+                return role
+        return None
 
 
 def _was_killed(status: int) -> bool:

@@ -9,38 +9,36 @@ from dataclasses import replace
 from functools import partial
 from io import FileIO
 
-from queuepool import client, log, mourning, proc, strays
-from queuepool.attempt import Attempts
+from queuepool import client, log, proc, strays
+from queuepool.blame import Blame
 from queuepool.board import Board, Slot
 from queuepool.boot import import_modules
 from queuepool.build import PATIENCE, Stores
 from queuepool.chores.base import Chore
+from queuepool.chores.beside import Beside
 from queuepool.chores.bury import Bury
 from queuepool.chores.guard import Guard
 from queuepool.chores.hand_back import HandBack
 from queuepool.chores.publish import Publish
+from queuepool.chores.record_failures import RecordFailures
 from queuepool.chores.renew import Renew
 from queuepool.chores.stage import StageDue
 from queuepool.chores.unheard import Unheard
 from queuepool.chores.watch import Watch
 from queuepool.desk import Desk
-from queuepool.errors import BootFailure, StoreDown, StoreError
-from queuepool.limits import BOOT, LEFT, Limits, StopReason
+from queuepool.errors import BootFailure, StoreError
+from queuepool.limits import BOOT, LEFT, Limits
 from queuepool.listeners import LISTENERS
-from queuepool.membership import Membership
-from queuepool.orders import BoardOrders, Orders, StoreOrders
 from queuepool.outage import Outage
-from queuepool.pace import Pace
-from queuepool.registry import REGISTRY
 from queuepool.runtime import Runtime
 from queuepool.settings import PoolSettings
 from queuepool.settle import Settler
+from queuepool.side_stores import FailureRecorder, SideStores, Told
 from queuepool.signals import Alarm, Attention
 from queuepool.steward import Steward
-from queuepool.supply import Supply
 from queuepool.template import Template
 from queuepool.wards import Wards
-from queuepool.worker import Worker
+from queuepool.worker_process import work
 
 #: seconds beyond its waits that a round without a job may take
 _STALL = 30.0
@@ -128,17 +126,19 @@ class Roles:
         patience = min(PATIENCE, settings.connection.retry_after / 8)
         outage = Outage(attention, LISTENERS, telling=True, patient=False, longest=patience)
         stores = Stores(replace(settings.connection, block_for=0.0), patience=patience)
-        wards = Wards(self._board, self._runtime)
-        urgent, renew, hand_back, watch, publish = self._chores(stores, wards, outage)
+        blame = Blame(self._board.header)
+        wards = Wards(self._board, self._runtime, blame)
+        urgent, renew, hand_back, watch, publish = self._chores(stores, wards, outage, blame)
         steward = Steward(
             settings.name,
             slot,
             self._board.header,
             urgent=urgent,
-            others=[*([renew] if settings.connection.renew else []), hand_back, watch, publish],
+            others=[*([renew] if settings.connection.renew else []), hand_back, *watch, publish],
             wait=lambda timeout: stores.queue.wait_for_change(settings.queues, timeout),
             attention=attention,
             outage=outage,
+            blame=blame,
         )
         steward.run()
         with suppress(StoreError):  # it is away: the notice runs out by itself
@@ -146,16 +146,16 @@ class Roles:
         if wards.is_orphaned():
             # The kernel told everybody so. The workers finish their jobs, and need us as long as they do.
             attention.stop = False
-            steward.drop([watch, publish])
+            steward.drop([*watch, publish])
             steward.run(until=lambda: wards.own.is_settled)
             self._runtime.clear_away()
         slot.left = 1
         return LEFT
 
     def _chores(
-        self, stores: Stores, wards: Wards, outage: Outage
-    ) -> tuple[list[Chore], Renew, HandBack, Watch, Publish]:
-        settings, header = self._settings, self._board.header
+        self, stores: Stores, wards: Wards, outage: Outage, blame: Blame
+    ) -> tuple[list[Chore], Renew, HandBack, list[Chore], Publish]:
+        settings = self._settings
         retry_after = settings.connection.retry_after
         settler = Settler(stores.queue, outage, LISTENERS, settings.connection.name)
         unheard = partial(Unheard, stores.queue, settler, settings.queues, retry_after)
@@ -163,14 +163,26 @@ class Roles:
             [
                 # First, for it needs no store, and the others may have to wait for theirs.
                 Guard(wards, settings.grace, margin=min(_GUARDS_MARGIN, retry_after / 3)),
-                Bury(wards, self._runtime, stores.queue, settler, unheard()),
+                Bury(wards, self._runtime, stores.queue, settler, unheard(), blame),
                 StageDue(stores.queue, settings.queues),
             ],
             Renew(wards, stores.queue, retry_after),
             HandBack(wards, settler, unheard()),
-            Watch(header, stores.control, LISTENERS, settings.queues),
+            self._watching(stores),
             Publish(settings.name, self._board, stores.control),
         )
+
+    def _watching(self, stores: Stores) -> list[Chore]:
+        """The control keys; and, in a thread with connections of its own, whatever is in stores elsewhere."""
+        connection, header = self._settings.connection, self._board.header
+        if not (connection.control_url or connection.failed_url):
+            return [Watch(header, stores.control, LISTENERS, self._settings.queues, SideStores(LISTENERS))]
+        told, own = Told(), Stores(replace(connection, block_for=0.0))
+        sides = SideStores(told, header)
+        chores: list[Chore] = [Watch(header, own.control, told, self._settings.queues, sides)]
+        if own.forwarder:
+            chores.append(RecordFailures(self._board, FailureRecorder(own.forwarder, told, sides)))
+        return [Beside(chores, sides, told, LISTENERS)]
 
 
 def boot(settings: PoolSettings, attention: Attention, alarm: Alarm) -> None:
@@ -185,47 +197,3 @@ def _hear_again(attention: Attention, alarm: Alarm) -> None:
     """Whatever the modules did to signals at their import: else no stop and no deadline would be obeyed."""
     attention.listen()
     alarm.prepare()
-
-
-def work(
-    settings: PoolSettings,
-    desk: Desk,
-    attention: Attention,
-    limits: Limits,
-    board: Board | None = None,
-    runtime: Runtime | None = None,
-) -> StopReason:
-    """Run one worker until it leaves; without a board it is alone and looks after itself."""
-    alone = board is None
-    stores = Stores(settings.connection)
-    outage = Outage(attention, LISTENERS, telling=alone, meanwhile=desk.alive)
-    settler = Settler(stores.queue, outage, LISTENERS, settings.connection.name)
-    orders: Orders = StoreOrders(stores.control, settings.queues) if board is None else BoardOrders(board.header)
-    membership = Membership(settings.connection, settings.queues, stores.queue, settler, outage, desk.slot)
-    worker = Worker(
-        settings,
-        stores.queue,
-        orders,
-        Attempts(settings, stores.queue, REGISTRY, LISTENERS, desk, settler, outage),
-        Supply(settings, stores.queue, settler, desk, outage, LISTENERS, _pace(settings, limits, alone), membership),
-        membership,
-        desk,
-        attention,
-        outage,
-        limits,
-        LISTENERS,
-        take_mourned=lambda: mourning.take(runtime.path) if runtime else None,
-        alone=alone,
-    )
-    try:
-        reason = worker.run()
-    except StoreDown:
-        # Told to stop while the store is away: what is still in hand is the steward's to settle, or its lease ends.
-        reason = StopReason.INTERRUPTED
-    desk.leave()
-    return reason
-
-
-def _pace(settings: PoolSettings, limits: Limits, alone: bool) -> Pace:
-    """Alone, nobody would take back what waits behind a slow job; with a rest after each, all would wait."""
-    return Pace(1 if alone or limits.once or settings.rest else settings.reserve_ahead)

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from queuepool import proc
 from queuepool.board import Board
+from queuepool.config_connections import identity_of
 from queuepool.errors import ConfigError, NotRunning, PoolRunning
 from queuepool.settings import PoolSettings
 
@@ -27,6 +28,7 @@ class Runtime:
 
     def __init__(self, settings: PoolSettings) -> None:
         self.name = settings.name
+        self.store = identity_of(settings.connection)
         self.path = (settings.runtime_dir or _base()) / settings.name
         self._pidfile = self.path / "master.pid"
         self._lock = -1
@@ -69,7 +71,7 @@ class Runtime:
         return pid
 
     def new_board(self, capacity: int) -> Board:
-        return Board.create(self._board_of(os.getpid()), capacity)
+        return Board.create(self._board_of(os.getpid()), capacity, self.store)
 
     def board(self, *, write: bool = False) -> Board:
         """The running pool's. Raises ``NotRunning``."""

@@ -133,6 +133,11 @@ class Alarm:
         signal.setitimer(signal.ITIMER_REAL, 0.0)
 
 
+def leave_signals_to_the_main_thread() -> None:
+    """In another thread: a signal that it took would not end the main thread's wait."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+
+
 def default_actions() -> None:
     """In a fresh child: nothing of the master's mask or handlers."""
     for signum in HEARD | {signal.SIGALRM}:

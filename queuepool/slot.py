@@ -32,6 +32,8 @@ class State(IntEnum):
     PAUSED = 4
     DRAINING = 5
     STOPPING = 6
+    #: a pool whose steward dies again and again
+    FAILING = 7
 
 
 class Killed(IntEnum):
@@ -49,12 +51,16 @@ class Header(Record):
 
     magic = Whole()
     capacity = Whole()
+    #: the store that all receipts on it are good for; see ``config_connections.identity_of``
+    store = Text(32)
     # The master's.
     master_pid = Whole()
     master_born = Whole()
     state = Whole()
     target = Whole()
     since = Seconds()
+    #: whether the last steward was killed by somebody else, and not by what it did
+    steward_killed = Whole()
     # Of ended lives; the slots hold the others.
     done = Whole()
     failed = Whole()
@@ -64,11 +70,18 @@ class Header(Record):
     restart_known = Whole()
     restart_stamp = Text(64)
     store_lost = Seconds()
+    failed_store_lost = Seconds()
+    control_store_lost = Seconds()
+    #: failures that wait for the failed store
+    unrecorded = Whole()
     down = Whole()
     paused = Text(2500)
     mourned = Whole()
-    # Raised after every change of the three above: a worker reads one field a round.
+    # Raised after every change of `down` and `paused`: a worker reads two fields a round.
     orders = Whole()
+    # What it is at, and what those before it died of; see blame.py.
+    doing = Text(100)
+    died_of = Text(440)
     # Asked for by `queuepool scale`, taken by the master.
     scale = Whole()
 

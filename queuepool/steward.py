@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from queuepool import proc
+from queuepool.blame import Blame
 from queuepool.board import Header, Slot, State
 from queuepool.chores.base import Chore
 from queuepool.errors import StoreDenied, StoreDown, StoreError
@@ -16,6 +17,8 @@ from queuepool.signals import Attention
 #: seconds that one round of chores may take before the master replaces the steward
 _STALL = 30.0
 _LONGEST_NAP = 1.0
+#: seconds for which a steward leaves a chore aside that others have died of
+_ASIDE = 60.0
 _log = logging.getLogger("queuepool")
 
 
@@ -34,6 +37,7 @@ class Steward:
         wait: Callable[[float], bool],
         attention: Attention,
         outage: Outage,
+        blame: Blame,
     ) -> None:
         self._name = name
         self._slot = slot
@@ -43,17 +47,21 @@ class Steward:
         self._wait = wait
         self._attention = attention
         self._outage = outage
+        self._blame = blame
+        self._aside = {chore for chore in self._due if blame.is_deadly(_name_of(chore))}
+        self._aside_until = time.monotonic() + _ASIDE
         self._pushed = False
         self._unanswered: set[Chore] = set()
         self._refused = ""
 
     def run(self, until: Callable[[], bool] = lambda: False) -> None:
         """Until told to stop, or until this is so; then what is urgent once more."""
-        self._slot.state = State.RUNNING
-        proc.show(f"queuepool: steward [{self._name}] running")
+        for chore in self._aside:
+            _log.error("%s is set aside for %gs: stewards have died of it", _name_of(chore), _ASIDE)
         while not (self._attention.stop or until()):
             woken = self._attention.begin_round()
             self._round(woken or self._pushed)
+            self._show()
             self._sleep()
         self._round(woken=True)
 
@@ -61,6 +69,12 @@ class Steward:
         """These are nobody's wish any more."""
         for chore in chores:
             del self._due[chore]
+
+    def _show(self) -> None:
+        """At work: it has come through all its chores once."""
+        if self._slot.state != State.RUNNING:
+            self._slot.state = State.RUNNING
+            proc.show(f"queuepool: steward [{self._name}] running")
 
     def _round(self, woken: bool) -> None:
         self._slot.deadline = time.monotonic() + _STALL
@@ -76,8 +90,12 @@ class Steward:
 
     def _attempt(self, chore: Chore, now: float) -> float | None:
         """The seconds until it wants to run again; ``None`` when the store did not answer."""
+        if chore in self._aside and now < self._aside_until:
+            self._unanswered.discard(chore)
+            return self._aside_until - now
         try:
-            pause = chore.run(now)
+            with self._blame.during(_name_of(chore)):
+                pause = chore.run(now)
         except StoreDenied as error:
             self._outage.forbidden(str(error))  # the other chores may be permitted
             return _LONGEST_NAP
@@ -124,3 +142,7 @@ class Steward:
         except StoreError as error:
             self._refuse(str(error))
             time.sleep(pause)
+
+
+def _name_of(chore: Chore) -> str:
+    return type(chore).__name__

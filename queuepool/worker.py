@@ -52,6 +52,7 @@ class Worker:
         take_mourned: Callable[[], Mourned | None],
         *,
         alone: bool,
+        look_after: Callable[[], object],
     ) -> None:
         self._pool = pool
         self._store = store
@@ -67,6 +68,8 @@ class Worker:
         self._take_mourned = take_mourned
         self._gate = Gate(pool.queues, pool.force, orders, attention, listeners)
         self._alone = alone
+        # What a steward would do, where there is none.
+        self._look_after = look_after
         self._parent = os.getppid()
         self._jobs = 0
         self._mourned = -1
@@ -118,6 +121,7 @@ class Worker:
         return reached or (StopReason.RESTART if self._orders.must_leave() else None)
 
     def _round(self) -> None:
+        self._look_after()
         queues = self._gate.queues()
         if not queues:
             # As Laravel: who leaves when there is nothing to do does not wait for a pause to end.

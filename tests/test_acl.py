@@ -20,6 +20,7 @@ from pools import Site
 from queuepool.client import Queue
 from queuepool.errors import StoreDenied, StoreError
 from queuepool.settings import ConnectionSettings
+from queuepool.stores.set_aside import RecordKey
 
 RECIPE = Path(__file__).parent.parent / "conf" / "redis-acl.conf"
 ROLES = ("producer", "worker", "viewer", "operator")
@@ -169,7 +170,7 @@ def test_the_operator_mends_and_cannot_take_a_job(login, root):
 
     assert (True, True, True) == (control.read(["default"]).down, control.up(), control.resume("default"))
     assert (True, True) == (stores.failed.retry(record), stores.quarantine.put_back("default", entry.id))
-    assert ([], 0, []) == (stores.failed.older_than(1.0), stores.failed.forget(["none"]), control.pools())
+    assert ([], 0, []) == (stores.failed.older_than(1.0), stores.failed.drop([RecordKey("none", "0")]), control.pools())
     assert not stores.quarantine.drop("default", "none")
     assert 3 == queue.clear()
     assert [] == denials(root)

@@ -17,7 +17,7 @@ LAYERS = [
     "stores stores.redis stores.redis.keys stores.sql stores.sql.ddl",
     "chores chores.base",
     # edges of the system, and rulings, each on its own
-    "proc signals strict_json terms php listeners registry verdict limits pace config_file stores.redis.line",
+    "proc signals strict_json terms php listeners registry verdict limits pace job_loop config_file stores.redis.line",
     "stores.sql.sqlite stores.sql.troubles stores.sql.tables stores.sql.clock stores.sql.texts",
     "config_secrets config_connections fork payload php_writer outage stores.redis.client",
     "stores.base stores.set_aside stores.sql.engines stores.sql.waiting stores.sql.schema",
@@ -31,14 +31,15 @@ LAYERS = [
     "config signing stores.redis.queue stores.redis.failed stores.redis.quarantine stores.redis.shelf",
     "build calls current failures policies hand mourning",
     "slot plans",
-    "board boot lines settle",
+    "board blame boot lines settle side_stores",
     # who does the work, and who watches
     "log client children desk membership orders overview runtime chores.unheard",
     "ending gate respawn strays supply template wards",
-    "chores.hand_back nursery",
+    "chores.hand_back chores.beside chores.record_failures nursery",
     "attempt chores.guard chores.bury chores.publish chores.renew chores.stage chores.watch job job_class",
     "worker steward master queuepool",
     # how it comes together, and how people come in
+    "worker_process",
     "roles",
     "start",
     "cli",
@@ -60,6 +61,7 @@ DOORS = {
     "signal.sigtimedwait": ["signals.py"],
     "importlib.import_module": ["boot.py", "cli/verbs.py"],
     "time.sleep": [
+        "chores/beside.py",
         "chores/hand_back.py",
         "cli/alone.py",
         "cli/listen.py",
@@ -202,10 +204,11 @@ def test_the_master_leads_to_no_store_no_producer_and_no_handler():
     assert [] == [name for name in reached("master") if name.startswith("stores.redis")]
 
 
-def test_the_master_starts_no_thread():
-    everything = {name for path in paths() for name in imports(path)}
+def test_nobody_starts_a_thread_but_a_steward_for_stores_elsewhere():
+    threads = {"threading", "multiprocessing", "concurrent.futures", "_thread"}
 
-    assert set() == {"threading", "multiprocessing", "concurrent.futures", "_thread"} & everything
+    assert ["chores/beside.py"] == [where(path) for path in paths() if threads & imports(path)]
+    assert "chores.beside" not in reached("master")
 
 
 def test_the_master_stays_small():

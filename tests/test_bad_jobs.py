@@ -20,7 +20,7 @@ from queuepool.client import Queue
 from queuepool.payload import decode
 from queuepool.registry import _arguments
 from queuepool.settings import ConnectionSettings
-from queuepool.stores.base import FailedJob
+from queuepool.stores.set_aside import FailedJob
 
 READY = f"{PREFIX}queues:default"
 #: a key that is no list, and rows of the delayed set that are no jobs, or never due

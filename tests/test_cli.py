@@ -239,18 +239,19 @@ def test_B097_status_of_no_pool_exits_with_3(cli, here):
     assert (3, "not running") == (facts.returncode, json.loads(facts.stdout)[0]["state"])
 
 
-def test_B097_status_says_when_the_master_was_killed(site, cli, here):
+def test_B097_status_says_when_the_master_was_killed(site, cli, here, at):
     with site.pool("--workers", "1") as pool:
         site.push("until", gate=str(site.path / "gate"))
         wait_for_start(site)  # an idle worker would leave at once, and its steward clear up behind it
         pool.signal(signal.SIGKILL)
         pool.wait()
-        told = cli("status", *here)
+        told, elsewhere = cli("status", *here, *at), cli("status", *here)
         (site.path / "gate").touch()
         eventually(lambda: not [*(site.path / "run" / "default").glob("board.*")])
 
     assert 3 == told.returncode
     assert "not running; it was killed, or left jobs" in told.stdout
+    assert "not running\nboard." in elsewhere.stdout  # of the store that is configured there it has left nothing
 
 
 def test_B097_status_says_when_the_master_is_stopped_and_exits_with_4(site, cli, here):

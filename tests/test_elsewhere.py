@@ -1,4 +1,4 @@
-"""A failed store that is not where the queue is: recorded first, ended after; pushed first, forgotten after."""
+"""A failed store that is not where the queue is: failures wait beside the jobs, and are taken there one by one."""
 
 from __future__ import annotations
 
@@ -48,7 +48,10 @@ def record(identity: str, raw: bytes) -> dict[str, Any]:
 
 
 def fail(stores: Stores, lease: Any, identity: str = "a") -> bool:
-    return stores.queue.fail(lease, identity, record(identity, lease.receipt))
+    """And have it recorded, as the steward does."""
+    failed = stores.queue.fail(lease, identity, record(identity, lease.receipt))
+    stores.forwarder.forward()
+    return failed
 
 
 def test_a_failed_job_is_recorded_there_and_gone_here(apart):
@@ -56,7 +59,16 @@ def test_a_failed_job_is_recorded_there_and_gone_here(apart):
 
     assert fail(apart, lease)
     assert ["a"] == [row.id for row in apart.failed.page()]
-    assert 0 == apart.queue.sizes("default").total
+    assert "RuntimeError: told to" == apart.failed.get("a").exception
+    assert (0, 0) == (apart.queue.sizes("default").total, apart.forwarder.count())
+
+
+def test_a_failed_job_waits_beside_the_jobs_until_it_is_recorded(apart):
+    (lease,) = reserved(apart, payload("a"))
+
+    assert apart.queue.fail(lease, "a", record("a", lease.receipt))
+    assert (0, 0, 1) == (apart.queue.sizes("default").total, apart.failed.count(), apart.forwarder.count())
+    assert [] == apart.queue.reserve(["default"], TAG, 5).leases
 
 
 def test_a_job_that_was_not_ours_any_more_leaves_no_record(apart):
@@ -67,12 +79,24 @@ def test_a_job_that_was_not_ours_any_more_leaves_no_record(apart):
     assert [] == apart.failed.page()
 
 
-def test_a_job_that_was_recorded_before_its_worker_died_is_recorded_once(apart):
+def test_a_failure_that_is_taken_there_twice_is_recorded_once(apart):
     (lease,) = reserved(apart, payload("a"))
-    apart.failed._records.record(record("a", lease.receipt))
+    apart.queue.fail(lease, "a", record("a", lease.receipt))
+    [pending] = apart._outbox.pending()
+    apart.failed._records.record(pending)  # whoever did it died before it could say so
 
-    assert fail(apart, lease)
-    assert 1 == apart.failed.count()
+    assert 0 == apart.forwarder.forward()
+    assert (1, 0) == (apart.failed.count(), apart.forwarder.count())
+
+
+def test_a_job_that_fails_again_with_the_same_words_has_a_second_record(apart):
+    """As after a retry, which pushes the job and only then drops its record: the two must not be taken for one."""
+    fail(apart, reserved(apart, payload("a"))[0])
+    (first,) = apart.failed.page()
+
+    assert fail(apart, reserved(apart, payload("a"))[0])
+    assert 1 == apart.failed.drop([first.key])
+    assert ["a-2"] == [row.id for row in apart.failed.page()]
 
 
 def test_of_two_jobs_with_one_id_both_are_recorded(apart):
@@ -81,6 +105,14 @@ def test_of_two_jobs_with_one_id_both_are_recorded(apart):
     assert fail(apart, first)
     assert fail(apart, second)
     assert {"a", "a-2"} == {row.id for row in apart.failed.page()}
+
+
+def test_more_failures_than_one_look_brings_are_all_taken(apart):
+    for number, lease in enumerate(reserved(apart, *(payload(str(number)) for number in range(205)))):
+        apart.queue.fail(lease, str(number), record(str(number), lease.receipt))
+
+    assert 0 == apart.forwarder.forward()
+    assert (205, 0) == (apart.failed.count(), apart.forwarder.count())
 
 
 def test_a_retried_job_is_back_with_all_its_tries_and_its_record_gone(apart):
@@ -94,14 +126,14 @@ def test_a_retried_job_is_back_with_all_its_tries_and_its_record_gone(apart):
     assert 0 == apart.failed.count()
 
 
-def test_while_the_table_is_missing_the_job_stays_and_the_table_is_named(connection, sqlite_url, redis_url):
+def test_while_the_table_is_missing_failures_wait_and_the_table_is_named(connection, sqlite_url, redis_url):
     Client(sqlite_url, create=True).ask(lambda c: c.exec_driver_sql("DROP TABLE failed_jobs"))
     stores = Stores(replace(connection, url=redis_url, failed_url=sqlite_url))
     (lease,) = reserved(stores, payload("a"))
 
-    with pytest.raises(StoreDenied, match="no table failed_jobs: run `queuepool migrate`"):
+    with pytest.raises(StoreDenied, match="failed store: the database has no table failed_jobs: run `queuepool mig"):
         fail(stores, lease)
-    assert 1 == stores.queue.sizes("default").reserved
+    assert (0, 1) == (stores.queue.sizes("default").total, stores.forwarder.count())
 
 
 @pytest.mark.parametrize(

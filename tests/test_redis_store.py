@@ -18,8 +18,9 @@ from samples import attempted, ids, payload
 from queuepool.build import Stores
 from queuepool.errors import StoreDown, StoreError
 from queuepool.settings import ConnectionSettings
-from queuepool.stores.base import FailedJob, Lease, Quarantined
+from queuepool.stores.base import Lease
 from queuepool.stores.redis.queue import TAGS
+from queuepool.stores.set_aside import FailedJob, Quarantined
 
 READY = f"{PREFIX}queues:default"
 NOTIFY = f"{READY}:notify"

@@ -82,12 +82,38 @@ def test_a_worker_that_came_to_work_ends_the_growing():
 # Deaths
 
 
-def test_a_death_before_the_work_began_calls_for_a_rest_and_a_stewards_after_a_moment_of_it(add):
+def test_a_death_before_the_work_began_calls_for_a_rest_and_a_stewards_soon_after(add):
     respawn = Respawn()
 
     assert (0.5, "never came to work") == respawn.died(add(1, ready=False), now=99.0)
-    assert 0.5 == respawn.died(add(0, role=Role.STEWARD), now=0.1)[0]
+    assert (0.5, "died young") == respawn.died(add(0, role=Role.STEWARD), now=9.9)
     assert 0.0 == respawn.died(add(0, role=Role.STEWARD), now=99.0)[0]
+
+
+def test_a_steward_that_somebody_kills_has_not_failed(add):
+    respawn = Respawn()
+    for _ in range(9):
+        steward = add(0, role=Role.STEWARD)
+        steward.slot.status = signal.SIGKILL
+        assert 0.0 == respawn.died(steward, now=0.1)[0]
+
+    assert not respawn.is_failing
+
+
+def test_stewards_that_work_for_a_while_and_die_rest_longer_and_longer_until_one_lives(add):
+    respawn, now, rests = Respawn(), 0.0, []
+    for _ in range(4):
+        steward = add(0, role=Role.STEWARD, born=now)
+        respawn.came(steward)
+        now += 5.0
+        respawn.watch(steward, now)
+        rests.append(respawn.died(steward, now)[0])
+        now += rests[-1]
+    failing = respawn.is_failing
+    respawn.watch(add(0, role=Role.STEWARD, born=now), now + 10.0)
+
+    assert [0.5, 1.0, 2.0, 4.0] == rests
+    assert (True, False) == (failing, respawn.is_failing)
 
 
 def test_who_was_told_to_leave_has_not_failed(add):
@@ -153,29 +179,41 @@ def test_workers_that_never_come_to_work_are_hopeless_after_a_while(add):
     respawn.died(add(1, ready=False), now=5.0)
     respawn.died(add(1, ready=False), now=12.0)
 
-    assert (False, True) == (respawn.is_hopeless(14.9), respawn.is_hopeless(15.0))
+    assert (None, Role.WORKER) == (respawn.hopeless(14.9, ()), respawn.hopeless(15.0, ()))
 
 
-def test_workers_wait_for_a_steward_so_one_that_never_comes_is_hopeless_too(add):
+def test_a_steward_that_never_comes_is_hopeless_even_while_workers_work(add):
     respawn = Respawn(give_up=10.0)
     respawn.died(add(0, role=Role.STEWARD, ready=False), now=5.0)
 
-    assert respawn.is_hopeless(15.0)
+    assert Role.STEWARD == respawn.hopeless(15.0, {Role.WORKER})
+
+
+def test_stewards_that_come_to_work_and_die_of_it_are_hopeless_too_but_not_the_one_that_works(add):
+    respawn = Respawn(give_up=10.0)
+    for born in (0.0, 5.0):
+        steward = add(0, role=Role.STEWARD, born=born)
+        respawn.came(steward)
+        respawn.died(steward, now=born + 2.0)
+
+    assert (None, Role.STEWARD) == (respawn.hopeless(11.9, ()), respawn.hopeless(12.0, ()))
+    assert None is respawn.hopeless(12.0, {Role.STEWARD})
 
 
 def test_a_template_that_never_comes_is_hopeless_unless_another_forks_the_workers(add):
     respawn = Respawn(give_up=10.0)
     respawn.died(add(0, role=Role.TEMPLATE, ready=False), now=5.0)
 
-    assert respawn.is_hopeless(15.0)
-    assert not respawn.is_hopeless(15.0, has_template=True)
+    assert Role.TEMPLATE == respawn.hopeless(15.0, ())
+    assert None is respawn.hopeless(15.0, {Role.TEMPLATE})
+    assert None is respawn.hopeless(15.0, {Role.WORKER})
 
 
 def test_workers_that_never_come_are_hopeless_whoever_forks_them(add):
     respawn = Respawn(give_up=10.0)
     respawn.died(add(1, ready=False), now=5.0)
 
-    assert respawn.is_hopeless(15.0, has_template=True)
+    assert Role.WORKER == respawn.hopeless(15.0, {Role.TEMPLATE})
 
 
 def test_one_that_came_to_work_is_hope(add):
@@ -183,11 +221,11 @@ def test_one_that_came_to_work_is_hope(add):
     respawn.died(add(1, ready=False), now=5.0)
     respawn.came(add(2))
 
-    assert not respawn.is_hopeless(99.0)
+    assert None is respawn.hopeless(99.0, ())
 
 
 def test_without_a_limit_there_is_always_hope(add):
     respawn = Respawn(give_up=0.0)
     respawn.died(add(1, ready=False), now=5.0)
 
-    assert not respawn.is_hopeless(1e9)
+    assert None is respawn.hopeless(1e9, ())

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from queuepool import mourning
+from queuepool.blame import Blame
 from queuepool.board import Board
 from queuepool.errors import ConfigError, NotRunning, PoolRunning, WorkerDied
 from queuepool.runtime import Runtime
@@ -244,19 +245,37 @@ def test_nobody_is_led_to_signal_a_process_by_another_users_directory():
 
 def others(ours: Board, runtime: Runtime) -> list[Board]:
     """The boards that a steward looks after besides its own."""
-    return [board for board in Wards(ours, runtime).boards() if board is not ours]
+    return [board for board in Wards(ours, runtime, Blame(ours.header)).boards() if board is not ours]
 
 
 @needs_root
 def test_a_board_of_another_user_is_not_settled(runtime, place):
     runtime.claim()
     ours = runtime.new_board(1)
-    planted, kept = (Board.create(ours.path.with_name(name), 1) for name in ("board.1-1", "board.2-2"))
+    planted, kept = (Board.create(ours.path.with_name(name), 1, runtime.store) for name in ("board.1-1", "board.2-2"))
     planted.header.master_pid = kept.header.master_pid = 0  # their masters are dead
     os.chown(planted.path, NOBODY, -1)
 
     assert [kept.path] == [board.path for board in others(ours, runtime)]
     assert not planted.path.exists()
+
+
+def test_a_board_that_stewards_have_died_of_is_removed(runtime):
+    runtime.claim()
+    ours = runtime.new_board(1)
+    deadly = Board.create(ours.path.with_name("board.1-1"), 1, runtime.store)
+    deadly.header.master_pid = 0
+    for _ in range(2):
+        died(ours, deadly.path.name)
+
+    assert [] == others(ours, runtime)
+    assert [ours.path] == runtime.board_paths()
+
+
+def died(board: Board, what: str) -> None:
+    """As a steward's last word."""
+    Blame(board.header)
+    board.header.doing = what
 
 
 @pytest.mark.timeout(10)
@@ -299,22 +318,29 @@ def test_a_note_that_the_steward_did_not_write_is_dropped(tmp_path):
         json.dumps({**NOTE, "receipt": 1}),
     ]
     for number, text in enumerate([*odd, json.dumps({**NOTE, "error": "BootFailure"})]):
-        (tmp_path / f"mourn.{number}").write_text(text)
+        (tmp_path / f"mourn.store.{number}").write_text(text)
     (tmp_path / "elsewhere").write_text(json.dumps(NOTE))
-    (tmp_path / "mourn.link").symlink_to(tmp_path / "elsewhere")
-    os.mkfifo(tmp_path / "mourn.fifo")
-    mourning.leave(tmp_path, Lease("q", b"ours"), WorkerDied("died"))
+    (tmp_path / "mourn.store.link").symlink_to(tmp_path / "elsewhere")
+    os.mkfifo(tmp_path / "mourn.store.fifo")
+    mourning.leave(tmp_path, "store", Lease("q", b"ours"), WorkerDied("died"))
     if os.geteuid() == 0:
-        (tmp_path / "mourn.theirs").write_text(json.dumps(NOTE))
-        os.chown(tmp_path / "mourn.theirs", NOBODY, -1)
-    found = mourning.take(tmp_path)
+        (tmp_path / "mourn.store.theirs").write_text(json.dumps(NOTE))
+        os.chown(tmp_path / "mourn.store.theirs", NOBODY, -1)
+    found = mourning.take(tmp_path, "store")
 
     assert found
     assert b"ours" == found.lease.receipt
-    assert None is mourning.take(tmp_path)
+    assert None is mourning.take(tmp_path, "store")
     with suppress(FileNotFoundError):
         (tmp_path / "elsewhere").unlink()
     assert [] == list(tmp_path.iterdir())
+
+
+def test_a_note_of_another_stores_job_is_left_for_that_stores_workers(tmp_path):
+    mourning.leave(tmp_path, "theirs", Lease("q", b"job"), WorkerDied("died"))
+
+    assert None is mourning.take(tmp_path, "ours")
+    assert mourning.take(tmp_path, "theirs")
 
 
 def test_a_stop_leaves_nothing_but_what_still_has_to_be_mourned(runtime):

@@ -151,7 +151,7 @@ def lossy(redis_socket: str, connection: Any, tmp_path: Any, stores: Stores) -> 
         settle([reserved(stores)[0]])
     stores.queue.release(reserved(stores)[0], 0.0, "warm")
     stores.queue.fail(reserved(stores)[0], "warm", {"id": "warm"})
-    stores.failed.forget(["warm"])
+    stores.failed.drop([row.key for row in stores.failed.page()])
     stores.queue.clear("default")
     with LossyProxy(redis_socket, tmp_path) as proxy:
         unlucky = Stores(dataclasses.replace(connection, url=f"unix://{proxy.path}"))

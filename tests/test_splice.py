@@ -15,7 +15,8 @@ from payload_strategies import PHP, anywhere, as_bytes, laravels, others, styles
 from queuepool.build import Stores
 from queuepool.errors import BadPayload
 from queuepool.payload import decode
-from queuepool.stores.base import Lease, Quarantined
+from queuepool.stores.base import Lease
+from queuepool.stores.set_aside import Quarantined
 
 pytestmark = patient
 MANY = effort(250)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 from collections.abc import Sequence
 from pathlib import Path
 
 from queuepool import events, mourning, proc, strays
+from queuepool.blame import Blame
 from queuepool.board import Board, Killed, Role, Slot, State
 from queuepool.chores.unheard import Unheard
 from queuepool.errors import AttemptLost, JobTimedOut, StoreDown, StoreError, WorkerDied
@@ -22,17 +24,21 @@ from queuepool.wards import Wards
 
 _PERIOD = 1.0
 _MOST_TRACE = 64 * 1024
+_log = logging.getLogger("queuepool")
 
 
 class Bury:
     """Reads the obituaries. The master wakes the steward for each; the period is for those it could not."""
 
-    def __init__(self, wards: Wards, runtime: Runtime, store: QueueStore, settler: Settler, unheard: Unheard) -> None:
+    def __init__(
+        self, wards: Wards, runtime: Runtime, store: QueueStore, settler: Settler, unheard: Unheard, blame: Blame
+    ) -> None:
         self._wards = wards
         self._runtime = runtime
         self._store = store
         self._settler = settler
         self._unheard = unheard
+        self._blame = blame
         self._last_boot_trace = ""
 
     def run(self, now: float) -> float:
@@ -41,9 +47,10 @@ class Bury:
         for slot in board.of(Role.WORKER, Role.TEMPLATE):
             life = slot.life  # before anything else: a slot that the master frees may soon be somebody else's
             if slot.dead and slot.settled_life != life and not slot.holds_nothing:
-                self._bury(board, slot, life, slot.status)
+                self._try(board, slot, life, slot.status)
         for ward in self._wards.boards():
-            self._look_after(ward)
+            with self._blame.during(ward.path.name):
+                self._look_after(ward)
         return _PERIOD
 
     def _look_after(self, board: Board) -> None:
@@ -51,9 +58,19 @@ class Bury:
         for slot in board.of(Role.WORKER, Role.TEMPLATE):
             if slot.settled_life != slot.life and not proc.is_alive(slot.pid, slot.born):
                 strays.hunt(board, slot)
-                self._bury(board, slot, slot.life, slot.status if slot.dead else None)
+                self._try(board, slot, slot.life, slot.status if slot.dead else None)
         if board.is_settled:
             board.unlink()
+
+    def _try(self, board: Board, slot: Slot, life: int, status: int | None) -> None:
+        """Settle what it held, unless stewards have died of that."""
+        what = f"{board.path.name} slot {slot.index} life {life}"
+        if self._blame.is_deadly(what):
+            _log.error("%s is set aside: stewards have died of it; its jobs wait for their leases to end", what)
+            slot.settled_life = life
+            return
+        with self._blame.during(what):
+            self._bury(board, slot, life, status)
 
     def _bury(self, board: Board, slot: Slot, life: int, status: int | None) -> None:
         """``status`` is ``None`` when nobody saw it die. Written down as settled before anybody is told."""
@@ -107,9 +124,8 @@ class Bury:
             return
         if isinstance(verdict, Fail):
             slot.failed += 1
-            mourning.leave(self._runtime.path, lease, error)
+            mourning.leave(self._runtime.path, self._runtime.store, lease, error)
             self._wards.own.header.mourned += 1
-            self._wards.own.header.orders += 1
         else:
             slot.released += 1
 

@@ -23,7 +23,7 @@ class Guard:
         self._margin = margin
 
     def run(self, now: float) -> float:
-        orphans = [slot for board in self._wards.boards() for slot in board.of(Role.WORKER) if is_living(slot)]
+        orphans = [slot for board in self._wards.orphaned() for slot in board.of(Role.WORKER) if is_living(slot)]
         for slot in orphans:
             why = overdue(slot, time.monotonic(), self._grace, self._margin)
             if why:

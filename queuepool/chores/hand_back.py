@@ -98,6 +98,8 @@ def _held_at_a_job(slot: Slot) -> list[Held]:
     except (ValueError, OSError):
         return []  # its worker is writing it this moment, so it is not stuck
     at = slot.at
-    if at >= len(held) or held[at].stage not in (Stage.RESERVED, Stage.RUNNING):
-        return []  # that one is over: it is the store that its worker waits for
-    return held
+    if at >= len(held):
+        return []
+    # What is done may still be at its hook, or at what it has left on the loop: so long its lease is kept.
+    is_at_it = held[at].stage in (Stage.RESERVED, Stage.RUNNING) or (held[at].stage == Stage.DONE and slot.lease_end)
+    return held if is_at_it else []  # else that one is over: it is the store that its worker waits for

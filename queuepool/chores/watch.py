@@ -3,25 +3,42 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 from collections.abc import Sequence
 
 from queuepool.board import Header
+from queuepool.errors import StoreDown
 from queuepool.events import MaintenanceChanged, PoolContinued, PoolPaused, PoolRestarting
-from queuepool.listeners import Listeners
 from queuepool.orders import PERIOD, ControlReader
+from queuepool.side_stores import SideStores, Teller
+
+#: seconds after which work begins though the control store has never answered
+WITHOUT_ORDERS = 10.0
+_log = logging.getLogger("queuepool")
 
 
 class Watch:
-    """One command a second for the whole pool."""
+    """One command a second for the whole pool. While a control store elsewhere is away, work begins without it."""
 
-    def __init__(self, header: Header, control: ControlReader, listeners: Listeners, queues: Sequence[str]) -> None:
+    def __init__(
+        self, header: Header, control: ControlReader, listeners: Teller, queues: Sequence[str], sides: SideStores
+    ) -> None:
         self._header = header
         self._control = control
         self._listeners = listeners
+        self._sides = sides
         self._queues = queues
+        #: when the control store was first found to be away (monotonic)
+        self._since = 0.0
 
     def run(self, now: float) -> float:
-        said = self._control.read(self._queues)
+        try:
+            said = self._control.read(self._queues)
+        except StoreDown as error:
+            if error.store:
+                self._go_on_without(now)
+            raise
+        self._sides.answered("control store")
         self._pause(said.paused)
         if bool(self._header.down) != said.down:
             self._header.down = said.down
@@ -30,10 +47,16 @@ class Watch:
         self._restart(said.restart)  # last: with it, workers take the orders as known
         return PERIOD
 
+    def _go_on_without(self, now: float) -> None:
+        self._since = self._since or now
+        if not self._header.restart_known and now - self._since >= WITHOUT_ORDERS:
+            _log.warning("no word from the control store for %gs: work begins as if nothing was paused", WITHOUT_ORDERS)
+            self._header.restart_known = 1
+
     def _restart(self, stamp: str | None) -> None:
         header = self._header
         known = hashlib.sha256((stamp or "").encode()).hexdigest()  # of any length it fits its place
-        if not header.restart_known:
+        if not header.restart_stamp:
             header.restart_stamp, header.restart_known = known, 1
         # A key that is gone (evicted, flushed) is no restart; Laravel's workers would leave.
         elif stamp is not None and known != header.restart_stamp:

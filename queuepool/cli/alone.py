@@ -14,9 +14,10 @@ from queuepool.board import Board, Role, Slot
 from queuepool.desk import Desk
 from queuepool.hand import Hand
 from queuepool.limits import Limits, StopReason
-from queuepool.roles import boot, work
+from queuepool.roles import boot
 from queuepool.settings import PoolSettings
 from queuepool.signals import Alarm, Attention
+from queuepool.worker_process import work
 
 
 class _UnreadHand(Hand):

@@ -19,7 +19,9 @@ from queuepool.client import Queue
 from queuepool.config_urls import kind_of
 from queuepool.errors import BootFailure, ConfigError, StoreError
 from queuepool.registry import REGISTRY
+from queuepool.runtime import Runtime
 from queuepool.settings import ConnectionSettings
+from queuepool.wards import left_by_others, words_for
 
 #: looks at one connection and the queues that are served there
 Inspector = Callable[[Queue, Sequence[str]], Iterator[Finding]]
@@ -35,7 +37,7 @@ def check(where: Where, as_json: bool) -> int:
     except ConfigError as error:
         _tell([Finding(Grade.FAIL, "configuration", line) for line in str(error).split("\n")], as_json)
         return CONFIG
-    findings = [_configuration(where), *_stores(where), *_modules(where)]
+    findings = [_configuration(where), *_stores(where), *_boards(where), *_modules(where)]
     _tell(findings, as_json)
     return FAILED if any(finding.grade is Grade.FAIL for finding in findings) else 0
 
@@ -63,6 +65,16 @@ def _stores(where: Where) -> Iterator[Finding]:
                 yield from _inspector(connection)(queue, list(dict.fromkeys(queues)))
             except StoreError as error:
                 yield Finding(Grade.FAIL, f"connection {connection.name}", str(error))
+
+
+def _boards(where: Where) -> Iterator[Finding]:
+    for pool in where.pools():
+        try:
+            left = left_by_others(Runtime(pool))
+        except ConfigError as error:  # a lone worker needs no such directory
+            yield Finding(Grade.WARN, f"pool {pool.name}", str(error))
+        else:
+            yield from (Finding(Grade.WARN, f"pool {pool.name}", words_for(name)) for name in left)
 
 
 def _inspector(connection: ConnectionSettings) -> Inspector:

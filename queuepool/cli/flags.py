@@ -41,7 +41,7 @@ FLAGS: Mapping[str, Flag] = MappingProxyType({
     "pool.max_jobs": Flag("COUNT", "Recycle a worker after so many jobs, 0 = never"),
     "pool.max_time": Flag("SECONDS", "Recycle a worker after so long, 0 = never"),
     "pool.stop_timeout": Flag("SECONDS", "Let a stop wait so long for running jobs, 0 = as long as they may run"),
-    "pool.give_up": Flag("SECONDS", "End with 1 when no worker has come to work for so long, 0 = never"),
+    "pool.give_up": Flag("SECONDS", "End with 1 when no worker or steward has come to work for so long, 0 = never"),
     "pool.force": Flag("", "Work on in maintenance mode", ("--force/--no-force",)),
     "pool.quiet": Flag("", "Log only what asks someone to act", ("-q", "--quiet")),
     "pool.verbose": Flag("", "Log every job", ("-v", "--verbose")),

@@ -20,11 +20,17 @@ from queuepool.errors import NotRunning
 from queuepool.overview import overview
 from queuepool.runtime import Runtime
 from queuepool.settings import PoolSettings
+from queuepool.wards import left_by_others, words_for
 
 _COLUMNS = (
     "process", "pid", "state", "done", "failed", "released", "memory", "job", "queue", "attempt", "running",
 )  # fmt: skip
 _AWAY, _STUCK = "not running", "stopped by a signal"
+#: what a pool that runs no jobs says of itself
+_WORDS = {
+    "starting": "workers wait: the steward has not read the control keys yet (restart, pause, maintenance)",
+    "failing": "the steward dies again and again, see the log: jobs of dead workers and delayed jobs wait",
+}
 
 
 @click.command()
@@ -36,7 +42,7 @@ _AWAY, _STUCK = "not running", "stopped by a signal"
 def status(where: Where, everywhere: bool, as_json: bool) -> int:
     """Show the local pools: processes, jobs, counters
 
-    Exits with 0 when they all run, 3 when one does not, 4 when a master is stopped.
+    Exits with 0 when they all run, 3 when one does not, 4 when one is stopped, starting or failing.
     """
     pools = _published(where) if everywhere else [_look(pool) for pool in where.pools()]
     if as_json:
@@ -46,7 +52,7 @@ def status(where: Where, everywhere: bool, as_json: bool) -> int:
     states = {pool["state"] for pool in pools}
     if not pools or _AWAY in states:
         return NOT_RUNNING
-    return NOT_MOVING if _STUCK in states else 0
+    return NOT_MOVING if states & {_STUCK, *_WORDS} else 0
 
 
 def _published(where: Where) -> list[dict[str, Any]]:
@@ -61,10 +67,12 @@ def _look(pool: PoolSettings) -> dict[str, Any]:
     runtime = Runtime(pool)
     if runtime.path.exists() and not os.access(runtime.path, os.R_OK | os.X_OK):
         raise PermissionError(13, "belongs to another user", str(runtime.path))
+    others = {"left_by_others": left_by_others(runtime)}
     try:
-        facts = overview(pool.name, runtime.board())
+        facts = overview(pool.name, runtime.board()) | others
     except NotRunning:
-        return {"pool": pool.name, "state": _AWAY, "unsettled": any(runtime.path.glob("board.*"))}
+        unsettled = len(runtime.board_paths()) > len(others["left_by_others"])
+        return {"pool": pool.name, "state": _AWAY, "unsettled": unsettled, **others}
     return facts | ({"state": _STUCK} if _is_stopped(facts["master"]) else {})
 
 
@@ -87,6 +95,8 @@ def _show(pools: Sequence[Mapping[str, Any]]) -> None:
             for line in _head(pool):
                 output.say(line)
             output.table(_COLUMNS, map(_row, pool["processes"]))
+        for name in pool.get("left_by_others", ()):
+            output.say(words_for(name))
 
 
 def _head(pool: Mapping[str, Any]) -> Iterator[str]:
@@ -96,12 +106,19 @@ def _head(pool: Mapping[str, Any]) -> Iterator[str]:
         f"workers={pool['workers']} busy={pool['busy']} done={pool['done']} failed={pool['failed']} "
         f"released={pool['released']} restarts={pool['restarts']}"
     )
+    if words := _WORDS.get(pool["state"]):
+        yield words
     if pool["maintenance"]:
         yield "maintenance mode"
     if pool["paused"]:
         yield f"paused queues: {', '.join(pool['paused'])}"
     if pool["store_lost"]:
         yield f"the store is away since {pool['store_lost']}"
+    for store in ("failed_store", "control_store"):
+        if since := pool.get(f"{store}_lost"):
+            yield f"the {store.replace('_', ' ')} is away since {since}; the jobs go on"
+    if waiting := pool.get("unrecorded"):
+        yield f"failed jobs that wait for the failed store: {waiting}"
 
 
 def _row(process: Mapping[str, Any]) -> list[object]:

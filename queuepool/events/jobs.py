@@ -142,6 +142,17 @@ class HookRaised(JobEvent):
 
 
 @dataclass(frozen=True, slots=True)
+class TasksLeft(JobEvent):
+    """An async job or its hook left ``tasks`` on the loop; they were cancelled, and ``refused`` of them did not end."""
+
+    words: ClassVar[str] = "tasks left behind were cancelled"
+    level: ClassVar[int] = logging.WARNING
+
+    tasks: int
+    refused: int
+
+
+@dataclass(frozen=True, slots=True)
 class PayloadOdd(JobEvent):
     """Something in the payload was not understood and ignored; told once for each job name."""
 

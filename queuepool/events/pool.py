@@ -146,6 +146,39 @@ class StoreRegained(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class SideStoreLost(Event):
+    """The failed store or the control store is away; the jobs go on."""
+
+    words: ClassVar[str] = "store lost, the jobs go on without it"
+    level: ClassVar[int] = logging.ERROR
+
+    store: str
+    problem: str
+
+
+@dataclass(frozen=True, slots=True)
+class SideStoreRegained(Event):
+    """That store answers again after ``outage`` seconds."""
+
+    words: ClassVar[str] = "store regained"
+    level: ClassVar[int] = logging.WARNING
+
+    store: str
+    outage: float
+
+
+@dataclass(frozen=True, slots=True)
+class FailureUnrecorded(Event):
+    """The failed store refuses records; so many wait beside the jobs until it takes them."""
+
+    words: ClassVar[str] = "failed jobs cannot be recorded"
+    level: ClassVar[int] = logging.ERROR
+
+    count: int
+    problem: str
+
+
+@dataclass(frozen=True, slots=True)
 class StoreRefused(Event):
     """The store refuses a queue (a key of the wrong type, say; the others go on), or a command to its user."""
 

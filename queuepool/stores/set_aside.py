@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
 
@@ -29,7 +29,7 @@ class FailedJob:
     payload: str
     exception: str
     failed_at: float
-    mark: str = ""
+    mark: str = field(default="", compare=False)
 
     @property
     def key(self) -> RecordKey:

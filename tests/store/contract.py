@@ -10,7 +10,8 @@ from samples import attempted, payload
 
 from queuepool.build import Stores
 from queuepool.payload import decode
-from queuepool.stores.base import FailedJob, Lease, Sizes
+from queuepool.stores.base import Lease, Sizes
+from queuepool.stores.set_aside import FailedJob
 
 RETRY_AFTER = 90.0
 QUEUES = ("high", "default")

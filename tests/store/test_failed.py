@@ -7,7 +7,7 @@ import json
 import pytest
 from samples import attempted, payload
 
-from queuepool.stores.base import FailedJob
+from queuepool.stores.set_aside import FailedJob
 from store.contract import EMPTY, drained, failed_job, record, reserved
 
 pytestmark = pytest.mark.usefixtures("at")
@@ -86,13 +86,25 @@ def test_a_job_may_be_retried_in_another_queue(built):
 
 
 def test_forgotten_jobs_are_gone(built):
-    for name in "abc":
-        failed_job(built, name)
+    keys = [failed_job(built, name).key for name in "abc"]
+    never = keys[0]._replace(id="never", mark="0")
 
-    assert 2 == built.failed.forget(["a", "c", "never"])
+    assert 2 == built.failed.drop([keys[0], keys[2], never])
     assert (["b"], 1) == ([found.id for found in built.failed.page()], built.failed.count())
     assert None is built.failed.get("a")
-    assert 0 == built.failed.forget([])
+    assert 0 == built.failed.drop([])
+
+
+def test_a_job_that_failed_again_has_a_record_that_is_not_dropped_for_its_last_one(built, at):
+    before = failed_job(built)
+    assert 1 == built.failed.drop([before.key])
+    at.advance(1.0)
+    again = failed_job(built)
+
+    assert before.id == again.id
+    assert 0 == built.failed.drop([before.key])
+    assert not built.failed.retry(before)
+    assert [again] == built.failed.page()
 
 
 def test_jobs_that_failed_before_a_moment_are_found(built, at):
@@ -100,5 +112,5 @@ def test_jobs_that_failed_before_a_moment_are_found(built, at):
         failed_job(built, name)
         at.advance(10.0)
 
-    assert ["a", "b"] == built.failed.older_than(at.now - 10.0)
-    assert ["a"] == built.failed.older_than(at.now, count=1)
+    assert ["a", "b"] == [key.id for key in built.failed.older_than(at.now - 10.0)]
+    assert ["a"] == [key.id for key in built.failed.older_than(at.now, count=1)]

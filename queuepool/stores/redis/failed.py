@@ -30,12 +30,12 @@ class RedisFailed:
         rows = self._client.command("ZREVRANGE", self._keys.failed_times, first, first + count - 1, "WITHSCORES")
         texts = self._client.command("HMGET", self._keys.failed, *rows[::2]) if rows else []
         found = zip(rows[::2], texts, rows[1::2], strict=True)
-        return [_record(key.decode(), text, at) for key, text, at in found if text]
+        return [_record(key.decode(), text, float(at)) for key, text, at in found if text]
 
     def get(self, job_id: str) -> FailedJob | None:
         at = self._client.command("ZSCORE", self._keys.failed_times, job_id)
         text = self._client.command("HGET", self._keys.failed, job_id)
-        return _record(job_id, text, at) if at is not None and text is not None else None
+        return _record(job_id, text, float(at)) if at is not None and text is not None else None
 
     def record(self, failure: PendingFailure) -> None:
         """Keep its record; does nothing when this very failure is recorded already."""
@@ -62,14 +62,14 @@ class RedisFailed:
     def older_than(self, moment: float, count: int = 1000) -> list[RecordKey]:
         """Of jobs that failed before this Unix second, at most ``count``."""
         bounds = ("-inf", f"({moment}", "WITHSCORES", "LIMIT", 0, count)
-        words = [word.decode() for word in self._client.command("ZRANGEBYSCORE", self._keys.failed_times, *bounds)]
-        return list(map(RecordKey, words[::2], words[1::2]))
+        rows = self._client.command("ZRANGEBYSCORE", self._keys.failed_times, *bounds)
+        return [RecordKey(key.decode(), repr(float(at))) for key, at in zip(rows[::2], rows[1::2], strict=True)]
 
 
-def _record(key: str, text: bytes, at: bytes) -> FailedJob:
+def _record(key: str, text: bytes, at: float) -> FailedJob:
     fields: dict[str, Any] = json.loads(text)
     stored = {name: fields.get(name, "") for name in _STORED}
-    return FailedJob(id=key, **stored, failed_at=float(at), mark=at.decode())
+    return FailedJob(id=key, **stored, failed_at=at, mark=repr(at))
 
 
 _STORED = ("name", "queue", "connection", "attempts", "payload", "exception")

@@ -1,12 +1,12 @@
 -- drop.lua: drop records of failed jobs, and no later ones of the same jobs.
 -- Source:  Illuminate/Queue/Failed/FailedJobProviderInterface.php, forget and flush (13.x)
 -- KEYS     1 failed jobs, hash   2 failed jobs by time, zset
--- ARGV     for each record: its id, its time as the server writes it
+-- ARGV     for each record: its id, its time
 -- Returns  how many there were
 -- Differs  Laravel's goes by the id alone, and may drop what failed again since it was looked at.
 local dropped = 0
 for i = 1, #ARGV, 2 do
-  if redis.call('zscore', KEYS[2], ARGV[i]) == ARGV[i + 1] then
+  if tonumber(redis.call('zscore', KEYS[2], ARGV[i]) or '') == tonumber(ARGV[i + 1]) then
     dropped = dropped + redis.call('hdel', KEYS[1], ARGV[i])
     redis.call('zrem', KEYS[2], ARGV[i])
   end

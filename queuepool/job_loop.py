@@ -1,0 +1,84 @@
+"""The event loop of a worker's async jobs: after each of them it is as new, but for what clients keep open on it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable
+from typing import NamedTuple
+
+#: seconds that cancelled tasks have to end, within the time of the job that left them
+_PATIENCE = 5.0
+_Task = asyncio.Task[object]
+
+
+class Left(NamedTuple):
+    """How many tasks were left and cancelled, and those of them that did not end."""
+
+    cancelled: int
+    refusing: set[_Task]
+
+
+class JobLoop:
+    """Runs one job's coroutines after another."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+
+    @property
+    def is_closed(self) -> bool:
+        return self._loop.is_closed()
+
+    def run(self, work: Awaitable[object]) -> object:
+        """Until it is done, even if somebody stops the loop meanwhile. Raises whatever it raises."""
+        task = self._loop.create_task(_awaited(work))
+        ended: list[_Task] = []
+        task.add_done_callback(ended.append)
+        task.add_done_callback(lambda _: self._loop.stop())
+        try:
+            # The loop may also stop by an earlier job's timer, or in this job's last step, before our word is heard: a
+            # word that is left would stop the next job's run.
+            while not ended:
+                self._loop.run_forever()
+            return task.result()
+        finally:
+            if task.done() and not task.cancelled():
+                task.exception()  # it was heard, even where something else is raised: SystemExit goes by the task
+            del task, ended[:]  # the error's traceback holds this frame, and the task holds the error
+
+    def clear(self) -> Left:
+        """Cancel what was left, and wait for it to end. The time is that of the job: its alarm still is set."""
+        left = asyncio.all_tasks(self._loop)
+        if not left:
+            return Left(0, left)
+        try:
+            found = self.run(_cleared())
+        # Whatever a task raises as it is cancelled, SystemExit too, must end neither the worker nor the next job.
+        except BaseException:  # noqa: BLE001
+            return Left(len(left), left)
+        return found if isinstance(found, Left) else Left(0, left)
+
+    def close(self) -> None:
+        self._loop.close()
+
+
+async def _awaited(work: Awaitable[object]) -> object:
+    return await work
+
+
+async def _cleared() -> Left:
+    await asyncio.sleep(0)  # what is about to end does so by itself
+    loop, me = asyncio.get_running_loop(), asyncio.current_task()
+    until = loop.time() + _PATIENCE
+    cancelled: set[_Task] = set()
+    while (left := asyncio.all_tasks() - {me}) and (now := loop.time()) < until:
+        for task in left - cancelled:
+            if not _closes_a_generator(task):
+                task.cancel()
+                cancelled.add(task)
+        await asyncio.wait(left, timeout=until - now)
+    return Left(len(cancelled), left)
+
+
+def _closes_a_generator(task: _Task) -> bool:
+    """The loop's own task, for an async generator that was not exhausted: it ends soon, and nobody left it."""
+    return type(task.get_coro()).__name__.startswith("async_generator")

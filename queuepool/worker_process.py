@@ -1,0 +1,86 @@
+"""From settings and a place on a board to a running worker."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from queuepool import mourning
+from queuepool.attempt import Attempts
+from queuepool.board import Board
+from queuepool.build import Stores
+from queuepool.desk import Desk
+from queuepool.errors import StoreDown, StoreError
+from queuepool.limits import Limits, StopReason
+from queuepool.listeners import LISTENERS
+from queuepool.membership import Membership
+from queuepool.orders import BoardOrders, Orders, StoreOrders
+from queuepool.outage import Outage
+from queuepool.pace import Pace
+from queuepool.registry import REGISTRY
+from queuepool.runtime import Runtime
+from queuepool.settings import PoolSettings
+from queuepool.settle import Settler
+from queuepool.side_stores import FailureRecorder, SideStores
+from queuepool.signals import Attention
+from queuepool.supply import Supply
+from queuepool.worker import Worker
+
+
+def work(
+    settings: PoolSettings,
+    desk: Desk,
+    attention: Attention,
+    limits: Limits,
+    board: Board | None = None,
+    runtime: Runtime | None = None,
+) -> StopReason:
+    """Run one worker until it leaves; without a board it is alone and looks after itself."""
+    alone = board is None
+    stores = Stores(settings.connection)
+    outage = Outage(attention, LISTENERS, telling=alone, meanwhile=desk.alive)
+    settler = Settler(stores.queue, outage, LISTENERS, settings.connection.name)
+    orders: Orders = (
+        StoreOrders(stores.control, settings.queues, LISTENERS) if board is None else BoardOrders(board.header)
+    )
+    recorder = _recorder(stores) if alone else None
+    membership = Membership(settings.connection, settings.queues, stores.queue, settler, outage, desk.slot)
+    worker = Worker(
+        settings,
+        stores.queue,
+        orders,
+        Attempts(settings, stores.queue, REGISTRY, LISTENERS, desk, settler, outage),
+        Supply(settings, stores.queue, settler, desk, outage, LISTENERS, _pace(settings, limits, alone), membership),
+        membership,
+        desk,
+        attention,
+        outage,
+        limits,
+        LISTENERS,
+        take_mourned=lambda: mourning.take(runtime.path, runtime.store) if runtime else None,
+        alone=alone,
+        look_after=recorder.run if recorder else lambda: None,
+    )
+    reason = _run(worker, recorder)
+    desk.leave()
+    return reason
+
+
+def _run(worker: Worker, recorder: FailureRecorder | None) -> StopReason:
+    try:
+        reason = worker.run()
+    except StoreDown:
+        # Told to stop while the store is away: what is still in hand is the steward's to settle, or its lease ends.
+        return StopReason.INTERRUPTED
+    if recorder:
+        with suppress(StoreError):  # what cannot be recorded waits beside the jobs, for the next one
+            recorder.record()
+    return reason
+
+
+def _recorder(stores: Stores) -> FailureRecorder | None:
+    return FailureRecorder(stores.forwarder, LISTENERS, SideStores(LISTENERS)) if stores.forwarder else None
+
+
+def _pace(settings: PoolSettings, limits: Limits, alone: bool) -> Pace:
+    """Alone, nobody would take back what waits behind a slow job; with a rest after each, all would wait."""
+    return Pace(1 if alone or limits.once or settings.rest else settings.reserve_ahead)
