@@ -49,7 +49,7 @@ _SQL = "stores/sql"
 _STAYS = """        self._desk.holds(leases, at + self._pool.connection.retry_after, self._done)
         self._waiting.extend(enumerate(leases, start=len(self._done)))
 """
-_SAME_TAG = "tag, self._unanswered, self._tag_used = self._tag, self._store.unanswered, time.monotonic()"
+_SAME_TAG = "tag, self._unanswered, self.used_at = self.tag, self._store.unanswered, time.monotonic()"
 _IN_TWO = """        import time
         done = self._settle([lease], end)[0]
         time.sleep(0.1)
@@ -144,7 +144,7 @@ PLANTS = {
     "tag that outlives an unanswered call": Plant(
         "I4 overlap",
         (
-            ("supply.py", "tag = self._drawn(self._tag if still_ours else 0)", _SAME_TAG),
+            ("membership.py", "tag = self._draw(self.tag if kept else 0)", _SAME_TAG),
             (f"{_LUA}/include/tags.lua", "  redis.call('zadd', tags, -now - RETIRED, tag)\n", ""),
         ),
         _LATE,
@@ -155,7 +155,12 @@ PLANTS = {
             (f"{_LUA}/include/lease.lua", "score and tag ~= 0 and tag_of", "score and tag_of"),
             (f"{_LUA}/join.lua", "keep_tag(KEYS[2], tag, now, tonumber(ARGV[2]))\nreturn tag\n", "return 0\n"),
         ),
-        replace(_QUICK, only=("laravel",), with_kills=1.0, workers=1, seconds=4.0, naps=8.0, nap=(0.3, 0.9), drain=8.0),
+        replace(_QUICK, only=("laravel",), with_kills=1.0, workers=1, seconds=6.0, naps=8.0, nap=(0.3, 0.9), drain=8.0),
+    ),
+    "what an async job leaves on the loop": Plant(
+        "I18 a task outlived its job",
+        (("calls.py", "left = self._loop.clear() if self._loop else Left(0, set())", "left = Left(0, set())"),),
+        replace(_PEACE, hostile=20.0, modes=("leave_a_task", "nap_async"), seconds=3.0),
     ),
     "rows taken without a lock": Plant(
         "I5 done twice, unexplained",
