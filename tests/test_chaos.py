@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.chaos import at_wires
 from tests.chaos.checker import VALID, check
 from tests.chaos.ledger import read
 from tests.chaos.plan import Plan, plan_for
@@ -20,8 +21,10 @@ RUNS = 3
 #: what is special to databases, and the deaths that leave their rows and transactions behind
 IN_TABLES = (
     "kill_workers", "kill_host", "laravel", "kill_database", "freeze_database", "cut_transactions", "lose_replies",
-    "lock_rows", "deadlock", "hold_the_file", "hold_a_snapshot", "read_only", "disk_full",
+    "lock_rows", "deadlock", "hold_the_file", "hold_a_snapshot", "read_only", "disk_full", "late_requests",
+    "tags_repeat", "retry_all", "move_away", "replace_file",
 )  # fmt: skip
+ON_WIRES = tuple(at_wires.NEMESES)
 
 
 def violations_of(plant: Plant, folder: Path) -> set[str]:
@@ -52,6 +55,27 @@ def test_a_planted_fault_is_caught(name, planted: dict[str, Future]):
 @pytest.mark.timeout(240)
 def test_the_package_itself_comes_through_a_minute_of_every_nemesis(tmp_path):
     findings = check(read(run(tmp_path, Plan(seconds=60.0, seed=11, phase=(0.8, 1.8)))))
+
+    assert VALID == findings.code, table(findings)
+
+
+@pytest.mark.timeout(120)
+def test_the_package_comes_through_retries_and_absences_of_a_second_store(tmp_path):
+    wanted = ("retry_all", "retry_one", "retry_by_artisan", "other_away", "kill_workers")
+    plan = plan_for(
+        "redis", other="sqlite", seconds=14.0, seed=1, only=wanted, refused=10.0, phase=(2.0, 4.0), settle=0.5
+    )
+    findings = check(read(run(tmp_path, plan)))
+
+    assert VALID == findings.code, table(findings)
+
+
+@pytest.mark.timeout(120)
+def test_the_package_comes_through_what_befalls_the_network_between_hosts(tmp_path):
+    plan = plan_for(
+        "redis", hosts=2, workers=3, remote=3, seconds=12.0, seed=2, only=ON_WIRES, phase=(1.5, 2.5), settle=0.5
+    )
+    findings = check(read(run(tmp_path, plan)))
 
     assert VALID == findings.code, table(findings)
 

@@ -282,3 +282,53 @@ def test_the_table_says_what_is_wrong_with_examples():
 
     assert "VIOLATED  I1 lost: 1\n          h.1 (postfix)\n" in shown
     assert shown.endswith("INVALID, exit code 1\n")
+
+
+def retried(*events):
+    return [*pushed(stream="r"), *events]
+
+
+def failed(attempt=1):
+    return [start("r.0", attempt), said("fail", "r.0", attempt)]
+
+
+def test_what_people_try_again_fails_as_often_as_they_like_and_must_be_recorded_at_the_end():
+    stored = ("stored", {"where": "failed", "id": "r.0"})
+
+    assert [] == violated(*retried(*failed(), *failed(), *failed(), stored))
+    assert ["I1 lost", "I15 failed, but not recorded"] == violated(*retried(*failed(), *failed()))
+
+
+def test_what_people_try_again_may_be_done_by_laravel_which_fails_it_not():
+    assert [] == violated(*retried(*failed(), start("r.0"), finish("r.0")))
+
+
+def test_a_retry_that_was_broken_off_leaves_two_of_one_job_and_others_must_not():
+    stored = ("stored", {"where": "failed", "id": "r.0"})
+
+    assert [] == violated(*retried(("copies", {"id": "r.0", "n": 2}), stored))
+    assert ["I3 copies"] == violated(*pushed(), start(), finish(), ("copies", {"id": "h.0", "n": 2}))
+
+
+def test_what_another_store_holds_is_not_to_be_touched():
+    assert ["I2 invented"] == violated(*pushed(), start(), finish(), said("requeue", "5a3f-11"))
+
+
+def test_good_jobs_go_on_while_another_store_is_away():
+    away, back = ("other", {"on": 1}), ("other", {"on": 0})
+    good = [event for number in range(4) for event in (start(f"h.{number}"), finish(f"h.{number}"))]
+    bad = [start("r.0"), ("stored", {"where": "failed", "id": "r.0"})]
+
+    assert [] == violated(*pushed(4), away, *good, back, step=1_000_000_000)
+    assert ["I17 held up by the other store"] == violated(
+        *pushed(4), *pushed(stream="r"), away, *good[:2], *bad, back, *good[2:], step=1_000_000_000
+    )
+
+
+def test_an_async_job_is_harmed_by_nothing_that_another_left_behind():
+    innocent = start(m="nap_async")
+    again = [start(attempt=2), finish(attempt=2)]
+
+    assert ["I18 an innocent job was harmed"] == violated(*pushed(), innocent, said("die"), said("release"), *again)
+    assert [] == violated(*pushed(), innocent, said("die"), said("release", pid=99), *again)
+    assert ["I18 a task outlived its job"] == violated(*pushed(), start(), finish(), said("ghost"))

@@ -1,4 +1,4 @@
-"""``scripts/chaos [--store STORE] [--seconds N] [--seed S] [--only NEMESIS] [--keep]``.
+"""``scripts/chaos [--store STORE] [--other STORE] [--hosts 2] [--seconds N] [--seed S] [--only NEMESIS] [--keep]``.
 
 ``--check LEDGER`` rules on an old one.
 """
@@ -14,6 +14,7 @@ import tempfile
 from pathlib import Path
 
 from tests.chaos.checker import check
+from tests.chaos.hosts import are_allowed
 from tests.chaos.ledger import read
 from tests.chaos.plan import plan_for
 from tests.chaos.report import table
@@ -28,8 +29,16 @@ def main() -> int:
     if options.check:
         return _rule(options.check)
     folder = Path(tempfile.mkdtemp(prefix="queuepool-chaos-"))
-    plan = plan_for(options.store, seconds=options.seconds, seed=options.seed, only=tuple(options.only))
-    sys.stdout.write(f"chaos: {options.store}, {options.seconds:g} s, seed {options.seed}, in {folder}\n")
+    plan = plan_for(
+        options.store,
+        other=options.other,
+        **_hosts(options),
+        seconds=options.seconds,
+        seed=options.seed,
+        only=tuple(options.only),
+    )
+    stores = " and ".join(filter(None, (options.store, options.other)))
+    sys.stdout.write(f"chaos: {stores}, {options.seconds:g} s, seed {options.seed}, in {folder}\n")
     sys.stdout.flush()
     code = _rule(run(folder, plan))
     if code == 0 and not options.keep:
@@ -43,9 +52,22 @@ def _rule(ledger: Path) -> int:
     return findings.code
 
 
+def _hosts(options: argparse.Namespace) -> dict[str, int]:
+    """As many workers on either host."""
+    if options.hosts == 1:
+        return {}
+    if options.store != "redis":
+        sys.exit("chaos: --hosts 2 is for Redis")
+    if not are_allowed():
+        sys.stdout.write("chaos: network namespaces are not allowed here: both pools are behind a proxy instead\n")
+    return {"hosts": 2, "workers": 4, "remote": 4}
+
+
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="scripts/chaos")
     parser.add_argument("--store", choices=NAMES, default="redis", help="what holds the jobs [redis]")
+    parser.add_argument("--other", choices=NAMES, default="", help="what holds failed jobs and control keys [the same]")
+    parser.add_argument("--hosts", type=int, choices=(1, 2), default=1, help="2: each pool in a network of its own")
     parser.add_argument("--seconds", type=float, default=60.0, help="how long the nemesis is at work [60]")
     parser.add_argument("--seed", type=int, default=random.randrange(10**6), help="the order of faults [random]")
     parser.add_argument("--only", action="append", default=[], metavar="NEMESIS", help="this one; may be repeated")

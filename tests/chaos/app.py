@@ -11,6 +11,7 @@ import time
 
 from queuepool import current, job, on
 from queuepool.events import WorkerStarting
+from tests.chaos.async_modes import ASYNC
 from tests.chaos.book import BOOK
 from tests.chaos.modes import MODES
 from tests.chaos.overruns import OVERRUN
@@ -31,6 +32,15 @@ def run(m: str = "", due: int = 0, timeout: float = 0.0, grace: float = 0.0, **o
     worker = os.getpid()
     if MODES[m](me.attempts, BOOK, **options) is not False and os.getpid() == worker:
         BOOK.attempt("finish", me.id, me.attempts)
+
+
+@job("Chaos@loop")
+async def loop(m: str, timeout: float = 0.0, grace: float = 0.0, **options: float) -> None:
+    """As ``run``, on the worker's loop."""
+    me = current()
+    BOOK.write("start", id=me.id, a=me.attempts, pid=os.getpid(), m=m)
+    await ASYNC[m](me.attempts, BOOK, **options)
+    BOOK.attempt("finish", me.id, me.attempts)
 
 
 @on(WorkerStarting)

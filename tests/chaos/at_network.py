@@ -44,9 +44,38 @@ def cut_network(rig: Rig) -> Iterator[float]:
         yield rig.chance.uniform(0.02, 0.3)
 
 
+def late_requests(rig: Rig) -> Iterator[float]:
+    """A connection goes silent; when its client has given up and asks anew, what was sent first arrives after all."""
+    proxy = rig.store.proxy
+    proxy.strikes = 0.35
+    try:
+        while True:
+            yield 1.0
+    finally:
+        proxy.heal()
+        while proxy.on_its_way:
+            rig.rest(0.05)
+
+
+def late_outages(rig: Rig) -> Iterator[float]:
+    """As ``silent_network``, but nothing is cut: whatever was sent meanwhile arrives some time after its end."""
+    proxy = rig.store.proxy
+    while True:
+        proxy.silent = True
+        try:
+            yield rig.chance.uniform(2.2, 4.0)
+        finally:
+            proxy.silent = False
+            while proxy.on_its_way:
+                rig.rest(0.05)
+        yield 0.2
+
+
 NEMESES: dict[str, tuple[Callable[[Rig], Iterator[float]], int]] = {
     "lose_replies": (lose_replies, 1),
     "slow_network": (slow_network, 1),
     "silent_network": (silent_network, 1),
     "cut_network": (cut_network, 1),
+    "late_requests": (late_requests, 1),
+    "late_outages": (late_outages, 1),
 }

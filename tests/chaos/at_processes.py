@@ -90,13 +90,16 @@ def kill_master(rig: Rig) -> Iterator[float]:
 def kill_host(rig: Rig) -> Iterator[float]:
     """Master, steward and workers at once; what they held is on the board that they leave."""
     while True:
-        pool = rig.chance.choice(rig.pools)
-        children = pool.titles()
-        _note_master(rig, pool, "host")
-        pool.end(signal.SIGKILL)
-        for child in children:
-            rig.kill(pool, child, signal.SIGKILL, "host")
+        end_host(rig, rig.chance.choice(rig.pools))
         yield rig.chance.uniform(1.0, 2.5)
+
+
+def end_host(rig: Rig, pool: Pool) -> None:
+    children = pool.titles()
+    _note_master(rig, pool, "host")
+    pool.end(signal.SIGKILL)
+    for child in children:
+        rig.kill(pool, child, signal.SIGKILL, "host")
 
 
 def storm_of_signals(rig: Rig) -> Iterator[float]:

@@ -93,6 +93,14 @@ def wrong_type(rig: Rig) -> Iterator[float]:
         yield 0.2
 
 
+def tags_repeat(rig: Rig) -> Iterator[float]:
+    """The counter of tags goes back a little, as after a failover to a replica that lags, or on to its end."""
+    key = f"{PREFIX}queuepool:workers"
+    while True:
+        rig.store.server.say("SET", key, rig.chance.choice((int(rig.store.server.client.get(key) or 0) - 8, 131071, 0)))
+        yield rig.chance.uniform(0.2, 0.5)
+
+
 NEMESES: dict[str, tuple[Callable[[Rig], Iterator[float]], int]] = {
     "kill_redis": (kill_redis, 1),
     "load_slowly": (load_slowly, 1),
@@ -105,4 +113,5 @@ NEMESES: dict[str, tuple[Callable[[Rig], Iterator[float]], int]] = {
     "broadcast_restarts": (broadcast_restarts, 1),
     "forget_scripts": (forget_scripts, 1),
     "wrong_type": (wrong_type, 1),
+    "tags_repeat": (tags_repeat, 1),
 }

@@ -9,8 +9,12 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 
+from tests.chaos.disks import fill
 from tests.chaos.rig import Rig
 from tests.chaos.spells import spells
+
+#: seconds after which everybody has given up waiting for the one that writes
+_GIVEN_UP = 4.5
 
 
 def hold_the_file(rig: Rig) -> Iterator[float]:
@@ -44,12 +48,36 @@ def disk_full(rig: Rig) -> Iterator[float]:
     filler = rig.store.disk / "filler"
     while True:
         try:
-            _fill(filler)
+            fill(filler)
             yield rig.chance.uniform(0.3, 3.0)
         finally:
             filler.unlink(missing_ok=True)
             rig.ledger.write("back")
         yield rig.chance.uniform(0.2, 1.0)
+
+
+def move_away(rig: Rig) -> Iterator[float]:
+    """And back: who has it open goes on in it, who opens it meanwhile finds none."""
+    place = rig.store.path.parent / "elsewhere"
+    place.mkdir(exist_ok=True)
+    return spells(
+        rig,
+        lambda: _move(rig.store.path.parent, place),
+        lambda: _move(place, rig.store.path.parent),
+        (0.2, 2.0),
+        (0.5, 1.5),
+    )
+
+
+def replace_file(rig: Rig) -> Iterator[float]:
+    """By a copy of itself, as when a backup is played back; who has the old one open cannot write to it any more."""
+    while True:
+        with rig.silence(), closing(_stranger(rig)) as stranger:
+            stranger.execute("BEGIN IMMEDIATE")
+            _put_a_copy_in_its_place(rig.store.path)
+            rig.rest(_GIVEN_UP)
+        rig.ledger.write("back")
+        yield rig.chance.uniform(1.0, 2.0)
 
 
 def make_read_only(path: Path) -> None:
@@ -71,22 +99,31 @@ def _files(path: Path) -> list[Path]:
     return list(path.parent.glob(f"{path.name}*"))
 
 
+def _move(source: Path, target: Path) -> None:
+    for file in _files(source / "queue.db"):
+        file.rename(target / file.name)
+
+
+def _put_a_copy_in_its_place(path: Path) -> None:
+    copy = path.with_name("copy.db")
+    with closing(sqlite3.connect(path)) as old, closing(sqlite3.connect(copy)) as new:
+        old.backup(new)
+        new.execute("PRAGMA journal_mode = WAL")
+    for file in _files(path):
+        if file != path:
+            file.unlink()  # the old one's log would be taken for the new one's
+    copy.rename(path)
+
+
 def _mark(file: Path, how: str) -> None:
     subprocess.run(["chattr", how, str(file)], check=True)
-
-
-def _fill(filler: Path) -> None:
-    with filler.open("wb", buffering=0) as file:
-        try:
-            while True:
-                file.write(bytes(1 << 16))
-        except OSError:
-            return  # as wanted
 
 
 NEMESES: dict[str, tuple[Callable[[Rig], Iterator[float]], int]] = {
     "hold_the_file": (hold_the_file, 2),
     "hold_a_snapshot": (hold_a_snapshot, 1),
     "read_only": (read_only, 1),
+    "move_away": (move_away, 1),
+    "replace_file": (replace_file, 1),
 }
 ON_A_DISK_OF_ITS_OWN: dict[str, tuple[Callable[[Rig], Iterator[float]], int]] = {"disk_full": (disk_full, 2)}

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tests.chaos.ledger import Event
-from tests.chaos.tables import FAILED, FINISHED, INVOKED, Jobs, Stream
+from tests.chaos.tables import FAILED, FINISHED, INVOKED, Jobs, Stream, is_ours
 from tests.chaos.times import Times
 from tests.chaos.windows import Windows
 
@@ -67,7 +67,13 @@ class Attempts:
         self._undeleted: set[tuple[str, int]] = set()
 
     def hear(self, event: Event) -> None:
+        if not is_ours(event["id"]):
+            self._findings.violated("I2 invented", f"{event['f']} of {event['id']}, which is another store's")
+            return
         stream, number = self._jobs.find(event["id"])
+        if stream.is_retried:
+            self._retried(stream, number, event["f"])
+            return
         match event["f"]:
             case "start":
                 self._start(stream, number, event)
@@ -86,6 +92,17 @@ class Attempts:
                 pass
             case what:
                 self._settle(what, event, stream, number)
+
+    def _retried(self, stream: Stream, number: int, what: str) -> None:
+        """Tried again by people, it begins anew as often as they like."""
+        if what == "start":
+            self._findings.count("starts")
+            stream.starts[number] += 1
+        elif what == "fail":
+            self._findings.count("failed and tried again" if stream.has(number, FAILED) else "failed")
+            stream.mark(number, FAILED)
+        elif what == "finish":  # by Laravel's worker, where no mode does harm
+            stream.mark(number, FINISHED)
 
     def _start(self, stream: Stream, number: int, event: Event) -> None:
         self._findings.count("starts")

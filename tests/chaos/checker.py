@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
+from tests.chaos.apart import Apart
 from tests.chaos.attempts import Attempts
 from tests.chaos.fates import Fates
+from tests.chaos.innocents import Innocents
 from tests.chaos.ledger import Event, Torn
 from tests.chaos.order import Order
 from tests.chaos.outside import Outside
@@ -55,7 +57,7 @@ def check(history: Iterable[Event | Torn]) -> Findings:
     attempts = Attempts(findings, jobs, windows, times)
     fates = Fates(findings, jobs)
     listeners: dict[str, list[Callable[[Event], None]]] = {}
-    for part in (windows, times, order, attempts, fates, outside):
+    for part in (windows, times, order, attempts, fates, outside, Apart(findings), Innocents(findings)):
         for what in part.HEARS:
             listeners.setdefault(what, []).append(part.hear)
     _read(history, listeners, findings, jobs)

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from tests.chaos.rig import Rig
 from tests.chaos.world import ROOT
 
-_PEER = ROOT / "tests" / "laravel"
+PEER = ROOT / "tests" / "laravel"
 
 
 def laravel_too(rig: Rig) -> Iterator[float]:
@@ -27,10 +27,10 @@ def laravel_too(rig: Rig) -> Iterator[float]:
 
 def _start(rig: Rig) -> subprocess.Popen[bytes]:
     flags = ["--queue=high,default", "--sleep=0.02", "--tries=0", "--timeout=0"]
-    flags += [f"--retry-after={rig.plan.retry_after:.0f}", f"--boot={_PEER / 'chaos.php'}"]
+    flags += [f"--retry-after={rig.plan.retry_after:.0f}", f"--boot={PEER / 'chaos.php'}"]
     with (rig.folder / "laravel.out").open("ab") as output:
         return subprocess.Popen(
-            ["php", str(_PEER / "peer.php"), "work", *flags],
+            ["php", str(PEER / "peer.php"), "work", *flags],
             env={**rig.env(), **rig.store.laravel(), "QP_OUT": str(rig.folder / "laravel.jsonl")},
             stdout=output, stderr=output,
         )  # fmt: skip

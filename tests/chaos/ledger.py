@@ -7,9 +7,12 @@ it (``enq_inv`` before the push, ``start`` before the work, ``kill`` before the 
 enq_inv enq_ok enq_unknown p lo hi      a push of the numbers lo to hi: about to, acknowledged, unanswered
 start finish die id a pid               by the job: first, last; its effect is over, its worker dies or lets it go
 ack release fail requeue stale id a     by a listener: what the pool says it did; stale: refused, not ours any more
+ghost id a pid                          by what an async job left behind: it has gone on after its job
 undeleted id a pid                      by Laravel's own worker: the store refused to delete what it has done
 kill pid why   death pid                by the harness, before; by the watcher, as soon as the kernel says so
+silent                                  by the producer: it was told to push nothing for a while
 nemesis name on   back                  a fault begins (1), ends (0); the store answers again
+other on                                the other store goes away (1), answers again (0)
 size sample idle copies stored          what was seen from outside: whole pools, resources, commands, the store
 orphan leftover secret pool_died bad_stop    what should not have been seen
 run seed workers retry_after ahead   end left      the first line and the last; without it the ruling is: unknown

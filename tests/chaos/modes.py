@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable
 
 from queuepool import current
+from tests.chaos.boards import ON_BOARDS
 from tests.chaos.ledger import Ledger
 from tests.chaos.overruns import OVERRUN
 
@@ -133,6 +134,7 @@ def fail(attempt: int, ledger: Ledger) -> bool:
 
 
 MODES: dict[str, Callable[..., object]] = {
+    **{name: overruns(how) for name, how in ON_BOARDS.items()},
     "nap": nap,
     "spin": spin,
     "segfault": dies(lambda: ctypes.string_at(0)),

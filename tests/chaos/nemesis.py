@@ -11,7 +11,7 @@ import signal
 import time
 from collections.abc import Iterator
 
-from tests.chaos import at_processes, scan
+from tests.chaos import at_failed, at_other, at_processes, at_surroundings, scan
 from tests.chaos.laravel import laravel_too
 from tests.chaos.rig import Rig
 from tests.chaos.stores.base import Nemeses
@@ -19,7 +19,15 @@ from tests.chaos.stores.base import Nemeses
 
 def nemeses(rig: Rig) -> Nemeses:
     """All that this run may meet: those of the processes are the same for every store."""
-    return {**at_processes.NEMESES, **rig.store.nemeses, "laravel": (laravel_too, 2)}
+    own = {
+        **at_processes.NEMESES,
+        **at_surroundings.NEMESES,
+        **at_failed.NEMESES,
+        **rig.store.nemeses,
+        "laravel": (laravel_too, 2),
+    }
+    own |= at_surroundings.ON_A_DISK_OF_ITS_OWN if rig.run_dir.is_mount() else {}
+    return own | at_other.NEMESES if rig.other else own
 
 
 def torment(rig: Rig) -> None:
@@ -55,7 +63,8 @@ def _phase(rig: Rig, name: str, seconds: float) -> None:
         _do(rig, harm, time.monotonic() + seconds, with_kills=rig.chance.random() < rig.plan.with_kills)
     finally:
         harm.close()  # type: ignore[attr-defined]
-        rig.store.wait_until_ready()
+        for store in rig.stores:
+            store.wait_until_ready()
         rig.ledger.write("nemesis", name=name, on=0)
 
 
@@ -66,7 +75,7 @@ def _do(rig: Rig, harm: Iterator[float], end: float, *, with_kills: bool) -> Non
     while (now := time.monotonic()) < end:
         for each, at in due.items():
             if now >= at:
-                due[each] = now + next(each)
+                due[each] = next(each) + time.monotonic()  # in this order: it may have taken its time
         rig.rest(max(0.0, min(end, *due.values()) - time.monotonic()))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from queuepool.pace import MOST
+from tests.chaos.at_wires import NEMESES as WIRES
 from tests.chaos.ledger import Event
 
 if TYPE_CHECKING:
@@ -14,8 +15,8 @@ _STREAM = "t."
 #: a given-back job that so many others of a backlog overtook was not at its head
 _BACKLOG, _SHARE = 300, 0.8
 #: somebody else locks a job's row meanwhile: others rightly go round it, wherever it stands; or the steward is stopped
-#: that should hand back what waits behind a slow job
-_HOLDING_UP = {"lock_rows", "deadlock", "stop_steward"}
+#: that should hand back what waits behind a slow job; or a host is cut off that has just reserved it
+_HOLDING_UP = {"lock_rows", "deadlock", "stop_steward", *WIRES}
 #: nanoseconds that a worker was at one job, when what came after it had waited in its hand
 _SLOW = 10_000_000
 #: in a rolling restart a worker has an elder beside it for a moment

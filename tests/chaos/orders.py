@@ -20,9 +20,12 @@ class Orders:
     long: float
     delayed: float
     hostile: float
+    refused: float
     modes: list[str]
     grace: float
     timeout: float = 0.3
+    #: the name of the stream of what is no tiny job
+    stream: str = "h"
     most: int = 0
     #: seconds that some of the tiny jobs take, in whose midst a worker then is most of the time
     longer: float = 0.0

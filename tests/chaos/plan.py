@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from tests.chaos.async_modes import ASYNC
+from tests.chaos.boards import ON_BOARDS
 from tests.chaos.modes import MODES
 from tests.chaos.overruns import OVERRUN
 
@@ -17,6 +19,10 @@ class Plan:
     seed: int = 1
     #: one of ``stores.choice.NAMES``
     store: str = "redis"
+    #: likewise, what holds the failed jobs and the control keys; '' = the same store
+    other: str = ""
+    #: 2: each pool has a network of its own, and so has the store, which is Redis then
+    hosts: int = 1
     #: workers of the pool at the store, and of the one behind the proxy
     workers: int = 4
     remote: int = 2
@@ -30,6 +36,8 @@ class Plan:
     long: float = 7.0
     delayed: float = 5.0
     hostile: float = 4.0
+    #: jobs that always fail, for people to try again
+    refused: float = 2.0
     grace: float = 0.5
     retry_after: float = 6.0
     #: seconds that one nemesis is on
@@ -68,6 +76,6 @@ def plan_for(store: str, **more: Any) -> Plan:
 
 
 def harmful() -> list[str]:
-    """Every mode but the slow ones; overruns count once between them, they hold a worker for long."""
-    rest = [mode for mode in MODES if mode not in OVERRUN]
-    return [*rest, *rest, *OVERRUN]
+    """Every mode that harms no more than a worker; overruns count once between them, they hold it for long."""
+    rest = [mode for mode in MODES if mode not in OVERRUN and mode not in ON_BOARDS]
+    return [*rest, *rest, *ASYNC, *ASYNC, *OVERRUN]

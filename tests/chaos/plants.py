@@ -37,6 +37,10 @@ class Plant:
 
 _PEACE = replace(_QUICK, only=("wrong_type",), with_kills=0.0, naps=0.0)
 _HANGING = replace(_PEACE, hostile=8.0, modes=("hang_in_c",), drain=2.0)
+_LATE = replace(
+    _PEACE, workers=2, remote=10, only=("late_requests",), naps=3.0, nap=(1.5, 5.0), rate=10.0, backlog=20, bulk=5,
+    seconds=18.0, drain=20.0, retry_after=6.0,
+)  # fmt: skip
 _CHILDREN = replace(_PEACE, hostile=8.0, modes=("leave_a_child",))
 _BEFORE_IT_RUNS = "        began = time.monotonic()\n"
 _SHOUT = "logging.getLogger('queuepool').warning"
@@ -45,6 +49,7 @@ _SQL = "stores/sql"
 _STAYS = """        self._desk.holds(leases, at + self._pool.connection.retry_after, self._done)
         self._waiting.extend(enumerate(leases, start=len(self._done)))
 """
+_SAME_TAG = "tag, self._unanswered, self.used_at = self.tag, self._store.unanswered, time.monotonic()"
 _IN_TWO = """        import time
         done = self._settle([lease], end)[0]
         time.sleep(0.1)
@@ -135,6 +140,27 @@ PLANTS = {
         "I9 file left behind",
         (("start.py", "    if not board.of(Role.WORKER):\n        board.unlink()\n", ""),),
         replace(_QUICK, seconds=0.3),
+    ),
+    "tag that outlives an unanswered call": Plant(
+        "I4 overlap",
+        (
+            ("membership.py", "tag = self._draw(self.tag if kept else 0)", _SAME_TAG),
+            (f"{_LUA}/include/tags.lua", "  redis.call('zadd', tags, -now - RETIRED, tag)\n", ""),
+        ),
+        _LATE,
+    ),
+    "tag of 0, as Laravel's whole seconds have": Plant(
+        "I5 done twice, unexplained",
+        (
+            (f"{_LUA}/include/lease.lua", "score and tag ~= 0 and tag_of", "score and tag_of"),
+            (f"{_LUA}/join.lua", "keep_tag(KEYS[2], tag, now, tonumber(ARGV[2]))\nreturn tag\n", "return 0\n"),
+        ),
+        replace(_QUICK, only=("laravel",), with_kills=1.0, workers=1, seconds=6.0, naps=8.0, nap=(0.3, 0.9), drain=8.0),
+    ),
+    "what an async job leaves on the loop": Plant(
+        "I18 a task outlived its job",
+        (("calls.py", "left = self._loop.clear() if self._loop else Left(0, set())", "left = Left(0, set())"),),
+        replace(_PEACE, hostile=20.0, modes=("leave_a_task", "nap_async"), seconds=3.0),
     ),
     "rows taken without a lock": Plant(
         "I5 done twice, unexplained",

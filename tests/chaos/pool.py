@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from tests.chaos.ledger import Ledger
@@ -18,8 +18,8 @@ _INI = """
 [pool:{name}]
 queue = {queues}
 workers = {workers}
-modules = tests.chaos.app
-listeners = tests.chaos.listeners
+modules = {modules}
+listeners = {listeners}
 timeout = 20
 grace = {grace}
 tries = 0
@@ -27,21 +27,40 @@ memory = 0
 preload = {preload}
 reserve_ahead = {ahead}
 log = {folder}/{name}.log
-runtime_dir = {folder}/run
+runtime_dir = {run}
 
 [connection]
 url = {url}
 prefix = {prefix}
 retry_after = {retry_after}
 block_for = 1
+failed_url = {other}
+control_url = {other}
 """
 
 
 class Pool:
     """``queuepool start`` with its own name, directory and log."""
 
-    def __init__(self, name: str, folder: Path, ledger: Ledger, env: dict[str, str], **settings: object) -> None:
+    def __init__(
+        self,
+        name: str,
+        folder: Path,
+        ledger: Ledger,
+        env: dict[str, str],
+        preface: Sequence[str] = (),
+        **settings: object,
+    ) -> None:
+        settings = {
+            "run": folder / "run",
+            "modules": "tests.chaos.app",
+            "listeners": "tests.chaos.listeners",
+        } | settings
         self.name = name
+        self.directory = Path(str(settings["run"]), name)
+        #: what starts the master, and how it is told to be born
+        self._preface = preface
+        self.birth: Sequence[str] = ()
         self.workers = int(str(settings["workers"]))
         self._ledger = ledger
         self._env = env
@@ -50,20 +69,26 @@ class Pool:
         self._config.write_text(_INI.format(name=name, folder=folder, **settings))
         self._config.chmod(0o600)
         self._expected = False
+        #: while there is no room for it
+        self.may_not_start = False
         self.process: subprocess.Popen[bytes] | None = None
+
+    def command(self, *words: str) -> list[str]:
+        """Of the command line, about this pool's connection."""
+        return [sys.executable, "-m", "queuepool", *words, "-c", str(self._config)]
 
     def start(self) -> None:
         self._expected = False
         with self._output.open("ab") as output:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "queuepool", "start", "-c", str(self._config)],
+                [*self._preface, *self.birth, *self.command("start")],
                 env=self._env, cwd=self._config.parent, stdin=subprocess.DEVNULL, stdout=output, stderr=output,
             )  # fmt: skip
 
     def supervise(self) -> None:
         """Start it anew if it is gone; one that nobody ended is an event."""
         if self.process and self.process.poll() is not None:
-            if not self._expected:
+            if not (self._expected or self.may_not_start):
                 self._ledger.write("pool_died", pool=self.name, code=self.process.returncode)
             self.start()
 
@@ -72,6 +97,10 @@ class Pool:
         if self.process:
             self._expected = True
             self.process.send_signal(signum)
+
+    def may_end(self) -> None:
+        """What befalls it now may end it; ``supervise`` starts the next one."""
+        self._expected = True
 
     def stop(self, within: float) -> int | None:
         """For good; ``None`` when it did not end in time."""

@@ -1,7 +1,8 @@
 """Pushes jobs for as long as it is let: ``python -m tests.chaos.producer``, a process of its own.
 
-Two streams: ``t`` tiny jobs in bulk on ``default``, as many as keep a backlog; ``h`` on ``high``: naps for a killer to
-hit, delayed jobs, and those that harm their worker. Each stream's ids count from 0.
+Three streams: ``t`` tiny jobs in bulk on ``default``, as many as keep a backlog; ``h`` on ``high``: naps for a killer
+to hit, delayed jobs, and those that harm their worker; ``r``, on ``high`` too, jobs that fail whenever they are tried.
+Each stream's ids count from 0.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from queuepool.client import Queue
 from queuepool.errors import StoreError
 from queuepool.payload import encode
 from queuepool.settings import ConnectionSettings
+from tests.chaos.async_modes import ASYNC
 from tests.chaos.book import BOOK
 from tests.chaos.orders import Orders
 from tests.chaos.overruns import OVERRUN, ROBBERS
@@ -31,21 +33,22 @@ _LONGER = 20
 
 
 class Producer:
-    """One connection, two streams."""
+    """One connection, three streams."""
 
     def __init__(self, orders: Orders) -> None:
         self._orders = orders
         self._queue = Queue(ConnectionSettings(url=orders.url, prefix=orders.prefix, block_for=1.0))
         self._chance = random.Random(orders.seed)
-        self._next = {"t": 0, "h": 0}
-        self._due = dict.fromkeys(("naps", "delayed", "hostile"), time.monotonic())
+        self._next = {"t": 0, orders.stream: 0, "r": 0}
+        self._due = dict.fromkeys(("naps", "delayed", "hostile", "refused"), time.monotonic())
         self._began = time.monotonic()
         self._bursting = True
         self._acknowledged = 0
-        self.stopped = False
+        self.stopped = self.silent = False
 
     def run(self) -> None:
         while not self.stopped:
+            self._keep_silent()
             try:
                 busy = self._fill()
             except StoreError:
@@ -53,6 +56,12 @@ class Producer:
             self._specials()
             if not busy:
                 time.sleep(0.02)
+
+    def _keep_silent(self) -> None:
+        if self.silent:
+            BOOK.write("silent")
+        while self.silent and not self.stopped:
+            time.sleep(0.02)
 
     def _fill(self) -> bool:
         """Whether there was room for more tiny jobs."""
@@ -82,22 +91,25 @@ class Producer:
         """Now and then one that outlasts its lease."""
         longest = self._orders.long if self._chance.random() < _LONG else 0.0
         seconds = longest or round(self._chance.uniform(*self._orders.nap), 3)
-        self._push("h", "high", [{"m": "nap", "seconds": seconds}])
+        self._push(self._orders.stream, "high", [{"m": "nap", "seconds": seconds}])
 
     def _delayed(self) -> None:
         delay = round(self._chance.uniform(0.1, 2.0), 3)
         due = time.monotonic_ns() + int(delay * 1e9)
-        self._push("h", "high", [{"m": "nap", "seconds": 0.0, "due": due}], delay=delay)
+        self._push(self._orders.stream, "high", [{"m": "nap", "seconds": 0.0, "due": due}], delay=delay)
 
     def _hostile(self) -> None:
         mode = self._chance.choice(self._orders.modes)
         data: dict[str, Any] = {"m": mode}
         data |= {"nap": {"seconds": 0.05}, "spin": {"seconds": 0.05}, "release": {"delay": 0.2}}.get(mode, {})
         data |= {"leave_a_child": {"seconds": 60}, "leave_a_session": {"seconds": 60}}.get(mode, {})
-        data |= {"fork_many": {"children": 8}}.get(mode, {})
+        data |= {"fork_many": {"children": 8}, "nap_async": {"seconds": 0.1}}.get(mode, {})
         timeout = self._orders.timeout if mode in OVERRUN else _ENOUGH
         limit = {"timeout": timeout, "grace": self._orders.grace if mode in ROBBERS else 0.0}
-        self._push("h", "high", [data | limit], options={"timeout": timeout})
+        self._push(self._orders.stream, "high", [data | limit], options={"timeout": timeout})
+
+    def _refused(self) -> None:
+        self._push("r", "high", [{"m": "fail"}])
 
     def _push(self, stream: str, queue: str, data: list[Any], delay: float = 0.0, options: Any = None) -> bool:
         """``False`` when it is not known to be stored."""
@@ -115,9 +127,10 @@ class Producer:
         return True
 
 
-def payload(job_id: str, data: object, delay: float = 0.0, options: Any = None) -> bytes:
+def payload(job_id: str, data: Any, delay: float = 0.0, options: Any = None) -> bytes:
     """As a producer with ids of its own writes it."""
-    made, raw = encode("Chaos@run", data, options=options, created_at=int(time.time()), delay=round(delay))
+    name = "Chaos@loop" if data.get("m") in ASYNC else "Chaos@run"
+    made, raw = encode(name, data, options=options, created_at=int(time.time()), delay=round(delay))
     return raw.replace(f'"id":"{made}"'.encode(), f'"id":"{job_id}"'.encode())
 
 
@@ -127,7 +140,12 @@ def main() -> None:
     def stop(*_: object) -> None:
         producer.stopped = True
 
+    def silence(signum: int, _frame: object) -> None:
+        producer.silent = signum == signal.SIGUSR1
+
     signal.signal(signal.SIGTERM, stop)
+    for signum in (signal.SIGUSR1, signal.SIGUSR2):
+        signal.signal(signum, silence)
     producer.run()
     os._exit(0)
 

@@ -3,22 +3,32 @@
 from __future__ import annotations
 
 import random
+import select
 import socket
 import threading
 import time
 from contextlib import suppress
 from pathlib import Path
 
+#: seconds between two looks whether the network is well again
+_MOMENT = 0.01
+#: a connection's first requests, which log in: were they struck too, hardly any would be asked for anything
+_OPENING = 4
+#: seconds that a server is given to carry out what was delivered after its client had gone
+_CARRIED_OUT = 0.5
+
 
 class Proxy:
-    """Passes everything on, but for what it has been told to delay, to drop, or to swallow."""
+    """Passes everything on, but for what it has been told to delay, to drop, to swallow, or to deliver late."""
 
     def __init__(self, server: str, path: Path) -> None:
         self.path = str(path)
         self.dropped = 0
-        self._server = server
-        self._chance = random.Random(0)
-        self._open: set[socket.socket] = set()
+        self.server = server
+        self.chance = random.Random(0)
+        #: connections whose client has given up, and whose last request the server will still get
+        self.on_its_way: set[Connection] = set()
+        self._open: set[Connection] = set()
         self._listener = socket.socket(socket.AF_UNIX)
         self.heal()
 
@@ -27,6 +37,9 @@ class Proxy:
         #: seconds that each reply takes longer; the share of replies after which the line is cut instead; whether
         #: nothing gets through, in either direction, and nobody is told
         self.delay, self.drop, self.silent = 0.0, 0.0, False
+        #: the share of requests with which a connection goes silent by itself; seconds after its client has closed it
+        #: until the server gets what had been sent
+        self.strikes, self.late = 0.0, (0.5, 6.0)
 
     def start(self) -> None:
         self._listener.bind(self.path)
@@ -42,9 +55,8 @@ class Proxy:
 
     def cut(self) -> None:
         """Every connection, in the middle of whatever it is saying."""
-        for end in list(self._open):
-            with suppress(OSError):
-                end.shutdown(socket.SHUT_RDWR)
+        for connection in list(self._open):
+            connection.cut()
 
     def _accept(self) -> None:
         while True:
@@ -57,30 +69,97 @@ class Proxy:
     def _connect(self, client: socket.socket) -> None:
         """One connection, for as long as both sides want it."""
         with client, socket.socket(socket.AF_UNIX) as server, suppress(OSError):
-            server.connect(self._server)
-            self._open |= {client, server}
-            replies = threading.Thread(target=self._relay, args=(server, client, True), daemon=True)
-            replies.start()
-            self._relay(client, server, False)
-            replies.join()
-            self._open -= {client, server}
+            server.connect(self.server)
+            connection = Connection(self, client, server)
+            self._open.add(connection)
+            try:
+                connection.relay()
+            finally:
+                self._open.discard(connection)
 
-    def _relay(self, source: socket.socket, target: socket.socket, is_reply: bool) -> None:
+
+class Connection:
+    """A client's, and the one to the server that belongs to it."""
+
+    def __init__(self, network: Proxy, client: socket.socket, server: socket.socket) -> None:
+        self._network = network
+        self._client = client
+        self._server = server
+        self._is_struck = self._is_left = False
+        self._requested = 0
+
+    def relay(self) -> None:
+        replies = threading.Thread(target=self._replies, daemon=True)
+        replies.start()
         with suppress(OSError):
-            while (data := source.recv(1 << 16)) and self._passes(is_reply):
-                target.sendall(data)
-        for end in (source, target):
+            self._requests()
+        self.cut()
+        replies.join()
+
+    def cut(self) -> None:
+        for end in (self._client, self._server):
             with suppress(OSError):
                 end.shutdown(socket.SHUT_RDWR)
 
-    def _passes(self, is_reply: bool) -> bool:
-        while self.silent:
-            time.sleep(0.01)
-        if not is_reply:
+    @property
+    def _is_silent(self) -> bool:
+        return self._network.silent or (self._is_struck and self._network.strikes > 0)
+
+    def _requests(self) -> None:
+        while data := self._client.recv(1 << 16):
+            self._strike()
+            data = self._held(data)
+            if self._is_left:
+                self._deliver_late(data)
+                return
+            self._server.sendall(data)
+
+    def _strike(self) -> None:
+        self._requested += 1
+        if self._requested > _OPENING and self._network.chance.random() < self._network.strikes:
+            self._is_struck = True
+
+    def _held(self, data: bytes) -> bytes:
+        """With all that the client says until the network is well again, or it has given up."""
+        while self._is_silent:
+            if select.select([self._client], [], [], _MOMENT)[0]:
+                more = self._client.recv(1 << 16)
+                if not more:
+                    self._is_left = True
+                    return data
+                data += more
+        return data
+
+    def _deliver_late(self, data: bytes) -> None:
+        """As TCP does, which sends again what was not confirmed, also after its socket was closed."""
+        self._network.on_its_way.add(self)
+        try:
+            while self._network.silent:
+                time.sleep(_MOMENT)
+            time.sleep(self._network.chance.uniform(*self._network.late))
+            self._server.sendall(data)
+            time.sleep(_CARRIED_OUT)
+        finally:
+            self._network.on_its_way.discard(self)
+
+    def _replies(self) -> None:
+        with suppress(OSError):
+            while data := self._server.recv(1 << 16):
+                while self._is_silent and not self._is_left:
+                    time.sleep(_MOMENT)
+                if self._is_left:
+                    continue  # nobody is there to read it
+                if not self._passes():
+                    break
+                self._client.sendall(data)
+        if not self._is_left:
+            self.cut()
+
+    def _passes(self) -> bool:
+        network = self._network
+        if network.delay:
+            time.sleep(network.chance.uniform(0, network.delay))
+        if network.chance.random() >= network.drop:
             return True
-        if self.delay:
-            time.sleep(self._chance.uniform(0, self.delay))
-        if self._chance.random() >= self.drop:
-            return True
-        self.dropped += 1
+        network.dropped += 1
         return False

@@ -10,10 +10,13 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
+from tests.chaos import disks
 from tests.chaos.ledger import Ledger
 from tests.chaos.orders import Orders
 from tests.chaos.plan import Plan
@@ -21,6 +24,8 @@ from tests.chaos.pool import Pool, send
 from tests.chaos.stores.choice import store_named
 from tests.chaos.world import QUEUES, ROOT
 
+#: room for the boards of two pools, and of some that were killed before
+_RUN_DIR = "256m"
 #: what of the plan a producer is told
 _PRODUCERS = {field.name for field in fields(Orders)}
 
@@ -35,9 +40,13 @@ class Rig:
         self.canary = f"canary{secrets.token_hex(8)}"
         self.chance = random.Random(plan.seed)
         self.ledger = Ledger(folder / "ledger")
-        self.store: Any = store_named(plan.store, folder, self.canary)
+        self.run_dir = folder / "run"
+        self.store: Any = store_named(plan.store, folder, self.canary, plan.hosts)
+        self.other: Any = store_named(plan.other, folder / "other", self.canary) if plan.other else None
+        self.stores: list[Any] = [store for store in (self.store, self.other) if store]
         self.pools: list[Pool] = []
         self._code = code
+        self._streams = 0
         self._helpers: list[subprocess.Popen[bytes]] = []
 
     def env(self) -> dict[str, str]:
@@ -66,7 +75,9 @@ class Rig:
             retry_after=plan.retry_after,
             ahead=plan.ahead,
         )
-        self.store.start()
+        disks.mount(self.run_dir, _RUN_DIR)
+        for store in self.stores:
+            store.start()
         self._help("watcher", self.watcher_address)
         while not Path(self.watcher_address).exists():
             time.sleep(0.005)
@@ -79,12 +90,14 @@ class Rig:
     def _pools(self) -> list[Pool]:
         """One near the store, one that has a worse way to it."""
         plan = self.plan
+        near, far = self.store.places()
         places = {
-            "near": (plan.workers, self.store.url, "no"),
-            "far": (plan.remote, self.store.far, "yes" if plan.preload else "no"),
+            "near": (plan.workers, *near, "no"),
+            "far": (plan.remote, *far, "yes" if plan.preload else "no"),
         }
         settings = {
-            "prefix": self.store.prefix,
+            "prefix": self.prefix,
+            "other": self.other.url if self.other else "",
             "grace": plan.grace,
             "retry_after": plan.retry_after,
             "queues": ",".join(QUEUES),
@@ -99,15 +112,51 @@ class Rig:
                 workers=workers,
                 url=url,
                 preload=preload,
+                preface=preface,
                 **settings,
             )
-            for name, (workers, url, preload) in places.items()
+            for name, (workers, url, preface, preload) in places.items()
             if workers
         ]
 
+    @property
+    def prefix(self) -> str:
+        """Of the keys in Redis, whichever store that is."""
+        return max(store.prefix for store in self.stores)
+
     def produce(self) -> None:
-        orders = {name: value for name, value in asdict(self.plan).items() if name in _PRODUCERS}
-        self._help("producer", json.dumps({"url": self.store.url, "prefix": self.store.prefix, **orders}))
+        self._help("producer", json.dumps(self._orders()))
+
+    @contextmanager
+    def silence(self) -> Iterator[None]:
+        """Nothing is pushed meanwhile by the producer of the whole run; it is in the midst of nothing then."""
+        producer, before = self._helpers[1], self._silences()
+        while self._silences() == before:
+            producer.send_signal(signal.SIGUSR1)  # again: one that is let speak at the same moment would forget it
+            self.rest(0.1)
+        try:
+            yield
+        finally:
+            producer.send_signal(signal.SIGUSR2)
+
+    def _silences(self) -> int:
+        return (self.folder / "ledger").read_bytes().count(b'"silent"')
+
+    @contextmanager
+    def pushing(self, *modes: str, rate: float) -> Iterator[None]:
+        """Jobs of these modes too, so many a second."""
+        self._streams += 1
+        none = dict.fromkeys(("backlog", "naps", "delayed", "refused"), 0)
+        orders = {**self._orders(), **none, "modes": modes, "hostile": rate, "stream": f"s{self._streams}"}
+        helper = self._help("producer", json.dumps(orders))
+        try:
+            yield
+        finally:
+            self._stop(helper)
+
+    def _orders(self) -> dict[str, Any]:
+        plan = {name: value for name, value in asdict(self.plan).items() if name in _PRODUCERS}
+        return {"url": self.store.url, "prefix": self.prefix, **plan}
 
     def wait_for_jobs(self, within: float = 20.0) -> None:
         """Until the producer has begun."""
@@ -115,9 +164,10 @@ class Rig:
         while b'"enq_ok"' not in (self.folder / "ledger").read_bytes() and time.monotonic() < end:
             self.rest(0.02)
 
-    def _help(self, module: str, argument: str) -> None:
+    def _help(self, module: str, argument: str) -> subprocess.Popen[bytes]:
         command = [sys.executable, "-m", f"tests.chaos.{module}", argument]
         self._helpers.append(subprocess.Popen(command, env=self.env(), cwd=ROOT))
+        return self._helpers[-1]
 
     def rest(self, seconds: float) -> None:
         end = time.monotonic() + seconds
@@ -135,16 +185,20 @@ class Rig:
 
     def helpers(self) -> set[int]:
         """Processes that are ours, and not the pools'."""
-        return {helper.pid for helper in self._helpers} | self.store.pids()
+        return {helper.pid for helper in self._helpers}.union(*(store.pids() for store in self.stores))
 
-    def stop_helper(self, index: int = -1) -> None:
-        helper = self._helpers.pop(index)
+    def stop_producer(self) -> None:
+        self._stop(self._helpers[-1])
+
+    def _stop(self, helper: subprocess.Popen[bytes]) -> None:
+        self._helpers.remove(helper)
         helper.terminate()
         helper.wait(10)
 
     def heal(self) -> None:
         """Whatever a nemesis may have left."""
-        self.store.heal()
+        for store in self.stores:
+            store.heal()
         for pool in self.pools:
             pool.supervise()
             if pool.process:
@@ -167,5 +221,7 @@ class Rig:
             if pool.process:
                 pool.process.wait()
         while self._helpers:
-            self.stop_helper()
-        self.store.end()
+            self._stop(self._helpers[-1])
+        for store in self.stores:
+            store.end()
+        disks.unmount(self.run_dir)

@@ -29,7 +29,7 @@ def run(folder: Path, plan: Plan, code: Path = ROOT) -> Path:
 
 
 def _end(rig: Rig) -> None:
-    rig.stop_helper()  # the producer
+    rig.stop_producer()
     rig.heal()
     left = rig.drain()
     if left == 0:

@@ -6,17 +6,18 @@ import os
 import re
 import time
 from collections import Counter
+from itertools import chain
 from pathlib import Path
 
 from tests.chaos.pool import title_of
 from tests.chaos.rig import Rig
 
-_ID = re.compile(rb'"id":"([a-z]+\.\d+)"')
+_ID = re.compile(rb'"id\\?":\\?"([a-z]\d*\.\d+)\\?"')  # also within a record, whose payload is a text
 
 
 def note_stored(rig: Rig) -> None:
     """Every job that the store still knows: failed, in quarantine, or in a queue."""
-    for where, raw in rig.store.stored():
+    for where, raw in chain.from_iterable(store.stored() for store in rig.stores):
         found = _ID.search(raw)
         rig.ledger.write("stored", where=where, id=found[1].decode() if found else "")
         if rig.canary.encode() in raw:

@@ -22,11 +22,16 @@ class Server:
         self.password = password
         self.url = f"unix://:{password}@{self.socket}"
         self.client = redis.Redis(unix_socket_path=self.socket, password=password, socket_timeout=5, retry=None)
+        #: what it is started by, and told besides
+        self.preface: list[str] = []
+        self.options = ["--port", "0"]
         self.process: subprocess.Popen[bytes] | None = None
 
     def start(self, *options: str, wait: bool = True) -> None:
-        binary = shutil.which("redis-server") or _TOOL
-        usual = ["--port", "0", "--unixsocket", self.socket, "--dir", str(self.folder), "--save", ""]
+        program = self.folder / "redis-server"  # what it does depends on its name
+        if not program.is_symlink():
+            program.symlink_to(shutil.which("redis-server") or _TOOL)
+        usual = ["--unixsocket", self.socket, "--dir", str(self.folder), "--save", ""]
         # By default it holds writes back that it has answered, while the disk is busy.
         usual += [
             "--appendonly",
@@ -38,7 +43,7 @@ class Server:
             "--logfile",
             str(self.folder / "redis.log"),
         ]
-        self.process = subprocess.Popen(["redis-server", *usual, *options], executable=binary)
+        self.process = subprocess.Popen([*self.preface, str(program), *self.options, *usual, *options])
         if wait:
             self.wait_until_ready()
 

@@ -23,6 +23,11 @@ class Stream:
         self.started = array("q")
         self.finished = array("q")
 
+    @property
+    def is_retried(self) -> bool:
+        """Whether its jobs fail whenever they are tried, and are tried again by people."""
+        return self.name == "r"
+
     def reach(self, number: int) -> None:
         """Make room for this number."""
         while len(self.state) <= number:
@@ -43,6 +48,11 @@ class Stream:
 
     def id(self, number: int) -> str:
         return f"{self.name}.{number}"
+
+
+def is_ours(job_id: str) -> bool:
+    """Whether it is of a producer here: what another store holds is not to be touched."""
+    return job_id.rpartition(".")[2].isdecimal()
 
 
 class Jobs:

@@ -20,7 +20,12 @@ WORKERS_ONLY = {
     "lock_rows",
     "deadlock",
     "hold_a_snapshot",
+    "retry_all",
+    "retry_one",
+    "retry_by_artisan",
 }
+#: those after which a board may not say what was done, and not yet settled
+_WRITTEN_OVER = {"scribble", "truncate"}
 
 
 class Windows:
@@ -58,8 +63,12 @@ class Windows:
         return ""
 
     def ended_lease(self, since: int, until: int) -> str:
-        """As ``excuse``, for what only the end of a lease explains: then it took as long as that."""
-        return self.excuse(since, until) if until - since >= 0.8e9 * self.retry_after else ""
+        """As ``excuse``, for what only the end of a lease explains: then it took as long as that.
+
+        But for what was written over: a worker's board says no more what it has done.
+        """
+        excuse = self.excuse(since, until)
+        return excuse if excuse in _WRITTEN_OVER or until - since >= 0.8e9 * self.retry_after else ""
 
     def killed(self, pid: int, since: int) -> int | None:
         """When we killed this process, the first time after that moment."""

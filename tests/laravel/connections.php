@@ -80,7 +80,9 @@ class RedisPlace implements Place
 
     public function failer(): FailedJobProviderInterface
     {
-        return new AppendingFailer;
+        $url = getenv('QP_FAILED_URL');
+
+        return $url ? (new DatabasePlace($this->container, $url))->failer() : new AppendingFailer;
     }
 
     public function proof(?Job $job): array

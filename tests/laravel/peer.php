@@ -5,6 +5,7 @@
  *
  * QP_SOCKET  Redis' unix socket      QP_PREFIX  prefix of every key      QP_OUT  where jobs write what they did
  * QP_URL  the database instead of Redis, named as to queuepool: sqlite:///…, postgresql://…, mariadb://…
+ * QP_FAILED_URL  the database of failed_jobs, where the queue is in Redis
  * --boot=FILE  PHP to run first, as an application's service provider would
  * QP_PASSWORD  Redis' password, if it has one
  * Prints one JSON document; whatever PHP or Laravel complain about goes to stderr.

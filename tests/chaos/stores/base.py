@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
@@ -10,6 +11,10 @@ if TYPE_CHECKING:
 
 #: by name: what does the harm, and how often it comes
 Nemeses = dict[str, tuple[Callable[["Rig"], Iterator[float]], int]]
+
+
+#: a pool's: how it names the store, and what its master is started by
+Place = tuple[str, list[str]]
 
 
 class Store(Protocol):
@@ -25,6 +30,12 @@ class Store(Protocol):
     counts_after: float
 
     def start(self) -> None: ...
+
+    def places(self) -> list[Place]:
+        """Of the near pool and of the far one."""
+
+    def away(self) -> AbstractContextManager[object]:
+        """It does not answer meanwhile."""
 
     def wait_until_ready(self) -> None: ...
 

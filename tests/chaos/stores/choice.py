@@ -9,8 +9,13 @@ from tests.chaos.stores.base import Store
 NAMES = ("redis", "sqlite", "postgres", "mariadb")
 
 
-def store_named(name: str, folder: Path, password: str) -> Store:
+def store_named(name: str, folder: Path, password: str, hosts: int = 1) -> Store:
     """Nothing of it runs yet. ``password`` is a secret that must not be seen anywhere."""
+    if hosts > 1:
+        from tests.chaos.hosts import are_allowed
+        from tests.chaos.stores.redis_hosts import RedisBehindProxies, RedisOnAHost
+
+        return (RedisOnAHost if are_allowed() else RedisBehindProxies)(folder, password)
     if name == "redis":
         from tests.chaos.stores.redis import RedisStore
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterable
-from contextlib import ExitStack, suppress
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import psutil
@@ -36,6 +36,7 @@ class DatabaseStore(InTables):
         self._open = ExitStack()
 
     def start(self) -> None:
+        self._folder.mkdir(exist_ok=True)
         self.server: DatabaseServer = self._open.enter_context(running(self._brand))
         folder = Path(self.server.brand.folder)
         self.url, self.far = self._url(folder), self._url(self._folder)
@@ -50,6 +51,14 @@ class DatabaseStore(InTables):
 
     def wait_until_ready(self) -> None:
         self.server.execute(self.server.url, "SELECT 1")
+
+    @contextmanager
+    def away(self) -> Iterator[None]:
+        self.signal(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            self.signal(signal.SIGCONT)
 
     def heal(self) -> None:
         self.signal(signal.SIGCONT)

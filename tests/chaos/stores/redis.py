@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 import signal
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from queuepool.stores.redis.keys import Keys
 from tests.chaos import at_network, at_redis
 from tests.chaos.proxy import Proxy
 from tests.chaos.server import Server
-from tests.chaos.stores.base import Nemeses
+from tests.chaos.stores.base import Nemeses, Place
 from tests.chaos.world import PREFIX, QUEUES
 
 #: what an idle pool sends
@@ -38,11 +40,20 @@ class RedisStore:
         self.far = f"unix://:{password}@{self.proxy.path}"
 
     def start(self) -> None:
+        self.server.folder.mkdir(exist_ok=True)
         self.server.start()
         self.proxy.start()
 
     def wait_until_ready(self) -> None:
         self.server.wait_until_ready()
+
+    @contextmanager
+    def away(self) -> Iterator[None]:
+        self.server.kill()
+        try:
+            yield
+        finally:
+            self.server.start()
 
     def heal(self) -> None:
         self.server.signal(signal.SIGCONT)
@@ -62,16 +73,24 @@ class RedisStore:
     def laravel(self) -> dict[str, str]:
         return {"QP_SOCKET": self.server.socket, "QP_PASSWORD": self.server.password, "QP_PREFIX": PREFIX}
 
+    def places(self) -> list[Place]:
+        return [(self.url, []), (self.far, [])]
+
     def left(self) -> int:
         client: Any = self.server.client
         keys = [f"{PREFIX}queues:{queue}" for queue in QUEUES]
-        return sum(client.llen(key) + client.zcard(f"{key}:delayed") + client.zcard(f"{key}:reserved") for key in keys)
+        pending = int(client.zcard(Keys(PREFIX).pending_times))  # failures on their way to another store
+        return pending + sum(
+            client.llen(key) + client.zcard(f"{key}:delayed") + client.zcard(f"{key}:reserved") for key in keys
+        )
 
     def stored(self) -> Iterator[tuple[str, bytes]]:
         client: Any = self.server.client
         for raw in client.hvals(f"{PREFIX}queuepool:failed"):
             record = json.loads(raw)
             yield "failed" if record["exception"] else "failed without a reason", record["payload"].encode()
+        for raw in client.hvals(Keys(PREFIX).pending):
+            yield "pending", json.loads(raw)["payload"].encode()
         for queue in QUEUES:
             yield from self._queued(queue)
             for raw in client.lrange(f"{PREFIX}queuepool:quarantine:{queue}", 0, -1):

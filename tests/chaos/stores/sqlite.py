@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-from collections.abc import Iterable
+import sqlite3
+from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 from sqlalchemy import create_engine
@@ -12,7 +12,7 @@ from sqlalchemy.pool import NullPool
 
 from queuepool.stores.sql.client import Client
 from queuepool.stores.sql.migrate import migrate
-from tests.chaos import at_sql, at_sqlite
+from tests.chaos import at_sql, at_sqlite, disks
 from tests.chaos.stores.base import Nemeses
 from tests.chaos.stores.tables import InTables, Tables
 
@@ -32,8 +32,7 @@ class SqliteStore(InTables):
         self.tables = Tables(create_engine(f"sqlite+pysqlite:///{self.path}", poolclass=NullPool))
 
     def start(self) -> None:
-        self.disk.mkdir()
-        if 0 == os.getuid() and 0 == _run("mount", "-t", "tmpfs", "-o", f"size={_SIZE}", "tmpfs", str(self.disk)):
+        if disks.mount(self.disk, _SIZE):
             self.nemeses |= at_sqlite.ON_A_DISK_OF_ITS_OWN
         client = Client(self.url, create=True)
         migrate(client)
@@ -42,12 +41,18 @@ class SqliteStore(InTables):
     def wait_until_ready(self) -> None:
         """A file is."""
 
+    @contextmanager
+    def away(self) -> Iterator[None]:
+        """Somebody has it to himself."""
+        with closing(sqlite3.connect(self.path, isolation_level=None, timeout=10)) as stranger:
+            stranger.execute("BEGIN IMMEDIATE")
+            yield
+
     def heal(self) -> None:
         at_sqlite.make_writable(self.path)
 
     def end(self) -> None:
-        if self.disk.is_mount():
-            subprocess.run(["umount", "--lazy", str(self.disk)], check=True)
+        disks.unmount(self.disk)
 
     def pids(self) -> set[int]:
         return set()
@@ -61,10 +66,6 @@ class SqliteStore(InTables):
     def needed(self, workers: int) -> float:
         """Most looks at the file are at memory that it shares: they are no calls."""
         return 4 + 10 * workers
-
-
-def _run(*command: str) -> int:
-    return subprocess.run(command, stderr=subprocess.DEVNULL, check=False).returncode
 
 
 def _calls(pid: int) -> int:

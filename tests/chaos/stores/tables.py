@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from sqlalchemy import Engine, delete, insert, text
+from sqlalchemy import Engine, delete, insert, select, text, update
 
 from queuepool.stores.sql.failures import NO_JOB
 from queuepool.stores.sql.tables import cache
+from queuepool.stores.sql.texts import bytes_of
+from tests.chaos.stores.base import Place
 
 _JOBS = """SELECT payload, CASE WHEN reserved_at IS NOT NULL THEN 'reserved'
 WHEN available_at > created_at THEN 'delayed' ELSE 'ready' END FROM jobs"""
 _RESTART = "illuminate:queue:restart"
+_TAGS = "queuepool:workers"
 _FAILED = "SELECT payload, exception FROM failed_jobs"
 # A job that has failed is not one that waits, not for a moment.
 _ALL = "SELECT payload FROM jobs UNION ALL SELECT payload FROM failed_jobs"
@@ -42,6 +45,13 @@ class Tables:
             connection.execute(delete(cache).where(cache.c.key == _RESTART))
             connection.execute(insert(cache).values(key=_RESTART, value=f"i:{number};", expiration=2**31 - 1))
 
+    def turn_back(self, tags: int) -> None:
+        """The counter of tags, to 0 at most."""
+        row = cache.c.key == _TAGS
+        with self.engine.begin() as connection:
+            last = connection.execute(select(cache.c.value).where(row).with_for_update()).scalar() or "0"
+            connection.execute(update(cache).where(row).values(value=str(max(0, int(bytes_of(last)) - tags))))
+
     def ask(self, statement: str) -> list[Any]:
         with self.engine.connect() as connection:
             return list(connection.execute(text(statement)))
@@ -51,7 +61,11 @@ class InTables:
     """The part of a store that its tables answer for."""
 
     url: str
+    far: str
     tables: Tables
+
+    def places(self) -> list[Place]:
+        return [(self.url, []), (self.far, [])]
 
     def laravel(self) -> dict[str, str]:
         return {"QP_URL": self.url}

@@ -1,0 +1,67 @@
+"""People who try failed jobs again while the pools run."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
+
+from tests.chaos.laravel import PEER
+from tests.chaos.rig import Rig
+
+#: seconds that somebody waits for an answer
+_PATIENT = 30.0
+
+
+def retry_all(rig: Rig) -> Iterator[float]:
+    while True:
+        yield from _said(rig, rig.pools[0].command("retry", "all"))
+        yield rig.chance.uniform(0.05, 0.5)
+
+
+def retry_one(rig: Rig) -> Iterator[float]:
+    """A few, each by its id."""
+    while True:
+        with subprocess.Popen(
+            rig.pools[0].command("failed", "--json"), env=rig.env(), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+        ) as asked:
+            listed = asked.communicate(timeout=_PATIENT)[0]
+        ids = [row["id"] for row in json.loads(listed or "[]")]
+        if ids:
+            yield from _said(rig, rig.pools[0].command("retry", *rig.chance.sample(ids, min(5, len(ids)))))
+        yield rig.chance.uniform(0.05, 0.5)
+
+
+def retry_by_artisan(rig: Rig) -> Iterator[float]:
+    """`queue:retry all`, where Laravel has a table of failed jobs; nothing where there is no PHP."""
+    tells = _laravels(rig)
+    while True:
+        if tells and shutil.which("php"):
+            yield from _said(rig, ["php", str(PEER / "peer.php"), "retry", "all"], **tells)
+        yield rig.chance.uniform(0.05, 0.5)
+
+
+def _laravels(rig: Rig) -> dict[str, str]:
+    """What tells the peer of the stores; nothing when none of them is a database."""
+    jobs: dict[str, str] = rig.store.laravel()
+    failed = rig.other.laravel().get("QP_URL", "") if rig.other else jobs.get("QP_URL", "")
+    return {**jobs, "QP_FAILED_URL": failed, "QP_OUT": str(rig.folder / "laravel.jsonl")} if failed else {}
+
+
+def _said(rig: Rig, command: list[str], **env: str) -> Iterator[float]:
+    """One command to its end; it is not broken off, for that leaves jobs that are nobody's fault."""
+    with (rig.folder / "people.out").open("ab") as output:
+        process = subprocess.Popen(command, env={**rig.env(), **env}, stdout=output, stderr=output)
+    try:
+        while process.poll() is None:
+            yield 0.05
+    finally:
+        process.wait(_PATIENT)
+
+
+NEMESES: dict[str, tuple[Callable[[Rig], Iterator[float]], int]] = {
+    "retry_all": (retry_all, 1),
+    "retry_one": (retry_one, 1),
+    "retry_by_artisan": (retry_by_artisan, 1),
+}
