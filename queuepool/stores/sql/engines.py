@@ -9,7 +9,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import URL, Dialect, Engine, create_engine, event, make_url
+from sqlalchemy import URL, Engine, create_engine, event, exc, make_url
 from sqlalchemy.pool import NullPool
 
 from queuepool.config_urls import database_of
@@ -47,15 +47,19 @@ def _named(url: str) -> URL:
     return parsed.set(drivername=DRIVERS[parsed.get_backend_name()], database=database_of(url))
 
 
-def begin_of(dialect: Dialect) -> str:
-    """SQLite would otherwise find out in the middle that somebody else writes, when it is too late to wait."""
-    return "BEGIN IMMEDIATE" if dialect.name == "sqlite" else "BEGIN"
-
-
 def _sqlite(url: URL, pool: dict[str, Any], shared: bool, patience: float, create: bool) -> Engine:
     path = Path(url.database or "").absolute()
     opener = partial(sqlite.connect, path, durable=shared, patience=patience, create=create)
-    return create_engine(url, creator=opener, isolation_level="AUTOCOMMIT", **pool)
+    engine = create_engine(url, creator=opener, isolation_level="AUTOCOMMIT", **pool)
+    if shared:  # a loop looks by itself, before each verb
+
+        @event.listens_for(engine, "checkout")
+        def look(connection: sqlite.FileConnection, _record: Any, _proxy: Any) -> None:
+            if not connection.is_current:
+                connection.retire()
+                raise exc.DisconnectionError  # makes the pool open what is there now
+
+    return engine
 
 
 def _postgresql(url: URL, pool: dict[str, Any], shared: bool, patience: float, create: bool) -> Engine:

@@ -75,15 +75,16 @@ class SqlShelf:
 
         return self._client.ask(look)
 
-    def next_of(self, counter: str, below: int) -> int:
+    def next_of(self, counter: str, below: int, *, leap: bool = False) -> int:
         """One more than last time, from 0 again at ``below``.
 
-        Begun anywhere: when the cache was emptied, nobody must get a number that somebody still has.
+        Begun anywhere: when the cache was emptied, nobody must get a number that somebody still has. With a ``leap`` it
+        is begun anew.
         """
 
         def work(connection: Connection) -> int:
             last = _value(connection, self._ours + counter)
-            number = (int(last) + 1) % below if last.isdecimal() else secrets.randbelow(below)
+            number = (int(last) + 1) % below if last.isdecimal() and not leap else secrets.randbelow(below)
             _put(connection, self._ours + counter, str(number), _FOREVER)
             return number
 
