@@ -20,9 +20,9 @@ LAYERS = [
     "proc signals strict_json terms php listeners registry verdict limits pace config_file stores.redis.line",
     "stores.sql.sqlite stores.sql.troubles stores.sql.tables stores.sql.clock stores.sql.texts",
     "config_secrets config_connections fork payload php_writer outage stores.redis.client",
-    "stores.base stores.sql.engines stores.sql.waiting stores.sql.schema",
+    "stores.base stores.sql.engines stores.sql.transaction stores.sql.schema",
     # the queues
-    "stores.control stores.elsewhere stores.sql.client stores.sql.marks stores.sql.failures",
+    "stores.control stores.elsewhere stores.sql.client stores.sql.waiting stores.sql.marks stores.sql.failures",
     "stores.sql.shelf stores.sql.failed stores.sql.migrate stores.sql.statements",
     "stores.sql.quarantine stores.sql.table",
     "stores.sql.leases",

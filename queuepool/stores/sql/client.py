@@ -35,6 +35,7 @@ class Client:
         self._create = create
         self._engine: Engine | None = None
         self._mine: Connection | None = None
+        self._file: FileConnection | None = None
         self._pid = 0
         #: how often another file has taken the place of the one that was open
         self.replaced = 0
@@ -121,8 +122,9 @@ class Client:
         engine = self.engine
         if self._mine is None:
             self._mine = engine.connect()
-        elif (file := file_of(self._mine)) and not file.is_current:
-            self._leave(self._mine, file)
+            self._file = file_of(self._mine)
+        elif self._file and not self._file.is_current:
+            self._leave(self._mine, self._file)
         yield self._mine
 
     def _leave(self, connection: Connection, file: FileConnection) -> None:

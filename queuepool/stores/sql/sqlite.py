@@ -25,13 +25,14 @@ class FileConnection(sqlite3.Connection):
     """
 
     path: Path
+    name: str
     file: Identity = None
     log: Identity = None
 
     @property
     def is_current(self) -> bool:
-        """Whether the path leads to this very file. One system call."""
-        return identity_of(self.path) == self.file
+        """Whether the path leads to this very file. One system call, before each verb."""
+        return identity_of(self.name) == self.file
 
     def retire(self) -> None:
         """The file has lost its name: complete it, and leave nothing of it beside the one that has the name now.
@@ -64,7 +65,7 @@ def connect(path: Path, *, durable: bool, patience: float, create: bool) -> File
     return connection
 
 
-def identity_of(path: Path) -> Identity:
+def identity_of(path: Path | str) -> Identity:
     try:
         found = os.stat(path)
     except FileNotFoundError:
@@ -134,5 +135,5 @@ def _open(path: Path, mode: str, patience: float) -> FileConnection:
     uri = f"{path.as_uri()}?mode={mode}"
     options: dict[str, Any] = {"isolation_level": None, "check_same_thread": False, "factory": FileConnection}
     connection: FileConnection = sqlite3.connect(uri, uri=True, timeout=patience, **options)
-    connection.path = path
+    connection.path, connection.name = path, str(path)
     return connection
