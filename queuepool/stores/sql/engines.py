@@ -24,6 +24,8 @@ DRIVERS = {
 #: the channel on which pushes are told in PostgreSQL; the payload is the queue
 CHANNEL = "queuepool"
 _NOTICES_DEATHS = 140000
+#: what MySQL itself calls a statement beyond max_allowed_packet
+_TOO_LARGE = 1153
 
 
 def load_driver(url: str) -> None:
@@ -119,9 +121,10 @@ def _bounded(generator: Generator[Any, Any, Any], patience: float) -> Generator[
 
 
 def _mysql(url: URL, pool: dict[str, Any], shared: bool, patience: float, create: bool) -> Engine:
-    # Strict: else a queue's name that is too long would be cut without a word.
+    # Strict: else a queue's name that is too long would be cut without a word. And nothing of the server's own modes:
+    # in some of them BEGIN begins a block, or an empty text is NULL.
     session = (
-        "SET SESSION time_zone = '+00:00', sql_mode = CONCAT(@@sql_mode, ',STRICT_ALL_TABLES'), "
+        "SET SESSION time_zone = '+00:00', sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', "
         f"innodb_lock_wait_timeout = {max(int(patience), 1)}"
     )
     waits = {"connect_timeout": max(int(patience), 2), "read_timeout": patience + 1, "write_timeout": patience + 1}
@@ -141,6 +144,8 @@ def _mysql(url: URL, pool: dict[str, Any], shared: bool, patience: float, create
     def prepare(connection: Any, _record: Any) -> None:
         with connection.cursor() as cursor:
             cursor.execute("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")
+            cursor.execute("SELECT @@max_allowed_packet")
+            connection.most_bytes = int(cursor.fetchone()[0])
 
     return engine
 
@@ -151,7 +156,22 @@ def _tidy_connection() -> Any:
     from pymysql.connections import Connection
 
     class Tidy(Connection):  # type: ignore[misc]
-        """PyMySQL's, which leaves a unix socket open that nobody answers at."""
+        """PyMySQL's, which leaves a unix socket open that nobody answers at, and sends what the server will not take.
+
+        The server closes the connection then, in the middle of the statement, which looks as if it had gone away.
+        """
+
+        #: of one statement; ``None``: the server was not asked yet
+        most_bytes: int | None = None
+
+        def _execute_command(self, command: int, sql: str | bytes) -> None:
+            raw = sql.encode(self.encoding) if isinstance(sql, str) else sql
+            if self.most_bytes and len(raw) >= self.most_bytes:
+                words = (
+                    f"a statement of {len(raw)} bytes is more than the server's max_allowed_packet, {self.most_bytes}"
+                )
+                raise pymysql.DataError(_TOO_LARGE, words)
+            super()._execute_command(command, raw)
 
         def connect(self, sock: socket.socket | None = None) -> None:
             if sock is None and self.unix_socket:
