@@ -8,6 +8,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -198,7 +199,7 @@ def test_a_worker_that_waits_returns_when_the_file_is_another(worker, producer, 
     worker.queue.wait(["default"], 0.1)
     waiting = threading.Thread(target=worker.queue.wait, args=(["default"], 60.0), daemon=True)
     waiting.start()
-    eventually(lambda: "sleep" in wait_channel(waiting))
+    eventually(lambda: any("sleep" in channel for channel in wait_channels()))
     delete(file, *BESIDE)
     fresh_file(tmp_path, "b").rename(file)
 
@@ -207,9 +208,10 @@ def test_a_worker_that_waits_returns_when_the_file_is_another(worker, producer, 
     assert 1 == len(next_ids(worker))
 
 
-def wait_channel(thread: threading.Thread) -> str:
-    """What the kernel has a thread wait in."""
-    return Path(f"/proc/self/task/{thread.native_id}/wchan").read_text()
+def wait_channels() -> list[str]:
+    """What the kernel has our threads wait in, but for the one that asks."""
+    tasks = [task for task in Path("/proc/self/task").iterdir() if int(task.name) != threading.get_native_id()]
+    return [Path(task, "wchan").read_text() for task in tasks]
 
 
 def test_it_is_told_once_which_file_was_replaced(worker, producer, file):
@@ -274,6 +276,25 @@ def test_a_producer_that_has_the_file_open_pushes_to_the_new_one(producer, file,
     producer.push_raw(payload("c"))
 
     assert 2 == rows(file)
+
+
+@pytest.mark.parametrize("shared", [False, True], ids=["worker", "producer"])
+def test_what_waits_for_a_lock_is_not_written_to_a_file_that_is_replaced_under_it(settings, file, tmp_path, shared):
+    """Whoever copies the file under its lock, and puts the copy in its place, has all that anybody was promised."""
+    stores = Stores(settings, shared=shared)
+    stores.queue.push("default", [payload("a")])
+    with closing(sqlite3.connect(file, isolation_level=None)) as owner, ThreadPoolExecutor(1) as other:
+        owner.execute("BEGIN IMMEDIATE")
+        pushed = other.submit(stores.queue.push, "default", [payload("b")])
+        eventually(lambda: any("sleep" in channel for channel in wait_channels()))
+        move(file, tmp_path / "old.db", *BESIDE)
+        fresh_file(tmp_path, "c").rename(file)
+        owner.execute("ROLLBACK")
+        with pytest.raises(StoreDown, match="replaced meanwhile"):
+            pushed.result()
+
+    stores.close()
+    assert (1, 1) == (rows(file), rows(tmp_path / "old.db"))
 
 
 def test_what_a_deleted_file_left_beside_does_not_come_back_in_the_new_one(worker, producer, file):

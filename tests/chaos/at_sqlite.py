@@ -52,6 +52,29 @@ def disk_full(rig: Rig) -> Iterator[float]:
         yield rig.chance.uniform(0.2, 1.0)
 
 
+def replace_the_file(rig: Rig) -> Iterator[float]:
+    """By a copy that is made under its lock, so that all is in it that anybody was promised."""
+    while True:
+        replace_by_a_copy(rig.store.path)
+        yield rig.chance.uniform(0.5, 2.0)
+
+
+def replace_by_a_copy(path: Path) -> None:
+    copy, old = path.with_name("copy.db"), path.with_name("old.db")
+    with closing(sqlite3.connect(path, isolation_level=None, timeout=10)) as owner:
+        owner.execute("BEGIN IMMEDIATE")
+        with closing(sqlite3.connect(path)) as reader, closing(sqlite3.connect(copy)) as written:
+            reader.backup(written)
+            written.execute("PRAGMA journal_mode = WAL")
+        # The name first: nobody may open the one file with the other's log.
+        path.rename(old)
+        for end in ("-wal", "-shm"):
+            path.with_name(path.name + end).unlink(missing_ok=True)
+        copy.rename(path)
+        owner.execute("ROLLBACK")
+    old.unlink()
+
+
 def make_read_only(path: Path) -> None:
     """The superuser may write wherever he reads, but for what is marked as immutable."""
     for file in _files(path):
@@ -88,5 +111,6 @@ NEMESES: dict[str, tuple[Callable[[Rig], Iterator[float]], int]] = {
     "hold_the_file": (hold_the_file, 2),
     "hold_a_snapshot": (hold_a_snapshot, 1),
     "read_only": (read_only, 1),
+    "replace_the_file": (replace_the_file, 1),
 }
 ON_A_DISK_OF_ITS_OWN: dict[str, tuple[Callable[[Rig], Iterator[float]], int]] = {"disk_full": (disk_full, 2)}

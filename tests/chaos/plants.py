@@ -159,4 +159,9 @@ PLANTS = {
         ),
         replace(_QUICK, store="sqlite", hostile=50.0, modes=("fail",)),
     ),
+    "a replaced file stays open": Plant(
+        "I1 lost",
+        ((f"{_SQL}/sqlite.py", "return identity_of(self.name) == self.file", "return True"),),
+        replace(_QUICK, store="sqlite", only=("replace_the_file", "kill_workers"), drain=6.0),
+    ),
 }  # fmt: skip

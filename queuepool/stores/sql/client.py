@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import TypeVar
 
 from sqlalchemy import Connection, Engine, exc
@@ -12,7 +13,7 @@ from sqlalchemy import Connection, Engine, exc
 from queuepool.errors import StoreDown, StoreError
 from queuepool.stores.sql.engines import open_engine
 from queuepool.stores.sql.sqlite import FileConnection
-from queuepool.stores.sql.transaction import FormerFile, carry_out, file_of, former_of
+from queuepool.stores.sql.transaction import FormerFile, carry_out, file_of, former_of, in_current_file
 from queuepool.stores.sql.troubles import is_taken_back, translated
 
 T = TypeVar("T")
@@ -106,7 +107,7 @@ class Client:
 
     def _attempt(self, work: Callable[[Connection], T]) -> T:
         with self._connected() as connection:
-            return carry_out(connection, work, self.disconnect)
+            return carry_out(connection, partial(in_current_file, work), self.disconnect)
 
     @contextmanager
     def _connected(self) -> Iterator[Connection]:

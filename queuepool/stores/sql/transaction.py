@@ -34,6 +34,13 @@ def file_of(connection: Connection) -> FileConnection | None:
     return driver if isinstance(driver, FileConnection) else None
 
 
+def in_current_file(work: Callable[[Connection], T], connection: Connection) -> T:
+    """Looked at once more when nobody else can write: whoever replaces a file under its lock has all that is in it."""
+    if (file := file_of(connection)) and not file.is_current:
+        raise StoreDown(f"the file {file.path} was moved or replaced meanwhile")
+    return work(connection)
+
+
 class FormerFile:
     """A file that has lost its name, by the handle that is still open: wherever it was moved to, it learns what became
     of its jobs. It is never opened again, for its path leads to another one.
