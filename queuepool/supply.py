@@ -201,7 +201,11 @@ class Supply:
     def _begin_asking(self, queues: Sequence[str]) -> float:
         if self._listeners.wants(JobReserving):
             self._listeners.tell(JobReserving(tuple(queues)))
-        self._store.reach()  # who could not even ask has nothing to be given back
+        try:
+            self._store.reach()  # who could not even ask has nothing to be given back
+        except StoreDown:
+            self._overtaken = True  # what answers next may be another store, where somebody else has our tag
+            raise
         # The lease is counted from before it was asked for: it never ends earlier than we believe.
         at = self._membership.used_at = self._desk.asking()
         return at

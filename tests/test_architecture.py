@@ -18,12 +18,12 @@ LAYERS = [
     "chores chores.base",
     # edges of the system, and rulings, each on its own
     "proc signals strict_json terms php listeners registry verdict limits pace job_loop config_file stores.redis.line",
-    "stores.sql.sqlite stores.sql.troubles stores.sql.tables stores.sql.clock stores.sql.texts",
+    "stores.sql.sqlite stores.sql.troubles stores.sql.tables stores.sql.clock stores.sql.texts stores.sql.names",
     "config_secrets config_connections fork payload php_writer outage stores.redis.client",
-    "stores.base stores.set_aside stores.sql.engines stores.sql.waiting stores.sql.schema",
+    "stores.base stores.set_aside stores.sql.engines stores.sql.transaction stores.sql.schema",
     # the queues
-    "stores.control stores.elsewhere stores.redis.wire stores.redis.outbox stores.sql.client stores.sql.marks",
-    "stores.sql.failures",
+    "stores.control stores.elsewhere stores.redis.wire stores.redis.outbox stores.sql.client stores.sql.waiting",
+    "stores.sql.marks stores.sql.failures",
     "stores.sql.shelf stores.sql.outbox stores.sql.failed stores.sql.migrate stores.sql.statements",
     "stores.sql.quarantine stores.sql.table",
     "stores.sql.leases",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, redirect_stdout
+from functools import partial
 
 import click
 
@@ -62,7 +63,7 @@ def _stores(where: Where) -> Iterator[Finding]:
         yield Finding(Grade.OK, f"connection {connection.name}", _signing(connection))
         with closing(Queue(connection)) as queue:
             try:
-                yield from _inspector(connection)(queue, list(dict.fromkeys(queues)))
+                yield from _inspector(where, connection)(queue, list(dict.fromkeys(queues)))
             except StoreError as error:
                 yield Finding(Grade.FAIL, f"connection {connection.name}", str(error))
 
@@ -77,7 +78,7 @@ def _boards(where: Where) -> Iterator[Finding]:
             yield from (Finding(Grade.WARN, f"pool {pool.name}", words_for(name)) for name in left)
 
 
-def _inspector(connection: ConnectionSettings) -> Inspector:
+def _inspector(where: Where, connection: ConnectionSettings) -> Inspector:
     """Of its kind of store, whose library is only there if it is used."""
     if kind_of(connection.url) == "redis":
         from queuepool.cli.server import inspect_server
@@ -85,7 +86,7 @@ def _inspector(connection: ConnectionSettings) -> Inspector:
         return inspect_server
     from queuepool.cli.database import inspect_database
 
-    return inspect_database
+    return partial(inspect_database, crews=[pool.workers for pool in where.pools() if pool.connection == connection])
 
 
 def _signing(connection: ConnectionSettings) -> str:

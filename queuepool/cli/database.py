@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 from sqlalchemy import Connection, Dialect, Executable, delete, false, insert, select, update
 
+from queuepool.cli import database_limits
 from queuepool.cli.findings import Finding, Grade, refusal
 from queuepool.client import Queue
 from queuepool.config_urls import database_of, has_password, masked, options_of, scheme_of
@@ -32,13 +33,13 @@ _ROWS: dict[Any, dict[str, Any]] = {
 }
 
 
-def inspect_database(queue: Queue, queues: Sequence[str]) -> Iterator[Finding]:
-    """Raises ``StoreError`` when it does not even answer."""
+def inspect_database(queue: Queue, queues: Sequence[str], crews: Sequence[int]) -> Iterator[Finding]:
+    """``crews``: how many workers each pool has. Raises ``StoreError`` when it does not even answer."""
     what = f"connection {queue.settings.name}"
-    yield from (Finding(grade, what, words) for grade, words in _findings(queue, queues))
+    yield from (Finding(grade, what, words) for grade, words in _findings(queue, queues, crews))
 
 
-def _findings(queue: Queue, queues: Sequence[str]) -> Iterator[tuple[Grade, str]]:
+def _findings(queue: Queue, queues: Sequence[str], crews: Sequence[int]) -> Iterator[tuple[Grade, str]]:
     client, url = queue.stores.client, queue.settings.url
     if unwritable := list(_unwritable(url)):
         yield from unwritable
@@ -49,7 +50,8 @@ def _findings(queue: Queue, queues: Sequence[str]) -> Iterator[tuple[Grade, str]
     yield _version(dialect)
     if dialect.name == "sqlite":
         yield _journal(client)
-    yield from _tables(client)
+    yield from database_limits.connections(client, crews)
+    yield from _tables(client, queues)
     yield from _elsewhere(queue, queues)
 
 
@@ -91,7 +93,7 @@ def _journal(client: Client) -> tuple[Grade, str]:
     return Grade.WARN, f"journal_mode {mode}: who reads and who writes wait for each other; {remedy}"
 
 
-def _tables(client: Client) -> Iterator[tuple[Grade, str]]:
+def _tables(client: Client, queues: Sequence[str]) -> Iterator[tuple[Grade, str]]:
     faults = [words for table in TABLES for words in _faults(client, table)]
     denied = [words for table in _ROWS for words in _denied(client, table)] if not faults else []
     yield from ((Grade.FAIL, words) for words in (*faults, *denied))
@@ -100,6 +102,7 @@ def _tables(client: Client) -> Iterator[tuple[Grade, str]]:
     yield Grade.OK, f"the tables {', '.join(TABLES)} are there, and every right that is needed is granted"
     if oddity := client.ask(oddity_of):
         yield Grade.WARN, oddity
+    yield from database_limits.merged_queues(client, queues)
 
 
 def _elsewhere(queue: Queue, queues: Sequence[str]) -> Iterator[tuple[Grade, str]]:

@@ -13,9 +13,6 @@ from tests.chaos.disks import fill
 from tests.chaos.rig import Rig
 from tests.chaos.spells import spells
 
-#: seconds after which everybody has given up waiting for the one that writes
-_GIVEN_UP = 4.5
-
 
 def hold_the_file(rig: Rig) -> Iterator[float]:
     """A stranger writes, for longer than anybody is patient."""
@@ -69,15 +66,27 @@ def move_away(rig: Rig) -> Iterator[float]:
     )
 
 
-def replace_file(rig: Rig) -> Iterator[float]:
-    """By a copy of itself, as when a backup is played back; who has the old one open cannot write to it any more."""
+def replace_the_file(rig: Rig) -> Iterator[float]:
+    """By a copy that is made under its lock, so that all is in it that anybody was promised."""
     while True:
-        with rig.silence(), closing(_stranger(rig)) as stranger:
-            stranger.execute("BEGIN IMMEDIATE")
-            _put_a_copy_in_its_place(rig.store.path)
-            rig.rest(_GIVEN_UP)
-        rig.ledger.write("back")
-        yield rig.chance.uniform(1.0, 2.0)
+        replace_by_a_copy(rig.store.path)
+        yield rig.chance.uniform(0.5, 2.0)
+
+
+def replace_by_a_copy(path: Path) -> None:
+    copy, old = path.with_name("copy.db"), path.with_name("old.db")
+    with closing(sqlite3.connect(path, isolation_level=None, timeout=10)) as owner:
+        owner.execute("BEGIN IMMEDIATE")
+        with closing(sqlite3.connect(path)) as reader, closing(sqlite3.connect(copy)) as written:
+            reader.backup(written)
+            written.execute("PRAGMA journal_mode = WAL")
+        # The name first: nobody may open the one file with the other's log.
+        path.rename(old)
+        for end in ("-wal", "-shm"):
+            path.with_name(path.name + end).unlink(missing_ok=True)
+        copy.rename(path)
+        owner.execute("ROLLBACK")
+    old.unlink()
 
 
 def make_read_only(path: Path) -> None:
@@ -104,17 +113,6 @@ def _move(source: Path, target: Path) -> None:
         file.rename(target / file.name)
 
 
-def _put_a_copy_in_its_place(path: Path) -> None:
-    copy = path.with_name("copy.db")
-    with closing(sqlite3.connect(path)) as old, closing(sqlite3.connect(copy)) as new:
-        old.backup(new)
-        new.execute("PRAGMA journal_mode = WAL")
-    for file in _files(path):
-        if file != path:
-            file.unlink()  # the old one's log would be taken for the new one's
-    copy.rename(path)
-
-
 def _mark(file: Path, how: str) -> None:
     subprocess.run(["chattr", how, str(file)], check=True)
 
@@ -124,6 +122,6 @@ NEMESES: dict[str, tuple[Callable[[Rig], Iterator[float]], int]] = {
     "hold_a_snapshot": (hold_a_snapshot, 1),
     "read_only": (read_only, 1),
     "move_away": (move_away, 1),
-    "replace_file": (replace_file, 1),
+    "replace_the_file": (replace_the_file, 1),
 }
 ON_A_DISK_OF_ITS_OWN: dict[str, tuple[Callable[[Rig], Iterator[float]], int]] = {"disk_full": (disk_full, 2)}

@@ -10,7 +10,6 @@ ack release fail requeue stale id a     by a listener: what the pool says it did
 ghost id a pid                          by what an async job left behind: it has gone on after its job
 undeleted id a pid                      by Laravel's own worker: the store refused to delete what it has done
 kill pid why   death pid                by the harness, before; by the watcher, as soon as the kernel says so
-silent                                  by the producer: it was told to push nothing for a while
 nemesis name on   back                  a fault begins (1), ends (0); the store answers again
 other on                                the other store goes away (1), answers again (0)
 size sample idle copies stored          what was seen from outside: whole pools, resources, commands, the store

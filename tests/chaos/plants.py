@@ -94,7 +94,7 @@ PLANTS = {
     ),
     "no second line behind the alarm": Plant(
         "I10 never killed",
-        (("children.py", "if deadline and now >= deadline + grace:", "if False:"),),
+        (("children.py", "if deadline and now >= deadline + grace:", "if file := None:"),),
         replace(_HANGING, modes=("steal_the_alarm",), drain=1.0, stop=0.5),
     ),
     "group left alone": Plant(
@@ -127,7 +127,7 @@ PLANTS = {
         "I4 overlap",
         (
             ("chores/renew.py", "        if not held:\n", "        if True:\n"),
-            ("children.py", "if lease_end and now >= lease_end - margin:", "if False:"),
+            ("children.py", "if lease_end and now >= lease_end - margin:", "if file := None:"),
         ),
         replace(_PEACE, workers=8, nap=(2.0, 2.0), naps=1.0, retry_after=1.0),
     ),
@@ -184,5 +184,10 @@ PLANTS = {
             (f"{_SQL}/leases.py", "        return self._settle([lease], end)[0]\n\n    def quarantine(", _IN_TWO),
         ),
         replace(_QUICK, store="sqlite", hostile=50.0, modes=("fail",)),
+    ),
+    "written to a file that was replaced": Plant(
+        "I5 done twice, unexplained",
+        ((f"{_SQL}/transaction.py", "if (file := file_of(connection)) and not file.is_current:", "if file := None:"),),
+        replace(_QUICK, store="sqlite", only=("replace_the_file",), with_kills=0.0, naps=0.0, seconds=4.0),
     ),
 }  # fmt: skip

@@ -44,11 +44,10 @@ class Producer:
         self._began = time.monotonic()
         self._bursting = True
         self._acknowledged = 0
-        self.stopped = self.silent = False
+        self.stopped = False
 
     def run(self) -> None:
         while not self.stopped:
-            self._keep_silent()
             try:
                 busy = self._fill()
             except StoreError:
@@ -56,12 +55,6 @@ class Producer:
             self._specials()
             if not busy:
                 time.sleep(0.02)
-
-    def _keep_silent(self) -> None:
-        if self.silent:
-            BOOK.write("silent")
-        while self.silent and not self.stopped:
-            time.sleep(0.02)
 
     def _fill(self) -> bool:
         """Whether there was room for more tiny jobs."""
@@ -140,12 +133,7 @@ def main() -> None:
     def stop(*_: object) -> None:
         producer.stopped = True
 
-    def silence(signum: int, _frame: object) -> None:
-        producer.silent = signum == signal.SIGUSR1
-
     signal.signal(signal.SIGTERM, stop)
-    for signum in (signal.SIGUSR1, signal.SIGUSR2):
-        signal.signal(signum, silence)
     producer.run()
     os._exit(0)
 

@@ -128,21 +128,6 @@ class Rig:
         self._help("producer", json.dumps(self._orders()))
 
     @contextmanager
-    def silence(self) -> Iterator[None]:
-        """Nothing is pushed meanwhile by the producer of the whole run; it is in the midst of nothing then."""
-        producer, before = self._helpers[1], self._silences()
-        while self._silences() == before:
-            producer.send_signal(signal.SIGUSR1)  # again: one that is let speak at the same moment would forget it
-            self.rest(0.1)
-        try:
-            yield
-        finally:
-            producer.send_signal(signal.SIGUSR2)
-
-    def _silences(self) -> int:
-        return (self.folder / "ledger").read_bytes().count(b'"silent"')
-
-    @contextmanager
     def pushing(self, *modes: str, rate: float) -> Iterator[None]:
         """Jobs of these modes too, so many a second."""
         self._streams += 1

@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import TypeVar
 
 from sqlalchemy import Connection, Engine, exc
 
 from queuepool.errors import StoreDown, StoreError
-from queuepool.stores.sql.engines import LATEST_COMMIT, begin_of, open_engine
+from queuepool.stores.sql.engines import LATEST_COMMIT, open_engine
+from queuepool.stores.sql.sqlite import FileConnection
+from queuepool.stores.sql.transaction import FormerFile, carry_out, file_of, former_of, in_current_file
 from queuepool.stores.sql.troubles import is_taken_back, translated
 
 T = TypeVar("T")
@@ -36,9 +39,13 @@ class Client:
         self._store = store
         self._engine: Engine | None = None
         self._mine: Connection | None = None
+        self._file: FileConnection | None = None
         self._pid = 0
         #: transactions that were perhaps sent, and not answered: each may still be committed
         self.unanswered = 0
+        #: how often another file has taken the place of the one that was open
+        self.replaced = 0
+        self._former: FormerFile | None = None
 
     def transaction(self, work: Callable[[Connection], T]) -> T:
         """All of ``work`` or nothing, and again if others were in its way. Raises ``StoreDown`` or ``StoreError``."""
@@ -72,12 +79,23 @@ class Client:
         return 0.0 if self.engine.dialect.name == "sqlite" else LATEST_COMMIT + 0.5
 
     @property
+    def former(self) -> FormerFile | None:
+        """The SQLite file that was replaced under us, as long as something of it may be held."""
+        return self._former if self._former and self._former.is_open else None
+
+    def forget_former(self, unused_for: float = 0.0) -> None:
+        """Give it up, if nothing was settled there for so many seconds."""
+        if self._former and self._former.unused_for >= unused_for:
+            self._former.close()
+            self._former = None
+
+    @property
     def engine(self) -> Engine:
         """This process's own: what was opened before a fork is the parent's."""
         if self._engine is None or self._pid != os.getpid():
             if self._engine is not None:
                 self._engine.dispose(close=False)
-            self._mine, self._pid = None, os.getpid()
+            self._mine, self._former, self._pid = None, None, os.getpid()
             self._engine = open_engine(self.url, shared=self._shared, patience=self._patience, create=self._create)
         return self._engine
 
@@ -91,6 +109,7 @@ class Client:
 
     def close(self) -> None:
         """Give everything back; the next verb would open it again."""
+        self.forget_former()
         self.disconnect()
         if self._engine is not None and self._pid == os.getpid():
             self._engine.dispose()
@@ -98,21 +117,7 @@ class Client:
 
     def _attempt(self, work: Callable[[Connection], T]) -> T:
         with self._connected() as connection:
-            connection.exec_driver_sql(begin_of(connection.dialect))
-            try:
-                answer = work(connection)
-                connection.exec_driver_sql("COMMIT")
-            except BaseException:
-                self._roll_back(connection)
-                raise
-            return answer
-
-    def _roll_back(self, connection: Connection) -> None:
-        try:
-            connection.exec_driver_sql("ROLLBACK")
-        except exc.SQLAlchemyError:
-            # It is rolled back by the end of the connection, which must not be met again: it would refuse everything.
-            self.disconnect()
+            return carry_out(connection, partial(in_current_file, work), self.disconnect)
 
     @contextmanager
     def _connected(self) -> Iterator[Connection]:
@@ -128,7 +133,17 @@ class Client:
         engine = self.engine
         if self._mine is None:
             self._mine = engine.connect()
+            self._file = file_of(self._mine)
+        elif self._file and not self._file.is_current:
+            self._leave(self._mine, self._file)
         yield self._mine
+
+    def _leave(self, connection: Connection, file: FileConnection) -> None:
+        """Raises ``StoreDown``: what the next verb opens is another database."""
+        former = former_of(connection, file)
+        self.forget_former()
+        self._former, self._mine, self.replaced = former, None, self.replaced + 1
+        raise StoreDown(f"the file {file.path} was replaced: what is there now is opened")
 
     @contextmanager
     def _translating(self) -> Iterator[None]:

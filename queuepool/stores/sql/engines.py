@@ -9,7 +9,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import URL, Dialect, Engine, create_engine, event, make_url
+from sqlalchemy import URL, Engine, create_engine, event, exc, make_url
 from sqlalchemy.pool import NullPool
 
 from queuepool.config_urls import database_of
@@ -26,6 +26,8 @@ CHANNEL = "queuepool"
 #: seconds after which a server ends a transaction that waits for its client: a COMMIT delivered later does nothing
 LATEST_COMMIT = 2
 _NOTICES_DEATHS = 140000
+#: what MySQL itself calls a statement beyond max_allowed_packet
+_TOO_LARGE = 1153
 
 
 def load_driver(url: str) -> None:
@@ -49,15 +51,19 @@ def _named(url: str) -> URL:
     return parsed.set(drivername=DRIVERS[parsed.get_backend_name()], database=database_of(url))
 
 
-def begin_of(dialect: Dialect) -> str:
-    """SQLite would otherwise find out in the middle that somebody else writes, when it is too late to wait."""
-    return "BEGIN IMMEDIATE" if dialect.name == "sqlite" else "BEGIN"
-
-
 def _sqlite(url: URL, pool: dict[str, Any], shared: bool, patience: float, create: bool) -> Engine:
     path = Path(url.database or "").absolute()
     opener = partial(sqlite.connect, path, durable=shared, patience=patience, create=create)
-    return create_engine(url, creator=opener, isolation_level="AUTOCOMMIT", **pool)
+    engine = create_engine(url, creator=opener, isolation_level="AUTOCOMMIT", **pool)
+    if shared:  # a loop looks by itself, before each verb
+
+        @event.listens_for(engine, "checkout")
+        def look(connection: sqlite.FileConnection, _record: Any, _proxy: Any) -> None:
+            if not connection.is_current:
+                connection.retire()
+                raise exc.DisconnectionError  # makes the pool open what is there now
+
+    return engine
 
 
 def _postgresql(url: URL, pool: dict[str, Any], shared: bool, patience: float, create: bool) -> Engine:
@@ -118,9 +124,10 @@ def _bounded(generator: Generator[Any, Any, Any], patience: float) -> Generator[
 
 
 def _mysql(url: URL, pool: dict[str, Any], shared: bool, patience: float, create: bool) -> Engine:
-    # Strict: else a queue's name that is too long would be cut without a word.
+    # Strict: else a queue's name that is too long would be cut without a word. And nothing of the server's own modes:
+    # in some of them BEGIN begins a block, or an empty text is NULL.
     session = (
-        "SET SESSION time_zone = '+00:00', sql_mode = CONCAT(@@sql_mode, ',STRICT_ALL_TABLES'), "
+        "SET SESSION time_zone = '+00:00', sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', "
         f"innodb_lock_wait_timeout = {max(int(patience), 1)}"
     )
     waits = {"connect_timeout": max(int(patience), 2), "read_timeout": patience + 1, "write_timeout": patience + 1}
@@ -142,6 +149,8 @@ def _mysql(url: URL, pool: dict[str, Any], shared: bool, patience: float, create
             cursor.execute("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")
             if "MariaDB" in connection.get_server_info():  # MySQL has no such limit
                 cursor.execute(f"SET SESSION idle_transaction_timeout = {LATEST_COMMIT}")
+            cursor.execute("SELECT @@max_allowed_packet")
+            connection.most_bytes = int(cursor.fetchone()[0])
 
     return engine
 
@@ -152,7 +161,22 @@ def _tidy_connection() -> Any:
     from pymysql.connections import Connection
 
     class Tidy(Connection):  # type: ignore[misc]
-        """PyMySQL's, which leaves a unix socket open that nobody answers at."""
+        """PyMySQL's, which leaves a unix socket open that nobody answers at, and sends what the server will not take.
+
+        The server closes the connection then, in the middle of the statement, which looks as if it had gone away.
+        """
+
+        #: of one statement; ``None``: the server was not asked yet
+        most_bytes: int | None = None
+
+        def _execute_command(self, command: int, sql: str | bytes) -> None:
+            raw = sql.encode(self.encoding) if isinstance(sql, str) else sql
+            if self.most_bytes and len(raw) >= self.most_bytes:
+                words = (
+                    f"a statement of {len(raw)} bytes is more than the server's max_allowed_packet, {self.most_bytes}"
+                )
+                raise pymysql.DataError(_TOO_LARGE, words)
+            super()._execute_command(command, raw)
 
         def connect(self, sock: socket.socket | None = None) -> None:
             if sock is None and self.unix_socket:

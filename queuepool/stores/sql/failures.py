@@ -6,10 +6,11 @@ import uuid
 from collections.abc import Mapping
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, LargeBinary, and_, cast, func, insert, select
+from sqlalchemy import ColumnElement, Connection, LargeBinary, cast, func, insert, select
 
 from queuepool.stores.base import Lease
 from queuepool.stores.sql.clock import Clock
+from queuepool.stores.sql.names import is_name
 from queuepool.stores.sql.tables import failed_jobs
 from queuepool.stores.sql.texts import storable, text_of
 
@@ -40,7 +41,7 @@ class Failures:
         self._insert(connection, {**about, "payload": text_of(lease.receipt), "exception": NO_JOB + reason})
 
     def count_quarantined(self, connection: Connection, queue: str) -> int:
-        found = select(func.count()).where(and_(failed_jobs.c.queue == queue, is_no_job))
+        found = select(func.count()).where(is_name(connection.dialect, failed_jobs.c.queue, queue), is_no_job)
         return int(connection.execute(found).scalar_one())
 
     def _insert(self, connection: Connection, row: Mapping[str, Any]) -> None:

@@ -96,7 +96,18 @@ class Leases(JobsTable):
         return self._shelf.counts(job_id)
 
     def _settle(self, leases: Sequence[Lease], end: End) -> list[bool]:
-        return self.client.transaction(lambda c: self._settle_within(c, leases, end)) if leases else []
+        answers = self.client.transaction(lambda c: self._settle_within(c, leases, end)) if leases else []
+        return self._settle_in_former(leases, answers, end)
+
+    def _settle_in_former(self, leases: Sequence[Lease], answers: list[bool], end: End) -> list[bool]:
+        """What was refused may have come from the SQLite file that was here before."""
+        former = self.client.former
+        if former is None or all(answers):
+            return answers
+        there = former.transaction(lambda c: self._settle_within(c, leases, end))
+        if any(there):
+            former.was_of_use()
+        return [either or other for either, other in zip(answers, there, strict=True)]
 
     def _settle_within(self, connection: Connection, leases: Sequence[Lease], end: End) -> list[bool]:
         """``end`` those that are ours; they stay so to the end of the transaction."""

@@ -12,6 +12,7 @@ from queuepool.stores.sql.client import Client
 from queuepool.stores.sql.clock import Clock
 from queuepool.stores.sql.failed import Push
 from queuepool.stores.sql.failures import NO_JOB, is_no_job, payload_column
+from queuepool.stores.sql.names import is_name
 from queuepool.stores.sql.tables import failed_jobs
 from queuepool.stores.sql.texts import bytes_of
 
@@ -36,22 +37,22 @@ class SqlQuarantine:
         """Back to the end of its queue, as it is or as ``payload``; ``False`` when there is no such entry."""
 
         def work(connection: Connection) -> bool:
-            kept = select(payload_column(connection)).where(*_is(queue, entry_id))
+            kept = select(payload_column(connection)).where(*_is(connection, queue, entry_id))
             row = connection.execute(kept.with_for_update()).first()
             if row:
                 self._push(connection, queue, bytes_of(row[0]) if payload is None else payload)
-                connection.execute(delete(failed_jobs).where(*_is(queue, entry_id)))
+                connection.execute(delete(failed_jobs).where(*_is(connection, queue, entry_id)))
             return row is not None
 
         return self._client.transaction(work)
 
     def drop(self, queue: str, entry_id: str) -> bool:
-        return self._client.ask(lambda c: c.execute(delete(failed_jobs).where(*_is(queue, entry_id))).rowcount == 1)
+        return self._client.ask(lambda c: c.execute(delete(failed_jobs).where(*_is(c, queue, entry_id))).rowcount == 1)
 
     def _page(self, connection: Connection, queue: str, last: int) -> list[Any]:
         table, at = failed_jobs.c, Clock(connection.dialect).as_seconds(failed_jobs.c.failed_at)
         shown = (table.id, table.uuid, table.queue, table.exception, at, payload_column(connection))
-        found = select(*shown).where(table.queue == queue, is_no_job, table.id > last)
+        found = select(*shown).where(is_name(connection.dialect, table.queue, queue), is_no_job, table.id > last)
         return list(connection.execute(found.order_by(table.id).limit(_PAGE)))
 
 
@@ -60,5 +61,5 @@ def _entry(row: Any) -> Quarantined:
     return Quarantined(identity, queue, exception.removeprefix(NO_JOB), float(at), bytes_of(payload))
 
 
-def _is(queue: str, entry_id: str) -> tuple[Any, ...]:
-    return failed_jobs.c.queue == queue, failed_jobs.c.uuid == entry_id, is_no_job
+def _is(connection: Connection, queue: str, entry_id: str) -> tuple[Any, ...]:
+    return is_name(connection.dialect, failed_jobs.c.queue, queue), failed_jobs.c.uuid == entry_id, is_no_job

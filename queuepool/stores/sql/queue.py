@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
 from sqlalchemy import Connection
 
+from queuepool.errors import StoreDown
 from queuepool.stores.base import Lease, Reservation, Row, Staged
 from queuepool.stores.sql.leases import Leases
 from queuepool.stores.sql.marks import TAGS
@@ -29,6 +31,8 @@ class SqlQueue(Leases):
     #: drivers wait for what they have asked
     reserve_ahead = None
     _due_at = math.inf
+    #: after how many replacements of the file the tag was drawn
+    _joined = 0
 
     @property
     def polls(self) -> bool:
@@ -37,6 +41,8 @@ class SqlQueue(Leases):
 
     def reach(self) -> None:
         self.client.ask(lambda _: None)
+        if self._joined != self.client.replaced:
+            raise StoreDown("the file is another than the one in which this worker has drawn its tag")
 
     @property
     def unanswered(self) -> int:
@@ -47,13 +53,23 @@ class SqlQueue(Leases):
         return self.client.commits_late
 
     def join(self, old: int = 0) -> int:
-        return self._shelf.next_of("workers", TAGS)
+        replaced = self.client.replaced
+        # In a copy the counter is back where it was: from there on it would give the tags of those who are alive.
+        tag = self._shelf.next_of("workers", TAGS, leap=replaced > 0)
+        self._joined = replaced
+        return tag
 
     def retire(self, tag: int) -> None:
         """There are so many tags that none is given twice; what is committed late is looked for again."""
 
     def reserve(self, queues: Sequence[str], tag: int, limit: int, done: Sequence[Lease] = ()) -> Reservation:
-        return self.client.transaction(lambda connection: self._reserve(connection, queues, tag, limit, done))
+        found = self.client.transaction(lambda connection: self._reserve(connection, queues, tag, limit, done))
+        if self.client.former:  # of which a worker that asks for more holds nothing but what it has done
+            answers = self._settle_in_former(found.refused, [False] * len(found.refused), self._delete)
+            refused = [lease for lease, is_settled in zip(found.refused, answers, strict=True) if not is_settled]
+            found = replace(found, refused=refused)
+            self.client.forget_former()
+        return found
 
     def wait(self, queues: Sequence[str], timeout: float) -> None:
         until_due = max(self._due_at - time.monotonic(), 0.001)
@@ -73,6 +89,8 @@ class SqlQueue(Leases):
         return False
 
     def stage(self, queues: Sequence[str]) -> Staged:
+        # A steward renews and settles what others hold: as long as anything of it is alive, it is of use.
+        self.client.forget_former(unused_for=self._retry_after)
         return Staged(0, None, self._read_clock())
 
     @cached_property

@@ -13,9 +13,11 @@ from typing import Any
 
 from sqlalchemy import Connection, case, delete, insert, select, update
 
+from queuepool.errors import StoreError
 from queuepool.stores.base import NOTICE_LASTS
 from queuepool.stores.sql.client import Client
 from queuepool.stores.sql.clock import Clock
+from queuepool.stores.sql.names import is_name
 from queuepool.stores.sql.tables import cache
 from queuepool.stores.sql.texts import bytes_of
 from queuepool.verdict import Tallies
@@ -42,10 +44,19 @@ class SqlShelf:
         return [found.get(name) for name in names]
 
     def put(self, name: str, value: bytes) -> None:
-        self._client.transaction(lambda c: _put(c, name, value.decode(), _FOREVER))
+        def work(connection: Connection) -> None:
+            _put(connection, name, value.decode(), _FOREVER)
+            kept = connection.execute(select(cache.c.key).where(cache.c.key == name)).scalar_one()
+            if kept != name:
+                raise StoreError(f"the database takes the key {name!r} for {kept!r}, which is there (its collation)")
+
+        self._client.transaction(work)
 
     def remove(self, name: str) -> bool:
-        return self._client.ask(lambda c: c.execute(delete(cache).where(cache.c.key == name)).rowcount == 1)
+        def work(connection: Connection) -> bool:
+            return connection.execute(delete(cache).where(is_name(connection.dialect, cache.c.key, name))).rowcount == 1
+
+        return self._client.ask(work)
 
     def stamp(self, name: str) -> int:
         def work(connection: Connection) -> int:
@@ -75,15 +86,16 @@ class SqlShelf:
 
         return self._client.ask(look)
 
-    def next_of(self, counter: str, below: int) -> int:
+    def next_of(self, counter: str, below: int, *, leap: bool = False) -> int:
         """One more than last time, from 1 again at ``below``.
 
-        Begun anywhere: when the cache was emptied, nobody must get a number that somebody still has.
+        Begun anywhere: when the cache was emptied, nobody must get a number that somebody still has. With a ``leap`` it
+        is begun anew.
         """
 
         def work(connection: Connection) -> int:
             last = _value(connection, self._ours + counter)
-            before = int(last) if last.isdecimal() else secrets.randbelow(below)
+            before = int(last) if last.isdecimal() and not leap else secrets.randbelow(below)
             number = before % (below - 1) + 1
             _put(connection, self._ours + counter, str(number), _FOREVER)
             return number

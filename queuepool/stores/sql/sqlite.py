@@ -1,18 +1,57 @@
-"""How an SQLite file is made and opened."""
+"""How an SQLite file is made and opened, and whether its path still leads to what a connection has open."""
 
 from __future__ import annotations
 
+import fcntl
 import os
 import secrets
 import sqlite3
-from contextlib import closing, suppress
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
-from queuepool.errors import StoreDenied
+from queuepool.errors import StoreDenied, StoreDown
 from queuepool.stores.sql.ddl import statements_of
 
+#: device and inode; ``None``: nothing is there
+Identity = tuple[int, int] | None
 
-def connect(path: Path, *, durable: bool, patience: float, create: bool) -> sqlite3.Connection:
+
+class FileConnection(sqlite3.Connection):
+    """SQLite works on with a file that was deleted or replaced, and sees nothing of the new one: so we look.
+
+    ``file`` and ``log`` are what this connection has open: the file itself, and its write-ahead log if it has one.
+    """
+
+    path: Path
+    name: str
+    file: Identity = None
+    log: Identity = None
+
+    @property
+    def is_current(self) -> bool:
+        """Whether the path leads to this very file. One system call, before each verb."""
+        return identity_of(self.name) == self.file
+
+    def retire(self) -> None:
+        """The file has lost its name: complete it, and leave nothing of it beside the one that has the name now.
+
+        SQLite takes any log that stands beside a file for its own, and would carry out the old one in the new file.
+        """
+        self.complete()
+        with _alone_in(self.path.parent):
+            if self.log and identity_of(_beside(self.path, "-wal")) == self.log and not self.is_current:
+                for end in ("-wal", "-shm"):
+                    _beside(self.path, end).unlink(missing_ok=True)
+
+    def complete(self) -> None:
+        """Put into the file what only its log has: wherever it was moved to, it is whole."""
+        with suppress(sqlite3.Error):
+            self.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+
+
+def connect(path: Path, *, durable: bool, patience: float, create: bool) -> FileConnection:
     """In autocommit. Raises ``StoreDenied`` when there is no such file and it is not to be made."""
     if not path.exists():
         if not create:
@@ -20,10 +59,31 @@ def connect(path: Path, *, durable: bool, patience: float, create: bool) -> sqli
         if not path.parent.is_dir():
             raise StoreDenied(f"there is no directory {path.parent}")
         _make(path)
-    connection = _open(path, "rw", patience)
+    connection = _known(path, patience)
     # A push that returned survives a power failure. One may take back what a worker settled: it is done again.
     connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
     return connection
+
+
+def identity_of(path: Path | str) -> Identity:
+    try:
+        found = os.stat(path)
+    except FileNotFoundError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+def _known(path: Path, patience: float) -> FileConnection:
+    """Opened, and known which file that was."""
+    before = identity_of(path)
+    connection = _open(path, "rw", patience)
+    connection.file = before
+    mode = connection.execute("PRAGMA journal_mode").fetchone()[0]  # its answer opens the log
+    connection.log = identity_of(_beside(path, "-wal")) if mode == "wal" else None
+    if connection.is_current:
+        return connection
+    connection.close()
+    raise StoreDown(f"the file {path} is being replaced")
 
 
 def _make(path: Path) -> None:
@@ -35,12 +95,45 @@ def _make(path: Path) -> None:
             connection.execute("PRAGMA journal_mode = WAL")
             for statements in statements_of("sqlite").values():
                 connection.executescript(";".join(statements))
-        with suppress(FileExistsError):
-            os.link(draft, path)
+        with _alone_in(path.parent):
+            if not path.exists():
+                _set_aside_leftovers(path)
+                with suppress(FileExistsError):
+                    os.link(draft, path)
     finally:
         draft.unlink(missing_ok=True)
 
 
-def _open(path: Path, mode: str, patience: float) -> sqlite3.Connection:
+def _set_aside_leftovers(path: Path) -> None:
+    """What a file that is gone has left beside its name; its log is kept, as it may be all that is left of jobs."""
+    _beside(path, "-shm").unlink(missing_ok=True)
+    for end in ("-wal", "-journal"):
+        left = _beside(path, end)
+        with suppress(FileNotFoundError):
+            if left.stat().st_size:
+                left.rename(_beside(left, f".left-{secrets.token_hex(4)}"))
+            else:
+                left.unlink()
+
+
+@contextmanager
+def _alone_in(directory: Path) -> Iterator[None]:
+    """Of our processes, one at a time removes names there: what it looked at stays so until it is done."""
+    handle = os.open(directory, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
+
+
+def _beside(path: Path, end: str) -> Path:
+    return path.with_name(path.name + end)
+
+
+def _open(path: Path, mode: str, patience: float) -> FileConnection:
     uri = f"{path.as_uri()}?mode={mode}"
-    return sqlite3.connect(uri, uri=True, timeout=patience, isolation_level=None, check_same_thread=False)
+    options: dict[str, Any] = {"isolation_level": None, "check_same_thread": False, "factory": FileConnection}
+    connection: FileConnection = sqlite3.connect(uri, uri=True, timeout=patience, **options)
+    connection.path, connection.name = path, str(path)
+    return connection

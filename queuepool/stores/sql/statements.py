@@ -23,6 +23,7 @@ from sqlalchemy import (
 
 from queuepool.stores.sql.clock import Clock
 from queuepool.stores.sql.marks import mark_of
+from queuepool.stores.sql.names import is_name, is_one_of
 from queuepool.stores.sql.tables import jobs
 
 #: seconds by which a reservation may begin in the future: it is rounded up
@@ -54,6 +55,8 @@ class Statements:
             created_at=clock.down(),
             available_at=clock.after("later"),
         )
+        self._in_queue = is_name(dialect, jobs.c.queue, _QUEUE)
+        self._in_queues = is_one_of(dialect, jobs.c.queue, _QUEUES)
         self._reserving(dialect, clock, retry_after, most_attempts)
         self._settling(clock)
         self._looking(clock)
@@ -62,7 +65,7 @@ class Statements:
         """Source: DatabaseQueue.php, getNextAvailableJob and markJobAsReserved (13.x)."""
         is_ready = and_(jobs.c.reserved_at.is_(None), jobs.c.available_at <= clock.past())
         has_ended = jobs.c.reserved_at <= clock.past(retry_after)
-        takable = and_(jobs.c.queue == _QUEUE, or_(is_ready, has_ended))
+        takable = and_(self._in_queue, or_(is_ready, has_ended))
         first = select(jobs.c.id).where(takable).order_by(jobs.c.id).limit(bindparam("most"))
         chosen = first.with_for_update(skip_locked=skips_locked(dialect))
         counted = (jobs.c.attempts < 0, 1), (jobs.c.attempts < most_attempts, jobs.c.attempts + 1)
@@ -106,7 +109,7 @@ class Statements:
         copy = select(*columns).where(jobs.c.id.in_(_IDS))
         self.release = insert(jobs).from_select(["queue", "payload", "attempts", "created_at", "available_at"], copy)
         taken = [
-            jobs.c.queue.in_(_QUEUES),
+            self._in_queues,
             jobs.c.reserved_at.is_not(None),
             jobs.c.available_at == mark_of(bindparam("tag", type_=BigInteger), jobs.c.attempts),
         ]
@@ -120,19 +123,17 @@ class Statements:
         self.sizes = select(
             func.count(case((and_(is_free, is_due), 1))), func.count(case((and_(is_free, ~is_due), 1))),
             func.count(jobs.c.reserved_at),
-        ).where(jobs.c.queue == _QUEUE)  # fmt: skip
-        ready = select(self.payload).where(jobs.c.queue == _QUEUE, is_free, is_due)
+        ).where(self._in_queue)  # fmt: skip
+        ready = select(self.payload).where(self._in_queue, is_free, is_due)
         self.oldest = ready.order_by(jobs.c.id).limit(1)
         self.next_due = select(
             clock.now(), func.min(case((is_free, jobs.c.available_at))), func.min(jobs.c.reserved_at),
             func.max(jobs.c.reserved_at),
-        ).where(jobs.c.queue.in_(_QUEUES))  # fmt: skip
+        ).where(self._in_queues)  # fmt: skip
         # Somebody's clock was wrong: from now on it lasts as long as any.
         self.end_in_time = (
-            update(jobs)
-            .where(jobs.c.queue.in_(_QUEUES), jobs.c.reserved_at > clock.past(-SLACK))
-            .values(reserved_at=clock.up())
+            update(jobs).where(self._in_queues, jobs.c.reserved_at > clock.past(-SLACK)).values(reserved_at=clock.up())
         )
-        first = select(jobs.c.id).where(jobs.c.queue == _QUEUE).order_by(jobs.c.id).limit(bindparam("most")).subquery()
+        first = select(jobs.c.id).where(self._in_queue).order_by(jobs.c.id).limit(bindparam("most")).subquery()
         self.last_of_first = select(func.max(first.c.id), func.count())
-        self.clear = delete(jobs).where(jobs.c.queue == _QUEUE, jobs.c.id <= bindparam("last"))
+        self.clear = delete(jobs).where(self._in_queue, jobs.c.id <= bindparam("last"))

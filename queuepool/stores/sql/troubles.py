@@ -22,6 +22,7 @@ _TAKEN_BACK = re.compile(r"40001|40P01|1213|1020|23505|1062")
 _NO_COLUMN = re.compile(r"no such column|has no column named")  # SQLite has no code for it
 #: what a driver raises by itself, without a code from the server
 _UNANSWERED = (exc.OperationalError, exc.InterfaceError, exc.InternalError, exc.TimeoutError)
+_READ_ONLY = "25006"
 _LOGIN = re.compile(r"28...|1044|1045")
 _NO_TABLE = re.compile(
     r"no such table: (?:\w+\.)?(\w+)|relation \"(?:\w+\.)?(\w+)\" does not exist|Table '(?:[^'.]+\.)?(\w+)' doesn't"
@@ -41,6 +42,8 @@ def translated(error: exc.SQLAlchemyError) -> StoreError:
         return StoreDenied(f"the database has no table {name}: run `queuepool migrate`")
     if _LOGIN.fullmatch(code):
         return LoginRefused(f"the database does not accept user, password or database: {text}")
+    if code == _READ_ONLY:
+        return StoreDown(f"the database is read-only, as a standby is: {text}")
     if _DENIED.fullmatch(code) or _NO_COLUMN.search(text):
         return StoreDenied(text)
     if _is_passing(error, code):

@@ -13,6 +13,8 @@ from typing import Any, Protocol
 
 from sqlalchemy import Connection
 
+from queuepool.stores.sql.transaction import file_of
+
 #: a look may cost this part of the time, so that a queue full of delayed jobs is looked at less often
 _PART = 0.05
 
@@ -36,13 +38,17 @@ class Polling:
     def wait(self, connection: Connection, look: Look, timeout: float) -> None:
         ends, pause, before = time.monotonic() + timeout, self._shortest, 0.0
         while (left := ends - (began := time.monotonic())) > 0:
-            if self._has_changed(connection) and look(connection):
+            if self._is_other(connection) or (self._has_changed(connection) and look(connection)):
                 return
             cost = time.monotonic() - began
             pause = min(pause * 1.1, self._longest)
             # Both of two: the first may have had to connect, and any may have met a busy moment.
             time.sleep(min(max(pause, min(cost, before) / _PART), left))
             before = cost
+
+    def _is_other(self, connection: Connection) -> bool:
+        """Whether this is not the database any more: the next verb finds out which one is."""
+        return False
 
     def _has_changed(self, connection: Connection) -> bool:
         return True
@@ -59,6 +65,10 @@ class CountingCommits(Polling):
         # What this connection itself commits is not counted, and others may have before it began to count.
         self._seen = math.nan
         super().wait(connection, look, timeout)
+
+    def _is_other(self, connection: Connection) -> bool:
+        file = file_of(connection)
+        return file is not None and not file.is_current
 
     def _has_changed(self, connection: Connection) -> bool:
         driver: Any = connection.connection.driver_connection  # looked at so often that the way there counts

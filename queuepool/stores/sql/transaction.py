@@ -1,0 +1,96 @@
+"""One transaction on one connection, and the SQLite file that was replaced: what came from there is settled there."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import TypeVar
+
+from sqlalchemy import Connection, Dialect, exc
+
+from queuepool.errors import StoreDown
+from queuepool.stores.sql.sqlite import FileConnection
+from queuepool.stores.sql.troubles import translated
+
+T = TypeVar("T")
+
+
+def carry_out(connection: Connection, work: Callable[[Connection], T], drop: Callable[[], object]) -> T:
+    """All of ``work`` or nothing; ``drop`` the connection if it cannot even be rolled back."""
+    connection.exec_driver_sql(_begin_of(connection.dialect))
+    try:
+        answer = work(connection)
+        connection.exec_driver_sql("COMMIT")
+    except BaseException:
+        _roll_back(connection, drop)
+        raise
+    return answer
+
+
+def file_of(connection: Connection) -> FileConnection | None:
+    """What it has open, if that is a file."""
+    driver = connection.connection.driver_connection
+    return driver if isinstance(driver, FileConnection) else None
+
+
+def in_current_file(work: Callable[[Connection], T], connection: Connection) -> T:
+    """Looked at once more when nobody else can write: whoever replaces a file under its lock has all that is in it."""
+    if (file := file_of(connection)) and not file.is_current:
+        raise StoreDown(f"the file {file.path} was moved or replaced meanwhile")
+    return work(connection)
+
+
+class FormerFile:
+    """A file that has lost its name, by the handle that is still open: wherever it was moved to, it learns what became
+    of its jobs. It is never opened again, for its path leads to another one.
+    """
+
+    def __init__(self, connection: Connection, file: FileConnection) -> None:
+        self._connection = connection
+        self._file = file
+        self._used = time.monotonic()
+        self.is_open = True
+        file.retire()
+
+    @property
+    def unused_for(self) -> float:
+        """Seconds."""
+        return time.monotonic() - self._used
+
+    def transaction(self, work: Callable[[Connection], T]) -> T:
+        """Raises ``StoreError``."""
+        try:
+            return carry_out(self._connection, work, self.close)
+        except exc.SQLAlchemyError as error:
+            raise translated(error) from error
+
+    def was_of_use(self) -> None:
+        self._used = time.monotonic()
+
+    def close(self) -> None:
+        self.is_open = False
+        self._file.complete()
+        with suppress(exc.SQLAlchemyError):
+            self._connection.invalidate()
+            self._connection.close()
+
+
+def former_of(connection: Connection, file: FileConnection) -> FormerFile:
+    """Raises ``StoreDown`` as long as nothing has taken the file's place: it may come back."""
+    if not file.path.exists():
+        raise StoreDown(f"there is no file {file.path}: put it back, or make it with `queuepool migrate`")
+    return FormerFile(connection, file)
+
+
+def _begin_of(dialect: Dialect) -> str:
+    """SQLite would otherwise find out in the middle that somebody else writes, when it is too late to wait."""
+    return "BEGIN IMMEDIATE" if dialect.name == "sqlite" else "BEGIN"
+
+
+def _roll_back(connection: Connection, drop: Callable[[], object]) -> None:
+    try:
+        connection.exec_driver_sql("ROLLBACK")
+    except exc.SQLAlchemyError:
+        # It is rolled back by the end of the connection, which must not be met again: it would refuse everything.
+        drop()
