@@ -18,7 +18,7 @@ LAYERS = [
     "chores chores.base",
     # edges of the system, and rulings, each on its own
     "proc signals strict_json terms php listeners registry verdict limits pace config_file stores.redis.line",
-    "stores.sql.sqlite stores.sql.troubles stores.sql.tables stores.sql.clock stores.sql.texts",
+    "stores.sql.sqlite stores.sql.postgresql stores.sql.troubles stores.sql.tables stores.sql.clock stores.sql.texts",
     "config_secrets config_connections fork payload php_writer outage stores.redis.client",
     "stores.base stores.sql.engines stores.sql.waiting stores.sql.schema",
     # the queues

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import TypeVar
 
 from sqlalchemy import Connection, Engine, exc
@@ -37,19 +38,14 @@ class Client:
 
     def transaction(self, work: Callable[[Connection], T]) -> T:
         """All of ``work`` or nothing, and again if others were in its way. Raises ``StoreDown`` or ``StoreError``."""
-        with self._translating():
-            for _ in range(_TRIES - 1):
-                try:
-                    return self._attempt(work)
-                except exc.DBAPIError as error:
-                    if not is_taken_back(error):
-                        raise
-            return self._attempt(work)
+        return self._insist(partial(self._attempt, work))
 
     def ask(self, work: Callable[[Connection], T]) -> T:
-        """Carry out statements that need no transaction around them. Raises ``StoreDown`` or ``StoreError``."""
-        with self._translating(), self._connected() as connection:
-            return work(connection)
+        """Carry out statements that need no transaction around them. Raises ``StoreDown`` or ``StoreError``.
+
+        Again if others were in its way, which a statement alone meets where the database's default is serializable.
+        """
+        return self._insist(partial(self._carry_out, work))
 
     def interruptible(self, work: Callable[[Connection], T]) -> T:
         """``ask`` for what a signal handler may raise out of: the connection may be anywhere in a statement then."""
@@ -86,9 +82,23 @@ class Client:
             self._engine.dispose()
         self._engine = None
 
+    def _insist(self, attempt: Callable[[], T]) -> T:
+        with self._translating():
+            for _ in range(_TRIES - 1):
+                try:
+                    return attempt()
+                except exc.DBAPIError as error:
+                    if not is_taken_back(error):
+                        raise
+            return attempt()
+
+    def _carry_out(self, work: Callable[[Connection], T]) -> T:
+        with self._connected() as connection:
+            return work(connection)
+
     def _attempt(self, work: Callable[[Connection], T]) -> T:
         with self._connected() as connection:
-            connection.exec_driver_sql(begin_of(connection.dialect))
+            connection.exec_driver_sql(begin_of(connection))
             try:
                 answer = work(connection)
                 connection.exec_driver_sql("COMMIT")

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import socket
-import time
-from collections.abc import Generator
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import URL, Dialect, Engine, create_engine, event, make_url
+from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
 from sqlalchemy.pool import NullPool
 
 from queuepool.config_urls import database_of
-from queuepool.stores.sql import sqlite
+from queuepool.stores.sql import postgresql, sqlite
 
 DRIVERS = {
     "sqlite": "sqlite+pysqlite",
@@ -21,9 +19,6 @@ DRIVERS = {
     "mysql": "mysql+pymysql",
     "mariadb": "mariadb+pymysql",
 }
-#: the channel on which pushes are told in PostgreSQL; the payload is the queue
-CHANNEL = "queuepool"
-_NOTICES_DEATHS = 140000
 
 
 def load_driver(url: str) -> None:
@@ -36,7 +31,7 @@ def open_engine(url: str, *, shared: bool, patience: float, create: bool) -> Eng
     named = _named(url)
     # Nothing is left open that would have to be reset.
     pool: dict[str, Any] = {"max_overflow": -1, "pool_reset_on_return": None} if shared else {"poolclass": NullPool}
-    openers = {"sqlite": _sqlite, "postgresql": _postgresql}
+    openers = {"sqlite": _sqlite, "postgresql": postgresql.open_engine}
     return openers.get(named.get_backend_name(), _mysql)(named, pool, shared, patience, create)
 
 
@@ -47,71 +42,17 @@ def _named(url: str) -> URL:
     return parsed.set(drivername=DRIVERS[parsed.get_backend_name()], database=database_of(url))
 
 
-def begin_of(dialect: Dialect) -> str:
-    """SQLite would otherwise find out in the middle that somebody else writes, when it is too late to wait."""
-    return "BEGIN IMMEDIATE" if dialect.name == "sqlite" else "BEGIN"
+def begin_of(connection: Connection) -> str:
+    """The statement that begins a transaction on it."""
+    if connection.dialect.name == "sqlite":
+        return "BEGIN IMMEDIATE"  # else it finds out in the middle that others write, when it is too late to wait
+    return postgresql.begin_lent(connection) if postgresql.is_lent(connection) else "BEGIN"
 
 
 def _sqlite(url: URL, pool: dict[str, Any], shared: bool, patience: float, create: bool) -> Engine:
     path = Path(url.database or "").absolute()
     opener = partial(sqlite.connect, path, durable=shared, patience=patience, create=create)
     return create_engine(url, creator=opener, isolation_level="AUTOCOMMIT", **pool)
-
-
-def _postgresql(url: URL, pool: dict[str, Any], shared: bool, patience: float, create: bool) -> Engine:
-    from psycopg import Connection
-
-    limits = {"connect_timeout": max(int(patience), 2), "keepalives_idle": 30, "keepalives_interval": 10}
-    engine = create_engine(
-        url,
-        isolation_level="AUTOCOMMIT",
-        connect_args={"application_name": "queuepool", **limits},
-        pool_pre_ping=shared,
-        **pool,
-    )
-
-    @event.listens_for(engine, "do_connect")
-    def connect(_dialect: Any, _record: Any, args: list[Any], options: dict[str, Any]) -> Any:
-        impatient: Any = type("Impatient", (_Impatient, Connection), {"patience": patience})
-        return impatient.connect(*args, **options)
-
-    @event.listens_for(engine, "connect")
-    def prepare(connection: Any, record: Any) -> None:
-        connection.autocommit = True
-        connection.execute("SET default_transaction_isolation = 'read committed'")
-        # A plan made for a table that was empty sorts it, for every job, when a million rows have come.
-        connection.execute("SET plan_cache_mode = force_custom_plan")
-        if connection.info.server_version >= _NOTICES_DEATHS:
-            # A client that died in the middle of a statement would hold its locks until that is over.
-            connection.execute("SET client_connection_check_interval = '1s'")
-        if not shared:
-            connection.add_notify_handler(lambda _notify: record.info.update(told=True))
-            connection.execute(f"LISTEN {CHANNEL}")
-
-    return engine
-
-
-class _Impatient:
-    """psycopg waits for ever for a server that says nothing; this one for ``patience`` seconds."""
-
-    patience: float
-
-    def wait(self, generator: Any, interval: float = 0.1) -> Any:
-        return super().wait(_bounded(generator, self.patience), interval)  # type: ignore[misc]
-
-
-def _bounded(generator: Generator[Any, Any, Any], patience: float) -> Generator[Any, Any, Any]:
-    from psycopg import OperationalError
-
-    ends, ready = time.monotonic() + patience, None
-    while True:
-        try:
-            wanted = generator.send(ready)
-        except StopIteration as done:
-            return done.value
-        ready = yield wanted
-        if not ready and time.monotonic() >= ends:
-            raise OperationalError(f"the server has said nothing for {patience:g} seconds")
 
 
 def _mysql(url: URL, pool: dict[str, Any], shared: bool, patience: float, create: bool) -> Engine:

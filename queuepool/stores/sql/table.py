@@ -12,8 +12,8 @@ from sqlalchemy import Connection, text
 from queuepool.stores.base import Sizes
 from queuepool.stores.sql.client import Client
 from queuepool.stores.sql.clock import Clock, later
-from queuepool.stores.sql.engines import CHANNEL
 from queuepool.stores.sql.failures import Failures
+from queuepool.stores.sql.postgresql import CHANNEL
 from queuepool.stores.sql.schema import Schema, schema_of
 from queuepool.stores.sql.statements import Statements
 from queuepool.stores.sql.texts import bytes_of, text_of
