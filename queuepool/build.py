@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 from queuepool.config_connections import check_drivers
 from queuepool.config_urls import kind_of
+from queuepool.errors import StoreError, StoreUnfit
 from queuepool.settings import ConnectionSettings
 from queuepool.stores.base import FailedStore, QuarantineStore, QueueStore
 from queuepool.stores.control import ControlKeys, Shelf, prefix_of
@@ -51,6 +53,11 @@ class Stores:
     def client(self) -> Any:
         """The connection that the queue uses, for who looks behind the store."""
         return self._own
+
+    def examine(self) -> None:
+        """Raises ``StoreUnfit`` when what answers there is no store for us, ``StoreError`` when that cannot be said."""
+        for client in self._clients:
+            client.examine()
 
     def close(self) -> None:
         for client in self._clients:
@@ -127,6 +134,17 @@ class Stores:
         client = Client(url, shared=self._shared, patience=patience, create=create)
         self._clients.append(client)
         return client
+
+
+def refuse_unfit(settings: ConnectionSettings) -> None:
+    """Raises ``StoreUnfit`` when what answers there is no store for us; a store that is away may be one."""
+    with closing(Stores(settings)) as stores:
+        try:
+            stores.examine()
+        except StoreUnfit:
+            raise
+        except StoreError:
+            return
 
 
 def load(settings: ConnectionSettings) -> None:

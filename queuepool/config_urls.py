@@ -21,6 +21,7 @@ TLS_FILES: Mapping[str, tuple[str, str, str]] = MappingProxyType({
     "mariadb": _MYSQL,
 })  # fmt: skip
 SSL_MODES = ("disable", "allow", "prefer", "require", "verify-ca", "verify-full")
+_NOT_YET = re.compile("(rediss?[+-])?(sentinel|cluster)s?")
 _FILE, _SOCKET = "[^#]+", "/[^#]+"
 _OPTIONS: Mapping[str, Mapping[str, str]] = MappingProxyType({
     "redis": {},
@@ -44,6 +45,10 @@ _SAFE = {
 def url(raw: str) -> str:
     """A store's URL, its login percent-encoded as the drivers need it, SQLite's path absolute."""
     scheme, _, rest = raw.partition("://")
+    if kind := _NOT_YET.fullmatch(scheme):
+        raise ValueError(
+            f"names a {kind[2]}, for which there is no client here yet: name one server, redis://HOST:PORT"
+        )
     if scheme not in _OPTIONS:
         raise ValueError(
             "must begin with redis://, rediss://, unix://, sqlite:///, postgresql://, mysql:// or mariadb://"

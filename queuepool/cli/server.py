@@ -21,6 +21,7 @@ def inspect_server(queue: Queue, queues: Sequence[str]) -> Iterator[Finding]:
     """Raises ``StoreError`` when it does not even answer."""
     what = f"connection {queue.settings.name}"
     queue.stores.client.command("PING")
+    queue.stores.examine()
     yield Finding(Grade.OK, what, f"{masked(queue.settings.url)} answers")
     if _in_the_clear(queue.settings.url):
         yield Finding(Grade.WARN, what, "the password and every job cross the network unencrypted: use rediss://")

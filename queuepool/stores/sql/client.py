@@ -10,6 +10,7 @@ from typing import TypeVar
 
 from sqlalchemy import Connection, Engine, exc
 
+from queuepool.config_urls import scheme_of
 from queuepool.errors import StoreDown, StoreError
 from queuepool.stores.sql.engines import begin_of, open_engine
 from queuepool.stores.sql.troubles import is_taken_back, translated
@@ -46,6 +47,11 @@ class Client:
         Again if others were in its way, which a statement alone meets where the database's default is serializable.
         """
         return self._insist(partial(self._carry_out, work))
+
+    def examine(self) -> None:
+        """Raises ``StoreUnfit`` when it has no transactions, as a pooler may."""
+        if scheme_of(self.url) == "postgresql":
+            self.transaction(lambda _: None)
 
     def interruptible(self, work: Callable[[Connection], T]) -> T:
         """``ask`` for what a signal handler may raise out of: the connection may be anywhere in a statement then."""
