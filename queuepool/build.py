@@ -54,10 +54,12 @@ class Stores:
         """The connection that the queue uses, for who looks behind the store."""
         return self._own
 
-    def examine(self) -> None:
+    def examine(self, queue: str) -> None:
         """Raises ``StoreUnfit`` when what answers there is no store for us, ``StoreError`` when that cannot be said."""
-        for client in self._clients:
-            client.examine()
+        if is_redis(self._settings.url):
+            self.queue.sizes(queue)  # of keys that a cluster keeps apart, by what a worker may do
+        else:
+            self._own.examine()
 
     def close(self) -> None:
         for client in self._clients:
@@ -136,11 +138,11 @@ class Stores:
         return client
 
 
-def refuse_unfit(settings: ConnectionSettings) -> None:
+def refuse_unfit(settings: ConnectionSettings, queue: str) -> None:
     """Raises ``StoreUnfit`` when what answers there is no store for us; a store that is away may be one."""
     with closing(Stores(settings)) as stores:
         try:
-            stores.examine()
+            stores.examine(queue)
         except StoreUnfit:
             raise
         except StoreError:

@@ -23,12 +23,23 @@ TLS_FILES: Mapping[str, tuple[str, str, str]] = MappingProxyType({
 SSL_MODES = ("disable", "allow", "prefer", "require", "verify-ca", "verify-full")
 _NOT_YET = re.compile("(rediss?[+-])?(sentinel|cluster)s?")
 _FILE, _SOCKET = "[^#]+", "/[^#]+"
+_NUMBER = "[0-9]{1,6}"
+#: what libpq and its driver take besides. Not what says who we are or how long we wait: the URL and the pool say that.
+_LIBPQ = {
+    "prepare_threshold": f"none|{_NUMBER}", "application_name": "[^#&]+", "options": "[^#&]+",
+    "target_session_attrs": "any|read-write|read-only|primary|standby|prefer-standby",
+    "channel_binding": "disable|prefer|require", "gssencmode": "disable|prefer|require", "krbsrvname": r"\w+",
+    "sslcrl": _FILE, "ssl_min_protocol_version": r"TLSv1\.[0-3]|TLSv1",
+    "keepalives": "[01]", "keepalives_idle": _NUMBER, "keepalives_interval": _NUMBER, "keepalives_count": _NUMBER,
+    "tcp_user_timeout": _NUMBER,
+}  # fmt: skip
 _OPTIONS: Mapping[str, Mapping[str, str]] = MappingProxyType({
     "redis": {},
     "rediss": dict.fromkeys(TLS_FILES["rediss"], _FILE) | {"ssl_cert_reqs": "required"},
     "unix": {"db": "[0-9]{1,5}"},
     "sqlite": {},
-    "postgresql": {"host": _SOCKET, "sslmode": "|".join(SSL_MODES)} | dict.fromkeys(TLS_FILES["postgresql"], _FILE),
+    "postgresql": {"host": _SOCKET, "sslmode": "|".join(SSL_MODES)} | dict.fromkeys(TLS_FILES["postgresql"], _FILE)
+    | _LIBPQ,
     "mysql": {"unix_socket": _SOCKET} | dict.fromkeys(_MYSQL, _FILE),
     "mariadb": {"unix_socket": _SOCKET} | dict.fromkeys(_MYSQL, _FILE),
 })  # fmt: skip

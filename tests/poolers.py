@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -43,13 +44,17 @@ class PgBouncer:
         """Returns when it answers."""
         command = ["setpriv", "--pdeathsig", "SIGINT", find("pgbouncer"), "-q", str(self.folder / "pgbouncer.ini")]
         self.process = subprocess.Popen(command, **account(), cwd=self.folder, start_new_session=True)
-        eventually(lambda: self.process.poll() is not None or (self.folder / f".s.PGSQL.{PORT}").exists())
+        eventually(lambda: self.process.poll() is not None or self._answers())
         assert self.process.poll() is None, (self.folder / "log").read_text()
 
     def kill(self) -> None:
         self.process.kill()
         self.process.wait()
         (self.folder / f".s.PGSQL.{PORT}").unlink(missing_ok=True)
+
+    def _answers(self) -> bool:
+        with socket.socket(socket.AF_UNIX) as probe:
+            return probe.connect_ex(str(self.folder / f".s.PGSQL.{PORT}")) == 0
 
     def before(self, url: str) -> str:
         """This database's URL, by way of the pooler."""

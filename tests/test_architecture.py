@@ -14,7 +14,7 @@ PACKAGE = Path(__file__).parent.parent / "queuepool"
 LAYERS = [
     # facts
     "errors settings events record config_values config_urls",
-    "stores stores.redis stores.redis.keys stores.redis.kinds stores.sql stores.sql.ddl",
+    "stores stores.unfit stores.redis stores.redis.keys stores.sql stores.sql.ddl",
     "chores chores.base",
     # edges of the system, and rulings, each on its own
     "proc signals strict_json terms php listeners registry verdict limits pace config_file stores.redis.line",

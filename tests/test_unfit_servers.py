@@ -108,7 +108,8 @@ def test_a_server_that_is_no_store_for_us_is_refused_at_the_start_in_a_line(serv
     place = ["--runtime-dir", str(tmp_path)] if verb == "start" else []
     done = queuepool(verb, "--url", url, *place, timeout=20)
 
-    assert (78, f"queuepool: {words}\n") == (done.returncode, done.stderr)
+    assert (78, 1) == (done.returncode, len(done.stderr.splitlines()))
+    assert (words if words == CLUSTER else "is it a Sentinel, or a proxy?") in done.stderr
 
 
 @pytest.mark.parametrize("words", [["push", "do"], ["size"]])
@@ -127,7 +128,8 @@ def test_a_check_says_what_it_is_and_nothing_else_of_it(server):
     ours = [line for line in done.stdout.splitlines() if "connection default" in line]
 
     assert 1 == done.returncode
-    assert ["ok   connection default: payloads are not signed", f"FAIL connection default: {words}"] == ours
+    assert f"FAIL connection default: {words}" == ours[-1]
+    assert {"ok  "} == {line[:4] for line in ours[:-1]}
 
 
 @pytest.mark.parametrize("start", [one_with_all_slots, one_of_two])

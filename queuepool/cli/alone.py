@@ -32,7 +32,7 @@ def work_alone(pool: PoolSettings, *, once: bool, stop_when_empty: bool) -> int:
     attention = Attention()
     attention.listen()
     log.setup(pool, "worker=1", patience=1.0)
-    refuse_unfit(pool.connection)
+    refuse_unfit(pool.connection, pool.queues[0])
     alarm = Alarm(sys.stderr.buffer)
     boot(pool, attention, alarm)
     desk = Desk(_slot(), pool.name, alarm, attention, stall=0.0)

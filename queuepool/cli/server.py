@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 from queuepool.cli.findings import Finding, Grade, refusal
 from queuepool.client import Queue
 from queuepool.config_urls import has_password, masked
+from queuepool.stores import unfit
 
 _OLDEST = (6, 2)
 _HERE = ("localhost", "127.0.0.1", "::1")
@@ -21,7 +22,6 @@ def inspect_server(queue: Queue, queues: Sequence[str]) -> Iterator[Finding]:
     """Raises ``StoreError`` when it does not even answer."""
     what = f"connection {queue.settings.name}"
     queue.stores.client.command("PING")
-    queue.stores.examine()
     yield Finding(Grade.OK, what, f"{masked(queue.settings.url)} answers")
     if _in_the_clear(queue.settings.url):
         yield Finding(Grade.WARN, what, "the password and every job cross the network unencrypted: use rediss://")
@@ -45,6 +45,7 @@ def _server(queue: Queue) -> Iterator[tuple[Grade, str]]:
     if words:
         yield Grade.WARN, f"version, persistence and eviction are unknown: {words}"
         return
+    unfit.examine(str(about.get("redis_mode", "")))
     yield _version(str(about.get("redis_version", "")))
     yield _persistence(about)
     yield _eviction(str(about.get("maxmemory_policy", "")))

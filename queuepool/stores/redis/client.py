@@ -6,7 +6,7 @@ import hashlib
 import re
 import socket
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import cache, cached_property, partial
 from importlib.resources import files
 from typing import Any
@@ -16,7 +16,7 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from queuepool.errors import StoreDenied, StoreDown, StoreError
-from queuepool.stores.redis import kinds
+from queuepool.stores import unfit
 from queuepool.stores.redis.line import Line, Lines
 
 #: seconds that the server takes to confirm a subscription
@@ -86,13 +86,6 @@ class Client:
         """Connect, unless that is done. Not where it is ``shared``."""
         with _translating("connect", ()):
             self._line.open()
-
-    def examine(self) -> None:
-        """Raises ``StoreUnfit`` when this is no server that we can work with; it may keep to itself what it is."""
-        about: dict[str, Any] = {}
-        with suppress(StoreError):
-            about = self.command("INFO", "server")
-        kinds.examine(str(about.get("redis_mode", "")))
 
     def command(self, *words: Any) -> Any:
         """One command; raises ``StoreDown`` or ``StoreError``."""
@@ -189,8 +182,8 @@ def translated(error: redis.RedisError, verb: str, names: Sequence[Any], source:
     if isinstance(error, redis.AuthenticationError):
         return StoreDown(f"the server does not accept user and password: {text}")
     is_cluster = isinstance(error, _CLUSTERS) and not isinstance(error, redis.exceptions.MasterDownError)
-    if unfit := kinds.unfit(text, is_cluster=is_cluster):
-        return unfit
+    if found := unfit.by_words(text, is_cluster=is_cluster):
+        return found
     if isinstance(error, redis.exceptions.NoPermissionError) or _DENIED.search(text):
         return StoreDenied(denial(text, verb, names, source))
     if isinstance(error, _GONE) or any(word in text for word in _PASSING):

@@ -1,4 +1,4 @@
-"""What a server is, where it is not one that we can work with: a node of a cluster, a Sentinel."""
+"""What a Redis server is, where it is not one that we can work with: a node of a cluster, a Sentinel."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def examine(mode: str) -> None:
         raise StoreUnfit(_KINDS[mode])
 
 
-def unfit(text: str, *, is_cluster: bool) -> StoreUnfit | None:
+def by_words(text: str, *, is_cluster: bool) -> StoreUnfit | None:
     """By what it says of a command, or of a script's; ``is_cluster``: its error is one that only such a node has."""
     if is_cluster or _CLUSTERS_WORDS.search(text):
         return StoreUnfit(_KINDS["cluster"])
