@@ -5,9 +5,11 @@ A lease is renewed after each third of ``retry_after``: it ends early after a st
 
 from __future__ import annotations
 
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
+from pathlib import Path
 
 import pytest
 from clocks import SetClock
@@ -26,10 +28,10 @@ A_MOMENT = 1.0
 
 
 @pytest.fixture
-def clock(tmp_path) -> SetClock:
-    for folder in (tmp_path, *tmp_path.parents[:2]):
-        folder.chmod(folder.stat().st_mode | 0o055)  # a database may be nobody's
-    return SetClock(tmp_path)
+def clock() -> Iterator[SetClock]:
+    with tempfile.TemporaryDirectory(prefix="queuepool-clock-") as folder:
+        Path(folder).chmod(0o755)  # a database may be nobody's
+        yield SetClock(Path(folder))
 
 
 @pytest.fixture(params=["redis", "postgres"])
@@ -37,6 +39,9 @@ def site(request, clock, tmp_path, monkeypatch) -> Iterator[Site]:
     """On a store with that clock."""
     make = {"redis": on_redis, "postgres": on_postgres}[request.param]
     with make(clock, tmp_path, monkeypatch) as found, closing(found.queue):
+        clock.step(500)
+        assert 500 == pytest.approx(found.queue.stores.queue.stage(["default"]).now - time.time(), abs=2)
+        clock.step(0)
         yield found
 
 
