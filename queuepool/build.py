@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 from queuepool.config_connections import check_drivers
 from queuepool.config_urls import kind_of
+from queuepool.errors import StoreError, StoreUnfit
 from queuepool.settings import ConnectionSettings
 from queuepool.stores.base import QueueStore
 from queuepool.stores.control import ControlKeys, Shelf, prefix_of
@@ -59,6 +61,13 @@ class Stores:
     def client(self) -> Any:
         """The connection that the queue uses, for who looks behind the store."""
         return self._own
+
+    def examine(self, queue: str) -> None:
+        """Raises ``StoreUnfit`` when what answers there is no store for us, ``StoreError`` when that cannot be said."""
+        if is_redis(self._settings.url):
+            self.queue.sizes(queue)  # of keys that a cluster keeps apart, by what a worker may do
+        else:
+            self._own.examine()
 
     def close(self) -> None:
         for client in self._clients:
@@ -142,6 +151,17 @@ class Stores:
         client = Client(url, shared=self._shared, patience=patience, create=create, store=store)
         self._clients.append(client)
         return client
+
+
+def refuse_unfit(settings: ConnectionSettings, queue: str) -> None:
+    """Raises ``StoreUnfit`` when what answers there is no store for us; a store that is away may be one."""
+    with closing(Stores(settings)) as stores:
+        try:
+            stores.examine(queue)
+        except StoreUnfit:
+            raise
+        except StoreError:
+            return
 
 
 def load(settings: ConnectionSettings) -> None:

@@ -23,13 +23,25 @@ TLS_FILES: Mapping[str, tuple[str, str, str]] = MappingProxyType({
 #: the port that a server listens on unless its URL names another
 _PORTS = MappingProxyType({"redis": 6379, "rediss": 6379, "postgresql": 5432, "mysql": 3306, "mariadb": 3306})
 SSL_MODES = ("disable", "allow", "prefer", "require", "verify-ca", "verify-full")
+_NOT_YET = re.compile("(rediss?[+-])?(sentinel|cluster)s?")
 _FILE, _SOCKET = "[^#]+", "/[^#]+"
+_NUMBER = "[0-9]{1,6}"
+#: what libpq and its driver take besides. Not what says who we are or how long we wait: the URL and the pool say that.
+_LIBPQ = {
+    "prepare_threshold": f"none|{_NUMBER}", "application_name": "[^#&]+", "options": "[^#&]+",
+    "target_session_attrs": "any|read-write|read-only|primary|standby|prefer-standby",
+    "channel_binding": "disable|prefer|require", "gssencmode": "disable|prefer|require", "krbsrvname": r"\w+",
+    "sslcrl": _FILE, "ssl_min_protocol_version": r"TLSv1\.[0-3]|TLSv1",
+    "keepalives": "[01]", "keepalives_idle": _NUMBER, "keepalives_interval": _NUMBER, "keepalives_count": _NUMBER,
+    "tcp_user_timeout": _NUMBER,
+}  # fmt: skip
 _OPTIONS: Mapping[str, Mapping[str, str]] = MappingProxyType({
     "redis": {},
     "rediss": dict.fromkeys(TLS_FILES["rediss"], _FILE) | {"ssl_cert_reqs": "required"},
     "unix": {"db": "[0-9]{1,5}"},
     "sqlite": {},
-    "postgresql": {"host": _SOCKET, "sslmode": "|".join(SSL_MODES)} | dict.fromkeys(TLS_FILES["postgresql"], _FILE),
+    "postgresql": {"host": _SOCKET, "sslmode": "|".join(SSL_MODES)} | dict.fromkeys(TLS_FILES["postgresql"], _FILE)
+    | _LIBPQ,
     "mysql": {"unix_socket": _SOCKET} | dict.fromkeys(_MYSQL, _FILE),
     "mariadb": {"unix_socket": _SOCKET} | dict.fromkeys(_MYSQL, _FILE),
 })  # fmt: skip
@@ -46,6 +58,10 @@ _SAFE = {
 def url(raw: str) -> str:
     """A store's URL, its login percent-encoded as the drivers need it, SQLite's path absolute."""
     scheme, _, rest = raw.partition("://")
+    if kind := _NOT_YET.fullmatch(scheme):
+        raise ValueError(
+            f"names a {kind[2]}, for which there is no client here yet: name one server, redis://HOST:PORT"
+        )
     if scheme not in _OPTIONS:
         raise ValueError(
             "must begin with redis://, rediss://, unix://, sqlite:///, postgresql://, mysql:// or mariadb://"

@@ -7,6 +7,7 @@ QueuepoolError
 │   └── StoreDown        the store cannot be reached or cannot serve now; worth trying again
 │       ├── LoginRefused it does not accept the user or the password
 │       └── StoreDenied  its rules do not let this user do it, until somebody changes them
+│           └── StoreUnfit  what answers there is no store for us: a cluster's node, a Sentinel
 ├── BadPayload           bytes that cannot be a job (quarantine)
 ├── JobError             a job that must not be tried again
 │   ├── UnknownJob       nothing is registered under its name
@@ -61,6 +62,10 @@ class LoginRefused(StoreDown):
 
 class StoreDenied(StoreDown):
     """The store's rules forbid it to this user. Worth trying again: what was done is not lost when they are changed."""
+
+
+class StoreUnfit(StoreDenied):
+    """What answers there is not what we can work with, or lacks what we need: a mistake in the configuration."""
 
 
 class BadPayload(QueuepoolError):

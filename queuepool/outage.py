@@ -74,6 +74,7 @@ class Outage:
         elif not self.since:
             self.since, self._pause = time.monotonic(), _SHORTEST
             if self._telling:
+                self._told[str(error)] = self.since
                 self._listeners.tell(StoreLost(str(error)))
         elif isinstance(error, LoginRefused) and self._telling:
             self.forbidden(

@@ -25,8 +25,9 @@ _log = logging.getLogger("queuepool")
 
 
 def start(settings: PoolSettings) -> int:
-    """Run this pool until it is told to stop; the exit code. Raises ``PoolRunning`` and ``ConfigError``."""
+    """Run this pool until it is told to stop; its code. Raises ``PoolRunning``, ``ConfigError``, ``StoreUnfit``."""
     check_drivers(settings.connection)
+    build.refuse_unfit(settings.connection, settings.queues[0])
     Mailbox().open()  # from here on a signal waits for the master, and does not end it
     runtime = Runtime(settings)
     runtime.claim()

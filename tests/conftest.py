@@ -38,14 +38,20 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 def start_redis(folder: str, *options: str) -> subprocess.Popen[bytes]:
     """A private server on ``FOLDER/redis.sock``, ready to answer; whoever starts it ends it."""
-    binary = shutil.which("redis-server") or shutil.which(TOOL)
-    if binary is None:
-        (pytest.fail if "CI" in os.environ else pytest.skip)("needs redis-server")
+    binary = redis_binary()
     path = f"{folder}/redis.sock"
     usual = ["--port", "0", "--unixsocket", path, "--dir", folder, "--save", ""]
     server = subprocess.Popen(["redis-server", *usual, *options], executable=binary, stdout=subprocess.DEVNULL)
     eventually(lambda: server.poll() is not None or _answers(path))
     return server
+
+
+def redis_binary() -> str:
+    """Redis' program; skips the test without it, but fails where CI is set."""
+    binary = shutil.which("redis-server") or shutil.which(TOOL)
+    if binary is None:
+        (pytest.fail if "CI" in os.environ else pytest.skip)("needs redis-server")
+    return str(binary)
 
 
 def free_port() -> int:

@@ -96,7 +96,7 @@ class DatabaseServer:
     def _launch(self, command: list[str]) -> subprocess.Popen[bytes]:
         with self.log.open("ab") as log:
             return subprocess.Popen(
-                command, **_account(), cwd=self.brand.folder, stdout=log, stderr=log, start_new_session=True
+                command, **account(), cwd=self.brand.folder, stdout=log, stderr=log, start_new_session=True
             )
 
     def _is_ready(self) -> bool:
@@ -112,7 +112,7 @@ class DatabaseServer:
 def running(brand: type[Brand], durable: bool = False) -> Iterator[DatabaseServer]:
     """A server for a while, in a folder of its own."""
     with tempfile.TemporaryDirectory(prefix="queuepool-sql-") as folder:
-        os.chown(folder, _account().get("user", -1), _account().get("group", -1))
+        os.chown(folder, account().get("user", -1), account().get("group", -1))
         server = DatabaseServer(brand(folder, durable))
         try:
             yield server
@@ -141,7 +141,7 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
     eventually(lambda: all(is_gone(one.pid) for one in family))
 
 
-def _account() -> dict[str, Any]:
+def account() -> dict[str, Any]:
     """Whom a server runs as."""
     if 0 != os.getuid():
         return {}

@@ -14,12 +14,14 @@ PACKAGE = Path(__file__).parent.parent / "queuepool"
 LAYERS = [
     # facts
     "errors settings events record config_values config_urls",
-    "stores stores.redis stores.redis.keys stores.sql stores.sql.ddl",
+    "stores stores.unfit stores.redis stores.redis.scripts stores.redis.keys stores.sql stores.sql.ddl",
     "chores chores.base",
     # edges of the system, and rulings, each on its own
     "proc signals strict_json terms php listeners registry verdict limits pace job_loop config_file stores.redis.line",
-    "stores.sql.sqlite stores.sql.troubles stores.sql.tables stores.sql.clock stores.sql.texts stores.sql.names",
-    "config_secrets config_connections fork payload php_writer outage stores.redis.client",
+    "stores.sql.sqlite stores.sql.postgresql stores.sql.troubles stores.sql.tables stores.sql.clock stores.sql.texts",
+    "stores.sql.names",
+    "config_secrets config_connections fork payload php_writer outage stores.redis.refusals",
+    "stores.redis.client",
     "stores.base stores.set_aside stores.sql.engines stores.sql.transaction stores.sql.schema",
     # the queues
     "stores.control stores.elsewhere stores.redis.wire stores.redis.outbox stores.sql.client stores.sql.waiting",
@@ -172,8 +174,8 @@ def test_what_must_never_be_done_is_not(danger):
     assert [] == users(danger)
 
 
-def test_a_client_and_its_lines_talk_to_redis_py():
-    assert ["stores/redis/client.py", "stores/redis/line.py"] == users("redis")
+def test_a_client_its_lines_and_its_refusals_talk_to_redis_py():
+    assert ["stores/redis/client.py", "stores/redis/line.py", "stores/redis/refusals.py"] == users("redis")
 
 
 def test_one_module_puts_the_drivers_together():

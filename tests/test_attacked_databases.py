@@ -75,7 +75,7 @@ def test_a_record_that_the_server_does_not_take_is_refused_and_the_job_kept(narr
             stores.queue.fail(lease, "a", record(lease))
 
         assert not isinstance(caught.value, StoreDown)
-        assert [True] == stores.queue.renew([(OURS, lease)])
+        assert [True] == stores.queue.renew([lease])
 
 
 def test_a_worker_whose_record_is_refused_says_so_and_goes_on(narrow, tmp_path):

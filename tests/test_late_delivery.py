@@ -14,10 +14,10 @@ from pools import Site
 from queuepool.build import Stores
 from queuepool.client import Queue
 from queuepool.errors import StoreDown
-from queuepool.stores.redis.client import _script
+from queuepool.stores.redis.scripts import script
 
 RESERVE, RECLAIM, CLEAR, PUT, REMOVE = (
-    _script(name)[1].encode() for name in ("reserve", "reclaim", "clear", "put_value", "remove_value")
+    script(name)[1].encode() for name in ("reserve", "reclaim", "clear", "put_value", "remove_value")
 )
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from queuepool import log, proc
 from queuepool.board import Board, Role, Slot
+from queuepool.build import refuse_unfit
 from queuepool.desk import Desk
 from queuepool.hand import Hand
 from queuepool.limits import Limits, StopReason
@@ -28,10 +29,11 @@ class _UnreadHand(Hand):
 
 
 def work_alone(pool: PoolSettings, *, once: bool, stop_when_empty: bool) -> int:
-    """Work until there is a reason to leave; the exit code. Raises ``BootFailure``."""
+    """Work until there is a reason to leave; the exit code. Raises ``BootFailure`` and ``StoreUnfit``."""
     attention = Attention()
     attention.listen()
     log.setup(pool, "worker=1", patience=1.0)
+    refuse_unfit(pool.connection, pool.queues[0])
     alarm = Alarm(sys.stderr.buffer)
     boot(pool, attention, alarm)
     desk = Desk(_slot(), pool.name, alarm, attention, stall=0.0)

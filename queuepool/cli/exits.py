@@ -12,6 +12,7 @@ FAILED, USAGE, NOT_RUNNING, NOT_MOVING, ALREADY_RUNNING, CONFIG, INTERRUPTED, BR
 _CODES: dict[type[BaseException], int] = {
     errors.PoolRunning: ALREADY_RUNNING,
     errors.ConfigError: CONFIG,
+    errors.StoreUnfit: CONFIG,
     errors.NotRunning: NOT_RUNNING,
 }
 #: characters of a usage error

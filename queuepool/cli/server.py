@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 from queuepool.cli.findings import Finding, Grade, refusal
 from queuepool.client import Queue
 from queuepool.config_urls import has_password, masked
+from queuepool.stores import unfit
 
 _OLDEST = (6, 2)
 _HERE = ("localhost", "127.0.0.1", "::1")
@@ -44,6 +45,7 @@ def _server(queue: Queue) -> Iterator[tuple[Grade, str]]:
     if words:
         yield Grade.WARN, f"version, persistence and eviction are unknown: {words}"
         return
+    unfit.examine(str(about.get("redis_mode", "")))
     yield _version(str(about.get("redis_version", "")))
     yield _persistence(about)
     yield _eviction(str(about.get("maxmemory_policy", "")))

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import hashlib
-import re
 import socket
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import cache, cached_property, partial
-from importlib.resources import files
+from functools import cached_property, partial
 from typing import Any
 
 import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from queuepool.errors import LoginRefused, StoreDenied, StoreDown, StoreError, TagRetired
+from queuepool.errors import StoreDown
 from queuepool.stores.redis.line import Line, Lines
+from queuepool.stores.redis.refusals import translated
+from queuepool.stores.redis.scripts import script
 
 #: seconds that the server takes to confirm a subscription
 _CONFIRMS = 2.0
@@ -26,19 +25,6 @@ _KEEPALIVE = {
     for name, value in (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3), ("TCP_USER_TIMEOUT", 60_000))
     if hasattr(socket, name)
 }
-#: redis-py's own classes for what may pass; it takes the code out of their text
-_GONE = (
-    redis.ConnectionError, redis.TimeoutError, redis.ReadOnlyError, redis.exceptions.OutOfMemoryError,
-    redis.exceptions.MasterDownError, redis.exceptions.TryAgainError, redis.exceptions.ClusterDownError,
-)  # fmt: skip
-#: what a server says that may answer again in a moment
-_PASSING = (
-    "LOADING", "MASTERDOWN", "READONLY", "MISCONF", "NOREPLICAS", "BUSY", "TRYAGAIN", "CLUSTERDOWN", "OOM",
-    "UNBLOCKED", "max number of clients", "LATE",
-)  # fmt: skip
-
-#: what a server says of what its user may not do within a script
-_DENIED = re.compile("executing the script can't|ACL failure in script|NOPERM")
 
 
 class Client:
@@ -116,14 +102,14 @@ class Client:
 
     def script_ahead(self, name: str, keys: Sequence[str], args: Sequence[Any]) -> Callable[[], Any]:
         """As ``script``, but only sent: call what it gives for the answer, later. Not where it is ``shared``."""
-        text, digest = _script(name)
+        text, digest = script(name)
         with self._translating(name, keys, text):
             answer = self._line.send("EVALSHA", digest, len(keys), *keys, *args)
         return lambda: self._run(name, keys, args, lambda *_: answer.get())
 
     def _run(self, name: str, keys: Sequence[str], args: Sequence[Any], first: Callable[..., Any]) -> Any:
         """NOSCRIPT means that nothing was executed, so it is safe to send again."""
-        text, digest = _script(name)
+        text, digest = script(name)
         with self._translating(name, keys, text):
             try:
                 return first("EVALSHA", digest, len(keys), *keys, *args)
@@ -184,48 +170,3 @@ class Client:
         if "_ears" in vars(self):
             self._ears.close()
             del self._ears
-
-
-def translated(error: redis.RedisError, verb: str, names: Sequence[Any], source: str = "") -> StoreError:
-    """A redis-py exception as one of ours; the URL, and so the password, is never in it.
-
-    ``verb``: the command, or the script of this ``source``; ``names``: the keys or channels that it was about.
-    """
-    text = " ".join(str(error).split()) or type(error).__name__
-    if text.startswith("RETIRED"):
-        return TagRetired(text)
-    if isinstance(error, redis.AuthenticationError):
-        return LoginRefused(f"the server does not accept user and password: {text}")
-    if isinstance(error, redis.exceptions.NoPermissionError) or _DENIED.search(text):
-        return StoreDenied(denial(text, verb, names, source))
-    if isinstance(error, _GONE) or any(word in text for word in _PASSING):
-        return StoreDown(text)
-    return StoreError(text)
-
-
-def denial(text: str, verb: str, names: Sequence[Any], source: str) -> str:
-    """What the server's ACL forbids, by name. Of a command in a script a server before 7.2 says the line only."""
-    if "key" in text or "channel" in text:
-        return f"the user may not use a key or channel of {verb!r}: {' '.join(map(str, names))} (ACL)"
-    commands = re.findall(r"the '(\S+)' command", text)
-    line = re.search(r"@user_script:(\d+)", text)
-    if line and source and not commands:
-        commands = re.findall(r"redis\.p?call(?:\(|, )'(\w+)'", source.splitlines()[int(line[1]) - 1])
-    if source and not commands:
-        return f"the user may not run a command that {verb!r} needs (ACL): `queuepool check` names it"
-    return f"the user may not run {' or '.join(map(repr, dict.fromkeys(commands or [verb])))} (ACL)"
-
-
-def explained(text: str, script: str) -> str:
-    """A server's error that a script has caught."""
-    return denial(text, script, (), _script(script)[0]) if _DENIED.search(text) else text
-
-
-@cache
-def _script(name: str) -> tuple[str, str]:
-    folder = files(__package__) / "lua"
-    text = (folder / f"{name}.lua").read_text()
-    included = re.search(r"^-- include: (.*)$", text, re.MULTILINE)
-    parts = [(folder / "include" / f"{part}.lua").read_text() for part in (included[1].split() if included else ())]
-    whole = "\n".join([*parts, text])
-    return whole, hashlib.sha1(whole.encode()).hexdigest()

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from queuepool.stores.base import Lease, Reservation
-from queuepool.stores.redis.client import explained
+from queuepool.stores.redis.refusals import explained
 
 #: rows that one call may move; more would stall the server's other clients
 BATCH = 1000

@@ -10,8 +10,10 @@ from typing import TypeVar
 
 from sqlalchemy import Connection, Engine, exc
 
+from queuepool.config_urls import scheme_of
 from queuepool.errors import StoreDown, StoreError
-from queuepool.stores.sql.engines import LATEST_COMMIT, open_engine
+from queuepool.stores.sql.engines import open_engine
+from queuepool.stores.sql.postgresql import LATEST_COMMIT
 from queuepool.stores.sql.sqlite import FileConnection
 from queuepool.stores.sql.transaction import FormerFile, carry_out, file_of, former_of, in_current_file
 from queuepool.stores.sql.troubles import is_taken_back, translated
@@ -49,19 +51,19 @@ class Client:
 
     def transaction(self, work: Callable[[Connection], T]) -> T:
         """All of ``work`` or nothing, and again if others were in its way. Raises ``StoreDown`` or ``StoreError``."""
-        with self._translating():
-            for _ in range(_TRIES - 1):
-                try:
-                    return self._attempt(work)
-                except exc.DBAPIError as error:
-                    if not is_taken_back(error):
-                        raise
-            return self._attempt(work)
+        return self._insist(partial(self._attempt, work))
 
     def ask(self, work: Callable[[Connection], T]) -> T:
-        """Carry out statements that need no transaction around them. Raises ``StoreDown`` or ``StoreError``."""
-        with self._translating(), self._connected() as connection:
-            return work(connection)
+        """Carry out statements that need no transaction around them. Raises ``StoreDown`` or ``StoreError``.
+
+        Again if others were in its way, which a statement alone meets where the database's default is serializable.
+        """
+        return self._insist(partial(self._carry_out, work))
+
+    def examine(self) -> None:
+        """Raises ``StoreUnfit`` when it has no transactions, as a pooler may."""
+        if scheme_of(self.url) == "postgresql":
+            self.transaction(lambda _: None)
 
     def interruptible(self, work: Callable[[Connection], T]) -> T:
         """``ask`` for what a signal handler may raise out of: the connection may be anywhere in a statement then."""
@@ -114,6 +116,20 @@ class Client:
         if self._engine is not None and self._pid == os.getpid():
             self._engine.dispose()
         self._engine = None
+
+    def _insist(self, attempt: Callable[[], T]) -> T:
+        with self._translating():
+            for _ in range(_TRIES - 1):
+                try:
+                    return attempt()
+                except exc.DBAPIError as error:
+                    if not is_taken_back(error):
+                        raise
+            return attempt()
+
+    def _carry_out(self, work: Callable[[Connection], T]) -> T:
+        with self._connected() as connection:
+            return work(connection)
 
     def _attempt(self, work: Callable[[Connection], T]) -> T:
         with self._connected() as connection:

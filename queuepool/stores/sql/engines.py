@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import socket
-import time
-from collections.abc import Generator
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -13,7 +11,8 @@ from sqlalchemy import URL, Engine, create_engine, event, exc, make_url
 from sqlalchemy.pool import NullPool
 
 from queuepool.config_urls import database_of
-from queuepool.stores.sql import sqlite
+from queuepool.stores.sql import postgresql, sqlite
+from queuepool.stores.sql.postgresql import LATEST_COMMIT
 
 DRIVERS = {
     "sqlite": "sqlite+pysqlite",
@@ -21,11 +20,6 @@ DRIVERS = {
     "mysql": "mysql+pymysql",
     "mariadb": "mariadb+pymysql",
 }
-#: the channel on which pushes are told in PostgreSQL; the payload is the queue
-CHANNEL = "queuepool"
-#: seconds after which a server ends a transaction that waits for its client: a COMMIT delivered later does nothing
-LATEST_COMMIT = 2
-_NOTICES_DEATHS = 140000
 #: what MySQL itself calls a statement beyond max_allowed_packet
 _TOO_LARGE = 1153
 
@@ -40,7 +34,7 @@ def open_engine(url: str, *, shared: bool, patience: float, create: bool) -> Eng
     named = _named(url)
     # Nothing is left open that would have to be reset.
     pool: dict[str, Any] = {"max_overflow": -1, "pool_reset_on_return": None} if shared else {"poolclass": NullPool}
-    openers = {"sqlite": _sqlite, "postgresql": _postgresql}
+    openers = {"sqlite": _sqlite, "postgresql": postgresql.open_engine}
     return openers.get(named.get_backend_name(), _mysql)(named, pool, shared, patience, create)
 
 
@@ -64,63 +58,6 @@ def _sqlite(url: URL, pool: dict[str, Any], shared: bool, patience: float, creat
                 raise exc.DisconnectionError  # makes the pool open what is there now
 
     return engine
-
-
-def _postgresql(url: URL, pool: dict[str, Any], shared: bool, patience: float, create: bool) -> Engine:
-    from psycopg import Connection
-
-    limits = {"connect_timeout": max(int(patience), 2), "keepalives_idle": 30, "keepalives_interval": 10}
-    engine = create_engine(
-        url,
-        isolation_level="AUTOCOMMIT",
-        connect_args={"application_name": "queuepool", **limits},
-        pool_pre_ping=shared,
-        **pool,
-    )
-
-    @event.listens_for(engine, "do_connect")
-    def connect(_dialect: Any, _record: Any, args: list[Any], options: dict[str, Any]) -> Any:
-        impatient: Any = type("Impatient", (_Impatient, Connection), {"patience": patience})
-        return impatient.connect(*args, **options)
-
-    @event.listens_for(engine, "connect")
-    def prepare(connection: Any, record: Any) -> None:
-        connection.autocommit = True
-        connection.execute("SET default_transaction_isolation = 'read committed'")
-        # A plan made for a table that was empty sorts it, for every job, when a million rows have come.
-        connection.execute("SET plan_cache_mode = force_custom_plan")
-        connection.execute(f"SET idle_in_transaction_session_timeout = '{LATEST_COMMIT}s'")
-        if connection.info.server_version >= _NOTICES_DEATHS:
-            # A client that died in the middle of a statement would hold its locks until that is over.
-            connection.execute("SET client_connection_check_interval = '1s'")
-        if not shared:
-            connection.add_notify_handler(lambda _notify: record.info.update(told=True))
-            connection.execute(f"LISTEN {CHANNEL}")
-
-    return engine
-
-
-class _Impatient:
-    """psycopg waits for ever for a server that says nothing; this one for ``patience`` seconds."""
-
-    patience: float
-
-    def wait(self, generator: Any, interval: float = 0.1) -> Any:
-        return super().wait(_bounded(generator, self.patience), interval)  # type: ignore[misc]
-
-
-def _bounded(generator: Generator[Any, Any, Any], patience: float) -> Generator[Any, Any, Any]:
-    from psycopg import OperationalError
-
-    ends, ready = time.monotonic() + patience, None
-    while True:
-        try:
-            wanted = generator.send(ready)
-        except StopIteration as done:
-            return done.value
-        ready = yield wanted
-        if not ready and time.monotonic() >= ends:
-            raise OperationalError(f"the server has said nothing for {patience:g} seconds")
 
 
 def _mysql(url: URL, pool: dict[str, Any], shared: bool, patience: float, create: bool) -> Engine:

@@ -8,6 +8,7 @@ from sqlalchemy import (
     BigInteger,
     ColumnElement,
     Dialect,
+    Insert,
     LargeBinary,
     and_,
     bindparam,
@@ -39,6 +40,12 @@ def skips_locked(dialect: Dialect) -> bool:
     return (dialect.server_version_info or ()) >= oldest
 
 
+def push_of(clock: Clock) -> Insert:
+    """Adds jobs. By itself, for who pushes needs to know nothing else of the table."""
+    values = {"queue": _QUEUE, "payload": bindparam("raw"), "attempts": 0}
+    return insert(jobs).values(**values, created_at=clock.down(), available_at=clock.after("later"))
+
+
 class Statements:
     """For one database and one ``retry_after``; ``most_attempts`` is the largest that its column holds."""
 
@@ -48,13 +55,6 @@ class Statements:
             cast(jobs.c.payload, LargeBinary) if dialect.name == "sqlite" else jobs.c.payload
         )
         self.now = select(clock.now())
-        self.push = insert(jobs).values(
-            queue=_QUEUE,
-            payload=bindparam("raw"),
-            attempts=0,
-            created_at=clock.down(),
-            available_at=clock.after("later"),
-        )
         self._in_queue = is_name(dialect, jobs.c.queue, _QUEUE)
         self._in_queues = is_one_of(dialect, jobs.c.queue, _QUEUES)
         self._reserving(dialect, clock, retry_after, most_attempts)

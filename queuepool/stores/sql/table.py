@@ -7,15 +7,15 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property, partial
 from typing import Any
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, Insert, text
 
 from queuepool.stores.base import Sizes
 from queuepool.stores.sql.client import Client
 from queuepool.stores.sql.clock import Clock, later
-from queuepool.stores.sql.engines import CHANNEL
 from queuepool.stores.sql.failures import Failures
+from queuepool.stores.sql.postgresql import CHANNEL
 from queuepool.stores.sql.schema import Schema, schema_of
-from queuepool.stores.sql.statements import Statements
+from queuepool.stores.sql.statements import Statements, push_of
 from queuepool.stores.sql.texts import bytes_of, text_of
 
 #: rows that one transaction adds, and that one drops
@@ -43,6 +43,7 @@ class JobsTable:
     def clock(self, fixed: str) -> None:
         self._fixed = self._failures.clock = fixed
         vars(self).pop("_sql", None)
+        vars(self).pop("_insertion", None)
 
     def now(self) -> float:
         mono = time.monotonic()
@@ -70,8 +71,8 @@ class JobsTable:
         return self.client.ask(look)
 
     def clear(self, queue: str) -> int:
-        dropped = 0
-        while found := self.client.transaction(partial(self._clear, queue=queue)):
+        dropped, statements = 0, self._sql
+        while found := self.client.transaction(partial(self._clear, statements=statements, queue=queue)):
             dropped += found
         return dropped
 
@@ -80,12 +81,20 @@ class JobsTable:
         return self.client.ask(schema_of)
 
     @cached_property
+    def _insertion(self) -> Insert:
+        """Made without a look at the table: that would take a second connection in the midst of a transaction.
+
+        As many producers as there are connections to be had would each hold one, and wait for ever for another one.
+        """
+        return push_of(Clock(self.client.engine.dialect, self._fixed))
+
+    @cached_property
     def _sql(self) -> Statements:
         dialect = self.client.engine.dialect
         return Statements(dialect, Clock(dialect, self._fixed), self._retry_after, self._schema.most_attempts)
 
     def _push(self, connection: Connection, rows: Sequence[Mapping[str, Any]]) -> None:
-        connection.execute(self._sql.push, rows)
+        connection.execute(self._insertion, rows)
         self._tell(connection, rows[0]["name"])
 
     def _tell(self, connection: Connection, queue: str) -> None:
@@ -93,10 +102,10 @@ class JobsTable:
         if connection.dialect.name == "postgresql":
             connection.execute(_NOTIFY, {"channel": CHANNEL, "queue": queue})
 
-    def _clear(self, connection: Connection, queue: str) -> int:
-        last, count = connection.execute(self._sql.last_of_first, {"name": queue, "most": _DROPPED}).one()
+    def _clear(self, connection: Connection, statements: Statements, queue: str) -> int:
+        last, count = connection.execute(statements.last_of_first, {"name": queue, "most": _DROPPED}).one()
         if count:
-            connection.execute(self._sql.clear, {"name": queue, "last": last})
+            connection.execute(statements.clear, {"name": queue, "last": last})
         return int(count)
 
     def _read_clock(self) -> float:

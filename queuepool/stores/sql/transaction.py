@@ -7,9 +7,10 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TypeVar
 
-from sqlalchemy import Connection, Dialect, exc
+from sqlalchemy import Connection, exc
 
 from queuepool.errors import StoreDown
+from queuepool.stores.sql import postgresql
 from queuepool.stores.sql.sqlite import FileConnection
 from queuepool.stores.sql.troubles import translated
 
@@ -18,7 +19,7 @@ T = TypeVar("T")
 
 def carry_out(connection: Connection, work: Callable[[Connection], T], drop: Callable[[], object]) -> T:
     """All of ``work`` or nothing; ``drop`` the connection if it cannot even be rolled back."""
-    connection.exec_driver_sql(_begin_of(connection.dialect))
+    connection.exec_driver_sql(_begin_of(connection))
     try:
         answer = work(connection)
         connection.exec_driver_sql("COMMIT")
@@ -83,9 +84,10 @@ def former_of(connection: Connection, file: FileConnection) -> FormerFile:
     return FormerFile(connection, file)
 
 
-def _begin_of(dialect: Dialect) -> str:
-    """SQLite would otherwise find out in the middle that somebody else writes, when it is too late to wait."""
-    return "BEGIN IMMEDIATE" if dialect.name == "sqlite" else "BEGIN"
+def _begin_of(connection: Connection) -> str:
+    if connection.dialect.name == "sqlite":
+        return "BEGIN IMMEDIATE"  # else it finds out in the middle that others write, when it is too late to wait
+    return postgresql.begin_lent(connection) if postgresql.is_lent(connection) else "BEGIN"
 
 
 def _roll_back(connection: Connection, drop: Callable[[], object]) -> None:

@@ -6,7 +6,7 @@ import re
 
 from sqlalchemy import exc
 
-from queuepool.errors import LoginRefused, StoreDenied, StoreDown, StoreError
+from queuepool.errors import LoginRefused, StoreDenied, StoreDown, StoreError, StoreUnfit
 
 #: SQLSTATEs, MySQL's numbers and SQLite's names of what may pass
 _PASSING = re.compile(
@@ -23,6 +23,10 @@ _NO_COLUMN = re.compile(r"no such column|has no column named")  # SQLite has no 
 #: what a driver raises by itself, without a code from the server
 _UNANSWERED = (exc.OperationalError, exc.InterfaceError, exc.InternalError, exc.TimeoutError)
 _READ_ONLY = "25006"
+_NO_TRANSACTIONS = "the pooler has no transactions (pool_mode statement): set its pool_mode to transaction or session"
+#: what becomes of prepared statements where a pooler gives sessions to others, and hides it
+_MIXED_UP = re.compile(r"26000|42P05")
+_MIXED = "a pooler mixes up prepared statements of several clients: add ?prepare_threshold=none to the url"
 _LOGIN = re.compile(r"28...|1044|1045")
 _NO_TABLE = re.compile(
     r"no such table: (?:\w+\.)?(\w+)|relation \"(?:\w+\.)?(\w+)\" does not exist|Table '(?:[^'.]+\.)?(\w+)' doesn't"
@@ -40,6 +44,10 @@ def translated(error: exc.SQLAlchemyError) -> StoreError:
     if missing := _NO_TABLE.search(text):
         name = next(filter(None, missing.groups()))
         return StoreDenied(f"the database has no table {name}: run `queuepool migrate`")
+    if "statement pooling mode" in text:
+        return StoreUnfit(_NO_TRANSACTIONS)
+    if _MIXED_UP.fullmatch(code):
+        return StoreUnfit(_MIXED)
     if _LOGIN.fullmatch(code):
         return LoginRefused(f"the database does not accept user, password or database: {text}")
     if code == _READ_ONLY:

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 from sqlalchemy import Connection
 
+from queuepool.stores.sql.postgresql import is_lent
 from queuepool.stores.sql.transaction import file_of
 
 #: a look may cost this part of the time, so that a queue full of delayed jobs is looked at less often
@@ -79,9 +80,18 @@ class CountingCommits(Polling):
 
 
 class Listening:
-    """PostgreSQL's NOTIFY, which our producers send; those of Laravel are found when the wait is over."""
+    """PostgreSQL's NOTIFY, which our producers send; those of Laravel are found when the wait is over.
+
+    Behind a pooler nobody can listen: there the queue is looked at.
+    """
+
+    def __init__(self, instead: Waiting) -> None:
+        self._instead = instead
 
     def wait(self, connection: Connection, look: Look, timeout: float) -> None:
+        if is_lent(connection):
+            self._instead.wait(connection, look, timeout)
+            return
         # What is told during the look lies no longer in the socket.
         connection.info["told"] = False
         if timeout > 0 and not look(connection) and not connection.info["told"]:
@@ -93,4 +103,5 @@ def waiting_for(name: str) -> Waiting:
     """By the database's name."""
     if name == "sqlite":
         return CountingCommits()
-    return Listening() if name == "postgresql" else Polling(0.002, 0.05)
+    polling = Polling(0.002, 0.05)
+    return Listening(polling) if name == "postgresql" else polling

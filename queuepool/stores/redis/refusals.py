@@ -1,0 +1,70 @@
+"""What a server refuses, or redis-py raises, as errors of ours."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import redis
+
+from queuepool.errors import LoginRefused, StoreDenied, StoreDown, StoreError, TagRetired
+from queuepool.stores import unfit
+from queuepool.stores.redis.scripts import script
+
+#: redis-py's own classes for what may pass; it takes the code out of their text
+_GONE = (
+    redis.ConnectionError, redis.TimeoutError, redis.ReadOnlyError, redis.exceptions.OutOfMemoryError,
+    redis.exceptions.MasterDownError,
+)  # fmt: skip
+#: those for what only a cluster's node says
+_CLUSTERS = (
+    redis.exceptions.AskError, redis.exceptions.TryAgainError, redis.exceptions.ClusterDownError,
+    redis.exceptions.ClusterCrossSlotError,
+)  # fmt: skip
+#: what a server says that may answer again in a moment
+_PASSING = (
+    "LOADING", "MASTERDOWN", "READONLY", "MISCONF", "NOREPLICAS", "BUSY", "OOM", "UNBLOCKED", "max number of clients",
+    "LATE",
+)  # fmt: skip
+
+#: what a server says of what its user may not do within a script
+_DENIED = re.compile("executing the script can't|ACL failure in script|NOPERM")
+
+
+def translated(error: redis.RedisError, verb: str, names: Sequence[Any], source: str = "") -> StoreError:
+    """A redis-py exception as one of ours; the URL, and so the password, is never in it.
+
+    ``verb``: the command, or the script of this ``source``; ``names``: the keys or channels that it was about.
+    """
+    text = " ".join(str(error).split()) or type(error).__name__
+    if text.startswith("RETIRED"):
+        return TagRetired(text)
+    if isinstance(error, redis.AuthenticationError):
+        return LoginRefused(f"the server does not accept user and password: {text}")
+    is_cluster = isinstance(error, _CLUSTERS) and not isinstance(error, redis.exceptions.MasterDownError)
+    if found := unfit.by_words(text, is_cluster=is_cluster):
+        return found
+    if isinstance(error, redis.exceptions.NoPermissionError) or _DENIED.search(text):
+        return StoreDenied(denial(text, verb, names, source))
+    if isinstance(error, _GONE) or any(word in text for word in _PASSING):
+        return StoreDown(text)
+    return StoreError(text)
+
+
+def denial(text: str, verb: str, names: Sequence[Any], source: str) -> str:
+    """What the server's ACL forbids, by name. Of a command in a script a server before 7.2 says the line only."""
+    if "key" in text or "channel" in text:
+        return f"the user may not use a key or channel of {verb!r}: {' '.join(map(str, names))} (ACL)"
+    commands = re.findall(r"the '(\S+)' command", text)
+    line = re.search(r"@user_script:(\d+)", text)
+    if line and source and not commands:
+        commands = re.findall(r"redis\.p?call(?:\(|, )'(\w+)'", source.splitlines()[int(line[1]) - 1])
+    if source and not commands:
+        return f"the user may not run a command that {verb!r} needs (ACL): `queuepool check` names it"
+    return f"the user may not run {' or '.join(map(repr, dict.fromkeys(commands or [verb])))} (ACL)"
+
+
+def explained(text: str, name: str) -> str:
+    """A server's error that a script has caught."""
+    return denial(text, name, (), script(name)[0]) if _DENIED.search(text) else text

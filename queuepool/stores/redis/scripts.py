@@ -1,0 +1,19 @@
+"""The Lua files, whole: each with the parts that it includes."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from functools import cache
+from importlib.resources import files
+
+
+@cache
+def script(name: str) -> tuple[str, str]:
+    """Its text, and the digest by which the server knows it."""
+    folder = files(__package__) / "lua"
+    text = (folder / f"{name}.lua").read_text()
+    included = re.search(r"^-- include: (.*)$", text, re.MULTILINE)
+    parts = [(folder / "include" / f"{part}.lua").read_text() for part in (included[1].split() if included else ())]
+    whole = "\n".join([*parts, text])
+    return whole, hashlib.sha1(whole.encode()).hexdigest()

@@ -1,0 +1,29 @@
+"""What a Redis server is, where it is not one that we can work with: a node of a cluster, a Sentinel."""
+
+from __future__ import annotations
+
+import re
+
+from queuepool.errors import StoreUnfit
+
+_KINDS = {
+    "cluster": "this is a node of a Redis Cluster, for which there is no client here yet: name a server of its own",
+    "sentinel": "this is a Sentinel, which holds no jobs and is not asked yet: name the server that it watches",
+}
+_CLUSTERS_WORDS = re.compile("cluster mode|cluster node|hash to the same slot|Hash slot not served|different slots")
+_UNKNOWN = re.compile(r"unknown command [`'](\w+)")
+
+
+def examine(mode: str) -> None:
+    """By what the server says of itself (``redis_mode``). Raises ``StoreUnfit``."""
+    if mode in _KINDS:
+        raise StoreUnfit(_KINDS[mode])
+
+
+def by_words(text: str, *, is_cluster: bool) -> StoreUnfit | None:
+    """By what it says of a command, or of a script's; ``is_cluster``: its error is one that only such a node has."""
+    if is_cluster or _CLUSTERS_WORDS.search(text):
+        return StoreUnfit(_KINDS["cluster"])
+    if lacking := _UNKNOWN.search(text):
+        return StoreUnfit(f"the server has no command {lacking[1]}: is it a Sentinel, or a proxy?")
+    return None
