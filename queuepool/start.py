@@ -9,7 +9,7 @@ import signal
 import time
 from collections.abc import Callable, Sequence
 
-from queuepool import build, fork, log, proc
+from queuepool import build, fork, log, proc, signals
 from queuepool.board import Board, Role
 from queuepool.config_connections import check_drivers
 from queuepool.config_urls import database_of
@@ -18,7 +18,6 @@ from queuepool.master import Master
 from queuepool.roles import Roles
 from queuepool.runtime import Runtime
 from queuepool.settings import PoolSettings
-from queuepool.signals import Mailbox
 
 _SPARE_SLOTS = 14
 _log = logging.getLogger("queuepool")
@@ -27,7 +26,7 @@ _log = logging.getLogger("queuepool")
 def start(settings: PoolSettings) -> int:
     """Run this pool until it is told to stop; the exit code. Raises ``PoolRunning`` and ``ConfigError``."""
     check_drivers(settings.connection)
-    Mailbox().open()  # from here on a signal waits for the master, and does not end it
+    signals.begin(blocked=signals.HEARD)  # from here on a signal waits for the master, and does not end it
     runtime = Runtime(settings)
     runtime.claim()
     log.setup(settings, "master", patience=0.0)
@@ -54,8 +53,8 @@ def start_all(pools: Sequence[PoolSettings], told: Callable[[QueuepoolError], in
     """
     if len(pools) == 1:
         return start(pools[0])
-    mailbox = Mailbox()
-    mailbox.open()
+    signals.begin(blocked=signals.HEARD)
+    mailbox = signals.Mailbox()
     proc.show(f"queuepool: masters={len(pools)} running")
     living = {fork.spawn(lambda pool=pool: _start_or_tell(pool, told)) for pool in pools}  # type: ignore[misc]
     worst = 0

@@ -9,7 +9,7 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-from queuepool import log, proc
+from queuepool import log, proc, signals
 from queuepool.board import Board, Role, Slot
 from queuepool.desk import Desk
 from queuepool.hand import Hand
@@ -28,6 +28,7 @@ class _UnreadHand(Hand):
 
 def work_alone(pool: PoolSettings, *, once: bool, stop_when_empty: bool) -> int:
     """Work until there is a reason to leave; the exit code. Raises ``BootFailure``."""
+    signals.begin()
     attention = Attention()
     attention.listen()
     log.setup(pool, "worker=1", patience=1.0)
