@@ -1,15 +1,18 @@
 """What is known of a pool and of each of its processes: the fields of the board, each with one writer.
 
-Deadlines are monotonic seconds, ``since`` is wall clock for people.
+Deadlines are monotonic seconds, ``since`` is wall clock for people. What is read here may be nonsense, as a job can
+write over it: the master has its fields in its own memory too, and writes them anew when they are not what it wrote.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import IntEnum
+from math import isfinite
 
+from queuepool.facts import FACTS_SIZE, POOL_FACTS_SIZE, Facts, PoolFacts, Totals
 from queuepool.hand import Hand
-from queuepool.record import Record, Seconds, Text, Whole
+from queuepool.record import Record, Seconds, Text, Whole, as_count
 from queuepool.stores.base import Lease
 
 
@@ -20,6 +23,10 @@ class Role(IntEnum):
     WORKER = 1
     STEWARD = 2
     TEMPLATE = 3
+
+    @classmethod
+    def _missing_(cls, value: object) -> Role:
+        return cls.FREE
 
 
 class State(IntEnum):
@@ -33,6 +40,10 @@ class State(IntEnum):
     DRAINING = 5
     STOPPING = 6
 
+    @classmethod
+    def _missing_(cls, value: object) -> State:
+        return cls.STARTING
+
 
 class Killed(IntEnum):
     """Why the master killed a process, if it did."""
@@ -42,6 +53,17 @@ class Killed(IntEnum):
     LEASE = 2
     MEMORY = 3
     STOP = 4
+    #: its slot held what neither it nor the master can have written
+    OVERWRITTEN = 5
+
+    @classmethod
+    def _missing_(cls, value: object) -> Killed:
+        return cls.NOT
+
+
+#: seconds by which a lease may end later than one that was taken just now
+_LATER = 1.0
+_STATES = frozenset(State)
 
 
 class Header(Record):
@@ -54,11 +76,11 @@ class Header(Record):
     master_born = Whole()
     state = Whole()
     target = Whole()
-    since = Seconds()
     # Of ended lives; the slots hold the others.
     done = Whole()
     failed = Whole()
     released = Whole()
+    since = Seconds()
     # The steward's.
     restarts = Whole()
     restart_known = Whole()
@@ -71,6 +93,29 @@ class Header(Record):
     orders = Whole()
     # Asked for by `queuepool scale`, taken by the master.
     scale = Whole()
+
+    @property
+    def facts(self) -> PoolFacts:
+        """As they stand there."""
+        return PoolFacts.unpacked(self.memory[self.base : self.base + POOL_FACTS_SIZE])
+
+    @facts.setter
+    def facts(self, facts: PoolFacts) -> None:
+        self.memory[self.base : self.base + POOL_FACTS_SIZE] = facts.packed()
+
+    def has_changed(self) -> None:
+        """The steward's: what the workers are to know."""
+        self.orders = as_count(self.orders) + 1
+
+    def has_mourned(self) -> None:
+        """The steward's: one more job that failed with its worker."""
+        self.mourned = as_count(self.mourned) + 1
+        self.has_changed()
+
+    @property
+    def totals(self) -> Totals:
+        """Of ended lives."""
+        return Totals(as_count(self.done), as_count(self.failed), as_count(self.released))
 
 
 class Slot(Record):
@@ -115,6 +160,33 @@ class Slot(Record):
     index: int
 
     @property
+    def facts(self) -> Facts:
+        """As they stand there."""
+        return Facts.unpacked(self.memory[self.base : self.base + FACTS_SIZE])
+
+    @facts.setter
+    def facts(self, facts: Facts) -> None:
+        self.memory[self.base : self.base + FACTS_SIZE] = facts.packed()
+
+    @property
+    def totals(self) -> Totals:
+        """Of this life."""
+        return Totals(as_count(self.done), as_count(self.failed), as_count(self.released))
+
+    def is_plausible(self, now: float, retry_after: float) -> bool:
+        """Whether its process can have written what stands there; ``now`` is monotonic."""
+        found = self.numbers()
+        times = [found[name] for name in ("asked", "deadline", "lease_end", "since")]
+        counts = [found[name] for name in ("tag", "turn", "at", "done", "failed", "released", "rss")]
+        return (
+            found["state"] in _STATES
+            and found["left"] in (0, 1)
+            and all(number == as_count(number) for number in counts)
+            and all(isfinite(at) and at >= 0.0 for at in times)
+            and max(found["asked"], found["lease_end"] - retry_after) <= now + _LATER
+        )
+
+    @property
     def hand(self) -> Hand:
         """What is held, this turn."""
         return self.hands[self.turn % 2]
@@ -126,11 +198,11 @@ class Slot(Record):
 
     def begin(self, role: Role, number: int, generation: int) -> None:
         """The master's, before the fork: a new life in a free slot. Counters start anew."""
-        life, settled = self.life + 1, self.settled_life
+        life = as_count(self.life) + 1
         self.clear()
         for hand in self.hands:
             hand.drop()
-        self.life, self.settled_life = life, settled
+        self.life = life
         self.number, self.generation = number, generation
         self.wanted_back = -1
         self.role = role

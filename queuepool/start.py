@@ -20,6 +20,8 @@ from queuepool.runtime import Runtime
 from queuepool.settings import PoolSettings
 
 _SPARE_SLOTS = 14
+#: the steward, and the template or one worker more while a number is replaced
+_HELPERS = 2
 _log = logging.getLogger("queuepool")
 
 
@@ -32,18 +34,14 @@ def start(settings: PoolSettings) -> int:
     log.setup(settings, "master", patience=0.0)
     if settings.connection.embedded:
         _log.info("no url names a server: the queue is %s", database_of(settings.connection.url))
-    # Twice the workers: in a rolling restart a number has two.
-    board = runtime.new_board(capacity=max(64, 2 * settings.workers + _SPARE_SLOTS))
-    header = board.header
-    header.since, header.target = time.time(), settings.workers
+    board = _new_board(runtime, settings.workers)
     roles = Roles(settings, board, runtime)
     if not proc.adopt_orphans() and settings.preload:
         raise ConfigError("preload", "this system hands no orphans on (Linux does): say no")
     build.load(settings.connection)
     gc.freeze()  # pages that the collector does not touch stay shared with the children
-    code = Master(settings, board, roles.worker, roles.steward, roles.template).run()
-    _clear_away(runtime, board)
-    return code
+    mains = {Role.WORKER: roles.worker, Role.STEWARD: roles.steward, Role.TEMPLATE: roles.template}
+    return Master(settings, board, runtime, mains).run()
 
 
 def start_all(pools: Sequence[PoolSettings], told: Callable[[QueuepoolError], int]) -> int:
@@ -76,8 +74,12 @@ def _start_or_tell(pool: PoolSettings, told: Callable[[QueuepoolError], int]) ->
         return told(error)
 
 
-def _clear_away(runtime: Runtime, board: Board) -> None:
-    """What could not be settled stays on the board, for the next master's steward."""
-    if not board.of(Role.WORKER):
-        board.unlink()
-    runtime.release()
+def _new_board(runtime: Runtime, workers: int) -> Board:
+    """Twice the workers: in a rolling restart a number has two. There is room for those who are always there."""
+    try:
+        board = runtime.new_board(max(64, 2 * workers + _SPARE_SLOTS), room_for=workers + _HELPERS)
+    except QueuepoolError:
+        runtime.release()
+        raise
+    board.header.facts = board.header.facts._replace(since=time.time(), target=workers)
+    return board

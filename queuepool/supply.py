@@ -121,6 +121,7 @@ class Supply:
             since = time.monotonic() - self._desk.slot.asked + UNDER_WAY
             self._settler.reclaim(self._pool.queues, self._tag, since, self._done)
             self._desk.slot.asked = 0.0
+            self._pace.begin_anew()  # so many may have found no room on the board
             self._settler.tell()
 
     def refused(self, problems: set[tuple[str, str]]) -> None:

@@ -54,7 +54,7 @@ class Wards:
 
 
 def _has_master(board: Board) -> bool:
-    return proc.is_alive(board.header.master_pid, board.header.master_born)
+    return proc.is_alive(*board.master)
 
 
 def _has_steward(board: Board) -> bool:

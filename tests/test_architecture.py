@@ -13,6 +13,7 @@ PACKAGE = Path(__file__).parent.parent / "queuepool"
 #: from the ground up: a module imports only from the lines above its own. Packages named without a dot are one module.
 LAYERS = [
     # facts
+    "shared_file facts",
     "errors settings events record config_values config_urls",
     "stores stores.redis stores.redis.keys stores.sql stores.sql.ddl",
     "chores chores.base",
@@ -32,8 +33,8 @@ LAYERS = [
     "slot plans",
     "board boot lines settle",
     # who does the work, and who watches
-    "log client children desk orders overview runtime chores.unheard",
-    "ending gate respawn strays supply template wards",
+    "log client children deadlines desk orders overview runtime chores.unheard",
+    "ending gate place respawn strays supply template wards",
     "chores.hand_back nursery",
     "attempt chores.guard chores.bury chores.publish chores.renew chores.stage chores.watch job job_class",
     "worker steward master queuepool",

@@ -317,6 +317,12 @@ def test_a_note_that_the_steward_did_not_write_is_dropped(tmp_path):
     assert [] == list(tmp_path.iterdir())
 
 
+def test_a_note_for_which_there_is_no_room_costs_the_hook_and_not_the_steward(tmp_path, caplog):
+    mourning.leave(tmp_path / "gone", Lease("q", b"ours"), WorkerDied("died"))
+
+    assert f"after_failed is not called for a job of queue q: {tmp_path}/gone: No such file" in caplog.text
+
+
 def test_a_stop_leaves_nothing_but_what_still_has_to_be_mourned(runtime):
     runtime.claim()
     for name in ("draft.1", "taken.2", "mourn.3"):

@@ -98,6 +98,6 @@ def _held_at_a_job(slot: Slot) -> list[Held]:
     except (ValueError, OSError):
         return []  # its worker is writing it this moment, so it is not stuck
     at = slot.at
-    if at >= len(held) or held[at].stage not in (Stage.RESERVED, Stage.RUNNING):
+    if not 0 <= at < len(held) or held[at].stage not in (Stage.RESERVED, Stage.RUNNING):
         return []  # that one is over: it is the store that its worker waits for
     return held

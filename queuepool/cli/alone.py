@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import tempfile
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -60,10 +59,7 @@ def _without_renewal(pool: PoolSettings) -> PoolSettings:
 
 def _slot() -> Slot:
     """A place on a board that nobody else can see."""
-    folder = Path(tempfile.mkdtemp(prefix="queuepool-"))
-    board = Board.create(folder / "board", capacity=1)
-    board.unlink()
-    folder.rmdir()
+    board = Board.private()
     slot = board.slots[0]
     hand = _UnreadHand(slot.memory, slot.base + Slot.size, board.path)
     slot.hands = hand, hand

@@ -1,0 +1,67 @@
+"""The pool's place on this host: its directory and its board, kept as they are to be under a running pool."""
+
+from __future__ import annotations
+
+import logging
+import time
+
+from queuepool import proc
+from queuepool.board import Board, Role, State
+from queuepool.children import Child, Children
+from queuepool.errors import QueuepoolError
+from queuepool.overview import title
+from queuepool.runtime import Runtime
+from queuepool.settings import PoolSettings
+
+_log = logging.getLogger("queuepool")
+
+
+class Place:
+    """The master's. What others have done to it is told in one line each."""
+
+    def __init__(self, settings: PoolSettings, board: Board, runtime: Runtime, children: Children) -> None:
+        self._settings = settings
+        self._board = board
+        self._runtime = runtime
+        self._children = children
+        self._facts = board.header.facts
+
+    def keep(self) -> bool:
+        """Be there, also when something has cleaned up; ``False`` when that cannot be."""
+        try:
+            if self._runtime.keep():
+                _log.error("%s had disappeared: it is made anew", self._runtime.path)
+        except QueuepoolError as error:
+            _log.critical("%s has disappeared and cannot be made anew: %s", self._runtime.path, error)
+            return False
+        return True
+
+    def leave(self) -> None:
+        """What could not be settled stays on the board, for the next master's steward."""
+        if not self._children.has_unsettled:
+            self._board.unlink()
+        self._runtime.release()
+
+    def overwritten(self) -> list[Child]:
+        """Whose slot holds what nobody of the pool can have written, so that nothing in it may be relied on.
+
+        The steward holds nothing there, so it goes on: it says every second how long it may be waited for.
+        """
+        if self._board.mend():
+            _log.error("%s was cut short, and is made whole", self._board.path)
+        found = self._children.overwritten(time.monotonic(), self._settings.connection.retry_after)
+        for child in found:
+            if child.role == Role.STEWARD:
+                child.slot.clear()
+                child.slot.state = State.RUNNING
+                child.write()
+        return [child for child in found if child.role != Role.STEWARD and not child.killed]
+
+    def show(self, state: State, target: int) -> None:
+        """The pool's state on the board and in ``ps``."""
+        counts = self._children.ended._asdict()
+        self._facts = self._facts._replace(state=state, target=target, **counts)
+        if self._board.header.facts != self._facts:
+            self._board.header.facts = self._facts
+        workers = [child.slot for child in self._children.workers()]
+        proc.show(title(self._settings.name, state, workers, self._children.counted()))
