@@ -29,9 +29,9 @@ def start(settings: PoolSettings) -> int:
     """Run this pool until it is told to stop; the exit code. Raises ``PoolRunning`` and ``ConfigError``."""
     check_drivers(settings.connection)
     signals.begin(blocked=signals.HEARD)  # from here on a signal waits for the master, and does not end it
+    log.setup(settings, "master", patience=0.0, first=True)
     runtime = Runtime(settings)
     runtime.claim()
-    log.setup(settings, "master", patience=0.0)
     if settings.connection.embedded:
         _log.info("no url names a server: the queue is %s", database_of(settings.connection.url))
     board = _new_board(runtime, settings.workers)

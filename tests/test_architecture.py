@@ -18,9 +18,10 @@ LAYERS = [
     "stores stores.redis stores.redis.keys stores.sql stores.sql.ddl",
     "chores chores.base",
     # edges of the system, and rulings, each on its own
-    "proc signals strict_json terms php listeners registry verdict limits pace config_file stores.redis.line",
+    "proc signals trusted_path strict_json terms php listeners registry verdict limits pace config_file",
+    "stores.redis.line",
     "stores.sql.sqlite stores.sql.troubles stores.sql.tables stores.sql.clock stores.sql.texts",
-    "config_secrets config_connections fork payload php_writer outage stores.redis.client",
+    "log_stream config_secrets config_connections fork payload php_writer outage stores.redis.client",
     "stores.base stores.sql.engines stores.sql.waiting stores.sql.schema",
     # the queues
     "stores.control stores.elsewhere stores.sql.client stores.sql.marks stores.sql.failures",

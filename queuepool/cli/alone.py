@@ -30,7 +30,7 @@ def work_alone(pool: PoolSettings, *, once: bool, stop_when_empty: bool) -> int:
     signals.begin()
     attention = Attention()
     attention.listen()
-    log.setup(pool, "worker=1", patience=1.0)
+    log.setup(pool, "worker=1", patience=1.0, first=True)
     alarm = Alarm(sys.stderr.buffer)
     boot(pool, attention, alarm)
     desk = Desk(_slot(), pool.name, alarm, attention, stall=0.0)
