@@ -186,6 +186,10 @@ class Children:
     def workers(self) -> list[Child]:
         return [child for child in self._by_pid.values() if child.role == Role.WORKER]
 
+    def worker_slots(self) -> list[Slot]:
+        """Of the living, and of those that a template has still to fork."""
+        return [child.slot for child in (*self.workers(), *self._expected)]
+
     def steward(self) -> Child | None:
         return next((child for child in self._by_pid.values() if child.role == Role.STEWARD), None)
 

@@ -63,5 +63,5 @@ class Place:
         self._facts = self._facts._replace(state=state, target=target, **counts)
         if self._board.header.facts != self._facts:
             self._board.header.facts = self._facts
-        workers = [child.slot for child in self._children.workers()]
-        proc.show(title(self._settings.name, state, workers, self._children.counted()))
+        workers, totals = self._children.worker_slots(), self._children.counted()
+        proc.show(title(self._settings.name, state, workers, totals))

@@ -74,7 +74,7 @@ def test_a_link_that_is_planted_while_the_pool_runs_is_not_followed(site):
         os.chown(site.path / "planted", NOBODY, -1, follow_symlinks=False)
         (site.path / "planted").rename(log)
         os.kill(pool.workers()[0], signal.SIGKILL)
-        eventually(lambda: "worker died" in (site.path / "moved").read_text())
+        eventually(lambda: "process died" in (site.path / "moved").read_text())
 
     assert "precious" == (site.path / "precious").read_text()
 
