@@ -48,10 +48,11 @@ def test_a_job_finds_no_file_of_the_pools_open(site):
 @pytest.mark.parametrize("size", [0, 4096, 10_000])
 def test_a_board_that_a_job_cuts_short_costs_workers_and_no_pool(site, size, how):
     with site.pool("--workers", "2", how, *MODULES, wait=False) as pool:
-        eventually(lambda: 2 == len(pool.workers()))
+        before = set(eventually(lambda: len(found := pool.workers()) == 2 and found))
         site.queue.push("truncate_board", {"size": size})
         eventually(lambda: site.trail(event="cut"))
         eventually(lambda: "was cut short" in pool.log())
+        eventually(lambda: not before & set(pool.workers()))  # what they take until then waits for its lease to end
         eventually(lambda: 2 == len(pool.workers()), within=20)
         works(site)
 
@@ -64,9 +65,11 @@ def test_a_board_that_a_job_cuts_short_costs_workers_and_no_pool(site, size, how
 @pytest.mark.parametrize("how", SCRIBBLES)
 def test_a_job_that_writes_over_the_whole_board_ends_no_pool(site, how):
     with site.pool("--workers", "2", *MODULES) as pool:
+        before = set(pool.workers())
         site.queue.push("scribble", {"how": how, "gate": str(site.path / "gate")}, options={"maxTries": 1})
         eventually(lambda: site.trail(event="scribbles"))
         (site.path / "gate").touch()
+        eventually(lambda: not before & set(pool.workers()))  # what they take until then waits for its lease to end
         unharmed(site, pool, 2)
         pool.signal(signal.SIGTERM)
 
