@@ -34,6 +34,7 @@ class Board:
         self.path = path
         self.memory = memory
         self.header = Header(memory, 0)
+        self.used = 0
         self.slots = [self._slot(index) for index in range((len(memory) - _PAGE) // _SLOT)]
 
     @classmethod
@@ -91,9 +92,10 @@ class Board:
         return mapped
 
     def allot(self, slot: Slot) -> None:
-        """Set room aside for its process. Raises ``OSError``."""
+        """The master's: set room aside for its process. Raises ``OSError``."""
         if isinstance(self.memory, SharedFile):
             self.memory.allot(slot.base, _SLOT)
+        self.header.used = self.used = max(self.used, slot.index + 1)
 
     def mend(self) -> bool:
         """As long as it was, if somebody has cut the file; says whether."""
@@ -112,7 +114,8 @@ class Board:
 
     def of(self, *roles: Role) -> list[Slot]:
         """The slots of living and not yet settled processes of these kinds."""
-        return [slot for slot in self.slots if slot.role in roles]
+        # To look at all of them would be most of what an idle pool does.
+        return [slot for slot in self.slots[: self.header.used or None] if slot.role in roles]
 
     @property
     def is_settled(self) -> bool:

@@ -179,7 +179,7 @@ class Children:
     def newly_ready(self) -> Iterator[Child]:
         """Each one once, when it has come to work."""
         for child in self:
-            if child.is_ready and not child.came:
+            if not child.came and child.is_ready:
                 child.came = True
                 yield child
 

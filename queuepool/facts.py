@@ -39,6 +39,7 @@ class PoolFacts(NamedTuple):
     done: int = 0
     failed: int = 0
     released: int = 0
+    used: int = 0
     since: float = 0.0
 
     @classmethod
@@ -61,5 +62,5 @@ class Totals(NamedTuple):
 
 
 _FACTS = Struct("=9q")
-_POOL_FACTS = Struct("=9qd")
+_POOL_FACTS = Struct("=10qd")
 FACTS_SIZE, POOL_FACTS_SIZE = _FACTS.size, _POOL_FACTS.size

@@ -60,7 +60,7 @@ class Place:
     def show(self, state: State, target: int) -> None:
         """The pool's state on the board and in ``ps``."""
         counts = self._children.ended._asdict()
-        self._facts = self._facts._replace(state=state, target=target, **counts)
+        self._facts = self._facts._replace(state=state, target=target, used=self._board.used, **counts)
         if self._board.header.facts != self._facts:
             self._board.header.facts = self._facts
         workers, totals = self._children.worker_slots(), self._children.counted()

@@ -80,6 +80,8 @@ class Header(Record):
     done = Whole()
     failed = Whole()
     released = Whole()
+    # Slots from here on have never been anybody's; 0 = unknown.
+    used = Whole()
     since = Seconds()
     # The steward's.
     restarts = Whole()
@@ -171,7 +173,8 @@ class Slot(Record):
     @property
     def totals(self) -> Totals:
         """Of this life."""
-        return Totals(as_count(self.done), as_count(self.failed), as_count(self.released))
+        found = self.numbers()
+        return Totals(*(as_count(found[name]) for name in Totals._fields))
 
     def is_plausible(self, now: float, retry_after: float) -> bool:
         """Whether its process can have written what stands there; ``now`` is monotonic."""
@@ -210,6 +213,8 @@ class Slot(Record):
     @property
     def lease_deadline(self) -> float:
         """Monotonic end of the running job's lease, as renewed last; 0.0 = no job runs, or it ended as we looked."""
+        if not self.lease_end:
+            return 0.0
         # Its worker writes while we read: what was read counts only if it is all of one and the same turn.
         turn, end = self.turn, self.lease_end
         if self.renewed_turn == turn:

@@ -68,8 +68,7 @@ class HandBack:
 
     def _stuck(self, slot: Slot, now: float) -> _Stuck | None:
         """What waits in its hand, when it has been at one job for longer than others should wait for."""
-        place = _place(slot)
-        if slot.state != State.BUSY or self._given.get(slot) == place[:2]:
+        if slot.state != State.BUSY or self._given.get(slot) == (place := _place(slot))[:2]:
             return None
         if self._at.get(slot, (None, 0.0))[0] != place:
             self._at[slot] = place, now
