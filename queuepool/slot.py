@@ -181,13 +181,9 @@ class Slot(Record):
         found = self.numbers()
         times = [found[name] for name in ("asked", "deadline", "lease_end", "since")]
         counts = [found[name] for name in ("tag", "turn", "at", "done", "failed", "released", "rss")]
-        return (
-            found["state"] in _STATES
-            and found["left"] in (0, 1)
-            and all(number == as_count(number) for number in counts)
-            and all(isfinite(at) and at >= 0.0 for at in times)
-            and max(found["asked"], found["lease_end"] - retry_after) <= now + _LATER
-        )
+        is_one = found["state"] in _STATES and found["left"] in (0, 1) and counts == list(map(as_count, counts))
+        is_in_time = max(found["asked"], found["lease_end"] - retry_after) <= now + _LATER
+        return is_one and is_in_time and all(isfinite(at) and at >= 0.0 for at in times)
 
     @property
     def hand(self) -> Hand:
