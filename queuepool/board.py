@@ -12,73 +12,114 @@ from io import FileIO
 from pathlib import Path
 
 from queuepool import proc
+from queuepool.facts import PoolFacts, Totals
 from queuepool.hand import AREA, Hand
+from queuepool.shared_file import SharedFile
 from queuepool.slot import Header as Header
-from queuepool.slot import Killed as Killed
-from queuepool.slot import Role as Role
 from queuepool.slot import Slot as Slot
-from queuepool.slot import State as State
+from queuepool.states import Killed as Killed
+from queuepool.states import Role as Role
+from queuepool.states import State as State
 
-_MAGIC = 0x71756575_00000005
+_MAGIC = 0x71756575_00000006
+_FLAGS = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _PAGE = 4096
 _SLOT = -(-(Slot.size + 2 * AREA) // _PAGE) * _PAGE
 
 
 class Board:
-    """A mapping of the file: a header and ``capacity`` slots."""
+    """A header and slots, in a file or in this process's memory."""
 
-    def __init__(self, path: Path, memory: mmap.mmap) -> None:
+    def __init__(self, path: Path, memory: SharedFile | mmap.mmap) -> None:
         self.path = path
         self.memory = memory
         self.header = Header(memory, 0)
-        self.slots = [self._slot(index) for index in range(self.header.capacity)]
+        self.used = 0
+        self.slots = [self._slot(index) for index in range((len(memory) - _PAGE) // _SLOT)]
 
     @classmethod
-    def create(cls, path: Path, capacity: int, store: str = "") -> Board:
-        """A new, empty board of this process's, for this store's receipts. Sparse: only what is written takes room."""
+    def create(cls, path: Path, capacity: int, store: str = "", *, room_for: int = 0) -> Board:
+        """A new, empty board of this process's, for this ``store``'s receipts. Raises ``OSError``.
+
+        Room is set aside for so many processes.
+        """
         draft = path.with_name(f"{path.name}.new")  # whole or not there: others look for boards that nobody owns
         fd = os.open(draft, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        file = SharedFile(fd, _PAGE + capacity * _SLOT)
         try:
-            os.ftruncate(fd, _PAGE + capacity * _SLOT)
-            memory = mmap.mmap(fd, 0)
-        finally:
-            os.close(fd)
-        header = Header(memory, 0)
-        header.capacity, header.store = capacity, store
-        header.master_pid, header.master_born = os.getpid(), proc.born(os.getpid())
-        header.magic = _MAGIC
-        try:
+            os.ftruncate(fd, len(file))  # sparse: the other slots are given their room when they are needed
+            file.allot(0, _PAGE + room_for * _SLOT)
+            board = cls._begun(path, file)
+            board.header.store = store
             path.hardlink_to(draft)
+        except OSError:
+            file.close()
+            raise
         finally:
             draft.unlink()
-        return cls(path, memory)
+        return board
+
+    @classmethod
+    def private(cls) -> Board:
+        """One slot that nobody else can see."""
+        return cls._begun(Path(os.devnull), mmap.mmap(-1, _PAGE + _SLOT))
 
     @classmethod
     def open(cls, path: Path, *, write: bool = False) -> Board:
         """An existing board. Raises ``ValueError`` when it is none of this version, ``OSError`` when it is gone."""
-        fd = os.open(path, (os.O_RDWR if write else os.O_RDONLY) | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-        try:
-            memory = mmap.mmap(fd, 0, access=mmap.ACCESS_WRITE if write else mmap.ACCESS_READ)
-        finally:
-            os.close(fd)
-        whole = len(memory) >= _PAGE and len(memory) % _PAGE == 0
-        header = Header(memory, 0) if whole else None
-        if not header or header.magic != _MAGIC or len(memory) != _PAGE + header.capacity * _SLOT:
+        return cls.opened(os.open(path, (os.O_RDWR if write else os.O_RDONLY) | _FLAGS), path)
+
+    @classmethod
+    def opened(cls, fd: int, path: Path) -> Board:
+        """As ``open``, of a file that is."""
+        file = SharedFile(fd, os.fstat(fd).st_size)
+        is_whole = len(file) >= _PAGE and len(file) % _PAGE == 0
+        header = Header(file, 0) if is_whole else None
+        if not header or header.magic != _MAGIC or len(file) != _PAGE + header.capacity * _SLOT:
+            file.close()
             raise ValueError(f"{path} is no board of this version")
-        return cls(path, memory)
+        return cls(path, file)
+
+    @classmethod
+    def _begun(cls, path: Path, memory: SharedFile | mmap.mmap) -> Board:
+        board = cls(path, memory)
+        pid = os.getpid()
+        board.header.facts = PoolFacts(_MAGIC, len(board.slots), pid, proc.born(pid))
+        return board
+
+    def mapped(self) -> Board:
+        """In this process's memory, for those who write for every job. Closes the file, which jobs would inherit."""
+        if not isinstance(self.memory, SharedFile):
+            return self
+        mapped = Board(self.path, self.memory.mapped())
+        self.memory.close()
+        return mapped
+
+    def allot(self, slot: Slot) -> None:
+        """The master's: set room aside for its process. Raises ``OSError``."""
+        if isinstance(self.memory, SharedFile):
+            self.memory.allot(slot.base, _SLOT)
+        self.header.used = self.used = max(self.used, slot.index + 1)
+
+    def mend(self) -> bool:
+        """As long as it was, if somebody has cut the file; says whether."""
+        return isinstance(self.memory, SharedFile) and self.memory.mend()
+
+    @property
+    def master(self) -> tuple[int, int]:
+        """Its master's pid and birth, by the file's name: what is in the file may be nonsense."""
+        pid, _, born = self.path.name.removeprefix("board.").partition("-")
+        return (int(pid), int(born)) if pid.isdecimal() and born.isdecimal() else (0, 0)
+
+    @property
+    def most_workers(self) -> int:
+        """In a rolling restart a number has two slots; the steward has one."""
+        return len(self.slots) // 2 - 1
 
     def of(self, *roles: Role) -> list[Slot]:
         """The slots of living and not yet settled processes of these kinds."""
-        return [slot for slot in self.slots if slot.role in roles]
-
-    def free_slot(self) -> Slot | None:
-        return next((slot for slot in self.slots if slot.role == Role.FREE), None)
-
-    def free_settled(self) -> None:
-        """The master's: free the slots whose dead are settled, or held nothing."""
-        for slot in self.slots:
-            if slot.dead and (slot.settled_life == slot.life or slot.holds_nothing):
-                self._free(slot)
+        # To look at all of them would be most of what an idle pool does.
+        return [slot for slot in self.slots[: self.header.used or None] if slot.role in roles]
 
     @property
     def is_settled(self) -> bool:
@@ -94,28 +135,17 @@ class Board:
         self.trace(slot).unlink(missing_ok=True)
         return FileIO(self.trace(slot), "x")
 
-    def totals(self) -> tuple[int, int, int]:
+    def totals(self) -> Totals:
         """Jobs done, failed and released since the pool began."""
-        header, slots = self.header, self.of(Role.WORKER)
-        return (
-            header.done + sum(slot.done for slot in slots),
-            header.failed + sum(slot.failed for slot in slots),
-            header.released + sum(slot.released for slot in slots),
-        )
+        totals = self.header.totals
+        for slot in self.of(Role.WORKER):
+            totals = totals.plus(slot.totals)
+        return totals
 
     def unlink(self) -> None:
         """Remove the file and what lies beside it; the mapping lives on in who has it."""
         for path in (self.path, *self.path.parent.glob(f"{self.path.name}.*")):
             path.unlink(missing_ok=True)
-
-    def _free(self, slot: Slot) -> None:
-        """What it counted is kept."""
-        header = self.header
-        header.done += slot.done
-        header.failed += slot.failed
-        header.released += slot.released
-        slot.role = Role.FREE
-        slot.dead = 0
 
     def _slot(self, index: int) -> Slot:
         base = _PAGE + index * _SLOT

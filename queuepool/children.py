@@ -1,25 +1,30 @@
-"""Who lives, as plain facts: no system call here."""
+"""Who lives, and who is dead and not yet settled: the master's own memory.
+
+What stands on the board is a copy of it. A job can write anything there, so nothing is read back but what the process
+itself, or the steward, has to say.
+"""
 
 from __future__ import annotations
 
 import os
 import signal
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from queuepool.board import Killed, Role, Slot, State
+from queuepool.board import Board, Killed, Role, Slot, State
+from queuepool.facts import Facts, Totals
 
-#: seconds before a lease's end at which its worker must be dead
-LEASE_MARGIN = 0.5
+#: seconds in which a template surely has forked a worker
+_HALF_FORKED = 60.0
 
 
 @dataclass(slots=True)
 class Child:
-    """One living process and its slot.
+    """One process and its slot.
 
-    ``born`` is monotonic; ``came`` once it was seen at work, ``told`` once it was asked to leave; ``pid`` is 0 while a
-    template has still to fork it.
+    ``born`` is monotonic and ``birth`` the kernel's, 0 until it is known; ``came`` once it was seen at work, ``told``
+    once it was asked to leave; ``pid`` is 0 while a template has still to fork it; ``status`` is how it ended.
     """
 
     pid: int
@@ -30,6 +35,11 @@ class Child:
     born: float
     came: bool = False
     told: bool = False
+    life: int = 0
+    birth: int = 0
+    dead: bool = False
+    status: int = 0
+    killed: Killed = Killed.NOT
 
     def __str__(self) -> str:
         return f"{self.role.name.lower()}={self.number} pid={self.pid}"
@@ -42,8 +52,23 @@ class Child:
     @property
     def was_killed(self) -> bool:
         """By SIGKILL, and not by the master: it need have done nothing wrong."""
-        status = self.slot.status
-        return os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL and self.slot.killed == Killed.NOT
+        return os.WIFSIGNALED(self.status) and os.WTERMSIG(self.status) == signal.SIGKILL and not self.killed
+
+    @property
+    def facts(self) -> Facts:
+        """As they are to stand on the board."""
+        role, number, generation, life = self.role, self.number, self.generation, self.life
+        return Facts(role, number, generation, life, self.pid, self.birth, self.dead, self.status, self.killed)
+
+    def write(self) -> None:
+        """On the board, for the others to read."""
+        self.slot.facts = self.facts
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether nothing is left to do for this dead one."""
+        self.write()
+        return self.slot.settled_life == self.life or self.slot.holds_nothing
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,11 +80,18 @@ class Plan:
 
 
 class Children:
-    """The living, by pid."""
+    """The living, by pid, and the dead until they are settled.
 
-    def __init__(self) -> None:
+    ``is_ours``: whether this pid is a child of this process, dead and not yet reaped ones too.
+    """
+
+    def __init__(self, is_ours: Callable[[int], bool]) -> None:
+        self._is_ours = is_ours
         self._by_pid: dict[int, Child] = {}
         self._expected: list[Child] = []
+        self._dead: list[Child] = []
+        #: what lives that are over counted
+        self.ended = Totals()
 
     def __bool__(self) -> bool:
         return bool(self._by_pid)
@@ -89,26 +121,81 @@ class Children:
         return pid in self._by_pid
 
     def meet(self) -> None:
-        """Who forked an expected one has written its pid down: before it could become our child, or our dead one."""
-        for child in [one for one in self._expected if one.slot.pid]:
-            self._expected.remove(child)
-            child.pid = child.slot.pid
-            self.add(child)
+        """Who forked an expected one has written its pid down: before it could become our child, or our dead one.
+
+        A pid that is nobody's, or of a child that we know, is not to be believed.
+        """
+        for child in list(self._expected):
+            pid = child.slot.pid
+            if pid and pid not in self._by_pid and self._is_ours(pid):
+                self._expected.remove(child)
+                child.pid = pid
+                self.add(child)
 
     def newcomers(self) -> list[Child]:
         """Those that a template has forked, and that wait to be welcomed."""
         self.meet()
-        return [child for child in self._by_pid.values() if not child.slot.born]
+        return [child for child in self._by_pid.values() if not child.birth]
+
+    def bury(self, child: Child, status: int) -> None:
+        """It keeps its slot until the steward has settled what it held."""
+        child.dead, child.status = True, status
+        child.write()
+        self._dead.append(child)
+
+    def free_settled(self) -> None:
+        """The slots whose dead are settled, or held nothing; what they counted is kept."""
+        for child in [one for one in self._dead if one.is_settled]:
+            self._dead.remove(child)
+            self.ended = self.ended.plus(child.slot.totals)
+            child.slot.role = Role.FREE
+
+    def counted(self) -> Totals:
+        """Jobs since the pool began."""
+        totals = self.ended
+        for child in (*self._by_pid.values(), *self._dead):
+            totals = totals.plus(child.slot.totals)
+        return totals
+
+    def free_slot(self, board: Board) -> Slot | None:
+        """One that none of us has."""
+        taken = {child.slot.index for child in (*self._by_pid.values(), *self._expected, *self._dead)}
+        return next((slot for slot in board.slots if slot.index not in taken), None)
+
+    @property
+    def has_unsettled(self) -> bool:
+        """Whether there are dead whose jobs somebody has still to settle."""
+        return any(child.role != Role.STEWARD for child in self._dead)
+
+    def overwritten(self, now: float, retry_after: float) -> list[Child]:
+        """Whose place on the board holds what neither they nor we have written; ours is written anew."""
+        found = []
+        for child in self:
+            if child.slot.facts != child.facts:
+                child.write()
+                found.append(child)
+            elif not child.slot.is_plausible(now, retry_after):
+                found.append(child)
+        for child in self._expected:
+            # Who forks it writes its pid; it is ours a moment later, unless that pid is nonsense.
+            stands = child.slot.facts
+            if stands._replace(pid=0) != child.facts or (stands.pid and now > child.born + _HALF_FORKED):
+                child.write()
+        return found
 
     def newly_ready(self) -> Iterator[Child]:
         """Each one once, when it has come to work."""
         for child in self:
-            if child.is_ready and not child.came:
+            if not child.came and child.is_ready:
                 child.came = True
                 yield child
 
     def workers(self) -> list[Child]:
         return [child for child in self._by_pid.values() if child.role == Role.WORKER]
+
+    def worker_slots(self) -> list[Slot]:
+        """Of the living, and of those that a template has still to fork."""
+        return [child.slot for child in (*self.workers(), *self._expected)]
 
     def steward(self) -> Child | None:
         return next((child for child in self._by_pid.values() if child.role == Role.STEWARD), None)
@@ -140,22 +227,3 @@ class Children:
             elif group[0].is_ready:
                 retire += group[1:]
         return Plan(spawn, retire)
-
-
-def overdue(slot: Slot, now: float, grace: float, margin: float = LEASE_MARGIN) -> Killed | None:
-    """Why this process must be killed now; ``now`` is monotonic."""
-    deadline, lease_end = slot.deadline, slot.lease_deadline  # each read once: their worker may change them meanwhile
-    if deadline and now >= deadline + grace:
-        return Killed.OVERDUE
-    if lease_end and now >= lease_end - margin:
-        return Killed.LEASE
-    return None
-
-
-def next_deadline(slot: Slot, grace: float) -> float:
-    """When to look at it again; infinity when nothing is due."""
-    deadline, lease_end = slot.deadline, slot.lease_deadline
-    due = [deadline + grace] if deadline else []
-    if lease_end:
-        due.append(lease_end - LEASE_MARGIN)
-    return min(due, default=float("inf"))

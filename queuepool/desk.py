@@ -10,6 +10,7 @@ from functools import lru_cache
 
 from queuepool import proc
 from queuepool.board import Slot, State
+from queuepool.errors import StoreError
 from queuepool.hand import Stage
 from queuepool.payload import Payload
 from queuepool.plans import Plan
@@ -66,11 +67,17 @@ class Desk:
         return now
 
     def holds(self, leases: Sequence[Lease], lease_end: float, done: Sequence[Lease] = ()) -> None:
-        """A reserve was answered. What is done and not yet settled stays in the hand, before what is new."""
+        """A reserve was answered. What is done and not yet settled stays in the hand, before what is new.
+
+        Raises ``StoreError`` when there is no room for it: the last hand stays, and so does that we have asked.
+        """
         slot = self.slot
         slot.lease_end = 0.0
         if leases or done:
-            slot.hold(leases, done)
+            try:
+                slot.hold(leases, done)
+            except OSError as error:  # large receipts lie beside the board
+                raise StoreError(f"no room beside the board: {error.strerror}: these jobs wait") from error
         else:
             slot.hand.drop()
         self._hand = slot.hand

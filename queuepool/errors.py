@@ -19,6 +19,7 @@ QueuepoolError
 │   ├── JobTimedOut      the deadline passed
 │   └── WorkerDied       a signal, or an exit without leave
 ├── BootFailure          the user's modules did not import
+├── NoRoom               the disk, or the memory that is one, has no room for what a pool needs
 ├── PoolRunning          another master holds the pidfile
 └── NotRunning           no pool of that name runs on this host
 """
@@ -134,6 +135,13 @@ class BootFailure(QueuepoolError):
     def __init__(self, module: str, trace: str) -> None:
         super().__init__(f"cannot import {module}")
         self.trace = trace
+
+
+class NoRoom(QueuepoolError):
+    """There is no room for the pool's files."""
+
+    def __init__(self, where: object) -> None:
+        super().__init__(f"no room left for {where}")
 
 
 class PoolRunning(QueuepoolError):

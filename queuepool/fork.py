@@ -67,6 +67,15 @@ def reap(known: Container[int]) -> Iterator[tuple[int, int]]:
         yield os.waitpid(ended.si_pid, 0)
 
 
+def is_child(pid: int) -> bool:
+    """Whether this is a child of ours, dead and not yet reaped ones too."""
+    try:
+        os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    except (OSError, OverflowError):
+        return False
+    return True
+
+
 def kill(pid: int) -> None:
     """At once, with all of its group, even if the process has left its group. Only for a child not yet reaped."""
     _signal_group(pid, signal.SIGKILL)

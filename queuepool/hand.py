@@ -42,6 +42,10 @@ class Stage(IntEnum):
     #: by the steward, after its worker's death
     SETTLED = 4
 
+    @classmethod
+    def _missing_(cls, value: object) -> Stage:
+        return cls.SETTLED  # nonsense, which nobody may act upon: its lease ends by itself
+
 
 @dataclass(frozen=True, slots=True)
 class Held:
@@ -92,6 +96,8 @@ class Hand:
     def held(self) -> list[Held]:
         """Read by anybody. Of a living worker's, who may be writing it, also nonsense, ``ValueError``, ``OSError``."""
         count = self._count()
+        if not 0 <= count <= _MOST:
+            raise ValueError(f"{count} jobs in a hand")
         stages, parts = self._memory[self._stages : self._stages + count], iter(self._parts(count * _PARTS))
         return [
             Held(Lease(queue.decode(), receipt, *_proved(proof)), Stage(stage))
@@ -105,6 +111,8 @@ class Hand:
         for at, size in enumerate(array("I", self._memory[first:place])):
             if size == _IN_A_FILE:
                 parts.append(self._file(at // _PARTS).read_bytes())
+            elif place + size > self._base + AREA:
+                raise ValueError(f"{size} bytes in a hand")
             else:
                 parts.append(self._memory[place : place + size])
                 place += size
@@ -117,11 +125,11 @@ class Hand:
                 parts[at], sizes[at] = b"", _IN_A_FILE
 
     def _count(self) -> int:
-        (count,) = _COUNT.unpack_from(self._memory, self._base)
+        (count,) = _COUNT.unpack(self._memory[self._base : self._stages])
         return int(count)
 
     def _set_count(self, count: int) -> None:
-        _COUNT.pack_into(self._memory, self._base, count)
+        self._write(self._base, _COUNT.pack(count))
 
     def _write(self, place: int, raw: bytes) -> None:
         self._memory[place : place + len(raw)] = raw

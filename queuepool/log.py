@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import json
 import logging
-import os
-import select
-import stat
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from logging.handlers import WatchedFileHandler
 from typing import Any
 
 from queuepool.events import Event
 from queuepool.lines import fields_of, line_of, trace_of
 from queuepool.listeners import Listeners
+from queuepool.log_stream import Stream, handler_for
 from queuepool.settings import PoolSettings
 
 _log = logging.getLogger("queuepool")
@@ -27,15 +24,15 @@ _UNSAFE = [
 _ESCAPES = {code: repr(chr(code))[1:-1] for code in _UNSAFE}
 
 
-def setup(settings: PoolSettings, role: str, patience: float) -> None:
+def setup(settings: PoolSettings, role: str, patience: float, *, first: bool = False) -> None:
     """Where this process's log goes; ``patience``: seconds that it may wait for a full pipe.
 
-    A file is looked up again at every line, so it may be moved away at any time.
+    The ``first`` process of a pool raises ``OSError`` or ``ConfigError`` when that cannot be; the others go on.
     """
-    path = settings.log
-    handler: logging.Handler = (
-        WatchedFileHandler(path, encoding="utf-8", errors="backslashreplace") if path else _Stderr(patience)
-    )
+    handler = handler_for(settings.log, patience, must_open=first)
+    for former in _log.handlers:
+        if isinstance(former, Stream):
+            former.close()  # a job should not find it open
     handler.setFormatter(_Json(role, settings.connection.name) if settings.json else _Text(role))
     _log.handlers[:] = [handler]
     _log.propagate = False
@@ -63,46 +60,6 @@ def _kinds(base: type[Event]) -> Iterator[type[Event]]:
 
 def _write(event: Event) -> None:
     _log.log(event.level, "%s", line_of(event), extra={"event": event})
-
-
-class _Stderr(logging.Handler):
-    """Standard error, never waited for longer than is bearable: a full pipe loses lines, not the watchdog."""
-
-    def __init__(self, patience: float) -> None:
-        super().__init__()
-        self._patience = patience
-        self._dropped = 0
-        self._fd = _unblocking(2)
-
-    def emit(self, record: logging.LogRecord) -> None:
-        raw = f"{self.format(record)}\n".encode("utf-8", "backslashreplace")
-        if self._dropped:
-            raw = b"(%d lines were dropped: nobody read them)\n" % self._dropped + raw
-        try:
-            for first in range(0, len(raw), select.PIPE_BUF):
-                if not self._has_room():
-                    self._dropped += 1
-                    return
-                # So many bytes fit where there is room: a longer write would wait for its reader, however long.
-                os.write(self._fd, raw[first : first + select.PIPE_BUF])
-            self._dropped = 0
-        except (OSError, ValueError):
-            self._dropped += 1  # closed, or no room on the disk: there is nowhere to say so
-
-    def _has_room(self) -> bool:
-        # Who waited in vain does not wait again until somebody has read.
-        patience = 0.0 if self._dropped else self._patience
-        return bool(select.select([], [self._fd], [], patience)[1])
-
-
-def _unblocking(fd: int) -> int:
-    """The same pipe, opened for ourselves: between our look and our write another process may take the last room."""
-    try:
-        if stat.S_ISFIFO(os.fstat(fd).st_mode):
-            return os.open(f"/proc/self/fd/{fd}", os.O_WRONLY | os.O_APPEND | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError:
-        pass  # closed, or no /proc, or somebody else's pipe
-    return fd
 
 
 class _Text(logging.Formatter):

@@ -1,7 +1,7 @@
 """The master. Its duties are these and no others: reap, hear, kill, refill, sleep.
 
 It decides from the board and the clock alone. It has no connection, no thread, no handler and none of the user's code,
-so it cannot hang on any of them.
+so it cannot hang on any of them. Its children and its numbers are its own: jobs can write to the board.
 """
 
 from __future__ import annotations
@@ -9,14 +9,17 @@ from __future__ import annotations
 import logging
 import signal
 import time
+from collections.abc import Mapping
 
 from queuepool import fork, proc, strays
 from queuepool.board import Board, Killed, Role, State
-from queuepool.children import Child, Children, next_deadline, overdue
+from queuepool.children import Child, Children
+from queuepool.deadlines import next_deadline, overdue
 from queuepool.ending import Ending
 from queuepool.nursery import Main, Nursery
-from queuepool.overview import title
+from queuepool.place import Place
 from queuepool.respawn import Respawn
+from queuepool.runtime import Runtime
 from queuepool.settings import PoolSettings
 from queuepool.signals import Mailbox
 
@@ -28,12 +31,12 @@ _log = logging.getLogger("queuepool")
 class Master:
     """Keeps one pool at its size and its word until it is told to stop."""
 
-    def __init__(self, settings: PoolSettings, board: Board, worker: Main, steward: Main, template: Main) -> None:
+    def __init__(self, settings: PoolSettings, board: Board, runtime: Runtime, mains: Mapping[Role, Main]) -> None:
         self._settings = settings
         self._board = board
-        self._mailbox, self._children = Mailbox(), Children()
+        self._mailbox, self._children = Mailbox(), Children(fork.is_child)
+        self._place = Place(settings, board, runtime, self._children)
         self._respawn = Respawn(settings.give_up)
-        mains = {Role.WORKER: worker, Role.STEWARD: steward, Role.TEMPLATE: template}
         self._nursery = Nursery(board, self._children, self._respawn, mains, preload=settings.preload)
         self._target = settings.workers
         self._generation, self._restarts, self._orders = 1, 0, (0, 0)
@@ -47,12 +50,14 @@ class Master:
         while True:
             self._reap()
             self._hear(signum)
+            self._mind_the_place()
             self._follow()
             self._nursery.welcome(paused=self._paused)
             self._kill()
             self._judge()
             self._refill()
             if self._ending.has_begun and not self._children:
+                self._place.leave()
                 return self._ending.code
             self._show()
             signum = self._mailbox.next(self._nap())
@@ -67,10 +72,7 @@ class Master:
             strays.sweep(self._board, self._children)
 
     def _bury(self, child: Child, status: int) -> None:
-        child.slot.status = status
-        child.slot.dead = 1
-        if child.role == Role.STEWARD:
-            self._board.header.steward_killed = int(child.was_killed)
+        self._place.bury(child, status)
         rest, why = self._respawn.died(child, time.monotonic())
         if rest:
             _log.error("%s %s: %s; next try in %.1fs", child, why, proc.cause_of(status), rest)
@@ -94,21 +96,29 @@ class Master:
                 self._tell_workers(signal.Signals(signum))
             case signal.SIGTTIN | signal.SIGTTOU:
                 self._scale(self._target + (1 if signum == signal.SIGTTIN else -1))
-            case _:
-                pass  # CHLD and USR1 only wake: the dead are reaped anyway, log files are looked up at every line
+        # CHLD and USR1 only wake: the dead are reaped anyway, log files are looked up at every line.
+
+    def _mind_the_place(self) -> None:
+        """The directory, the board, and what jobs may have written there."""
+        if not (self._ending.has_begun or self._place.keep()):
+            self._ending.code = 1
+            self._stop()
+        for child in self._place.overwritten():
+            self._end(child, Killed.OVERWRITTEN)
 
     def _follow(self) -> None:
         """What the steward and the command line have put on the board."""
         header = self._board.header
-        if header.scale:
-            self._scale(header.scale - 1)
+        if asked := header.scale:
             header.scale = 0
-        if header.restarts != self._restarts:
-            self._restarts = header.restarts
+            self._scale(asked - 1)
+        if header.restarts == self._restarts + 1:
+            self._restarts += 1
             self._restart()
-        orders = header.orders, header.mourned
-        if orders != self._orders:
-            self._orders = orders
+        elif header.restarts != self._restarts:  # nonsense
+            header.restarts = self._restarts
+        before, self._orders = self._orders, (header.orders, header.mourned)
+        if before != self._orders:
             self._tell_workers(signal.SIGUSR1)  # they look at the board when they wake
 
     def _stop(self, *, now: bool = False) -> None:
@@ -129,26 +139,30 @@ class Master:
             fork.tell(child.pid, signum)
 
     def _scale(self, target: int) -> None:
-        self._target = max(0, min(target, len(self._board.slots) // 2 - 1))
+        if 0 <= target <= self._board.most_workers:
+            self._target = target
 
     def _retire(self, child: Child) -> None:
+        was_told, child.told = child.told, True
         if child.role == Role.TEMPLATE:  # it holds nothing, and what its modules import may be deaf
-            child.told, child.slot.killed = True, Killed.STOP
-            fork.kill(child.pid)
-            return
-        # Told again while it does nothing: a signal that comes just before a wait begins does not end that wait.
-        if not child.told or child.slot.state != State.BUSY:
-            child.told = True
+            self._end(child, Killed.STOP)
+        # Told again while it does nothing: a signal that comes just before a wait begins does not end it.
+        elif not was_told or child.slot.state != State.BUSY:
             fork.tell(child.pid, signal.SIGTERM)
 
     def _kill(self) -> None:
         now = time.monotonic()
         for child in self._children:
             why = overdue(child.slot, now, self._settings.grace) or self._is_unwanted(child, now)
-            if why and not child.slot.killed:
-                child.slot.killed = why
-                fork.kill(child.pid)
-                _log.warning("%s killed: %s", child, why.name)
+            if why and not child.killed:
+                self._end(child, why)
+
+    def _end(self, child: Child, why: Killed) -> None:
+        child.killed = why
+        child.write()
+        fork.kill(child.pid)
+        if (why, child.role) != (Killed.STOP, Role.TEMPLATE):
+            _log.warning("%s killed: %s", child, why.name)
 
     def _is_unwanted(self, child: Child, now: float) -> Killed | None:
         if self._ending.is_overdue(child.role, now):
@@ -159,7 +173,7 @@ class Master:
         return None
 
     def _refill(self) -> None:
-        self._board.free_settled()
+        self._children.free_settled()
         if self._ending.has_begun:
             self._stop()
             self._wind_up()
@@ -185,7 +199,7 @@ class Master:
         if any(child.role != Role.STEWARD for child in self._children):
             return
         steward, has_time = self._children.steward(), self._ending.workers_have_left(time.monotonic())
-        unsettled = bool(self._board.of(Role.WORKER, Role.TEMPLATE))
+        unsettled = self._children.has_unsettled
         if steward and not unsettled:
             self._retire(steward)
         elif unsettled and not steward and has_time:
@@ -193,20 +207,9 @@ class Master:
 
     def _nap(self) -> float:
         now, grace = time.monotonic(), self._settings.grace
-        due = [next_deadline(child.slot, grace) for child in self._children if not child.slot.killed]
+        due = [next_deadline(child.slot, grace) for child in self._children if not child.killed]
         due += [self._ending.kill_at] if self._ending.kill_at > now else []
         return min(TICK, *(at - now for at in due))
 
     def _show(self) -> None:
-        """The pool's state on the board and in ``ps``."""
-        header = self._board.header
-        header.state = State.DRAINING if self._ending.has_begun else self._state()
-        header.target = self._target
-        proc.show(title(self._settings.name, self._board))
-
-    def _state(self) -> State:
-        if self._respawn.is_failing:
-            return State.FAILING
-        if not self._board.header.restart_known:  # workers take no job before
-            return State.STARTING
-        return State.PAUSED if self._paused else State.RUNNING
+        self._place.show(self._target, self._ending.has_begun, self._respawn.is_failing, self._paused)

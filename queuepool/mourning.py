@@ -7,6 +7,7 @@ runs once at most, and one that kills its worker is not called again.
 from __future__ import annotations
 
 import json
+import logging
 import os
 import stat
 from contextlib import suppress
@@ -16,6 +17,7 @@ from pathlib import Path
 from queuepool import errors
 from queuepool.stores.base import Lease, Row
 
+_log = logging.getLogger("queuepool")
 _ERRORS = {kind.__name__: kind for kind in (errors.JobTimedOut, errors.WorkerDied)}
 
 
@@ -28,7 +30,10 @@ class Mourned:
 
 
 def leave(directory: Path, store: str, lease: Lease, error: errors.AttemptLost) -> None:
-    """The steward's note, for workers on the same store; whole or not at all."""
+    """The steward's note, for workers on the same store; whole or not at all.
+
+    Where there is no room for it, the hook is not called, which is told.
+    """
     note = {
         "queue": lease.queue,
         "receipt": lease.receipt.decode(),
@@ -38,8 +43,13 @@ def leave(directory: Path, store: str, lease: Lease, error: errors.AttemptLost) 
         "trace": error.trace,
     }
     draft = directory / f"draft.{os.urandom(8).hex()}"
-    draft.write_text(json.dumps(note))
-    draft.rename(draft.with_name(draft.name.replace("draft", f"mourn.{store}")))
+    try:
+        draft.write_text(json.dumps(note))
+        draft.rename(draft.with_name(draft.name.replace("draft", f"mourn.{store}")))
+    except OSError as error:
+        _log.error("after_failed is not called for a job of queue %s: %s: %s", lease.queue, directory, error.strerror)
+        with suppress(OSError):
+            draft.unlink()
 
 
 def take(directory: Path, store: str) -> Mourned | None:

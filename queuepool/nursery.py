@@ -68,14 +68,16 @@ class Nursery:
             slot.role = Role.FREE
             _log.error("cannot fork: %s; next try in %.1fs", error.strerror, self._respawn.failed_to_fork(role, now))
             return
-        slot.pid, slot.born = pid, proc.born_if_seen(pid)
-        self._children.add(Child(pid, slot, role, number, generation, now))
+        child = Child(pid, slot, role, number, generation, now, life=slot.life, birth=proc.born_if_seen(pid))
+        child.write()
+        self._children.add(child)
 
     def _order(self, number: int, template: Child) -> None:
         """A slot without a pid is an order: the template looks when it is woken."""
         slot = self._begin(Role.WORKER, number, template.generation)
         if slot:
-            self._children.expect(Child(0, slot, Role.WORKER, number, template.generation, time.monotonic()))
+            now, generation = time.monotonic(), template.generation
+            self._children.expect(Child(0, slot, Role.WORKER, number, generation, now, life=slot.life))
             fork.tell(template.pid, signal.SIGUSR1)
 
     def welcome(self, *, paused: bool) -> None:
@@ -83,12 +85,19 @@ class Nursery:
         for child in self._children.newcomers():
             if paused:
                 fork.tell(child.pid, signal.SIGUSR2)
-            child.slot.born = proc.born_if_seen(child.pid)
+            child.birth = proc.born_if_seen(child.pid)
+            child.write()
 
     def _begin(self, role: Role, number: int, generation: int) -> Slot | None:
-        """A slot for it; ``None`` when there is none, or such a one has to rest."""
-        slot = self._board.free_slot()
-        if slot is None or not self._respawn.is_over(role, number, time.monotonic()):
+        """A slot for it; ``None`` when there is none, no room for it, or such a one has to rest."""
+        slot, now = self._children.free_slot(self._board), time.monotonic()
+        if slot is None or not self._respawn.is_over(role, number, now):
+            return None
+        try:
+            self._board.allot(slot)
+        except OSError as error:
+            rest = self._respawn.failed_to_fork(role, now)
+            _log.error("no room in %s: %s; next try in %.1fs", self._board.path.parent, error.strerror, rest)
             return None
         slot.begin(role, number, generation)
         return slot

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 from queuepool.board import Board, Role, Slot, State
+from queuepool.facts import Totals
 
 
 def overview(name: str, board: Board) -> dict[str, Any]:
@@ -35,18 +37,21 @@ def overview(name: str, board: Board) -> dict[str, Any]:
     }
 
 
-def title(name: str, board: Board) -> str:
-    """The master's line in ``ps``."""
-    workers = [slot for slot in board.of(Role.WORKER) if not slot.dead]
-    done, failed, _ = board.totals()
+def title(name: str, state: State, workers: Sequence[Slot], totals: Totals) -> str:
+    """The master's line in ``ps``; of its living ``workers``."""
+    busy = sum(worker.state == State.BUSY for worker in workers)
     return (
-        f"queuepool: master [{name}] {State(board.header.state).name.lower()} workers={len(workers)} "
-        f"busy={sum(map(_is_busy, workers))} done={done} failed={failed}"
+        f"queuepool: master [{name}] {state.name.lower()} workers={len(workers)} "
+        f"busy={busy} done={totals.done} failed={totals.failed}"
     )
 
 
 def iso(wall: float) -> str:
-    return datetime.fromtimestamp(wall, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    """In UTC; empty for what is no time, as a board may hold."""
+    try:
+        return datetime.fromtimestamp(wall, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    except (ValueError, OverflowError, OSError):
+        return ""
 
 
 def _iso_or_none(wall: float) -> str | None:
@@ -66,7 +71,7 @@ def _process(slot: Slot) -> dict[str, Any]:
         "generation": slot.generation,
     }
     if slot.role == Role.WORKER:
-        facts |= {"done": slot.done, "failed": slot.failed, "released": slot.released, "memory": slot.rss}
+        facts |= slot.totals._asdict() | {"memory": slot.rss}
     if _is_busy(slot):
         facts["job"] = {
             "name": slot.job,

@@ -116,6 +116,15 @@ def show(title: str) -> None:
     setproctitle(title[:200])
 
 
+def plausible(status: int | None) -> int | None:
+    """``None`` for what can be no wait status."""
+    try:
+        os.waitstatus_to_exitcode(status or 0)
+    except (ValueError, OverflowError):
+        return None
+    return status
+
+
 def cause_of(status: int) -> str:
     """A wait status in words: ``signal 9 (SIGKILL)`` or ``exit code 3``."""
     code = os.waitstatus_to_exitcode(status)

@@ -2,19 +2,34 @@
 
 A number is written by one store of at most eight aligned bytes, so that a reader in another process sees the old or the
 new one. A text is not: readers of a live slot may see half of one, which nobody decides by.
+
+Any job of the pool may write over this memory, so whoever reads it has to be ready for any bits (``as_count``).
 """
 
 from __future__ import annotations
 
 import struct
+from itertools import takewhile
+from math import isfinite
 from typing import Any, Generic, TypeVar, overload
+
+from queuepool.shared_file import SharedFile
 
 T = TypeVar("T", int, float, str)
 _WORD = 8
+_MOST = 2**48
+
+
+def as_count(value: int) -> int:
+    """A number of things, read from the memory: what cannot be one counts as none. One more fits the field again."""
+    return value if 0 <= value < _MOST else 0
 
 
 class Field(Generic[T]):
     """One place in a record, eight-byte aligned."""
+
+    #: how a number is packed
+    code = ""
 
     def __init__(self, size: int) -> None:
         self.size = -(-size // _WORD) * _WORD
@@ -37,24 +52,30 @@ class Field(Generic[T]):
 class Whole(Field[int]):
     """A whole number of 63 bits."""
 
+    code = "q"
+
     def __init__(self) -> None:
         super().__init__(_WORD)
 
     def read(self, record: Record) -> int:
-        return record.wholes[self.offset // _WORD]
+        value: int = record.wholes[self.offset // _WORD]
+        return value
 
     def __set__(self, record: Record, value: int) -> None:  # straight, for the loop writes many
         record.wholes[self.offset // _WORD] = value
 
 
 class Seconds(Field[float]):
-    """A time or a duration; 0.0 = none."""
+    """A time or a duration; 0.0 = none, and what is no number reads as none."""
+
+    code = "d"
 
     def __init__(self) -> None:
         super().__init__(_WORD)
 
     def read(self, record: Record) -> float:
-        return record.reals[self.offset // _WORD]
+        value: float = record.reals[self.offset // _WORD]
+        return value if isfinite(value) else 0.0
 
     def __set__(self, record: Record, value: float) -> None:
         record.reals[self.offset // _WORD] = value
@@ -70,10 +91,10 @@ class Text(Field[str]):
         self._most = most
 
     def read(self, record: Record) -> str:
-        at = record.base + self.offset
-        (length,) = self._length.unpack_from(record.memory, at)
-        first = at + self._length.size
-        return bytes(record.memory[first : first + min(length, self._most)]).decode("utf-8", "replace")
+        at, head = record.base + self.offset, self._length.size
+        raw = bytes(record.memory[at : at + head + self._most])
+        (length,) = self._length.unpack(raw[:head])
+        return raw[head : head + length].decode("utf-8", "replace")
 
     def __set__(self, record: Record, value: str) -> None:
         at, raw = record.base + self.offset, value.encode("utf-8", "replace")
@@ -81,7 +102,7 @@ class Text(Field[str]):
             raw = raw[: self._most].decode("utf-8", "ignore").encode()
         first = at + self._length.size
         record.memory[first : first + len(raw)] = raw
-        self._length.pack_into(record.memory, at, len(raw))
+        record.memory[at:first] = self._length.pack(len(raw))
 
 
 class Record:
@@ -89,22 +110,37 @@ class Record:
 
     #: bytes of all fields
     size = 0
+    #: the numbers before the first text, by name, and how they lie
+    _numbers: tuple[str, ...] = ()
+    _packed = struct.Struct("=")
 
     def __init__(self, memory: Any, base: int) -> None:
         self.memory = memory
         self.base = base
+        self.wholes: Any
+        self.reals: Any
+        if isinstance(memory, SharedFile):
+            self.wholes, self.reals = memory.words(base, "q"), memory.words(base, "d")
+            return
         # Assigned through a view, a number is one store; struct would write zeros first.
         mine = memoryview(memory)[base : base + self.size]
-        self.wholes = mine.cast("q")
-        self.reals = mine.cast("d")
+        self.wholes, self.reals = mine.cast("q"), mine.cast("d")
 
     def __init_subclass__(cls) -> None:
+        fields = {name: field for name, field in vars(cls).items() if isinstance(field, Field)}
         offset = 0
-        for field in vars(cls).values():
-            if isinstance(field, Field):
-                field.offset = offset
-                offset += field.size
+        for field in fields.values():
+            field.offset = offset
+            offset += field.size
         cls.size = offset
+        leading = list(takewhile(lambda name: isinstance(fields[name], (Whole, Seconds)), fields))
+        cls._numbers = tuple(leading)
+        cls._packed = struct.Struct("=" + "".join(fields[name].code for name in leading))
+
+    def numbers(self) -> dict[str, Any]:
+        """The numbers before the first text as they stand there, by one read."""
+        raw = self.memory[self.base : self.base + self._packed.size]
+        return dict(zip(self._numbers, self._packed.unpack(raw), strict=True))
 
     def clear(self) -> None:
         """All fields zero or empty."""

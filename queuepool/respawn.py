@@ -89,7 +89,7 @@ class Respawn:
         if child.told:
             return 0.0, ""
         if not child.is_ready:
-            rests = self._killed if _was_killed(child.slot.status) else self._boots
+            rests = self._killed if _was_killed(child.status) else self._boots
             return rests[child.role].failed(now), "never came to work"
         if child.role == Role.STEWARD:
             is_fine = child.was_killed or now >= child.born + _STEADY
@@ -100,7 +100,7 @@ class Respawn:
 
     def _looped(self, child: Child, now: float) -> float:
         slot = child.slot
-        if slot.done or slot.left or slot.killed == Killed.STOP or now >= child.born + _SHORT:
+        if slot.done or slot.left or child.killed == Killed.STOP or now >= child.born + _SHORT:
             self._loops.pop(child.number, None)
             return 0.0
         if slot.state != State.BUSY:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -40,10 +41,9 @@ from queuepool.template import Template
 from queuepool.wards import Wards
 from queuepool.worker_process import work
 
-#: seconds beyond its waits that a round without a job may take
-_STALL = 30.0
-#: seconds before its lease ends at which an orphan is killed: so long may its steward wait for a silent store and rest
-_GUARDS_MARGIN = 5.0
+#: seconds beyond its waits that a round without a job may take; seconds before its lease ends at which an orphan is
+#: killed: so long may its steward wait for a silent store and rest
+_STALL, _GUARDS_MARGIN = 30.0, 5.0
 
 
 class Roles:
@@ -57,18 +57,18 @@ class Roles:
     def worker(self, slot: Slot, paused: bool) -> int:
         attention = Attention(paused=paused)
         attention.listen()
-        trace = self._enter(slot, f"worker {slot.number}")
-        alarm = Alarm(trace)
+        slot = self._mapped(slot)
+        alarm = Alarm(trace := self._enter(slot, f"worker {slot.number}"))
         return self._work(slot, attention, alarm) if self._has_booted(slot, attention, alarm, trace) else BOOT
 
     def template(self, slot: Slot, paused: bool) -> int:
         """Imports what the workers need, and forks them."""
         # Whatever its modules have done to signals: it has nothing to finish.
-        proc.end_with_parent(self._board.header.master_pid, signal.SIGKILL)
+        proc.end_with_parent(self._board.master[0], signal.SIGKILL)
         attention = Attention()
         attention.listen()
-        trace = self._enter(slot, "template")
-        alarm = Alarm(trace)
+        slot = self._mapped(slot)
+        alarm = Alarm(trace := self._enter(slot, "template"))
         if not self._has_booted(slot, attention, alarm, trace):
             return BOOT
         if not attention.stop:
@@ -82,6 +82,12 @@ class Roles:
         attention.listen()
         alarm = Alarm(self._enter(slot, f"worker {slot.number}"))
         return self._work(slot, attention, alarm)
+
+    def _mapped(self, slot: Slot) -> Slot:
+        """Its place, in its own memory: jobs run here, which must not find a file of the pool's open."""
+        self._board = self._board.mapped()
+        self._runtime.let_go()
+        return self._board.slots[slot.index]
 
     def _enter(self, slot: Slot, role: str) -> FileIO:
         """Make the process known; gives its trace file."""
@@ -98,7 +104,8 @@ class Roles:
         try:
             boot(self._settings, attention, alarm)
         except BootFailure as failure:
-            trace.write(failure.trace.encode("utf-8", "replace"))
+            with suppress(OSError):  # no room: the exit code says enough
+                trace.write(failure.trace.encode("utf-8", "replace"))
             return False
         alarm.disarm()
         return True
@@ -114,6 +121,7 @@ class Roles:
     def steward(self, slot: Slot, paused: bool) -> int:
         attention = Attention()
         attention.listen()
+        self._runtime.let_go()
         settings = self._settings
         proc.show(f"queuepool: steward [{settings.name}] starting")
         log.setup(settings, "steward", patience=1.0)
@@ -144,13 +152,16 @@ class Roles:
         with suppress(StoreError):  # it is away: the notice runs out by itself
             publish.withdraw()
         if wards.is_orphaned():
-            # The kernel told everybody so. The workers finish their jobs, and need us as long as they do.
-            attention.stop = False
-            steward.drop([*watch, publish])
-            steward.run(until=lambda: wards.own.is_settled)
-            self._runtime.clear_away()
+            self._outlive(steward, attention, wards, [*watch, publish])
         slot.left = 1
         return LEFT
+
+    def _outlive(self, steward: Steward, attention: Attention, wards: Wards, unneeded: Sequence[Chore]) -> None:
+        """The kernel told everybody that the master is dead. The workers finish their jobs, and need a steward."""
+        attention.stop = False
+        steward.drop(unneeded)
+        steward.run(until=lambda: wards.own.is_settled)
+        self._runtime.clear_away()
 
     def _chores(
         self, stores: Stores, wards: Wards, outage: Outage, blame: Blame
@@ -194,6 +205,6 @@ def boot(settings: PoolSettings, attention: Attention, alarm: Alarm) -> None:
 
 
 def _hear_again(attention: Attention, alarm: Alarm) -> None:
-    """Whatever the modules did to signals at their import: else no stop and no deadline would be obeyed."""
+    """Whatever the modules did to signals: else no stop and no deadline would be obeyed."""
     attention.listen()
     alarm.prepare()

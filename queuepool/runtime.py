@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import stat
@@ -15,7 +16,7 @@ from pathlib import Path
 from queuepool import proc
 from queuepool.board import Board
 from queuepool.config_connections import identity_of
-from queuepool.errors import ConfigError, NotRunning, PoolRunning
+from queuepool.errors import ConfigError, NoRoom, NotRunning, PoolRunning
 from queuepool.settings import PoolSettings
 
 _MOMENT = 0.1
@@ -41,17 +42,37 @@ class Runtime:
             os.close(fd)
             self._make()
             fd = self._locked_soon()
-        os.ftruncate(fd, 0)
-        os.pwrite(fd, b"%d\n" % os.getpid(), 0)
+        with _refusing("runtime_dir", self._pidfile):
+            os.ftruncate(fd, 0)
+            os.pwrite(fd, b"%d\n" % os.getpid(), 0)
         self._lock = fd
+
+    def keep(self) -> bool:
+        """Be the one master still, also when something has removed the directory; says whether it had to be made anew.
+
+        Raises as ``claim``, of which another master may have come before us.
+        """
+        if self._is_in_place(self._lock):
+            return False
+        former = self._lock
+        self.claim()
+        os.close(former)
+        return True
+
+    def let_go(self) -> None:
+        """In a child: a job that truncates whatever it has open must not find the pidfile. The lock is our parent's."""
+        if self._lock >= 0:
+            os.close(self._lock)
+            self._lock = -1
 
     def release(self) -> None:
         """Leave nothing behind but the board of jobs that could not be settled, and what still has to be mourned."""
-        for unfinished in (*self.path.glob("draft.*"), *self.path.glob("taken.*")):  # who wrote or read it is dead
-            unfinished.unlink(missing_ok=True)
-        self._pidfile.unlink(missing_ok=True)
+        if self._is_in_place(self._lock):  # else another master's files are there, or nothing
+            for unfinished in (*self.path.glob("draft.*"), *self.path.glob("taken.*")):  # who wrote or read it is dead
+                unfinished.unlink(missing_ok=True)
+            self._pidfile.unlink(missing_ok=True)
         os.close(self._lock)
-        with suppress(OSError):  # not empty, or claimed by the next one already
+        with suppress(OSError):  # not empty, or the next one's
             self.path.rmdir()
 
     def master_pid(self) -> int:
@@ -70,24 +91,27 @@ class Runtime:
             raise NotRunning(self.name, self.path)
         return pid
 
-    def new_board(self, capacity: int) -> Board:
-        return Board.create(self._board_of(os.getpid()), capacity, self.store)
+    def new_board(self, capacity: int, room_for: int = 0) -> Board:
+        path = self._board_of(os.getpid())
+        with _refusing("runtime_dir", path):
+            return Board.create(path, capacity, self.store, room_for=room_for)
 
     def board(self, *, write: bool = False) -> Board:
         """The running pool's. Raises ``NotRunning``."""
+        pid = self.master_pid()
+        path = self._board_of(pid)
         try:
-            return Board.open(self._board_of(self.master_pid()), write=write)
+            return Board.open(path, write=write) if path.exists() else _removed(path, pid, write=write)
         except (OSError, ValueError) as error:
             raise NotRunning(self.name, self.path) from error
 
     def board_paths(self) -> list[Path]:
-        """Of this pool's masters, the living one and killed ones."""
-        # What lies beside a board has one dot more.
+        """Of this pool's masters, the living one and killed ones. (What lies beside a board has one dot more.)"""
         return sorted(path for path in self.path.glob("board.*") if path.name.count(".") == 1)
 
     def clear_away(self) -> None:
         """What a killed master left: its pidfile and its directory, unless a new master has come."""
-        with suppress(PoolRunning, ConfigError):
+        with suppress(PoolRunning, ConfigError, NoRoom):
             self._lock = self._locked()
             self.release()
 
@@ -96,14 +120,12 @@ class Runtime:
         return self.path / f"board.{pid}-{proc.born(pid)}"
 
     def _make(self) -> None:
-        try:
+        with _refusing("runtime_dir", self.path):
             for parent in reversed(self.path.parents):
                 parent.mkdir(mode=0o755, exist_ok=True)
             self.path.mkdir(mode=0o700, exist_ok=True)
             about = self.path.lstat()
             _check_parents(self.path.parent.resolve())
-        except OSError as error:
-            raise ConfigError("runtime_dir", f"{error.filename or self.path}: {error.strerror}") from error
         self._check(about, os.getuid())
 
     def _check(self, about: os.stat_result, owner: int | None) -> None:
@@ -123,10 +145,8 @@ class Runtime:
 
     def _locked(self) -> int:
         # Inherited by no child and gone with the process, however it ends: the lock, not the file, decides.
-        try:
+        with _refusing("runtime_dir", self._pidfile):
             fd = os.open(self._pidfile, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)
-        except OSError as error:
-            raise ConfigError("runtime_dir", f"{self._pidfile}: {error.strerror}") from error
         about = os.fstat(fd)
         if not stat.S_ISREG(about.st_mode) or about.st_uid != os.geteuid():
             os.close(fd)
@@ -141,8 +161,28 @@ class Runtime:
     def _is_in_place(self, fd: int) -> bool:
         try:
             return os.path.samestat(os.fstat(fd), self._pidfile.lstat())
-        except FileNotFoundError:
+        except OSError:
             return False
+
+
+@contextmanager
+def _refusing(key: str, path: Path) -> Iterator[None]:
+    """What the system does not allow is refused in one line; where there is no room, another start may succeed."""
+    try:
+        yield
+    except OSError as error:
+        where = error.filename or path
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise NoRoom(where) from error
+        raise ConfigError(key, f"{where}: {error.strerror}") from error
+
+
+def _removed(path: Path, pid: int, *, write: bool) -> Board:
+    """The board at ``path`` that somebody has removed: its master has it open. Raises ``OSError``."""
+    for link in Path(f"/proc/{pid}/fd").iterdir():
+        if os.readlink(link).startswith(str(path)):
+            return Board.opened(os.open(link, (os.O_RDWR if write else os.O_RDONLY) | os.O_CLOEXEC), path)
+    raise FileNotFoundError(path)
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from __future__ import annotations
 import faulthandler
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from types import FrameType
 from typing import IO
 
@@ -20,6 +20,21 @@ HEARD = {
     signal.SIGTERM, signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2, signal.SIGCONT,
     signal.SIGTTIN, signal.SIGTTOU, signal.SIGCHLD,
 }  # fmt: skip
+
+#: Python ignores these in every process of its own accord
+_PYTHONS = {signal.SIGPIPE, signal.SIGXFSZ}
+
+
+def begin(blocked: Collection[signal.Signals] = ()) -> None:
+    """First of all in a process that others started: only these are blocked, and every signal has its default action.
+
+    Both pass through ``exec``. Where the end of children is ignored the kernel reaps them itself, so that nobody would
+    hear of a dead worker, and a job's subprocesses would all seem to have ended well.
+    """
+    signal.pthread_sigmask(signal.SIG_SETMASK, blocked)  # first: a stop that comes now must not end us
+    for signum in signal.valid_signals() - _PYTHONS:
+        if signal.getsignal(signum) == signal.SIG_IGN:
+            signal.signal(signum, signal.SIG_DFL)
 
 
 class Mailbox:

@@ -1,49 +1,23 @@
 """What is known of a pool and of each of its processes: the fields of the board, each with one writer.
 
-Deadlines are monotonic seconds, ``since`` is wall clock for people.
+Deadlines are monotonic seconds, ``since`` is wall clock for people. What is read here may be nonsense, as a job can
+write over it: the master has its fields in its own memory too, and writes them anew when they are not what it wrote.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from enum import IntEnum
+from math import isfinite
 
+from queuepool.facts import FACTS_SIZE, POOL_FACTS_SIZE, Facts, PoolFacts, Totals
 from queuepool.hand import Hand
-from queuepool.record import Record, Seconds, Text, Whole
+from queuepool.record import Record, Seconds, Text, Whole, as_count
+from queuepool.states import Killed, Role, State
 from queuepool.stores.base import Lease
 
-
-class Role(IntEnum):
-    """Whose slot it is."""
-
-    FREE = 0
-    WORKER = 1
-    STEWARD = 2
-    TEMPLATE = 3
-
-
-class State(IntEnum):
-    """What a process is doing; the names are those in ``ps``."""
-
-    STARTING = 0
-    RUNNING = 1
-    IDLE = 2
-    BUSY = 3
-    PAUSED = 4
-    DRAINING = 5
-    STOPPING = 6
-    #: a pool whose steward dies again and again
-    FAILING = 7
-
-
-class Killed(IntEnum):
-    """Why the master killed a process, if it did."""
-
-    NOT = 0
-    OVERDUE = 1
-    LEASE = 2
-    MEMORY = 3
-    STOP = 4
+#: seconds by which a lease may end later than one that was taken just now
+_LATER = 1.0
+_STATES = frozenset(State) - {State.FAILING}  # which is the pool's
 
 
 class Header(Record):
@@ -51,20 +25,22 @@ class Header(Record):
 
     magic = Whole()
     capacity = Whole()
-    #: the store that all receipts on it are good for; see ``config_connections.identity_of``
-    store = Text(32)
     # The master's.
     master_pid = Whole()
     master_born = Whole()
     state = Whole()
     target = Whole()
-    since = Seconds()
-    #: whether the last steward was killed by somebody else, and not by what it did
-    steward_killed = Whole()
     # Of ended lives; the slots hold the others.
     done = Whole()
     failed = Whole()
     released = Whole()
+    # Slots from here on have never been anybody's; 0 = unknown.
+    used = Whole()
+    since = Seconds()
+    #: the store that all receipts on it are good for; see ``config_connections.identity_of``
+    store = Text(32)
+    #: whether the last steward was killed by somebody else, and not by what it did
+    steward_killed = Whole()
     # The steward's.
     restarts = Whole()
     restart_known = Whole()
@@ -84,6 +60,28 @@ class Header(Record):
     died_of = Text(440)
     # Asked for by `queuepool scale`, taken by the master.
     scale = Whole()
+
+    @property
+    def facts(self) -> PoolFacts:
+        """As they stand there."""
+        return PoolFacts.unpacked(self.memory[self.base : self.base + POOL_FACTS_SIZE])
+
+    @facts.setter
+    def facts(self, facts: PoolFacts) -> None:
+        self.memory[self.base : self.base + POOL_FACTS_SIZE] = facts.packed()
+
+    def has_changed(self) -> None:
+        """The steward's: what the workers are to know."""
+        self.orders = as_count(self.orders) + 1
+
+    def has_mourned(self) -> None:
+        """The steward's: one more job that failed with its worker."""
+        self.mourned = as_count(self.mourned) + 1
+
+    @property
+    def totals(self) -> Totals:
+        """Of ended lives."""
+        return Totals(as_count(self.done), as_count(self.failed), as_count(self.released))
 
 
 class Slot(Record):
@@ -128,6 +126,30 @@ class Slot(Record):
     index: int
 
     @property
+    def facts(self) -> Facts:
+        """As they stand there."""
+        return Facts.unpacked(self.memory[self.base : self.base + FACTS_SIZE])
+
+    @facts.setter
+    def facts(self, facts: Facts) -> None:
+        self.memory[self.base : self.base + FACTS_SIZE] = facts.packed()
+
+    @property
+    def totals(self) -> Totals:
+        """Of this life."""
+        found = self.numbers()
+        return Totals(*(as_count(found[name]) for name in Totals._fields))
+
+    def is_plausible(self, now: float, retry_after: float) -> bool:
+        """Whether its process can have written what stands there; ``now`` is monotonic."""
+        found = self.numbers()
+        times = [found[name] for name in ("asked", "deadline", "lease_end", "since")]
+        counts = [found[name] for name in ("tag", "turn", "at", "done", "failed", "released", "rss")]
+        is_one = found["state"] in _STATES and found["left"] in (0, 1) and counts == list(map(as_count, counts))
+        is_in_time = max(found["asked"], found["lease_end"] - retry_after) <= now + _LATER
+        return is_one and is_in_time and all(isfinite(at) and at >= 0.0 for at in times)
+
+    @property
     def hand(self) -> Hand:
         """What is held, this turn."""
         return self.hands[self.turn % 2]
@@ -139,11 +161,11 @@ class Slot(Record):
 
     def begin(self, role: Role, number: int, generation: int) -> None:
         """The master's, before the fork: a new life in a free slot. Counters start anew."""
-        life, settled = self.life + 1, self.settled_life
+        life = as_count(self.life) + 1
         self.clear()
         for hand in self.hands:
             hand.drop()
-        self.life, self.settled_life = life, settled
+        self.life = life
         self.number, self.generation = number, generation
         self.wanted_back = -1
         self.role = role
@@ -151,6 +173,8 @@ class Slot(Record):
     @property
     def lease_deadline(self) -> float:
         """Monotonic end of the running job's lease, as renewed last; 0.0 = no job runs, or it ended as we looked."""
+        if not self.lease_end:
+            return 0.0
         # Its worker writes while we read: what was read counts only if it is all of one and the same turn.
         turn, end = self.turn, self.lease_end
         if self.renewed_turn == turn:

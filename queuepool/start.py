@@ -9,7 +9,7 @@ import signal
 import time
 from collections.abc import Callable, Sequence
 
-from queuepool import build, fork, log, proc
+from queuepool import build, fork, log, proc, signals
 from queuepool.board import Board, Role
 from queuepool.config_connections import check_drivers
 from queuepool.config_urls import database_of
@@ -18,9 +18,10 @@ from queuepool.master import Master
 from queuepool.roles import Roles
 from queuepool.runtime import Runtime
 from queuepool.settings import PoolSettings
-from queuepool.signals import Mailbox
 
 _SPARE_SLOTS = 14
+#: the steward, and the template or one worker more while a number is replaced
+_HELPERS = 2
 _log = logging.getLogger("queuepool")
 
 
@@ -28,24 +29,20 @@ def start(settings: PoolSettings) -> int:
     """Run this pool until it is told to stop; its code. Raises ``PoolRunning``, ``ConfigError``, ``StoreUnfit``."""
     check_drivers(settings.connection)
     build.refuse_unfit(settings.connection, settings.queues[0])
-    Mailbox().open()  # from here on a signal waits for the master, and does not end it
+    signals.begin(blocked=signals.HEARD)  # from here on a signal waits for the master, and does not end it
+    log.setup(settings, "master", patience=0.0, first=True)
     runtime = Runtime(settings)
     runtime.claim()
-    log.setup(settings, "master", patience=0.0)
     if settings.connection.embedded:
         _log.info("no url names a server: the queue is %s", database_of(settings.connection.url))
-    # Twice the workers: in a rolling restart a number has two.
-    board = runtime.new_board(capacity=max(64, 2 * settings.workers + _SPARE_SLOTS))
-    header = board.header
-    header.since, header.target = time.time(), settings.workers
+    board = _new_board(runtime, settings.workers)
     roles = Roles(settings, board, runtime)
     if not proc.adopt_orphans() and settings.preload:
         raise ConfigError("preload", "this system hands no orphans on (Linux does): say no")
     build.load(settings.connection)
     gc.freeze()  # pages that the collector does not touch stay shared with the children
-    code = Master(settings, board, roles.worker, roles.steward, roles.template).run()
-    _clear_away(runtime, board)
-    return code
+    mains = {Role.WORKER: roles.worker, Role.STEWARD: roles.steward, Role.TEMPLATE: roles.template}
+    return Master(settings, board, runtime, mains).run()
 
 
 def start_all(pools: Sequence[PoolSettings], told: Callable[[QueuepoolError], int]) -> int:
@@ -55,8 +52,8 @@ def start_all(pools: Sequence[PoolSettings], told: Callable[[QueuepoolError], in
     """
     if len(pools) == 1:
         return start(pools[0])
-    mailbox = Mailbox()
-    mailbox.open()
+    signals.begin(blocked=signals.HEARD)
+    mailbox = signals.Mailbox()
     proc.show(f"queuepool: masters={len(pools)} running")
     living = {fork.spawn(lambda pool=pool: _start_or_tell(pool, told)) for pool in pools}  # type: ignore[misc]
     worst = 0
@@ -78,8 +75,12 @@ def _start_or_tell(pool: PoolSettings, told: Callable[[QueuepoolError], int]) ->
         return told(error)
 
 
-def _clear_away(runtime: Runtime, board: Board) -> None:
-    """What could not be settled stays on the board, for the next master's steward."""
-    if not board.of(Role.WORKER):
-        board.unlink()
-    runtime.release()
+def _new_board(runtime: Runtime, workers: int) -> Board:
+    """Twice the workers: in a rolling restart a number has two. There is room for those who are always there."""
+    try:
+        board = runtime.new_board(max(64, 2 * workers + _SPARE_SLOTS), room_for=workers + _HELPERS)
+    except QueuepoolError:
+        runtime.release()
+        raise
+    board.header.facts = board.header.facts._replace(since=time.time(), target=workers)
+    return board

@@ -25,7 +25,11 @@ def mark(board: Board, slot: Slot) -> None:
 
 def cookie_of(board: Board, slot: Slot) -> str:
     """Names one life of one slot of one pool."""
-    return f"{board.path.name}.{slot.index}.{slot.life}"
+    return _cookie(board, slot.index, slot.life)
+
+
+def _cookie(board: Board, index: int, life: int) -> str:
+    return f"{board.path.name}.{index}.{life}"
 
 
 def sweep(board: Board, living: Children) -> None:
@@ -33,7 +37,7 @@ def sweep(board: Board, living: Children) -> None:
 
     What hides its origin is of a job, too; not so where we are PID 1, and orphans of anybody come to us.
     """
-    cookies = {cookie_of(board, child.slot) for child in living}
+    cookies = {_cookie(board, child.slot.index, child.life) for child in living}
     for pid in proc.children():
         if pid not in living and _is_lost(proc.environment(pid).get(COOKIE, ""), cookies):
             fork.kill(pid)

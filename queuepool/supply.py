@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from queuepool.desk import Desk
-from queuepool.errors import StoreDown, StoreError, TagRetired
+from queuepool.errors import StoreDown, StoreError
 from queuepool.events import JobQuarantined, JobReserving, LeaseLost, StoreRefused
 from queuepool.listeners import Listeners
 from queuepool.membership import Membership
@@ -35,8 +35,8 @@ class _Asked(NamedTuple):
 class Supply:
     """The jobs that a worker holds: some waiting to be begun, some done and waiting to be deleted.
 
-    When half of a hand is begun the next one is asked for, so that its answer is there when it is needed. All verbs may
-    raise ``StoreDown``; what is in the hand then stays there, for the next try or for the steward.
+    When half of a hand is begun the next one is asked for. All verbs may raise ``StoreDown``; what is in the hand then
+    stays there, for the next try or for the steward.
     """
 
     def __init__(
@@ -182,15 +182,13 @@ class Supply:
         """One round trip: settle what is done, stage what is due, take the next jobs; ``False`` when there is none."""
         unsure = self._overtaken or bool(self._desk.slot.asked)
         if unsure or self._membership.is_spent:
+            if self._desk.slot.asked:
+                self._pace.begin_anew()  # so many may have found no room on the board
             self._membership.renew(self._done)
             self._overtaken = False
         self._membership.look_again(self._done)
         at = self._begin_asking(queues)
-        try:
-            reservation = self._store.reserve(queues, self._membership.tag, self._pace.ahead(), self._done)
-        except TagRetired:  # nothing was done; the next try draws a new one
-            self._overtaken = True
-            raise
+        reservation = self._store.reserve(queues, self._membership.tag, self._pace.ahead(), self._done)
         self._done = []
         self._hold(reservation, at, held_since=time.monotonic())
         self._report(reservation, unsure)
@@ -207,8 +205,8 @@ class Supply:
             self._overtaken = True  # what answers next may be another store, where somebody else has our tag
             raise
         # The lease is counted from before it was asked for: it never ends earlier than we believe.
-        at = self._membership.used_at = self._desk.asking()
-        return at
+        self._membership.used_at = self._desk.asking()
+        return self._membership.used_at
 
     def _hold(self, reservation: Reservation, at: float, held_since: float) -> None:
         leases = reservation.leases

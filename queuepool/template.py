@@ -34,7 +34,7 @@ class Template:
         self._board = board
         self._slot = slot
         self._worker = worker
-        self._master = board.header.master_pid
+        self._master = board.master[0]
 
     def run(self) -> None:
         """Until told to leave."""

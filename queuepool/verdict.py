@@ -48,8 +48,9 @@ class Policy:
 
     @classmethod
     def from_text(cls, text: str) -> Policy:
+        """Raises ``ValueError`` and ``TypeError`` for what ``to_text`` has not written."""
         facts: dict[str, Any] = json.loads(text)
-        return cls(**{**facts, "backoff": tuple(facts["backoff"])})
+        return cls(**{**facts, "backoff": tuple(facts.get("backoff", ()))})
 
 
 @dataclass(frozen=True, slots=True)

@@ -99,7 +99,7 @@ def _is_left_by_another(path: Path, store: str) -> bool:
 
 
 def _has_master(board: Board) -> bool:
-    return proc.is_alive(board.header.master_pid, board.header.master_born)
+    return proc.is_alive(*board.master)
 
 
 def _has_steward(board: Board) -> bool:

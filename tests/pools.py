@@ -8,7 +8,7 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -64,9 +64,11 @@ class Site:
         usual = zip([*self.where[::2], "--modules"], [*self.where[1::2], "poolapp"], strict=True)
         return [*(word for said in usual if said[0] not in given for word in said), *given]
 
-    def run(self, verb: str, *flags: str, check: bool = True, **more: Any) -> subprocess.CompletedProcess[str]:
+    def run(
+        self, verb: str, *flags: str, check: bool = True, parent: Sequence[str] = (), **more: Any
+    ) -> subprocess.CompletedProcess[str]:
         """One command to its end."""
-        command = [sys.executable, "-m", "queuepool", verb, *flags]
+        command = [*parent, sys.executable, "-m", "queuepool", verb, *flags]
         return subprocess.run(
             command, env=self.env(), capture_output=True, text=True, timeout=30, check=check, cwd=self.path, **more
         )
@@ -76,10 +78,15 @@ class Site:
         return self.run("work", *self.flags("--stop-when-empty", *flags), check=check)
 
     @contextmanager
-    def pool(self, *flags: str, config: str = "", wait: bool = True) -> Iterator[RunningPool]:
-        """A pool, started and ready, stopped at the end; nothing of it may be left."""
+    def pool(
+        self, *flags: str, config: str = "", wait: bool = True, parent: Sequence[str] = ()
+    ) -> Iterator[RunningPool]:
+        """A pool, started and ready, stopped at the end; nothing of it may be left.
+
+        ``parent``: a command that becomes the pool by ``exec``, once it has made the surroundings.
+        """
         place = () if "--runtime-dir" in flags else ("--runtime-dir", str(self.path / "run"))
-        pool = RunningPool(self, self.flags(*place, *flags), config)
+        pool = RunningPool(self, self.flags(*place, *flags), config, parent)
         try:
             if wait:
                 pool.wait_until_ready()
@@ -94,7 +101,7 @@ class Site:
 class RunningPool:
     """``queuepool start`` and what can be seen of it."""
 
-    def __init__(self, site: Site, flags: list[str], config: str) -> None:
+    def __init__(self, site: Site, flags: list[str], config: str, parent: Sequence[str] = ()) -> None:
         self.site = site
         self.log_file = site.path / "log"
         self.runtime = flags[flags.index("--runtime-dir") + 1]
@@ -103,7 +110,7 @@ class RunningPool:
             flags = [*flags, "-c", str(site.path / "pool.ini")]
         with self.log_file.open("ab") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "queuepool", "start", *flags],
+                [*parent, sys.executable, "-m", "queuepool", "start", *flags],
                 env=site.env(), cwd=site.path, stdout=log, stderr=log, stdin=subprocess.DEVNULL,
             )  # fmt: skip
         self.seen: set[int] = set()

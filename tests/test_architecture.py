@@ -13,14 +13,16 @@ PACKAGE = Path(__file__).parent.parent / "queuepool"
 #: from the ground up: a module imports only from the lines above its own. Packages named without a dot are one module.
 LAYERS = [
     # facts
+    "shared_file facts",
     "errors settings events record config_values config_urls",
     "stores stores.unfit stores.redis stores.redis.scripts stores.redis.keys stores.sql stores.sql.ddl",
     "chores chores.base",
     # edges of the system, and rulings, each on its own
-    "proc signals strict_json terms php listeners registry verdict limits pace job_loop config_file stores.redis.line",
+    "states proc signals trusted_path strict_json terms php listeners registry verdict limits pace job_loop",
+    "config_file stores.redis.line",
     "stores.sql.sqlite stores.sql.postgresql stores.sql.troubles stores.sql.tables stores.sql.clock stores.sql.texts",
     "stores.sql.names",
-    "config_secrets config_connections fork payload php_writer outage stores.redis.refusals",
+    "log_stream config_secrets config_connections fork payload php_writer outage stores.redis.refusals",
     "stores.redis.client",
     "stores.base stores.set_aside stores.sql.engines stores.sql.transaction stores.sql.schema",
     # the queues
@@ -35,8 +37,8 @@ LAYERS = [
     "slot plans",
     "board blame boot lines settle side_stores",
     # who does the work, and who watches
-    "log client children desk membership orders overview runtime chores.unheard",
-    "ending gate respawn strays supply template wards",
+    "log client children deadlines desk membership orders overview runtime chores.unheard",
+    "ending gate place respawn strays supply template wards",
     "chores.hand_back chores.beside chores.record_failures nursery",
     "attempt chores.guard chores.bury chores.publish chores.renew chores.stage chores.watch job job_class",
     "worker steward master queuepool",

@@ -7,14 +7,18 @@ import json
 import os
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from queuepool.board import Board, Killed, Role, Slot, State
+from queuepool.board import Board, Header, Killed, Role, Slot, State
+from queuepool.children import Child, Children
+from queuepool.deadlines import next_deadline
 from queuepool.hand import AREA, Held, Stage
+from queuepool.overview import overview, title
 from queuepool.record import Record, Seconds, Text, Whole
 from queuepool.stores.base import Lease
 
@@ -133,12 +137,44 @@ def test_a_board_is_never_made_over_another(board, path):
         Board.create(path, capacity=4)
 
 
-def test_a_board_takes_only_the_room_that_is_written(path):
-    Board.create(path, capacity=1_000)
+def test_a_board_takes_room_only_for_the_processes_that_there_are(path):
+    board = Board.create(path, capacity=1_000, room_for=1)
+    before = path.stat()
+    board.allot(board.slots[7])
 
-    about = path.stat()
-    assert about.st_size > 1_000 * AREA
-    assert about.st_blocks * 512 < 1_000_000
+    assert before.st_size > 1_000 * AREA
+    assert 2 * AREA <= before.st_blocks * 512 < 1_000_000
+    assert 2 * AREA <= (path.stat().st_blocks - before.st_blocks) * 512 < 1_000_000
+
+
+def test_a_mapped_board_and_its_file_say_the_same_and_no_descriptor_is_left(board, path):
+    mapped, others = board.mapped(), Board.open(path, write=True)
+    mapped.slots[1].job, mapped.slots[1].deadline = "app.mail", 2.5
+    others.header.scale = 3
+    others.slots[2].hand.hold(leases(10))
+
+    assert ("app.mail", 2.5) == (others.slots[1].job, others.slots[1].deadline)
+    assert (3, leases(10)) == (mapped.header.scale, held_by(mapped.slots[2]))
+    assert [str(path)] == [link for link in open_files() if link.startswith(str(path))]
+
+
+def open_files() -> list[str]:
+    links = []
+    for link in Path("/proc/self/fd").iterdir():
+        with suppress(OSError):
+            links.append(os.readlink(link))
+    return links
+
+
+@pytest.mark.parametrize("size", [0, 100, 5_000])
+def test_a_board_that_is_cut_short_reads_as_zeros_and_is_made_whole(board, path, size):
+    board.slots[1].begin(Role.WORKER, 1, 1)
+    whole = path.stat().st_size
+    os.truncate(path, size)
+    read = (board.slots[1].role, board.slots[1].hand.held(), board.slots[3].job, board.header.totals)
+
+    assert (Role.FREE, [], "", (0, 0, 0)) == read
+    assert (True, False, whole) == (board.mend(), board.mend(), path.stat().st_size)
 
 
 def test_what_one_mapping_writes_another_reads(board, path):
@@ -151,7 +187,7 @@ def test_what_one_mapping_writes_another_reads(board, path):
 
 
 def test_a_board_opened_to_be_read_cannot_be_written(board, path):
-    with pytest.raises(TypeError):
+    with pytest.raises(OSError):
         Board.open(path).header.target = 3
 
 
@@ -246,60 +282,114 @@ def test_a_life_is_not_settled_because_the_one_before_it_was(slot):
     assert slot.life != slot.settled_life
 
 
-def ended(slot: Slot, *, left: int = 0, settled: bool = False, held: int = 0) -> Slot:
-    """A worker that ended, its counters at 1, 2 and 3."""
-    slot.begin(Role.WORKER, 1, 1)
+@pytest.fixture
+def children() -> Children:
+    return Children(is_ours=lambda pid: True)
+
+
+def began(children: Children, slot: Slot, role: Role = Role.WORKER) -> Child:
+    """A worker that has counted 1, 2 and 3."""
+    slot.begin(role, 1, 1)
+    child = Child(100 + slot.index, slot, role, 1, 1, born=0.0, life=slot.life)
+    children.add(child)
+    child.write()
     slot.done, slot.failed, slot.released = 1, 2, 3
-    slot.hand.hold(leases(*[5] * held))
-    slot.dead, slot.left, slot.settled_life = 1, left, slot.life if settled else 0
-    return slot
+    return child
 
 
-def test_what_ended_lives_counted_is_kept(board):
-    ended(board.slots[0], settled=True)
-    ended(board.slots[1], left=1)
-    board.slots[2].begin(Role.WORKER, 2, 1)
-    board.slots[2].done = 4
+def ended(children: Children, child: Child, *, left: int = 0, settled: bool = False, held: int = 0) -> None:
+    child.slot.hand.hold(leases(*[5] * held))
+    child.slot.left, child.slot.settled_life = left, child.life if settled else 0
+    children.remove(child.pid)
+    children.bury(child, status=0)
+    children.free_settled()
 
-    board.free_settled()
 
-    assert (6, 4, 6) == board.totals()
+def test_what_ended_lives_counted_is_kept(board, children):
+    ended(children, began(children, board.slots[0]), settled=True)
+    ended(children, began(children, board.slots[1]), left=1)
+    began(children, board.slots[2])
+
+    assert (2, 4, 6) == children.ended
+    assert (3, 6, 9) == children.counted()
     assert [board.slots[2]] == board.of(Role.WORKER)
 
 
 @pytest.mark.parametrize("facts", [{"held": 1}, {"held": 1, "left": 1}, {}])
-def test_a_slot_is_kept_until_its_dead_are_settled(board, slot, facts):
-    ended(slot, **facts)
+def test_a_slot_is_kept_until_its_dead_are_settled(board, children, slot, facts):
+    ended(children, began(children, slot), **facts)
 
-    board.free_settled()
-
-    assert [slot] == board.of(Role.WORKER)
+    assert ([slot], True) == (board.of(Role.WORKER), children.has_unsettled)
 
 
-def test_a_slot_whose_dead_left_with_empty_hands_is_free(board, slot):
-    ended(slot, left=1)
+def test_a_slot_whose_dead_left_with_empty_hands_is_free(board, children, slot):
+    ended(children, began(children, slot), left=1)
 
-    board.free_settled()
-
-    assert [] == board.of(Role.WORKER)
+    assert ([], False) == (board.of(Role.WORKER), children.has_unsettled)
 
 
 @pytest.mark.parametrize(("killed", "kept"), [(Killed.STOP, False), (Killed.OVERDUE, True), (Killed.NOT, True)])
-def test_a_template_that_the_master_ended_needs_no_word_and_one_that_died_does(board, slot, killed, kept):
-    slot.begin(Role.TEMPLATE, 0, 1)
-    slot.killed, slot.dead = killed, 1
-
-    board.free_settled()
+def test_a_template_that_the_master_ended_needs_no_word_and_one_that_died_does(board, children, slot, killed, kept):
+    child = began(children, slot, Role.TEMPLATE)
+    child.killed = killed
+    ended(children, child)
 
     assert kept == bool(board.of(Role.WORKER, Role.TEMPLATE))
 
 
-def test_a_free_slot_is_given_while_there_is_one(board):
+def test_a_free_slot_is_given_while_there_is_one(board, children):
     for slot in board.slots:
-        assert slot is board.free_slot()
-        slot.begin(Role.WORKER, 1, 1)
+        assert slot is children.free_slot(board)
+        began(children, slot)
 
-    assert None is board.free_slot()
+    assert None is children.free_slot(board)
+
+
+# What jobs write over it
+
+
+def test_a_slot_that_is_written_over_is_not_given_away_and_is_written_anew(board, children, slot):
+    child = began(children, slot)
+    slot.clear()
+
+    assert [child] == children.overwritten(now=100.0, retry_after=90.0)
+    assert [] == children.overwritten(now=100.0, retry_after=90.0)
+    assert child.facts == slot.facts
+    assert board.slots[0] is children.free_slot(board)
+
+
+NONSENSE = {
+    "state": 7, "left": 2, "tag": -1, "asked": 200.0, "turn": 2**62, "at": -(2**63), "deadline": float("nan"),
+    "lease_end": 300.0, "done": 2**63 - 1, "failed": -1, "released": -1, "rss": 2**50, "since": float("inf"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("field", NONSENSE)
+def test_what_its_process_cannot_have_written_is_seen(children, slot, field):
+    child = began(children, slot)
+    before = children.overwritten(now=100.0, retry_after=90.0)
+    setattr(slot, field, NONSENSE[field])
+
+    assert ([], [child]) == (before, children.overwritten(now=100.0, retry_after=90.0))
+
+
+@given(raw=st.binary(min_size=Slot.size + 64, max_size=Slot.size + 64), fill=st.sampled_from([b"", b"\xff", b"\x7f"]))
+@settings(max_examples=200, deadline=None)
+def test_whatever_a_slot_holds_it_can_be_read(tmp_path_factory, raw, fill):
+    board = Board.create(tmp_path_factory.mktemp("board") / "board.1-1", capacity=2)
+    children, slot = Children(is_ours=lambda pid: True), board.slots[0]
+    child = began(children, slot)
+    board.memory[slot.base : slot.base + len(raw)] = fill * len(raw) or raw
+    board.memory[0 : Header.size] = (fill * len(raw) or raw)[: Header.size]
+
+    assert json.dumps(overview("p", board), allow_nan=False)
+    assert title("p", State(slot.state), [slot], children.counted())
+    assert 0 <= sum(children.counted()) < 2**60
+    assert next_deadline(slot, 1.0) == next_deadline(slot, 1.0)  # a number
+    for hand in slot.hands:
+        with suppress(ValueError, OSError):
+            hand.held()
+    ended(children, child)
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,12 @@ from pathlib import Path
 import pytest
 
 from queuepool.board import Board, Killed, Role, Slot, State
-from queuepool.children import LEASE_MARGIN, Child, Children, Plan, next_deadline, overdue
+from queuepool.children import Child, Children, Plan
+from queuepool.deadlines import LEASE_MARGIN, next_deadline, overdue
 
 GRACE = 1.0
+#: pids from here on are of other families
+FOREIGN = 10_000
 Add = Callable[..., Child]
 
 
@@ -28,7 +31,7 @@ def slot(board: Board) -> Slot:
 
 @pytest.fixture
 def children() -> Children:
-    return Children()
+    return Children(is_ours=lambda pid: pid < FOREIGN)
 
 
 @pytest.fixture
@@ -114,7 +117,7 @@ def test_a_newcomer_is_one_until_its_birth_is_written_down(children, slot):
     child = expect(children, slot, 1)
     slot.pid = 4711
     before = children.newcomers()
-    slot.born = 1
+    child.birth = 1
 
     assert ([child], []) == (before, children.newcomers())
 

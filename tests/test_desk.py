@@ -10,7 +10,7 @@ _WORKER = """
 import sys, time
 from pathlib import Path
 from queuepool.board import Board, Role
-from queuepool.children import overdue
+from queuepool.deadlines import overdue
 from queuepool.desk import Desk
 from queuepool.payload import decode
 from queuepool.plans import Plans

@@ -307,7 +307,7 @@ def test_what_is_no_event_is_a_message(tell, logger):
 
     logger.error("a %s", "word")
 
-    found = json.loads(Path(logger.handlers[0].baseFilename).read_text())  # type: ignore[attr-defined]
+    found = json.loads(Path(logger.handlers[0].path).read_text())  # type: ignore[attr-defined]
     assert ("a word", "error") == (found["message"], found["level"])
 
 

@@ -94,7 +94,7 @@ def test_a_steward_that_somebody_kills_has_not_failed(add):
     respawn = Respawn()
     for _ in range(9):
         steward = add(0, role=Role.STEWARD)
-        steward.slot.status = signal.SIGKILL
+        steward.status = signal.SIGKILL
         assert 0.0 == respawn.died(steward, now=0.1)[0]
 
     assert not respawn.is_failing
@@ -141,7 +141,7 @@ def test_who_is_killed_while_it_boots_is_replaced_at_once_a_few_times(add):
     respawn, rests = Respawn(), []
     for _ in range(7):
         child = add(1, ready=False)
-        child.slot.status = signal.SIGKILL
+        child.status = signal.SIGKILL
         rests.append(respawn.died(child, now=10.0 * (1 + len(rests)))[0])
 
     assert [0.0] * 5 + [0.1, 0.2] == pytest.approx(rests)
@@ -164,7 +164,7 @@ def test_a_death_that_is_no_loop_ends_the_growing(add, reason):
         respawn.died(add(1), now=0.1)
     child = add(1)
     child.slot.done, child.slot.left = int(reason == "done"), int(reason == "left")
-    child.slot.killed = Killed.STOP if reason == "killed to stop" else Killed.NOT
+    child.killed = Killed.STOP if reason == "killed to stop" else Killed.NOT
 
     assert 0.0 == respawn.died(child, now=6.0 if reason == "old" else 0.2)[0]
     assert respawn.is_over(Role.WORKER, 1, 0.2)

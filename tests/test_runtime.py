@@ -343,6 +343,12 @@ def test_a_note_of_another_stores_job_is_left_for_that_stores_workers(tmp_path):
     assert mourning.take(tmp_path, "theirs")
 
 
+def test_a_note_for_which_there_is_no_room_costs_the_hook_and_not_the_steward(tmp_path, caplog):
+    mourning.leave(tmp_path / "gone", "ours", Lease("q", b"ours"), WorkerDied("died"))
+
+    assert f"after_failed is not called for a job of queue q: {tmp_path}/gone: No such file" in caplog.text
+
+
 def test_a_stop_leaves_nothing_but_what_still_has_to_be_mourned(runtime):
     runtime.claim()
     for name in ("draft.1", "taken.2", "mourn.3"):

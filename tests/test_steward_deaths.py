@@ -36,7 +36,7 @@ def slot_of(board: Board, pid: int) -> Slot:
 def scribble_over_its_job(board: Board, pid: int) -> None:
     """What the worker holds looks whole, but is no payload."""
     receipt = slot_of(board, pid).hand.held()[0].lease.receipt
-    at = board.memory.find(receipt)
+    at = board.memory[0 : len(board.memory)].find(receipt)
     board.memory[at : at + 1] = b"x"
 
 

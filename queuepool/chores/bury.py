@@ -6,6 +6,7 @@ import logging
 import os
 import signal
 from collections.abc import Sequence
+from math import inf
 from pathlib import Path
 
 from queuepool import events, mourning, proc, strays
@@ -74,9 +75,10 @@ class Bury:
 
     def _bury(self, board: Board, slot: Slot, life: int, status: int | None) -> None:
         """``status`` is ``None`` when nobody saw it die. Written down as settled before anybody is told."""
-        held, trace = slot.hand.held(), _read(board.trace(slot))
+        believed, trace, status = _believed(slot), _read(board.trace(slot)), proc.plausible(status)
+        held = believed or []
         try:
-            if slot.asked:
+            if slot.asked and believed is not None:
                 self._unheard.take(slot.tag, slot.asked, [one.lease for one in held])
             for number, one in enumerate(held):
                 if one.stage == Stage.RUNNING:
@@ -123,11 +125,11 @@ class Bury:
         if not self._settler.settle(lease, payload, verdict, error, _tally(error), _cause_told(lease, payload, error)):
             return
         if isinstance(verdict, Fail):
-            slot.failed += 1
+            slot.failed = slot.totals.failed + 1
             mourning.leave(self._runtime.path, self._runtime.store, lease, error)
-            self._wards.own.header.mourned += 1
+            self._wards.own.header.has_mourned()
         else:
-            slot.released += 1
+            slot.released = slot.totals.released + 1
 
     def _note(self, slot: Slot, status: int | None, trace: str, held: Sequence[Held]) -> None:
         if not held and (slot.left or not slot.pid):  # it left in order, or was never forked
@@ -141,6 +143,17 @@ class Bury:
             self._settler.note(
                 events.WorkerDied(Role(slot.role).name.lower(), slot.number, slot.pid, _cause(slot, status))
             )
+
+
+def _believed(slot: Slot) -> list[Held] | None:
+    """All that it held; ``None`` where a job has written over it: nothing is settled then, and its leases end."""
+    if slot.killed == Killed.OVERWRITTEN or not slot.is_plausible(inf, inf):
+        return None
+    try:
+        Policy.from_text(slot.policy or "{}")
+        return slot.hand.held()
+    except (ValueError, TypeError, OSError):
+        return None
 
 
 def _read(trace: Path) -> str:
@@ -177,6 +190,7 @@ def _cause(slot: Slot, status: int | None) -> str:
         Killed.LEASE: "killed by the master, its lease could not be renewed",
         Killed.MEMORY: "killed by the master at memory_hard",
         Killed.STOP: "killed by the master to stop at once",
+        Killed.OVERWRITTEN: "killed by the master, a job had written over its place on the board",
     }
     unseen = "unseen, its master was gone" if status is None else proc.cause_of(status)
     return words.get(Killed(slot.killed), unseen)

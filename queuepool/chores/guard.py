@@ -7,7 +7,7 @@ import time
 
 from queuepool import fork, proc
 from queuepool.board import Role, Slot
-from queuepool.children import overdue
+from queuepool.deadlines import overdue
 from queuepool.wards import Wards
 
 _TICK, _NOBODY = 0.25, 1.0

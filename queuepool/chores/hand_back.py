@@ -68,8 +68,7 @@ class HandBack:
 
     def _stuck(self, slot: Slot, now: float) -> _Stuck | None:
         """What waits in its hand, when it has been at one job for longer than others should wait for."""
-        place = _place(slot)
-        if slot.state != State.BUSY or self._given.get(slot) == place[:2]:
+        if slot.state != State.BUSY or self._given.get(slot) == (place := _place(slot))[:2]:
             return None
         if self._at.get(slot, (None, 0.0))[0] != place:
             self._at[slot] = place, now
@@ -98,7 +97,7 @@ def _held_at_a_job(slot: Slot) -> list[Held]:
     except (ValueError, OSError):
         return []  # its worker is writing it this moment, so it is not stuck
     at = slot.at
-    if at >= len(held):
+    if not 0 <= at < len(held):
         return []
     # What is done may still be at its hook, or at what it has left on the loop: so long its lease is kept.
     is_at_it = held[at].stage in (Stage.RESERVED, Stage.RUNNING) or (held[at].stage == Stage.DONE and slot.lease_end)

@@ -10,6 +10,7 @@ from queuepool.board import Header
 from queuepool.errors import StoreDown
 from queuepool.events import MaintenanceChanged, PoolContinued, PoolPaused, PoolRestarting
 from queuepool.orders import PERIOD, ControlReader
+from queuepool.record import as_count
 from queuepool.side_stores import SideStores, Teller
 
 #: seconds after which work begins though the control store has never answered
@@ -30,6 +31,7 @@ class Watch:
         self._queues = queues
         #: when the control store was first found to be away (monotonic)
         self._since = 0.0
+        self._stamp = ""
 
     def run(self, now: float) -> float:
         try:
@@ -42,7 +44,7 @@ class Watch:
         self._pause(said.paused)
         if bool(self._header.down) != said.down:
             self._header.down = said.down
-            self._header.orders += 1
+            self._header.has_changed()
             self._listeners.tell(MaintenanceChanged(said.down))
         self._restart(said.restart)  # last: with it, workers take the orders as known
         return PERIOD
@@ -56,19 +58,21 @@ class Watch:
     def _restart(self, stamp: str | None) -> None:
         header = self._header
         known = hashlib.sha256((stamp or "").encode()).hexdigest()  # of any length it fits its place
-        if not header.restart_stamp:
-            header.restart_stamp, header.restart_known = known, 1
+        if not self._stamp:
+            self._stamp = (header.restart_known and header.restart_stamp) or known
         # A key that is gone (evicted, flushed) is no restart; Laravel's workers would leave.
-        elif stamp is not None and known != header.restart_stamp:
-            header.restart_stamp = known
-            header.restarts += 1
+        if stamp is not None and known != self._stamp:
+            self._stamp = known
+            header.restarts = as_count(header.restarts) + 1
             self._listeners.tell(PoolRestarting())
+        # Written down for the next steward, and each time, for a job may have written over it.
+        header.restart_stamp, header.restart_known = self._stamp, 1
 
     def _pause(self, paused: frozenset[str]) -> None:
         before = frozenset(filter(None, self._header.paused.split(",")))
         if paused != before:
             self._header.paused = ",".join(sorted(paused))
-            self._header.orders += 1
+            self._header.has_changed()
             if paused - before:
                 self._listeners.tell(PoolPaused(tuple(sorted(paused - before))))
             if before - paused:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 import sys
-import tempfile
 import time
 from dataclasses import replace
 from pathlib import Path
 
-from queuepool import log, proc
+from queuepool import log, proc, signals
 from queuepool.board import Board, Role, Slot
 from queuepool.build import refuse_unfit
 from queuepool.desk import Desk
@@ -30,9 +29,10 @@ class _UnreadHand(Hand):
 
 def work_alone(pool: PoolSettings, *, once: bool, stop_when_empty: bool) -> int:
     """Work until there is a reason to leave; the exit code. Raises ``BootFailure`` and ``StoreUnfit``."""
+    signals.begin()
     attention = Attention()
     attention.listen()
-    log.setup(pool, "worker=1", patience=1.0)
+    log.setup(pool, "worker=1", patience=1.0, first=True)
     refuse_unfit(pool.connection, pool.queues[0])
     alarm = Alarm(sys.stderr.buffer)
     boot(pool, attention, alarm)
@@ -62,10 +62,7 @@ def _without_renewal(pool: PoolSettings) -> PoolSettings:
 
 def _slot() -> Slot:
     """A place on a board that nobody else can see."""
-    folder = Path(tempfile.mkdtemp(prefix="queuepool-"))
-    board = Board.create(folder / "board", capacity=1)
-    board.unlink()
-    folder.rmdir()
+    board = Board.private()
     slot = board.slots[0]
     hand = _UnreadHand(slot.memory, slot.base + Slot.size, board.path)
     slot.hands = hand, hand

@@ -8,8 +8,10 @@ from queuepool import errors
 from queuepool.cli import output
 
 #: beside 0 and click's 2 for usage: sysexits.h, init scripts, and what a shell says of signals
-FAILED, USAGE, NOT_RUNNING, NOT_MOVING, ALREADY_RUNNING, CONFIG, INTERRUPTED, BROKEN_PIPE = 1, 2, 3, 4, 75, 78, 130, 141
+FAILED, USAGE, NOT_RUNNING, NOT_MOVING, NO_ROOM, ALREADY_RUNNING, CONFIG = 1, 2, 3, 4, 73, 75, 78
+INTERRUPTED, BROKEN_PIPE = 130, 141
 _CODES: dict[type[BaseException], int] = {
+    errors.NoRoom: NO_ROOM,
     errors.PoolRunning: ALREADY_RUNNING,
     errors.ConfigError: CONFIG,
     errors.StoreUnfit: CONFIG,

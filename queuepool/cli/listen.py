@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import click
 
-from queuepool import proc
+from queuepool import proc, signals
 from queuepool.cli import output
 from queuepool.cli.flags import FLAGS, WORKER
 from queuepool.cli.options import Where, located
@@ -24,6 +24,7 @@ def listen(where: Where) -> int:
     """Run every job in a fresh interpreter, for development"""
     pool = where.pool()
     proc.show(f"queuepool: listener [{pool.name}] running")
+    signals.begin()
     attention = Attention()
     attention.listen()
     command = _command(where, quiet=not (pool.verbose or pool.json))

@@ -9,7 +9,6 @@ from collections.abc import Callable
 import click
 
 from queuepool import fork
-from queuepool.board import Board
 from queuepool.cli import output
 from queuepool.cli.exits import code_of
 from queuepool.cli.flags import PLACE, POOL
@@ -52,18 +51,13 @@ def scale(where: Where, workers: int) -> None:
     """Let the local pool have N workers"""
     runtime = Runtime(where.pool())
     board = runtime.board(write=True)
-    most = _most_workers(board)
+    most = board.most_workers
     if workers > most:
         raise click.BadParameter(f"this pool was started with room for {most} workers", param_hint="N")
     board.header.scale = workers + 1
     if not _within(_PATIENCE, lambda: board.header.target == workers):
-        raise QueuepoolError(f"the master of pool {runtime.name!r} (pid {board.header.master_pid}) does not answer")
+        raise QueuepoolError(f"the master of pool {runtime.name!r} (pid {board.master[0]}) does not answer")
     output.say(f"pool {runtime.name} has {workers} workers")
-
-
-def _most_workers(board: Board) -> int:
-    """In a rolling restart a number has two slots; the steward has one."""
-    return len(board.slots) // 2 - 1
 
 
 def _is_master(runtime: Runtime, pid: int) -> bool:

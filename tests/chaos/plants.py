@@ -94,7 +94,7 @@ PLANTS = {
     ),
     "no second line behind the alarm": Plant(
         "I10 never killed",
-        (("children.py", "if deadline and now >= deadline + grace:", "if file := None:"),),
+        (("deadlines.py", "if deadline and now >= deadline + grace:", "if False:"),),
         replace(_HANGING, modes=("steal_the_alarm",), drain=1.0, stop=0.5),
     ),
     "group left alone": Plant(
@@ -127,18 +127,18 @@ PLANTS = {
         "I4 overlap",
         (
             ("chores/renew.py", "        if not held:\n", "        if True:\n"),
-            ("children.py", "if lease_end and now >= lease_end - margin:", "if file := None:"),
+            ("deadlines.py", "if lease_end and now >= lease_end - margin:", "if False:"),
         ),
         replace(_PEACE, workers=8, nap=(2.0, 2.0), naps=1.0, retry_after=1.0),
     ),
     "password in the log": Plant(
         "I16 secret",
-        (("start.py", "    board = runtime", f"    log.{_SHOUT}(settings.connection.url)\n    board = runtime"),),
+        (("start.py", "    roles = Roles", f"    log.{_SHOUT}(settings.connection.url)\n    roles = Roles"),),
         replace(_QUICK, seconds=0.3),
     ),
     "files left behind": Plant(
         "I9 file left behind",
-        (("start.py", "    if not board.of(Role.WORKER):\n        board.unlink()\n", ""),),
+        (("place.py", "        if not self._children.has_unsettled:\n            self._board.unlink()\n", ""),),
         replace(_QUICK, seconds=0.3),
     ),
     "tag that outlives an unanswered call": Plant(

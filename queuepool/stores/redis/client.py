@@ -12,7 +12,7 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from queuepool.errors import StoreDown
+from queuepool.errors import StoreDown, TagRetired
 from queuepool.stores.redis.line import Line, Lines
 from queuepool.stores.redis.refusals import translated
 from queuepool.stores.redis.scripts import script
@@ -123,7 +123,7 @@ class Client:
             yield
         except redis.RedisError as error:
             found = translated(error, verb, names, source)
-            self.unanswered += isinstance(found, StoreDown)
+            self.unanswered += isinstance(found, (StoreDown, TagRetired))  # either way another tag is needed
             raise type(found)(str(found), self._store) from error
 
     def _ask(self, *words: Any) -> Any:

@@ -64,8 +64,8 @@ class SqliteStore(InTables):
         return sum(_calls(pid) for pid in pids)
 
     def needed(self, workers: int) -> float:
-        """Most looks at the file are at memory that it shares: they are no calls."""
-        return 4 + 10 * workers
+        """Most looks at the file are at memory that it shares: they are no calls. But looks at the board are."""
+        return 30 + 25 * workers
 
 
 def _calls(pid: int) -> int:

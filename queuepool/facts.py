@@ -1,0 +1,66 @@
+"""What the master knows of its pool and its processes, and how that stands on the board: to be moved by one call."""
+
+from __future__ import annotations
+
+from struct import Struct
+from typing import NamedTuple
+
+
+class Facts(NamedTuple):
+    """Of a process: the first fields of a slot."""
+
+    role: int
+    number: int
+    generation: int
+    life: int
+    pid: int
+    born: int
+    dead: int
+    status: int
+    killed: int
+
+    @classmethod
+    def unpacked(cls, raw: bytes) -> Facts:
+        return cls(*_FACTS.unpack(raw))
+
+    def packed(self) -> bytes:
+        return _FACTS.pack(*self)
+
+
+class PoolFacts(NamedTuple):
+    """Of the pool: the first fields of the header."""
+
+    magic: int
+    capacity: int
+    master_pid: int
+    master_born: int
+    state: int = 0
+    target: int = 0
+    done: int = 0
+    failed: int = 0
+    released: int = 0
+    used: int = 0
+    since: float = 0.0
+
+    @classmethod
+    def unpacked(cls, raw: bytes) -> PoolFacts:
+        return cls(*_POOL_FACTS.unpack(raw))
+
+    def packed(self) -> bytes:
+        return _POOL_FACTS.pack(*self)
+
+
+class Totals(NamedTuple):
+    """Jobs done, failed and released."""
+
+    done: int = 0
+    failed: int = 0
+    released: int = 0
+
+    def plus(self, other: Totals) -> Totals:
+        return Totals(*map(sum, zip(self, other, strict=True)))
+
+
+_FACTS = Struct("=9q")
+_POOL_FACTS = Struct("=10qd")
+FACTS_SIZE, POOL_FACTS_SIZE = _FACTS.size, _POOL_FACTS.size
