@@ -22,18 +22,24 @@ local refused, leases, odd, problems, next_due, bytes_taken = {}, {}, {}, {}, ni
 write_nothing(KEYS[4])
 if not use_tag(KEYS[1], tag, now, retry_after) then return redis.error_reply('RETIRED tag ' .. ARGV[3]) end
 
--- All of one queue and worker in two commands.
+-- Under this worker's own tag the bytes prove it: nobody gives back what it holds without retiring the tag first. Under
+-- an older one of its tags the score has to.
+local function is_ours(reserved, receipt, owner)
+  if owner == tag then return true end
+  local score = redis.pcall('zscore', reserved, receipt)
+  if is_refusal(score) then redis.call('zscore', reserved, receipt) end
+  return type(score) == 'string' and is_held(score, owner)
+end
+
 local number = 0
 local function end_done(reserved, owner, first, last)
-  -- Where the key has the wrong type the leases are gone too; the other queues must still be served.
-  local scores = redis.pcall('zmscore', reserved, unpack(ARGV, first, last))
-  if is_refusal(scores) then redis.call('zmscore', reserved, unpack(ARGV, first, last)) end
-  local ours = {}
   for i = first, last do
+    -- Where the key has the wrong type the lease is gone too; the other queues must still be served.
+    local removed = is_ours(reserved, ARGV[i], owner) and redis.pcall('zrem', reserved, ARGV[i])
+    if is_refusal(removed) then redis.call('zrem', reserved, ARGV[i]) end
     number = number + 1
-    if is_held(scores[i - first + 1], owner) then table.insert(ours, ARGV[i]) else table.insert(refused, number) end
+    if removed ~= 1 then table.insert(refused, number) end
   end
-  if #ours > 0 then redis.call('zrem', reserved, unpack(ours)) end
 end
 
 local at = 6
