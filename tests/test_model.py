@@ -11,7 +11,7 @@ import dataclasses
 from functools import partial
 
 import pytest
-from models import wakeups
+from models import two_stores, wakeups
 from models.explore import Explored, explore
 from models.laws import LAWS
 from models.protocol import steps
@@ -219,6 +219,28 @@ def test_laravels_pop_takes_a_token_that_another_sleeper_needed():
     found = woken(False, 0, wakeups.nobody_sleeps_beside_a_ready_job)
 
     assert ("push", "push", "w0 is woken", "w0 reserves") == found.broken["nobody_sleeps_beside_a_ready_job"]
+
+
+# Two stores
+
+
+def with_two_stores(**rules: bool) -> Explored:
+    variant = two_stores.Rules(**rules)
+    return explore(variant.first(), partial(two_stores.steps, variant), two_stores.LAWS)
+
+
+def test_a_job_that_is_retried_and_fails_again_is_never_lost_between_two_stores():
+    found = with_two_stores()
+
+    assert {} == found.broken
+    assert found.states > 100
+
+
+def test_a_record_that_is_known_by_its_bytes_alone_loses_the_job_that_a_retry_has_pushed():
+    steps = ("is retried", "is pushed", "reserves", "records", "ends the job", "its record is dropped")
+
+    assert {"nothing_is_lost": steps} == with_two_stores(outbox=False, ids=False).broken
+    assert {"nothing_is_lost": 6} == lengths(with_two_stores(ids=False))
 
 
 # The search
