@@ -117,6 +117,19 @@ def test_a_lone_worker_records_what_failed_before_it_leaves(with_table):
     assert is_settled(with_table, 1)
 
 
+def test_the_list_of_failed_jobs_says_how_many_are_not_in_it_yet(with_table):
+    queue = with_table.queue.stores.queue
+    with_table.push("ok")
+    [lease] = queue.reserve(["default"], queue.join(), 1).leases
+    facts = {"id": "a", "name": "do", "queue": "default", "connection": "default", "attempts": 1}
+    queue.fail(lease, "a", {**facts, "payload": lease.receipt.decode(), "exception": "ValueError"})
+    (with_table.path / "pool.ini").write_text(config(with_table))
+
+    listed = with_table.run("failed", *with_table.where, "-c", "pool.ini")
+
+    assert "1 more failed jobs wait beside the queues to be recorded" in listed.stderr
+
+
 def test_a_lone_worker_goes_on_while_the_failed_store_is_away(with_server, own_server):
     own_server.kill()
     with_server.push("raise", maxTries=1)

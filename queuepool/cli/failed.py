@@ -34,6 +34,7 @@ def failed(where: Where, job_id: str | None, as_json: bool) -> int:
     with closing(Queue(where.connection())) as queue:
         if job_id is None:
             output.listing(map(_row, _all(queue)), as_json)
+            _tell_of_pending(queue)
             return 0
         record = queue.stores.failed.get(job_id)
     if record is None:
@@ -87,6 +88,13 @@ def flush(where: Where, hours: int) -> None:
 def prune(where: Where, hours: int) -> None:
     """Drop old failed jobs"""
     _prune(where, hours)
+
+
+def _tell_of_pending(queue: Queue) -> None:
+    """Of those that are not in the list yet."""
+    forwarder = queue.stores.forwarder
+    if forwarder and (waiting := forwarder.count()):
+        output.complain(f"{waiting} more failed jobs wait beside the queues to be recorded")
 
 
 def _prune(where: Where, hours: int) -> None:
