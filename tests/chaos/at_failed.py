@@ -12,34 +12,46 @@ from tests.chaos.rig import Rig
 
 #: seconds that somebody waits for an answer
 _PATIENT = 30.0
+#: jobs that one command names
+_MOST = 200
 
 
 def retry_all(rig: Rig) -> Iterator[float]:
+    """Of the jobs that are made to be retried: of all others the ledger knows how often they may begin."""
     while True:
-        yield from _said(rig, rig.pools[0].command("retry", "all"))
-        yield rig.chance.uniform(0.05, 0.5)
+        yield from _retried(rig, _MOST)
 
 
 def retry_one(rig: Rig) -> Iterator[float]:
     """A few, each by its id."""
     while True:
-        with subprocess.Popen(
-            rig.pools[0].command("failed", "--json"), env=rig.env(), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
-        ) as asked:
-            listed = asked.communicate(timeout=_PATIENT)[0]
-        ids = [row["id"] for row in json.loads(listed or "[]")]
-        if ids:
-            yield from _said(rig, rig.pools[0].command("retry", *rig.chance.sample(ids, min(5, len(ids)))))
-        yield rig.chance.uniform(0.05, 0.5)
+        yield from _retried(rig, 5)
 
 
 def retry_by_artisan(rig: Rig) -> Iterator[float]:
-    """`queue:retry all`, where Laravel has a table of failed jobs; nothing where there is no PHP."""
+    """`queue:retry`, where Laravel has a table of failed jobs; nothing where there is no PHP."""
     tells = _laravels(rig)
     while True:
-        if tells and shutil.which("php"):
-            yield from _said(rig, ["php", str(PEER / "peer.php"), "retry", "all"], **tells)
+        ids = _failed(rig, _MOST) if tells and shutil.which("php") else []
+        if ids:
+            yield from _said(rig, ["php", str(PEER / "peer.php"), "retry", *ids], **tells)
         yield rig.chance.uniform(0.05, 0.5)
+
+
+def _retried(rig: Rig, most: int) -> Iterator[float]:
+    if ids := _failed(rig, most):
+        yield from _said(rig, rig.pools[0].command("retry", *ids))
+    yield rig.chance.uniform(0.05, 0.5)
+
+
+def _failed(rig: Rig, most: int) -> list[str]:
+    """Ids of failed jobs of the stream that is retried, at random."""
+    with subprocess.Popen(
+        rig.pools[0].command("failed", "--json"), env=rig.env(), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    ) as asked:
+        listed = asked.communicate(timeout=_PATIENT)[0]
+    ids = [row["id"] for row in json.loads(listed or "[]") if row["id"].startswith("r.")]
+    return rig.chance.sample(ids, min(most, len(ids)))
 
 
 def _laravels(rig: Rig) -> dict[str, str]:

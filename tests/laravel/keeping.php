@@ -29,12 +29,12 @@ class Keeping
     }
 
     /** artisan's own queue:retry. */
-    public function retry(string $id): array
+    public function retry(string ...$ids): array
     {
         $command = new RetryCommand;
         $command->setLaravel($this->application->container);
         $output = new BufferedOutput;
-        $status = $command->run(new ArrayInput(['id' => [$id]]), $output);
+        $status = $command->run(new ArrayInput(['id' => $ids]), $output);
 
         return ['status' => $status, 'said' => trim($output->fetch())];
     }
