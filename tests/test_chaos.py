@@ -22,7 +22,7 @@ RUNS = 3
 IN_TABLES = (
     "kill_workers", "kill_host", "laravel", "kill_database", "freeze_database", "cut_transactions", "lose_replies",
     "lock_rows", "deadlock", "hold_the_file", "hold_a_snapshot", "read_only", "disk_full", "late_requests",
-    "tags_repeat", "retry_all", "move_away", "replace_the_file",
+    "retry_all", "move_away", "replace_the_file",
 )  # fmt: skip
 ON_WIRES = tuple(at_wires.NEMESES)
 

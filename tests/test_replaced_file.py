@@ -234,7 +234,7 @@ SETTLEMENTS = {
     "released": lambda queue, lease: queue.release(lease, 60.0, "a"),
     "given back": lambda queue, lease: queue.give_back([lease])[0],
     "failed": lambda queue, lease: queue.fail(lease, "a", record(lease)),
-    "renewed": lambda queue, lease: queue.renew([(OURS, lease)])[0],
+    "renewed": lambda queue, lease: queue.renew([lease])[0],
 }
 
 

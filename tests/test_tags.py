@@ -93,3 +93,15 @@ def test_F72_a_reclaim_under_any_tag_leaves_alone_what_laravel_runs(store, serve
     server.zadd(store.keys.reserved("default"), {payload("a", attempts=1): NOW + 90})
 
     assert not any(store.reclaim(["default"], tag, 600.0, known=()) for tag in (0, 1, TAGS - 1))
+
+
+def test_tags_begin_at_one_again_for_zero_is_laravels(store, server):
+    server.set(store.keys.workers, TAGS - 2)
+
+    assert [TAGS - 1, 1, 2] == [store.join() for _ in range(3)]
+
+
+def test_the_first_tag_of_all_is_not_zero(store, server):
+    server.set(store.keys.workers, 0)
+
+    assert 1 == store.join()

@@ -14,14 +14,6 @@ def broadcast_restarts(rig: Rig) -> Iterator[float]:
         yield rig.chance.uniform(0.3, 2.0)
 
 
-def tags_repeat(rig: Rig) -> Iterator[float]:
-    """The counter of tags goes back a little, as after a failover to a replica that lags, or to its beginning."""
-    while True:
-        rig.store.tables.turn_back(8 if rig.chance.random() < 0.7 else 10**9)
-        yield rig.chance.uniform(0.2, 0.5)
-
-
 NEMESES: dict[str, tuple[Callable[[Rig], Iterator[float]], int]] = {
     "broadcast_restarts": (broadcast_restarts, 1),
-    "tags_repeat": (tags_repeat, 1),
 }

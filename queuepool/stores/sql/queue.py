@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import secrets
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -53,14 +54,13 @@ class SqlQueue(Leases):
         return self.client.commits_late
 
     def join(self, old: int = 0) -> int:
-        replaced = self.client.replaced
-        # In a copy the counter is back where it was: from there on it would give the tags of those who are alive.
-        tag = self._shelf.next_of("workers", TAGS, leap=replaced > 0)
-        self._joined = replaced
-        return tag
+        """Drawn by lot from 268 million: a counter would repeat itself after a failover, or in a copy of the file."""
+        self.client.ask(lambda _: None)
+        self._joined = self.client.replaced
+        return secrets.randbelow(TAGS - 1) + 1
 
     def retire(self, tag: int) -> None:
-        """There are so many tags that none is given twice; what is committed late is looked for again."""
+        """Whatever is committed late under it is looked for again."""
 
     def reserve(self, queues: Sequence[str], tag: int, limit: int, done: Sequence[Lease] = ()) -> Reservation:
         found = self.client.transaction(lambda connection: self._reserve(connection, queues, tag, limit, done))

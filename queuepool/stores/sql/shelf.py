@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import re
-import secrets
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -85,22 +84,6 @@ class SqlShelf:
             return [bytes_of(text) for text in connection.execute(select(cache.c.value).where(notices)).scalars()]
 
         return self._client.ask(look)
-
-    def next_of(self, counter: str, below: int, *, leap: bool = False) -> int:
-        """One more than last time, from 1 again at ``below``.
-
-        Begun anywhere: when the cache was emptied, nobody must get a number that somebody still has. With a ``leap`` it
-        is begun anew.
-        """
-
-        def work(connection: Connection) -> int:
-            last = _value(connection, self._ours + counter)
-            before = int(last) if last.isdecimal() and not leap else secrets.randbelow(below)
-            number = before % (below - 1) + 1
-            _put(connection, self._ours + counter, str(number), _FOREVER)
-            return number
-
-        return self._client.transaction(work)
 
     def count(self, connection: Connection, job_id: str, tally: str) -> None:
         """One more of this tally, in the transaction that gives the job back."""

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from sqlalchemy import Engine, delete, insert, select, text, update
+from sqlalchemy import Engine, delete, insert, text
 
 from queuepool.stores.sql.failures import NO_JOB
 from queuepool.stores.sql.tables import cache
-from queuepool.stores.sql.texts import bytes_of
 from tests.chaos.stores.base import Place
 
 _JOBS = """SELECT payload, CASE WHEN reserved_at IS NOT NULL THEN 'reserved'
@@ -44,13 +43,6 @@ class Tables:
         with self.engine.begin() as connection:
             connection.execute(delete(cache).where(cache.c.key == _RESTART))
             connection.execute(insert(cache).values(key=_RESTART, value=f"i:{number};", expiration=2**31 - 1))
-
-    def turn_back(self, tags: int) -> None:
-        """The counter of tags, to 0 at most."""
-        row = cache.c.key == _TAGS
-        with self.engine.begin() as connection:
-            last = connection.execute(select(cache.c.value).where(row).with_for_update()).scalar() or "0"
-            connection.execute(update(cache).where(row).values(value=str(max(0, int(bytes_of(last)) - tags))))
 
     def ask(self, statement: str) -> list[Any]:
         with self.engine.connect() as connection:
