@@ -36,6 +36,7 @@ class Plant:
 
 
 _PEACE = replace(_QUICK, only=("wrong_type",), with_kills=0.0, naps=0.0)
+_QUIET = replace(_PEACE, rate=40.0, backlog=5, bulk=5, drain=8.0)
 _HANGING = replace(_PEACE, hostile=8.0, modes=("hang_in_c",), drain=2.0)
 _LATE = replace(
     _PEACE, workers=2, remote=10, only=("late_requests",), naps=3.0, nap=(1.5, 5.0), rate=10.0, backlog=20, bulk=5,
@@ -189,5 +190,45 @@ PLANTS = {
         "I5 done twice, unexplained",
         ((f"{_SQL}/transaction.py", "if (file := file_of(connection)) and not file.is_current:", "if file := None:"),),
         replace(_QUICK, store="sqlite", only=("replace_the_file",), with_kills=0.0, naps=0.0, seconds=4.0),
+    ),
+    "any record of the job taken for its own": Plant(
+        "I1 lost",
+        (
+            (
+                f"{_SQL}/failed.py",
+                "same_job, failed_jobs.c.exception.endswith(line, autoescape=True)",
+                "same_job, failed_jobs.c.payload == record['payload']",
+            ),
+            ("chores/record_failures.py", "_TICK = 0.05", "_TICK = 0.002"),  # the workers recorded it themselves
+        ),
+        replace(_QUIET, other="sqlite", only=("retry_all",), refused=40.0, seconds=4.0),
+    ),
+    "signals as they were when it was born": Plant(
+        "I9 did not stop",
+        (("signals.py", "if signal.getsignal(signum) == signal.SIG_IGN:", "if False:"),),
+        replace(_PEACE, only=("born_deaf",), stop=3.0),
+    ),
+    "board that is everybody's memory": Plant(
+        "the pool died",
+        (("board.py", "board = cls._begun(path, file)", "board = cls._begun(path, file.mapped())"),),
+        replace(_QUIET, only=("truncate",), hostile=8.0, modes=("truncate",), seconds=4.0),
+    ),
+    "counted as it stands on the board": Plant(
+        "the pool died",
+        (("record.py", "return value if 0 <= value < _MOST else 0", "return value"),),
+        replace(_QUIET, only=("scribble",), workers=4, hostile=8.0, modes=("scribble",), seconds=4.0),
+    ),
+    "receipts of another store taken for its own": Plant(
+        "I2 invented",
+        (("wards.py", "ours = board.header.store == self._runtime.store", "ours = True"),),
+        replace(_PEACE, only=("foreign_board",)),
+    ),
+    "failures taken to the other store by the workers": Plant(
+        "I17 held up by the other store",
+        (
+            ("worker_process.py", "recorder = _recorder(stores) if alone else None", "recorder = _recorder(stores)"),
+            ("side_stores.py", "time.monotonic() + max(PERIOD, _RESTS * (time.monotonic() - began))", "0.0"),
+        ),
+        replace(_PEACE, other="sqlite", only=("other_away",), refused=20.0, seconds=5.0),
     ),
 }  # fmt: skip
