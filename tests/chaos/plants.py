@@ -201,7 +201,7 @@ PLANTS = {
             ),
             ("chores/record_failures.py", "_TICK = 0.05", "_TICK = 0.002"),  # the workers recorded it themselves
         ),
-        replace(_QUIET, other="sqlite", only=("retry_all",), refused=40.0, seconds=4.0),
+        replace(_QUIET, other="sqlite", only=("retry_all",), refused=40.0, seconds=6.0),
     ),
     "signals as they were when it was born": Plant(
         "I9 did not stop",
@@ -211,7 +211,7 @@ PLANTS = {
     "board that is everybody's memory": Plant(
         "the pool died",
         (("board.py", "board = cls._begun(path, file)", "board = cls._begun(path, file.mapped())"),),
-        replace(_QUIET, only=("truncate",), hostile=8.0, modes=("truncate",), seconds=4.0),
+        replace(_QUIET, only=("truncate",), hostile=8.0, modes=("truncate",), seconds=4.0, drain=4.0),
     ),
     "counted as it stands on the board": Plant(
         "the pool died",
@@ -230,5 +230,10 @@ PLANTS = {
             ("side_stores.py", "time.monotonic() + max(PERIOD, _RESTS * (time.monotonic() - began))", "0.0"),
         ),
         replace(_PEACE, other="sqlite", only=("other_away",), refused=20.0, seconds=5.0),
+    ),
+    "directory that is not made anew": Plant(
+        "I12 size",
+        (("place.py", "if self._runtime.keep():", "if False:"),),
+        replace(_QUIET, only=("vanish",), with_kills=1.0, seconds=4.0, drain=2.0),
     ),
 }  # fmt: skip
