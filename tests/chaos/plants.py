@@ -117,7 +117,9 @@ PLANTS = {
     "done and forgotten when the next hand came": Plant(
         "I5 done twice, unexplained",
         (("supply.py", _STAYS, _STAYS.replace("self._done)\n", "[])\n").replace(", start=len(self._done)", "")),),
-        replace(_QUICK, retry_after=1.5, seconds=4.0, drain=8.0, ahead=16),
+        replace(  # killed with a full hand, not at a nap, and seldom enough to have had one before
+            _QUICK, retry_after=1.5, seconds=4.0, drain=8.0, ahead=16, naps=0.0, longer=0.02, kill_every=(0.1, 0.2)
+        ),
     ),
     "receipt encoded anew": Plant(
         "I5 done twice, unexplained",
