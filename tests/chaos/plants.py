@@ -42,7 +42,7 @@ PLANTS = {
     ),
     "release that is not fenced": Plant(
         "I6 attempts",
-        ((f"{_LUA}/release.lua", "if not redis.call('zscore', KEYS[3], receipt) then return 0 end", ""),),
+        ((f"{_LUA}/release.lua", "if not is_held(redis.call('zscore', KEYS[3], receipt),", "if not (true or"),),
         replace(PEACE, workers=1, remote=3, only=("lose_replies",), seconds=3.0, hostile=200.0, modes=("raise",)),
     ),
     "given back to the tail": Plant(
@@ -93,7 +93,7 @@ PLANTS = {
     ),
     "receipt encoded anew": Plant(
         "I5 done twice, unexplained",
-        (("stores/redis/queue.py", "- 1], receipt)", "- 1], json.dumps(json.loads(receipt)).encode())"),),
+        (("stores/redis/queue.py", "*receipts\n", "*(json.dumps(json.loads(one)).encode() for one in receipts)\n"),),
         replace(PEACE, naps=20.0, retry_after=1.0, seconds=3.0, drain=8.0),  # no kill that would explain it
     ),
     "lease shorter than its job": Plant(
@@ -144,7 +144,7 @@ PLANTS = {
         "I5 done twice, unexplained",
         (
             (f"{_SQL}/leases.py", "there = {tuple(row) for row in rows}", "there = {tuple(row)[:2] for row in rows}"),
-            (f"{_SQL}/leases.py", "[marked(row_of(lease)) in there", "[marked(row_of(lease))[:2] in there"),
+            (f"{_SQL}/leases.py", "[marked(lease) in there", "[marked(lease)[:2] in there"),
         ),
         replace(  # what is given back once more, when the answer was lost, is another's by then
             QUICK, store="postgres", workers=1, remote=5, only=("lose_replies",), longer=0.3, ahead=16, seconds=5.0
