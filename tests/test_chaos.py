@@ -12,7 +12,8 @@ from tests.chaos import at_wires
 from tests.chaos.checker import VALID, check
 from tests.chaos.ledger import read
 from tests.chaos.plan import Plan, plan_for
-from tests.chaos.plants import PLANTS, Plant
+from tests.chaos.plant import Plant
+from tests.chaos.plants import PLANTS
 from tests.chaos.report import table
 from tests.chaos.run import run
 

@@ -53,12 +53,13 @@ def truncate(rig: Rig) -> Iterator[float]:
 
 
 def vanish(rig: Rig) -> Iterator[float]:
-    """Somebody clears temporary directories."""
+    """Somebody clears temporary directories; the pool, or the next one, must be whole in spite of it."""
     while True:
         pool = rig.chance.choice(rig.pools)
         pool.may_end()
         shutil.rmtree(pool.directory, ignore_errors=True)
         yield rig.chance.uniform(1.5, 3.0)
+        pool.note_size()
 
 
 def directory_full(rig: Rig) -> Iterator[float]:

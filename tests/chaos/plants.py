@@ -2,46 +2,17 @@
 
 from __future__ import annotations
 
-import shutil
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import replace
 
-from tests.chaos.plan import Plan
-from tests.chaos.world import ROOT
+from tests.chaos.plant import PEACE, QUICK, Plant
+from tests.chaos.plants_around import AROUND
 
-_QUICK = Plan(
-    seconds=2.0, workers=2, remote=0, naps=20.0, nap=(0.05, 0.2), delayed=0.0, hostile=0.0, backlog=600, bulk=200,
-    drain=4.0, settle=0.0, phase=(30.0, 30.0), only=("kill_workers",), seed=7, long=0.1,
-)  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class Plant:
-    """``edits``: file, what stands there, what is to stand there instead."""
-
-    rule: str
-    edits: tuple[tuple[str, str, str], ...]
-    plan: Plan = _QUICK
-
-    def write(self, folder: Path) -> Path:
-        """A copy of the package with the fault in it; gives what goes to the head of the path."""
-        shutil.copytree(ROOT / "queuepool", folder / "queuepool", ignore=shutil.ignore_patterns("__pycache__"))
-        for name, old, new in self.edits:
-            path = folder / "queuepool" / name
-            text = path.read_text()
-            if 1 != text.count(old):
-                raise LookupError(f"{name} has changed: {old!r} is there {text.count(old)} times")
-            path.write_text(text.replace(old, new))
-        return folder
-
-
-_PEACE = replace(_QUICK, only=("wrong_type",), with_kills=0.0, naps=0.0)
-_HANGING = replace(_PEACE, hostile=8.0, modes=("hang_in_c",), drain=2.0)
+_HANGING = replace(PEACE, hostile=8.0, modes=("hang_in_c",), drain=2.0)
 _LATE = replace(
-    _PEACE, workers=2, remote=10, only=("late_requests",), naps=3.0, nap=(1.5, 5.0), rate=10.0, backlog=20, bulk=5,
+    PEACE, workers=2, remote=10, only=("late_requests",), naps=3.0, nap=(1.5, 5.0), rate=10.0, backlog=20, bulk=5,
     seconds=18.0, drain=20.0, retry_after=6.0,
 )  # fmt: skip
-_CHILDREN = replace(_PEACE, hostile=8.0, modes=("leave_a_child",))
+_CHILDREN = replace(PEACE, hostile=8.0, modes=("leave_a_child",))
 _BEFORE_IT_RUNS = "        began = time.monotonic()\n"
 _SHOUT = "logging.getLogger('queuepool').warning"
 _LUA = "stores/redis/lua"
@@ -67,22 +38,22 @@ PLANTS = {
     "release that leaves the lease behind": Plant(
         "I5 done twice, unexplained",
         ((f"{_LUA}/release.lua", "redis.call('zrem', KEYS[3], receipt)", ""),),
-        replace(_QUICK, retry_after=1.5, drain=8.0),
+        replace(QUICK, retry_after=1.5, drain=8.0),
     ),
     "release that is not fenced": Plant(
         "I6 attempts",
-        ((f"{_LUA}/release.lua", "if not redis.call('zscore', KEYS[3], receipt) then return 0 end", ""),),
-        replace(_PEACE, workers=1, remote=3, only=("lose_replies",), seconds=3.0, hostile=200.0, modes=("raise",)),
+        ((f"{_LUA}/release.lua", "if not is_held(redis.call('zscore', KEYS[3], receipt),", "if not (true or"),),
+        replace(PEACE, workers=1, remote=3, only=("lose_replies",), seconds=3.0, hostile=200.0, modes=("raise",)),
     ),
     "given back to the tail": Plant(
         "I7 given back, but not to the head",
         ((f"{_LUA}/give_back.lua", "redis.call('lpush'", "redis.call('rpush'"),),
-        replace(_PEACE, only=("leave_now",), seconds=3.0, workers=4, rate=5000.0, longer=0.3, drain=15.0, ahead=1),
+        replace(PEACE, only=("leave_now",), seconds=3.0, workers=4, rate=5000.0, longer=0.3, drain=15.0, ahead=1),
     ),
     "attempts not raised": Plant(
         "I6 attempts",
         ((f"{_LUA}/include/splice.lua", "return attempts + 1 end", "return attempts end"),),
-        replace(_QUICK, seconds=1.0),
+        replace(QUICK, seconds=1.0),
     ),
     "alarm heard by Python alone": Plant(
         "I10 killed too late",
@@ -116,12 +87,14 @@ PLANTS = {
     "done and forgotten when the next hand came": Plant(
         "I5 done twice, unexplained",
         (("supply.py", _STAYS, _STAYS.replace("self._done)\n", "[])\n").replace(", start=len(self._done)", "")),),
-        replace(_QUICK, retry_after=1.5, seconds=4.0, drain=8.0, ahead=16),
+        replace(  # killed with a full hand, not at a nap, and seldom enough to have had one before
+            QUICK, retry_after=1.5, seconds=4.0, drain=8.0, ahead=16, naps=0.0, longer=0.02, kill_every=(0.1, 0.2)
+        ),
     ),
     "receipt encoded anew": Plant(
         "I5 done twice, unexplained",
-        (("stores/redis/queue.py", "- 1], receipt)", "- 1], json.dumps(json.loads(receipt)).encode())"),),
-        replace(_PEACE, naps=20.0, retry_after=1.0, seconds=3.0, drain=8.0),  # no kill that would explain it
+        (("stores/redis/queue.py", "*receipts\n", "*(json.dumps(json.loads(one)).encode() for one in receipts)\n"),),
+        replace(PEACE, naps=20.0, retry_after=1.0, seconds=3.0, drain=8.0),  # no kill that would explain it
     ),
     "lease shorter than its job": Plant(
         "I4 overlap",
@@ -129,17 +102,17 @@ PLANTS = {
             ("chores/renew.py", "        if not held:\n", "        if True:\n"),
             ("deadlines.py", "if lease_end and now >= lease_end - margin:", "if False:"),
         ),
-        replace(_PEACE, workers=8, nap=(2.0, 2.0), naps=1.0, retry_after=1.0),
+        replace(PEACE, workers=8, nap=(2.0, 2.0), naps=1.0, retry_after=1.0),
     ),
     "password in the log": Plant(
         "I16 secret",
         (("start.py", "    roles = Roles", f"    log.{_SHOUT}(settings.connection.url)\n    roles = Roles"),),
-        replace(_QUICK, seconds=0.3),
+        replace(QUICK, seconds=0.3),
     ),
     "files left behind": Plant(
         "I9 file left behind",
         (("place.py", "        if not self._children.has_unsettled:\n            self._board.unlink()\n", ""),),
-        replace(_QUICK, seconds=0.3),
+        replace(QUICK, seconds=0.3),
     ),
     "tag that outlives an unanswered call": Plant(
         "I4 overlap",
@@ -155,26 +128,26 @@ PLANTS = {
             (f"{_LUA}/include/lease.lua", "score and tag ~= 0 and tag_of", "score and tag_of"),
             (f"{_LUA}/join.lua", "keep_tag(KEYS[2], tag, now, tonumber(ARGV[2]))\nreturn tag\n", "return 0\n"),
         ),
-        replace(_QUICK, only=("laravel",), with_kills=1.0, workers=1, seconds=6.0, naps=8.0, nap=(0.3, 0.9), drain=8.0),
+        replace(QUICK, only=("laravel",), with_kills=1.0, workers=1, seconds=6.0, naps=8.0, nap=(0.3, 0.9), drain=8.0),
     ),
     "what an async job leaves on the loop": Plant(
         "I18 a task outlived its job",
         (("calls.py", "left = self._loop.clear() if self._loop else Left(0, set())", "left = Left(0, set())"),),
-        replace(_PEACE, hostile=20.0, modes=("leave_a_task", "nap_async"), seconds=3.0),
+        replace(PEACE, hostile=20.0, modes=("leave_a_task", "nap_async"), seconds=3.0),
     ),
     "rows taken without a lock": Plant(
         "I5 done twice, unexplained",
         ((f"{_SQL}/statements.py", "first.with_for_update(skip_locked=skips_locked(dialect))", "first"),),
-        replace(_QUICK, store="postgres", workers=4),
+        replace(QUICK, store="postgres", workers=4),
     ),
     "row settled whoever has it": Plant(
         "I5 done twice, unexplained",
         (
             (f"{_SQL}/leases.py", "there = {tuple(row) for row in rows}", "there = {tuple(row)[:2] for row in rows}"),
-            (f"{_SQL}/leases.py", "[marked(row_of(lease)) in there", "[marked(row_of(lease))[:2] in there"),
+            (f"{_SQL}/leases.py", "[marked(lease) in there", "[marked(lease)[:2] in there"),
         ),
         replace(  # what is given back once more, when the answer was lost, is another's by then
-            _QUICK, store="postgres", workers=1, remote=5, only=("lose_replies",), longer=0.3, ahead=16, seconds=5.0
+            QUICK, store="postgres", workers=1, remote=5, only=("lose_replies",), longer=0.3, ahead=16, seconds=5.0
         ),
     ),
     "failed job dropped before it is recorded": Plant(
@@ -183,11 +156,12 @@ PLANTS = {
             (f"{_SQL}/leases.py", "self._failures.add(connection, record)", "pass"),
             (f"{_SQL}/leases.py", "        return self._settle([lease], end)[0]\n\n    def quarantine(", _IN_TWO),
         ),
-        replace(_QUICK, store="sqlite", hostile=50.0, modes=("fail",)),
+        replace(QUICK, store="sqlite", hostile=50.0, modes=("fail",)),
     ),
     "written to a file that was replaced": Plant(
         "I5 done twice, unexplained",
         ((f"{_SQL}/transaction.py", "if (file := file_of(connection)) and not file.is_current:", "if file := None:"),),
-        replace(_QUICK, store="sqlite", only=("replace_the_file",), with_kills=0.0, naps=0.0, seconds=4.0),
+        replace(QUICK, store="sqlite", only=("replace_the_file",), with_kills=0.0, naps=0.0, seconds=4.0),
     ),
+    **AROUND,
 }  # fmt: skip
