@@ -126,6 +126,15 @@ def test_a_retried_job_is_back_with_all_its_tries_and_its_record_gone(apart):
     assert 0 == apart.failed.count()
 
 
+def test_redis_keeps_nothing_of_a_failure_that_was_recorded_elsewhere(connection, sqlite_url, server):
+    make_tables(sqlite_url)
+    stores = Stores(replace(connection, failed_url=sqlite_url))
+
+    assert fail(stores, reserved(stores, payload("a"))[0])
+    assert [] == server.keys("*failed*")
+    stores.close()
+
+
 def test_while_the_table_is_missing_failures_wait_and_the_table_is_named(connection, sqlite_url, redis_url):
     Client(sqlite_url, create=True).ask(lambda c: c.exec_driver_sql("DROP TABLE failed_jobs"))
     stores = Stores(replace(connection, url=redis_url, failed_url=sqlite_url))
