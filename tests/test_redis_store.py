@@ -95,6 +95,16 @@ def test_a_lease_never_ends_before_retry_after_whoever_holds_it(server, store, f
     assert NOW + fraction + 90 <= score <= NOW + fraction + 90 + 2 / 16
 
 
+@pytest.mark.parametrize("now", [1_800_000_000.03, 4_294_967_000.97])
+@pytest.mark.parametrize("tag", [1, 77_777, 131_071])
+def test_a_tag_is_read_from_a_lease_to_the_bit_for_as_long_as_seconds_have_32(store, now, tag):
+    store.clock = repr(now)
+    jobs = [payload(str(number)) for number in range(40)]
+    store.push("default", jobs)
+
+    assert [True] * len(jobs) == store.delete(store.reserve(["default"], tag, len(jobs)).leases)
+
+
 @pytest.mark.parametrize("fraction", [0.01, 0.0624, 0.0626, 0.999])
 def test_a_renewed_lease_never_ends_before_retry_after_either(server, store, fraction):
     leases = reserved(store, payload("a"))
