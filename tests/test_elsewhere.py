@@ -7,12 +7,16 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from conftest import PREFIX
 from samples import ids, payload
 
 from queuepool.build import Stores
 from queuepool.errors import StoreDenied
+from queuepool.events import FailureUnrecorded
+from queuepool.listeners import Listeners
 from queuepool.payload import uncounted
 from queuepool.settings import ConnectionSettings
+from queuepool.side_stores import FailureRecorder, SideStores, Told
 from queuepool.stores.sql.client import Client
 from queuepool.stores.sql.migrate import migrate
 
@@ -126,6 +130,15 @@ def test_a_retried_job_is_back_with_all_its_tries_and_its_record_gone(apart):
     assert 0 == apart.failed.count()
 
 
+def test_redis_keeps_nothing_of_a_failure_that_was_recorded_elsewhere(connection, sqlite_url, server):
+    make_tables(sqlite_url)
+    stores = Stores(replace(connection, failed_url=sqlite_url))
+
+    assert fail(stores, reserved(stores, payload("a"))[0])
+    assert [] == server.keys("*failed*")
+    stores.close()
+
+
 def test_while_the_table_is_missing_failures_wait_and_the_table_is_named(connection, sqlite_url, redis_url):
     Client(sqlite_url, create=True).ask(lambda c: c.exec_driver_sql("DROP TABLE failed_jobs"))
     stores = Stores(replace(connection, url=redis_url, failed_url=sqlite_url))
@@ -134,6 +147,26 @@ def test_while_the_table_is_missing_failures_wait_and_the_table_is_named(connect
     with pytest.raises(StoreDenied, match="failed store: the database has no table failed_jobs: run `queuepool mig"):
         fail(stores, lease)
     assert (0, 1) == (stores.queue.sizes("default").total, stores.forwarder.count())
+
+
+def test_a_failure_that_the_failed_store_refuses_waits_and_its_reason_is_told_once(
+    connection, sqlite_url, redis_url, server
+):
+    make_tables(sqlite_url)
+    stores = Stores(replace(connection, url=sqlite_url, failed_url=redis_url))
+    told, listeners, heard = Told(), Listeners(), []
+    listeners.add(FailureUnrecorded, heard.append)
+    recorder = FailureRecorder(stores.forwarder, told, SideStores(told))
+    server.set(f"{PREFIX}queuepool:failed", "x")
+    stores.queue.fail(reserved(stores, payload("a"))[0], "a", record("a", payload("a")))
+
+    assert [1, 1] == [recorder.record() for _ in range(2)]
+    told.pass_on(listeners)
+    server.delete(f"{PREFIX}queuepool:failed")
+
+    assert [(1, True)] == [(event.count, "WRONGTYPE" in event.problem) for event in heard]
+    assert (0, "", 1) == (recorder.record(), stores.forwarder.problem, stores.failed.count())
+    stores.close()
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from queuepool.errors import StoreDown, StoreError
 from queuepool.settings import ConnectionSettings
 from queuepool.stores.base import Lease
 from queuepool.stores.redis.queue import TAGS
-from queuepool.stores.set_aside import FailedJob, Quarantined
+from queuepool.stores.set_aside import FailedJob, PendingFailure, Quarantined
 
 READY = f"{PREFIX}queues:default"
 NOTIFY = f"{READY}:notify"
@@ -93,6 +93,26 @@ def test_a_lease_never_ends_before_retry_after_whoever_holds_it(server, store, f
 
     [(_, score)] = server.zrange(f"{READY}:reserved", 0, -1, withscores=True)
     assert NOW + fraction + 90 <= score <= NOW + fraction + 90 + 2 / 16
+
+
+@pytest.mark.parametrize("now", [1_800_000_000.03, 4_294_967_000.97])
+@pytest.mark.parametrize("tag", [1, 77_777, 131_071])
+def test_a_tag_is_read_from_a_lease_to_the_bit_for_as_long_as_seconds_have_32(store, now, tag):
+    store.clock = repr(now)
+    jobs = [payload(str(number)) for number in range(40)]
+    store.push("default", jobs)
+
+    assert [True] * len(jobs) == store.delete(store.reserve(["default"], tag, len(jobs)).leases)
+
+
+@pytest.mark.parametrize("fraction", [0.01, 0.0624, 0.0626, 0.999])
+def test_a_renewed_lease_never_ends_before_retry_after_either(server, store, fraction):
+    leases = reserved(store, payload("a"))
+    store.clock = repr(NOW + 60 + fraction)
+
+    assert [True] == store.renew(leases)
+    [(_, score)] = server.zrange(f"{READY}:reserved", 0, -1, withscores=True)
+    assert NOW + 60 + fraction + 90 <= score <= NOW + 60 + fraction + 90 + 2 / 16
 
 
 def test_a_release_without_a_tally_leaves_none_behind(server, store):
@@ -302,6 +322,13 @@ def failed(stores: Stores) -> FailedJob:
 
 
 @pytest.mark.parametrize("verb", MOVING)
+def test_whatever_makes_a_job_ready_wakes_one_worker(server, stores, store, verb):
+    MOVING[verb](stores)
+
+    assert (1, 1) == (server.llen(READY), server.llen(NOTIFY))
+
+
+@pytest.mark.parametrize("verb", MOVING)
 def test_a_token_that_cannot_be_written_does_not_make_a_move_look_like_a_failure(server, stores, store, verb):
     server.set(NOTIFY, "x")
 
@@ -475,6 +502,7 @@ def bad_day(server, code):
 
 FULL: dict[str, Callable[[Stores, Lease], object]] = {
     "join": lambda stores, _: stores.queue.join() >= 0,
+    "join anew": lambda stores, _: stores.queue.join(9) >= 0,
     "stage": lambda stores, _: stores.queue.stage(["default"]).moved == 1,
     "reserve": lambda stores, _: stores.queue.reserve(["default"], 1, 1).leases,
     "renew": lambda stores, lease: stores.queue.renew([lease]) == [True],
@@ -485,6 +513,10 @@ FULL: dict[str, Callable[[Stores, Lease], object]] = {
     "fail": lambda stores, lease: stores.queue.fail(lease, "a", {**RECORD, "payload": ""}),
     "quarantine": lambda stores, lease: stores.queue.quarantine(lease, "odd"),
     "publish": lambda stores, _: stores.control.publish("p", {"host": "h", "pool": "p"}) or stores.control.pools(),
+    "retire": lambda stores, _: (
+        stores.queue.retire(9) or stores.queue.client.command("ZSCORE", stores.queue.keys.tags, 9)
+    ),
+    "record": lambda stores, _: stores.failed.record(PendingFailure("f", RECORD)) or stores.failed.page(),
 }
 
 

@@ -13,7 +13,16 @@ from samples import payload
 
 from queuepool.build import Stores
 from queuepool.errors import StoreDown
-from queuepool.events import Event, JobFailed, JobGivenBack, JobQuarantined, JobReleased, LeaseLost, StoreRefused
+from queuepool.events import (
+    Event,
+    JobFacts,
+    JobFailed,
+    JobGivenBack,
+    JobQuarantined,
+    JobReleased,
+    LeaseLost,
+    StoreRefused,
+)
 from queuepool.listeners import Listeners
 from queuepool.outage import Outage
 from queuepool.payload import Payload, decode
@@ -95,6 +104,36 @@ def test_what_is_given_back_is_told(stores, told):
     writer.tell()
     assert [JobGivenBack(facts_of(found, "default"))] == told
     assert payload("a") == stores.queue.sizes("default").oldest
+
+
+def test_of_what_is_put_back_is_told_what_nobody_had_put_back_before(stores, told):
+    stores.queue.push("default", [payload("a"), payload("b")])
+    first, second = stores.queue.reserve(["default"], 1, 2).leases
+    stores.queue.give_back([first])
+
+    writer = settler(stores, told)
+    writer.put_back([first, second])
+    writer.tell()
+    assert [JobGivenBack(facts_of(decode(second.receipt), "default"))] == told
+    assert 2 == stores.queue.sizes("default").ready
+
+
+def test_what_is_put_back_and_cannot_be_read_is_told_with_its_queue_alone(stores, told):
+    stores.queue.push("default", [b'{"id":[],"attempts":0}'])
+
+    writer = settler(stores, told)
+    writer.put_back(stores.queue.reserve(["default"], 1, 1).leases)
+    writer.tell()
+    assert [JobGivenBack(JobFacts("", "", "", "default", 0))] == told
+
+
+def test_what_is_reclaimed_is_told(stores, told):
+    _, found = reserved(stores)
+
+    writer = settler(stores, told)
+    writer.reclaim(["default"], 1, 1.0, known=())
+    writer.tell()
+    assert [JobGivenBack(facts_of(found, "default"))] == told
 
 
 def test_what_is_set_aside_is_told_with_one_word(stores, told):

@@ -68,6 +68,17 @@ def test_nothing_is_reserved_under_a_tag_that_was_given_up(store):
     assert 1 == len(store.reserve(["default"], new, 1).leases)
 
 
+def test_a_request_that_was_refused_does_not_open_the_door_to_the_next_late_one(store):
+    store.push("default", [payload("a")])
+    old = store.join()
+    store.retire(old)
+
+    for _ in range(2):
+        with pytest.raises(TagRetired):
+            store.reserve(["default"], old, 1)
+    assert 1 == store.sizes("default").ready
+
+
 def test_a_retired_tag_is_not_given_to_anybody_for_an_hour(store, server):
     old = store.join()
     store.retire(old)

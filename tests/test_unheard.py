@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator
+from itertools import takewhile
 
 import pytest
 from store.conftest import opened
@@ -18,6 +19,7 @@ from queuepool.settings import ConnectionSettings
 from queuepool.settle import Settler
 from queuepool.signals import Attention
 from queuepool.stores.base import UNDER_WAY, QueueStore
+from queuepool.stores.redis.scripts import script
 
 TAG, OTHER = 7, 8
 JOBS = [b'{"uuid":"%s","id":"%s","attempts":0}' % (name, name) for name in (b"a", b"b")]
@@ -84,6 +86,17 @@ def test_F53_a_late_request_reserves_nothing_after_the_burial(store, unheard):
     with pytest.raises(TagRetired):
         store.reserve(["default"], TAG, 1)
     assert (2, 0) == (store.sizes("default").ready, store.sizes("default").reserved)
+
+
+def test_F53_the_tag_is_retired_before_it_is_looked_for(store, unheard, server):
+    """Or what is carried out in between would be missed."""
+    names = {script(name)[1]: name for name in ("retire", "reclaim")}
+    with server.monitor() as heard:
+        unheard.take(TAG, time.monotonic(), [])
+        store.client.command("ECHO", "over")
+        said = list(takewhile(lambda words: words[0] != "ECHO", (one["command"].split() for one in heard.listen())))
+
+    assert ["retire", "reclaim"] == [names[words[1]] for words in said if words[0] == "EVALSHA" and words[1] in names]
 
 
 def test_F53_what_is_committed_after_the_burial_is_given_back_when_nothing_can_be_committed_any_more(table, told):

@@ -131,6 +131,14 @@ def test_F56_a_stage_moves_a_thousand_jobs_at_most_and_says_that_more_are_due(st
     assert [(1_000, 0.0), (200, None)] == [(staged.moved, staged.next_due) for staged in (first, second)]
 
 
+def test_F56_delayed_jobs_and_ended_leases_are_a_thousand_at_most_together(store, at):
+    reserved(store, *(payload(f"lease-{number}") for number in range(600)))
+    store.push("default", [payload(f"job-{number}") for number in range(600)], delay=1.0)
+    at.advance(2 * RETRY_AFTER)  # each lease ends a step after the one before
+
+    assert [1_000, 200] == [store.stage(["default"]).moved for _ in range(2)]
+
+
 def test_a_full_batch_tells_of_what_is_due_in_the_other_queues(store, at):
     store.push("high", [payload(f"job-{number}") for number in range(1_000)], delay=1.0)
     store.push("default", [payload("a")], delay=1.0)
@@ -170,8 +178,9 @@ def test_a_later_due_time_does_not_end_the_wait_for_a_change(listening):
     assert not listening.wait_for_change(QUEUES, timeout=0.1)
 
 
-def test_a_release_ends_the_wait_for_a_change(listening):
-    listening.release(reserved(listening, payload("a"))[0], 30.0, "a")
+@pytest.mark.parametrize("delay", [0.5, 30.0])
+def test_a_release_ends_the_wait_for_a_change(listening, delay):
+    listening.release(reserved(listening, payload("a"))[0], delay, "a")
 
     assert listening.wait_for_change(QUEUES, timeout=5.0)
 

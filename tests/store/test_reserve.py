@@ -95,6 +95,22 @@ def test_a_reserve_settles_what_is_done_also_where_nothing_is_wanted(store):
     assert (1, 0) == (store.sizes("default").ready, store.sizes("default").reserved)
 
 
+def test_a_reserve_settles_what_was_done_under_the_tag_that_its_worker_had_before(store):
+    done = reserved(store, payload("a"), payload("b"))
+
+    assert [] == store.reserve(["default"], THEIRS, 1, done).refused
+    assert EMPTY == store.sizes("default")
+
+
+def test_a_reserve_leaves_what_was_done_under_a_tag_of_before_to_who_has_it_by_now(store):
+    [lost] = reserved(store, payload("a"))
+    store.give_back([lost])
+    [theirs] = store.reserve(["default"], THEIRS, 1).leases
+
+    assert [lost] == store.reserve(["default"], THEIRS + 1, 1, [lost]).refused
+    assert [True] == store.renew([theirs])
+
+
 def test_a_reserve_tells_which_done_jobs_were_not_ours_any_more(store, at):
     lost = reserved(store, payload("a"), queue="high")
     at.advance(RETRY_AFTER + 1)
