@@ -134,23 +134,6 @@ def test_a_pool_goes_on_with_a_file_that_is_renamed_over_its_own(site, file, tmp
         assert 1 == told(pool, "store lost")
 
 
-def test_workers_draw_new_tags_in_a_copy_of_their_file(site, file, tmp_path):
-    """Its counter is back where it was when it was copied: it would give the tags of workers that are alive."""
-    drawn = "SELECT value FROM cache WHERE key = 'queuepool:workers'"
-    site.push(tag="before", delay=3600)
-    with site.pool("--workers", "1"):
-        pass
-    with closing(sqlite3.connect(file)) as source, closing(sqlite3.connect(tmp_path / "copy.db")) as copy:
-        source.backup(copy)
-    with site.pool("--workers", "2"):
-        before = {int(rows(file, drawn)) - back for back in range(2)}
-        delete(file, *BESIDE)
-        (tmp_path / "copy.db").rename(file)
-        site.push(tag="after")
-        eventually(lambda: {"after"} == tags(site))
-        eventually(lambda: int(rows(file, drawn)) not in {max(before) - 2, *before})
-
-
 def test_a_job_that_runs_meanwhile_is_settled_where_it_came_from_and_its_worker_lives(site, file, tmp_path):
     gate, kept = site.path / "gate", tmp_path / "kept.db"
     short = "[connection]\nretry_after = 3\n"
