@@ -187,11 +187,15 @@ class Supply:
             self._membership.renew(self._done)
             self._overtaken = False
         self._membership.look_again(self._done)
-        at = self._begin_asking(queues)
+        at, turn = self._begin_asking(queues), self._desk.slot.turn
         reservation = self._store.reserve(queues, self._membership.tag, self._pace.ahead(), self._done)
         self._done = []
         self._hold(reservation, at, held_since=time.monotonic())
-        self._report(reservation, unsure)
+        # Said first, then looked: the steward may have taken a slow answer for a stuck job, and reclaim under this tag.
+        self._overtaken = self._desk.was_wanted_back(turn)
+        self._report(reservation, unsure or self._overtaken)
+        if self._overtaken:
+            self._put_back()
         if not reservation.leases:
             self._pace.begin_anew()
         return bool(reservation.leases)
