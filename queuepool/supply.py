@@ -35,8 +35,7 @@ class _Asked(NamedTuple):
 class Supply:
     """The jobs that a worker holds: some waiting to be begun, some done and waiting to be deleted.
 
-    When half of a hand is begun the next one is asked for. All verbs may raise ``StoreDown``; what is in the hand then
-    stays there, for the next try or for the steward.
+    When half of a hand is begun the next one is asked for. Verbs may raise ``StoreDown``; the hand then stays as it is.
     """
 
     def __init__(
