@@ -148,6 +148,7 @@ def fail_in_redis(shared: Shared, stores: Stores) -> tuple[dict[str, Any], bytes
     shared.change("DELETE FROM jobs")
     stores.queue.push("default", [raw])
     replace(shared, stores=stores).fail()
+    stores.forwarder.forward()
     return shared.rows("failed_jobs")[0], raw
 
 

@@ -53,6 +53,7 @@ class JobsTable:
         return mono + self._offset
 
     def push(self, queue: str, payloads: Sequence[bytes], delay: float = 0.0) -> None:
+        assert self._schema  # a table of another kind is refused; looked at before a connection is taken for the push
         rows = [{"name": queue, "raw": text_of(raw), "later": later(delay)} for raw in payloads]
         for first in range(0, len(rows), _ADDED):
             self.client.transaction(partial(self._push, rows=rows[first : first + _ADDED]))
