@@ -121,10 +121,10 @@ class Producer:
 
 
 def payload(job_id: str, data: Any, delay: float = 0.0, options: Any = None) -> bytes:
-    """As a producer with ids of its own writes it."""
+    """As a producer with ids of its own writes it: the record of its failure has this id too, by which people retry."""
     name = "Chaos@loop" if data.get("m") in ASYNC else "Chaos@run"
     made, raw = encode(name, data, options=options, created_at=int(time.time()), delay=round(delay))
-    return raw.replace(f'"id":"{made}"'.encode(), f'"id":"{job_id}"'.encode())
+    return raw.replace(made.encode(), job_id.encode())
 
 
 def main() -> None:
