@@ -144,8 +144,7 @@ class Board:
 
     def unlink(self) -> None:
         """Remove the file and what lies beside it; the mapping lives on in who has it."""
-        for path in (self.path, *self.path.parent.glob(f"{self.path.name}.*")):
-            path.unlink(missing_ok=True)
+        remove(self.path)
 
     def _slot(self, index: int) -> Slot:
         base = _PAGE + index * _SLOT
@@ -157,3 +156,9 @@ class Board:
     def _hand(self, slot: Slot, number: int) -> Hand:
         spill = self.path.with_name(f"{self.path.name}.{slot.index}.{number}")
         return Hand(self.memory, slot.base + Slot.size + number * AREA, spill)
+
+
+def remove(path: Path) -> None:
+    """Remove a board's file, readable or not, and what lies beside it."""
+    for each in (path, *path.parent.glob(f"{path.name}.*")):
+        each.unlink(missing_ok=True)

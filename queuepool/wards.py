@@ -15,7 +15,7 @@ from pathlib import Path
 
 from queuepool import proc
 from queuepool.blame import Blame
-from queuepool.board import Board, Role
+from queuepool.board import Board, Role, remove
 from queuepool.runtime import Runtime
 
 _log = logging.getLogger("queuepool")
@@ -75,7 +75,7 @@ class Wards:
             return Board.open(path, write=True)
         except (OSError, ValueError):
             with suppress(OSError):  # half made, or another version's: its leases end by themselves
-                path.unlink()
+                remove(path)
             return None
 
 

@@ -21,13 +21,16 @@ def works(site) -> None:
     eventually(lambda: site.trail(event="end", id=done), within=20)
 
 
+def status_of(site) -> str:
+    return site.run("status", "--runtime-dir", str(site.path / "run"), "--json", check=False).stdout
+
+
 def unharmed(site, pool, workers: int) -> None:
     """As many processes as there should be, and no more; they work, and the master says who they are."""
     eventually(lambda: workers == len(pool.workers()), within=20)
     works(site)
     eventually(lambda: workers + 2 == len(pool.titles()), within=20)
-    status = site.run("status", "--runtime-dir", str(site.path / "run"), "--json", check=False)
-    assert '"state": "running"' in status.stdout
+    eventually(lambda: '"state": "running"' in status_of(site))  # what was written over is mended with the next tick
     assert pool.process.poll() is None
 
 

@@ -260,6 +260,17 @@ def test_a_board_of_another_user_is_not_settled(runtime, place):
     assert not planted.path.exists()
 
 
+def test_a_board_that_cannot_be_read_is_removed_with_what_lies_beside_it(runtime, place):
+    runtime.claim()
+    ours = runtime.new_board(1)
+    broken = Board.create(ours.path.with_name("board.1-1"), 1, runtime.store)
+    broken.new_trace(broken.slots[0]).close()
+    os.truncate(broken.path, 10)
+
+    assert [] == others(ours, runtime)
+    assert [] == [*place.rglob("board.1-1*")]
+
+
 def test_a_board_that_stewards_have_died_of_is_removed(runtime):
     runtime.claim()
     ours = runtime.new_board(1)
