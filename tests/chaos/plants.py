@@ -156,7 +156,7 @@ PLANTS = {
             (f"{_SQL}/leases.py", "self._failures.add(connection, record)", "pass"),
             (f"{_SQL}/leases.py", "        return self._settle([lease], end)[0]\n\n    def quarantine(", _IN_TWO),
         ),
-        replace(QUICK, store="sqlite", hostile=50.0, modes=("fail",)),
+        replace(QUICK, store="sqlite", hostile=50.0, modes=("fail",), seconds=4.0),
     ),
     "written to a file that was replaced": Plant(
         "I5 done twice, unexplained",
