@@ -69,11 +69,12 @@ class Desk:
     def holds(self, leases: Sequence[Lease], lease_end: float, done: Sequence[Lease] = ()) -> None:
         """A reserve was answered. What is done and not yet settled stays in the hand, before what is new.
 
+        What the steward wants back is of the turn that is over now, also where nothing new has come.
         Raises ``StoreError`` when there is no room for it: the last hand stays, and so does that we have asked.
         """
         slot = self.slot
         slot.lease_end = 0.0
-        if leases or done:
+        if leases or done or self.is_wanted_back:
             try:
                 slot.hold(leases, done)
             except OSError as error:  # large receipts lie beside the board

@@ -167,7 +167,7 @@ def test_what_was_asked_for_goes_back_with_what_waits_behind_a_slow_job(site):
     with site.pool("--workers", "2", "--reserve-ahead", "4"):
         eventually(lambda: QUICK_ONES == len(site.trail(event="end")))
         eventually(lambda: 1 == site.queue.size())
-        assert [False, True] == sorted(have_asked(site))
+        eventually(lambda: [False, True] == sorted(have_asked(site)))  # the idle one asks, too, now and then
         (site.path / "gate").touch()
         eventually(lambda: 0 == site.queue.size())
 

@@ -11,7 +11,7 @@ import dataclasses
 from functools import partial
 
 import pytest
-from models import two_stores, wakeups
+from models import handback, two_stores, wakeups
 from models.explore import Explored, explore
 from models.laws import LAWS
 from models.protocol import steps
@@ -219,6 +219,24 @@ def test_laravels_pop_takes_a_token_that_another_sleeper_needed():
     found = woken(False, 0, wakeups.nobody_sleeps_beside_a_ready_job)
 
     assert ("push", "push", "w0 is woken", "w0 reserves") == found.broken["nobody_sleeps_beside_a_ready_job"]
+
+
+# What waits behind a stuck job
+
+
+def with_a_steward(looks: bool) -> Explored:
+    return explore(handback.World(), partial(handback.steps, handback.Rules(looks)), handback.LAWS)
+
+
+def test_what_a_worker_begins_is_its_own_whatever_the_steward_takes_back():
+    found = with_a_steward(looks=True)
+
+    assert {} == found.broken
+    assert found.states > 100
+
+
+def test_a_worker_that_does_not_look_after_its_answer_begins_what_the_steward_is_about_to_take():
+    assert {"what_is_begun_is_reserved_by_who_began_it": 13} == lengths(with_a_steward(looks=False))
 
 
 # Two stores

@@ -45,6 +45,10 @@ def want_back(event):
 
 listeners.add(JobReserving, want_back)
 lease = supply.next_job(["default"])
+if not lease:
+    tags = [supply.next_job(["default"]) or membership.tag for _ in range(4)]
+    print(len({old, *tags}))
+    sys.exit()
 Unheard(store, settler, ["default"], 90.0).take(old, asked, [])  # and now it takes what it has found
 print(store.sizes("default").ready, store.delete([lease]), store.sizes("default").ready)
 """
@@ -54,8 +58,15 @@ def test_what_a_direct_reserve_brought_meanwhile_is_its_workers_whatever_the_ste
     store: Any, connection: ConnectionSettings, tmp_path
 ):
     store.push("default", [b'{"uuid":"a","id":"a","job":"do","data":[],"attempts":0}'])
-    command = [sys.executable, "-c", _WORKER, str(tmp_path), connection.url, connection.prefix]
-    said = subprocess.run(command, capture_output=True, text=True, check=True, timeout=30).stdout
 
     # None was given back, and it is the worker's own to delete.
-    assert "0 [True] 0\n" == said
+    assert "0 [True] 0\n" == said_by_a_worker(connection, tmp_path)
+
+
+def test_a_worker_of_which_nothing_more_is_wanted_back_keeps_its_tag(store: Any, connection, tmp_path):
+    assert "2\n" == said_by_a_worker(connection, tmp_path)
+
+
+def said_by_a_worker(connection: ConnectionSettings, tmp_path) -> str:
+    command = [sys.executable, "-c", _WORKER, str(tmp_path), connection.url, connection.prefix]
+    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=30).stdout
