@@ -108,8 +108,7 @@ class Board:
     @property
     def master(self) -> tuple[int, int]:
         """Its master's pid and birth, by the file's name: what is in the file may be nonsense."""
-        pid, _, born = self.path.name.removeprefix("board.").partition("-")
-        return (int(pid), int(born)) if pid.isdecimal() and born.isdecimal() else (0, 0)
+        return _master_of(self.path)
 
     @property
     def most_workers(self) -> int:
@@ -162,3 +161,16 @@ def remove(path: Path) -> None:
     """Remove a board's file, readable or not, and what lies beside it."""
     for each in (path, *path.parent.glob(f"{path.name}.*")):
         each.unlink(missing_ok=True)
+
+
+def sweep(folder: Path) -> None:
+    """Remove what lay beside boards that are gone together with their masters: that directory had disappeared."""
+    for beside in folder.glob("board.*.*"):
+        board = beside.with_name(".".join(beside.name.split(".")[:2]))
+        if not board.exists() and not proc.is_alive(*_master_of(board)):
+            beside.unlink(missing_ok=True)
+
+
+def _master_of(path: Path) -> tuple[int, int]:
+    pid, _, born = path.name.removeprefix("board.").partition("-")
+    return (int(pid), int(born)) if pid.isdecimal() and born.isdecimal() else (0, 0)

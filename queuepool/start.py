@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from queuepool import build, fork, log, proc, signals
-from queuepool.board import Board, Role
+from queuepool.board import Board, Role, sweep
 from queuepool.config_connections import check_drivers
 from queuepool.config_urls import database_of
 from queuepool.errors import ConfigError, QueuepoolError
@@ -77,6 +77,7 @@ def _start_or_tell(pool: PoolSettings, told: Callable[[QueuepoolError], int]) ->
 
 def _new_board(runtime: Runtime, workers: int) -> Board:
     """Twice the workers: in a rolling restart a number has two. There is room for those who are always there."""
+    sweep(runtime.path)
     try:
         board = runtime.new_board(max(64, 2 * workers + _SPARE_SLOTS), room_for=workers + _HELPERS)
     except QueuepoolError:

@@ -87,3 +87,17 @@ def test_the_jobs_of_a_pool_whose_directory_disappeared_are_settled_when_its_mas
 
     assert 1 == len(site.trail(event="end"))
     assert 0 == site.queue.size()
+
+
+def test_what_a_pool_left_in_a_directory_that_was_made_anew_is_gone_after_the_next_start(site):
+    with site.pool("--workers", "1") as pool:
+        shutil.rmtree(site.path / "run")
+        eventually(lambda: (site.path / "run/default/master.pid").exists())
+        site.push("kill")
+        left = eventually(lambda: list((site.path / "run/default").glob("board.*.trace*")))
+        for pid in [pool.pid, *pool.titles()]:
+            os.kill(pid, signal.SIGKILL)
+        pool.wait()
+        assert left[0].exists()
+        with site.pool("--workers", "1"):
+            assert not left[0].exists()
