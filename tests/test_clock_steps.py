@@ -81,10 +81,9 @@ def a_long_job(site: Site) -> Iterator[RunningPool]:
     assert 1 == len(site.trail(event="end", tag="long"))
 
 
-@pytest.mark.parametrize("step", [30, 3600])
-def test_after_a_long_step_forward_a_running_job_overlaps_for_a_third_of_its_lease_at_most(site, clock, step):
+def test_after_a_long_step_forward_a_running_job_overlaps_for_a_third_of_its_lease_at_most(site, clock):
     with a_long_job(site) as pool:
-        clock.step(step)
+        clock.step(3600)
         site.push("ok", tag="next")  # an idle worker finds the ended lease when it looks for this
         (first, second) = eventually(lambda: site.trail(event="start", tag="long")[1:] and site.trail(tag="long"))
         eventually(lambda: is_gone(first["pid"]))
@@ -95,7 +94,7 @@ def test_after_a_long_step_forward_a_running_job_overlaps_for_a_third_of_its_lea
     assert overlap <= LASTS / 3 + A_MOMENT
 
 
-@pytest.mark.parametrize("step", [LASTS / 3, LASTS / 2, -30, -3600])
+@pytest.mark.parametrize("step", [LASTS / 2, -3600])
 def test_a_short_step_forward_and_any_step_back_harm_no_running_job(site, clock, step):
     with a_long_job(site):
         clock.step(step)

@@ -61,10 +61,10 @@ def php(code: str, given: str = "") -> str:
 
 def refusal(text: str) -> str:
     """Why ``text`` was refused; it must not take long."""
-    started = time.monotonic()
+    started = time.process_time()
     with pytest.raises(PhpDataRefused) as refused:
         parse_object(text)
-    assert time.monotonic() - started < SECOND
+    assert time.process_time() - started < SECOND
     return refused.value.reason
 
 
@@ -235,10 +235,10 @@ def test_the_limits_themselves_are_allowed() -> None:
     depth, values = MAX_DEPTH - 1, MAX_VALUES - 1
     nested = holding("a:1:{i:0;" * (depth - 1) + "N;" + "}" * (depth - 1))
     wide = holding(f"a:{values}:{{" + "".join(f"i:{n};N;" for n in range(values)) + "}")
-    started = time.monotonic()
+    started = time.process_time()
 
     assert [None] * values == parse_object(wide).properties["x"]
-    assert time.monotonic() - started < SECOND
+    assert time.process_time() - started < SECOND
     assert parse_object(nested)
 
 
