@@ -24,7 +24,7 @@ POOL_KEYS: Mapping[str, values.Parser] = MappingProxyType({
     "modules": values.modules, "listeners": values.modules, "preload": values.boolean,
     "timeout": values.seconds, "boot_timeout": values.seconds, "grace": values.seconds,
     "tries": values.count, "backoff": values.delays, "max_crashes": values.count,
-    "memory": values.megabytes, "memory_hard": values.megabytes,
+    "memory": values.memory_limit, "memory_hard": values.megabytes,
     "sleep": values.seconds, "rest": values.seconds,
     "max_jobs": values.count, "max_time": values.seconds, "reserve_ahead": values.ahead,
     "force": values.boolean, "stop_timeout": values.seconds, "give_up": values.seconds,
@@ -171,8 +171,8 @@ def _pool_problems(pool: PoolSettings, part: _Part, links: Mapping[str, _Part]) 
     if not link and part.is_sound("connection"):
         names = ", ".join(links)
         yield Problem(part.place_of("connection"), f"there is no connection {_link(part, links)!r}, only: {names}")
-    if part.is_sound("memory", "memory_hard") and 0 < pool.memory_hard < pool.memory:
-        yield Problem(part.place_of("memory_hard"), f"{pool.memory_hard:.10g} is below memory ({pool.memory:.10g})")
+    if part.is_sound("memory", "memory_hard") and 0 < pool.memory_hard < pool.memory.megabytes:
+        yield Problem(part.place_of("memory_hard"), f"{pool.memory_hard:.10g} is below memory ({pool.memory})")
     if link and part.is_sound("timeout", "grace") and link.is_sound("renew", "retry_after"):
         yield from _lease_problems(pool, part.place_of("timeout"))
 

@@ -8,6 +8,8 @@ from collections.abc import Callable
 from keyword import iskeyword
 from pathlib import Path
 
+from queuepool.settings import MemoryLimit
+
 Parser = Callable[[str], object]
 
 INLINE_COMMENT = re.compile(r"(?:^|[ \t])[;#]")
@@ -67,13 +69,26 @@ def delays(raw: str) -> tuple[float, ...]:
 
 
 def megabytes(raw: str) -> float:
-    found = re.fullmatch(DECIMAL + "(M|MB|G|GB|)", raw)
-    if not found:
-        raise ValueError(f"{shown(raw)} is not a size: write MB (128, 128M, 128MB) or GB (1G, 1GB)")
-    value = float(found[1]) * MB_IN[found[2]]
+    value = _size(raw)
     if value and not BASELINE_MB <= value <= MOST_MB:
         raise ValueError(f"{shown(raw)} is below any worker's baseline ({BASELINE_MB} MB) or above 1024G; 0 = no limit")
     return value
+
+
+def memory_limit(raw: str) -> MemoryLimit:
+    if not raw.startswith("+"):
+        return MemoryLimit(megabytes(raw))
+    value = _size(raw[1:])
+    if not 0 < value <= MOST_MB:
+        raise ValueError(f"{shown(raw)} is no room above a worker's size after its boot, or above 1024G; 0 = no limit")
+    return MemoryLimit(value, is_above_boot=True)
+
+
+def _size(raw: str) -> float:
+    found = re.fullmatch(DECIMAL + "(M|MB|G|GB|)", raw)
+    if not found:
+        raise ValueError(f"{shown(raw)} is not a size: write MB (128, 128M, 128MB) or GB (1G, 1GB)")
+    return float(found[1]) * MB_IN[found[2]]
 
 
 def boolean(raw: str) -> bool:

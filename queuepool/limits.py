@@ -70,13 +70,13 @@ class Limits:
 
     def reached(self, *, jobs: int, rss: float, found_none: bool, now: float) -> StopReason | None:
         """The first reason to leave, in Laravel's order. Source: Worker.php, stopIfNecessary (13.x)."""
-        if self.memory and rss >= self.memory:
+        if self.memory and jobs and rss >= self.memory:  # what has run none would be no smaller the next time
             return StopReason.MEMORY
         if self.stop_when_empty and found_none:
             return StopReason.EMPTY
         if self.once and (jobs or found_none):
             return StopReason.ONCE
-        if self.until and now >= self.until:
+        if self.until and now >= self.until and (jobs or found_none):  # it has looked for one at least
             return StopReason.MAX_TIME
         if self.is_last(jobs):
             return StopReason.MAX_JOBS

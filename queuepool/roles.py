@@ -28,7 +28,7 @@ from queuepool.chores.unheard import Unheard
 from queuepool.chores.watch import Watch
 from queuepool.desk import Desk
 from queuepool.errors import BootFailure, StoreError
-from queuepool.limits import BOOT, LEFT, Limits
+from queuepool.limits import BOOT, LEFT
 from queuepool.listeners import LISTENERS
 from queuepool.outage import Outage
 from queuepool.runtime import Runtime
@@ -39,7 +39,7 @@ from queuepool.signals import Alarm, Attention
 from queuepool.steward import Steward
 from queuepool.template import Template
 from queuepool.wards import Wards
-from queuepool.worker_process import work
+from queuepool.worker_process import limits_of, work
 
 #: seconds beyond its waits that a round without a job may take; seconds before its lease ends at which an orphan is
 #: killed: so long may its steward wait for a silent store and rest
@@ -115,7 +115,7 @@ class Roles:
         waits = settings.connection.block_for + settings.sleep + settings.rest
         desk = Desk(slot, settings.name, alarm, attention, stall=waits + _STALL)
         desk.alive()
-        limits = Limits.drawn(memory=settings.memory, max_jobs=settings.max_jobs, max_time=settings.max_time)
+        limits = limits_of(settings, desk)
         return work(settings, desk, attention, limits, self._board, self._runtime).code
 
     def steward(self, slot: Slot, paused: bool) -> int:

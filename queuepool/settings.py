@@ -36,6 +36,25 @@ class ConnectionSettings:
     signing_keys: tuple[tuple[str, str], ...] = field(default=(), repr=False)
 
 
+@dataclass(frozen=True, slots=True)
+class MemoryLimit:
+    """Resident MB: of a worker in all, or above what it has when its modules are imported; 0 = no limit."""
+
+    megabytes: float
+    is_above_boot: bool = False
+
+    def __str__(self) -> str:
+        return f"{'+' * self.is_above_boot}{self.megabytes:.10g}"
+
+    def total(self, booted: float) -> float:
+        """Of a worker of that size after its boot."""
+        return self.megabytes + booted if self.megabytes and self.is_above_boot else self.megabytes
+
+    def is_too_small(self, booted: float) -> bool:
+        """Whether such a worker is above the limit before its first job."""
+        return 0 < self.total(booted) <= booted
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolSettings:
     """A ``[pool]`` section; times in seconds, memory in MB, 0 = no limit unless said otherwise."""
@@ -56,7 +75,7 @@ class PoolSettings:
     tries: int = 1
     backoff: tuple[float, ...] = (0.0,)
     max_crashes: int = 3
-    memory: float = 128.0
+    memory: MemoryLimit = MemoryLimit(128.0, is_above_boot=True)
     #: resident MB at which the master kills a worker in mid-job; 0 = never
     memory_hard: float = 0.0
     sleep: float = 3.0

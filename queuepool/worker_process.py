@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from contextlib import suppress
 
 from queuepool import mourning
@@ -24,6 +25,25 @@ from queuepool.side_stores import FailureRecorder, SideStores
 from queuepool.signals import Attention
 from queuepool.supply import Supply
 from queuepool.worker import Worker
+
+_log = logging.getLogger("queuepool")
+
+
+def limits_of(settings: PoolSettings, desk: Desk, *, once: bool = False, stop_when_empty: bool = False) -> Limits:
+    """How long this worker lives; it has just imported its modules."""
+    booted, memory = desk.rss(), settings.memory
+    if memory.is_too_small(booted) and desk.slot.number <= 1 >= desk.slot.life:  # else each worker would say it
+        _log.warning(
+            "memory (%g MB) is below what a worker takes when its modules are imported (%.0f MB): each leaves after one"
+            " job; raise it, or say by how much a worker may grow: memory = +64", memory.megabytes, booted,
+        )  # fmt: skip
+    return Limits.drawn(
+        memory=memory.total(booted),
+        max_jobs=settings.max_jobs,
+        max_time=settings.max_time,
+        once=once,
+        stop_when_empty=stop_when_empty,
+    )
 
 
 def work(

@@ -13,8 +13,8 @@ PACKAGE = Path(__file__).parent.parent / "queuepool"
 #: from the ground up: a module imports only from the lines above its own. Packages named without a dot are one module.
 LAYERS = [
     # facts
-    "shared_file facts",
-    "errors settings events record config_values config_urls",
+    "shared_file facts settings",
+    "errors events record config_values config_urls",
     "stores stores.unfit stores.redis stores.redis.scripts stores.redis.keys stores.sql stores.sql.ddl",
     "chores chores.base",
     # edges of the system, and rulings, each on its own

@@ -12,7 +12,7 @@ import pytest
 
 from queuepool.config import CONNECTION_KEYS, FIELDS, POOL_KEYS, Config, load, masked
 from queuepool.errors import ConfigError
-from queuepool.settings import ConnectionSettings, PoolSettings
+from queuepool.settings import ConnectionSettings, MemoryLimit, PoolSettings
 
 SHIPPED = Path(__file__).parent.parent / "conf" / "pool.ini"
 SECRET = "s3cr3t"
@@ -120,7 +120,7 @@ def test_every_key_reaches_its_setting(write, tmp_path):
         tries=3,
         backoff=(1.0, 5.0, 60.0),
         max_crashes=2,
-        memory=1024.0,
+        memory=MemoryLimit(1024.0),
         memory_hard=2048.0,
         sleep=0.2,
         rest=0.1,
@@ -225,7 +225,17 @@ def test_times_are_seconds_or_have_a_unit(raw, value):
     ("raw", "value"), [("0", 0), ("128", 128), ("128M", 128), ("128MB", 128), ("1G", 1024), ("1GB", 1024), ("16", 16)]
 )
 def test_memory_is_in_megabytes_or_has_a_unit(raw, value):
-    assert value == flagged(pool_memory=raw).pools[0].memory
+    assert MemoryLimit(value) == flagged(pool_memory=raw).pools[0].memory
+
+
+@pytest.mark.parametrize(("raw", "value"), [("+64", 64), ("+1", 1), ("+1G", 1024), ("+0.5G", 512)])
+def test_memory_may_be_given_above_the_size_after_boot(raw, value):
+    assert MemoryLimit(value, is_above_boot=True) == flagged(pool_memory=raw).pools[0].memory
+
+
+@pytest.mark.parametrize("raw", ["+0", "+", "++64", "+ 64", "+2000G"])
+def test_a_bad_size_above_the_size_after_boot_is_refused(raw):
+    assert "--memory: " in refusal(None, {"pool.memory": raw})
 
 
 @pytest.mark.parametrize("raw", ["yes", "true", "on", "1", "YES"])

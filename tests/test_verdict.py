@@ -256,6 +256,11 @@ def test_a_worker_leaves_at_its_limit(given, reason):
     assert None is limits(**given).reached(jobs=0, rss=99.9, found_none=False, now=49.9)
 
 
+@pytest.mark.parametrize("given", [{"memory": 100.0}, {"until": 50.0}, {"max_jobs": 1}])
+def test_a_worker_that_has_not_looked_for_a_job_yet_stays(given):
+    assert None is limits(**given).reached(jobs=0, rss=200.0, found_none=False, now=60.0)
+
+
 def test_memory_is_the_first_of_several_reasons():
     reason = limits(memory=1.0, max_jobs=1, until=1.0, once=True).reached(jobs=5, rss=2.0, found_none=True, now=2.0)
 

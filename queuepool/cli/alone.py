@@ -13,11 +13,11 @@ from queuepool.board import Board, Role, Slot
 from queuepool.build import refuse_unfit
 from queuepool.desk import Desk
 from queuepool.hand import Hand
-from queuepool.limits import Limits, StopReason
+from queuepool.limits import StopReason
 from queuepool.roles import boot
 from queuepool.settings import PoolSettings
 from queuepool.signals import Alarm, Attention
-from queuepool.worker_process import work
+from queuepool.worker_process import limits_of, work
 
 
 class _UnreadHand(Hand):
@@ -41,13 +41,7 @@ def work_alone(pool: PoolSettings, *, once: bool, stop_when_empty: bool) -> int:
 
 
 def _work(settings: PoolSettings, desk: Desk, attention: Attention, once: bool, stop_when_empty: bool) -> StopReason:
-    limits = Limits.drawn(
-        memory=settings.memory,
-        max_jobs=settings.max_jobs,
-        max_time=settings.max_time,
-        once=once,
-        stop_when_empty=stop_when_empty,
-    )
+    limits = limits_of(settings, desk, once=once, stop_when_empty=stop_when_empty)
     reason = work(settings, desk, attention, limits)
     if reason is StopReason.ONCE and not desk.slot.turn:
         # As artisan's: who calls us in a loop should not spin. Source: Worker.php, runNextJob (13.x).

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, redirect_stdout
@@ -9,6 +10,7 @@ from functools import partial
 
 import click
 
+from queuepool import proc
 from queuepool.boot import import_modules, other_threads
 from queuepool.cli import output
 from queuepool.cli.exits import CONFIG, FAILED
@@ -118,3 +120,14 @@ def _modules(where: Where) -> Iterator[Finding]:
     jobs = REGISTRY.names()
     words = f"{', '.join(names)}; jobs: {', '.join(jobs)}" if jobs else f"{', '.join(names)} register no job"
     yield Finding(Grade.OK if jobs else Grade.WARN, "modules", words)
+    yield from _sizes(where)
+
+
+def _sizes(where: Where) -> Iterator[Finding]:
+    """A worker is about as large as we are now."""
+    booted = proc.resident_mb(os.getpid())
+    for pool in where.pools():
+        if pool.memory.is_too_small(booted):
+            limit, size = f"{pool.memory.megabytes:g} MB", f"about {booted:.0f} MB when its modules are imported"
+            words = f"{limit}, but a worker takes {size}: raise it, or say memory = +64"
+            yield Finding(Grade.FAIL, f"pool {pool.name} memory", words)

@@ -33,7 +33,7 @@ FLAGS: Mapping[str, Flag] = MappingProxyType({
     "pool.grace": Flag("SECONDS", "Kill a worker that is so late"),
     "pool.tries": Flag("COUNT", "Try a job so often, 0 = no limit"),
     "pool.backoff": Flag("SECONDS,...", "Wait before the next try, or a list: 1,5,30"),
-    "pool.memory": Flag("MB", "Recycle a worker of this size after its job, 0 = never"),
+    "pool.memory": Flag("MB", "Recycle a worker of this size after a job (+MB: above its size after boot), 0 = never"),
     "pool.memory_hard": Flag("MB", "Kill a worker of this size in its job, 0 = never"),
     "pool.sleep": Flag("SECONDS", "Wait between two looks where the store cannot block"),
     "pool.rest": Flag("SECONDS", "Rest after each job"),
