@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from queuepool import config
+from queuepool import config_values as values
 from queuepool.errors import ConfigError
 from queuepool.events import JobQueued
 from queuepool.listeners import LISTENERS
@@ -20,8 +21,8 @@ from queuepool.settings import ConnectionSettings
 from queuepool.signing import seals_of
 from queuepool.stores.base import Sizes
 
-#: seconds from now, or a moment
-Delay = float | timedelta | datetime
+#: seconds, ``"90"`` or ``"5m"`` (s, m, h), a ``timedelta``, or a moment: a naive ``datetime`` is local time
+Delay = float | str | timedelta | datetime
 
 
 class Queue:
@@ -121,6 +122,8 @@ def connect(where: str | Path | None = None, *, connection: str | None = None, p
 
 def seconds_until(delay: Delay) -> float:
     """Seconds from now; a moment that has passed is now. Raises ``ValueError`` for what is no time."""
+    if isinstance(delay, str):
+        return values.seconds(delay)
     if isinstance(delay, timedelta):
         delay = delay.total_seconds()
     elif isinstance(delay, datetime):

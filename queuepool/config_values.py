@@ -106,16 +106,20 @@ def one_of(raw: str, *choices: str) -> str:
 def queues(raw: str) -> tuple[str, ...]:
     names = _parts(raw)
     for name in names:
-        if not re.fullmatch(r"[A-Za-z0-9_.{}:-]{1,200}", name):
-            raise ValueError(f"{shown(name)} is not a queue name: 1 to 200 of A-Z a-z 0-9 _ . {{ }} : -")
-        if name.endswith((":reserved", ":delayed", ":notify")):
-            raise ValueError(f"{shown(name)} is the name of another queue's own key")
-        # An empty or second hash tag would spread one queue's keys over several nodes of a cluster.
-        if not re.fullmatch(r"[^{}]*(\{[^{}]+\}[^{}]*)?", name):
-            raise ValueError(f"{shown(name)}: braces are for one hash tag, {{name}}")
-        if names.count(name) > 1:
+        if names.count(queue(name)) > 1:
             raise ValueError(f"{shown(name)} is there twice")
     return names
+
+
+def queue(name: str) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9_.{}:-]{1,200}", name):
+        raise ValueError(f"{shown(name)} is not a queue name: 1 to 200 of A-Z a-z 0-9 _ . {{ }} : -")
+    if name.endswith((":reserved", ":delayed", ":notify")):
+        raise ValueError(f"{shown(name)} is the name of another queue's own key")
+    # An empty or second hash tag would spread one queue's keys over several nodes of a cluster.
+    if not re.fullmatch(r"[^{}]*(\{[^{}]+\}[^{}]*)?", name):
+        raise ValueError(f"{shown(name)}: braces are for one hash tag, {{name}}")
+    return name
 
 
 def modules(raw: str) -> tuple[str, ...]:

@@ -6,50 +6,69 @@ import inspect
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Concatenate, Generic, NamedTuple, ParamSpec, TypeVar, Unpack
+from typing import Any, Concatenate, Generic, NamedTuple, ParamSpec, TypeVar, Unpack, overload
 
 from queuepool.client import Delay, default_queue
-from queuepool.registry import REGISTRY, Handler, Options, Wishes, by_name, check_runs, keywords, options_of, wire
+from queuepool.definition import check_is_known, check_runs, name_of
+from queuepool.job_options import Options, Wishes, options_of, queue_name, wire
+from queuepool.registry import REGISTRY, Handler, arguments_of, by_name, keywords
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 
-def job(name: str | None = None, **wishes: Unpack[Wishes]) -> Callable[[Callable[P, R]], JobFunction[P, R]]:
+@overload
+def job(function: Callable[P, R], /) -> JobFunction[P, R]: ...
+
+
+@overload
+def job(name: str | None = None, **wishes: Unpack[Wishes]) -> Callable[[Callable[P, R]], JobFunction[P, R]]: ...
+
+
+def job(name: str | Callable[P, R] | None = None, **wishes: Unpack[Wishes]) -> Any:
     """Register a function as the handler of ``name`` (its own: ``module.function``).
 
     ``queue``, ``tries`` (0 = no limit), ``timeout`` and ``backoff`` (seconds, or a list of them), ``max_exceptions``,
     ``fail_on_timeout``: what is not said is left to the pool.
     """
-    options = options_of(wishes)
+    if callable(name):
+        return _registered(None, options_of({}), name)
+    return partial(_registered, name, options_of(wishes))
 
-    def register(function: Callable[P, R]) -> JobFunction[P, R]:
-        check_runs(name or repr(function), function)
-        made = JobFunction(name or f"{function.__module__}.{function.__qualname__}", function, options)
-        REGISTRY.add(Handler(made.name, made.bind, options))
-        return made
 
-    return register
+def _registered(name: str | None, options: Options, function: Callable[P, R]) -> JobFunction[P, R]:
+    check_runs(str(name or getattr(function, "__qualname__", repr(function))), function)
+    made = JobFunction(name_of(function) if name is None else name, function, options)
+    REGISTRY.add(Handler(made.name, made.bind, options))
+    return made
 
 
 @dataclass(frozen=True, slots=True)
 class Target(Generic[P]):
     """Where and when to push, chosen; ``dispatch`` takes the function's own arguments."""
 
-    name: str
-    function: Callable[P, object]
+    job: JobFunction[P, Any]
     queue: str
     delay: Delay
-    options: Mapping[str, object]
 
     def dispatch(self, /, *args: P.args, **kwargs: P.kwargs) -> str:
-        """Push one call and give the job's id."""
-        return self.bulk([by_name(self.function, args, kwargs)])[0]
+        """Push one call and give the job's id. Raises ``TypeError`` for arguments that do not fit."""
+        return self._push([by_name(self.job.__wrapped__, args, kwargs)])[0]
 
     def bulk(self, calls: Iterable[object]) -> list[str]:
-        """Push many calls, each given as its payload's data: a dict by name or a list by position."""
-        jobs = [(self.name, data) for data in calls]
-        return default_queue().bulk(jobs, queue=self.queue, delay=self.delay, options=self.options)
+        """Push many calls, each given as its payload's data: a dict by name or a list by position.
+
+        Raises ``TypeError`` for arguments that do not fit; none is pushed then.
+        """
+        several = list(calls)
+        for data in several:
+            args, kwargs = arguments_of(data)
+            self.job.bind(*args, **kwargs)
+        return self._push(several)
+
+    def _push(self, calls: Iterable[object]) -> list[str]:
+        jobs = [(self.job.name, data) for data in calls]
+        return default_queue().bulk(jobs, queue=self.queue, delay=self.delay, options=wire(self.job.options))
 
 
 class JobFunction(Generic[P, R]):
@@ -72,7 +91,8 @@ class JobFunction(Generic[P, R]):
 
     def using(self, *, queue: str | None = None, delay: Delay = 0) -> Target[P]:
         """Choose queue and delay for the dispatch that follows."""
-        return Target(self.name, self._function, queue or self.options.queue or "default", delay, wire(self.options))
+        check_is_known(self.name)
+        return Target(self, self.options.queue or "default" if queue is None else queue_name(queue), delay)
 
     def dispatch(self, /, *args: P.args, **kwargs: P.kwargs) -> str:
         """Push one call and give the job's id."""

@@ -8,7 +8,10 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Self, Unpack, dataclass_transform
 
 from queuepool.client import Delay, default_queue
-from queuepool.registry import REGISTRY, Handler, Options, Wishes, check_runs, options_of, wire
+from queuepool.definition import check_handle, check_is_known, name_of
+from queuepool.errors import ConfigError
+from queuepool.job_options import Options, Wishes, options_of, queue_name, wire
+from queuepool.registry import REGISTRY, Handler
 
 
 @dataclass_transform()
@@ -30,9 +33,12 @@ class Job:
 
     def __init_subclass__(cls, *, name: str | None = None, **wishes: Unpack[Wishes]) -> None:
         dataclass(cls)
-        cls.job_name = name or f"{cls.__module__}.{cls.__qualname__}"
         cls.job_options = options_of(wishes)
-        check_runs(cls.job_name, cls.handle)
+        if cls.handle is Job.handle:  # the base of others
+            cls.job_name = name or cls.__qualname__
+            return
+        cls.job_name = name_of(cls) if name is None else name
+        check_handle(cls.job_name, cls.handle)
         REGISTRY.add(Handler(cls.job_name, _binder(cls), cls.job_options))
 
     def handle(self) -> object:
@@ -55,15 +61,21 @@ class Job:
 
     def using(self, *, queue: str | None = None, delay: Delay = 0) -> Pending:
         """Choose queue and delay for the dispatch that follows."""
-        options = self.job_options
-        return Pending(self.job_name, self._data(), queue or options.queue or "default", delay, wire(options))
+        return Pending(self.job_name, self._data(), self._target(queue), delay, wire(self.job_options))
 
     @classmethod
     def bulk(cls, jobs: Iterable[Self], *, queue: str | None = None, delay: Delay = 0) -> list[str]:
         """Push many in few round trips and give their ids."""
         pairs = [(cls.job_name, job._data()) for job in jobs]
-        target = queue or cls.job_options.queue or "default"
-        return default_queue().bulk(pairs, queue=target, delay=delay, options=wire(cls.job_options))
+        return default_queue().bulk(pairs, queue=cls._target(queue), delay=delay, options=wire(cls.job_options))
+
+    @classmethod
+    def _target(cls, queue: str | None) -> str:
+        """The queue to push to. Raises ``ConfigError`` for what no worker could run or serve."""
+        if cls.handle is Job.handle:
+            raise ConfigError("@job", f"{cls.job_name} has no handle()")
+        check_is_known(cls.job_name)
+        return cls.job_options.queue or "default" if queue is None else queue_name(queue)
 
     def _data(self) -> Mapping[str, Any]:
         return dataclasses.asdict(self)  # type: ignore[call-overload, no-any-return]  # subclasses are dataclasses

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from queuepool.errors import UnknownJob
+from queuepool.job_options import Options
 from queuepool.payload import Payload
 from queuepool.policies import policy_of, timeout_of
-from queuepool.registry import Handler, Options, Registry
+from queuepool.registry import Handler, Registry
 from queuepool.settings import PoolSettings
 from queuepool.terms import Terms
 from queuepool.verdict import Policy

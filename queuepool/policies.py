@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from queuepool.registry import Options
+from queuepool.job_options import Options
 from queuepool.settings import PoolSettings
 from queuepool.terms import Terms
 from queuepool.verdict import Policy

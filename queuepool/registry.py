@@ -3,67 +3,12 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol, TypedDict
+from typing import Any, Protocol
 
 from queuepool.errors import BadArguments, ConfigError, UnknownJob
-
-#: seconds and counts alike
-_MOST = 2**31
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
-    """A job's own wishes; ``None`` leaves it to its pool. Times in seconds."""
-
-    queue: str | None = None
-    tries: int | None = None
-    timeout: float | None = None
-    backoff: tuple[float, ...] | None = None
-    max_exceptions: int | None = None
-    fail_on_timeout: bool | None = None
-
-
-class Wishes(TypedDict, total=False):
-    """``Options`` as they are written with ``@job`` or with a ``Job`` class; ``backoff`` may be one delay."""
-
-    queue: str
-    tries: int | None
-    timeout: float | None
-    backoff: float | Sequence[float] | None
-    max_exceptions: int | None
-    fail_on_timeout: bool | None
-
-
-def options_of(wishes: Wishes) -> Options:
-    """Raises ``TypeError`` for a wish that does not exist, and ``ConfigError`` for one that no worker would grant."""
-    backoff = wishes.get("backoff")
-    several = (backoff,) if isinstance(backoff, (int, float)) else backoff
-    for key in ("tries", "max_exceptions"):
-        _check_number(key, wishes.get(key), int)
-    for key, value in (("timeout", wishes.get("timeout")), *(("backoff", delay) for delay in several or ())):
-        _check_number(key, value, int, float)
-    named: dict[str, Any] = {"queue": "default", **wishes, "backoff": tuple(map(float, several)) if several else None}
-    return Options(**named)
-
-
-def _check_number(key: str, value: object, *kinds: type) -> None:
-    # What a payload holds is judged by its reader: there it would be ignored, or the job set aside.
-    if value is not None and (isinstance(value, bool) or not isinstance(value, kinds) or not 0 <= value < _MOST):  # type: ignore[operator]
-        raise ConfigError("@job", f"{key} cannot be {value!r}")
-
-
-def wire(options: Options) -> dict[str, object]:
-    """As Laravel's fields, so that a PHP worker respects them too. Source: Queue.php, createPayloadArray (13.x)."""
-    backoff = options.backoff and ",".join(f"{delay:g}" for delay in options.backoff)
-    return {
-        "maxTries": options.tries,
-        "maxExceptions": options.max_exceptions,
-        "failOnTimeout": bool(options.fail_on_timeout),
-        "backoff": backoff,
-        "timeout": options.timeout,
-    }
+from queuepool.job_options import Options
 
 
 class Task(Protocol):
@@ -113,20 +58,12 @@ class Registry:
         return sorted(self._handlers)
 
 
-def check_runs(name: str, function: object) -> None:
-    """Raises ``ConfigError`` for what would do nothing when it is called."""
-    if not callable(function):
-        raise ConfigError("@job", f"{name!r} is not a function")
-    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
-        raise ConfigError("@job", f"{name!r} is a generator: a call of it would do nothing")
-
-
 def bound(handler: Handler, data: object) -> Task:
     """The task for a payload's data: an object calls by keyword, a list by position, ``""`` and null with nothing.
 
     Raises ``BadArguments``.
     """
-    args, kwargs = _arguments(data)
+    args, kwargs = arguments_of(data)
     try:
         return handler.bind(*args, **kwargs)
     except TypeError as error:
@@ -138,7 +75,7 @@ def by_name(function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping
     signature = inspect.signature(function)
     given = signature.bind(*args, **kwargs)
     kinds = {parameter.kind for parameter in signature.parameters.values()}
-    if kinds & {inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.VAR_POSITIONAL}:
+    if given.args and kinds & {inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.VAR_POSITIONAL}:
         if given.kwargs:
             raise TypeError(
                 f"{function.__qualname__} takes positional arguments: they cannot go with keywords in a job"
@@ -165,7 +102,8 @@ def keywords(signature: inspect.Signature) -> tuple[set[str], set[str]]:
     return names, required
 
 
-def _arguments(data: object) -> tuple[list[Any], dict[str, Any]]:
+def arguments_of(data: object) -> tuple[list[Any], dict[str, Any]]:
+    """What a payload's data calls with: an object by keyword, a list by position, ``""`` and null with nothing."""
     if data is None or data == "":
         return [], {}
     if isinstance(data, dict):

@@ -18,7 +18,7 @@ from samples import payload
 
 from queuepool.client import Queue
 from queuepool.payload import decode
-from queuepool.registry import _arguments
+from queuepool.registry import arguments_of
 from queuepool.settings import ConnectionSettings
 from queuepool.stores.set_aside import FailedJob
 
@@ -115,7 +115,7 @@ def test_bad_input(aftermath: Aftermath, name: str) -> None:
         case OK(attempts=attempts):
             job = decode(marked(row.receipt, name))
             [run] = aftermath.runs(job.id)
-            assert (attempts, digest(*_arguments(job.data))) == (run["attempts"], run["digest"])
+            assert (attempts, digest(*arguments_of(job.data))) == (run["attempts"], run["digest"])
 
 
 def test_between_all_that_is_bad_every_good_job_ran_once(aftermath: Aftermath) -> None:

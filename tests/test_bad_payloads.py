@@ -13,9 +13,9 @@ from samples import payload
 from queuepool import payload as payloads
 from queuepool.build import Stores
 from queuepool.errors import BadPayload
+from queuepool.job_options import Options
 from queuepool.payload import MOST_BYTES, Payload, decode, encode
 from queuepool.policies import timeout_of
-from queuepool.registry import Options
 from queuepool.settings import ConnectionSettings, PoolSettings
 from queuepool.stores.base import Lease
 

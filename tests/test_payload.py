@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from queuepool.errors import BadPayload
 from queuepool.failures import record
+from queuepool.job_options import Options
 from queuepool.payload import MOST_BYTES, OBJECT_JOB, Payload, decode, encode
 from queuepool.policies import policy_of, timeout_of
-from queuepool.registry import Options
 from queuepool.settings import PoolSettings
 from queuepool.stores.base import Lease
 from queuepool.terms import Terms

@@ -15,9 +15,9 @@ from queuepool.errors import (
     UnknownJob,
     WorkerDied,
 )
+from queuepool.job_options import Options
 from queuepool.limits import MEMORY, Limits, StopReason
 from queuepool.policies import policy_of, timeout_of
-from queuepool.registry import Options
 from queuepool.settings import ConnectionSettings, PoolSettings
 from queuepool.terms import Terms
 from queuepool.verdict import Delete, Fail, Policy, Release, Tallies, delay_after, judge, may_start

@@ -19,8 +19,9 @@ from queuepool.cli.options import TEXT, Where, located, option, parsed
 from queuepool.cli.queues import one_queue
 from queuepool.client import Queue
 from queuepool.errors import BadPayload, UnknownJob
+from queuepool.job_options import Options, wire
 from queuepool.payload import MOST_BYTES, decode, encode
-from queuepool.registry import REGISTRY, Handler, Options, wire
+from queuepool.registry import REGISTRY, Handler
 from queuepool.strict_json import read_object
 
 

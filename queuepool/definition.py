@@ -1,0 +1,67 @@
+"""Whether a function or a class can be a job at all: settled where it is written, not hours later in a worker."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from pathlib import Path
+from typing import Any
+
+from queuepool.errors import ConfigError
+
+_BY_HAND = 'give it one: @job("shop.send")'
+
+
+def check_runs(name: str, function: object) -> None:
+    """Raises ``ConfigError`` for what would do nothing when it is called, or is called with one argument too few."""
+    if not callable(function):
+        raise ConfigError("@job", f"{name!r} is not a function")
+    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+        raise ConfigError("@job", f"{name!r} is a generator: a call of it would do nothing")
+    if _is_method(function):
+        raise ConfigError("@job", f"{name!r} is a method, and a worker has no object to call it on: write a Job class")
+
+
+def name_of(function: Any) -> str:
+    """Its own name, by which a worker knows it: ``module.function``. Raises ``ConfigError`` where it has none."""
+    where, name = function.__module__, getattr(function, "__qualname__", "")
+    if not name:
+        raise ConfigError("@job", f"{function!r} has no name: {_BY_HAND}")
+    if "<lambda>" in name:
+        raise ConfigError("@job", f"a lambda has no name: {_BY_HAND}")
+    if "<locals>" in name:
+        raise ConfigError("@job", f"{name!r} is defined inside of a function, so it has no name of its own: {_BY_HAND}")
+    return f"{_module_of(where)}.{name}"
+
+
+def check_is_known(name: str) -> None:
+    """At a dispatch. Raises ``ConfigError`` for a job of the program that was started, which no worker can import."""
+    if name.startswith("__main__."):
+        program = Path(getattr(sys.modules["__main__"], "__file__", "this session")).name
+        how = 'import it from its module, run that with python -m, or give it a name: @job("shop.send")'
+        raise ConfigError("@job", f"{name.removeprefix('__main__.')!r} is defined in {program} as it runs: {how}")
+
+
+def check_handle(name: str, handle: Any) -> None:
+    """Of a ``Job`` class. Raises ``ConfigError`` for a method that needs more than the job itself."""
+    check_runs(name, handle.__get__(object()))
+    for parameter in list(inspect.signature(handle).parameters.values())[1:]:
+        if parameter.default is parameter.empty and parameter.kind not in (
+            parameter.VAR_POSITIONAL,
+            parameter.VAR_KEYWORD,
+        ):
+            raise ConfigError("@job", f"{name}.handle takes {parameter.name!r}: a job's arguments are its fields")
+
+
+def _is_method(function: Any) -> bool:
+    """By its look: a function in a class whose first parameter is the object."""
+    defined_in = getattr(function, "__qualname__", "").rpartition(".")[0]
+    if not inspect.isfunction(function) or not defined_in or defined_in.endswith("<locals>"):
+        return False
+    return next(iter(inspect.signature(function).parameters), "") in ("self", "cls")
+
+
+def _module_of(name: str) -> str:
+    """The name under which others import it: also of a program that ``python -m`` runs."""
+    spec = getattr(sys.modules.get("__main__"), "__spec__", None)
+    return spec.name.removesuffix(".__main__") if name == "__main__" and spec else name
