@@ -17,10 +17,9 @@ from queuepool.settings import ConnectionSettings
 EMBEDDED, REDIS = "sqlite:///queuepool.db", "redis://127.0.0.1:6379/0"
 #: by scheme: the extra of ours, and what it installs
 _EXTRAS: Mapping[str, tuple[str, ...]] = MappingProxyType({
-    "sqlite": ("sql", "sqlalchemy"),
-    "postgresql": ("sql-postgres", "sqlalchemy", "psycopg"),
-    "mysql": ("sql-mysql", "sqlalchemy", "pymysql"),
-    "mariadb": ("sql-mysql", "sqlalchemy", "pymysql"),
+    "postgresql": ("sql-postgres", "psycopg"),
+    "mysql": ("sql-mysql", "pymysql"),
+    "mariadb": ("sql-mysql", "pymysql"),
 })  # fmt: skip
 
 
@@ -50,7 +49,7 @@ def check_drivers(settings: ConnectionSettings) -> None:
         # Looked for, not imported: who only looks at a pool has no use for them.
         if not all(map(find_spec, packages)):
             where = f"connection {settings.name}: {key}"
-            raise ConfigError(where, f"{scheme_of(url)}:// needs pip install 'queuepool[{extra}]'")
+            raise ConfigError(where, f"{scheme_of(url)}:// needs pip install 'queuepool-worker[{extra}]'")
 
 
 def identity_of(settings: ConnectionSettings) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from importlib.metadata import distribution
@@ -18,7 +19,7 @@ from queuepool.settings import ConnectionSettings
 
 ROOT = Path(__file__).parent.parent
 SECRET = "s3cr3t"
-WITHOUT_SQL = ("redis", "hiredis", "psutil", "setproctitle", "click")
+BARE = ("redis", "hiredis", "psutil", "setproctitle", "click", "sqlalchemy", "typing-extensions")
 #: what redis needs up to Python 3.11.2
 OF_REDIS = "async-timeout"
 
@@ -285,10 +286,10 @@ def test_a_contradiction_of_the_environment_with_a_file_names_what_said_it(tmp_p
 
 
 @pytest.fixture(scope="session")
-def without_sql(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A place that has what queuepool needs for Redis, and nothing else."""
+def bare_install(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A place that has what an installation without extras brings, and nothing else."""
     folder = tmp_path_factory.mktemp("packages")
-    for name in (*WITHOUT_SQL, *([OF_REDIS] if find_spec("async_timeout") else [])):
+    for name in (*BARE, *([OF_REDIS] if find_spec("async_timeout") else [])):
         for file in distribution(name).files or ():
             place = folder / file.parts[0]
             if ".." not in file.parts and not place.exists():
@@ -305,31 +306,48 @@ def bare(packages: Path, folder: Path, *words: str) -> subprocess.CompletedProce
 @pytest.mark.parametrize(
     ("url", "extra"),
     [
-        ("sqlite:///queuepool.db", "sql"),
         (f"postgresql://u:{SECRET}@h/d", "sql-postgres"),
         (f"mysql://u:{SECRET}@h/d", "sql-mysql"),
         (f"mariadb://u:{SECRET}@h/d", "sql-mysql"),
     ],
 )
 @pytest.mark.parametrize("verb", ["start", "work", "size", "migrate", "check"])
-def test_a_missing_driver_is_a_line_that_says_what_to_install(without_sql, tmp_path, verb, url, extra):
-    done = bare(without_sql, tmp_path, verb, "--url", url)
+def test_a_missing_driver_is_a_line_that_says_what_to_install(bare_install, tmp_path, verb, url, extra):
+    done = bare(bare_install, tmp_path, verb, "--url", url)
     scheme = url.partition(":")[0]
 
-    assert (78, f"connection default: url: {scheme}:// needs pip install 'queuepool[{extra}]'\n") == (
+    assert (78, f"connection default: url: {scheme}:// needs pip install 'queuepool-worker[{extra}]'\n") == (
         done.returncode,
         done.stderr,
     )
 
 
-def test_redis_needs_no_driver_of_a_database(without_sql, tmp_path, redis_url):
-    done = bare(without_sql, tmp_path, "size", "--url", redis_url)
+def test_redis_needs_no_driver_of_a_database(bare_install, tmp_path, redis_url):
+    done = bare(bare_install, tmp_path, "size", "--url", redis_url)
 
     assert (0, "") == (done.returncode, done.stderr)
 
 
-def test_who_asks_no_store_needs_no_driver(without_sql, tmp_path):
-    assert 3 == bare(without_sql, tmp_path, "status", "--runtime-dir", str(tmp_path)).returncode
+def test_a_bare_installation_works_with_its_own_default(bare_install, tmp_path):
+    for words in (("push", "a"), ("size",), ("work", "--stop-when-empty")):
+        done = bare(bare_install, tmp_path, *words)
+
+        assert 0 == done.returncode, done.stderr
+
+
+def test_nothing_asks_the_index_for_a_package_of_our_import_name():
+    places = [path for path in (*ROOT.glob("scripts/*"), ROOT / "setup.cfg", ROOT / "README.md") if path.is_file()]
+
+    assert [] == [line for path in places for line in found_in(path)]
+
+
+def found_in(path: Path) -> list[str]:
+    """Where it would be installed by the name that is somebody else's on the index."""
+    return re.findall(r"(?m)^ *queuepool *[\[<>=].*|pip install.* '?queuepool['\[ ].*", path.read_text())
+
+
+def test_who_asks_no_store_needs_no_driver(bare_install, tmp_path):
+    assert 3 == bare(bare_install, tmp_path, "status", "--runtime-dir", str(tmp_path)).returncode
 
 
 @pytest.mark.parametrize(("verb", "code"), [("size", 0), ("check", 0), ("work", 0)])
