@@ -343,7 +343,7 @@ def test_nothing_asks_the_index_for_a_package_of_our_import_name():
 
 def found_in(path: Path) -> list[str]:
     """Where it would be installed by the name that is somebody else's on the index."""
-    return re.findall(r"(?m)^ *queuepool *[\[<>=].*|pip install.* '?queuepool['\[ ].*", path.read_text())
+    return re.findall(r"(?m)^ *queuepool *(?:\[|[<>=~]=).*|pip install.* '?queuepool['\[ ].*", path.read_text())
 
 
 def test_who_asks_no_store_needs_no_driver(bare_install, tmp_path):
