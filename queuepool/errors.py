@@ -147,8 +147,9 @@ class NoRoom(QueuepoolError):
 class PoolRunning(QueuepoolError):
     """Another master holds this pool's pidfile."""
 
-    def __init__(self, name: str, pid: int) -> None:
-        super().__init__(f"pool {name!r} is already running (pid {pid})")
+    def __init__(self, name: str, pid: int, where: object) -> None:
+        another = "to run another one beside it, name it [pool:NAME] in its file, or say another --runtime-dir"
+        super().__init__(f"pool {name!r} is already running (pid {pid}, in {where}): {another}")
 
 
 class NotRunning(QueuepoolError):

@@ -155,7 +155,7 @@ class Runtime:
             fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             with _closing(fd):
-                raise PoolRunning(self.name, _holder(fd)) from error
+                raise PoolRunning(self.name, _holder(fd), self.path) from error
         return fd
 
     def _is_in_place(self, fd: int) -> bool:

@@ -211,9 +211,10 @@ def test_F30_B102_a_second_pool_of_the_same_name_exits_with_75_and_names_the_fir
     with site.pool("--workers", "1") as pool:
         second = site.run("start", *site.flags(), *here, check=False)
 
-    assert (75, f"queuepool: pool 'default' is already running (pid {pool.pid})\n") == (
-        second.returncode,
-        second.stderr,
+    assert 75 == second.returncode
+    assert second.stderr == (
+        f"queuepool: pool 'default' is already running (pid {pool.pid}, in {site.path}/run/default): "
+        "to run another one beside it, name it [pool:NAME] in its file, or say another --runtime-dir\n"
     )
 
 
@@ -232,10 +233,11 @@ def test_status_shows_every_process_and_its_job(site, cli, here):
     assert [["do", "default", "1"]] == [job[:3] for job in jobs]
 
 
-def test_B097_status_of_no_pool_exits_with_3(cli, here):
+def test_B097_status_of_no_pool_exits_with_3_and_says_where_it_looked(site, cli, here):
     told, facts = cli("status", *here), cli("status", *here, "--json")
 
-    assert (3, "pool default: not running\n", "") == (told.returncode, told.stdout, told.stderr)
+    words = f"pool default: not running (no live master in {site.path}/run/default)\n"
+    assert (3, words, "") == (told.returncode, told.stdout, told.stderr)
     assert (3, "not running") == (facts.returncode, json.loads(facts.stdout)[0]["state"])
 
 
@@ -250,8 +252,8 @@ def test_B097_status_says_when_the_master_was_killed(site, cli, here, at):
         eventually(lambda: not [*(site.path / "run" / "default").glob("board.*")])
 
     assert 3 == told.returncode
-    assert "not running; it was killed, or left jobs" in told.stdout
-    assert "not running\nboard." in elsewhere.stdout  # of the store that is configured there it has left nothing
+    assert "/default); it was killed, or left jobs" in told.stdout
+    assert "/default)\nboard." in elsewhere.stdout  # of the store that is configured there it has left nothing
 
 
 def test_B097_status_says_when_the_master_is_stopped_and_exits_with_4(site, cli, here):

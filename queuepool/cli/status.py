@@ -72,7 +72,7 @@ def _look(pool: PoolSettings) -> dict[str, Any]:
         facts = overview(pool.name, runtime.board()) | others
     except NotRunning:
         unsettled = len(runtime.board_paths()) > len(others["left_by_others"])
-        return {"pool": pool.name, "state": _AWAY, "unsettled": unsettled, **others}
+        return {"pool": pool.name, "state": _AWAY, "directory": str(runtime.path), "unsettled": unsettled, **others}
     return facts | ({"state": _STUCK} if _is_stopped(facts["master"]) else {})
 
 
@@ -90,7 +90,7 @@ def _show(pools: Sequence[Mapping[str, Any]]) -> None:
     for pool in pools:
         if pool["state"] == _AWAY:
             left = "; it was killed, or left jobs that the next start settles" if pool["unsettled"] else ""
-            output.say(f"pool {pool['pool']}: {_AWAY}{left}")
+            output.say(f"pool {pool['pool']}: {_AWAY} (no live master in {pool['directory']}){left}")
         else:
             for line in _head(pool):
                 output.say(line)

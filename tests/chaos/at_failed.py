@@ -11,9 +11,9 @@ from tests.chaos.laravel import PEER
 from tests.chaos.rig import Rig
 
 #: seconds that somebody waits for an answer
-_PATIENT = 30.0
+_PATIENT = 120.0
 #: jobs that one command names
-_MOST = 200
+_MOST = 50
 
 
 def retry_all(rig: Rig) -> Iterator[float]:
