@@ -8,7 +8,7 @@ QueuepoolError
 │       ├── LoginRefused it does not accept the user or the password
 │       └── StoreDenied  its rules do not let this user do it, until somebody changes them
 │           └── StoreUnfit  what answers there is no store for us: a cluster's node, a Sentinel
-├── BadPayload           bytes that cannot be a job (quarantine)
+├── BadPayload           bytes that cannot be a job: refused at the push, set aside in quarantine by a worker
 ├── JobError             a job that must not be tried again
 │   ├── UnknownJob       nothing is registered under its name
 │   ├── BadArguments     its data does not fit its handler

@@ -139,10 +139,9 @@ def test_a_store_that_is_away_is_one_line_and_exit_code_1(cli):
     assert "cannot be reached" in done.stderr
 
 
-def test_every_key_of_a_pool_is_a_flag_but_for_two():
-    unsaid = {"connection", "max_crashes"}
-
-    assert unsaid == set(KEYS["pool"]) - {key.partition(".")[2] for key in FLAGS}
+def test_every_key_of_a_pool_is_a_flag_but_for_its_connection_of_which_two_are():
+    assert {"connection"} == {key for key in KEYS["pool"] if f"pool.{key}" not in FLAGS}
+    assert {"url", "prefix"} == {key for key in KEYS["connection"] if f"connection.{key}" in FLAGS}
 
 
 def test_without_a_verb_the_help_is_shown_with_exit_code_2(cli):

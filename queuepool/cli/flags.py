@@ -33,6 +33,7 @@ FLAGS: Mapping[str, Flag] = MappingProxyType({
     "pool.grace": Flag("SECONDS", "Kill a worker that is so late"),
     "pool.tries": Flag("COUNT", "Try a job so often, 0 = no limit"),
     "pool.backoff": Flag("SECONDS,...", "Wait before the next try, or a list: 1,5,30"),
+    "pool.max_crashes": Flag("COUNT", "Fail a job in which so many workers have died, 0 = no limit"),
     "pool.memory": Flag("MB", "Recycle a worker of this size after a job (+MB: above its size after boot), 0 = never"),
     "pool.memory_hard": Flag("MB", "Kill a worker of this size in its job, 0 = never"),
     "pool.sleep": Flag("SECONDS", "Wait between two looks where the store cannot block"),
@@ -53,12 +54,11 @@ CONNECTION = ("connection.url", "connection.prefix")
 PLACE = (*CONNECTION, "pool.runtime_dir")
 #: a pool has them all, a lone worker those that are not for its master
 POOL = tuple(FLAGS)
-WORKER = tuple(
-    key
-    for key in FLAGS
-    if key.partition(".")[2]
-    not in ("workers", "preload", "boot_timeout", "grace", "memory_hard", "stop_timeout", "give_up", "runtime_dir")
-)
+_MASTERS = (
+    "workers", "preload", "boot_timeout", "grace", "max_crashes", "memory_hard", "stop_timeout", "give_up",
+    "runtime_dir",
+)  # fmt: skip
+WORKER = tuple(key for key in FLAGS if key.partition(".")[2] not in _MASTERS)
 
 
 def default_of(key: str) -> str:
