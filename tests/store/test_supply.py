@@ -1,4 +1,4 @@
-"""A worker that asks directly in the moment in which the steward takes back what waits behind its last job."""
+"""What a worker holds, in the moment in which the steward takes it back, its queues change, or it leaves."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ import sys
 from typing import Any
 
 from queuepool.settings import ConnectionSettings
+from samples import payload
 
 # In a process of its own, as its alarm is the process's.
-_WORKER = """
+_SUPPLY = """
 import sys, time
 from pathlib import Path
 from queuepool.board import Board, Role
@@ -26,7 +27,7 @@ from queuepool.settle import Settler
 from queuepool.signals import Alarm, Attention
 from queuepool.supply import Supply
 
-path, url, prefix = sys.argv[1:]
+path, url, prefix, ahead = sys.argv[1:]
 connection = ConnectionSettings(url=url, prefix=prefix, embedded=url.startswith("sqlite"))
 stores, listeners, attention = Stores(connection), Listeners(), Attention()
 store, outage = stores.queue, Outage(attention, listeners, telling=False)
@@ -35,9 +36,12 @@ board = Board.create(Path(path) / "board", capacity=1)
 slot = board.slots[0]
 slot.begin(Role.WORKER, 1, 1)
 desk = Desk(slot, "default", Alarm(board.new_trace(slot)), attention, stall=30.0)
-membership = Membership(connection, ["default"], store, settler, outage, slot)
+membership = Membership(connection, ["first", "default"], store, settler, outage, slot)
 membership.join()
-supply = Supply(PoolSettings(connection=connection), store, settler, desk, outage, listeners, Pace(1), membership)
+supply = Supply(PoolSettings(connection=connection), store, settler, desk, outage, listeners, Pace(int(ahead)), membership)
+"""
+
+_WANTED_BACK = """
 old, asked = membership.tag, time.monotonic()
 
 def want_back(event):
@@ -53,6 +57,34 @@ Unheard(store, settler, ["default"], 90.0).take(old, asked, [])  # and now it ta
 print(store.sizes("default").ready, store.delete([lease]), store.sizes("default").ready)
 """
 
+# The first of two is done when their queue is not served any more: a reserve can settle only what it serves.
+_SERVES_ANOTHER = """
+supply.is_done(supply.next_job(["first", "default"]))
+desk.succeeded()
+print(supply.next_job(["default"]).queue, store.sizes("first").ready, store.sizes("first").reserved)
+"""
+
+_JOINED = """
+print(membership.tag > 0, slot.tag == membership.tag, membership.is_spent)
+"""
+
+# As if it had been away for so long that its tag may be another worker's by now.
+_WAS_AWAY = """
+old = membership.tag
+membership.used_at -= 1000.0
+desk.asking()
+membership.renew([])
+print(membership.tag != old, membership.is_spent, *(len(store.reserve(["default"], tag, 1).leases) for tag in (old, 1)))
+"""
+
+_LEAVES = """
+supply.is_done(supply.next_job(["default"]))
+desk.succeeded()
+supply.let_go()
+desk.leave()
+print(store.sizes("default").total, slot.holds_nothing)
+"""
+
 
 def test_what_a_direct_reserve_brought_meanwhile_is_its_workers_whatever_the_steward_takes(
     store: Any, connection: ConnectionSettings, tmp_path
@@ -60,13 +92,36 @@ def test_what_a_direct_reserve_brought_meanwhile_is_its_workers_whatever_the_ste
     store.push("default", [b'{"uuid":"a","id":"a","job":"do","data":[],"attempts":0}'])
 
     # None was given back, and it is the worker's own to delete.
-    assert "0 [True] 0\n" == said_by_a_worker(connection, tmp_path)
+    assert "0 [True] 0\n" == said_by_a_worker(_WANTED_BACK, connection, tmp_path)
 
 
 def test_a_worker_of_which_nothing_more_is_wanted_back_keeps_its_tag(store: Any, connection, tmp_path):
-    assert "2\n" == said_by_a_worker(connection, tmp_path)
+    assert "2\n" == said_by_a_worker(_WANTED_BACK, connection, tmp_path)
 
 
-def said_by_a_worker(connection: ConnectionSettings, tmp_path) -> str:
-    command = [sys.executable, "-c", _WORKER, str(tmp_path), connection.url, connection.prefix]
+def test_what_is_held_of_a_queue_that_is_served_no_more_is_settled_or_goes_back(store: Any, connection, tmp_path):
+    store.push("first", [payload("a"), payload("b")])
+    store.push("default", [payload("c")])
+
+    assert "default 1 0\n" == said_by_a_worker(_SERVES_ANOTHER, connection, tmp_path, ahead=2)
+
+
+def test_a_worker_that_has_let_go_of_what_is_done_leaves_nothing_to_be_settled(store: Any, connection, tmp_path):
+    store.push("default", [payload("a")])
+
+    assert "0 True\n" == said_by_a_worker(_LEAVES, connection, tmp_path)
+
+
+def test_a_worker_has_a_tag_of_its_own_from_the_beginning_and_shows_it(store: Any, connection, tmp_path):
+    assert "True True False\n" == said_by_a_worker(_JOINED, connection, tmp_path)
+
+
+def test_a_worker_that_was_away_for_long_retires_no_tag(store: Any, connection, tmp_path):
+    store.push("default", [payload("a"), payload("b")])
+
+    assert "True False 1 1\n" == said_by_a_worker(_WAS_AWAY, connection, tmp_path)
+
+
+def said_by_a_worker(does: str, connection: ConnectionSettings, tmp_path, ahead: int = 1) -> str:
+    command = [sys.executable, "-c", _SUPPLY + does, str(tmp_path), connection.url, connection.prefix, str(ahead)]
     return subprocess.run(command, capture_output=True, text=True, check=True, timeout=30).stdout
