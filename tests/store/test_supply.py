@@ -77,6 +77,25 @@ membership.renew([])
 print(membership.tag != old, membership.is_spent, *(len(store.reserve(["default"], tag, 1).leases) for tag in (old, 1)))
 """
 
+_LEAVES_ASKING = """
+tag = membership.tag
+supply.reclaim()
+kept = membership.tag == tag
+desk.asking()
+store.reserve(["default"], tag, 1)
+supply.reclaim()
+print(kept, slot.asked, store.sizes("default").ready)
+"""
+
+# Of four, two are done and two on their way.
+_LETS_GO_OF_WHAT_IT_ASKED = """
+for _ in range(2):
+    supply.is_done(supply.next_job(["default"]))
+    desk.succeeded()
+supply.let_go()
+print(slot.asked, store.sizes("default").ready, store.sizes("default").reserved)
+"""
+
 _LEAVES = """
 supply.is_done(supply.next_job(["default"]))
 desk.succeeded()
@@ -120,6 +139,20 @@ def test_a_worker_that_was_away_for_long_retires_no_tag(store: Any, connection, 
     store.push("default", [payload("a"), payload("b")])
 
     assert "True False 1 1\n" == said_by_a_worker(_WAS_AWAY, connection, tmp_path)
+
+
+def test_a_worker_that_leaves_without_its_answer_gives_back_what_it_asked_for_and_only_then_its_tag(
+    store: Any, connection, tmp_path
+):
+    store.push("default", [payload("a")])
+
+    assert "True 0.0 1\n" == said_by_a_worker(_LEAVES_ASKING, connection, tmp_path)
+
+
+def test_what_was_put_back_of_what_was_asked_for_is_known(store: Any, connection, tmp_path):
+    store.push("default", [payload(name) for name in "abcd"])
+
+    assert "0.0 2 0\n" == said_by_a_worker(_LETS_GO_OF_WHAT_IT_ASKED, connection, tmp_path, ahead=2)
 
 
 def said_by_a_worker(does: str, connection: ConnectionSettings, tmp_path, ahead: int = 1) -> str:
