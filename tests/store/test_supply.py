@@ -6,8 +6,10 @@ import subprocess
 import sys
 from typing import Any
 
-from queuepool.settings import ConnectionSettings
+import pytest
 from samples import payload
+
+from queuepool.settings import ConnectionSettings
 
 # In a process of its own, as its alarm is the process's.
 _SUPPLY = """
@@ -17,7 +19,7 @@ from queuepool.board import Board, Role
 from queuepool.build import Stores
 from queuepool.chores.unheard import Unheard
 from queuepool.desk import Desk
-from queuepool.events import JobReserving
+from queuepool.events import JobQuarantined, JobReserving
 from queuepool.listeners import Listeners
 from queuepool.membership import Membership
 from queuepool.outage import Outage
@@ -38,7 +40,8 @@ slot.begin(Role.WORKER, 1, 1)
 desk = Desk(slot, "default", Alarm(board.new_trace(slot)), attention, stall=30.0)
 membership = Membership(connection, ["first", "default"], store, settler, outage, slot)
 membership.join()
-supply = Supply(PoolSettings(connection=connection), store, settler, desk, outage, listeners, Pace(int(ahead)), membership)
+pool, pace = PoolSettings(connection=connection), Pace(int(ahead))
+supply = Supply(pool, store, settler, desk, outage, listeners, pace, membership)
 """
 
 _WANTED_BACK = """
@@ -94,6 +97,38 @@ for _ in range(2):
     desk.succeeded()
 supply.let_go()
 print(slot.asked, store.sizes("default").ready, store.sizes("default").reserved)
+"""
+
+_ASKED_FOR_NO_JOB = """
+listeners.add(JobQuarantined, lambda event: print(event.queue))
+for _ in range(2):
+    supply.is_done(supply.next_job(["default"]))
+    desk.succeeded()
+supply.let_go()
+supply.next_job(["default"])
+"""
+
+# Of what is asked for ahead nothing is there.
+_ASKED_IN_VAIN = """
+tag = membership.tag
+for _ in range(2):
+    supply.is_done(supply.next_job(["default"]))
+    desk.succeeded()
+print(supply.next_job(["default"]), membership.tag == tag, slot.asked)
+"""
+
+# A reserve under the old tag is committed when its worker has another one.
+_COMMITTED_LATE = """
+old = membership.tag
+desk.asking()
+membership.renew([])
+store.reserve(["default"], old, 1)
+membership.look_again([])
+print(store.sizes("default").reserved)
+end = time.monotonic() + 2 * store.commits_late
+while store.sizes("default").reserved and time.monotonic() < end:
+    membership.look_again([])
+print(store.sizes("default").ready)
 """
 
 _LEAVES = """
@@ -153,6 +188,26 @@ def test_what_was_put_back_of_what_was_asked_for_is_known(store: Any, connection
     store.push("default", [payload(name) for name in "abcd"])
 
     assert "0.0 2 0\n" == said_by_a_worker(_LETS_GO_OF_WHAT_IT_ASKED, connection, tmp_path, ahead=2)
+
+
+@pytest.mark.parametrize("connection", ["redis"], indirect=True)  # no other is asked ahead
+def test_what_was_asked_for_and_is_no_job_is_told_also_when_the_rest_goes_back(store: Any, connection, tmp_path):
+    store.push("default", [payload("a"), payload("b"), b"nonsense"])
+
+    assert "default\n" == said_by_a_worker(_ASKED_FOR_NO_JOB, connection, tmp_path, ahead=2)
+
+
+def test_a_worker_that_asked_ahead_in_vain_keeps_its_tag(store: Any, connection, tmp_path):
+    store.push("default", [payload("a"), payload("b")])
+
+    assert "None True 0.0\n" == said_by_a_worker(_ASKED_IN_VAIN, connection, tmp_path, ahead=2)
+
+
+@pytest.mark.parametrize("connection", ["postgres"], indirect=True)  # no other commits what was given up
+def test_what_was_reserved_late_under_an_old_tag_goes_back_when_no_more_can_come(store: Any, connection, tmp_path):
+    store.push("default", [payload("a")])
+
+    assert "1\n1\n" == said_by_a_worker(_COMMITTED_LATE, connection, tmp_path)
 
 
 def said_by_a_worker(does: str, connection: ConnectionSettings, tmp_path, ahead: int = 1) -> str:
