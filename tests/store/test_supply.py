@@ -19,6 +19,7 @@ from queuepool.board import Board, Role
 from queuepool.build import Stores
 from queuepool.chores.unheard import Unheard
 from queuepool.desk import Desk
+from queuepool.errors import StoreError
 from queuepool.events import JobQuarantined, JobReserving
 from queuepool.listeners import Listeners
 from queuepool.membership import Membership
@@ -131,6 +132,28 @@ while store.sizes("default").reserved and time.monotonic() < end:
 print(store.sizes("default").ready)
 """
 
+# It may have asked for so many that they found no room on the board.
+_ASKS_ANEW = """
+pace.wanted = 64
+for _ in range(64):
+    pace.took(0.0, 1)
+desk.asking()
+supply.next_job(["default"])
+print(store.sizes("default").reserved)
+"""
+
+# Where a large receipt would be written down, beside the board, something else lies.
+_NO_ROOM = """
+for hand in range(2):
+    Path(path, f"board.0.{hand}.0").mkdir()
+supply.is_done(supply.next_job(["default"]))
+desk.succeeded()
+try:
+    supply.next_job(["default"])
+except StoreError:
+    print(supply.next_held())
+"""
+
 _LEAVES = """
 supply.is_done(supply.next_job(["default"]))
 desk.succeeded()
@@ -208,6 +231,18 @@ def test_what_was_reserved_late_under_an_old_tag_goes_back_when_no_more_can_come
     store.push("default", [payload("a")])
 
     assert "1\n1\n" == said_by_a_worker(_COMMITTED_LATE, connection, tmp_path)
+
+
+def test_a_worker_that_has_not_heard_of_what_it_asked_for_asks_for_one_job(store: Any, connection, tmp_path):
+    store.push("default", [payload(name) for name in "abc"])
+
+    assert "1\n" == said_by_a_worker(_ASKS_ANEW, connection, tmp_path, ahead=0)
+
+
+def test_a_job_that_cannot_be_written_down_is_not_begun(store: Any, connection, tmp_path):
+    store.push("default", [payload("a"), payload("b", data="x" * 200_000)])
+
+    assert "None\n" == said_by_a_worker(_NO_ROOM, connection, tmp_path)
 
 
 def said_by_a_worker(does: str, connection: ConnectionSettings, tmp_path, ahead: int = 1) -> str:
