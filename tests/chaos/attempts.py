@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 _MS = 1_000_000
 #: nanoseconds between the last effect and the settlement in which a kill makes a job run twice
 _UNSETTLED = 200 * _MS
-#: such kills are rare: more than this share of all, and it is not the moment that explains them
+#: such kills are rare, though each may hit a whole hand: more than this share of all, and it is not the moment that
+#: explains what was done twice
 _FEW, _SHARE = 5, 0.01
 #: nanoseconds by which a death may be seen too late, where it is not known from who killed
 _SEEN_LATE = 100 * _MS
@@ -65,6 +66,8 @@ class Attempts:
         self._settled: set[tuple[str, str, int]] = set()
         self._failed: dict[str, int] = {}
         self._undeleted: set[tuple[str, int]] = set()
+        #: the workers that died between a job's last effect and its settlement
+        self._killed: set[int] = set()
 
     def hear(self, event: Event) -> None:
         if not is_ours(event["id"]):
@@ -160,10 +163,9 @@ class Attempts:
                 self._anew(again)
         for odd in self._odd:
             self._count(odd)
-        killed = self._findings.counts.get(_KILLED, 0)
-        if killed > max(_FEW, _SHARE * self._findings.counts.get("kills", 0)):
+        if len(self._killed) > max(_FEW, _SHARE * self._findings.counts.get("kills", 0)):
             self._findings.violated(
-                "I5 done twice, unexplained", f"{killed} killed after their last effect are too many"
+                "I5 done twice, unexplained", f"{len(self._killed)} killed after their last effect are too many"
             )
 
     def _count(self, odd: Odd) -> None:
@@ -193,6 +195,7 @@ class Attempts:
         what = f"{again.job}: {(again.again - again.finished) / 1e9:.3f} s after it had finished"
         killed = windows.killed(again.pid, again.finished) or windows.died(again.pid, again.finished)
         if killed and killed < again.again and killed - again.finished <= _UNSETTLED:
+            self._killed.add(again.pid)
             findings.excused(_KILLED, what)
         elif (again.job, again.pid) in self._undeleted:
             findings.excused("twice: Laravel's worker was not let delete it", what)

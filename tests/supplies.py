@@ -1,0 +1,48 @@
+"""A supply of its own: a worker's hand on a real board and a real store, and what a script does with it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+from queuepool.settings import ConnectionSettings
+
+# In a process of its own, as its alarm is the process's.
+SUPPLY = """
+import sys, time
+from pathlib import Path
+from queuepool.board import Board, Role
+from queuepool.build import Stores
+from queuepool.chores.unheard import Unheard
+from queuepool.desk import Desk
+from queuepool.errors import StoreDown, StoreError
+from queuepool.events import JobQuarantined, JobReserving, LeaseLost
+from queuepool.listeners import Listeners
+from queuepool.membership import Membership
+from queuepool.outage import Outage
+from queuepool.pace import Pace
+from queuepool.settings import ConnectionSettings, PoolSettings
+from queuepool.settle import Settler
+from queuepool.signals import Alarm, Attention
+from queuepool.supply import Supply
+
+path, url, prefix, ahead = sys.argv[1:]
+connection = ConnectionSettings(url=url, prefix=prefix, embedded=url.startswith("sqlite"))
+stores, listeners, attention = Stores(connection), Listeners(), Attention()
+store, outage = stores.queue, Outage(attention, listeners, telling=False)
+settler = Settler(store, outage, listeners, "main")
+board = Board.create(Path(path) / "board", capacity=1)
+slot = board.slots[0]
+slot.begin(Role.WORKER, 1, 1)
+desk = Desk(slot, "default", Alarm(board.new_trace(slot)), attention, stall=30.0)
+membership = Membership(connection, ["first", "default"], store, settler, outage, slot)
+membership.join()
+pool, pace = PoolSettings(connection=connection), Pace(int(ahead))
+supply = Supply(pool, store, settler, desk, outage, listeners, pace, membership)
+"""
+
+
+def said_by_a_worker(does: str, connection: ConnectionSettings, folder: Path, ahead: int = 1) -> str:
+    command = [sys.executable, "-c", SUPPLY + does, str(folder), connection.url, connection.prefix, str(ahead)]
+    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=30).stdout
