@@ -112,10 +112,18 @@ def test_a_job_runs_twice_only_when_its_worker_died_before_it_could_settle():
 def test_many_that_ran_twice_were_not_all_killed_in_one_short_moment():
     events = pushed(6)
     for number in range(6):
-        job = f"h.{number}"
-        events += [start(job), finish(job), kill(), start(job, 2, pid=11), finish(job, 2, pid=11)]
+        job, pid = f"h.{number}", 100 + number
+        events += [start(job, pid=pid), finish(job, pid=pid), kill(pid), start(job, 2, pid=11), finish(job, 2, pid=11)]
 
     assert ["I5 done twice, unexplained"] == violated(*events)
+
+
+def test_a_worker_that_was_killed_may_have_done_a_whole_hand_that_nobody_settled():
+    jobs = [f"h.{number}" for number in range(6)]
+    done = [event for job in jobs for event in (start(job), finish(job))]
+    again = [event for job in jobs for event in (start(job, 2, pid=11), finish(job, 2, pid=11))]
+
+    assert [] == violated(*pushed(6), *done, kill(), *again)
 
 
 def test_a_nemesis_excuses_a_second_run_only_when_a_lease_had_time_to_end():
