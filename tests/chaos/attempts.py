@@ -16,9 +16,10 @@ if TYPE_CHECKING:
 _MS = 1_000_000
 #: nanoseconds between the last effect and the settlement in which a kill makes a job run twice
 _UNSETTLED = 200 * _MS
-#: such kills are rare, though each may hit a whole hand: more than this share of all, and it is not the moment that
-#: explains what was done twice
+#: such kills are rare, though each may hit a whole hand: more than this share of all, or more jobs, and it is not the
+#: moment that explains what was done twice
 _FEW, _SHARE = 5, 0.01
+_FEW_JOBS, _JOBS_SHARE = 20, 0.05
 #: nanoseconds by which a death may be seen too late, where it is not known from who killed
 _SEEN_LATE = 100 * _MS
 _KILLED = "twice: killed between its last effect and its settlement"
@@ -163,10 +164,10 @@ class Attempts:
                 self._anew(again)
         for odd in self._odd:
             self._count(odd)
-        if len(self._killed) > max(_FEW, _SHARE * self._findings.counts.get("kills", 0)):
-            self._findings.violated(
-                "I5 done twice, unexplained", f"{len(self._killed)} killed after their last effect are too many"
-            )
+        kills, jobs = self._findings.counts.get("kills", 0), self._findings.counts.get(_KILLED, 0)
+        if len(self._killed) > max(_FEW, _SHARE * kills) or jobs > max(_FEW_JOBS, _JOBS_SHARE * kills):
+            words = f"{jobs} jobs of {len(self._killed)} that were killed after their last effect are too many"
+            self._findings.violated("I5 done twice, unexplained", words)
 
     def _count(self, odd: Odd) -> None:
         """Given back, an attempt counts as not made; that is told after the job is there again."""

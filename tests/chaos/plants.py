@@ -23,7 +23,7 @@ _STAYS = """        self._desk.holds(leases, at + self._pool.connection.retry_af
 _SAME_TAG = "tag, self._unanswered, self.used_at = self.tag, self._store.unanswered, time.monotonic()"
 _IN_TWO = """        import time
         done = self._settle([lease], end)[0]
-        time.sleep(0.1)
+        time.sleep(0.3)
         if done:
             self.client.transaction(lambda connection: self._failures.add(connection, record))
         return done

@@ -26,8 +26,8 @@ BROKEN: dict[str, tuple[str, str]] = {
         f"{_IMPORT}class Gen(Job, name='gen'):\n    def handle(self): yield", "'gen' is a generator"
     ),
     "B085 wishes that cannot be": (f"{_IMPORT}@job('a', tries=-1)\ndef a(): ...", "tries cannot be -1"),
-    "B085 wishes of the wrong kind": (f"{_IMPORT}@job('a', timeout='5')\ndef a(): ...", "timeout cannot be '5'"),
-    "B085 wishes that do not exist": (f"{_IMPORT}@job('a', trys=1)\ndef a(): ...", "TypeError"),
+    "B085 wishes of the wrong kind": (f"{_IMPORT}@job('a', timeout=[5])\ndef a(): ...", "timeout cannot be [5]"),
+    "B085 wishes that do not exist": (f"{_IMPORT}@job('a', trys=1)\ndef a(): ...", "'trys': did you mean 'tries'?"),
 }  # fmt: skip
 
 #: what one does when it is imported, that must not spoil its worker

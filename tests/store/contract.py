@@ -18,7 +18,7 @@ QUEUES = ("high", "default")
 #: one worker's tag, and another's
 OURS, THEIRS = 7, 8
 EMPTY = Sizes(ready=0, delayed=0, reserved=0, quarantined=0, oldest=None)
-QUICK = 1.0
+QUICK = 2.0
 
 
 class Clock:
