@@ -69,7 +69,7 @@ class Desk:
     def holds(self, leases: Sequence[Lease], lease_end: float, done: Sequence[Lease] = ()) -> None:
         """A reserve was answered. What is done and not yet settled stays in the hand, before what is new.
 
-        What the steward wants back is of the turn that is over now, also where nothing new has come.
+        If the steward wants something back, the turn ends here even when nothing new has come.
         Raises ``StoreError`` when there is no room for it: the last hand stays, and so does that we have asked.
         """
         slot = self.slot

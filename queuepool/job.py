@@ -10,7 +10,7 @@ from typing import Any, Concatenate, Generic, NamedTuple, ParamSpec, TypeVar, Un
 
 from queuepool.client import Delay, default_queue
 from queuepool.definition import check_is_known, check_runs, name_of
-from queuepool.job_options import Options, Wishes, options_of, queue_name, wire
+from queuepool.job_options import Options, Wishes, options_of, target_of, wire
 from queuepool.registry import REGISTRY, Handler, arguments_of, by_name, keywords
 
 P = ParamSpec("P")
@@ -92,7 +92,7 @@ class JobFunction(Generic[P, R]):
     def using(self, *, queue: str | None = None, delay: Delay = 0) -> Target[P]:
         """Choose queue and delay for the dispatch that follows."""
         check_is_known(self.name)
-        return Target(self, self.options.queue or "default" if queue is None else queue_name(queue), delay)
+        return Target(self, target_of(self.options, queue), delay)
 
     def dispatch(self, /, *args: P.args, **kwargs: P.kwargs) -> str:
         """Push one call and give the job's id."""

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self, Unpack, dataclass_transform
 from queuepool.client import Delay, default_queue
 from queuepool.definition import check_handle, check_is_known, name_of
 from queuepool.errors import ConfigError
-from queuepool.job_options import Options, Wishes, options_of, queue_name, wire
+from queuepool.job_options import Options, Wishes, options_of, target_of, wire
 from queuepool.registry import REGISTRY, Handler
 
 
@@ -75,7 +75,7 @@ class Job:
         if cls.handle is Job.handle:
             raise ConfigError("@job", f"{cls.job_name} has no handle()")
         check_is_known(cls.job_name)
-        return cls.job_options.queue or "default" if queue is None else queue_name(queue)
+        return target_of(cls.job_options, queue)
 
     def _data(self) -> Mapping[str, Any]:
         return dataclasses.asdict(self)  # type: ignore[call-overload, no-any-return]  # subclasses are dataclasses

@@ -66,6 +66,11 @@ def queue_name(name: str) -> str:
         raise ConfigError("@job", f"queue: {error}") from None
 
 
+def target_of(options: Options, queue: str | None) -> str:
+    """Where to push: to the queue that was chosen for this dispatch, else to the job's own. Raises ``ConfigError``."""
+    return options.queue or "default" if queue is None else queue_name(queue)
+
+
 def _hint(key: str, known: Sequence[str]) -> str:
     others = {"retries": "tries", "max_retries": "tries", "max_tries": "tries", "retry_delay": "backoff"}
     [close] = [others[key]] if key in others else get_close_matches(key, known, 1) or [""]

@@ -170,11 +170,7 @@ class Supply:
             self._hold(reservation, at, held_since=at)
         else:
             self._desk.slot.asked = 0.0
-        # Said first, then looked, as in Desk.turns_to.
-        self._overtaken = self._desk.was_wanted_back(turn)
-        self._report(reservation, unsure=self._overtaken)
-        if self._overtaken:
-            self._put_back()
+        self._take_in(reservation, turn)
         return bool(reservation.leases)
 
     def _reserve(self, queues: Sequence[str]) -> bool:
@@ -190,14 +186,18 @@ class Supply:
         reservation = self._store.reserve(queues, self._membership.tag, self._pace.ahead(), self._done)
         self._done = []
         self._hold(reservation, at, held_since=time.monotonic())
-        # Said first, then looked: the steward may have taken a slow answer for a stuck job, and reclaim under this tag.
+        self._take_in(reservation, turn, unsure=unsure)
+        if not reservation.leases:
+            self._pace.begin_anew()
+        return bool(reservation.leases)
+
+    def _take_in(self, reservation: Reservation, turn: int, *, unsure: bool = False) -> None:
+        """Report what this turn has brought, and put back what is held if the steward has wanted it back."""
+        # Said first, then looked, as in Desk.turns_to: a slow answer may look like a stuck job.
         self._overtaken = self._desk.was_wanted_back(turn)
         self._report(reservation, unsure or self._overtaken)
         if self._overtaken:
             self._put_back()
-        if not reservation.leases:
-            self._pace.begin_anew()
-        return bool(reservation.leases)
 
     def _begin_asking(self, queues: Sequence[str]) -> float:
         if self._listeners.wants(JobReserving):

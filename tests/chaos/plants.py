@@ -23,7 +23,7 @@ _STAYS = """        self._desk.holds(leases, at + self._pool.connection.retry_af
 _SAME_TAG = "tag, self._unanswered, self.used_at = self.tag, self._store.unanswered, time.monotonic()"
 _IN_TWO = """        import time
         done = self._settle([lease], end)[0]
-        time.sleep(0.3)
+        time.sleep(0.5)
         if done:
             self.client.transaction(lambda connection: self._failures.add(connection, record))
         return done
@@ -156,7 +156,9 @@ PLANTS = {
             (f"{_SQL}/leases.py", "self._failures.add(connection, record)", "pass"),
             (f"{_SQL}/leases.py", "        return self._settle([lease], end)[0]\n\n    def quarantine(", _IN_TWO),
         ),
-        replace(QUICK, store="sqlite", hostile=50.0, modes=("fail",), seconds=4.0),
+        replace(  # the workers do nothing but fail, and a kill comes to most of these pauses
+            QUICK, store="sqlite", hostile=50.0, modes=("fail",), naps=0.0, backlog=20, bulk=20, kill_every=(0.2, 0.5)
+        ),
     ),
     "written to a file that was replaced": Plant(
         "I5 done twice, unexplained",
