@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from queuepool.calls import Calls
-from queuepool.current import Current, set_current
+from queuepool.current_job import Current, set_current
 from queuepool.desk import Desk
 from queuepool.errors import BadPayload
 from queuepool.events import HookRaised, JobExceptionOccurred, JobFacts, JobProcessed, JobProcessing, PayloadOdd

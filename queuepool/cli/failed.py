@@ -13,8 +13,8 @@ from queuepool import config_values as values
 from queuepool.cli import output
 from queuepool.cli.exits import FAILED
 from queuepool.cli.flags import CONNECTION
-from queuepool.cli.options import TEXT, Where, located, option, parsed
-from queuepool.cli.queues import JSON, one_queue
+from queuepool.cli.options import JSON, TEXT, Where, located, option, parsed
+from queuepool.cli.queues import one_queue
 from queuepool.client import Queue
 from queuepool.overview import iso
 from queuepool.stores.set_aside import FailedJob

@@ -14,8 +14,8 @@ from queuepool.cli import output
 from queuepool.cli.exits import FAILED
 from queuepool.cli.flags import CONNECTION
 from queuepool.cli.group import Verbs
-from queuepool.cli.options import TEXT, Where, located, parsed
-from queuepool.cli.queues import JSON, QUEUES, one_queue
+from queuepool.cli.options import JSON, TEXT, Where, located, parsed
+from queuepool.cli.queues import QUEUES, one_queue
 from queuepool.client import Queue
 from queuepool.overview import iso
 from queuepool.stores.set_aside import Quarantined

@@ -133,9 +133,9 @@ class Pool:
         return sum(" idle " in title or " busy " in title for title in self.titles().values() if ": worker " in title)
 
     def wait_until_ready(self, within: float = 15.0) -> float:
-        """Gives the seconds that it took."""
+        """Gives the seconds that it took. What a job has forked has its worker's title until the master ends it."""
         began = time.monotonic()
-        while self.ready() < self.workers and time.monotonic() < began + within:
+        while not self.workers <= self.ready() <= 2 * self.workers and time.monotonic() < began + within:
             time.sleep(0.02)
         return time.monotonic() - began
 
