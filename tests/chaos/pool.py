@@ -12,8 +12,6 @@ from pathlib import Path
 
 from tests.chaos.ledger import Ledger
 
-#: seconds after which a pool must have been whole at some moment; two are promised to a machine with nothing else to do
-_WHOLE = 10.0
 _INI = """
 [pool:{name}]
 queue = {queues}
@@ -139,9 +137,9 @@ class Pool:
             time.sleep(0.02)
         return time.monotonic() - began
 
-    def note_size(self) -> None:
+    def note_size(self, within: float) -> None:
         """Whole or not. Jobs go on killing their workers: for a moment one may be missing, but not for long."""
-        after = round(self.wait_until_ready(_WHOLE), 3)
+        after = round(self.wait_until_ready(within), 3)
         self._ledger.write("size", pool=self.name[:4], n=self.ready(), want=self.workers, after=after)
 
 
