@@ -581,7 +581,7 @@ def test_clear_asks_first_and_without_a_terminal_wants_force(site, cli, at):
     vague, forced = cli("clear", *at, "high"), cli("clear", *at, "high", "--force")
 
     assert (2, True) == (vague.returncode, "say --force" in vague.stderr)
-    assert (0, "dropped 1 jobs of high\n") == (forced.returncode, forced.stdout)
+    assert (0, "dropped 1 job of high\n") == (forced.returncode, forced.stdout)
     assert 0 == site.queue.size("high")
 
 
@@ -645,7 +645,7 @@ def test_B096_retry_all_takes_every_batch_or_one_queue(site, cli, at):
     fail(site, 3, "high")
     high, rest = cli("retry", "--queue", "high", *at), cli("retry", "all", *at)
 
-    assert ["3 jobs are back on their queues\n", "2 jobs are back on their queues\n"] == [high.stdout, rest.stdout]
+    assert ["3 jobs put back\n", "2 jobs put back\n"] == [high.stdout, rest.stdout]
     assert (3, 2, 0) == (site.queue.size("high"), site.queue.size("low"), site.queue.stores.failed.count())
 
 
@@ -656,7 +656,7 @@ def test_flush_and_prune_drop_what_is_old_enough(site, cli, at, server):
     flushed = cli("flush", *at)
 
     assert [new] == left
-    assert ["dropped 1 failed jobs\n"] * 2 == [pruned.stdout, flushed.stdout]
+    assert ["dropped 1 failed job\n"] * 2 == [pruned.stdout, flushed.stdout]
     assert 0 == site.queue.stores.failed.count()
 
 

@@ -48,6 +48,11 @@ def say(line: str) -> None:
     sys.stdout.write(f"{escaped(line)}\n")
 
 
+def counted(number: int, noun: str) -> str:
+    """``1 job``, ``2 jobs``."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
 def complain(line: str) -> None:
     """One line on standard error."""
     with suppress(OSError):  # there is nowhere else to say it

@@ -91,7 +91,7 @@ def drop(where: Where, queue: str, entry_id: str | None, everything: bool) -> in
         raise click.UsageError("name one payload by ID, or say --all")
     with closing(Queue(where.connection())) as connection:
         if entry_id is None:
-            output.say(f"dropped {_drop_all(connection, queue)} payloads")
+            output.say(f"dropped {output.counted(_drop_all(connection, queue), 'payload')}")
             return 0
         return 0 if connection.stores.quarantine.drop(queue, entry_id) else _not_found(queue, entry_id)
 

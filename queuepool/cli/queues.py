@@ -84,7 +84,7 @@ def clear(where: Where, queues: Sequence[str], force: bool) -> int:
         return FAILED
     with closing(Queue(connection)) as queue:
         for name in names:
-            output.say(f"dropped {queue.clear(name)} jobs of {name}")
+            output.say(f"dropped {output.counted(queue.clear(name), 'job')} of {name}")
     return 0
 
 
