@@ -135,7 +135,7 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
         return
     process.send_signal(signal.SIGSTOP)  # so that it forks no more
     family = psutil.Process(process.pid).children(recursive=True)
-    for one in [process, *family]:
+    for one in [*family, process]:  # the parent last: it keeps the dead from being reaped, and the living from leaving
         one.kill()
     process.wait()
     eventually(lambda: all(is_gone(one.pid) for one in family))

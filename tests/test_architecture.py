@@ -15,7 +15,8 @@ LAYERS = [
     # facts
     "shared_file facts settings escape",
     "errors events record config_values config_urls",
-    "stores stores.unfit stores.redis stores.redis.scripts stores.redis.keys stores.sql stores.sql.ddl",
+    "stores stores.unfit stores.certificates stores.redis stores.redis.scripts stores.redis.keys",
+    "stores.sql stores.sql.ddl",
     "chores chores.base job_options definition",
     # edges of the system, and rulings, each on its own
     "states proc signals trusted_path strict_json terms php listeners registry verdict limits pace job_loop",

@@ -16,6 +16,9 @@ import pytest
 from commands import ROOT, Done, queuepool
 from eventually import eventually
 
+from queuepool.errors import StoreError
+from queuepool.stores.sql.client import Client
+
 JOBS = """
 from pathlib import Path
 from queuepool import job
@@ -194,3 +197,12 @@ def test_a_directory_that_cannot_hold_it_is_told_at_once(place):
     done = place.run("push", "jobs.hello")
 
     assert (1, "", 1) == (done.returncode, done.stdout, len(done.stderr.splitlines()))
+
+
+def test_a_file_that_is_no_database_does_not_stay_open(tmp_path):
+    (tmp_path / "q.db").write_text("not at all " * 100)
+    with pytest.raises(StoreError, match="file is not a database") as caught:
+        Client(f"sqlite:///{tmp_path}/q.db").ask(lambda _: None)
+
+    assert caught.tb  # whose frames would keep it open, until somebody collects them
+    assert [] == [file.path for file in psutil.Process().open_files() if file.path.startswith(str(tmp_path))]

@@ -12,6 +12,8 @@ import psutil
 import pytest
 from eventually import eventually
 
+from queuepool.board import Board, Role
+
 
 def held(site, **data):
     """Push a job that runs until ``let_go``."""
@@ -224,12 +226,24 @@ def test_a_worker_that_has_not_ended_its_wait_in_time_is_replaced(site):
     config = "[connection]\nblock_for = 1\n"
     with site.pool("--workers", "1", config=config) as pool:
         (worker,) = pool.workers()
-        os.kill(worker, signal.SIGSTOP)
+        eventually(lambda: is_stopped_in_its_wait(site, worker))
         eventually(lambda: [worker] != pool.workers() and pool.workers(), within=20)
         site.push("ok")
         eventually(lambda: site.trail(event="end"))
 
     assert "killed: OVERDUE" in pool.log()
+
+
+def is_stopped_in_its_wait(site, worker: int) -> bool:
+    """Before and after a wait a worker has half a minute longer: then it goes on, and may be stopped later."""
+    os.kill(worker, signal.SIGSTOP)
+    eventually(lambda: psutil.Process(worker).status() == psutil.STATUS_STOPPED)
+    [path] = (path for path in (site.path / "run").rglob("board.*") if path.name.count(".") == 1)
+    [slot] = Board.open(path).of(Role.WORKER)
+    if slot.deadline < time.monotonic() + 10:
+        return True
+    os.kill(worker, signal.SIGCONT)
+    return False
 
 
 def test_F31_workers_that_keep_dying_young_are_replaced_later_and_later_and_the_pool_goes_on(site):

@@ -1,8 +1,6 @@
-"""Many at once on a database where nobody was before."""
+"""Transactions that others are in the way of."""
 
 from __future__ import annotations
-
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from databases import DatabaseServer
@@ -10,26 +8,6 @@ from sqlalchemy import Connection
 
 from queuepool.build import Stores
 from queuepool.settings import ConnectionSettings
-from queuepool.stores.sql.ddl import statements_of
-
-
-@pytest.mark.parametrize("brand", ["postgres", "mariadb"])
-def test_workers_that_begin_at_once_all_get_tags_of_their_own(request: pytest.FixtureRequest, brand: str) -> None:
-    server: DatabaseServer = request.getfixturevalue(brand)
-    with server.database() as url:
-        for statements in statements_of(url.partition(":")[0]).values():
-            server.execute(url, *statements)
-        stores = Stores(ConnectionSettings(url=url), shared=True)
-        try:
-            for _ in range(10):
-                server.execute(url, "DELETE FROM cache")
-                with ThreadPoolExecutor(8) as threads:
-                    tags = set(threads.map(lambda _: stores.queue.join(), range(8)))
-
-                assert 8 == len(tags)
-        finally:
-            stores.close()
-
 
 _OTHERS_END = {
     "postgres": "SELECT pg_terminate_backend({})",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import subprocess
+import sys
 import tempfile
 import threading
 from collections.abc import Iterator
@@ -43,14 +44,14 @@ def openssl(folder: Path, command: str) -> None:
     subprocess.run(["openssl", *command.split()], cwd=folder, check=True, capture_output=True)
 
 
-def authority(folder: Path, name: str) -> None:
+def authority(folder: Path, name: str, usage: str = "-addext keyUsage=critical,keyCertSign,cRLSign") -> None:
     key = f"-newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -keyout {name}.key"
-    openssl(folder, f"req -x509 {key} -out {name}.pem -subj /CN={name} -days 2")
+    openssl(folder, f"req -x509 {key} -out {name}.pem -subj /CN={name} -days 2 {usage}")
 
 
-def certificate(folder: Path, name: str, alternative: str, days: int) -> None:
-    (folder / "extension").write_text(f"subjectAltName={alternative}")
-    signer = "-CA ca.pem -CAkey ca.key -CAcreateserial -extfile extension"
+def certificate(folder: Path, name: str, alternative: str, days: int, by: str = "ca") -> None:
+    (folder / "extensions").write_text(f"subjectAltName={alternative}\nauthorityKeyIdentifier=keyid\n")
+    signer = f"-CA {by}.pem -CAkey {by}.key -CAcreateserial -extfile extensions"
     openssl(folder, f"x509 -req -in server.csr {signer} -out {name}.pem -days {days}")
 
 
@@ -60,11 +61,13 @@ def tls() -> Iterator[Server]:
         folder = Path(name)
         authority(folder, "ca")
         authority(folder, "stranger")
+        authority(folder, "lax", usage="")
         key = "-newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -keyout server.key"
         openssl(folder, f"req {key} -out server.csr -subj /CN=server")
         certificate(folder, "good", "DNS:localhost,IP:127.0.0.1", 1)
         certificate(folder, "elsewhere", "DNS:redis.example.org", 1)
         certificate(folder, "expired", "DNS:localhost", -1)
+        certificate(folder, "by-lax", "DNS:localhost", 1, by="lax")
         yield from serving(folder)
 
 
@@ -122,6 +125,15 @@ def test_B075_a_wrong_certificate_is_refused_and_the_cause_is_told(tls, shown, c
     tls.shows(shown)
 
     assert cause in refusal(tls.url(ca=ca))
+
+
+@pytest.mark.skipif(sys.version_info < (3, 13), reason="only later Pythons demand it")
+def test_a_ca_without_what_python_3_13_demands_is_refused_with_what_to_do(tls):
+    tls.shows("by-lax")
+    said = refusal(tls.url(ca="lax"))
+
+    assert "CA cert does not include key usage extension" in said
+    assert said.endswith("issue the certificate again, as docs/security.md shows under TLS")
 
 
 def test_an_unknown_authority_is_not_trusted_by_default(good):

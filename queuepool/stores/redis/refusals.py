@@ -9,7 +9,7 @@ from typing import Any
 import redis
 
 from queuepool.errors import LoginRefused, StoreDenied, StoreDown, StoreError, TagRetired
-from queuepool.stores import unfit
+from queuepool.stores import certificates, unfit
 from queuepool.stores.redis.scripts import script
 
 #: redis-py's own classes for what may pass; it takes the code out of their text
@@ -37,7 +37,7 @@ def translated(error: redis.RedisError, verb: str, names: Sequence[Any], source:
 
     ``verb``: the command, or the script of this ``source``; ``names``: the keys or channels that it was about.
     """
-    text = " ".join(str(error).split()) or type(error).__name__
+    text = certificates.explained(" ".join(str(error).split()) or type(error).__name__)
     if text.startswith("RETIRED"):
         return TagRetired(text)
     if isinstance(error, redis.AuthenticationError):

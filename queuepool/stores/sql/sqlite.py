@@ -7,7 +7,7 @@ import os
 import secrets
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -76,14 +76,16 @@ def identity_of(path: Path | str) -> Identity:
 def _known(path: Path, patience: float) -> FileConnection:
     """Opened, and known which file that was."""
     before = identity_of(path)
-    connection = _open(path, "rw", patience)
-    connection.file = before
-    mode = connection.execute("PRAGMA journal_mode").fetchone()[0]  # its answer opens the log
-    connection.log = identity_of(_beside(path, "-wal")) if mode == "wal" else None
-    if connection.is_current:
-        return connection
-    connection.close()
-    raise StoreDown(f"the file {path} is being replaced")
+    with ExitStack() as undo:
+        connection = _open(path, "rw", patience)
+        undo.callback(connection.close)
+        connection.file = before
+        mode = connection.execute("PRAGMA journal_mode").fetchone()[0]  # its answer opens the log
+        connection.log = identity_of(_beside(path, "-wal")) if mode == "wal" else None
+        if not connection.is_current:
+            raise StoreDown(f"the file {path} is being replaced")
+        undo.pop_all()
+    return connection
 
 
 def _make(path: Path) -> None:

@@ -7,6 +7,7 @@ import re
 from sqlalchemy import exc
 
 from queuepool.errors import LoginRefused, StoreDenied, StoreDown, StoreError, StoreUnfit
+from queuepool.stores import certificates
 
 #: SQLSTATEs, MySQL's numbers and SQLite's names of what may pass
 _PASSING = re.compile(
@@ -78,4 +79,4 @@ def _code(error: exc.SQLAlchemyError) -> str:
 def _text(error: exc.SQLAlchemyError) -> str:
     origin = getattr(error, "orig", None) or error
     text = str(origin.args[-1] if origin.args else origin)
-    return " ".join(text.split("\n")[0].split()) or type(origin).__name__
+    return certificates.explained(" ".join(text.split("\n")[0].split()) or type(origin).__name__)

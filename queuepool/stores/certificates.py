@@ -1,0 +1,19 @@
+"""What Python demands of certificates from 3.13 on (``ssl.VERIFY_X509_STRICT``); many a private CA lacks it."""
+
+from __future__ import annotations
+
+import re
+
+#: OpenSSL's words for what it looks at only when it is strict
+_STRICT = re.compile(
+    "(Authority|Subject) Key Identifier|CA cert does not include key usage|Basic Constraints of CA cert not marked|"
+    "Path length (invalid|given)|Key usage keyCertSign invalid|(Issuer|Subject) name empty|requires at least X509v3|"
+    "Empty Subject Alternative Name"
+)
+
+
+def explained(text: str) -> str:
+    """A store's error, with the remedy where it is such a refusal."""
+    if not _STRICT.search(text):
+        return text
+    return f"{text}: Python 3.13 and later demand it: issue the certificate again, as docs/security.md shows under TLS"
