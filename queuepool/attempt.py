@@ -24,7 +24,7 @@ from queuepool.settings import PoolSettings
 from queuepool.settle import Settler, facts_of
 from queuepool.signing import seals_of
 from queuepool.stores.base import Lease, QueueStore
-from queuepool.verdict import Delete, Fail, Release, Tallies, Verdict, judge, may_start
+from queuepool.verdict import Delete, Fail, Release, Tallies, Verdict, judge, judge_release, may_start, needs_tallies
 
 
 class Attempt(NamedTuple):
@@ -89,7 +89,7 @@ class Attempts:
         duration = time.monotonic() - began
         if error or job.verdict or self._listeners.wants(JobProcessed):
             self._pause()  # the store and the listeners may take their time, which is not the job's
-        verdict = job.verdict or self._judge(attempt, error, now + duration)
+        verdict = self._judge(attempt, job.verdict, error, now + duration)
         if isinstance(verdict, Delete):
             self._desk.succeeded()
             self._tell(attempt, error, duration)
@@ -187,11 +187,15 @@ class Attempts:
         if not self._desk.is_intact():
             os._exit(BROKEN)
 
-    def _judge(self, attempt: Attempt, error: BaseException | None, now: float) -> Verdict:
-        tallies = Tallies()
-        if error and attempt.plan.policy.max_exceptions is not None:
-            tallies = self._outage.insist(lambda: self._store.tallies(attempt.payload.id))[0]
-        return judge(error, attempt.payload.attempts, attempt.plan.policy, tallies, now)
+    def _judge(self, attempt: Attempt, asked: Verdict | None, error: BaseException | None, now: float) -> Verdict:
+        if isinstance(asked, (Delete, Fail)) or not (asked or error):
+            return asked or Delete()
+        payload, policy, tallies = attempt.payload, attempt.plan.policy, Tallies()
+        if needs_tallies(payload.attempts, policy):
+            tallies = self._outage.insist(lambda: self._store.tallies(payload.id))[0]
+        if asked:
+            return judge_release(asked, payload.name, payload.attempts, policy, tallies, now)
+        return judge(error, payload.attempts, policy, tallies, now)
 
     def _tell(self, attempt: Attempt, error: BaseException | None, duration: float) -> None:
         if error:

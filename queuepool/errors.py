@@ -13,6 +13,7 @@ QueuepoolError
 │   ├── UnknownJob       nothing is registered under its name
 │   ├── BadArguments     its data does not fit its handler
 │   ├── TooManyAttempts  it was started as often as it may be
+│   ├── NoTriesLeft      its handler called ``current().release()`` in its last try
 │   ├── JobExpired       its retryUntil has passed
 │   └── JobFailedByHand  its handler called ``current().fail()``
 ├── AttemptLost          an attempt that ended with its process
@@ -98,8 +99,17 @@ class BadArguments(JobError):
 class TooManyAttempts(JobError):
     """Laravel's MaxAttemptsExceededException: found before the attempt, not after it."""
 
+    def __init__(self, name: str, attempts: int, tries: int, lost: int = 0) -> None:
+        why = f", {lost} of them lost with their workers or hosts" if lost else ""
+        super().__init__(f"{name} has been attempted too many times (attempt {attempts} of {tries}{why})")
+
+
+class NoTriesLeft(JobError):
+    """The handler called ``current().release()``, and the job could not begin again."""
+
     def __init__(self, name: str, attempts: int, tries: int) -> None:
-        super().__init__(f"{name} has been attempted too many times (attempt {attempts} of {tries})")
+        more = "give it more tries, or 0 for no limit"
+        super().__init__(f"{name} was released by its handler with no tries left (attempt {attempts} of {tries}): {more}")
 
 
 class JobExpired(JobError):
