@@ -5,6 +5,7 @@ from queuepool.current import current
 from queuepool.job import job
 from queuepool.job_class import Job
 from queuepool.listeners import on
+from queuepool.to_json import register_type
 
-__all__ = ["Job", "Queue", "configure", "connect", "current", "job", "on"]
+__all__ = ["Job", "Queue", "configure", "connect", "current", "job", "on", "register_type"]
 __version__ = "0.1.0"

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import NamedTuple
 
+from queuepool.arguments import task_of
 from queuepool.calls import Calls
 from queuepool.current import Current, set_current
 from queuepool.desk import Desk
@@ -16,10 +17,9 @@ from queuepool.events import HookRaised, JobExceptionOccurred, JobFacts, JobProc
 from queuepool.fork import BROKEN
 from queuepool.listeners import Listeners
 from queuepool.outage import Outage
-from queuepool.payload import OBJECT_JOB, Payload, decode
-from queuepool.php import arguments_in
+from queuepool.payload import Payload, decode
 from queuepool.plans import Plan, Plans
-from queuepool.registry import Registry, Task, bound
+from queuepool.registry import Registry, Task
 from queuepool.settings import PoolSettings
 from queuepool.settle import Settler, facts_of
 from queuepool.signing import seals_of
@@ -174,7 +174,7 @@ class Attempts:
         refusal = may_start(attempt.payload.name, attempt.payload.attempts, attempt.plan.policy, now)
         if refusal:
             raise refusal.error
-        return bound(handler, _data_of(attempt.payload))
+        return task_of(handler, attempt.payload, attempt.plan.read)
 
     def _pause(self) -> None:
         """No job runs for a while, and something is about to be written."""
@@ -209,7 +209,7 @@ class Attempts:
             return
         self._desk.arm(attempt.plan.timeout)
         try:
-            task = bound(attempt.plan.handler, _data_of(attempt.payload))
+            task = task_of(attempt.plan.handler, attempt.payload, attempt.plan.read)
         except Exception:  # noqa: BLE001 - arguments that do not fit are why it failed
             task = None
         if task:
@@ -224,8 +224,3 @@ class Attempts:
         except BaseException as error:  # noqa: BLE001 - a hook is the user's code, and harms nothing
             self._listeners.tell(HookRaised(attempt.facts, name, error))
         self._calls.leave_if_forked()
-
-
-def _data_of(payload: Payload) -> object:
-    """The handler's arguments; of Laravel's object jobs, the properties."""
-    return arguments_in(payload.data) if payload.terms.job == OBJECT_JOB else payload.data

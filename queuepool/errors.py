@@ -9,6 +9,7 @@ QueuepoolError
 │       └── StoreDenied  its rules do not let this user do it, until somebody changes them
 │           └── StoreUnfit  what answers there is no store for us: a cluster's node, a Sentinel
 ├── BadPayload           bytes that cannot be a job: refused at the push, set aside in quarantine by a worker
+│   └── NotSendable      an argument that cannot be written as JSON: refused at the push
 ├── JobError             a job that must not be tried again
 │   ├── UnknownJob       nothing is registered under its name
 │   ├── BadArguments     its data does not fit its handler
@@ -78,6 +79,14 @@ class BadPayload(QueuepoolError):
         self.reason = reason
 
 
+class NotSendable(BadPayload, TypeError):
+    """A dispatch was given something that JSON cannot hold, and that nobody registered."""
+
+    def __init__(self, problem: str) -> None:
+        QueuepoolError.__init__(self, problem)
+        self.reason = problem
+
+
 class JobError(QueuepoolError):
     """A job that fails at once, whatever tries it has left."""
 
@@ -109,7 +118,9 @@ class NoTriesLeft(JobError):
 
     def __init__(self, name: str, attempts: int, tries: int) -> None:
         more = "give it more tries, or 0 for no limit"
-        super().__init__(f"{name} was released by its handler with no tries left (attempt {attempts} of {tries}): {more}")
+        super().__init__(
+            f"{name} was released by its handler with no tries left (attempt {attempts} of {tries}): {more}"
+        )
 
 
 class JobExpired(JobError):

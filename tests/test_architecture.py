@@ -13,9 +13,9 @@ PACKAGE = Path(__file__).parent.parent / "queuepool"
 #: from the ground up: a module imports only from the lines above its own. Packages named without a dot are one module.
 LAYERS = [
     # facts
-    "shared_file facts settings",
-    "errors events record config_values config_urls",
-    "stores stores.unfit stores.redis stores.redis.scripts stores.redis.keys stores.sql stores.sql.ddl",
+    "shared_file facts settings to_json annotations",
+    "json_scalars errors events record config_values config_urls",
+    "from_json stores stores.unfit stores.redis stores.redis.scripts stores.redis.keys stores.sql stores.sql.ddl",
     "chores chores.base job_options definition",
     # edges of the system, and rulings, each on its own
     "states proc signals trusted_path strict_json terms php listeners registry verdict limits pace job_loop",
@@ -33,7 +33,7 @@ LAYERS = [
     "stores.sql.leases",
     "stores.sql.queue",
     "config signing stores.redis.queue stores.redis.failed stores.redis.quarantine stores.redis.shelf",
-    "build calls current failures policies hand mourning",
+    "build calls current failures policies hand mourning arguments",
     "slot plans",
     "board blame boot lines settle side_stores",
     # who does the work, and who watches
