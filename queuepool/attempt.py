@@ -12,6 +12,7 @@ from queuepool.arguments import task_of
 from queuepool.calls import Calls
 from queuepool.current import Current, set_current
 from queuepool.desk import Desk
+from queuepool.django_support import renew_connections
 from queuepool.errors import BadPayload
 from queuepool.events import HookRaised, JobExceptionOccurred, JobFacts, JobProcessed, JobProcessing, PayloadOdd
 from queuepool.fork import BROKEN
@@ -144,6 +145,7 @@ class Attempts:
         set_current(job)
         try:
             task = self._task(attempt, now)
+            renew_connections()
             if self._listeners.wants(JobProcessing):
                 self._listeners.tell(JobProcessing(attempt.facts))
             self._calls.call(task.run)
@@ -161,6 +163,7 @@ class Attempts:
             self._hook(attempt, "after_succeeded", hook)
         if self._calls.has_awaited:  # now: what cannot be ended in its time costs the worker, not a job that succeeded
             self._calls.clear(attempt.facts)
+        renew_connections()
         self._desk.ended()
         set_current(None)
         try:
@@ -213,6 +216,7 @@ class Attempts:
         except Exception:  # noqa: BLE001 - arguments that do not fit are why it failed
             task = None
         if task:
+            renew_connections()
             self._hook(attempt, "after_failed", lambda: task.after_failed(error))
             if self._calls.has_awaited:
                 self._calls.clear(attempt.facts)

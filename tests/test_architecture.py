@@ -13,7 +13,7 @@ PACKAGE = Path(__file__).parent.parent / "queuepool"
 #: from the ground up: a module imports only from the lines above its own. Packages named without a dot are one module.
 LAYERS = [
     # facts
-    "shared_file facts settings to_json annotations",
+    "shared_file facts settings to_json annotations django_support",
     "json_scalars errors events record config_values config_urls",
     "from_json stores stores.unfit stores.redis stores.redis.scripts stores.redis.keys stores.sql stores.sql.ddl",
     "chores chores.base job_options definition",

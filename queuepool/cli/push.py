@@ -13,7 +13,7 @@ import click
 
 from queuepool import config_values as values
 from queuepool.arguments import reader_of, task_of
-from queuepool.boot import import_modules
+from queuepool.boot import import_application
 from queuepool.cli import output
 from queuepool.cli.flags import CONNECTION
 from queuepool.cli.options import TEXT, Where, located, option, parsed
@@ -87,7 +87,7 @@ def _handler(where: Where, name: str) -> Handler | None:
     if not modules:
         return None
     with redirect_stdout(sys.stderr):  # what they print is not the id
-        import_modules(modules)
+        import_application(modules)
     try:
         return REGISTRY.find(name)
     except UnknownJob as error:
