@@ -66,7 +66,7 @@ def _own(cls: type, own: OwnType, value: Any) -> Any:
     try:
         return own.from_json(value)
     except Exception as error:  # the application's code: whatever it raises, this is no such argument
-        raise Unreadable(f"what makes a {cls.__qualname__}", value) from error
+        raise Unreadable(f"what {cls.__qualname__} is made from", value) from error
 
 
 def _scalar(read: Converter, kinds: tuple[type, ...], wanted: str, value: Any) -> Any:

@@ -283,7 +283,7 @@ def test_what_cannot_go_is_refused_at_the_dispatch_by_job_argument_and_type(queu
         (Decimal, "1,5", "argument 'it' is a text, and not a decimal number"),
         (Colour, "blue", "argument 'it' is a text, and not the value of a Colour"),
         (Level, True, "argument 'it' is true or false, and not the value of a Level"),
-        (Money, {}, "argument 'it' is an object, and not what makes a Money"),
+        (Money, {}, "argument 'it' is an object, and not what Money is made from"),
         (Line, {"price": "1", "parts": [{"price": "x"}]}, r"argument 'it'\.parts\[0\]\.price is a text"),
         (Line, {}, r"argument 'it' is an object, and not one for Line \(.*'price'\)"),
         (list[date], {"a": 1}, "argument 'it' is an object, and not a list"),
