@@ -10,14 +10,15 @@ if TYPE_CHECKING:
     from queuepool.decorator import job
     from queuepool.job_class import Job
     from queuepool.listeners import on
+    from queuepool.to_json import register_type
 
-__all__ = ["Job", "Queue", "configure", "connect", "current", "job", "on"]
+__all__ = ["Job", "Queue", "configure", "connect", "current", "job", "on", "register_type"]
 __version__ = "0.1.0"
 
 #: where each name is; imported at its first use, so that no process has more of us in memory than it needs
 _PLACES = MappingProxyType({
     "Job": "job_class", "Queue": "client", "configure": "client", "connect": "client", "current": "current_job",
-    "job": "decorator", "on": "listeners",
+    "job": "decorator", "on": "listeners", "register_type": "to_json",
 })  # fmt: skip
 
 

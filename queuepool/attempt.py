@@ -8,23 +8,24 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import NamedTuple
 
+from queuepool.arguments import task_of
 from queuepool.calls import Calls
 from queuepool.current_job import Current, set_current
 from queuepool.desk import Desk
+from queuepool.django_support import renew_connections
 from queuepool.errors import BadPayload
 from queuepool.events import HookRaised, JobExceptionOccurred, JobFacts, JobProcessed, JobProcessing, PayloadOdd
 from queuepool.fork import BROKEN
 from queuepool.listeners import Listeners
 from queuepool.outage import Outage
-from queuepool.payload import OBJECT_JOB, Payload, decode
-from queuepool.php import arguments_in
+from queuepool.payload import Payload, decode
 from queuepool.plans import Plan, Plans
-from queuepool.registry import Registry, Task, bound
+from queuepool.registry import Registry, Task
 from queuepool.settings import PoolSettings
 from queuepool.settle import Settler, facts_of
 from queuepool.signing import seals_of
 from queuepool.stores.base import Lease, QueueStore
-from queuepool.verdict import Delete, Fail, Release, Tallies, Verdict, judge, may_start
+from queuepool.verdict import Delete, Fail, Release, Tallies, Verdict, judge, judge_release, may_start, needs_tallies
 
 
 class Attempt(NamedTuple):
@@ -89,7 +90,7 @@ class Attempts:
         duration = time.monotonic() - began
         if error or job.verdict or self._listeners.wants(JobProcessed):
             self._pause()  # the store and the listeners may take their time, which is not the job's
-        verdict = job.verdict or self._judge(attempt, error, now + duration)
+        verdict = self._judge(attempt, job.verdict, error, now + duration)
         if isinstance(verdict, Delete):
             self._desk.succeeded()
             self._tell(attempt, error, duration)
@@ -144,6 +145,7 @@ class Attempts:
         set_current(job)
         try:
             task = self._task(attempt, now)
+            renew_connections()
             if self._listeners.wants(JobProcessing):
                 self._listeners.tell(JobProcessing(attempt.facts))
             self._calls.call(task.run)
@@ -161,6 +163,7 @@ class Attempts:
             self._hook(attempt, "after_succeeded", hook)
         if self._calls.has_awaited:  # now: what cannot be ended in its time costs the worker, not a job that succeeded
             self._calls.clear(attempt.facts)
+        renew_connections()
         self._desk.ended()
         set_current(None)
         try:
@@ -174,7 +177,7 @@ class Attempts:
         refusal = may_start(attempt.payload.name, attempt.payload.attempts, attempt.plan.policy, now)
         if refusal:
             raise refusal.error
-        return bound(handler, _data_of(attempt.payload))
+        return task_of(handler, attempt.payload, attempt.plan.read)
 
     def _pause(self) -> None:
         """No job runs for a while, and something is about to be written."""
@@ -187,11 +190,15 @@ class Attempts:
         if not self._desk.is_intact():
             os._exit(BROKEN)
 
-    def _judge(self, attempt: Attempt, error: BaseException | None, now: float) -> Verdict:
-        tallies = Tallies()
-        if error and attempt.plan.policy.max_exceptions is not None:
-            tallies = self._outage.insist(lambda: self._store.tallies(attempt.payload.id))[0]
-        return judge(error, attempt.payload.attempts, attempt.plan.policy, tallies, now)
+    def _judge(self, attempt: Attempt, asked: Verdict | None, error: BaseException | None, now: float) -> Verdict:
+        if isinstance(asked, (Delete, Fail)) or not (asked or error):
+            return asked or Delete()
+        payload, policy, tallies = attempt.payload, attempt.plan.policy, Tallies()
+        if needs_tallies(payload.attempts, policy):
+            tallies = self._outage.insist(lambda: self._store.tallies(payload.id))[0]
+        if asked:
+            return judge_release(asked, payload.name, payload.attempts, policy, tallies, now)
+        return judge(error, payload.attempts, policy, tallies, now)
 
     def _tell(self, attempt: Attempt, error: BaseException | None, duration: float) -> None:
         if error:
@@ -205,10 +212,11 @@ class Attempts:
             return
         self._desk.arm(attempt.plan.timeout)
         try:
-            task = bound(attempt.plan.handler, _data_of(attempt.payload))
+            task = task_of(attempt.plan.handler, attempt.payload, attempt.plan.read)
         except Exception:  # noqa: BLE001 - arguments that do not fit are why it failed
             task = None
         if task:
+            renew_connections()
             self._hook(attempt, "after_failed", lambda: task.after_failed(error))
             if self._calls.has_awaited:
                 self._calls.clear(attempt.facts)
@@ -220,8 +228,3 @@ class Attempts:
         except BaseException as error:  # noqa: BLE001 - a hook is the user's code, and harms nothing
             self._listeners.tell(HookRaised(attempt.facts, name, error))
         self._calls.leave_if_forked()
-
-
-def _data_of(payload: Payload) -> object:
-    """The handler's arguments; of Laravel's object jobs, the properties."""
-    return arguments_in(payload.data) if payload.terms.job == OBJECT_JOB else payload.data

@@ -5,8 +5,10 @@ from __future__ import annotations
 import importlib
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import partial
 
+from queuepool import django_support
 from queuepool.errors import BootFailure
 from queuepool.failures import traceback_of
 from queuepool.fork import BROKEN
@@ -17,15 +19,25 @@ def other_threads() -> int:
     return len(sys._current_frames()) - 1
 
 
+def import_application(names: Iterable[str]) -> None:
+    """The modules with jobs; before them Django, where ``DJANGO_SETTINGS_MODULE`` is set. Raises ``BootFailure``."""
+    settings = f"Django's settings {os.environ.get('DJANGO_SETTINGS_MODULE')}"
+    _boot([(settings, django_support.set_up), *((name, partial(importlib.import_module, name)) for name in names)])
+
+
 def import_modules(names: Iterable[str]) -> None:
     """Raises ``BootFailure`` with the original traceback, our own frames left out."""
+    _boot((name, partial(importlib.import_module, name)) for name in names)
+
+
+def _boot(steps: Iterable[tuple[str, Callable[[], object]]]) -> None:
     pid = os.getpid()
     # As `python -m` would: the project's directory, which a console script does not have.
     if os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())
-    for name in names:
+    for name, step in steps:
         try:
-            importlib.import_module(name)
+            step()
         # SystemExit too: a module that calls sys.exit() at its import has not been imported.
         except BaseException as error:
             raise BootFailure(name, traceback_of(error)) from error

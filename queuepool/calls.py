@@ -6,6 +6,7 @@ import inspect
 import os
 from collections.abc import Callable
 
+from queuepool.django_support import around
 from queuepool.events import JobFacts, TasksLeft
 from queuepool.fork import BROKEN
 from queuepool.job_loop import JobLoop, Left
@@ -31,7 +32,7 @@ class Calls:
             if self._loop is None or self._loop.is_closed:
                 self._loop = JobLoop()
             self.has_awaited = True
-            self._loop.run(result)
+            self._loop.run(around(result))
 
     def clear(self, job: JobFacts) -> None:
         """End what this job or its hook has left on the loop, and tell of it. Tasks that do not end keep the loop."""

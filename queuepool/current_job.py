@@ -38,7 +38,7 @@ class Current:
         return self.payload.attempts
 
     def release(self, delay: float = 0.0) -> None:
-        """Try again in ``delay`` seconds instead of counting as done; it does use up an attempt."""
+        """Try again in ``delay`` seconds instead of counting as done. Uses up a try: at the last one the job fails."""
         self.verdict = Release(delay)
 
     def fail(self, reason: str | BaseException = "failed by its handler") -> None:

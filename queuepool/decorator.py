@@ -41,7 +41,7 @@ def job(name: str | Callable[P, R] | None = None, **wishes: Unpack[Wishes]) -> A
 def _registered(name: str | None, options: Options, function: Callable[P, R]) -> JobFunction[P, R]:
     check_runs(str(name or getattr(function, "__qualname__", repr(function))), function)
     made = JobFunction(name_of(function) if name is None else name, function, options)
-    REGISTRY.add(Handler(made.name, made.bind, options))
+    REGISTRY.add(Handler(made.name, made.bind, options, function))
     return made
 
 

@@ -9,10 +9,12 @@ QueuepoolError
 │       └── StoreDenied  its rules do not let this user do it, until somebody changes them
 │           └── StoreUnfit  what answers there is no store for us: a cluster's node, a Sentinel
 ├── BadPayload           bytes that cannot be a job: refused at the push, set aside in quarantine by a worker
+│   └── NotSendable      an argument that cannot be written as JSON: refused at the push
 ├── JobError             a job that must not be tried again
 │   ├── UnknownJob       nothing is registered under its name
 │   ├── BadArguments     its data does not fit its handler
 │   ├── TooManyAttempts  it was started as often as it may be
+│   ├── NoTriesLeft      its handler called ``current().release()`` in its last try
 │   ├── JobExpired       its retryUntil has passed
 │   └── JobFailedByHand  its handler called ``current().fail()``
 ├── AttemptLost          an attempt that ended with its process
@@ -77,6 +79,14 @@ class BadPayload(QueuepoolError):
         self.reason = reason
 
 
+class NotSendable(BadPayload, TypeError):
+    """A dispatch was given something that JSON cannot hold, and that nobody registered."""
+
+    def __init__(self, problem: str) -> None:
+        QueuepoolError.__init__(self, problem)
+        self.reason = problem
+
+
 class JobError(QueuepoolError):
     """A job that fails at once, whatever tries it has left."""
 
@@ -98,8 +108,19 @@ class BadArguments(JobError):
 class TooManyAttempts(JobError):
     """Laravel's MaxAttemptsExceededException: found before the attempt, not after it."""
 
+    def __init__(self, name: str, attempts: int, tries: int, lost: int = 0) -> None:
+        why = f", {lost} of them lost with their workers or hosts" if lost else ""
+        super().__init__(f"{name} has been attempted too many times (attempt {attempts} of {tries}{why})")
+
+
+class NoTriesLeft(JobError):
+    """The handler called ``current().release()``, and the job could not begin again."""
+
     def __init__(self, name: str, attempts: int, tries: int) -> None:
-        super().__init__(f"{name} has been attempted too many times (attempt {attempts} of {tries})")
+        more = "give it more tries, or 0 for no limit"
+        super().__init__(
+            f"{name} was released by its handler with no tries left (attempt {attempts} of {tries}): {more}"
+        )
 
 
 class JobExpired(JobError):

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, ClassVar, Self, Unpack, dataclass_transform
 
 from queuepool.definition import check_handle, check_is_known, name_of
@@ -41,7 +40,7 @@ class Job:
             return
         cls.job_name = name_of(cls) if name is None else name
         check_handle(cls.job_name, cls.handle)
-        REGISTRY.add(Handler(cls.job_name, _binder(cls), cls.job_options))
+        REGISTRY.add(Handler(cls.job_name, _binder(cls), cls.job_options, cls))
 
     def handle(self) -> object:
         """The work; may be ``async``."""
@@ -82,7 +81,8 @@ class Job:
         return target_of(cls.job_options, queue)
 
     def _data(self) -> Mapping[str, Any]:
-        return dataclasses.asdict(self)  # type: ignore[call-overload, no-any-return]  # subclasses are dataclasses
+        # Their values as they are: what is not JSON is written as every argument is.
+        return {field.name: getattr(self, field.name) for field in fields(self) if field.init}  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True, slots=True)

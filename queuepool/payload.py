@@ -11,14 +11,15 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, TypeGuard
 
 from queuepool import strict_json
-from queuepool.errors import BadPayload
+from queuepool.errors import BadPayload, NotSendable
 from queuepool.strict_json import MOST_BYTES as MOST_BYTES
 from queuepool.terms import NAME, Terms, terms_of
+from queuepool.to_json import as_json
 
 #: The class that every object job of Laravel goes through; its own name is in ``data.commandName``.
 OBJECT_JOB = "Illuminate\\Queue\\CallQueuedHandler@call"
 #: made once: json.dumps would make one for every payload
-_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False, default=as_json)
 _ID = re.compile(r"[^\x00-\x1f\x7f]{1,128}")
 
 
@@ -105,17 +106,31 @@ def encode(
         "createdAt": created_at,
         "id": identity,
     }
-    if seal:
-        fields["qp"] = seal(fields)
-    return identity, dump(fields | {"delay": delay or None, "attempts": 0})
+    try:
+        if seal:
+            fields["qp"] = seal(fields)
+        return identity, dump(fields | {"delay": delay or None, "attempts": 0})
+    except NotSendable as error:
+        raise _named(name, data) or error from error.__cause__
+
+
+def _named(name: str, data: object) -> NotSendable | None:
+    """Which argument of the job cannot go."""
+    arguments = data.items() if isinstance(data, Mapping) else enumerate(data) if isinstance(data, list) else ()
+    for key, value in arguments:
+        try:
+            dump({str(key): value})
+        except NotSendable as error:
+            return NotSendable(f"argument {key!r} of {name}: {error}")
+    return None
 
 
 def dump(fields: Mapping[str, object]) -> bytes:
-    """Compact JSON in UTF-8. Raises ``BadPayload`` for what JSON cannot hold, and for too much of it."""
+    """Compact JSON in UTF-8. Raises ``NotSendable`` for what it cannot hold, and ``BadPayload`` for too much of it."""
     try:
         raw = _ENCODER.encode(fields).encode()
     except (TypeError, ValueError, RecursionError) as error:
-        raise BadPayload(f"its data is not JSON ({error})") from error
+        raise NotSendable(str(error)) from error
     if len(raw) > MOST_BYTES:
         raise BadPayload(f"{len(raw)} bytes, at most {MOST_BYTES} are allowed")
     return raw

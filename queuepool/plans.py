@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from queuepool.arguments import Reader, reader_of
 from queuepool.errors import UnknownJob
 from queuepool.job_options import Options
 from queuepool.payload import Payload
@@ -26,6 +27,8 @@ class Plan(NamedTuple):
     text: str
     timeout: float
     warning: str
+    #: what makes the arguments, where the handler's annotations ask for more than JSON has
+    read: Reader | None = None
 
 
 class Plans:
@@ -51,7 +54,8 @@ class Plans:
         options = handler.options if handler else Options()
         timeout, warning = timeout_of(terms, options, self._pool)
         policy = policy_of(terms, options, self._pool)
-        return Plan(terms, handler, policy, policy.to_text(), timeout, warning)
+        read = reader_of(name, handler.target) if handler and handler.target else None
+        return Plan(terms, handler, policy, policy.to_text(), timeout, warning, read)
 
     def _find(self, name: str) -> Handler | None:
         try:

@@ -14,7 +14,10 @@ _MARGIN = 1.0
 
 
 def policy_of(terms: Terms, options: Options, pool: PoolSettings) -> Policy:
-    """How often and until when this job may be tried."""
+    """How often and until when this job may be tried.
+
+    A ``maxTries`` that is not its handler's own came from Laravel or by hand, and means what it means there.
+    """
     return Policy(
         tries=_first(terms.max_tries, options.tries, pool.tries),
         max_exceptions=_first(terms.max_exceptions, options.max_exceptions, None),
@@ -22,6 +25,7 @@ def policy_of(terms: Terms, options: Options, pool: PoolSettings) -> Policy:
         retry_until=terms.retry_until,
         fail_on_timeout=terms.fail_on_timeout or bool(options.fail_on_timeout),
         max_crashes=pool.max_crashes,
+        counts_deaths=terms.max_tries is not None and terms.max_tries != options.tries,
     )
 
 

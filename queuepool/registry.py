@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from queuepool.errors import BadArguments, ConfigError, UnknownJob
 from queuepool.job_options import Options
+
+#: makes arguments of what a payload holds in their places; raises ``TypeError``
+Read = Callable[[Sequence[Any], Mapping[str, Any]], tuple[list[Any], dict[str, Any]]]
 
 
 class Task(Protocol):
@@ -26,11 +29,15 @@ class Task(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Handler:
-    """A registered name; ``bind`` takes keyword or positional arguments and raises ``TypeError`` for wrong ones."""
+    """A registered name; ``bind`` takes keyword or positional arguments and raises ``TypeError`` for wrong ones.
+
+    ``target`` is the function or the class whose annotations say what the arguments are.
+    """
 
     name: str
     bind: Callable[..., Task]
     options: Options
+    target: Any = None
 
 
 class Registry:
@@ -58,15 +65,17 @@ class Registry:
         return sorted(self._handlers)
 
 
-def bound(handler: Handler, data: object) -> Task:
+def bound(handler: Handler, data: object, read: Read | None = None) -> Task:
     """The task for a payload's data: an object calls by keyword, a list by position, ``""`` and null with nothing.
 
-    Raises ``BadArguments``.
+    ``read`` makes of the arguments what the handler's annotations say. Raises ``BadArguments``.
     """
     args, kwargs = arguments_of(data)
     try:
+        if read is not None:
+            args, kwargs = read(args, kwargs)
         return handler.bind(*args, **kwargs)
-    except TypeError as error:
+    except (TypeError, RecursionError) as error:
         raise BadArguments(handler.name, error) from error
 
 

@@ -13,7 +13,7 @@ from io import FileIO
 from queuepool import client, log, proc, strays
 from queuepool.blame import Blame
 from queuepool.board import Board, Slot
-from queuepool.boot import import_modules
+from queuepool.boot import import_application, import_modules
 from queuepool.build import PATIENCE, Stores
 from queuepool.chores.base import Chore
 from queuepool.chores.beside import Beside
@@ -199,7 +199,7 @@ class Roles:
 def boot(settings: PoolSettings, attention: Attention, alarm: Alarm) -> None:
     """Import the user's modules; what they dispatch goes where this pool's jobs come from. Raises ``BootFailure``."""
     client.configure(settings.connection)
-    import_modules([*settings.modules, *settings.listeners])
+    import_application([*settings.modules, *settings.listeners])
     _hear_again(attention, alarm)
     log.listen(LISTENERS)
 

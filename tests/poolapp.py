@@ -49,6 +49,15 @@ def slow() -> None:
     hang_in_c()
 
 
+@job("twice", tries=2, backoff=0)
+def twice() -> None:
+    """Killed at its first attempt; fails at all others."""
+    note(event="start", mode="twice", attempt=current().attempts)
+    if current().attempts == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    raise ValueError("as asked")
+
+
 @job("add")
 async def add(left: int, right: int) -> None:
     import asyncio

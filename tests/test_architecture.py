@@ -13,9 +13,9 @@ PACKAGE = Path(__file__).parent.parent / "queuepool"
 #: from the ground up: a module imports only from the lines above its own. Packages named without a dot are one module.
 LAYERS = [
     # facts
-    "shared_file facts settings escape",
-    "errors events record config_values config_urls",
-    "stores stores.unfit stores.certificates stores.redis stores.redis.scripts stores.redis.keys",
+    "shared_file facts settings escape to_json annotations django_support",
+    "json_scalars errors events record config_values config_urls",
+    "from_json stores stores.unfit stores.certificates stores.redis stores.redis.scripts stores.redis.keys",
     "stores.sql stores.sql.ddl",
     "chores chores.base job_options definition",
     # edges of the system, and rulings, each on its own
@@ -34,7 +34,7 @@ LAYERS = [
     "stores.sql.leases",
     "stores.sql.queue",
     "config signing stores.redis.queue stores.redis.failed stores.redis.quarantine stores.redis.shelf",
-    "build calls current_job failures policies hand mourning",
+    "build calls current_job failures policies hand mourning arguments",
     "slot plans",
     "board blame boot lines settle side_stores",
     # who does the work, and who watches

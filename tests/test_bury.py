@@ -66,10 +66,10 @@ def dead(board: Board, *, pid: int = 2**22, left: int = 0) -> Slot:
 
 
 def dead_of_its_job(board: Board, store: QueueStore) -> Slot:
-    """Of the only try that the job has."""
+    """Of the only try that the job has, where a death uses it up."""
     store.push("default", [payload("a")])
     slot = dead(board)
-    slot.policy = '{"tries": 1}'
+    slot.policy = '{"tries": 1, "counts_deaths": true}'
     slot.hold(store.reserve(["default"], TAG, 1).leases)
     slot.hand.mark(0, Stage.RUNNING)
     return slot

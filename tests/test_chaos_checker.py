@@ -109,6 +109,17 @@ def test_a_job_runs_twice_only_when_its_worker_died_before_it_could_settle():
     assert (VALID, 1) == (explained.code, explained.counts["twice"])
 
 
+def test_the_death_of_a_worker_fails_no_job_before_the_third():
+    def failed(attempt: int, error: str):
+        return ("fail", {"id": "h.0", "a": attempt, "pid": 10, "e": error})
+
+    there = ("stored", {"where": "failed", "id": "h.0"})
+    assert ["I19 failed by a death"] == violated(*pushed(), start(), kill(), failed(1, "WorkerDied"), there)
+    assert ["I19 failed by a death"] == violated(*pushed(), start(), kill(), failed(2, "TooManyAttempts"), there)
+    assert [] == violated(*pushed(), start(), failed(1, "ValueError"), there)
+    assert [] == violated(*pushed(), start(), kill(), failed(3, "WorkerDied"), there)
+
+
 def test_many_that_ran_twice_were_not_all_killed_in_one_short_moment():
     events = pushed(6)
     for number in range(6):

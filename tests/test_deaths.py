@@ -4,14 +4,30 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 
 import psutil
 import pytest
 from eventually import eventually
+from pools import Site
+
+from queuepool.client import Queue
+from queuepool.settings import ConnectionSettings
+from queuepool.stores.sql.client import Client
+from queuepool.stores.sql.migrate import migrate
 
 
 def failed(site):
     return {row.payload: row for row in site.queue.stores.failed.page()}
+
+
+@contextmanager
+def sqlite_tables(url: str) -> Iterator[None]:
+    if url.startswith("sqlite"):
+        with closing(Client(url, create=True)) as client:
+            migrate(client)
+    yield
 
 
 def only_failure(site):
@@ -107,6 +123,59 @@ def test_F01_a_worker_killed_from_outside_costs_nothing_but_the_attempt(site):
         eventually(lambda: site.trail(event="end"))
 
     assert [1, 2] == [line["attempt"] for line in site.trail(event="start")]
+    assert 0 == site.queue.size()
+
+
+def test_a_death_uses_up_no_try_and_a_timeout_does(site):
+    """With the defaults: one try."""
+    site.push("until", gate=str(site.path / "gate"))
+    with site.pool("--workers", "1"):
+        [first] = eventually(lambda: site.trail(event="start"))
+        os.kill(first["pid"], signal.SIGKILL)
+        eventually(lambda: 2 == len(site.trail(event="start")))
+        (site.path / "gate").touch()
+        eventually(lambda: site.trail(event="end"))
+        site.push("hang_in_c", timeout=0.3)
+        site.push("kill")
+        site.queue.push("twice")
+        eventually(lambda: 3 == site.queue.stores.failed.count() and 0 == site.queue.size())
+
+    begun = {mode: [line["attempt"] for line in site.trail(event="start", mode=mode)] for mode in ("hang_in_c", "kill")}
+    assert {"hang_in_c": [1], "kill": [1, 2, 3]} == begun
+    assert [1, 2, 3] == [line["attempt"] for line in site.trail(event="start", mode="twice")]
+    assert ["JobTimedOut", "ValueError", "WorkerDied"] == sorted(
+        row.exception.splitlines()[-1 if "Traceback" in row.exception else 0].split(":")[0]
+        for row in site.queue.stores.failed.page()
+    )
+
+
+@pytest.mark.parametrize("store", ["redis", "sqlite"])
+def test_what_a_lost_host_had_begun_is_tried_again_by_another(request, tmp_path, store):
+    """Of its reservations nobody says anything: their leases end, and only the number of attempts is known."""
+    url = request.getfixturevalue(f"{store}_url")
+    config = f"[connection]\nurl = {url}\nretry_after = 1\n"
+    connection = ConnectionSettings(url=url, retry_after=1.0)
+    with sqlite_tables(url), closing(Queue(connection)) as queue:
+        site = Site(connection, tmp_path, queue)
+        site.push("ok", tag="by default")
+        site.push("ok", tag="as laravel says", maxTries=1)
+        store_of = queue.stores.queue
+        assert 2 == len(store_of.reserve(["default"], store_of.join(), 2).leases)
+        with site.pool("--workers", "1", config=config):
+            eventually(lambda: 0 == queue.size())
+
+        assert [("by default", 2)] == [(line["tag"], line["attempt"]) for line in site.trail(event="end")]
+        assert "TooManyAttempts" in only_failure(site).exception
+
+
+def test_a_release_without_a_try_left_fails_the_job_at_once_and_says_so(site):
+    site.queue.push("do", {"mode": "release", "delay": 30})
+    site.work()
+
+    assert (
+        "NoTriesLeft: do was released by its handler with no tries left (attempt 1 of 1)"
+        in only_failure(site).exception
+    )
     assert 0 == site.queue.size()
 
 

@@ -42,6 +42,9 @@ OURS = {
     "two jobs": Rules(jobs=2, most_attempts=1),
     "two queues": Rules(jobs=2, queues=(1, 0), crashes=0),
     "a job that kills its worker each time": Rules(crashes=3, max_crashes=2, most_attempts=4),
+    "a job with one try, whose workers die or lose their hosts": Rules(
+        tries=1, crashes=2, max_crashes=2, most_attempts=4, delays=(), renewed=False
+    ),
     "an orphan whose job ends before its lease": Rules(masters=1, timeout=1, swift=True),
     "requests of a worker come late": Rules(late=WORKERS, losses=1, crashes=0),
     "requests of a worker come late, and it crashes": Rules(late=WORKERS, losses=1, most_attempts=1),
@@ -104,6 +107,11 @@ WITHOUT = {
     "refusing a reserve under a tag that was given up": (
         Rules(late=("reserve",), losses=1, crashes=0, retires=False),
         {"attempts_are_starts": 6},
+    ),
+    "forgiving the death of a worker": (Rules(tries=1, counts_deaths=True, delays=()), {"no_death_is_a_failure": 4}),
+    "forgiving the loss of a host": (
+        Rules(tries=1, counts_deaths=True, delays=(), crashes=0, renewed=False),
+        {"no_death_is_a_failure": 7},
     ),
     "a tag for each worker alone": (
         Rules(losses=1, crashes=0, unique=False),

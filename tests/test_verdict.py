@@ -11,6 +11,7 @@ from queuepool.errors import (
     JobExpired,
     JobFailedByHand,
     JobTimedOut,
+    NoTriesLeft,
     TooManyAttempts,
     UnknownJob,
     WorkerDied,
@@ -20,7 +21,18 @@ from queuepool.limits import MEMORY, Limits, StopReason
 from queuepool.policies import policy_of, timeout_of
 from queuepool.settings import ConnectionSettings, PoolSettings
 from queuepool.terms import Terms
-from queuepool.verdict import Delete, Fail, Policy, Release, Tallies, delay_after, judge, may_start
+from queuepool.verdict import (
+    Delete,
+    Fail,
+    Policy,
+    Release,
+    Tallies,
+    delay_after,
+    judge,
+    judge_release,
+    may_start,
+    needs_tallies,
+)
 
 NOW = 1_000.0
 RAISED = ValueError("told to")
@@ -40,11 +52,22 @@ def test_a_job_may_start_while_it_has_tries_left(attempts, tries):
 
 
 def test_a_job_that_was_started_as_often_as_it_may_be_fails():
-    ruling = may_start("ok", 4, Policy(tries=3), NOW)
+    ruling = may_start("ok", 4, Policy(tries=3, counts_deaths=True), NOW)
 
     assert isinstance(ruling, Fail)
     assert isinstance(ruling.error, TooManyAttempts)
     assert "attempt 4 of 3" in str(ruling.error)
+
+
+def test_an_attempt_beyond_the_tries_may_start_as_often_as_deaths_are_forgiven():
+    policy = Policy(tries=1, max_crashes=3)
+
+    assert [None, None] == [may_start("ok", attempts, policy, NOW) for attempts in (2, 3)]
+    ruling = may_start("ok", 4, policy, NOW)
+    assert isinstance(ruling, Fail)
+    assert "(attempt 4 of 1, 3 of them lost with their workers or hosts)" in str(ruling.error)
+    assert None is may_start("ok", 99, Policy(tries=1, max_crashes=0), NOW)
+    assert may_start("ok", 2, Policy(tries=1, max_crashes=1), NOW)
 
 
 def test_a_job_may_start_until_the_second_that_it_is_to_be_tried_until():
@@ -113,11 +136,67 @@ def test_the_exception_that_is_one_too_many_fails_the_job():
     assert Fail(RAISED) == judge(RAISED, 9, policy, Tallies(exceptions=2), NOW)
 
 
-def test_a_worker_that_died_counts_as_a_try():
+def test_a_worker_that_died_uses_up_no_try():
+    died, policy = WorkerDied("signal 9"), Policy(tries=2)
+
+    assert Release(0.0) == judge(died, 2, policy, NONE_YET, NOW)
+    assert Release(0.0) == judge(RAISED, 2, policy, Tallies(crashes=1), NOW)
+    assert Fail(RAISED) == judge(RAISED, 3, policy, Tallies(crashes=1), NOW)
+
+
+def test_a_timeout_uses_up_the_only_try_also_after_a_death():
+    late = JobTimedOut("late")
+
+    assert [Fail(late)] * 2 == [judge(late, 1 + crashes, Policy(), Tallies(crashes=crashes), NOW) for crashes in (0, 1)]
+
+
+def test_where_laravel_says_how_often_a_worker_that_died_counts_as_a_try():
+    died, policy = WorkerDied("signal 9"), Policy(tries=2, counts_deaths=True)
+
+    assert Release(0.0) == judge(died, 1, policy, NONE_YET, NOW)
+    assert Fail(died) == judge(died, 2, policy, NONE_YET, NOW)
+    assert Fail(RAISED) == judge(RAISED, 2, policy, Tallies(crashes=1), NOW)
+
+
+def test_a_death_is_no_exception():
+    assert Release(0.0) == judge(WorkerDied("signal 9"), 1, Policy(tries=0, max_exceptions=1), NONE_YET, NOW)
+
+
+def test_attempts_that_were_lost_with_their_hosts_are_deaths_too():
     died = WorkerDied("signal 9")
 
-    assert Release(0.0) == judge(died, 1, Policy(tries=2), NONE_YET, NOW)
-    assert Fail(died) == judge(died, 2, Policy(tries=2), NONE_YET, NOW)
+    assert Release(0.0) == judge(died, 2, Policy(tries=1), NONE_YET, NOW)
+    assert Fail(died) == judge(died, 3, Policy(tries=1), NONE_YET, NOW)
+
+
+def test_what_became_of_earlier_attempts_is_asked_only_where_it_matters():
+    asked = [
+        needs_tallies(attempts, Policy(tries=tries)) for attempts, tries in [(1, 1), (2, 1), (1, 3), (2, 3), (9, 0)]
+    ]
+
+    assert [False] * 5 == asked
+    assert needs_tallies(3, Policy(tries=3))
+    assert not needs_tallies(3, Policy(tries=3, counts_deaths=True))
+    assert needs_tallies(1, Policy(tries=3, max_exceptions=1))
+
+
+def test_a_release_by_hand_that_leaves_no_try_fails_at_once():
+    asked, name = Release(10.0), "app.mail"
+
+    ruling = judge_release(asked, name, 1, Policy(tries=1), NONE_YET, NOW)
+    assert isinstance(ruling, Fail)
+    assert isinstance(ruling.error, NoTriesLeft)
+    assert "app.mail was released by its handler with no tries left (attempt 1 of 1)" in str(ruling.error)
+    for attempts, policy, tallies in [
+        (1, Policy(tries=2), NONE_YET),
+        (99, Policy(tries=0), NONE_YET),
+        (3, Policy(tries=3), Tallies(crashes=1)),
+        (1, Policy(tries=1, retry_until=NOW + 10), NONE_YET),
+    ]:
+        assert asked is judge_release(asked, name, attempts, policy, tallies, NOW)
+    late = judge_release(asked, name, 1, Policy(retry_until=NOW + 9), NONE_YET, NOW)
+    assert isinstance(late, Fail)
+    assert isinstance(late.error, JobExpired)
 
 
 def test_a_job_that_killed_too_many_workers_fails_whatever_its_tries():
@@ -180,13 +259,29 @@ def test_a_wish_of_nought_is_a_wish():
     assert 0 == policy_of(terms(max_tries=0), Options(tries=4), PoolSettings(tries=5)).tries
 
 
+@pytest.mark.parametrize(
+    ("payloads", "handlers", "counts"),
+    [(None, None, False), (None, 1, False), (3, 3, False), (3, None, True), (3, 1, True)],
+)
+def test_deaths_count_where_the_number_of_tries_is_not_the_handlers_own_or_the_pools(payloads, handlers, counts):
+    assert counts is policy_of(terms(max_tries=payloads), Options(tries=handlers), PoolSettings()).counts_deaths
+
+
 def test_every_wish_reaches_the_policy():
     wishes = terms(max_tries=2, max_exceptions=3, backoff=(1.0,), retry_until=NOW, fail_on_timeout=True, timeout=9.0)
 
     policy = policy_of(wishes, Options(), PoolSettings(max_crashes=7))
 
     assert (
-        Policy(tries=2, max_exceptions=3, backoff=(1.0,), retry_until=NOW, fail_on_timeout=True, max_crashes=7)
+        Policy(
+            tries=2,
+            max_exceptions=3,
+            backoff=(1.0,),
+            retry_until=NOW,
+            fail_on_timeout=True,
+            max_crashes=7,
+            counts_deaths=True,
+        )
         == policy
     )
 

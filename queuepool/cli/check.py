@@ -11,7 +11,7 @@ from functools import partial
 import click
 
 from queuepool import proc
-from queuepool.boot import import_modules, other_threads
+from queuepool.boot import import_application, other_threads
 from queuepool.cli import output
 from queuepool.cli.exits import CONFIG, FAILED
 from queuepool.cli.findings import Finding, Grade
@@ -108,7 +108,7 @@ def _modules(where: Where) -> Iterator[Finding]:
     before = other_threads()
     try:
         with redirect_stdout(sys.stderr):  # what they print is none of our findings
-            import_modules(names)
+            import_application(names)
     except BootFailure as failure:
         if isinstance(failure.__cause__, KeyboardInterrupt):
             raise

@@ -12,13 +12,14 @@ from typing import Any
 import click
 
 from queuepool import config_values as values
-from queuepool.boot import import_modules
+from queuepool.arguments import reader_of, task_of
+from queuepool.boot import import_application
 from queuepool.cli import output
 from queuepool.cli.flags import CONNECTION
 from queuepool.cli.options import TEXT, Where, located, option, parsed
 from queuepool.cli.queues import one_queue
 from queuepool.client import Queue
-from queuepool.errors import BadPayload, UnknownJob
+from queuepool.errors import BadArguments, BadPayload, UnknownJob
 from queuepool.job_options import Options, wire
 from queuepool.payload import MOST_BYTES, decode, encode
 from queuepool.registry import REGISTRY, Handler
@@ -42,7 +43,7 @@ def push(where: Where, name: str, data: str | None, queue: str | None, delay: fl
     handler = None if force else _handler(where, name)
     options = handler.options if handler else Options()
     wishes: Mapping[str, object] = wire(options) if handler else {}
-    _judge(name, value)
+    _judge(name, value, handler)
     target = queue or options.queue or "default"
     with closing(Queue(where.connection())) as connection:
         output.say(connection.push(name, value, queue=target, delay=delay, options=wishes))
@@ -50,11 +51,13 @@ def push(where: Where, name: str, data: str | None, queue: str | None, delay: fl
         output.complain(f"note: no pool of {where.path} serves queue {target}")
 
 
-def _judge(name: str, value: object) -> None:
-    """Read it as a worker will: refused now, it never comes to the quarantine."""
+def _judge(name: str, value: object, handler: Handler | None) -> None:
+    """Read it as a worker will: refused now, it never comes to the quarantine or to the failed jobs."""
     try:
-        decode(encode(name, value, created_at=0)[1])
-    except BadPayload as error:
+        payload = decode(encode(name, value, created_at=0)[1])
+        if handler:
+            task_of(handler, payload, reader_of(name, handler.target))
+    except (BadPayload, BadArguments) as error:
         raise click.UsageError(str(error)) from error
 
 
@@ -84,7 +87,7 @@ def _handler(where: Where, name: str) -> Handler | None:
     if not modules:
         return None
     with redirect_stdout(sys.stderr):  # what they print is not the id
-        import_modules(modules)
+        import_application(modules)
     try:
         return REGISTRY.find(name)
     except UnknownJob as error:

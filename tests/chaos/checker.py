@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from tests.chaos.apart import Apart
 from tests.chaos.attempts import Attempts
+from tests.chaos.deaths import Deaths
 from tests.chaos.fates import Fates
 from tests.chaos.innocents import Innocents
 from tests.chaos.ledger import Event, Torn
@@ -57,7 +58,17 @@ def check(history: Iterable[Event | Torn]) -> Findings:
     attempts = Attempts(findings, jobs, windows, times)
     fates = Fates(findings, jobs)
     listeners: dict[str, list[Callable[[Event], None]]] = {}
-    for part in (windows, times, order, attempts, fates, outside, Apart(findings), Innocents(findings)):
+    for part in (
+        windows,
+        times,
+        order,
+        attempts,
+        fates,
+        outside,
+        Apart(findings),
+        Innocents(findings),
+        Deaths(findings),
+    ):
         for what in part.HEARS:
             listeners.setdefault(what, []).append(part.hear)
     _read(history, listeners, findings, jobs)

@@ -7,6 +7,7 @@ it (``enq_inv`` before the push, ``start`` before the work, ``kill`` before the 
 enq_inv enq_ok enq_unknown p lo hi      a push of the numbers lo to hi: about to, acknowledged, unanswered
 start finish die id a pid               by the job: first, last; its effect is over, its worker dies or lets it go
 ack release fail requeue stale id a     by a listener: what the pool says it did; stale: refused, not ours any more
+fail e                                  the error's class
 ghost id a pid                          by what an async job left behind: it has gone on after its job
 undeleted id a pid                      by Laravel's own worker: the store refused to delete what it has done
 kill pid why   death pid                by the harness, before; by the watcher, as soon as the kernel says so

@@ -135,6 +135,10 @@ PLANTS = {
         (("calls.py", "left = self._loop.clear() if self._loop else Left(0, set())", "left = Left(0, set())"),),
         replace(PEACE, hostile=20.0, modes=("leave_a_task", "nap_async"), seconds=3.0),
     ),
+    "death that uses up the only try": Plant(
+        "I19 failed by a death",
+        (("verdict.py", "    if died and not policy.counts_deaths:\n        return False\n", ""),),
+    ),
     "rows taken without a lock": Plant(
         "I5 done twice, unexplained",
         ((f"{_SQL}/statements.py", "first.with_for_update(skip_locked=skips_locked(dialect))", "first"),),

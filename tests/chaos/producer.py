@@ -99,7 +99,7 @@ class Producer:
         data |= {"fork_many": {"children": 8}, "nap_async": {"seconds": 0.1}}.get(mode, {})
         timeout = self._orders.timeout if mode in OVERRUN else _ENOUGH
         limit = {"timeout": timeout, "grace": self._orders.grace if mode in ROBBERS else 0.0}
-        self._push(self._orders.stream, "high", [data | limit], options={"timeout": timeout})
+        self._push(self._orders.stream, "high", [data | limit], options={"timeout": timeout, "maxTries": 0})
 
     def _refused(self) -> None:
         self._push("r", "high", [{"m": "fail"}])

@@ -79,6 +79,7 @@ def settling(world: World, dead: Obituary) -> World | None:
 def _rule(rules: Rules, world: World, copy: Copy, tag: Tag, why: str) -> World:
     if world.lease_of(copy) is None or why != "crash":
         return scripts.release(world, rules, copy, tag, 0)
-    if world.tallies[copy.job] + 1 >= rules.max_crashes:
+    before = max(world.tallies[copy.job], copy.attempts - rules.tries if rules.tries else 0)
+    if before + 1 >= rules.max_crashes or (rules.counts_deaths and 0 < rules.tries <= copy.attempts):
         return scripts.fail(world, rules, copy, tag)
     return scripts.release(world._replace(tallies=raised(world.tallies, copy.job)), rules, copy, tag, 0)

@@ -37,6 +37,10 @@ def who_killed_too_many_never_runs_again(world: World) -> bool:
     return "killer ran again" not in world.wrongs
 
 
+def no_death_is_a_failure(world: World) -> bool:
+    return "failed by a death" not in world.wrongs
+
+
 def attempts_are_starts(world: World) -> bool:
     """A job that waits was begun as often as it says; one that is reserved has begun, or is about to."""
     waiting = [*world.ready, *(copy for _, copy in world.delayed)]
@@ -58,6 +62,7 @@ LAWS = [
     only_the_owner_settles,
     what_finished_never_runs_again,
     who_killed_too_many_never_runs_again,
+    no_death_is_a_failure,
     no_start_is_uncounted,
     attempts_are_starts,
 ]

@@ -146,6 +146,9 @@ def _hear(rules: Rules, world: World, number: int) -> World:
 
 def _start(rules: Rules, world: World, number: int, worker: Worker) -> World:
     assert worker.copy
+    if not rules.may_begin(worker.copy.attempts):
+        failed = scripts.fail(world, rules, worker.copy, rules.tag(number, worker.held))
+        return failed.worker(number, stage="", copy=None, lease_end=0)
     begun = world._replace(starts=raised(world.starts, worker.copy.job))
     again = begun.wrong("finished ran again", worker.copy.job in world.finished)
     again = again.wrong("killer ran again", world.deaths[worker.copy.job] >= rules.max_crashes)

@@ -71,7 +71,8 @@ def fail(world: World, rules: Rules, copy: Copy, tag: Tag) -> World:
     lease = held(world, rules, copy, tag)
     if lease is None:
         return world
-    return drop(world.wrong("stale", lease.tag != tag)._replace(failed=world.failed | {copy.job}), copy)
+    ended = world.wrong("stale", lease.tag != tag).wrong("failed by a death", copy.attempts < rules.max_crashes)
+    return drop(ended._replace(failed=world.failed | {copy.job}), copy)
 
 
 def give_back(world: World, rules: Rules, copy: Copy, tag: Tag) -> World:

@@ -192,8 +192,17 @@ class Rules:
     #: answers that are lost
     losses: int = 0
     max_crashes: int = 9
+    #: how often a job may fail, 0 = no limit; here it never does by itself
+    tries: int = 0
+    #: as in Laravel, a death uses up a try
+    counts_deaths: bool = False
     #: where the model ends: nobody takes a job that was begun so often
     most_attempts: int = 2
+
+    def may_begin(self, attempts: int) -> bool:
+        """So many times, this one included."""
+        most = self.tries if self.counts_deaths else self.tries + self.max_crashes - 1
+        return self.tries == 0 or attempts <= most
 
     def tag(self, number: int, life: int) -> Tag:
         """Of a worker; where tags are not unique everybody has one and the same."""

@@ -1,0 +1,79 @@
+"""What stands in JSON for other values: plain texts and numbers, which PHP reads too, without the type's name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import fields, is_dataclass
+from datetime import date, datetime, time, timedelta
+from enum import Enum
+from pathlib import PurePath
+from typing import Any, NamedTuple, TypeVar
+from uuid import UUID
+
+T = TypeVar("T")
+
+
+class OwnType(NamedTuple):
+    """How an application's type goes into a payload and comes out of it."""
+
+    to_json: Callable[[Any], object]
+    from_json: Callable[[Any], object]
+
+
+_own: dict[type, OwnType] = {}
+
+
+def register_type(cls: type[T], *, to_json: Callable[[T], object], from_json: Callable[[Any], T]) -> None:
+    """Let values of your own type be arguments of jobs.
+
+    ``to_json`` gives what goes into the payload; ``from_json`` makes a value of that again, in the worker, for an
+    argument that is annotated with this type. Do it where the type is defined: producers and workers both need it.
+    """
+    _own[cls] = OwnType(to_json, from_json)
+
+
+def own_type(cls: type) -> OwnType | None:
+    """How this type, or the nearest of its bases, was registered."""
+    return next((_own[base] for base in cls.__mro__ if base in _own), None) if _own else None
+
+
+def as_json(value: Any) -> object:
+    """What ``json`` is to write for a value that it does not know. Raises ``TypeError`` for what cannot go."""
+    own = own_type(type(value))
+    if own:
+        return own.to_json(value)
+    if is_dataclass(value):
+        return {field.name: getattr(value, field.name) for field in fields(value) if field.init}
+    if hasattr(value, "model_dump"):  # pydantic's, without importing it
+        return value.model_dump(mode="json")
+    return _of_the_library(value)
+
+
+def _of_the_library(value: Any) -> object:
+    from decimal import Decimal  # here: not needed at every start
+
+    match value:
+        case Enum():
+            return value.value
+        case datetime() | date() | time():
+            return value.isoformat()
+        case timedelta():
+            seconds = value.total_seconds()
+            return int(seconds) if seconds.is_integer() else seconds
+        case Decimal() | UUID() | PurePath():
+            return str(value)
+        case set() | frozenset():
+            return list(value)
+        case Mapping():
+            return dict(value)
+    raise TypeError(f"no JSON for {_named(type(value))}{_hint(value)}")
+
+
+def _named(cls: type) -> str:
+    return cls.__qualname__ if cls.__module__ == "builtins" else f"{cls.__module__}.{cls.__qualname__}"
+
+
+def _hint(value: object) -> str:
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return ": send text (base64), or the place where they are"
+    return ": queuepool.register_type says what to send" if type(value).__module__ != "builtins" else ""
