@@ -6,10 +6,13 @@ import importlib
 import os
 import sys
 from collections.abc import Iterable
+from types import ModuleType
 
 from queuepool.errors import BootFailure
-from queuepool.failures import traceback_of
+from queuepool.failures import summary, traceback_of
 from queuepool.fork import BROKEN
+from queuepool.module_hints import is_missing, problem_of, shadowed_by_python, without_jobs
+from queuepool.registry import REGISTRY
 
 
 def other_threads() -> int:
@@ -17,18 +20,39 @@ def other_threads() -> int:
     return len(sys._current_frames()) - 1
 
 
-def import_modules(names: Iterable[str]) -> None:
+def import_jobs(modules: Iterable[str], listeners: Iterable[str]) -> None:
+    """Raises ``BootFailure`` also where ``modules`` are named and no job is there.
+
+    A worker without jobs would fail, as unknown, every job that it takes. One of several modules may have none: it may
+    set up what the others need.
+    """
+    imported = import_modules(modules)
+    import_modules(listeners)
+    if imported and not REGISTRY.names():
+        raise BootFailure(without_jobs(imported))
+
+
+def import_modules(names: Iterable[str]) -> list[ModuleType]:
     """Raises ``BootFailure`` with the original traceback, our own frames left out."""
-    pid = os.getpid()
+    pid, imported = os.getpid(), []
     # As `python -m` would: the project's directory, which a console script does not have.
     if os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())
     for name in names:
         try:
-            importlib.import_module(name)
+            imported.append(importlib.import_module(name))
         # SystemExit too: a module that calls sys.exit() at its import has not been imported.
         except BaseException as error:
-            raise BootFailure(name, traceback_of(error)) from error
+            raise BootFailure(problem_of(name, error), "" if is_missing(name, error) else _frames_of(error)) from error
         finally:
             if os.getpid() != pid:
                 os._exit(BROKEN)  # a copy that the module forked: it would be a second worker in our place
+        if problem := shadowed_by_python(imported[-1]):
+            raise BootFailure(problem)
+    return imported
+
+
+def _frames_of(error: BaseException) -> str:
+    """The traceback without its last line, where that is what the problem says."""
+    head, _, last = traceback_of(error).rstrip("\n").rpartition("\n")
+    return head if last == summary(error) else f"{head}\n{last}"

@@ -17,7 +17,7 @@ from queuepool.cli.group import Verbs
 _WHERE: Mapping[str, str] = MappingProxyType({
     "start": "pools.start", "work": "work.work", "listen": "listen.listen",
     "stop": "pools.stop", "pause": "control.pause", "continue": "control.resume", "scale": "pools.scale",
-    "restart": "control.restart", "status": "status.status",
+    "restart": "control.restart", "reload": "control.reload", "status": "status.status",
     "push": "push.push", "size": "queues.size", "monitor": "queues.monitor", "clear": "queues.clear",
     "failed": "failed.failed", "retry": "failed.retry", "forget": "failed.forget",
     "flush": "failed.flush", "prune-failed": "failed.prune", "quarantine": "quarantine.quarantine",
