@@ -209,7 +209,7 @@ class Master:
         now, grace = time.monotonic(), self._settings.grace
         due = [next_deadline(child.slot, grace) for child in self._children if not child.killed]
         due += [self._ending.kill_at] if self._ending.kill_at > now else []
-        return min(TICK, *(at - now for at in due))
+        return min([TICK, *(at - now for at in due)])
 
     def _show(self) -> None:
         self._place.show(self._target, self._generation, self._ending.has_begun, self._respawn.is_failing, self._paused)

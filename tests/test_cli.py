@@ -416,7 +416,7 @@ def test_modules_that_do_not_import_are_told_with_their_traceback_once_and_exit_
 
     assert 1 == done.returncode
     assert 1 == done.stderr.count("ModuleNotFoundError")
-    assert "queuepool: cannot import broken" == done.stderr.splitlines()[-1]
+    assert "cannot import broken: ModuleNotFoundError: No module named" in done.stderr.splitlines()[-1]
 
 
 def test_listen_runs_each_job_in_a_fresh_interpreter_until_it_is_stopped(site, start):

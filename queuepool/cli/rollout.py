@@ -55,7 +55,7 @@ class Rollout:
             raise QueuepoolError(f"pool {self._name!r} is being stopped")
         if header.generation <= self._before:
             return False
-        if self._renewed() >= header.target:
+        if self._renewed() >= header.target and not self._idle_old_ones():
             return True
         if problem := boot_problem(header):
             raise QueuepoolError(f"pool {self._name!r}: the new code does not come to work: {problem}")
@@ -66,6 +66,12 @@ class Rollout:
         newest = max(self._board.header.generation, self._before + 1)
         workers = [slot for slot in self._board.of(Role.WORKER) if slot.generation >= newest and not slot.dead]
         return len({slot.number for slot in workers if slot.pid and slot.state != State.STARTING})
+
+    def _idle_old_ones(self) -> bool:
+        """Whether a worker with the old code could still take a job: one that is busy has been told to leave."""
+        workers = [slot for slot in self._board.of(Role.WORKER) if slot.pid and not slot.dead]
+        newest = self._board.header.generation
+        return any(slot.generation < newest and slot.state != State.BUSY for slot in workers)
 
     def _progress(self) -> str:
         return f"{self._renewed()} of {self._board.header.target} workers run the new code"
