@@ -523,6 +523,19 @@ def test_size_counts_the_pools_queues(site, cli, config):
     )
 
 
+def test_size_and_monitor_list_the_other_queues_that_hold_something_too(site, cli, config, server):
+    server.mset({f"queues-of-others:{number}": 1 for number in range(3000)})  # more than one page of the scan
+    site.push("ok", queue="emails")
+    site.push("ok", queue="archive", delay=60)
+    listed = json.loads(cli("size", *config, "--json").stdout)
+    watched = json.loads(cli("monitor", *config, "--json").stdout)
+
+    assert [("high", 0), ("low", 0), ("mail", 0), ("archive", 1), ("emails", 1)] == [
+        (row["queue"], row["size"]) for row in listed
+    ]
+    assert [row["queue"] for row in listed] == [row["queue"] for row in watched]
+
+
 def test_monitor_tells_the_parts_of_a_queue_and_whether_it_is_too_long(site, cli, at):
     site.push("ok", queue="high")
     site.push("ok", queue="high", delay=60)
@@ -687,6 +700,13 @@ def test_check_tells_every_fault_of_the_configuration_with_exit_code_78(site):
     done = site.run("check", "-c", "pool.ini", check=False)
 
     assert (78, 2) == (done.returncode, done.stdout.count("FAIL configuration: pool.ini:"))
+
+
+def test_check_warns_of_a_queue_that_a_job_names_and_no_pool_serves(site, config):
+    (site.path / "mails.py").write_text("from queuepool import job\n@job(queue='emails')\ndef mail() -> None: ...\n")
+    done = site.run("check", *config, "--modules", "mails")
+
+    assert "warn queues: no pool of this configuration serves queue emails" in done.stdout
 
 
 def test_check_tells_modules_that_do_not_import(site, at):

@@ -7,8 +7,9 @@ import signal
 import time
 
 import pytest
+from eventually import eventually
 
-GOOD = "import poolapp\n"
+GOOD = "import poolapp\nfrom queuepool import job\n@job(queue='emails')\ndef mail() -> None: ...\n"
 BAD = "raise RuntimeError('half deployed')\n"
 
 
@@ -58,6 +59,7 @@ def test_a_restart_is_watched_until_the_new_code_works_or_is_known_not_to(site, 
     module = site.path / "deployed.py"
     module.write_text(GOOD)
     with site.pool("--workers", "2", how, "--modules", "deployed") as pool:
+        eventually(lambda: "no pool of this configuration serves queue emails" in pool.log())
         before = set(pool.workers())
         done = site.run("reload", "--wait", *place)
         assert "pool default: 2 of 2 workers run the new code" in done.stdout
@@ -98,3 +100,10 @@ def test_a_wait_for_a_restart_ends_when_its_time_is_over(site):
         assert time.monotonic() - began >= 1.0
         pool.signal(signal.SIGQUIT)
         assert 0 == pool.wait()
+
+
+def test_a_pool_without_modules_says_so_once(site):
+    with site.pool("--workers", "2", "--modules", "") as pool:
+        eventually(lambda: pool.log().count("worker starting") == 2)
+
+    assert 1 == pool.log().count("no modules are named")
