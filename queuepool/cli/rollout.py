@@ -78,19 +78,22 @@ class Rollout:
 
 
 def rollouts(pools: Sequence[PoolSettings]) -> list[Rollout]:
-    """Of those pools that run here. Raises ``NotRunning`` when none does."""
-    found = [rollout for rollout in map(_of, pools) if rollout]
-    return found or [Rollout(pools[0])]
+    """Of those pools that run here; the others are named. Raises ``NotRunning`` when none does."""
+    found: list[Rollout] = []
+    away: list[NotRunning] = []
+    for pool in pools:
+        try:
+            found.append(Rollout(pool))
+        except NotRunning as error:
+            away.append(error)
+    if not found:
+        raise away[0]
+    for each in away:
+        output.complain(f"note: {each}")
+    return found
 
 
 def wait_for(several: Iterable[Rollout], seconds: float) -> None:
     until = time.monotonic() + seconds
     for rollout in several:
         rollout.wait(until)
-
-
-def _of(pool: PoolSettings) -> Rollout | None:
-    try:
-        return Rollout(pool)
-    except NotRunning:
-        return None
