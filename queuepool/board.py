@@ -21,7 +21,7 @@ from queuepool.states import Killed as Killed
 from queuepool.states import Role as Role
 from queuepool.states import State as State
 
-_MAGIC = 0x71756575_00000006
+_MAGIC = 0x71756575_00000007
 _FLAGS = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _PAGE = 4096
 _SLOT = -(-(Slot.size + 2 * AREA) // _PAGE) * _PAGE

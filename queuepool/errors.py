@@ -151,10 +151,10 @@ class WorkerDied(AttemptLost):
 
 
 class BootFailure(QueuepoolError):
-    """The user's modules did not import; ``trace`` is the original traceback."""
+    """The user's modules did not import, or have no job; ``trace`` is the original traceback, if it tells more."""
 
-    def __init__(self, module: str, trace: str) -> None:
-        super().__init__(f"cannot import {module}")
+    def __init__(self, problem: str, trace: str = "") -> None:
+        super().__init__(problem)
         self.trace = trace
 
 

@@ -40,6 +40,7 @@ class PoolFacts(NamedTuple):
     failed: int = 0
     released: int = 0
     used: int = 0
+    generation: int = 0
     since: float = 0.0
 
     @classmethod
@@ -62,5 +63,5 @@ class Totals(NamedTuple):
 
 
 _FACTS = Struct("=9q")
-_POOL_FACTS = Struct("=10qd")
+_POOL_FACTS = Struct("=11qd")
 FACTS_SIZE, POOL_FACTS_SIZE = _FACTS.size, _POOL_FACTS.size

@@ -16,8 +16,10 @@ from queuepool.board import Board, Killed, Role, State
 from queuepool.children import Child, Children
 from queuepool.deadlines import next_deadline, overdue
 from queuepool.ending import Ending
+from queuepool.first_boot import FirstBoot
 from queuepool.nursery import Main, Nursery
 from queuepool.place import Place
+from queuepool.requests import Requests
 from queuepool.respawn import Respawn
 from queuepool.runtime import Runtime
 from queuepool.settings import PoolSettings
@@ -37,10 +39,10 @@ class Master:
         self._mailbox, self._children = Mailbox(), Children(fork.is_child)
         self._place = Place(settings, board, runtime, self._children)
         self._respawn = Respawn(settings.give_up)
+        self._first_boot = FirstBoot(board, self._respawn)
         self._nursery = Nursery(board, self._children, self._respawn, mains, preload=settings.preload)
-        self._target = settings.workers
-        self._generation, self._restarts, self._orders = 1, 0, (0, 0)
-        self._paused = False
+        self._target, self._generation, self._paused = settings.workers, 1, False
+        self._requests = Requests(board.header)
         self._ending = Ending(settings.stop_timeout)
 
     def run(self) -> int:
@@ -72,6 +74,8 @@ class Master:
             strays.sweep(self._board, self._children)
 
     def _bury(self, child: Child, status: int) -> None:
+        if self._first_boot.has_ended(child, status, self._children):
+            return
         self._place.bury(child, status)
         rest, why = self._respawn.died(child, time.monotonic())
         if rest:
@@ -101,30 +105,23 @@ class Master:
     def _mind_the_place(self) -> None:
         """The directory, the board, and what jobs may have written there."""
         if not (self._ending.has_begun or self._place.keep()):
-            self._ending.code = 1
-            self._stop()
+            self._stop(code=1)
         for child in self._place.overwritten():
             self._end(child, Killed.OVERWRITTEN)
 
     def _follow(self) -> None:
         """What the steward and the command line have put on the board."""
-        header = self._board.header
-        if asked := header.scale:
-            header.scale = 0
-            self._scale(asked - 1)
-        if header.restarts == self._restarts + 1:
-            self._restarts += 1
+        if (workers := self._requests.workers()) is not None:
+            self._scale(workers)
+        if self._requests.restart():
             self._restart()
-        elif header.restarts != self._restarts:  # nonsense
-            header.restarts = self._restarts
-        before, self._orders = self._orders, (header.orders, header.mourned)
-        if before != self._orders:
+        if self._requests.have_news():
             self._tell_workers(signal.SIGUSR1)  # they look at the board when they wake
 
-    def _stop(self, *, now: bool = False) -> None:
+    def _stop(self, *, now: bool = False, code: int = 0) -> None:
         if not self._ending.has_begun:
             _log.info("stopping: running jobs %s", "go back to their queues" if now else "may finish")
-        self._ending.begin(time.monotonic())
+        self._ending.begin(time.monotonic(), code)
         if now:
             self._ending.hurry(time.monotonic())
         for child in [*self._children.workers(), *self._children.templates()]:
@@ -187,12 +184,15 @@ class Master:
             self._respawn.came(child)
         now, ready = time.monotonic(), {child.role for child in self._children if child.is_ready}
         self._respawn.watch(self._children.steward(), now)
-        hopeless = self._respawn.hopeless(now, ready)
-        if hopeless and not self._ending.has_begun:
+        if self._ending.has_begun:
+            return
+        if self._first_boot.has_failed:
+            self._stop(code=1)
+            self._ending.cut_short(now)
+        elif hopeless := self._respawn.hopeless(now, ready):
             what = "no steward has lived" if hopeless == Role.STEWARD else "no worker has come to work"
             _log.critical("%s for %gs: giving up", what, self._settings.give_up)
-            self._ending.code = 1
-            self._stop()
+            self._stop(code=1)
 
     def _wind_up(self) -> None:
         """The steward outlives the workers: it settles what they held."""
@@ -209,7 +209,7 @@ class Master:
         now, grace = time.monotonic(), self._settings.grace
         due = [next_deadline(child.slot, grace) for child in self._children if not child.killed]
         due += [self._ending.kill_at] if self._ending.kill_at > now else []
-        return min(TICK, *(at - now for at in due))
+        return min([TICK, *(at - now for at in due)])
 
     def _show(self) -> None:
-        self._place.show(self._target, self._ending.has_begun, self._respawn.is_failing, self._paused)
+        self._place.show(self._target, self._generation, self._ending.has_begun, self._respawn.is_failing, self._paused)

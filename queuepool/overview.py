@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from queuepool.board import Board, Role, Slot, State
+from queuepool.board import Board, Header, Role, Slot, State
 from queuepool.facts import Totals
 
 
@@ -27,6 +27,9 @@ def overview(name: str, board: Board) -> dict[str, Any]:
         "failed": failed,
         "released": released,
         "restarts": header.restarts,
+        "generation": header.generation,
+        "outdated": sum(slot.generation < header.generation for slot in slots if _is_worker(slot)),
+        "boot_problem": boot_problem(header) or None,
         "maintenance": bool(header.down),
         "paused": [queue for queue in header.paused.split(",") if queue],
         "store_lost": _iso_or_none(header.store_lost),
@@ -35,6 +38,11 @@ def overview(name: str, board: Board) -> dict[str, Any]:
         "unrecorded": header.unrecorded,
         "processes": [_process(slot) for slot in slots],
     }
+
+
+def boot_problem(header: Header) -> str:
+    """Why the newest code does not come to work; empty when there is nothing known against it."""
+    return header.boot_problem if header.boot_failed >= header.generation else ""
 
 
 def title(name: str, state: State, workers: Sequence[Slot], totals: Totals) -> str:
@@ -58,8 +66,12 @@ def _iso_or_none(wall: float) -> str | None:
     return iso(wall) if wall else None
 
 
+def _is_worker(slot: Slot) -> bool:
+    return bool(slot.role == Role.WORKER and slot.pid and not slot.dead)
+
+
 def _is_busy(slot: Slot) -> bool:
-    return bool(slot.role == Role.WORKER and slot.state == State.BUSY and not slot.dead)
+    return bool(_is_worker(slot) and slot.state == State.BUSY)
 
 
 def _process(slot: Slot) -> dict[str, Any]:

@@ -63,11 +63,12 @@ class Place:
                 child.write()
         return [child for child in found if child.role != Role.STEWARD and not child.killed]
 
-    def show(self, target: int, is_ending: bool, is_failing: bool, is_paused: bool) -> None:
+    def show(self, target: int, generation: int, is_ending: bool, is_failing: bool, is_paused: bool) -> None:
         """The pool's state on the board and in ``ps``."""
         state = State.DRAINING if is_ending else self._state(is_failing, is_paused)
         counts = self._children.ended._asdict()
-        self._facts = self._facts._replace(state=state, target=target, used=self._board.used, **counts)
+        now = {"state": state, "target": target, "generation": generation, "used": self._board.used}
+        self._facts = self._facts._replace(**now, **counts)
         if self._board.header.facts != self._facts:
             self._board.header.facts = self._facts
         if self._board.header.store != self._runtime.store:  # written over: the next start would leave it alone

@@ -63,10 +63,13 @@ class Respawn:
         # Of a number's workers that died young in a job: `max_crashes` ends that job by job. Not for long, as good jobs
         # wait behind the bad ones.
         self._loops: dict[int, Rests] = defaultdict(lambda: Rests(0.1, 1.0, free=5))
+        #: whether a worker or a template has come to work since the start
+        self.has_booted = False
 
     def came(self, child: Child) -> None:
         """A child has come to work: booting is possible."""
         if child.role != Role.STEWARD:
+            self.has_booted = True
             self._boots[child.role].succeeded()
         self._killed[child.role].succeeded()
 
@@ -86,6 +89,7 @@ class Respawn:
 
     def died(self, child: Child, now: float) -> tuple[float, str]:
         """The seconds of rest before its successor is forked, and why in words; 0.0 when it may come at once."""
+        self.has_booted |= child.is_ready and child.role != Role.STEWARD  # and died before it was seen at work
         if child.told:
             return 0.0, ""
         if not child.is_ready:

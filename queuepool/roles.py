@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from io import FileIO
 
-from queuepool import client, log, proc, strays
+from queuepool import boot_report, client, log, proc, strays
 from queuepool.blame import Blame
 from queuepool.board import Board, Slot
-from queuepool.boot import import_application, import_modules
+from queuepool.boot import import_jobs, import_modules
 from queuepool.build import PATIENCE, Stores
 from queuepool.chores.base import Chore
 from queuepool.chores.beside import Beside
@@ -39,7 +39,7 @@ from queuepool.signals import Alarm, Attention
 from queuepool.steward import Steward
 from queuepool.template import Template
 from queuepool.wards import Wards
-from queuepool.worker_process import limits_of, work
+from queuepool.worker_process import limits_of, warn_of_jobs, work
 
 #: seconds beyond its waits that a round without a job may take; seconds before its lease ends at which an orphan is
 #: killed: so long may its steward wait for a silent store and rest
@@ -49,10 +49,11 @@ _STALL, _GUARDS_MARGIN = 30.0, 5.0
 class Roles:
     """What the master forks: each method runs one process of the pool and gives its exit code."""
 
-    def __init__(self, settings: PoolSettings, board: Board, runtime: Runtime) -> None:
+    def __init__(self, settings: PoolSettings, board: Board, runtime: Runtime, served: Collection[str] = ()) -> None:
         self._settings = settings
         self._board = board
         self._runtime = runtime
+        self._served = served
 
     def worker(self, slot: Slot, paused: bool) -> int:
         attention = Attention(paused=paused)
@@ -104,8 +105,7 @@ class Roles:
         try:
             boot(self._settings, attention, alarm)
         except BootFailure as failure:
-            with suppress(OSError):  # no room: the exit code says enough
-                trace.write(failure.trace.encode("utf-8", "replace"))
+            boot_report.leave(failure, trace)
             return False
         alarm.disarm()
         return True
@@ -116,6 +116,7 @@ class Roles:
         desk = Desk(slot, settings.name, alarm, attention, stall=waits + _STALL)
         desk.alive()
         limits = limits_of(settings, desk)
+        warn_of_jobs(settings, desk, self._served)
         return work(settings, desk, attention, limits, self._board, self._runtime).code
 
     def steward(self, slot: Slot, paused: bool) -> int:
@@ -125,9 +126,9 @@ class Roles:
         settings = self._settings
         proc.show(f"queuepool: steward [{settings.name}] starting")
         log.setup(settings, "steward", patience=1.0)
-        alarm = Alarm(self._board.new_trace(slot))
-        slot.deadline = time.monotonic() + settings.boot_timeout if settings.boot_timeout else 0.0
-        import_modules(settings.listeners)
+        alarm = Alarm(trace := self._board.new_trace(slot))
+        if not self._has_listeners(slot, trace):
+            return BOOT
         _hear_again(attention, alarm)
         log.listen(LISTENERS)
         # Whoever looks after leases must not wait long for a silent store: it must kill before they end.
@@ -155,6 +156,17 @@ class Roles:
             self._outlive(steward, attention, wards, [*watch, publish])
         slot.left = 1
         return LEFT
+
+    def _has_listeners(self, slot: Slot, trace: FileIO) -> bool:
+        """A steward imports these alone; the master ends one that takes too long."""
+        timeout = self._settings.boot_timeout
+        slot.deadline = time.monotonic() + timeout if timeout else 0.0
+        try:
+            import_modules(self._settings.listeners)
+        except BootFailure as failure:
+            boot_report.leave(failure, trace)
+            return False
+        return True
 
     def _outlive(self, steward: Steward, attention: Attention, wards: Wards, unneeded: Sequence[Chore]) -> None:
         """The kernel told everybody that the master is dead. The workers finish their jobs, and need a steward."""
@@ -199,7 +211,7 @@ class Roles:
 def boot(settings: PoolSettings, attention: Attention, alarm: Alarm) -> None:
     """Import the user's modules; what they dispatch goes where this pool's jobs come from. Raises ``BootFailure``."""
     client.configure(settings.connection)
-    import_application([*settings.modules, *settings.listeners])
+    import_jobs(settings.modules, settings.listeners)
     _hear_again(attention, alarm)
     log.listen(LISTENERS)
 

@@ -36,6 +36,8 @@ class Header(Record):
     released = Whole()
     # Slots from here on have never been anybody's; 0 = unknown.
     used = Whole()
+    #: which code is to run: raised by each restart
+    generation = Whole()
     since = Seconds()
     #: the store that all receipts on it are good for; see ``config_connections.identity_of``
     store = Text(32)
@@ -53,6 +55,9 @@ class Header(Record):
     down = Whole()
     paused = Text(2500)
     mourned = Whole()
+    #: the last generation of which a process did not come to work, and why
+    boot_failed = Whole()
+    boot_problem = Text(300)
     # Raised after every change of `down` and `paused`: a worker reads two fields a round.
     orders = Whole()
     # What it is at, and what those before it died of; see blame.py.
@@ -77,6 +82,11 @@ class Header(Record):
     def has_mourned(self) -> None:
         """The steward's: one more job that failed with its worker."""
         self.mourned = as_count(self.mourned) + 1
+
+    def has_failed_to_boot(self, generation: int, problem: str) -> None:
+        """The steward's: a process of this generation did not come to work."""
+        self.boot_problem = problem
+        self.boot_failed = generation
 
     @property
     def totals(self) -> Totals:

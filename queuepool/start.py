@@ -7,7 +7,7 @@ import logging
 import os
 import signal
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from queuepool import build, fork, log, proc, signals
 from queuepool.board import Board, Role, sweep
@@ -25,8 +25,11 @@ _HELPERS = 2
 _log = logging.getLogger("queuepool")
 
 
-def start(settings: PoolSettings) -> int:
-    """Run this pool until it is told to stop; its code. Raises ``PoolRunning``, ``ConfigError``, ``StoreUnfit``."""
+def start(settings: PoolSettings, served: Collection[str] = ()) -> int:
+    """Run this pool until it is told to stop; its code. Raises ``PoolRunning``, ``ConfigError``, ``StoreUnfit``.
+
+    ``served``: the queues of all pools of the configuration.
+    """
     check_drivers(settings.connection)
     build.refuse_unfit(settings.connection, settings.queues[0])
     signals.begin(blocked=signals.HEARD)  # from here on a signal waits for the master, and does not end it
@@ -36,7 +39,7 @@ def start(settings: PoolSettings) -> int:
     if settings.connection.embedded:
         _log.info("no url names a server: the queue is %s", database_of(settings.connection.url))
     board = _new_board(runtime, settings.workers)
-    roles = Roles(settings, board, runtime)
+    roles = Roles(settings, board, runtime, served)
     if not proc.adopt_orphans() and settings.preload:
         raise ConfigError("preload", "this system hands no orphans on (Linux does): say no")
     build.load(settings.connection)
@@ -45,17 +48,19 @@ def start(settings: PoolSettings) -> int:
     return Master(settings, board, runtime, mains).run()
 
 
-def start_all(pools: Sequence[PoolSettings], told: Callable[[QueuepoolError], int]) -> int:
+def start_all(
+    pools: Sequence[PoolSettings], told: Callable[[QueuepoolError], int], served: Collection[str] = ()
+) -> int:
     """Run each pool under a master of its own, and pass every signal on; the worst exit code.
 
     ``told`` says in a line why one of several could not start, and gives its exit code; of a single one it is raised.
     """
     if len(pools) == 1:
-        return start(pools[0])
+        return start(pools[0], served)
     signals.begin(blocked=signals.HEARD)
     mailbox = signals.Mailbox()
     proc.show(f"queuepool: masters={len(pools)} running")
-    living = {fork.spawn(lambda pool=pool: _start_or_tell(pool, told)) for pool in pools}  # type: ignore[misc]
+    living = {fork.spawn(lambda pool=pool: _start_or_tell(pool, told, served)) for pool in pools}  # type: ignore[misc]
     worst = 0
     while living:
         signum = mailbox.next(1.0)
@@ -68,9 +73,9 @@ def start_all(pools: Sequence[PoolSettings], told: Callable[[QueuepoolError], in
     return worst
 
 
-def _start_or_tell(pool: PoolSettings, told: Callable[[QueuepoolError], int]) -> int:
+def _start_or_tell(pool: PoolSettings, told: Callable[[QueuepoolError], int], served: Collection[str]) -> int:
     try:
-        return start(pool)
+        return start(pool, served)
     except QueuepoolError as error:
         return told(error)
 

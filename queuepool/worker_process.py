@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Collection
 from contextlib import suppress
 
 from queuepool import mourning
@@ -24,6 +25,7 @@ from queuepool.settle import Settler
 from queuepool.side_stores import FailureRecorder, SideStores
 from queuepool.signals import Attention
 from queuepool.supply import Supply
+from queuepool.unserved import NO_MODULES, unserved
 from queuepool.worker import Worker
 
 _log = logging.getLogger("queuepool")
@@ -32,7 +34,7 @@ _log = logging.getLogger("queuepool")
 def limits_of(settings: PoolSettings, desk: Desk, *, once: bool = False, stop_when_empty: bool = False) -> Limits:
     """How long this worker lives; it has just imported its modules."""
     booted, memory = desk.rss(), settings.memory
-    if memory.is_too_small(booted) and desk.slot.number <= 1 >= desk.slot.life:  # else each worker would say it
+    if memory.is_too_small(booted) and _is_first(desk):
         _log.warning(
             "memory (%g MB) is below what a worker takes when its modules are imported (%.0f MB): each leaves after one"
             " job; raise it, or say by how much a worker may grow: memory = +64", memory.megabytes, booted,
@@ -44,6 +46,20 @@ def limits_of(settings: PoolSettings, desk: Desk, *, once: bool = False, stop_wh
         once=once,
         stop_when_empty=stop_when_empty,
     )
+
+
+def warn_of_jobs(settings: PoolSettings, desk: Desk, served: Collection[str]) -> None:
+    """Of those that will never run, as far as the modules show it."""
+    if _is_first(desk):
+        for words in unserved(REGISTRY, {*served, *settings.queues}):
+            _log.warning("%s", words)
+        if not (settings.modules or REGISTRY.names()):
+            _log.warning(NO_MODULES)
+
+
+def _is_first(desk: Desk) -> bool:
+    """Whether this worker is to say what each of them would say."""
+    return desk.slot.number <= 1 >= desk.slot.life
 
 
 def work(

@@ -160,6 +160,15 @@ def test_the_viewer_sees_everything_and_changes_nothing(login, root):
     assert (1, 1, 1) == (site.queue.size(), stores.failed.count(), site.queue.sizes().quarantined)
 
 
+def test_the_viewer_may_not_list_keys_so_size_counts_the_pools_queues_and_says_what_is_left_out(login):
+    one_of_each(login("worker"))
+    site = login("viewer")
+    done = site.run("size", *site.where)
+
+    assert ["QUEUE    SIZE", "default  1"] == done.stdout.splitlines()
+    assert "the user may not run 'scan' (ACL)" in done.stderr
+
+
 def test_the_operator_mends_and_cannot_take_a_job(login, root):
     one_of_each(login("worker"))
     queue = login("operator").queue

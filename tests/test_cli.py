@@ -451,7 +451,7 @@ def test_modules_that_do_not_import_are_told_with_their_traceback_once_and_exit_
 
     assert 1 == done.returncode
     assert 1 == done.stderr.count("ModuleNotFoundError")
-    assert "queuepool: cannot import broken" == done.stderr.splitlines()[-1]
+    assert "cannot import broken: ModuleNotFoundError: No module named" in done.stderr.splitlines()[-1]
 
 
 def test_listen_runs_each_job_in_a_fresh_interpreter_until_it_is_stopped(site, start):
@@ -556,6 +556,19 @@ def test_size_counts_the_pools_queues(site, cli, config):
     assert [{"queue": "high", "size": 0}, {"queue": "low", "size": 2}, {"queue": "mail", "size": 0}] == json.loads(
         cli("size", *config, "--json").stdout
     )
+
+
+def test_size_and_monitor_list_the_other_queues_that_hold_something_too(site, cli, config, server):
+    server.mset({f"queues-of-others:{number}": 1 for number in range(3000)})  # more than one page of the scan
+    site.push("ok", queue="emails")
+    site.push("ok", queue="archive", delay=60)
+    listed = json.loads(cli("size", *config, "--json").stdout)
+    watched = json.loads(cli("monitor", *config, "--json").stdout)
+
+    assert [("high", 0), ("low", 0), ("mail", 0), ("archive", 1), ("emails", 1)] == [
+        (row["queue"], row["size"]) for row in listed
+    ]
+    assert [row["queue"] for row in listed] == [row["queue"] for row in watched]
 
 
 def test_monitor_tells_the_parts_of_a_queue_and_whether_it_is_too_long(site, cli, at):
@@ -722,6 +735,13 @@ def test_check_tells_every_fault_of_the_configuration_with_exit_code_78(site):
     done = site.run("check", "-c", "pool.ini", check=False)
 
     assert (78, 2) == (done.returncode, done.stdout.count("FAIL configuration: pool.ini:"))
+
+
+def test_check_warns_of_a_queue_that_a_job_names_and_no_pool_serves(site, config):
+    (site.path / "mails.py").write_text("from queuepool import job\n@job(queue='emails')\ndef mail() -> None: ...\n")
+    done = site.run("check", *config, "--modules", "mails")
+
+    assert "warn queues: no pool of this configuration serves queue emails" in done.stdout
 
 
 def test_check_tells_modules_that_do_not_import(site, at):

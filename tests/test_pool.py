@@ -189,23 +189,6 @@ def test_maintenance_holds_the_pool_unless_forced(site):
         eventually(lambda: len(site.trail(event="end")) == 2)
 
 
-def test_modules_that_do_not_import_are_shown_once_in_full_and_tried_again_with_rests(site):
-    module = site.path / "late.py"
-    module.write_text("raise RuntimeError('not yet')\n")
-    with site.pool("--workers", "2", "--modules", "poolapp,late", wait=False) as pool:
-        eventually(lambda: pool.log().count("never came to work") >= 3)
-        assert 1 == pool.log().count("RuntimeError: not yet")
-        module.write_text("import queuepool\n")
-        pool.wait_until_ready()
-
-
-def test_F22_a_pool_none_of_whose_workers_can_boot_gives_up_after_a_while_with_1(site):
-    (site.path / "never.py").write_text("raise RuntimeError('not ever')\n")
-    with site.pool("--workers", "2", "--modules", "never", "--give-up", "1", wait=False) as pool:
-        assert 1 == pool.wait()
-        assert 1 == pool.log().count("no worker has come to work for 1s: giving up")
-
-
 def test_F22_an_import_that_never_ends_is_ended_and_shows_where_it_hung(site):
     (site.path / "endless.py").write_text("import threading\nthreading.Event().wait()\n")
     flags = ["--workers", "1", "--modules", "endless", "--boot-timeout", "0.5", "--give-up", "1.5"]

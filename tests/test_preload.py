@@ -326,22 +326,14 @@ def test_restarts_in_a_row_do_not_keep_a_pool_from_beginning(site, module):
 # Imports that fail
 
 
-def test_F22_modules_that_do_not_import_are_shown_once_and_tried_again_with_rests(site, module):
-    module.write_text("raise RuntimeError('not yet')\n")
-    with preloading(site, "--workers", "2", wait=False) as pool:
-        eventually(lambda: pool.log().count("never came to work") >= 3)
-        assert 1 == pool.log().count("RuntimeError: not yet")
-        module.write_text(MODULE)
-        pool.wait_until_ready()
-
-
-def test_F22_a_pool_whose_template_cannot_boot_gives_up_after_a_while_with_1(site, module):
+def test_F22_a_pool_whose_first_template_cannot_import_ends_with_1_and_the_cause_once(site, module):
     module.write_text("raise RuntimeError('not ever')\n")
-    with preloading(site, "--give-up", "1", wait=False) as pool:
+    with preloading(site, wait=False) as pool:
         assert 1 == pool.wait()
 
-    assert 1 == pool.log().count("no worker has come to work for 1s: giving up")
     assert 1 == pool.log().count("RuntimeError: not ever")
+    assert 1 == pool.log().count("no worker has come to work since the start: the pool ends")
+    assert "never came to work" not in pool.log()
 
 
 DEAF = "from poolapp import make_deaf\nmake_deaf()\n"

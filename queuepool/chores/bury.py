@@ -7,11 +7,11 @@ import os
 import signal
 from collections.abc import Sequence
 from math import inf
-from pathlib import Path
 
-from queuepool import events, mourning, proc, strays
+from queuepool import boot_report, events, mourning, proc, strays
 from queuepool.blame import Blame
 from queuepool.board import Board, Killed, Role, Slot, State
+from queuepool.boot_report import BootReport
 from queuepool.chores.unheard import Unheard
 from queuepool.errors import AttemptLost, JobTimedOut, StoreDown, StoreError, WorkerDied
 from queuepool.hand import Held, Stage
@@ -24,7 +24,6 @@ from queuepool.verdict import Fail, Policy, judge
 from queuepool.wards import Wards
 
 _PERIOD = 1.0
-_MOST_TRACE = 64 * 1024
 _log = logging.getLogger("queuepool")
 
 
@@ -40,7 +39,7 @@ class Bury:
         self._settler = settler
         self._unheard = unheard
         self._blame = blame
-        self._last_boot_trace = ""
+        self._last_boot = BootReport("")
 
     def run(self, now: float) -> float:
         self._unheard.look_again(now)
@@ -75,7 +74,7 @@ class Bury:
 
     def _bury(self, board: Board, slot: Slot, life: int, status: int | None) -> None:
         """``status`` is ``None`` when nobody saw it die. Written down as settled before anybody is told."""
-        believed, trace, status = _believed(slot), _read(board.trace(slot)), proc.plausible(status)
+        believed, trace, status = _believed(slot), boot_report.text_in(board.trace(slot)), proc.plausible(status)
         held = believed or []
         try:
             if slot.asked and believed is not None:
@@ -90,7 +89,7 @@ class Bury:
         except StoreError as error:
             # One broken key must not keep the other dead waiting; this one's leases end by themselves.
             self._settler.note(events.StoreRefused(slot.queue, str(error)))
-        self._note(slot, status, trace, held)
+        self._note(board, slot, status, trace, held)
         slot.settled_life = life
         self._settler.tell()
 
@@ -131,18 +130,24 @@ class Bury:
         else:
             slot.released = slot.totals.released + 1
 
-    def _note(self, slot: Slot, status: int | None, trace: str, held: Sequence[Held]) -> None:
-        if not held and (slot.left or not slot.pid):  # it left in order, or was never forked
-            return
-        code = None if status is None else os.waitstatus_to_exitcode(status)
-        if code == BOOT or (code == -signal.SIGALRM and slot.state == State.STARTING):
-            new = trace if trace != self._last_boot_trace else ""
-            self._last_boot_trace = trace
-            self._settler.note(events.BootFailed(slot.number, new))
-        elif slot.killed != Killed.STOP:
-            self._settler.note(
-                events.WorkerDied(Role(slot.role).name.lower(), slot.number, slot.pid, _cause(slot, status))
-            )
+    def _note(self, board: Board, slot: Slot, status: int | None, trace: str, held: Sequence[Held]) -> None:
+        if slot.killed == Killed.STOP or (not held and (slot.left or not slot.pid)):
+            return  # told to leave; or it left in order, or was never forked
+        event: events.Event = events.WorkerDied(
+            Role(slot.role).name.lower(), slot.number, slot.pid, _cause(slot, status)
+        )
+        if slot.state == State.STARTING and status is not None:
+            report = boot_report.of_text(trace, status)
+            board.header.has_failed_to_boot(slot.generation, report.problem)
+            if os.waitstatus_to_exitcode(status) in (BOOT, -signal.SIGALRM):
+                event = self._boot_failed(slot, report)
+        self._settler.note(event)
+
+    def _boot_failed(self, slot: Slot, report: BootReport) -> events.BootFailed:
+        """The modules' doing; in full when it is not what was told last."""
+        is_new, self._last_boot = report != self._last_boot, report
+        problem, trace = report if is_new else BootReport("")
+        return events.BootFailed(slot.number, trace, problem)
 
 
 def _believed(slot: Slot) -> list[Held] | None:
@@ -154,13 +159,6 @@ def _believed(slot: Slot) -> list[Held] | None:
         return slot.hand.held()
     except (ValueError, TypeError, OSError):
         return None
-
-
-def _read(trace: Path) -> str:
-    try:
-        return trace.read_bytes()[:_MOST_TRACE].decode("utf-8", "replace").strip()
-    except OSError:
-        return ""
 
 
 def _tally(error: AttemptLost) -> str:

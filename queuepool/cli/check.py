@@ -11,7 +11,7 @@ from functools import partial
 import click
 
 from queuepool import proc
-from queuepool.boot import import_application, other_threads
+from queuepool.boot import import_jobs, other_threads
 from queuepool.cli import output
 from queuepool.cli.exits import CONFIG, FAILED
 from queuepool.cli.findings import Finding, Grade
@@ -23,6 +23,7 @@ from queuepool.errors import BootFailure, ConfigError, StoreError
 from queuepool.registry import REGISTRY
 from queuepool.runtime import Runtime
 from queuepool.settings import ConnectionSettings
+from queuepool.unserved import NO_MODULES, unserved
 from queuepool.wards import left_by_others, words_for
 
 #: looks at one connection and the queues that are served there
@@ -102,23 +103,26 @@ def _signing(connection: ConnectionSettings) -> str:
 
 def _modules(where: Where) -> Iterator[Finding]:
     names = list(dict.fromkeys(name for pool in where.pools() for name in (*pool.modules, *pool.listeners)))
+    modules = {name for pool in where.pools() for name in pool.modules}
     if not names:
-        yield Finding(Grade.WARN, "modules", "none are named: workers will know no job")
+        yield Finding(Grade.WARN, "modules", NO_MODULES)
         return
     before = other_threads()
     try:
         with redirect_stdout(sys.stderr):  # what they print is none of our findings
-            import_application(names)
+            import_jobs([name for name in names if name in modules], names)
     except BootFailure as failure:
         if isinstance(failure.__cause__, KeyboardInterrupt):
             raise
-        yield Finding(Grade.FAIL, "modules", f"{failure}: {failure.trace.strip().splitlines()[-1]}")
+        yield Finding(Grade.FAIL, "modules", str(failure))
         return
     if any(pool.preload for pool in where.pools()) and (started := other_threads() - before) > 0:
         yield Finding(Grade.WARN, "preload", f"the modules start threads={started} at their import: no worker has them")
     jobs = REGISTRY.names()
-    words = f"{', '.join(names)}; jobs: {', '.join(jobs)}" if jobs else f"{', '.join(names)} register no job"
+    words = f"{', '.join(names)}; jobs: {', '.join(jobs)}" if jobs else NO_MODULES
     yield Finding(Grade.OK if jobs else Grade.WARN, "modules", words)
+    served = {queue for pool in where.load().pools for queue in pool.queues}
+    yield from (Finding(Grade.WARN, "queues", words) for words in unserved(REGISTRY, served))
     yield from _sizes(where)
 
 

@@ -13,6 +13,7 @@ from queuepool.cli import output
 from queuepool.cli.flags import CONNECTION, PLACE
 from queuepool.cli.options import Where, located
 from queuepool.cli.queues import QUEUES
+from queuepool.cli.rollout import WAIT, rollouts, wait_for
 from queuepool.client import Queue
 from queuepool.overview import iso
 from queuepool.runtime import Runtime
@@ -41,13 +42,35 @@ def resume(where: Where, queues: Sequence[str]) -> None:
 
 
 @click.command()
-@located(*CONNECTION)
-def restart(where: Where) -> None:
-    """Replace every worker of every host after its job"""
+@located(*PLACE)
+@WAIT
+def restart(where: Where, wait: float) -> None:
+    """Replace every worker of every host after its job
+
+    With --wait it ends when the new code works in the local pools, or with 1 and the cause when it does not.
+    """
+    local = rollouts(where.pools()) if wait else []
     for connection in where.connections():
         with closing(Queue(connection)) as queue:
             stamp = queue.stores.control.restart()
         output.say(f"restart broadcast on connection {connection.name}: {stamp} ({iso(stamp)})")
+    wait_for(local, wait)
+
+
+@click.command()
+@located(*PLACE)
+@WAIT
+def reload(where: Where, wait: float) -> None:
+    """Replace every worker of the local pools after its job
+
+    As the signal HUP to their masters. With --wait it ends when the new code works, or with 1 and the cause when it
+    does not.
+    """
+    local = rollouts(where.pools())
+    for rollout in local:
+        fork.tell(rollout.master, signal.SIGHUP)
+    if wait:
+        wait_for(local, wait)
 
 
 @click.command()

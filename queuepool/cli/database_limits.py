@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from sqlalchemy import Connection, distinct, select
+from sqlalchemy import Connection, select
 
 from queuepool.cli.findings import Grade
 from queuepool.stores.sql.client import Client
@@ -37,7 +37,7 @@ def connections(client: Client, crews: Sequence[int]) -> Iterator[tuple[Grade, s
 
 def merged_queues(client: Client, queues: Sequence[str]) -> Iterator[tuple[Grade, str]]:
     """Jobs that Laravel would run as if they were in one of these queues, and we do not."""
-    named = select(distinct(jobs.c.queue)).where(jobs.c.queue.in_(queues))
+    named = select(jobs.c.queue).where(jobs.c.queue.in_(queues)).distinct()
     others = set(client.ask(lambda connection: connection.execute(named).scalars().all())) - {*queues}
     if others:
         names = ", ".join(map(repr, sorted(others)))

@@ -28,7 +28,8 @@ def start(where: Where) -> int:
     pools = where.pools()
     from queuepool.start import start_all  # here: only who works on the store should wait for its library
 
-    return start_all(pools, told=code_of)
+    served = {queue for pool in where.load().pools for queue in pool.queues}  # also by pools that --pool leaves out
+    return start_all(pools, told=code_of, served=served)
 
 
 @click.command()
@@ -40,7 +41,7 @@ def stop(where: Where, now: bool, wait: float) -> None:
     runtime = Runtime(where.pool())
     pid = runtime.master_pid()
     fork.tell(pid, signal.SIGQUIT if now else signal.SIGTERM)
-    if wait and not _within(wait, lambda: not _is_master(runtime, pid)):
+    if wait and not within(wait, lambda: not _is_master(runtime, pid)):
         raise QueuepoolError(f"pool {runtime.name!r} (pid {pid}) still runs after {wait:g} s")
 
 
@@ -55,7 +56,7 @@ def scale(where: Where, workers: int) -> None:
     if workers > most:
         raise click.BadParameter(f"this pool was started with room for {most} workers", param_hint="N")
     board.header.scale = workers + 1
-    if not _within(_PATIENCE, lambda: board.header.target == workers):
+    if not within(_PATIENCE, lambda: board.header.target == workers):
         raise QueuepoolError(f"the master of pool {runtime.name!r} (pid {board.master[0]}) does not answer")
     output.say(f"pool {runtime.name} has {workers} workers")
 
@@ -67,7 +68,8 @@ def _is_master(runtime: Runtime, pid: int) -> bool:
         return False
 
 
-def _within(limit: float, is_true: Callable[[], bool]) -> bool:
+def within(limit: float, is_true: Callable[[], bool]) -> bool:
+    """Whether it becomes true in so many seconds."""
     deadline = time.monotonic() + limit
     while not is_true():
         if time.monotonic() >= deadline:

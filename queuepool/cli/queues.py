@@ -17,6 +17,7 @@ from queuepool.cli.flags import CONNECTION
 from queuepool.cli.options import JSON, Where, located, option, parsed
 from queuepool.client import Queue
 from queuepool.config_urls import masked
+from queuepool.errors import StoreDenied
 from queuepool.stores.base import Sizes
 
 #: the total from which on artisan's queue:monitor calls a queue busy
@@ -43,9 +44,9 @@ QUEUES = click.argument("queues", metavar="[QUEUE]...", nargs=-1, type=parsed(va
 @QUEUES
 @JSON
 def size(where: Where, queues: Sequence[str], as_json: bool) -> None:
-    """Count the jobs of queues, by default the pool's"""
+    """Count the jobs of queues, by default the pool's and all others that hold something"""
     with closing(Queue(where.connection())) as queue:
-        rows = [{"queue": name, "size": queue.size(name)} for name in queues or where.queues()]
+        rows = [{"queue": name, "size": queue.size(name)} for name in queues or _all(where, queue)]
     output.listing(rows, as_json)
 
 
@@ -63,11 +64,11 @@ def size(where: Where, queues: Sequence[str], as_json: bool) -> None:
 @click.option("--fail", is_flag=True, help="Exit with 1 on an alert")
 @JSON
 def monitor(where: Where, queues: Sequence[str], most: int, fail: bool, as_json: bool) -> int:
-    """Show which queues are too long"""
+    """Show which queues are too long, by default of the pool's and all others that hold something"""
     connection = where.connection()
     with closing(Queue(connection)) as queue:
         now = queue.stores.queue.now()
-        rows = [_parts(name, queue.sizes(name), most, now) for name in queues or where.queues()]
+        rows = [_parts(name, queue.sizes(name), most, now) for name in queues or _all(where, queue)]
     output.listing([{"connection": connection.name, **row} for row in rows], as_json)
     return FAILED if fail and any(row["status"] == "ALERT" for row in rows) else 0
 
@@ -86,6 +87,17 @@ def clear(where: Where, queues: Sequence[str], force: bool) -> int:
         for name in names:
             output.say(f"dropped {output.counted(queue.clear(name), 'job')} of {name}")
     return 0
+
+
+def _all(where: Where, connection: Queue) -> list[str]:
+    """The pools' queues first; the others too, as far as we may look."""
+    configured = where.queues()
+    try:
+        there = connection.stores.queue.queues()
+    except StoreDenied as error:  # a Redis user without +scan
+        output.complain(f"note: queues that no pool of this configuration serves are left out: {error}")
+        there = []
+    return list(dict.fromkeys([*configured, *there]))
 
 
 def _is_confirmed(question: str) -> bool:

@@ -108,6 +108,9 @@ def _head(pool: Mapping[str, Any]) -> Iterator[str]:
     )
     if words := _WORDS.get(pool["state"]):
         yield words
+    if outdated := pool.get("outdated"):  # not there in the notice of an older version
+        why = f", new ones do not come to work: {problem}" if (problem := pool["boot_problem"]) else ""
+        yield f"restart under way: workers that still run the old code: {outdated}{why}"
     if pool["maintenance"]:
         yield "maintenance mode"
     if pool["paused"]:

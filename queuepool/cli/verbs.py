@@ -16,34 +16,33 @@ from queuepool.cli.exits import USAGE
 from queuepool.cli.group import Verbs
 
 #: the module and name of each, and the first line of its help: to list them is not to import them
-VERBS: Mapping[str, tuple[str, str]] = MappingProxyType(
-    {
-        "start": ("pools.start", "Run the pool in the foreground"),
-        "work": ("work.work", "Run one worker in the foreground, without a master"),
-        "listen": ("listen.listen", "Run every job in a fresh interpreter, for development"),
-        "stop": ("pools.stop", "Stop the local pool after its running jobs"),
-        "pause": ("control.pause", "Pause the local pool, or queues on all hosts"),
-        "continue": ("control.resume", "Go on after a pause"),
-        "scale": ("pools.scale", "Let the local pool have N workers"),
-        "restart": ("control.restart", "Replace every worker of every host after its job"),
-        "status": ("status.status", "Show the local pools: processes, jobs, counters"),
-        "push": ("push.push", "Push the job NAME and print its id"),
-        "size": ("queues.size", "Count the jobs of queues, by default the pool's"),
-        "monitor": ("queues.monitor", "Show which queues are too long"),
-        "clear": ("queues.clear", "Drop the jobs of queues, by default the pool's"),
-        "failed": ("failed.failed", "List failed jobs, or show the one with this ID"),
-        "retry": ("failed.retry", "Put failed jobs back, with all their tries"),
-        "forget": ("failed.forget", "Drop failed jobs by ID"),
-        "flush": ("failed.flush", "Drop all failed jobs"),
-        "prune-failed": ("failed.prune", "Drop old failed jobs"),
-        "quarantine": ("quarantine.quarantine", "Look after payloads that could not be jobs"),
-        "down": ("control.down", "Begin maintenance mode"),
-        "up": ("control.up", "End maintenance mode"),
-        "migrate": ("migrate.migrate", "Make Laravel's tables in a database, where they are missing"),
-        "check": ("check.check", "Check configuration, server, permissions and modules"),
-        "completion": ("completion.completion", "Print the script that completes verbs and flags in a shell"),
-    }
-)
+VERBS: Mapping[str, tuple[str, str]] = MappingProxyType({
+    "start": ("pools.start", "Run the pool in the foreground"),
+    "work": ("work.work", "Run one worker in the foreground, without a master"),
+    "listen": ("listen.listen", "Run every job in a fresh interpreter, for development"),
+    "stop": ("pools.stop", "Stop the local pool after its running jobs"),
+    "pause": ("control.pause", "Pause the local pool, or queues on all hosts"),
+    "continue": ("control.resume", "Go on after a pause"),
+    "scale": ("pools.scale", "Let the local pool have N workers"),
+    "restart": ("control.restart", "Replace every worker of every host after its job"),
+    "reload": ("control.reload", "Replace every worker of the local pools after its job"),
+    "status": ("status.status", "Show the local pools: processes, jobs, counters"),
+    "push": ("push.push", "Push the job NAME and print its id"),
+    "size": ("queues.size", "Count the jobs of queues, by default the pool's"),
+    "monitor": ("queues.monitor", "Show which queues are too long"),
+    "clear": ("queues.clear", "Drop the jobs of queues, by default the pool's"),
+    "failed": ("failed.failed", "List failed jobs, or show the one with this ID"),
+    "retry": ("failed.retry", "Put failed jobs back, with all their tries"),
+    "forget": ("failed.forget", "Drop failed jobs by ID"),
+    "flush": ("failed.flush", "Drop all failed jobs"),
+    "prune-failed": ("failed.prune", "Drop old failed jobs"),
+    "quarantine": ("quarantine.quarantine", "Look after payloads that could not be jobs"),
+    "down": ("control.down", "Begin maintenance mode"),
+    "up": ("control.up", "End maintenance mode"),
+    "migrate": ("migrate.migrate", "Make Laravel's tables in a database, where they are missing"),
+    "check": ("check.check", "Check configuration, server, permissions and modules"),
+    "completion": ("completion.completion", "Print the script that completes verbs and flags in a shell"),
+})  # fmt: skip
 
 
 class _Lazy(Verbs):

@@ -77,7 +77,8 @@ class WorkerDied(Event):
 class BootFailed(Event):
     """A worker could not import the user's modules, or, as number 0, the template that preloads them.
 
-    ``trace`` is empty when it is the same as the last one.
+    ``problem`` is the cause in one line; ``trace`` is empty when both are the same as the last time. What ends a pool
+    at its first boot is logged by its master, and no listener gets it.
     """
 
     words: ClassVar[str] = "the modules could not be imported"
@@ -85,6 +86,7 @@ class BootFailed(Event):
 
     worker: int
     trace: str
+    problem: str = ""
 
 
 @dataclass(frozen=True, slots=True)

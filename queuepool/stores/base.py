@@ -179,5 +179,8 @@ class QueueStore(Protocol):
     def sizes(self, queue: str) -> Sizes:
         """What the queue holds."""
 
+    def queues(self) -> list[str]:
+        """The names of all queues that hold something, in order; looks through the whole store."""
+
     def clear(self, queue: str) -> int:
         """Drop its jobs, ready, delayed and reserved; what could not be a job stays. Gives how many there were."""

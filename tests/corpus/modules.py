@@ -6,7 +6,7 @@ _IMPORT = "from queuepool import Job, job\n"
 
 #: what one that does not import is told with: exit code 1, the traceback once, the last line ours
 BROKEN: dict[str, tuple[str, str]] = {
-    "B084 missing": ("", "No module named 'broken'"),
+    "B084 missing": ("", "there is no broken in /"),
     "B084 syntax error": ("def oops(:\n", "SyntaxError: invalid syntax"),
     "B084 raises": ("raise RuntimeError('not today')", "RuntimeError: not today"),
     "B084 exits": ("import sys; sys.exit(0)", "SystemExit: 0"),

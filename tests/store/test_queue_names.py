@@ -45,6 +45,10 @@ def test_sizes_count_and_a_clear_drops_one_queue_alone(filled):
     assert [1, 0, 1, 1, 1] == [filled.queue.sizes(name).total for name in NAMES]
 
 
+def test_each_of_them_is_listed(filled):
+    assert sorted(NAMES) == filled.queue.queues()
+
+
 def test_what_is_set_aside_is_found_under_its_own_queue(filled):
     [lease] = filled.queue.reserve(["Emails"], OURS, 1).leases
     filled.queue.quarantine(lease, "odd")

@@ -8,7 +8,7 @@ import pytest
 from samples import payload
 
 from queuepool.stores.base import Sizes
-from store.contract import reserved
+from store.contract import OURS, reserved
 
 pytestmark = pytest.mark.usefixtures("at")
 
@@ -23,6 +23,17 @@ def test_sizes_tell_where_the_jobs_are(store):
 
     assert Sizes(ready=3, delayed=1, reserved=2, quarantined=1, oldest=payload("d")) == sizes
     assert 6 == sizes.total
+
+
+def test_every_queue_that_holds_something_is_listed(store):
+    for queue in ("ready", "later", "taken", "odd", "empty", "ended"):
+        store.push(queue, [payload(queue)], delay=60.0 if queue == "later" else 0.0)
+    store.quarantine(store.reserve(["odd"], OURS, 1).leases[0], "odd")
+    store.delete(store.reserve(["ended"], OURS, 1).leases)
+    store.reserve(["taken"], OURS, 1)
+    store.clear("empty")
+
+    assert ["later", "odd", "ready", "taken"] == store.queues()
 
 
 def test_a_cleared_queue_has_no_jobs_but_keeps_its_quarantine(store):

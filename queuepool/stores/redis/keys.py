@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
+#: what a pattern of Redis' takes for more than itself
+_GLOB, _ESCAPED = re.compile(r"[\\*?\[\]^-]"), r"\\\g<0>"
+
 
 class Keys:
     """The keys of a connection with this prefix. Source: RedisQueue.php, getQueue (13.x)."""
@@ -9,6 +14,7 @@ class Keys:
     def __init__(self, prefix: str = "") -> None:
         self._queues = f"{prefix}queues:"
         self._ours = f"{prefix}queuepool:"
+        self._quarantines = f"{self._ours}quarantine:"
         self.failed = f"{self._ours}failed"
         self.failed_times = f"{self._ours}failed:times"
         self.pending = f"{self._ours}failed:pending"
@@ -17,6 +23,19 @@ class Keys:
         self.tags = f"{self._ours}tags"
         self.pools = f"{self._ours}pools"
         self.down = f"{self._ours}down"
+
+    @property
+    def pattern(self) -> str:
+        """For SCAN: matches all keys of queues and few others."""
+        return f"{_GLOB.sub(_ESCAPED, self._queues.removesuffix('s:'))}*"
+
+    def queue_of(self, key: str) -> str | None:
+        """The queue of which this key holds jobs, or what could be none; ``None`` for any other key."""
+        if key.startswith(self._quarantines):
+            return key.removeprefix(self._quarantines)
+        if not key.startswith(self._queues) or key.endswith(":notify"):  # which may outlive the jobs
+            return None
+        return key.removeprefix(self._queues).removesuffix(":delayed").removesuffix(":reserved")
 
     def ready(self, queue: str) -> str:
         return f"{self._queues}{queue}"
@@ -31,7 +50,7 @@ class Keys:
         return f"{self._queues}{queue}:notify"
 
     def quarantine(self, queue: str) -> str:
-        return f"{self._ours}quarantine:{queue}"
+        return f"{self._quarantines}{queue}"
 
     def channel(self, queue: str) -> str:
         """Where stewards hear of jobs that are due sooner than they know."""

@@ -22,6 +22,8 @@ from queuepool.verdict import Tallies
 TAGS = 131072
 #: seconds that the server's clock is trusted to run as ours does
 _CLOCK_LASTS = 10.0
+#: keys that the server looks at in one step of a scan
+_PAGE = 1000
 
 
 class RedisQueue:
@@ -161,6 +163,15 @@ class RedisQueue:
         keys = self.keys
         names = [keys.ready(queue), keys.delayed(queue), keys.reserved(queue), keys.quarantine(queue)]
         return Sizes(*self.client.script("size", names, []))
+
+    def queues(self) -> list[str]:
+        """By SCAN, page by page: KEYS would hold up the server."""
+        found, cursor = set(), 0
+        while True:
+            cursor, keys = self.client.command("SCAN", cursor, "MATCH", self.keys.pattern, "COUNT", _PAGE)
+            found |= {self.keys.queue_of(key.decode("utf-8", "replace")) for key in keys}
+            if not int(cursor):
+                return sorted(name for name in found if name is not None)
 
     def clear(self, queue: str) -> int:
         """Drop a queue's jobs, ready, delayed and reserved; the quarantine stays. Gives how many there were."""

@@ -10,9 +10,9 @@ from sqlalchemy import ColumnElement, Connection, LargeBinary, cast, func, inser
 
 from queuepool.stores.base import Lease
 from queuepool.stores.sql.clock import Clock
-from queuepool.stores.sql.names import is_name
+from queuepool.stores.sql.names import exactly, is_name
 from queuepool.stores.sql.tables import failed_jobs
-from queuepool.stores.sql.texts import storable, text_of
+from queuepool.stores.sql.texts import bytes_of, storable, text_of
 
 #: how the text of such a payload begins; what follows is why, in one word
 NO_JOB = "queuepool.errors.BadPayload: not a job: "
@@ -43,6 +43,11 @@ class Failures:
     def count_quarantined(self, connection: Connection, queue: str) -> int:
         found = select(func.count()).where(is_name(connection.dialect, failed_jobs.c.queue, queue), is_no_job)
         return int(connection.execute(found).scalar_one())
+
+    def queues_quarantined(self, connection: Connection) -> list[str]:
+        """The queues of payloads that were set aside."""
+        found = select(exactly(connection.dialect, failed_jobs.c.queue)).where(is_no_job).distinct()
+        return [bytes_of(name).decode() for name in connection.execute(found).scalars()]
 
     def _insert(self, connection: Connection, row: Mapping[str, Any]) -> None:
         clock = Clock(connection.dialect, self.clock)

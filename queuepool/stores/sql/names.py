@@ -25,6 +25,11 @@ def is_one_of(dialect: Dialect, column: ColumnElement[Any], names: Any) -> Colum
     return and_(same, _bytes_of(column).in_(names)) if dialect.name in _MYSQL else same
 
 
+def exactly(dialect: Dialect, column: ColumnElement[Any]) -> ColumnElement[str]:
+    """The name itself, for a comparison among rows."""
+    return _bytes_of(column) if dialect.name in _MYSQL else column
+
+
 def _bytes_of(column: ColumnElement[Any]) -> ColumnElement[Any]:
     """In the connection's encoding, whatever the column's is. Spaces at the end count, which they do in no collation
     that both MySQL and MariaDB have.

@@ -24,7 +24,7 @@ from sqlalchemy import (
 
 from queuepool.stores.sql.clock import Clock
 from queuepool.stores.sql.marks import mark_of
-from queuepool.stores.sql.names import is_name, is_one_of
+from queuepool.stores.sql.names import exactly, is_name, is_one_of
 from queuepool.stores.sql.tables import jobs
 
 #: seconds by which a reservation may begin in the future: it is rounded up
@@ -59,7 +59,7 @@ class Statements:
         self._in_queues = is_one_of(dialect, jobs.c.queue, _QUEUES)
         self._reserving(dialect, clock, retry_after, most_attempts)
         self._settling(clock)
-        self._looking(clock)
+        self._looking(dialect, clock)
 
     def _reserving(self, dialect: Dialect, clock: Clock, retry_after: float, most_attempts: int) -> None:
         """Source: DatabaseQueue.php, getNextAvailableJob and markJobAsReserved (13.x)."""
@@ -117,13 +117,14 @@ class Statements:
             select(jobs.c.id, jobs.c.queue, jobs.c.payload, jobs.c.attempts).where(*taken).order_by(jobs.c.id)
         )
 
-    def _looking(self, clock: Clock) -> None:
+    def _looking(self, dialect: Dialect, clock: Clock) -> None:
         """Source: DatabaseQueue.php, size, pendingSize … (13.x)."""
         is_free, is_due = jobs.c.reserved_at.is_(None), jobs.c.available_at <= clock.past()
         self.sizes = select(
             func.count(case((and_(is_free, is_due), 1))), func.count(case((and_(is_free, ~is_due), 1))),
             func.count(jobs.c.reserved_at),
         ).where(self._in_queue)  # fmt: skip
+        self.queues = select(exactly(dialect, jobs.c.queue)).distinct()
         ready = select(self.payload).where(self._in_queue, is_free, is_due)
         self.oldest = ready.order_by(jobs.c.id).limit(1)
         self.next_due = select(

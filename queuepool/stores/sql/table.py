@@ -13,6 +13,7 @@ from queuepool.stores.base import Sizes
 from queuepool.stores.sql.client import Client
 from queuepool.stores.sql.clock import Clock, later
 from queuepool.stores.sql.failures import Failures
+from queuepool.stores.sql.outbox import PENDING
 from queuepool.stores.sql.postgresql import CHANNEL
 from queuepool.stores.sql.schema import Schema, schema_of
 from queuepool.stores.sql.statements import Statements, push_of
@@ -68,6 +69,13 @@ class JobsTable:
             oldest = connection.execute(self._sql.oldest, {"name": queue}).first()
             aside = self._failures.count_quarantined(connection, queue)
             return Sizes(*counts, aside, bytes_of(oldest[0]) if oldest else None)
+
+        return self.client.ask(look)
+
+    def queues(self) -> list[str]:
+        def look(connection: Connection) -> list[str]:
+            names = {bytes_of(name).decode() for name in connection.execute(self._sql.queues).scalars()}
+            return sorted({*names, *self._failures.queues_quarantined(connection)} - {PENDING})
 
         return self.client.ask(look)
 

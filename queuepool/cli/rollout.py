@@ -1,0 +1,99 @@
+"""A restart of the local pools, watched on their boards until the new code has come to work."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+
+from queuepool import proc
+from queuepool.board import Board, Role, State
+from queuepool.cli import output
+from queuepool.cli.options import option, parsed
+from queuepool.cli.pools import within
+from queuepool.config_values import seconds
+from queuepool.errors import NotRunning, QueuepoolError
+from queuepool.overview import boot_problem
+from queuepool.runtime import Runtime
+from queuepool.settings import PoolSettings
+
+#: seconds
+_LONGEST = "300"
+WAIT: Callable[[Callable[..., int | None]], Callable[..., int | None]] = option(
+    "--wait", metavar="[SECONDS]", is_flag=False, flag_value=_LONGEST, type=parsed(seconds), default=0.0,
+    help=f"Wait until the new code has come to work, else exit with 1  [default: 0; without SECONDS: {_LONGEST}]",
+)  # fmt: skip
+
+
+class Rollout:
+    """Of one running pool; made before the restart is asked for. Raises ``NotRunning``."""
+
+    def __init__(self, pool: PoolSettings) -> None:
+        runtime = Runtime(pool)
+        self._name, self._path = runtime.name, runtime.path
+        self._board: Board = runtime.board()
+        self._before = self._board.header.generation
+
+    @property
+    def master(self) -> int:
+        """Its master's pid."""
+        return self._board.master[0]
+
+    def wait(self, until: float) -> None:
+        """Until the new code works in all of its workers; old ones may still finish a job.
+
+        ``until`` is monotonic. Raises ``QueuepoolError`` when the code fails to come, or the time is over.
+        """
+        if not within(max(until - time.monotonic(), 0.0), self._is_done):
+            raise QueuepoolError(f"pool {self._name!r}: the time is over, {self._progress()}")
+        output.say(f"pool {self._name}: {self._progress()}")
+
+    def _is_done(self) -> bool:
+        header = self._board.header
+        if not proc.is_alive(*self._board.master):
+            raise NotRunning(self._name, self._path)
+        if State(header.state) is State.DRAINING:
+            raise QueuepoolError(f"pool {self._name!r} is being stopped")
+        if header.generation <= self._before:
+            return False
+        if self._renewed() >= header.target and not self._idle_old_ones():
+            return True
+        if problem := boot_problem(header):
+            raise QueuepoolError(f"pool {self._name!r}: the new code does not come to work: {problem}")
+        return False
+
+    def _renewed(self) -> int:
+        """How many of its workers run the new code."""
+        newest = max(self._board.header.generation, self._before + 1)
+        workers = [slot for slot in self._board.of(Role.WORKER) if slot.generation >= newest and not slot.dead]
+        return len({slot.number for slot in workers if slot.pid and slot.state != State.STARTING})
+
+    def _idle_old_ones(self) -> bool:
+        """Whether a worker with the old code could still take a job: one that is busy has been told to leave."""
+        workers = [slot for slot in self._board.of(Role.WORKER) if slot.pid and not slot.dead]
+        newest = self._board.header.generation
+        return any(slot.generation < newest and slot.state != State.BUSY for slot in workers)
+
+    def _progress(self) -> str:
+        return f"{self._renewed()} of {self._board.header.target} workers run the new code"
+
+
+def rollouts(pools: Sequence[PoolSettings]) -> list[Rollout]:
+    """Of those pools that run here; the others are named. Raises ``NotRunning`` when none does."""
+    found: list[Rollout] = []
+    away: list[NotRunning] = []
+    for pool in pools:
+        try:
+            found.append(Rollout(pool))
+        except NotRunning as error:
+            away.append(error)
+    if not found:
+        raise away[0]
+    for each in away:
+        output.complain(f"note: {each}")
+    return found
+
+
+def wait_for(several: Iterable[Rollout], seconds: float) -> None:
+    until = time.monotonic() + seconds
+    for rollout in several:
+        rollout.wait(until)
