@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from queuepool.arguments import task_of
 from queuepool.calls import Calls
-from queuepool.current import Current, set_current
+from queuepool.current_job import Current, set_current
 from queuepool.desk import Desk
 from queuepool.django_support import renew_connections
 from queuepool.errors import BadPayload

@@ -8,18 +8,17 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from queuepool import config
 from queuepool import config_values as values
 from queuepool.errors import ConfigError
-from queuepool.events import JobQueued
 from queuepool.listeners import LISTENERS
 from queuepool.payload import OBJECT_JOB, encode
-from queuepool.php_writer import build_command
 from queuepool.settings import ConnectionSettings
-from queuepool.signing import seals_of
-from queuepool.stores.base import Sizes
+
+if TYPE_CHECKING:
+    from queuepool.stores.base import Sizes
 
 #: seconds, ``"90"`` or ``"5m"`` (s, m, h), a ``timedelta``, or a moment: a naive ``datetime`` is local time
 Delay = float | str | timedelta | datetime
@@ -32,7 +31,9 @@ class Queue:
     """
 
     def __init__(self, settings: ConnectionSettings) -> None:
-        from queuepool.build import Stores  # here: the store's library is slow to import, and many never connect
+        # Here: the store's library is slow to import, and many never connect.
+        from queuepool.build import Stores
+        from queuepool.signing import seals_of
 
         self.settings = settings
         self.stores = Stores(settings, shared=True)
@@ -69,6 +70,8 @@ class Queue:
         self, class_name: str, properties: Mapping[str, Any], *, queue: str = "default", delay: Delay = 0
     ) -> str:
         """Add a job that a Laravel worker runs as an object of this PHP class."""
+        from queuepool.php_writer import build_command  # here: for those who push such jobs
+
         data = {"commandName": class_name, "command": build_command(class_name, properties)}
         return self._push([(OBJECT_JOB, data)], queue, delay, None, display_name=class_name)[0]
 
@@ -103,9 +106,16 @@ class Queue:
         about: dict[str, Any] = {"options": options, "display_name": display_name, "created_at": now, "seal": seal}
         made = [encode(name, data, delay=round(seconds), **about) for name, data in jobs]
         self.stores.queue.push(queue, [payload for _, payload in made], seconds)
-        for (identity, _), (name, _) in zip(made, jobs, strict=True):
-            LISTENERS.tell(JobQueued(identity, display_name or name, queue, seconds))
-        return [identity for identity, _ in made]
+        ids = [identity for identity, _ in made]
+        if not LISTENERS.is_empty:
+            self._tell(ids, [display_name or name for name, _ in jobs], queue, seconds)
+        return ids
+
+    def _tell(self, ids: list[str], names: list[str], queue: str, delay: float) -> None:
+        from queuepool.events import JobQueued  # here: most programs listen to nothing, and have none of the events
+
+        for identity, name in zip(ids, names, strict=True) if LISTENERS.wants(JobQueued) else ():
+            LISTENERS.tell(JobQueued(identity, name, queue, delay))
 
 
 def connect(where: str | Path | None = None, *, connection: str | None = None, prefix: str = "") -> Queue:

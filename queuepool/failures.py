@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import os
-import secrets
 import traceback
 from itertools import islice, takewhile
 from typing import Any
@@ -23,7 +22,7 @@ MOST_TEXT = 64 * 1024
 def record(payload: Payload, lease: Lease, connection: str, error: BaseException) -> dict[str, Any]:
     """A row of the failed store; its id is the uuid, as Laravel's is, so that it is written once."""
     return {
-        "id": payload.uuid or (payload.id if payload.identified else f"{payload.id}-{secrets.token_hex(4)}"),
+        "id": payload.uuid or (payload.id if payload.identified else f"{payload.id}-{os.urandom(4).hex()}"),
         "name": payload.name,
         "queue": lease.queue,
         "connection": connection,

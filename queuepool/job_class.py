@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields
-from typing import Any, ClassVar, Self, Unpack, dataclass_transform
+from typing import TYPE_CHECKING, Any, ClassVar, Self, Unpack, dataclass_transform
 
-from queuepool.client import Delay, default_queue
 from queuepool.definition import check_handle, check_is_known, name_of
 from queuepool.errors import ConfigError
 from queuepool.job_options import Options, Wishes, options_of, target_of, wire
 from queuepool.registry import REGISTRY, Handler
+
+if TYPE_CHECKING:
+    from queuepool.client import Delay
 
 
 @dataclass_transform()
@@ -65,6 +67,8 @@ class Job:
     @classmethod
     def bulk(cls, jobs: Iterable[Self], *, queue: str | None = None, delay: Delay = 0) -> list[str]:
         """Push many in few round trips and give their ids."""
+        from queuepool.client import default_queue  # here: it is slow to import, and a worker may never push
+
         pairs = [(cls.job_name, job._data()) for job in jobs]
         return default_queue().bulk(pairs, queue=cls._target(queue), delay=delay, options=wire(cls.job_options))
 
@@ -93,6 +97,8 @@ class Pending:
 
     def dispatch(self) -> str:
         """Push it and give its id."""
+        from queuepool.client import default_queue  # here: it is slow to import, and a worker may never push
+
         return default_queue().push(self.name, self.data, queue=self.queue, delay=self.delay, options=self.options)
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import logging
 from collections import defaultdict
 from collections.abc import Callable
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-from queuepool.events import Event
+if TYPE_CHECKING:
+    from queuepool.events import Event
 
-E = TypeVar("E", bound=Event)
+E = TypeVar("E", bound="Event")
 Listener = Callable[[E], object]
 _log = logging.getLogger("queuepool")
 
@@ -24,6 +25,10 @@ class Listeners:
     def add(self, kind: type[E], listener: Listener[E]) -> None:
         self._by_class[kind].append(listener)  # type: ignore[arg-type]
         self._wanted.clear()
+
+    @property
+    def is_empty(self) -> bool:
+        return not self._by_class
 
     def wants(self, kind: type[Event]) -> bool:
         """Whether anybody would hear it; building an event that nobody hears is a waste in the loop."""

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
+from queuepool.escape import escaped
 from queuepool.events import Event
 from queuepool.lines import fields_of, line_of, trace_of
 from queuepool.listeners import Listeners
@@ -15,13 +16,6 @@ from queuepool.log_stream import Stream, handler_for
 from queuepool.settings import PoolSettings
 
 _log = logging.getLogger("queuepool")
-#: what could break a line, command a terminal or deceive its reader: control characters, Unicode's own line ends,
-#: marks of direction, and what nobody sees (but the two joiners that scripts and emoji are made with)
-_UNSAFE = [
-    *range(32), *range(127, 160), 0x61C, 0x180E, 0x200B, 0x200E, 0x200F, *range(0x2028, 0x202F), *range(0x2060, 0x2070),
-    0xFEFF, *range(0xFFF9, 0xFFFC), *range(0xE0000, 0xE0080),
-]  # fmt: skip
-_ESCAPES = {code: repr(chr(code))[1:-1] for code in _UNSAFE}
 
 
 def setup(settings: PoolSettings, role: str, patience: float, *, first: bool = False) -> None:
@@ -45,11 +39,6 @@ def listen(listeners: Listeners) -> None:
     for kind in _kinds(Event):
         if kind.words and _log.isEnabledFor(kind.level):
             listeners.add(kind, _write)
-
-
-def escaped(text: str) -> str:
-    """One safe line for a terminal, whatever a job's data holds."""
-    return text.translate(_ESCAPES)
 
 
 def _kinds(base: type[Event]) -> Iterator[type[Event]]:

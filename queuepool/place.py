@@ -70,6 +70,8 @@ class Place:
         self._facts = self._facts._replace(state=state, target=target, used=self._board.used, **counts)
         if self._board.header.facts != self._facts:
             self._board.header.facts = self._facts
+        if self._board.header.store != self._runtime.store:  # written over: the next start would leave it alone
+            self._board.header.store = self._runtime.store
         workers, totals = self._children.worker_slots(), self._children.counted()
         proc.show(title(self._settings.name, state, workers, totals))
 

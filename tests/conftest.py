@@ -32,6 +32,18 @@ PREFIX = "laravel_database_"
 TOOL = "/usr/bin/redis-check-rdb"
 
 
+#: files of a minute or two, longest first: none is to begin when the other process has nothing left to do
+LONG = (
+    "test_chaos", "test_processes", "test_supply", "test_migrate", "test_preload", "test_attacked_board",
+    "test_two_stores", "test_clock_steps", "test_sql_faults", "test_pool_database", "test_embedded",
+    "test_stateful_sql", "test_cli",
+)  # fmt: skip
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: LONG.index(item.path.stem) if item.path.stem in LONG else len(LONG))
+
+
 # In the background of a script SIGINT is ignored, and so it would be by all that the tests start.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 

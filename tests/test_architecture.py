@@ -13,7 +13,7 @@ PACKAGE = Path(__file__).parent.parent / "queuepool"
 #: from the ground up: a module imports only from the lines above its own. Packages named without a dot are one module.
 LAYERS = [
     # facts
-    "shared_file facts settings to_json annotations django_support",
+    "shared_file facts settings escape to_json annotations django_support",
     "json_scalars errors events record config_values config_urls",
     "from_json stores stores.unfit stores.redis stores.redis.scripts stores.redis.keys stores.sql stores.sql.ddl",
     "chores chores.base job_options definition",
@@ -33,14 +33,14 @@ LAYERS = [
     "stores.sql.leases",
     "stores.sql.queue",
     "config signing stores.redis.queue stores.redis.failed stores.redis.quarantine stores.redis.shelf",
-    "build calls current failures policies hand mourning arguments",
+    "build calls current_job failures policies hand mourning arguments",
     "slot plans",
     "board blame boot lines settle side_stores",
     # who does the work, and who watches
     "log client children deadlines desk membership orders overview runtime chores.unheard",
     "ending gate place respawn strays supply template wards",
     "chores.hand_back chores.beside chores.record_failures nursery",
-    "attempt chores.guard chores.bury chores.publish chores.renew chores.stage chores.watch job job_class",
+    "attempt chores.guard chores.bury chores.publish chores.renew chores.stage chores.watch decorator job_class",
     "worker steward master queuepool",
     # how it comes together, and how people come in
     "worker_process",
@@ -63,7 +63,7 @@ DOORS = {
     "signal.setitimer": ["signals.py"],
     "signal.pthread_sigmask": ["signals.py"],
     "signal.sigtimedwait": ["signals.py"],
-    "importlib.import_module": ["boot.py", "cli/verbs.py"],
+    "importlib.import_module": ["__init__.py", "boot.py", "cli/verbs.py"],
     "time.sleep": [
         "chores/beside.py",
         "chores/hand_back.py",

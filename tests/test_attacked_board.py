@@ -12,6 +12,9 @@ import pytest
 from attackapp import SCRIBBLES
 from eventually import eventually
 
+from queuepool.board import Board
+from queuepool.config_connections import identity_of
+
 MODULES = ("--modules", "poolapp,attackapp")
 
 
@@ -23,6 +26,12 @@ def works(site) -> None:
 
 def status_of(site) -> str:
     return site.run("status", "--runtime-dir", str(site.path / "run"), "--json", check=False).stdout
+
+
+def stores_of(site) -> list[str]:
+    """The stores that the boards in the pool's directory say they are of."""
+    boards = [path for path in (site.path / "run").glob("**/board.*") if path.name.count(".") == 1]
+    return [Board.open(path).header.store for path in boards]
 
 
 def unharmed(site, pool, workers: int) -> None:
@@ -88,6 +97,7 @@ def test_a_job_that_writes_over_the_head_of_the_board_harms_nobody(site, how):
         site.queue.push("scribble", {"how": how, "last": 4096})
         eventually(lambda: site.trail(event="scribbled"))
         unharmed(site, pool, 2)
+        eventually(lambda: stores_of(site) == [identity_of(site.connection)])  # else the next start leaves it alone
         site.run("restart", *site.where)
         eventually(lambda: not before & set(pool.workers()), within=20)
 

@@ -18,7 +18,7 @@ from tests.chaos.report import table
 from tests.chaos.run import run
 
 #: short runs in which a fault must show itself: some need a coincidence, which a busy machine may not bring at once
-RUNS = 3
+RUNS = 6
 #: what is special to databases, and the deaths that leave their rows and transactions behind
 IN_TABLES = (
     "kill_workers", "kill_host", "laravel", "kill_database", "freeze_database", "cut_transactions", "lose_replies",
@@ -48,6 +48,7 @@ def planted(tmp_path_factory):
         yield {name: runs.submit(violations_of, PLANTS[name], folders[name]) for name in PLANTS}
 
 
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize("name", PLANTS)
 def test_a_planted_fault_is_caught(name, planted: dict[str, Future]):
     assert PLANTS[name].rule in planted[name].result()

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import click
 import pytest
 from conftest import PREFIX
 from eventually import eventually
@@ -200,7 +201,41 @@ def test_status_and_help_do_not_wait_for_the_stores_library(site, here, words):
     imported = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
 
     assert "queuepool.cli" in imported
-    assert set() == {"redis", "hiredis", "asyncio", "ssl"} & imported
+    assert set() == {"redis", "hiredis", "asyncio", "ssl", "sqlalchemy", "queuepool.events"} & imported
+    assert ("status" in words) == ("queuepool.config" in imported)
+
+
+def test_the_list_of_verbs_says_of_each_what_the_verb_itself_says():
+    from queuepool.cli.verbs import VERBS, verbs
+
+    context = click.Context(verbs)
+    commands = {verb: verbs.get_command(context, verb) for verb in verbs.list_commands(context)}
+
+    assert {verb: line for verb, (_, line) in VERBS.items()} == {
+        verb: command.get_short_help_str(limit=100) for verb, command in commands.items()
+    }
+
+
+def test_bash_completes_verbs_flags_and_files(site):
+    words = """eval "$(queuepool completion bash)"
+    ask() { COMP_WORDS=("$@") COMP_CWORD=$(($# - 1)) COMPREPLY=(); _queuepool_completion queuepool; say; }
+    say() { printf "%s " "${COMPREPLY[@]}"; }
+    compopt() { printf "files "; }
+    ask queuepool sta; ask queuepool start --work; ask queuepool start -c ''
+    """
+    done = subprocess.run(["bash", "-c", words], env=site.env(), capture_output=True, text=True, check=False)
+
+    assert ("", "start status --workers files  ") == (done.stderr, done.stdout)
+
+
+def test_there_is_a_completion_for_the_usual_shells(cli):
+    for shell, word in {
+        "bash": "complete -o nosort",
+        "zsh": "#compdef queuepool",
+        "fish": "complete --no-files",
+    }.items():
+        assert word in cli("completion", shell).stdout
+    assert 2 == cli("completion", "tcsh").returncode
 
 
 # The local pool
@@ -546,7 +581,7 @@ def test_clear_asks_first_and_without_a_terminal_wants_force(site, cli, at):
     vague, forced = cli("clear", *at, "high"), cli("clear", *at, "high", "--force")
 
     assert (2, True) == (vague.returncode, "say --force" in vague.stderr)
-    assert (0, "dropped 1 jobs of high\n") == (forced.returncode, forced.stdout)
+    assert (0, "dropped 1 job of high\n") == (forced.returncode, forced.stdout)
     assert 0 == site.queue.size("high")
 
 
@@ -610,7 +645,7 @@ def test_B096_retry_all_takes_every_batch_or_one_queue(site, cli, at):
     fail(site, 3, "high")
     high, rest = cli("retry", "--queue", "high", *at), cli("retry", "all", *at)
 
-    assert ["3 jobs are back on their queues\n", "2 jobs are back on their queues\n"] == [high.stdout, rest.stdout]
+    assert ["3 jobs put back\n", "2 jobs put back\n"] == [high.stdout, rest.stdout]
     assert (3, 2, 0) == (site.queue.size("high"), site.queue.size("low"), site.queue.stores.failed.count())
 
 
@@ -621,7 +656,7 @@ def test_flush_and_prune_drop_what_is_old_enough(site, cli, at, server):
     flushed = cli("flush", *at)
 
     assert [new] == left
-    assert ["dropped 1 failed jobs\n"] * 2 == [pruned.stdout, flushed.stdout]
+    assert ["dropped 1 failed job\n"] * 2 == [pruned.stdout, flushed.stdout]
     assert 0 == site.queue.stores.failed.count()
 
 

@@ -137,7 +137,7 @@ def test_a_paused_queue_keeps_its_jobs(pool):
     eventually(lambda: pool.trail())
 
     assert (1, 1, 0, "OK") == (row["size"], row["pending"], row["reserved"], row["status"])
-    assert "dropped 1 jobs of default\n" == cleared.stdout
+    assert "dropped 1 job of default\n" == cleared.stdout
     assert ["second"] == pool.trail()
 
 
@@ -154,7 +154,7 @@ def test_what_is_no_job_is_kept_where_it_can_be_seen(pool):
     [entry] = eventually(lambda: pool.rows("quarantine", "list"))
 
     assert ("default", "[]") == (entry["queue"], entry["payload"])
-    assert "dropped 1 payloads\n" == pool.run("quarantine", "drop", "default", "--all").stdout
+    assert "dropped 1 payload\n" == pool.run("quarantine", "drop", "default", "--all").stdout
 
 
 def test_a_check_finds_nothing_wrong_and_makes_what_is_missing(place):

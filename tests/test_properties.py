@@ -13,7 +13,7 @@ from payload_strategies import anywhere, as_bytes, laravels, values
 
 from queuepool import proc
 from queuepool.build import Stores
-from queuepool.log import escaped
+from queuepool.escape import escaped
 from queuepool.payload import decode, encode
 from queuepool.verdict import delay_after
 

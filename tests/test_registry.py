@@ -15,7 +15,7 @@ import queuepool
 from queuepool import Job, client, configure, connect, current, job
 from queuepool.client import Queue, seconds_until
 from queuepool.config import load
-from queuepool.current import Current, set_current
+from queuepool.current_job import Current, set_current
 from queuepool.errors import (
     BadArguments,
     BadPayload,

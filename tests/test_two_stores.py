@@ -127,7 +127,7 @@ def test_the_list_of_failed_jobs_says_how_many_are_not_in_it_yet(with_table):
 
     listed = with_table.run("failed", *with_table.where, "-c", "pool.ini")
 
-    assert "1 more failed jobs wait beside the queues to be recorded" in listed.stderr
+    assert "1 failed job not yet recorded" in listed.stderr
 
 
 def test_a_lone_worker_goes_on_while_the_failed_store_is_away(with_server, own_server):

@@ -8,7 +8,7 @@ from contextlib import suppress
 
 import click
 
-from queuepool.cli import output
+from queuepool.cli import completion, output
 from queuepool.cli.exits import INTERRUPTED, TOLD, code_of
 
 
@@ -40,6 +40,8 @@ def run(args: list[str]) -> int:
 def _invoke(args: list[str]) -> int:
     from queuepool.cli.verbs import verbs  # here: Ctrl-C while it is imported is a Ctrl-C like any other
 
+    if asked := os.environ.get(completion.VARIABLE):
+        return completion.answer(verbs, asked)
     try:
         with verbs.make_context("queuepool", args) as context:
             return int(verbs.invoke(context) or 0)

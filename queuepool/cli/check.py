@@ -16,8 +16,7 @@ from queuepool.cli import output
 from queuepool.cli.exits import CONFIG, FAILED
 from queuepool.cli.findings import Finding, Grade
 from queuepool.cli.flags import CONNECTION
-from queuepool.cli.options import Where, located
-from queuepool.cli.queues import JSON
+from queuepool.cli.options import JSON, Where, located
 from queuepool.client import Queue
 from queuepool.config_urls import kind_of
 from queuepool.errors import BootFailure, ConfigError, StoreError

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import asdict
+from itertools import chain
 from typing import Any
 
 import click
@@ -13,8 +14,8 @@ from queuepool import config_values as values
 from queuepool.cli import output
 from queuepool.cli.exits import FAILED
 from queuepool.cli.flags import CONNECTION
-from queuepool.cli.options import TEXT, Where, located, option, parsed
-from queuepool.cli.queues import JSON, one_queue
+from queuepool.cli.options import JSON, TEXT, Where, located, option, parsed
+from queuepool.cli.queues import one_queue
 from queuepool.client import Queue
 from queuepool.overview import iso
 from queuepool.stores.set_aside import FailedJob
@@ -33,7 +34,7 @@ def failed(where: Where, job_id: str | None, as_json: bool) -> int:
     """List failed jobs, or show the one with this ID"""
     with closing(Queue(where.connection())) as queue:
         if job_id is None:
-            output.listing(map(_row, _all(queue)), as_json)
+            _list(map(_row, _all(queue)), as_json)
             _tell_of_pending(queue)
             return 0
         record = queue.stores.failed.get(job_id)
@@ -54,7 +55,8 @@ def retry(where: Where, ids: Sequence[str], queue: str | None) -> int:
         raise click.UsageError("name failed jobs by ID, or say all, or --queue")
     with closing(Queue(where.connection())) as connection:
         if everything:
-            output.say(f"{_retry_all(connection, queue)} jobs are back on their queues")
+            retried = _retry_all(connection, queue)
+            output.say(f"{output.counted(retried, 'job')} put back")
             return 0
         return max([_retry(connection, job_id) for job_id in dict.fromkeys(ids)])
 
@@ -90,11 +92,22 @@ def prune(where: Where, hours: int) -> None:
     _prune(where, hours)
 
 
+def _list(rows: Iterator[dict[str, Any]], as_json: bool) -> None:
+    if first := next(rows, None):
+        output.listing(chain([first], rows), as_json)
+    elif as_json:
+        output.listing([], as_json)
+    else:
+        output.complain("no failed jobs")
+
+
 def _tell_of_pending(queue: Queue) -> None:
     """Of those that are not in the list yet."""
     forwarder = queue.stores.forwarder
     if forwarder and (waiting := forwarder.count()):
-        output.complain(f"{waiting} more failed jobs wait beside the queues to be recorded")
+        output.complain(
+            f"{output.counted(waiting, 'failed job')} not yet recorded: the failed store does not take them"
+        )
 
 
 def _prune(where: Where, hours: int) -> None:
@@ -104,7 +117,7 @@ def _prune(where: Where, hours: int) -> None:
         before = store.now() - hours * _HOUR
         while keys := store.older_than(before, _BATCH):
             dropped += store.drop(keys)
-    output.say(f"dropped {dropped} failed jobs")
+    output.say(f"dropped {output.counted(dropped, 'failed job')}")
 
 
 def _all(queue: Queue) -> Iterator[FailedJob]:
@@ -173,6 +186,6 @@ def _show(record: FailedJob, as_json: bool) -> None:
         return
     trace = facts.pop("exception")
     for name, value in facts.items():
-        output.say(f"{name}: {value}")
+        output.say(f"{name}: {'-' if value is None else value}")
     output.say("exception:")
     output.show(trace)

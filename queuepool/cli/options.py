@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 from unicodedata import category
 
 import click
+from click.shell_completion import CompletionItem
 
 from queuepool import config
 from queuepool.cli.flags import FLAGS, default_of
@@ -127,10 +128,20 @@ def _file(raw: str) -> Path:
     return Path(raw)
 
 
+#: what a shell may complete a value with, by its unit
+_ON_DISK = {"FILE": "file", "DIR": "dir"}
+
+
+def _like(unit: str) -> dict[str, Any]:
+    kind = _ON_DISK.get(unit)
+    return {"shell_complete": lambda *_: [CompletionItem("", type=kind)]} if kind else {}
+
+
 _CONFIG = option(
-    "-c", "--config", "config", metavar="FILE", type=parsed(_file),
+    "-c", "--config", "config", metavar="FILE", type=parsed(_file), **_like("FILE"),
     help="Configuration  [environment: QUEUEPOOL_CONFIG]",
 )  # fmt: skip
+JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON document")
 _POOL = option("--pool", metavar="NAME", type=TEXT, help="The pool that is meant, where the file has several")
 
 
@@ -146,7 +157,7 @@ def _flag(key: str) -> Callable[[Verb], Verb]:
         return click.option(*forms, name, is_flag=True, default=None, help=flag.help)
     default = default_of(key)
     text = f"{flag.help}  [default: {default}]" if default else flag.help
-    return option(*forms, name, metavar=flag.unit, type=parsed(_judged(key)), help=text)
+    return option(*forms, name, metavar=flag.unit, type=parsed(_judged(key)), help=text, **_like(flag.unit))
 
 
 def _judged(key: str) -> Parser:

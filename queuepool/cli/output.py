@@ -11,7 +11,7 @@ from contextlib import suppress
 from itertools import chain, islice
 from typing import Any
 
-from queuepool.log import escaped
+from queuepool.escape import escaped
 
 #: rows whose widths a table looks at together; the next so many have their own
 _ROWS = 1000
@@ -46,6 +46,11 @@ def close() -> None:
 def say(line: str) -> None:
     """One line for a person or a script."""
     sys.stdout.write(f"{escaped(line)}\n")
+
+
+def counted(number: int, noun: str) -> str:
+    """``1 job``, ``2 jobs``."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def complain(line: str) -> None:

@@ -14,8 +14,8 @@ from queuepool.cli import output
 from queuepool.cli.exits import FAILED
 from queuepool.cli.flags import CONNECTION
 from queuepool.cli.group import Verbs
-from queuepool.cli.options import TEXT, Where, located, parsed
-from queuepool.cli.queues import JSON, QUEUES, one_queue
+from queuepool.cli.options import JSON, TEXT, Where, located, parsed
+from queuepool.cli.queues import QUEUES, one_queue
 from queuepool.client import Queue
 from queuepool.overview import iso
 from queuepool.stores.set_aside import Quarantined
@@ -91,7 +91,7 @@ def drop(where: Where, queue: str, entry_id: str | None, everything: bool) -> in
         raise click.UsageError("name one payload by ID, or say --all")
     with closing(Queue(where.connection())) as connection:
         if entry_id is None:
-            output.say(f"dropped {_drop_all(connection, queue)} payloads")
+            output.say(f"dropped {output.counted(_drop_all(connection, queue), 'payload')}")
             return 0
         return 0 if connection.stores.quarantine.drop(queue, entry_id) else _not_found(queue, entry_id)
 

@@ -14,7 +14,7 @@ from queuepool import config_values as values
 from queuepool.cli import output
 from queuepool.cli.exits import FAILED
 from queuepool.cli.flags import CONNECTION
-from queuepool.cli.options import Where, located, option, parsed
+from queuepool.cli.options import JSON, Where, located, option, parsed
 from queuepool.client import Queue
 from queuepool.config_urls import masked
 from queuepool.stores.base import Sizes
@@ -36,7 +36,6 @@ def one_queue(raw: str) -> str:
 
 #: the argument of most verbs here: names, also with commas between them as artisan has it
 QUEUES = click.argument("queues", metavar="[QUEUE]...", nargs=-1, type=parsed(values.queues), callback=_flat)
-JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON document")
 
 
 @click.command()
@@ -85,7 +84,7 @@ def clear(where: Where, queues: Sequence[str], force: bool) -> int:
         return FAILED
     with closing(Queue(connection)) as queue:
         for name in names:
-            output.say(f"dropped {queue.clear(name)} jobs of {name}")
+            output.say(f"dropped {output.counted(queue.clear(name), 'job')} of {name}")
     return 0
 
 

@@ -13,9 +13,7 @@ import click
 from queuepool.cli import output
 from queuepool.cli.exits import NOT_MOVING, NOT_RUNNING
 from queuepool.cli.flags import PLACE
-from queuepool.cli.options import Where, located
-from queuepool.cli.queues import JSON
-from queuepool.client import Queue
+from queuepool.cli.options import JSON, Where, located
 from queuepool.errors import NotRunning
 from queuepool.overview import overview
 from queuepool.runtime import Runtime
@@ -56,6 +54,8 @@ def status(where: Where, everywhere: bool, as_json: bool) -> int:
 
 
 def _published(where: Where) -> list[dict[str, Any]]:
+    from queuepool.client import Queue  # here: the boards of this host need no store
+
     found: list[dict[str, Any]] = []
     for connection in where.connections():
         with closing(Queue(connection)) as queue:

@@ -1,4 +1,4 @@
-"""The table of verbs, in the order in which they are told; each is imported when it is called."""
+"""The table of verbs, in the order in which they are listed; each is imported when it is called."""
 
 from __future__ import annotations
 
@@ -8,32 +8,61 @@ from types import MappingProxyType
 from typing import cast
 
 import click
+from click.shell_completion import CompletionItem
 
 from queuepool import __version__
 from queuepool.cli import output
 from queuepool.cli.exits import USAGE
 from queuepool.cli.group import Verbs
 
-_WHERE: Mapping[str, str] = MappingProxyType({
-    "start": "pools.start", "work": "work.work", "listen": "listen.listen",
-    "stop": "pools.stop", "pause": "control.pause", "continue": "control.resume", "scale": "pools.scale",
-    "restart": "control.restart", "status": "status.status",
-    "push": "push.push", "size": "queues.size", "monitor": "queues.monitor", "clear": "queues.clear",
-    "failed": "failed.failed", "retry": "failed.retry", "forget": "failed.forget",
-    "flush": "failed.flush", "prune-failed": "failed.prune", "quarantine": "quarantine.quarantine",
-    "down": "control.down", "up": "control.up", "migrate": "migrate.migrate", "check": "check.check",
-})  # fmt: skip
+#: the module and name of each, and the first line of its help: to list them is not to import them
+VERBS: Mapping[str, tuple[str, str]] = MappingProxyType(
+    {
+        "start": ("pools.start", "Run the pool in the foreground"),
+        "work": ("work.work", "Run one worker in the foreground, without a master"),
+        "listen": ("listen.listen", "Run every job in a fresh interpreter, for development"),
+        "stop": ("pools.stop", "Stop the local pool after its running jobs"),
+        "pause": ("control.pause", "Pause the local pool, or queues on all hosts"),
+        "continue": ("control.resume", "Go on after a pause"),
+        "scale": ("pools.scale", "Let the local pool have N workers"),
+        "restart": ("control.restart", "Replace every worker of every host after its job"),
+        "status": ("status.status", "Show the local pools: processes, jobs, counters"),
+        "push": ("push.push", "Push the job NAME and print its id"),
+        "size": ("queues.size", "Count the jobs of queues, by default the pool's"),
+        "monitor": ("queues.monitor", "Show which queues are too long"),
+        "clear": ("queues.clear", "Drop the jobs of queues, by default the pool's"),
+        "failed": ("failed.failed", "List failed jobs, or show the one with this ID"),
+        "retry": ("failed.retry", "Put failed jobs back, with all their tries"),
+        "forget": ("failed.forget", "Drop failed jobs by ID"),
+        "flush": ("failed.flush", "Drop all failed jobs"),
+        "prune-failed": ("failed.prune", "Drop old failed jobs"),
+        "quarantine": ("quarantine.quarantine", "Look after payloads that could not be jobs"),
+        "down": ("control.down", "Begin maintenance mode"),
+        "up": ("control.up", "End maintenance mode"),
+        "migrate": ("migrate.migrate", "Make Laravel's tables in a database, where they are missing"),
+        "check": ("check.check", "Check configuration, server, permissions and modules"),
+        "completion": ("completion.completion", "Print the script that completes verbs and flags in a shell"),
+    }
+)
 
 
 class _Lazy(Verbs):
     """``status`` is asked often, and should not wait for what the others need."""
 
     def list_commands(self, context: click.Context) -> list[str]:
-        return list(_WHERE)
+        return list(VERBS)
 
     def get_command(self, context: click.Context, verb: str) -> click.Command | None:
-        module, _, name = _WHERE.get(verb, "").partition(".")
+        module, _, name = VERBS.get(verb, ("", ""))[0].partition(".")
         return cast(click.Command, getattr(import_module(f"queuepool.cli.{module}"), name)) if name else None
+
+    def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(verb, line) for verb, (_, line) in VERBS.items()])
+
+    def shell_complete(self, context: click.Context, incomplete: str) -> list[CompletionItem]:
+        verbs = [CompletionItem(verb, help=line) for verb, (_, line) in VERBS.items() if verb.startswith(incomplete)]
+        return [*verbs, *click.Command.shell_complete(self, context, incomplete)]
 
 
 @click.group(

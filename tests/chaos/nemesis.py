@@ -85,7 +85,7 @@ def _calm(rig: Rig, seconds: float) -> None:
     rig.rest(seconds)
     if seconds >= 1.0:
         for pool in rig.pools:
-            pool.note_size()
+            pool.note_size(rig.plan.whole)
         scan.note_resources(rig)
         scan.note_copies(rig)
     rig.ledger.write("nemesis", name="calm", on=0)

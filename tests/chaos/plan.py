@@ -50,6 +50,8 @@ class Plan:
     drain: float = 60.0
     #: seconds of rest at the end, for a look at whole pools
     settle: float = 2.0
+    #: most seconds until a pool that is left in peace is whole again; two are promised to an idle machine
+    whole: float = 30.0
     #: most seconds until a pool has stopped
     stop: float = 20.0
     modes: tuple[str, ...] = field(default_factory=lambda: tuple(harmful()))

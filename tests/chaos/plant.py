@@ -25,7 +25,7 @@ class Plant:
 
     def write(self, folder: Path) -> Path:
         """A copy of the package with the fault in it; gives what goes to the head of the path."""
-        shutil.copytree(ROOT / "queuepool", folder / "queuepool", ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(ROOT / "queuepool", folder / "queuepool")  # with its bytecode: each process would compile it
         for name, old, new in self.edits:
             path = folder / "queuepool" / name
             text = path.read_text()

@@ -88,7 +88,7 @@ PLANTS = {
         "I5 done twice, unexplained",
         (("supply.py", _STAYS, _STAYS.replace("self._done)\n", "[])\n").replace(", start=len(self._done)", "")),),
         replace(  # killed with a full hand, not at a nap, and seldom enough to have had one before
-            QUICK, retry_after=1.5, seconds=4.0, drain=8.0, ahead=16, naps=0.0, longer=0.02, kill_every=(0.1, 0.2)
+            QUICK, retry_after=1.5, seconds=4.0, drain=8.0, ahead=16, naps=0.0, longer=0.02, kill_every=(0.3, 0.6)
         ),
     ),
     "receipt encoded anew": Plant(

@@ -53,6 +53,6 @@ AROUND = {
     "directory that is not made anew": Plant(
         "I12 size",
         (("place.py", "if self._runtime.keep():", "if False:"),),
-        replace(QUIET, only=("vanish",), with_kills=1.0, seconds=4.0, drain=2.0),
+        replace(QUIET, only=("vanish",), with_kills=1.0, seconds=4.0, drain=2.0, whole=5.0),
     ),
 }  # fmt: skip

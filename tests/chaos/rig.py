@@ -53,13 +53,7 @@ class Rig:
         clean = {name: value for name, value in os.environ.items() if not name.startswith("QUEUEPOOL_")}
         paths = f"{self._code}:{ROOT}"
         own = {"CHAOS_RUN": self.cookie, "CHAOS_LEDGER": str(self.folder / "ledger")}
-        return {
-            **clean,
-            **own,
-            "CHAOS_WATCHER": self.watcher_address,
-            "PYTHONPATH": paths,
-            "PYTHONDONTWRITEBYTECODE": "1",
-        }
+        return {**clean, **own, "CHAOS_WATCHER": self.watcher_address, "PYTHONPATH": paths}
 
     @property
     def watcher_address(self) -> str:

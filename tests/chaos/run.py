@@ -52,7 +52,7 @@ def _look_at_the_whole_pools(rig: Rig) -> None:
         rig.ledger.write("idle", n=scan.commands(rig) - before, seconds=rig.plan.settle, most=most)
     scan.note_resources(rig)
     for pool in rig.pools:
-        pool.note_size()
+        pool.note_size(rig.plan.whole)
 
 
 def _end_orphan(rig: Rig, pid: int) -> None:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from queuepool.errors import JobFailedByHand, QueuepoolError
-from queuepool.payload import Payload
 from queuepool.verdict import Delete, Fail, Release, Verdict
+
+if TYPE_CHECKING:
+    from queuepool.payload import Payload
 
 
 @dataclass(slots=True)

@@ -6,12 +6,14 @@ import inspect
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Concatenate, Generic, NamedTuple, ParamSpec, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, NamedTuple, ParamSpec, TypeVar, Unpack, overload
 
-from queuepool.client import Delay, default_queue
 from queuepool.definition import check_is_known, check_runs, name_of
 from queuepool.job_options import Options, Wishes, options_of, target_of, wire
 from queuepool.registry import REGISTRY, Handler, arguments_of, by_name, keywords
+
+if TYPE_CHECKING:
+    from queuepool.client import Delay
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -67,6 +69,8 @@ class Target(Generic[P]):
         return self._push(several)
 
     def _push(self, calls: Iterable[object]) -> list[str]:
+        from queuepool.client import default_queue  # here: it is slow to import, and a worker may never push
+
         jobs = [(self.job.name, data) for data in calls]
         return default_queue().bulk(jobs, queue=self.queue, delay=self.delay, options=wire(self.job.options))
 

@@ -1,0 +1,34 @@
+"""Completion of verbs and flags in a shell, by click's own scripts."""
+
+from __future__ import annotations
+
+import click
+from click.shell_completion import get_completion_class, shell_complete
+
+from queuepool.cli import output
+
+#: what a shell sets when it asks what may come next: click's name for a program that is called queuepool
+VARIABLE = "_QUEUEPOOL_COMPLETE"
+_PROGRAM = "queuepool"
+
+
+@click.command()
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+@click.pass_context
+def completion(context: click.Context, shell: str) -> None:
+    """Print the script that completes verbs and flags in a shell
+
+    For bash, put this into ~/.bashrc, and with zsh for bash into ~/.zshrc:
+
+        eval "$(queuepool completion bash)"
+
+    For fish: queuepool completion fish > ~/.config/fish/completions/queuepool.fish
+    """
+    script = get_completion_class(shell)
+    assert script, "click knows these three"
+    output.raw(script(context.find_root().command, {}, _PROGRAM, VARIABLE).source().encode())
+
+
+def answer(verbs: click.Group, asked: str) -> int:
+    """What may come next, printed as the shell's script wants it; ``asked`` is the value of ``VARIABLE``."""
+    return shell_complete(verbs, {}, _PROGRAM, VARIABLE, asked)
