@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 from unicodedata import category
@@ -15,6 +15,7 @@ import click
 from queuepool import config
 from queuepool.cli.flags import FLAGS, default_of
 from queuepool.config import KEYS, Config
+from queuepool.config_file import section_name
 from queuepool.config_values import Parser
 from queuepool.settings import ConnectionSettings, PoolSettings
 
@@ -34,8 +35,10 @@ class Where:
         return config.load(self.path, self.overrides)
 
     def pools(self) -> tuple[PoolSettings, ...]:
-        """The named one, else all."""
+        """The named one, else all; without a file there is one, and it has the name that is said."""
         pools = self.load().pools
+        if self.pool_name and not self.path:
+            return tuple(replace(pool, name=self.pool_name) for pool in pools)
         found = tuple(pool for pool in pools if self.pool_name in (None, pool.name))
         if not found:
             raise click.UsageError(f"there is no pool {self.pool_name!r}, only: {_names(pools)}")
@@ -131,7 +134,10 @@ _CONFIG = option(
     "-c", "--config", "config", metavar="FILE", type=parsed(_file),
     help="Configuration  [environment: QUEUEPOOL_CONFIG]",
 )  # fmt: skip
-_POOL = option("--pool", metavar="NAME", type=TEXT, help="The pool that is meant, where the file has several")
+_POOL = option(
+    "--pool", metavar="NAME", type=parsed(section_name),
+    help="The pool that is meant, where the file has several; without a file, its name",
+)  # fmt: skip
 
 
 def _path_in_environment() -> Path | None:

@@ -45,7 +45,7 @@ JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON docu
 @JSON
 def size(where: Where, queues: Sequence[str], as_json: bool) -> None:
     """Count the jobs of queues, by default the pool's"""
-    with closing(Queue(where.connection())) as queue:
+    with closing(Queue(where.connection(), by_hand=True)) as queue:
         rows = [{"queue": name, "size": queue.size(name)} for name in queues or where.queues()]
     output.listing(rows, as_json)
 
@@ -66,7 +66,7 @@ def size(where: Where, queues: Sequence[str], as_json: bool) -> None:
 def monitor(where: Where, queues: Sequence[str], most: int, fail: bool, as_json: bool) -> int:
     """Show which queues are too long"""
     connection = where.connection()
-    with closing(Queue(connection)) as queue:
+    with closing(Queue(connection, by_hand=True)) as queue:
         now = queue.stores.queue.now()
         rows = [_parts(name, queue.sizes(name), most, now) for name in queues or where.queues()]
     output.listing([{"connection": connection.name, **row} for row in rows], as_json)
@@ -83,7 +83,7 @@ def clear(where: Where, queues: Sequence[str], force: bool) -> int:
     if not force and not _is_confirmed(f"Drop all jobs of {', '.join(names)} on {masked(connection.url)}?"):
         output.complain("nothing was dropped")
         return FAILED
-    with closing(Queue(connection)) as queue:
+    with closing(Queue(connection, by_hand=True)) as queue:
         for name in names:
             output.say(f"dropped {queue.clear(name)} jobs of {name}")
     return 0

@@ -65,9 +65,11 @@ def _mysql(url: URL, pool: dict[str, Any], shared: bool, patience: float, create
     # in some of them BEGIN begins a block, or an empty text is NULL.
     session = (
         "SET SESSION time_zone = '+00:00', sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', "
-        f"innodb_lock_wait_timeout = {max(int(patience), 1)}"
+        f"innodb_lock_wait_timeout = {max(int(patience) - shared, 1)}"
     )
-    waits = {"connect_timeout": max(int(patience), 2), "read_timeout": patience + 1, "write_timeout": patience + 1}
+    # The server gives up a lock before we give up the server; a producer does not wait longer for that.
+    silence = patience + (not shared)
+    waits = {"connect_timeout": max(patience, 2.0), "read_timeout": silence, "write_timeout": silence}
     engine = create_engine(
         url,
         isolation_level="AUTOCOMMIT",
