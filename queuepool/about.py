@@ -73,12 +73,13 @@ class About:
         return {key: value for key, value in asdict(self).items() if key != "identity"}
 
     @property
-    def words(self) -> str:
-        """Whose it is, and how a command means it."""
-        if self.configuration:
-            return f"that of {self.configuration} (user {self.user}): -c {self.configuration} means it"
-        place = f"that of {self.working_directory} on {self.store} (user {self.user}), which has no configuration file"
-        return f"{place}: --url means it, or --runtime-dir"
+    def whose(self) -> str:
+        """In words."""
+        return f"that of {self.configuration or f'{self.working_directory} on {self.store}'} (user {self.user})"
+
+    def hint(self, folder: Path) -> str:
+        """What makes a command mean it; ``folder``: where it is."""
+        return f"-c {self.configuration}" if self.configuration else f"--runtime-dir {folder.parent}"
 
 
 def _absolute(path: Path | None) -> str:

@@ -100,7 +100,7 @@ class Runtime:
             raise NotRunning(self.name, self.path)
         found = self.about()
         if found and not self._takes_any and not found.is_meant_by(self._settings):
-            raise NotRunning(self.name, self.path, found.words)
+            raise NotRunning(self.name, self.path, f"{found.whose}: {found.hint(self.path)} means it")
         return pid
 
     def about(self) -> About | None:
@@ -172,7 +172,7 @@ class Runtime:
         except OSError as error:
             with _closing(fd):
                 found = self.about()
-                raise PoolRunning(self.name, _holder(fd), self.path, found.words if found else "") from error
+                raise PoolRunning(self.name, _holder(fd), self.path, found.whose if found else "") from error
         return fd
 
     def _is_in_place(self, fd: int) -> bool:

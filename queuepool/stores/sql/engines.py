@@ -22,6 +22,8 @@ DRIVERS = {
 }
 #: what MySQL itself calls a statement beyond max_allowed_packet
 _TOO_LARGE = 1153
+#: and an answer that does not come
+_SILENT = 1159
 
 
 def load_driver(url: str) -> None:
@@ -116,6 +118,15 @@ def _tidy_connection() -> Any:
                 )
                 raise pymysql.DataError(_TOO_LARGE, words)
             super()._execute_command(command, raw)
+
+        def ping(self, reconnect: bool = False) -> None:
+            try:
+                super().ping(reconnect)
+            except pymysql.OperationalError as error:
+                if not isinstance(error.__context__, TimeoutError):
+                    raise
+                # No lost connection, to be opened anew: the silent server would be waited for twice.
+                raise pymysql.OperationalError(_SILENT, "the server says nothing") from error
 
         def connect(self, sock: socket.socket | None = None) -> None:
             if sock is None and self.unix_socket:
