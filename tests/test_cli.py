@@ -254,7 +254,8 @@ def test_B097_status_says_when_the_master_was_killed(site, cli, here, at):
 
     assert 3 == told.returncode
     assert "/default); it was killed, or left jobs" in told.stdout
-    assert "/default)\nboard." in elsewhere.stdout  # of the store that is configured there it has left nothing
+    assert "/default)\n" in elsewhere.stdout  # of the store that is configured there it has left nothing
+    assert "\nboard." in elsewhere.stdout
 
 
 def test_B097_status_says_when_the_master_is_stopped_and_exits_with_4(site, cli, here):
