@@ -6,7 +6,7 @@ from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 from queuepool.config_connections import check_drivers
-from queuepool.config_urls import kind_of
+from queuepool.config_urls import kind_of, scheme_of
 from queuepool.errors import StoreError, StoreUnfit
 from queuepool.settings import ConnectionSettings
 from queuepool.stores.base import QueueStore
@@ -18,10 +18,13 @@ if TYPE_CHECKING:
     from queuepool.stores.redis.client import Client as RedisClient
     from queuepool.stores.sql.client import Client as SqlClient
 
-#: seconds after which a silent server counts as gone
+#: seconds after which a silent server counts as gone, to a loop; a producer's are a setting
 PATIENCE = 2.0
-#: the same for a database: a loop's, and a person's, who may ask it to count millions of rows
-_DATABASES, _PEOPLES = 3.0, 60.0
+_LOOPS = {"redis": PATIENCE, "sql": 3.0}
+#: the same to a person, who may ask for a count of millions
+_PEOPLES = {"redis": 7.0, "sql": 60.0}
+#: seconds that a producer waits while others write to its SQLite file, which keeps no line of those who wait
+_LOCKED = 60.0
 #: how errors name the stores beside the one with the jobs
 FAILED, CONTROL = "failed store", "control store"
 
@@ -30,7 +33,7 @@ class Stores:
     """Everything that one connection's settings lead to; nothing is sent before the first verb.
 
     ``shared``: for the threads of a producer, not for one loop. ``patience``: seconds after which a silent server
-    counts as gone.
+    counts as gone. ``by_hand``: for a person, who waits longer.
     """
 
     queue: QueueStore
@@ -41,10 +44,18 @@ class Stores:
     forwarder: Forwarder | None = None
     _outbox: Outbox
 
-    def __init__(self, settings: ConnectionSettings, *, shared: bool = False, patience: float | None = None) -> None:
+    def __init__(
+        self,
+        settings: ConnectionSettings,
+        *,
+        shared: bool = False,
+        by_hand: bool = False,
+        patience: float | None = None,
+    ) -> None:
         check_drivers(settings)
         self._settings = settings
         self._shared = shared
+        self._by_hand = by_hand
         self._patience = patience
         self._clients: list[Any] = []
         self._own: Any
@@ -82,7 +93,8 @@ class Stores:
         from queuepool.stores.redis.shelf import RedisShelf
 
         settings, keys = self._settings, Keys(self._settings.prefix)
-        self._own = client = self._redis_client(settings.url, longest_wait=settings.block_for)
+        longest_wait = 0.0 if self._shared else settings.block_for
+        self._own = client = self._redis_client(settings.url, longest_wait=longest_wait)
         self.queue = RedisQueue(client, keys, settings.retry_after, keep=self._keeps, outbox=self._is_split)
         self._outbox = RedisOutbox(client, keys)
         self.failed = RedisFailed(client, keys)
@@ -138,7 +150,7 @@ class Stores:
     def _redis_client(self, url: str, longest_wait: float = 0.0, store: str = "") -> RedisClient:
         from queuepool.stores.redis.client import Client
 
-        patience = self._patience or PATIENCE
+        patience = self._patience_with("redis")
         client = Client(url, longest_wait=longest_wait, shared=self._shared, patience=patience, store=store)
         self._clients.append(client)
         return client
@@ -147,10 +159,17 @@ class Stores:
         from queuepool.stores.sql.client import Client
 
         create = self._settings.embedded and url == self._settings.url
-        patience = self._patience or (_PEOPLES if self._shared else _DATABASES)
+        patience = self._patience_with("sql")
+        if self._shared and scheme_of(url) == "sqlite":
+            patience = max(patience, _LOCKED)
         client = Client(url, shared=self._shared, patience=patience, create=create, store=store)
         self._clients.append(client)
         return client
+
+    def _patience_with(self, kind: str) -> float:
+        if self._patience or not self._shared:
+            return self._patience or _LOOPS[kind]
+        return max(self._settings.timeout, _PEOPLES[kind]) if self._by_hand else self._settings.timeout
 
 
 def refuse_unfit(settings: ConnectionSettings, queue: str) -> None:

@@ -28,15 +28,16 @@ class Queue:
     """Pushes to one connection; may be shared by threads. Made by ``connect``.
 
     A push that returns is stored. One that raises ``StoreDown`` may be: nothing is ever sent twice behind your back.
+    A server that says nothing counts as gone after the connection's ``timeout``; ``by_hand``: a person waits longer.
     """
 
-    def __init__(self, settings: ConnectionSettings) -> None:
+    def __init__(self, settings: ConnectionSettings, *, by_hand: bool = False) -> None:
         # Here: the store's library is slow to import, and many never connect.
         from queuepool.build import Stores
         from queuepool.signing import seals_of
 
         self.settings = settings
-        self.stores = Stores(settings, shared=True)
+        self.stores = Stores(settings, shared=True, by_hand=by_hand)
         self._seals = seals_of(settings.signing, settings.signing_keys)
 
     def push(
@@ -125,7 +126,8 @@ def connect(where: str | Path | None = None, *, connection: str | None = None, p
     the first push.
     """
     if isinstance(where, str) and "://" in where:
-        return Queue(_connection(config.load(None, {"connection.url": where, "connection.prefix": prefix}), None))
+        said = {"connection.url": where, "connection.prefix": prefix}
+        return Queue(_connection(config.load(None, said, by="connect({}=...)"), None))
     path = where or os.environ.get("QUEUEPOOL_CONFIG")
     return Queue(_connection(config.load(Path(path) if path else None), connection))
 

@@ -9,8 +9,8 @@ from difflib import get_close_matches
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
-from unicodedata import category
 
+from queuepool import config_urls, config_variables
 from queuepool import config_values as values
 from queuepool.config_connections import connection, contradictions
 from queuepool.config_file import Document, Entry, Place, Problem, from_environment, from_flags, read, section_name
@@ -36,11 +36,13 @@ CONNECTION_KEYS: Mapping[str, values.Parser] = MappingProxyType({
     "retry_after": values.some_seconds, "block_for": values.some_seconds, "renew": values.boolean,
     "failed": lambda raw: raw and values.one_of(raw, "redis", "sql", "null"),
     "failed_url": lambda raw: raw and url(raw),
+    "timeout": values.some_seconds,
     "restart_key": values.some_text, "control_url": lambda raw: raw and url(raw),
     "signing": lambda raw: values.one_of(raw, "off", "accept", "require"), "signing_keys": signing_keys,
 })  # fmt: skip
 KEYS = {"pool": POOL_KEYS, "connection": CONNECTION_KEYS}
 FIELDS = {"queue": "queues"}
+_URLS = ("url", "failed_url", "control_url")
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,18 +82,24 @@ class _Part:
         return found.entry.place if found else Place(f"{self.place.label} {key}", self.place.line)
 
 
-def load(path: Path | None, overrides: Mapping[str, str] = {}, environ: Mapping[str, str] = os.environ) -> Config:
-    """The configuration in force; ``overrides`` are flags by ``section.key``, raw.
+def load(
+    path: Path | None,
+    overrides: Mapping[str, str] = {},
+    environ: Mapping[str, str] = os.environ,
+    *,
+    by: str = "--{}",
+) -> Config:
+    """The configuration in force; ``overrides`` are flags by ``section.key``, raw, which errors name as ``by`` says.
 
     Every key takes its value from the flag, else the environment, else the file, else its default. Raises one
     ConfigError with a line for each problem.
     """
-    file = read(path) if path else Document()
-    stated = [_parse(entry) for entry in file.entries() if _kind(entry) in KEYS]
-    forced = [_parse(entry) for entry in (*from_environment(environ), *from_flags(overrides))]
+    file, folder = (read(path), path.parent) if path else (Document(), Path())
+    stated = [_parse(entry, environ, folder) for entry in file.entries() if _kind(entry) in KEYS]
+    forced = [_parse(entry, environ) for entry in (*from_environment(environ), *from_flags(overrides, by))]
     links, parts = (_parts(kind, file.headers(), stated, forced, path) for kind in ("connection", "pool"))
-    connections = {name: connection(name, part.fields()) for name, part in links.items()}
-    pools = tuple(_pool(part, connections) for part in parts.values())
+    connections = {name: connection(name, part.fields(), folder) for name, part in links.items()}
+    pools = tuple(_pool(part, connections, path) for part in parts.values())
     problems = [*file.problems(), *open_secrets(file, path)]
     problems += [Problem(one.entry.place, one.problem) for one in (*stated, *forced) if one.problem]
     problems += [problem for name, part in links.items() for problem in _link_problems(connections[name], part)]
@@ -105,17 +113,23 @@ def _kind(entry: Entry) -> str:
     return entry.section.partition(":")[0]
 
 
-def _parse(entry: Entry) -> _Setting:
+def _parse(entry: Entry, environ: Mapping[str, str], folder: Path = Path()) -> _Setting:
+    """``folder``: where an SQLite file and a runtime directory with a relative path lie, wherever the file is read."""
     parse = KEYS.get(_kind(entry), {}).get(entry.key)
     if parse is None:
         return _Setting(entry, problem=f"unknown key{_hint(entry)}")
+    value = entry.value
     try:
-        if any(category(letter) in ("Cc", "Cs") for letter in entry.value):
+        if config_variables.holds_control_characters(value):
             raise ValueError("contains a tab, a line break or another control character")
-        return _Setting(entry, parse(entry.value))
+        value = config_variables.expanded(value, environ)
+        parsed = parse(config_urls.within(folder, value) if entry.key in _URLS else value)
+        is_place = entry.key == "runtime_dir" and isinstance(parsed, Path)
+        return _Setting(entry, folder / parsed if is_place else parsed)  # type: ignore[operator]
     except ValueError as error:
         has_comment = values.INLINE_COMMENT.search(entry.value)
-        return _Setting(entry, problem=values.NO_INLINE_COMMENTS if has_comment else str(error))
+        problem = str(error) if value == entry.value else values.hidden(str(error))
+        return _Setting(entry, problem=values.NO_INLINE_COMMENTS if has_comment else problem)
 
 
 def _hint(entry: Entry) -> str:
@@ -147,9 +161,9 @@ def _parts(
     return parts
 
 
-def _pool(part: _Part, connections: Mapping[str, ConnectionSettings]) -> PoolSettings:
+def _pool(part: _Part, connections: Mapping[str, ConnectionSettings], path: Path | None) -> PoolSettings:
     fields = part.fields() | {"connection": connections.get(_link(part, connections), ConnectionSettings())}
-    return PoolSettings(name=part.name, **fields)
+    return PoolSettings(name=part.name, config=path, **fields)
 
 
 def _link(part: _Part, connections: Iterable[str]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Mapping
 from importlib.util import find_spec
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
@@ -23,13 +24,16 @@ _EXTRAS: Mapping[str, tuple[str, ...]] = MappingProxyType({
 })  # fmt: skip
 
 
-def connection(name: str, said: Mapping[str, Any]) -> ConnectionSettings:
-    """By what is ``said`` of it, by key. Raises ``ConfigError``."""
+def connection(name: str, said: Mapping[str, Any], folder: Path) -> ConnectionSettings:
+    """By what is ``said`` of it, by key; ``folder``: where the file is that is the queue when nothing says it.
+
+    Raises ``ConfigError``.
+    """
     fields = {key: value for key, value in said.items() if key != "driver"}
     if "url" not in fields:
-        fields["url"] = REDIS if said.get("driver") == "redis" else _embedded()
+        fields["url"] = REDIS if said.get("driver") == "redis" else _embedded(folder)
     # The default is the same when it is written down.
-    is_ours = scheme_of(fields["url"]) == "sqlite" and fields["url"] == _embedded()
+    is_ours = scheme_of(fields["url"]) == "sqlite" and fields["url"] == _embedded(folder)
     return ConnectionSettings(name=name, embedded=is_ours, **fields)
 
 
@@ -58,9 +62,9 @@ def identity_of(settings: ConnectionSettings) -> str:
     return hashlib.sha256(f"{place_of(settings.url)} {prefix}".encode("utf-8", "surrogateescape")).hexdigest()[:32]
 
 
-def _embedded() -> str:
+def _embedded(folder: Path) -> str:
     try:
-        return config_urls.url(EMBEDDED)
+        return config_urls.url(config_urls.within(folder, EMBEDDED))
     except ValueError as error:
         raise ConfigError(EMBEDDED, str(error)) from error
 

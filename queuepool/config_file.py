@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
+from typing import NamedTuple
 
 from queuepool.config_values import INLINE_COMMENT, NO_INLINE_COMMENTS
 
@@ -43,12 +44,30 @@ class Entry:
     place: Place
 
 
+class Readers(NamedTuple):
+    """Of a file."""
+
+    #: any user of this host may read it
+    are_all: bool = False
+    #: nobody can change that: its mount is read-only, as that of a container's secrets is
+    are_fixed: bool = False
+
+    @classmethod
+    def of(cls, file: int | str) -> Readers:
+        """Of an open descriptor, or of a path. Raises ``OSError``."""
+        are_fixed = bool(os.statvfs(file).f_flag & os.ST_RDONLY)
+        return cls(bool(os.stat(file).st_mode & stat.S_IROTH), are_fixed)
+
+
+_NO_OTHERS = Readers()
+
+
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A file's lines; ``is_public`` claims that any user of this host can read it."""
+    """A file's lines, and who else can read it."""
 
     lines: tuple[Entry | Problem, ...] = ()
-    is_public: bool = False
+    readers: Readers = _NO_OTHERS
 
     def headers(self) -> list[Entry]:
         return [line for line in self.lines if isinstance(line, Entry) and not line.key]
@@ -63,33 +82,33 @@ class Document:
 def read(path: Path) -> Document:
     """The file's lines and every fault of its form; never blocks, whatever ``path`` is."""
     try:
-        data, status = contents(path)
+        data, readers = contents(path)
     except OSError as error:
         return _refused(str(path), f"cannot be read: {error.strerror or error}")
     except ValueError as error:
         return _refused(str(path), str(error))
-    return _document(data, str(path), is_public=bool(status.st_mode & stat.S_IROTH))
+    return _document(data, str(path), readers)
 
 
 def _refused(file: str, text: str, line: int = 0) -> Document:
     return Document((Problem(Place(f"{file}:{line}" if line else file, line), text),))
 
 
-def contents(path: Path) -> tuple[bytes, os.stat_result]:
-    """The bytes of a small file of root's or our own. Raises ``OSError`` and ``ValueError``."""
+def contents(path: Path) -> tuple[bytes, Readers]:
+    """The bytes of a small file, whoever owns it. Raises ``OSError`` and ``ValueError``."""
     # Without O_NONBLOCK the open of a FIFO waits for its writer; the checks are of the descriptor, since
     # the path may become another file between a stat and an open.
     fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
     try:
-        status = os.fstat(fd)
-        _check_file(status)
+        _check_file(os.fstat(fd))
+        readers = Readers.of(fd)
         with open(fd, "rb", closefd=False) as file:
             data = file.read(LARGEST_BYTES + 1)
     finally:
         os.close(fd)
     if len(data) > LARGEST_BYTES:
         raise ValueError("is larger than 1 MB, which no configuration is")
-    return data, status
+    return data, readers
 
 
 def _check_file(status: os.stat_result) -> None:
@@ -97,11 +116,9 @@ def _check_file(status: os.stat_result) -> None:
         raise ValueError("is a directory")
     if not stat.S_ISREG(status.st_mode):
         raise ValueError("is not a regular file")
-    if status.st_uid not in (0, os.geteuid()):
-        raise ValueError(f"belongs to another user (uid {status.st_uid}): chown it to root or to yourself")
 
 
-def _document(data: bytes, file: str, is_public: bool) -> Document:
+def _document(data: bytes, file: str, readers: Readers) -> Document:
     if b"\0" in data:
         return _refused(file, "contains a NUL byte", _line_of(data, data.index(0)))
     try:
@@ -109,7 +126,7 @@ def _document(data: bytes, file: str, is_public: bool) -> Document:
     except UnicodeDecodeError as error:
         return _refused(file, "is not UTF-8", _line_of(data, error.start))
     lines = tuple(_without_twins(_lines(text, file)))
-    return Document(lines, is_public) if lines else _refused(file, "no [pool] section")
+    return Document(lines, readers) if lines else _refused(file, "no [pool] section")
 
 
 def _line_of(data: bytes, offset: int) -> int:
@@ -192,7 +209,8 @@ def from_environment(environ: Mapping[str, str]) -> Iterator[Entry]:
                 yield Entry(kind, key.lower() if key == key.upper() else key, value, Place(name))
 
 
-def from_flags(overrides: Mapping[str, str]) -> Iterator[Entry]:
+def from_flags(overrides: Mapping[str, str], by: str) -> Iterator[Entry]:
+    """``by``: how errors name one, with a place for the key."""
     for name, value in overrides.items():
         section, _, key = name.rpartition(".")
-        yield Entry(section, key, value.strip(" \t"), Place(f"--{key.replace('_', '-')}"))
+        yield Entry(section, key, value.strip(" \t"), Place(by.format(key.replace("_", "-"))))

@@ -13,6 +13,7 @@ LONGEST_SOCKET_PATH = 107  # the kernel's 108 less the closing NUL
 REDIS = ("redis", "rediss", "unix")
 SERVERS = ("postgresql", "mysql", "mariadb")
 _MYSQL = ("ssl_ca", "ssl_cert", "ssl_key")
+_CHARSET = {"charset": "utf8mb4"}  # which we say anyway
 #: of TLS, the options that name files: of the CA, the client's certificate, its key
 TLS_FILES: Mapping[str, tuple[str, str, str]] = MappingProxyType({
     "rediss": ("ssl_ca_certs", "ssl_certfile", "ssl_keyfile"),
@@ -23,6 +24,9 @@ TLS_FILES: Mapping[str, tuple[str, str, str]] = MappingProxyType({
 #: the port that a server listens on unless its URL names another
 _PORTS = MappingProxyType({"redis": 6379, "rediss": 6379, "postgresql": 5432, "mysql": 3306, "mariadb": 3306})
 SSL_MODES = ("disable", "allow", "prefer", "require", "verify-ca", "verify-full")
+#: SQLAlchemy's way to name the driver beside the database; ours is taken. And what some hosts call PostgreSQL
+_DRIVER = re.compile(r"(postgresql|mysql|mariadb|sqlite)\+[a-z0-9_]+")
+_POSTGRES = "postgres"
 _NOT_YET = re.compile("(rediss?[+-])?(sentinel|cluster)s?")
 _FILE, _SOCKET = "[^#]+", "/[^#]+"
 _NUMBER = "[0-9]{1,6}"
@@ -42,8 +46,8 @@ _OPTIONS: Mapping[str, Mapping[str, str]] = MappingProxyType({
     "sqlite": {},
     "postgresql": {"host": _SOCKET, "sslmode": "|".join(SSL_MODES)} | dict.fromkeys(TLS_FILES["postgresql"], _FILE)
     | _LIBPQ,
-    "mysql": {"unix_socket": _SOCKET} | dict.fromkeys(_MYSQL, _FILE),
-    "mariadb": {"unix_socket": _SOCKET} | dict.fromkeys(_MYSQL, _FILE),
+    "mysql": {"unix_socket": _SOCKET} | dict.fromkeys(_MYSQL, _FILE) | _CHARSET,
+    "mariadb": {"unix_socket": _SOCKET} | dict.fromkeys(_MYSQL, _FILE) | _CHARSET,
 })  # fmt: skip
 _SAFE_HOST = r"(\[[0-9A-Fa-f:.]+\]|[\w.-]+)(:\d+)?"
 _DATABASE = r"/[\w$.%-]{1,192}"
@@ -58,6 +62,10 @@ _SAFE = {
 def url(raw: str) -> str:
     """A store's URL, its login percent-encoded as the drivers need it, SQLite's path absolute."""
     scheme, _, rest = raw.partition("://")
+    if driver := _DRIVER.fullmatch(scheme):
+        scheme = driver[1]
+    elif scheme == _POSTGRES:
+        scheme = "postgresql"
     if kind := _NOT_YET.fullmatch(scheme):
         raise ValueError(
             f"names a {kind[2]}, for which there is no client here yet: name one server, redis://HOST:PORT"
@@ -76,6 +84,19 @@ def url(raw: str) -> str:
     _check_place(scheme, host, place, _options(query, scheme))
     # urlsplit would end the host at a raw # and trip over brackets; a % may be an escape already.
     return f"{scheme}://{quote(login, safe=':%!$&*+,;=~')}{at}{host}{rest[len(authority) :]}"
+
+
+def within(folder: Path, raw: str) -> str:
+    """As it is, but that the relative path of an SQLite file begins in this folder."""
+    start, _, path = raw.partition(":///")
+    plain = unquote_to_bytes(path)
+    if (
+        not re.fullmatch(r"sqlite(\+[a-z0-9_]+)?", start)
+        or not plain
+        or plain.startswith((b"/", b":memory:", b"file:"))
+    ):
+        return raw
+    return f"{start}:///{quote_from_bytes(os.fsencode(folder))}/{path}"
 
 
 def kind_of(url: str) -> str:
@@ -114,7 +135,8 @@ def place_of(url: str) -> str:
 
 
 def has_password(url: str) -> bool:
-    return scheme_of(url) != "sqlite" and ":" in url.partition("://")[2].rpartition("@")[0]
+    login = url.partition("://")[2].rpartition("@")[0]
+    return scheme_of(url) != "sqlite" and bool(login.partition(":")[2])
 
 
 def masked(url: str) -> str:

@@ -160,3 +160,9 @@ def shown(raw: str) -> str:
     if "@" in raw or "://" in raw:
         return "this"
     return repr(raw if len(raw) <= 40 else f"{raw[:40]}...")
+
+
+def hidden(problem: str) -> str:
+    """The same error without the value that it begins with: what a variable holds may be a secret."""
+    quote = problem[:1]
+    return f"its value{problem[problem.rindex(quote) + 1 :]}" if quote in ("'", '"') else problem

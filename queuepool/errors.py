@@ -168,13 +168,17 @@ class NoRoom(QueuepoolError):
 class PoolRunning(QueuepoolError):
     """Another master holds this pool's pidfile."""
 
-    def __init__(self, name: str, pid: int, where: object) -> None:
-        another = "to run another one beside it, name it [pool:NAME] in its file, or say another --runtime-dir"
-        super().__init__(f"pool {name!r} is already running (pid {pid}, in {where}): {another}")
+    def __init__(self, name: str, pid: int, where: object, whose: str = "") -> None:
+        another = "to run another one beside it, name it: [pool:NAME] in its file, or without one --pool NAME"
+        which = f"; it is {whose}" if whose else ""
+        super().__init__(f"pool {name!r} is already running (pid {pid}, in {where}{which}): {another}")
 
 
 class NotRunning(QueuepoolError):
-    """No master of this pool runs on this host."""
+    """No master of this pool runs on this host; ``another``: whose is the one that runs in its place."""
 
-    def __init__(self, name: str, where: object) -> None:
-        super().__init__(f"pool {name!r} is not running (no live master in {where})")
+    def __init__(self, name: str, where: object, another: str = "") -> None:
+        looked = f"the one in {where} is {another}" if another else f"no live master in {where}"
+        hint = "" if another else "; another pool is meant by -c FILE, --pool NAME or --runtime-dir DIR"
+        super().__init__(f"pool {name!r} is not running ({looked}{hint})")
+        self.another = another

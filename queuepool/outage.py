@@ -1,22 +1,45 @@
-"""Living through a store that is away: told once when it goes, once when it is back, tried again without haste."""
+"""Living through a store that is away: logged when it goes, when the reason changes, when it is back."""
 
 from __future__ import annotations
 
 import math
 import random
+import re
 import time
 from collections.abc import Callable
 from typing import TypeVar
 
-from queuepool.errors import LoginRefused, StoreDenied, StoreDown
-from queuepool.events import StoreLost, StoreRefused, StoreRegained
+from queuepool.errors import StoreDenied, StoreDown
+from queuepool.events import StoreLost, StoreRefused, StoreRegained, StoreStillLost
 from queuepool.listeners import Listeners
 from queuepool.signals import Attention
 
 T = TypeVar("T")
 _SHORTEST, _LONGEST = 0.05, 2.0
-#: seconds after which a refusal that lasts is told again
+#: seconds after which a refusal that lasts is told again, and a reason that came back
 _REMINDER = 60.0
+
+
+class Reasons:
+    """Why one store is away: which reasons are in the log already.
+
+    A reason that comes back within a minute is not logged again, nor one that differs in its numbers alone (a port, a
+    number of seconds): else there might be a line for each try.
+    """
+
+    def __init__(self, first: str) -> None:
+        self._last = ""
+        self._logged: dict[str, float] = {}
+        self.has_changed(first)
+
+    def has_changed(self, reason: str) -> bool:
+        """Whether the log should have this one now: it takes it for logged."""
+        reason, now = re.sub(r"\d+", "#", reason), time.monotonic()
+        if reason == self._last or now < self._logged.get(reason, -math.inf) + _REMINDER:
+            return False
+        self._last = reason
+        self._logged[reason] = now
+        return True
 
 
 class Outage:
@@ -45,6 +68,7 @@ class Outage:
         self._longest = longest
         self._pause = _SHORTEST
         self._told: dict[str, float] = {}
+        self._reasons = Reasons("")
 
     def insist(self, verb: Callable[[], T]) -> tuple[T, bool]:
         """Call ``verb`` until the store answers; ``False`` when an earlier, unanswered call may have done it.
@@ -73,13 +97,12 @@ class Outage:
             self.forbidden(str(error))  # no outage: other verbs may be answered in between
         elif not self.since:
             self.since, self._pause = time.monotonic(), _SHORTEST
+            self._reasons = Reasons(str(error))
             if self._telling:
-                self._told[str(error)] = self.since
                 self._listeners.tell(StoreLost(str(error)))
-        elif isinstance(error, LoginRefused) and self._telling:
-            self.forbidden(
-                str(error)
-            )  # the outage may have begun with a connection that was cut: that is not its cause
+        elif self._telling and self._reasons.has_changed(str(error)):
+            # It may have begun with a connection that was cut, and last because the password is wrong.
+            self._listeners.tell(StoreStillLost("", str(error)))
 
     def forbidden(self, problem: str) -> None:
         """Told once a minute and not at every try; by every process, since others may need other rights."""

@@ -7,13 +7,13 @@ import fcntl
 import os
 import stat
 import struct
-import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from queuepool import proc
+from queuepool import proc, runtime_base
+from queuepool.about import FILE, About
 from queuepool.board import Board
 from queuepool.config_connections import identity_of
 from queuepool.errors import ConfigError, NoRoom, NotRunning, PoolRunning
@@ -25,12 +25,17 @@ _FLOCK = struct.Struct("hhlli0l")
 
 
 class Runtime:
-    """The directory of one pool on this host: 0700 and ours, or it is refused."""
+    """The directory of one pool on this host: 0700 and ours, or it is refused.
 
-    def __init__(self, settings: PoolSettings) -> None:
+    ``takes_any``: what runs there is meant, whatever it is; else only what these settings describe.
+    """
+
+    def __init__(self, settings: PoolSettings, *, takes_any: bool = False) -> None:
         self.name = settings.name
+        self._settings = settings
+        self._takes_any = takes_any
         self.store = identity_of(settings.connection)
-        self.path = (settings.runtime_dir or _base()) / settings.name
+        self.path = ((settings.runtime_dir or runtime_base.base()) / settings.name).absolute()
         self._pidfile = self.path / "master.pid"
         self._lock = -1
 
@@ -45,6 +50,7 @@ class Runtime:
         with _refusing("runtime_dir", self._pidfile):
             os.ftruncate(fd, 0)
             os.pwrite(fd, b"%d\n" % os.getpid(), 0)
+            About.of(self._settings).write(self.path)
         self._lock = fd
 
     def keep(self) -> bool:
@@ -70,13 +76,16 @@ class Runtime:
         if self._is_in_place(self._lock):  # else another master's files are there, or nothing
             for unfinished in (*self.path.glob("draft.*"), *self.path.glob("taken.*")):  # who wrote or read it is dead
                 unfinished.unlink(missing_ok=True)
+            (self.path / FILE).unlink(missing_ok=True)
             self._pidfile.unlink(missing_ok=True)
         os.close(self._lock)
         with suppress(OSError):  # not empty, or the next one's
             self.path.rmdir()
 
     def master_pid(self) -> int:
-        """The living master's pid: the kernel's word, not the file's. Raises ``NotRunning``.
+        """The living master's pid: the kernel's word, not the file's.
+
+        Raises ``NotRunning``, also when it is the master of a pool that these settings do not mean.
 
         Raises ``ConfigError`` when the directory is another user's, who could have us signal any process; root may.
         """
@@ -89,7 +98,14 @@ class Runtime:
             pid = _holder(fd)
         if pid <= 0:
             raise NotRunning(self.name, self.path)
+        found = self.about()
+        if found and not self._takes_any and not found.is_meant_by(self._settings):
+            raise NotRunning(self.name, self.path, f"{found.whose}: {found.hint(self.path)} means it")
         return pid
+
+    def about(self) -> About | None:
+        """What the pool in this directory says of itself."""
+        return About.read(self.path)
 
     def new_board(self, capacity: int, room_for: int = 0) -> Board:
         path = self._board_of(os.getpid())
@@ -124,9 +140,9 @@ class Runtime:
             for parent in reversed(self.path.parents):
                 parent.mkdir(mode=0o755, exist_ok=True)
             self.path.mkdir(mode=0o700, exist_ok=True)
-            about = self.path.lstat()
-            _check_parents(self.path.parent.resolve())
-        self._check(about, os.getuid())
+            found = self.path.lstat()
+            runtime_base.check_parents(self.path.parent.resolve())
+        self._check(found, os.getuid())
 
     def _check(self, about: os.stat_result, owner: int | None) -> None:
         if not stat.S_ISDIR(about.st_mode) or about.st_mode & 0o077 or owner not in (None, about.st_uid):
@@ -155,7 +171,8 @@ class Runtime:
             fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             with _closing(fd):
-                raise PoolRunning(self.name, _holder(fd), self.path) from error
+                found = self.about()
+                raise PoolRunning(self.name, _holder(fd), self.path, found.whose if found else "") from error
         return fd
 
     def _is_in_place(self, fd: int) -> bool:
@@ -197,34 +214,3 @@ def _holder(fd: int) -> int:
     """Who holds a lock on this file; 0 = nobody, or somebody in another container."""
     kind, _, _, _, pid = _FLOCK.unpack(fcntl.fcntl(fd, fcntl.F_GETLK, _FLOCK.pack(fcntl.F_WRLCK, 0, 0, 0, 0)))
     return 0 if kind == fcntl.F_UNLCK else int(pid)
-
-
-def _check_parents(path: Path) -> None:
-    """Whoever may write to a directory may put another one in the place of ours, unless it is sticky as /tmp is."""
-    for parent in (path, *path.parents):
-        if _is_everybodys(parent):
-            remedy = f"chmod o-w {parent}, or choose another place"
-            raise ConfigError("runtime_dir", f"{parent} can be written by every user: {remedy}")
-    if path.stat().st_uid not in (0, os.getuid()):
-        raise ConfigError("runtime_dir", f"{path} belongs to another user (uid {path.stat().st_uid})")
-
-
-def _is_everybodys(path: Path) -> bool:
-    mode = path.stat().st_mode
-    return bool(mode & stat.S_IWOTH) and not mode & stat.S_ISVTX
-
-
-def _base() -> Path:
-    if os.getuid() == 0:
-        return Path("/run/queuepool")
-    if given := os.environ.get("XDG_RUNTIME_DIR"):
-        return Path(given) / "queuepool"
-    # A volume mounted at /tmp often lacks the sticky bit (Kubernetes' emptyDir); memory always has it.
-    places = [Path(tempfile.gettempdir()), Path("/dev/shm")]
-    safe = next((place for place in places if place.is_dir() and not _is_everybodys(place)), places[0])
-    base = safe / f"queuepool-{os.getuid()}"
-    base.mkdir(mode=0o700, exist_ok=True)
-    about = base.lstat()
-    if not stat.S_ISDIR(about.st_mode) or about.st_uid != os.getuid() or about.st_mode & 0o077:
-        raise ConfigError("runtime_dir", f"{base} is not yours alone; set runtime_dir")
-    return base

@@ -20,6 +20,8 @@ class ConnectionSettings:
     retry_after: float = 90.0
     #: seconds one wait for a job may block
     block_for: float = 5.0
+    #: seconds that a producer waits for a server that says nothing
+    timeout: float = 2.0
     #: the steward renews the leases of running jobs
     renew: bool = True
     #: where failed jobs are recorded: ``redis``, ``sql``, ``null`` (nowhere) or, when empty, as the URL says
@@ -60,6 +62,8 @@ class PoolSettings:
     """A ``[pool]`` section; times in seconds, memory in MB, 0 = no limit unless said otherwise."""
 
     name: str = "default"
+    #: the file that describes it; it is the same pool wherever that is read from
+    config: Path | None = field(default=None, compare=False)
     connection: ConnectionSettings = field(default_factory=ConnectionSettings)
     queues: tuple[str, ...] = ("default",)
     workers: int = 4

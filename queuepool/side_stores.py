@@ -7,8 +7,9 @@ from collections import deque
 from typing import Protocol
 
 from queuepool.errors import StoreDown
-from queuepool.events import Event, FailureUnrecorded, SideStoreLost, SideStoreRegained
+from queuepool.events import Event, FailureUnrecorded, SideStoreLost, SideStoreRegained, StoreStillLost
 from queuepool.listeners import Listeners
+from queuepool.outage import Reasons
 from queuepool.slot import Header
 from queuepool.stores.elsewhere import Forwarder
 
@@ -39,19 +40,23 @@ class Told:
 
 
 class SideStores:
-    """One process's view of them; told once when one goes and once when it is back. ``header``: where it is shown."""
+    """One process's view of them: when one goes, when the reason changes, when it is back. ``header``: shows it."""
 
     def __init__(self, teller: Teller, header: Header | None = None) -> None:
         self._teller = teller
         self._header = header
         #: which are away, and since when (monotonic)
         self._lost: dict[str, float] = {}
+        self._reasons: dict[str, Reasons] = {}
 
     def lost(self, error: StoreDown) -> None:
         if error.store not in self._lost:
             self._lost[error.store] = time.monotonic()
+            self._reasons[error.store] = Reasons(str(error))
             self._show(error.store, time.time())
             self._teller.tell(SideStoreLost(error.store, str(error)))
+        elif self._reasons[error.store].has_changed(str(error)):
+            self._teller.tell(StoreStillLost(error.store, str(error)))
 
     def answered(self, store: str) -> None:
         if store in self._lost:

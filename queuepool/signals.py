@@ -21,6 +21,8 @@ HEARD = {
     signal.SIGTTIN, signal.SIGTTOU, signal.SIGCHLD,
 }  # fmt: skip
 
+#: whatever terminal a process belongs to
+_TERMINAL, _TO_LOOK = "/dev/tty", os.O_RDONLY | os.O_NOCTTY | os.O_NONBLOCK | os.O_CLOEXEC
 #: Python ignores these in every process of its own accord
 _PYTHONS = {signal.SIGPIPE, signal.SIGXFSZ}
 
@@ -29,24 +31,63 @@ def begin(blocked: Collection[signal.Signals] = ()) -> None:
     """First of all in a process that others started: only these are blocked, and every signal has its default action.
 
     Both pass through ``exec``. Where the end of children is ignored the kernel reaps them itself, so that nobody would
-    hear of a dead worker, and a job's subprocesses would all seem to have ended well.
+    hear of a dead worker, and a job's subprocesses would all seem to have ended well. HUP stays as it is: where it is
+    ignored (nohup), the pool is to live on without its terminal.
     """
     signal.pthread_sigmask(signal.SIG_SETMASK, blocked)  # first: a stop that comes now must not end us
-    for signum in signal.valid_signals() - _PYTHONS:
+    for signum in signal.valid_signals() - _PYTHONS - {signal.SIGHUP}:
         if signal.getsignal(signum) == signal.SIG_IGN:
             signal.signal(signum, signal.SIG_DFL)
 
 
+class Terminal:
+    """The one that this process was started on, in its foreground, if there is one and it may end us by its end."""
+
+    def __init__(self) -> None:
+        self._is_ours = signal.getsignal(signal.SIGHUP) != signal.SIG_IGN and _is_in_foreground()
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether it was closed: then there is nobody to whom the pool belongs."""
+        return self._is_ours and not _has_terminal()
+
+
+def _is_in_foreground() -> bool:
+    try:
+        terminal = os.open(_TERMINAL, _TO_LOOK)
+    except OSError:
+        return False
+    try:
+        return os.tcgetpgrp(terminal) == os.getpgrp()
+    except OSError:
+        return False
+    finally:
+        os.close(terminal)
+
+
+def _has_terminal() -> bool:
+    try:
+        os.close(os.open(_TERMINAL, _TO_LOOK))
+    except OSError:
+        return False
+    return True
+
+
 class Mailbox:
     """The master's signals, in the kernel's own queue."""
+
+    def __init__(self) -> None:
+        self._terminal = Terminal()
 
     def open(self) -> None:
         """From now on signals wait until they are read."""
         signal.pthread_sigmask(signal.SIG_BLOCK, HEARD)
 
     def next(self, timeout: float) -> int | None:
-        """The next signal, or ``None`` after ``timeout`` seconds."""
+        """The next signal, or ``None`` after ``timeout`` seconds; a HUP of a terminal that was closed is a TERM."""
         info = signal.sigtimedwait(HEARD, max(timeout, 0.0))
+        if info is not None and info.si_signo == signal.SIGHUP and self._terminal.is_gone:
+            return signal.SIGTERM
         return None if info is None else info.si_signo
 
 

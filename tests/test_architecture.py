@@ -20,7 +20,7 @@ LAYERS = [
     "chores chores.base job_options definition",
     # edges of the system, and rulings, each on its own
     "states proc signals trusted_path strict_json terms php listeners registry verdict limits pace job_loop",
-    "config_file stores.redis.line boot_report unserved",
+    "config_file config_variables runtime_base stores.redis.line boot_report unserved",
     "stores.sql.sqlite stores.sql.postgresql stores.sql.troubles stores.sql.tables stores.sql.clock stores.sql.texts",
     "stores.sql.names",
     "log_stream config_secrets config_connections fork payload php_writer outage stores.redis.refusals",
@@ -35,7 +35,7 @@ LAYERS = [
     "stores.sql.queue",
     "config signing stores.redis.queue stores.redis.failed stores.redis.quarantine stores.redis.shelf",
     "build calls current_job failures policies hand mourning arguments",
-    "slot plans module_hints",
+    "slot plans module_hints about",
     "board blame boot lines requests settle side_stores",
     # who does the work, and who watches
     "log client children deadlines desk membership orders overview runtime chores.unheard",

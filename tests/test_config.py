@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from queuepool.client import connect
 from queuepool.config import CONNECTION_KEYS, FIELDS, POOL_KEYS, Config, load, masked
 from queuepool.errors import ConfigError
 from queuepool.settings import ConnectionSettings, MemoryLimit, PoolSettings
@@ -86,6 +87,7 @@ def test_every_key_reaches_its_setting(write, tmp_path):
         prefix = laravel_database_
         retry_after = 10
         block_for = 1
+        timeout = 0.5
         renew = true
         failed = sql
         failed_url = mysql://u@h:2/d
@@ -100,6 +102,7 @@ def test_every_key_reaches_its_setting(write, tmp_path):
         prefix="laravel_database_",
         retry_after=10.0,
         block_for=1.0,
+        timeout=0.5,
         failed="sql",
         failed_url="mysql://u@h:2/d",
         restart_key="laravel_cache:illuminate:queue:restart",
@@ -607,6 +610,68 @@ def test_flags_and_variables_are_judged_also_when_the_file_is_missing(tmp_path):
     assert 2 == len(refusal(tmp_path / "none", {"pool.workers": "0"}).splitlines())
 
 
+# Variables of the environment
+
+
+def with_variables(write: Write, url: str, **environ: str) -> str:
+    return load(write(f"[connection]\nurl = {url}\n"), {}, environ).connections["default"].url
+
+
+@pytest.mark.parametrize(
+    ("url", "environ", "expected"),
+    [
+        ("${REDIS_URL}", {"REDIS_URL": "redis://u:p%40@h:1/2"}, "redis://u:p%40@h:1/2"),
+        ("redis://:${PW}@h", {"PW": "a@b/c?d:e%f"}, "redis://:a%40b%2Fc%3Fd%3Ae%25f@h"),
+        ("redis://${USER_NAME}:x${PW}@${HOST}:${PORT}/0", {"USER_NAME": "u", "PW": "p", "HOST": "h", "PORT": "1"},
+         "redis://u:xp@h:1/0"),
+        ("redis://:a$${b}$c@h", {}, "redis://:a$%7Bb%7D$c@h"),
+    ],
+)  # fmt: skip
+def test_a_variable_stands_for_what_it_holds(write, url, environ, expected):
+    assert expected == with_variables(write, url, **environ)
+
+
+@pytest.mark.parametrize(
+    ("url", "environ", "words"),
+    [
+        ("redis://:${PW}@h", {}, "the environment variable PW is not set, or empty; write $${ for the characters ${"),
+        ("redis://:${PW}@h", {"PW": ""}, "the environment variable PW is not set, or empty"),
+        ("redis://:${PW}@h", {"PW": f"{SECRET}\n"}, "the environment variable PW holds a line break"),
+        (f"redis://:${{{SECRET}:-x}}@h", {}, "has a ${ that names no environment variable: write ${NAME}"),
+        (f"redis://:a${{{SECRET}@h", {}, "has a ${ that names no environment variable: write ${NAME}"),
+    ],
+)
+def test_a_variable_that_is_not_there_is_never_sent_as_a_password(write, url, environ, words):
+    path = write(f"[connection]\nurl = {url}\n")
+    message = refusal(path, env=environ)
+
+    assert message.startswith(f"pool.ini:2: [connection] url: {words}")
+    assert SECRET not in message
+
+
+def test_what_a_variable_holds_is_repeated_in_no_error(write):
+    path = write("[pool]\nworkers = ${N}\nqueue = a,${N}\n[connection]\nfailed = ${N}\nurl = ${N}\n")
+    message = refusal(path, env={"N": f"{SECRET} {SECRET}"})
+
+    assert 4 == len(message.splitlines())
+    assert "[pool] workers: its value is neither a number" in message
+    assert SECRET not in message
+
+
+def test_variables_and_flags_may_name_variables_too():
+    environ = {"QUEUEPOOL_CONNECTION_RESTART_KEY": "${APP}_", "APP": "shop"}
+
+    assert ("shop_", 3) == (
+        load(None, {}, environ).connections["default"].restart_key,
+        load(None, {"pool.workers": "${N}"}, {"N": "3"}).pools[0].workers,
+    )
+
+
+def test_an_error_of_connect_speaks_of_connect_and_not_of_flags():
+    with pytest.raises(ConfigError, match=r"^connect\(url=...\): must begin with redis://"):
+        connect("http://h")
+
+
 # The shipped file
 
 
@@ -624,7 +689,7 @@ def documented(section: str) -> dict[str, tuple[str, str]]:
 )
 def test_the_shipped_file_documents_every_setting_at_its_default(section, keys, settings):
     said = documented(section)
-    of_settings = {field.name for field in fields(settings)} - {"name", "embedded"}
+    of_settings = {field.name for field in fields(settings)} - {"name", "embedded", "config"}
     config = load(None, {}, {})
     default = config.pools[0] if section == "pool" else config.connections["default"]
 
@@ -636,7 +701,8 @@ def test_the_shipped_file_documents_every_setting_at_its_default(section, keys, 
             assert keys[key](value) == getattr(default, FIELDS.get(key, key))
 
 
-def test_the_shipped_file_loads_as_it_is(write):
+def test_the_shipped_file_loads_as_it_is(write, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # where its queue lies
     config, default = load(write(SHIPPED.read_bytes()), {}, {}), load(None, {}, {})
 
     assert (default.pools, default.connections) == (config.pools, config.connections)

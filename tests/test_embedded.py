@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -168,11 +169,15 @@ def test_a_check_finds_nothing_wrong_and_makes_what_is_missing(place):
 
 
 def test_a_job_may_be_pushed_before_the_pool_is_started(place):
-    place.run("push", "jobs.hello")
+    first, second = (place.run("push", "jobs.hello", "--queue", name) for name in ("default", "other"))
     done = place.run("work", "--modules", "jobs", "--stop-when-empty")
 
     assert (0, ["world"]) == (done.returncode, place.trail())
     assert "the queue is" not in done.stderr
+    assert first.stderr.startswith(
+        f"no url says where the queue is: it is the new file {place.path}/queuepool.db. A pool finds it that is started"
+    )
+    assert (1, "") == (len(first.stderr.splitlines()), second.stderr)
 
 
 def test_who_comes_second_takes_the_file_that_is_there(place):
@@ -206,3 +211,65 @@ def test_a_file_that_is_no_database_does_not_stay_open(tmp_path):
 
     assert caught.tb  # whose frames would keep it open, until somebody collects them
     assert [] == [file.path for file in psutil.Process().open_files() if file.path.startswith(str(tmp_path))]
+
+
+DISPATCH = """
+import jobs
+jobs.hello.dispatch("one")
+jobs.hello.dispatch("two")
+"""
+
+
+def test_a_program_that_dispatches_without_a_configuration_is_warned_once_and_with_one_finds_the_queue(place):
+    (place.path / "elsewhere").mkdir()
+    (place.path / "pool.ini").write_text("[pool]\nmodules = jobs\n")
+    command = [sys.executable, "-c", DISPATCH]
+    run = partial(subprocess.run, command, cwd=place.path / "elsewhere", capture_output=True, text=True, check=True)
+    env = {key: value for key, value in os.environ.items() if not key.startswith("QUEUEPOOL_")} | place._env()
+    without = run(env=env)
+    found = run(env=env | {"QUEUEPOOL_CONFIG": str(place.path / "pool.ini")})
+    sizes = [
+        place.rows("size", *words)[0]["size"]
+        for words in ([], ["-c", "pool.ini"], ["--url", "sqlite:///elsewhere/queuepool.db"])
+    ]
+
+    assert 1 == without.stderr.count("no url says where the queue is") == len(without.stderr.splitlines())
+    assert f"{place.path}/elsewhere/queuepool.db" in without.stderr
+    assert f"{place.path}/queuepool.db" in found.stderr
+    assert [2, 2, 2] == sizes
+
+
+def test_a_pool_of_another_configuration_is_left_alone(pool, tmp_path):
+    run, other = pool.path / "run", tmp_path / "other.ini"
+    other.write_text(f"[pool]\nruntime_dir = {run}\n[connection]\nurl = sqlite:////nonexistent/other.db\n")
+    answers = {
+        verb: queuepool(verb, *words, "-c", str(other)) for verb, *words in (["status"], ["stop"], ["scale", "1"])
+    }
+    [facts] = json.loads(queuepool("status", "--json", "-c", str(other)).stdout)
+    second = queuepool("start", "-c", str(other))
+    [ours] = pool.rows("status")
+    shown = pool.run("status").stdout.splitlines()
+
+    whose = f"the one in {run}/default is that of {pool.path} on sqlite:///{pool.path}/queuepool.db (user "
+    assert [3, 3, 3] == [done.returncode for done in answers.values()]
+    assert [True] * 3 == [whose in done.stdout + done.stderr for done in answers.values()]
+    assert ("not running", False) == (facts["state"], facts["unsettled"])
+    assert (75, True) == (second.returncode, f"it is that of {pool.path} on sqlite:///" in second.stderr)
+    assert ("running", 2) == (ours["state"], ours["workers"])
+    assert (f"sqlite:///{pool.path}/queuepool.db", ["default"], "", str(pool.path), f"{run}/default") == tuple(
+        ours[key] for key in ("store", "queues", "configuration", "working_directory", "directory")
+    )
+    assert shown[1].startswith(f"store={ours['store']} queues=default directory={pool.path} user={ours['user']}")
+
+
+def test_a_pool_without_a_file_may_have_a_name(place):
+    master = place.start("--pool", "mine", "--workers", "1")
+    try:
+        eventually(lambda: "worker starting" in place.log())
+        [mine] = place.rows("status", "--pool", "mine")
+        stopped = place.run("stop", "--pool", "mine", "--wait", "10")
+    finally:
+        master.terminate()
+        master.wait(timeout=10)
+
+    assert ("mine", "running", 0) == (mine["pool"], mine["state"], stopped.returncode)

@@ -12,6 +12,12 @@ import pytest
 from eventually import eventually
 from pools import Site, is_gone
 
+from queuepool.errors import StoreDown
+from queuepool.events import Event, SideStoreLost, StoreLost, StoreRegained, StoreStillLost
+from queuepool.listeners import Listeners
+from queuepool.outage import Outage
+from queuepool.side_stores import SideStores
+from queuepool.signals import Attention
 from tests.chaos.proxy import Proxy
 
 
@@ -26,6 +32,7 @@ def test_F45_a_pool_outlives_a_killed_store_and_its_running_job_is_settled_after
         status = json.loads(away.run("status", "--runtime-dir", str(away.path / "run"), "--json").stdout)
         gate.touch()
         eventually(lambda: away.trail(event="end"))
+        eventually(lambda: "store still away" in pool.log())  # first the connection was cut, then there is no server
         own_server.start()
         eventually(lambda: "store regained" in pool.log())
         away.push("ok")
@@ -35,6 +42,7 @@ def test_F45_a_pool_outlives_a_killed_store_and_its_running_job_is_settled_after
         assert None is not status[0]["store_lost"]
 
     assert (1, 1) == tuple(pool.log().count(words) for words in ("store lost", "store regained"))
+    assert 2 >= pool.log().count("store still away")
     assert 1 == len(away.trail(event="start", mode="until"))
     assert 0 == away.queue.size()
 
@@ -157,3 +165,32 @@ def test_F52_a_steward_without_a_master_kills_the_orphan_whose_lease_it_cannot_r
         eventually(lambda: all(map(is_gone, pool.seen)))
 
     assert 0 == other.queue.size()
+
+
+def test_a_reason_that_changes_is_logged_again_and_one_that_comes_back_is_not():
+    told: list[Event] = []
+    listeners = Listeners()
+    listeners.add(Event, told.append)
+    outage = Outage(Attention(), listeners, telling=True)
+    for reason in ("broken pipe", "broken pipe", "wrong password", "port 1 refused", "port 2 refused", "broken pipe"):
+        outage.lost(StoreDown(reason))
+    outage.regained()
+    outage.lost(StoreDown("wrong password"))
+
+    problems = [event.problem for event in told if isinstance(event, (StoreLost, StoreStillLost))]
+    assert ["broken pipe", "wrong password", "port 1 refused", "wrong password"] == problems
+    assert [StoreLost, StoreStillLost, StoreStillLost, StoreRegained, StoreLost] == [type(event) for event in told]
+
+
+def test_of_a_store_beside_the_queue_a_reason_that_changes_is_logged_too():
+    told: list[Event] = []
+    listeners = Listeners()
+    listeners.add(Event, told.append)
+    sides = SideStores(listeners)
+    for reason in ("broken pipe", "wrong password", "wrong password"):
+        sides.lost(StoreDown(reason, "failed store"))
+
+    assert [
+        SideStoreLost("failed store", "failed store: broken pipe"),
+        StoreStillLost("failed store", "failed store: wrong password"),
+    ] == told

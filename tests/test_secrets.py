@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -71,13 +72,53 @@ def test_a_file_of_keys_that_every_user_can_read_is_refused(tmp_path):
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
-def test_a_file_of_keys_of_another_user_is_refused(tmp_path):
+def test_whose_a_file_is_does_not_matter(tmp_path):
     keys = written(tmp_path / "keys", f"k1:{KEY}\n", 0o600)
-    os.chown(keys, 12345, -1)
+    path = written(tmp_path / "pool.ini", f"[connection]\nsigning_keys = {keys}\nurl = redis://:{PASSWORD}@h", 0o640)
+    for file in (keys, path):
+        os.chown(file, 12345, -1)
 
-    assert "belongs to another user (uid 12345)" in refusal(
-        written(tmp_path / "p", f"[connection]\nsigning_keys={keys}", 0o600)
-    )
+    assert (("k1", KEY),) == load(path, {}, {}).connections["default"].signing_keys
+
+
+@pytest.mark.parametrize("line", ["url = redis://u:${PW}@h", "signing_keys = k1:${KEY}"])
+def test_a_file_that_only_names_a_secrets_variable_may_be_read_by_everybody(tmp_path, line):
+    path = written(tmp_path / "pool.ini", SECTION.format(line), 0o644)
+
+    assert load(path, {}, {"PW": PASSWORD, "KEY": KEY})
+
+
+#: a container's secrets: everybody may read them, and nobody can change that
+MOUNTED = """
+mount -t tmpfs tmpfs {folder} && cp {file} {keys} {folder} && chmod 644 {folder}/* || exit 99
+mount -o remount,ro {folder} || exit 99
+exec {python} -m queuepool check -c {folder}/pool.ini
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount")
+def test_secrets_on_a_read_only_mount_work_with_one_warning_each(tmp_path, redis_socket, server):
+    mount = tmp_path / "mount"
+    mount.mkdir()
+    server.acl_setuser("mounted", True, passwords=[f"+{PASSWORD}"], keys=["*"], channels=["*"], commands=["+@all"])
+    keys = written(tmp_path / "keys", f"k1:{KEY}\n", 0o600)
+    lines = f"url = unix://mounted:{PASSWORD}@{redis_socket}\nsigning_keys = {mount}/keys"
+    file = written(tmp_path / "pool.ini", SECTION.format(lines), 0o600)
+    script = MOUNTED.format(folder=mount, file=file, keys=keys, python=sys.executable)
+    command = ["unshare", "--mount", "sh", "-c", script]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    server.acl_deluser("mounted")
+    if done.returncode == 99 or "unshare" in done.stderr:
+        pytest.skip("mounts are not permitted here")
+
+    assert "unix://***@" in done.stdout
+    assert [True, True] == [
+        "every user can read; its mount is read-only: mount it with mode 0400" in line
+        for line in done.stderr.splitlines()
+    ]
+    assert f"{mount}/pool.ini:2: [connection] url: holds a password" in done.stderr
+    assert f"{mount}/keys holds keys" in done.stderr
+    assert PASSWORD not in done.stderr + done.stdout
 
 
 @pytest.mark.timeout(10)

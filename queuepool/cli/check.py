@@ -63,7 +63,7 @@ def _stores(where: Where) -> Iterator[Finding]:
     for connection in where.connections():
         queues = [queue for pool in where.pools() if pool.connection == connection for queue in pool.queues]
         yield Finding(Grade.OK, f"connection {connection.name}", _signing(connection))
-        with closing(Queue(connection)) as queue:
+        with closing(Queue(connection, by_hand=True)) as queue:
             try:
                 yield from _inspector(where, connection)(queue, list(dict.fromkeys(queues)))
             except StoreError as error:

@@ -11,12 +11,12 @@ import click
 from queuepool import fork
 from queuepool.cli import output
 from queuepool.cli.flags import CONNECTION, PLACE
+from queuepool.cli.local import runtime_of
 from queuepool.cli.options import Where, located
 from queuepool.cli.queues import QUEUES
 from queuepool.cli.rollout import WAIT, rollouts, wait_for
 from queuepool.client import Queue
 from queuepool.overview import iso
-from queuepool.runtime import Runtime
 
 
 @click.command()
@@ -27,7 +27,7 @@ def pause(where: Where, queues: Sequence[str]) -> None:
     if queues:
         _tell_each(where, queues, lambda connection, queue: connection.stores.control.pause(queue))
     else:
-        fork.tell(Runtime(where.pool()).master_pid(), signal.SIGUSR2)
+        fork.tell(runtime_of(where).master_pid(), signal.SIGUSR2)
 
 
 @click.command("continue")
@@ -38,7 +38,7 @@ def resume(where: Where, queues: Sequence[str]) -> None:
     if queues:
         _tell_each(where, queues, _resume)
     else:
-        fork.tell(Runtime(where.pool()).master_pid(), signal.SIGCONT)
+        fork.tell(runtime_of(where).master_pid(), signal.SIGCONT)
 
 
 @click.command()
@@ -51,7 +51,7 @@ def restart(where: Where, wait: float) -> None:
     """
     local = rollouts(where.pools()) if wait else []
     for connection in where.connections():
-        with closing(Queue(connection)) as queue:
+        with closing(Queue(connection, by_hand=True)) as queue:
             stamp = queue.stores.control.restart()
         output.say(f"restart broadcast on connection {connection.name}: {stamp} ({iso(stamp)})")
     wait_for(local, wait)
@@ -81,7 +81,7 @@ def down(where: Where) -> None:
     No worker takes a job, but for those with --force.
     """
     for connection in where.connections():
-        with closing(Queue(connection)) as queue:
+        with closing(Queue(connection, by_hand=True)) as queue:
             queue.stores.control.down()
         output.say(f"maintenance mode is on, connection {connection.name}")
 
@@ -91,7 +91,7 @@ def down(where: Where) -> None:
 def up(where: Where) -> None:
     """End maintenance mode"""
     for connection in where.connections():
-        with closing(Queue(connection)) as queue:
+        with closing(Queue(connection, by_hand=True)) as queue:
             words = "maintenance mode is off" if queue.stores.control.up() else "there was no maintenance mode"
             if queue.stores.control.read(()).down:
                 words += ", but Laravel's is on: end it with php artisan up"
@@ -99,7 +99,7 @@ def up(where: Where) -> None:
 
 
 def _tell_each(where: Where, queues: Sequence[str], tell: Callable[[Queue, str], object]) -> None:
-    with closing(Queue(where.connection())) as connection:
+    with closing(Queue(where.connection(), by_hand=True)) as connection:
         for queue in queues:
             tell(connection, queue)
 

@@ -32,7 +32,7 @@ _IDS = click.argument("ids", metavar="ID...", nargs=-1, required=True, type=TEXT
 @JSON
 def failed(where: Where, job_id: str | None, as_json: bool) -> int:
     """List failed jobs, or show the one with this ID"""
-    with closing(Queue(where.connection())) as queue:
+    with closing(Queue(where.connection(), by_hand=True)) as queue:
         if job_id is None:
             _list(map(_row, _all(queue)), as_json)
             _tell_of_pending(queue)
@@ -53,7 +53,7 @@ def retry(where: Where, ids: Sequence[str], queue: str | None) -> int:
     everything = ids == ("all",) or (queue is not None and not ids)
     if not (ids or everything) or (queue is not None and not everything):
         raise click.UsageError("name failed jobs by ID, or say all, or --queue")
-    with closing(Queue(where.connection())) as connection:
+    with closing(Queue(where.connection(), by_hand=True)) as connection:
         if everything:
             retried = _retry_all(connection, queue)
             output.say(f"{output.counted(retried, 'job')} put back")
@@ -66,7 +66,7 @@ def retry(where: Where, ids: Sequence[str], queue: str | None) -> int:
 @_IDS
 def forget(where: Where, ids: Sequence[str]) -> int:
     """Drop failed jobs by ID"""
-    with closing(Queue(where.connection())) as queue:
+    with closing(Queue(where.connection(), by_hand=True)) as queue:
         return max([_forget(queue, job_id) for job_id in dict.fromkeys(ids)])
 
 
@@ -112,7 +112,7 @@ def _tell_of_pending(queue: Queue) -> None:
 
 def _prune(where: Where, hours: int) -> None:
     dropped = 0
-    with closing(Queue(where.connection())) as queue:
+    with closing(Queue(where.connection(), by_hand=True)) as queue:
         store = queue.stores.failed
         before = store.now() - hours * _HOUR
         while keys := store.older_than(before, _BATCH):

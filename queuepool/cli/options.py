@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 from unicodedata import category
@@ -16,6 +16,7 @@ from click.shell_completion import CompletionItem
 from queuepool import config
 from queuepool.cli.flags import FLAGS, default_of
 from queuepool.config import KEYS, Config
+from queuepool.config_file import section_name
 from queuepool.config_values import Parser
 from queuepool.settings import ConnectionSettings, PoolSettings
 
@@ -35,8 +36,10 @@ class Where:
         return config.load(self.path, self.overrides)
 
     def pools(self) -> tuple[PoolSettings, ...]:
-        """The named one, else all."""
+        """The named one, else all; without a file there is one, and it has the name that is said."""
         pools = self.load().pools
+        if self.pool_name and not self.path:
+            return tuple(replace(pool, name=self.pool_name) for pool in pools)
         found = tuple(pool for pool in pools if self.pool_name in (None, pool.name))
         if not found:
             raise click.UsageError(f"there is no pool {self.pool_name!r}, only: {_names(pools)}")
@@ -142,7 +145,10 @@ _CONFIG = option(
     help="Configuration  [environment: QUEUEPOOL_CONFIG]",
 )  # fmt: skip
 JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON document")
-_POOL = option("--pool", metavar="NAME", type=TEXT, help="The pool that is meant, where the file has several")
+_POOL = option(
+    "--pool", metavar="NAME", type=parsed(section_name),
+    help="The pool that is meant, where the file has several; without a file, its name",
+)  # fmt: skip
 
 
 def _path_in_environment() -> Path | None:

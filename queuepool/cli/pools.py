@@ -12,6 +12,7 @@ from queuepool import fork
 from queuepool.cli import output
 from queuepool.cli.exits import code_of
 from queuepool.cli.flags import PLACE, POOL
+from queuepool.cli.local import runtime_of
 from queuepool.cli.options import Where, located, option, parsed
 from queuepool.config_values import count, seconds
 from queuepool.errors import NotRunning, QueuepoolError
@@ -38,7 +39,7 @@ def start(where: Where) -> int:
 @option("--wait", metavar="SECONDS", type=parsed(seconds), default=0.0, help="Wait so long for its end  [default: 0]")
 def stop(where: Where, now: bool, wait: float) -> None:
     """Stop the local pool after its running jobs"""
-    runtime = Runtime(where.pool())
+    runtime = runtime_of(where)
     pid = runtime.master_pid()
     fork.tell(pid, signal.SIGQUIT if now else signal.SIGTERM)
     if wait and not within(wait, lambda: not _is_master(runtime, pid)):
@@ -50,7 +51,7 @@ def stop(where: Where, now: bool, wait: float) -> None:
 @click.argument("workers", metavar="N", type=parsed(count))
 def scale(where: Where, workers: int) -> None:
     """Let the local pool have N workers"""
-    runtime = Runtime(where.pool())
+    runtime = runtime_of(where)
     board = runtime.board(write=True)
     most = board.most_workers
     if workers > most:

@@ -45,7 +45,7 @@ def quarantine() -> None:
 @JSON
 def list_them(where: Where, queues: Sequence[str], as_json: bool) -> None:
     """List the quarantine of queues, by default the pool's"""
-    with closing(Queue(where.connection())) as connection:
+    with closing(Queue(where.connection(), by_hand=True)) as connection:
         found = (
             _row(entry) for queue in queues or where.queues() for entry in connection.stores.quarantine.entries(queue)
         )
@@ -59,7 +59,7 @@ def list_them(where: Where, queues: Sequence[str], as_json: bool) -> None:
 @click.option("--raw", "as_bytes", is_flag=True, help="Write the payload's bytes as they are")
 def show(where: Where, queue: str, entry_id: str, as_bytes: bool) -> int:
     """Show one payload, at most 8 KiB of it"""
-    with closing(Queue(where.connection())) as connection:
+    with closing(Queue(where.connection(), by_hand=True)) as connection:
         entry = next((one for one in connection.stores.quarantine.entries(queue) if one.id == entry_id), None)
     if entry is None:
         return _not_found(queue, entry_id)
@@ -76,7 +76,7 @@ def show(where: Where, queue: str, entry_id: str, as_bytes: bool) -> int:
 @_ID
 def retry(where: Where, queue: str, entry_id: str) -> int:
     """Put one payload back to its queue as it is"""
-    with closing(Queue(where.connection())) as connection:
+    with closing(Queue(where.connection(), by_hand=True)) as connection:
         return 0 if connection.stores.quarantine.put_back(queue, entry_id) else _not_found(queue, entry_id)
 
 
@@ -89,7 +89,7 @@ def drop(where: Where, queue: str, entry_id: str | None, everything: bool) -> in
     """Drop one payload, or all of a queue"""
     if everything == (entry_id is not None):
         raise click.UsageError("name one payload by ID, or say --all")
-    with closing(Queue(where.connection())) as connection:
+    with closing(Queue(where.connection(), by_hand=True)) as connection:
         if entry_id is None:
             output.say(f"dropped {output.counted(_drop_all(connection, queue), 'payload')}")
             return 0

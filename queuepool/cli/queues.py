@@ -44,8 +44,11 @@ QUEUES = click.argument("queues", metavar="[QUEUE]...", nargs=-1, type=parsed(va
 @QUEUES
 @JSON
 def size(where: Where, queues: Sequence[str], as_json: bool) -> None:
-    """Count the jobs of queues, by default the pool's and all others that hold something"""
-    with closing(Queue(where.connection())) as queue:
+    """Count the jobs of queues
+
+    By default the pool's, and all others that hold something.
+    """
+    with closing(Queue(where.connection(), by_hand=True)) as queue:
         rows = [{"queue": name, "size": queue.size(name)} for name in queues or _all(where, queue)]
     output.listing(rows, as_json)
 
@@ -64,9 +67,12 @@ def size(where: Where, queues: Sequence[str], as_json: bool) -> None:
 @click.option("--fail", is_flag=True, help="Exit with 1 on an alert")
 @JSON
 def monitor(where: Where, queues: Sequence[str], most: int, fail: bool, as_json: bool) -> int:
-    """Show which queues are too long, by default of the pool's and all others that hold something"""
+    """Show which queues are too long
+
+    By default of the pool's, and of all others that hold something.
+    """
     connection = where.connection()
-    with closing(Queue(connection)) as queue:
+    with closing(Queue(connection, by_hand=True)) as queue:
         now = queue.stores.queue.now()
         rows = [_parts(name, queue.sizes(name), most, now) for name in queues or _all(where, queue)]
     output.listing([{"connection": connection.name, **row} for row in rows], as_json)
@@ -83,7 +89,7 @@ def clear(where: Where, queues: Sequence[str], force: bool) -> int:
     if not force and not _is_confirmed(f"Drop all jobs of {', '.join(names)} on {masked(connection.url)}?"):
         output.complain("nothing was dropped")
         return FAILED
-    with closing(Queue(connection)) as queue:
+    with closing(Queue(connection, by_hand=True)) as queue:
         for name in names:
             output.say(f"dropped {output.counted(queue.clear(name), 'job')} of {name}")
     return 0

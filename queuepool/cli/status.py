@@ -13,11 +13,11 @@ import click
 from queuepool.cli import output
 from queuepool.cli.exits import NOT_MOVING, NOT_RUNNING
 from queuepool.cli.flags import PLACE
+from queuepool.cli.local import runtime_of
 from queuepool.cli.options import JSON, Where, located
 from queuepool.errors import NotRunning
 from queuepool.overview import overview
 from queuepool.runtime import Runtime
-from queuepool.settings import PoolSettings
 from queuepool.wards import left_by_others, words_for
 
 _COLUMNS = (
@@ -42,7 +42,7 @@ def status(where: Where, everywhere: bool, as_json: bool) -> int:
 
     Exits with 0 when they all run, 3 when one does not, 4 when one is stopped, starting or failing.
     """
-    pools = _published(where) if everywhere else [_look(pool) for pool in where.pools()]
+    pools = _published(where) if everywhere else [_look(pool.name, runtime_of(where, pool)) for pool in where.pools()]
     if as_json:
         output.document(pools)
     else:
@@ -58,21 +58,23 @@ def _published(where: Where) -> list[dict[str, Any]]:
 
     found: list[dict[str, Any]] = []
     for connection in where.connections():
-        with closing(Queue(connection)) as queue:
+        with closing(Queue(connection, by_hand=True)) as queue:
             found += (pool for pool in queue.stores.control.pools() if where.pool_name in (None, pool["pool"]))
     return found
 
 
-def _look(pool: PoolSettings) -> dict[str, Any]:
-    runtime = Runtime(pool)
+def _look(name: str, runtime: Runtime) -> dict[str, Any]:
     if runtime.path.exists() and not os.access(runtime.path, os.R_OK | os.X_OK):
         raise PermissionError(13, "belongs to another user", str(runtime.path))
     others = {"left_by_others": left_by_others(runtime)}
+    place = {"pool": name, "directory": str(runtime.path)}
     try:
-        facts = overview(pool.name, runtime.board()) | others
-    except NotRunning:
-        unsettled = len(runtime.board_paths()) > len(others["left_by_others"])
-        return {"pool": pool.name, "state": _AWAY, "directory": str(runtime.path), "unsettled": unsettled, **others}
+        facts = overview(name, runtime.board()) | place | others
+    except NotRunning as error:
+        unsettled = not error.another and len(runtime.board_paths()) > len(others["left_by_others"])
+        return {**place, "state": _AWAY, "another": error.another, "unsettled": unsettled, **others}
+    found = runtime.about()
+    facts |= found.facts() if found else {}
     return facts | ({"state": _STUCK} if _is_stopped(facts["master"]) else {})
 
 
@@ -89,14 +91,36 @@ def _show(pools: Sequence[Mapping[str, Any]]) -> None:
         output.say("no pool has published itself")
     for pool in pools:
         if pool["state"] == _AWAY:
-            left = "; it was killed, or left jobs that the next start settles" if pool["unsettled"] else ""
-            output.say(f"pool {pool['pool']}: {_AWAY} (no live master in {pool['directory']}){left}")
+            for line in _absence(pool):
+                output.say(line)
         else:
             for line in _head(pool):
                 output.say(line)
             output.table(_COLUMNS, map(_row, pool["processes"]))
         for name in pool.get("left_by_others", ()):
             output.say(words_for(name))
+
+
+def _absence(pool: Mapping[str, Any]) -> Iterator[str]:
+    if pool["another"]:
+        yield f"pool {pool['pool']}: {_AWAY} (the one in {pool['directory']} is {pool['another']})"
+        return
+    left = "; it was killed, or left jobs that the next start settles" if pool["unsettled"] else ""
+    yield f"pool {pool['pool']}: {_AWAY} (no live master in {pool['directory']}){left}"
+    yield "other pools are meant by -c FILE, --pool NAME or --runtime-dir DIR; those of other users lie elsewhere"
+
+
+def _origin(pool: Mapping[str, Any]) -> str:
+    """Where the pool comes from, as far as it is known: pools of other hosts do not say."""
+    words = {
+        "store": pool.get("store"),
+        "prefix": pool.get("prefix"),
+        "queues": ",".join(pool.get("queues", ())),
+        "configuration": pool.get("configuration"),
+        "directory": pool.get("working_directory"),
+        "user": pool.get("user"),
+    }
+    return " ".join(f"{key}={value}" for key, value in words.items() if value)
 
 
 def _head(pool: Mapping[str, Any]) -> Iterator[str]:
@@ -106,6 +130,8 @@ def _head(pool: Mapping[str, Any]) -> Iterator[str]:
         f"workers={pool['workers']} busy={pool['busy']} done={pool['done']} failed={pool['failed']} "
         f"released={pool['released']} restarts={pool['restarts']}"
     )
+    if origin := _origin(pool):
+        yield origin
     if words := _WORDS.get(pool["state"]):
         yield words
     if outdated := pool.get("outdated"):  # not there in the notice of an older version

@@ -28,7 +28,7 @@ VERBS: Mapping[str, tuple[str, str]] = MappingProxyType({
     "reload": ("control.reload", "Replace every worker of the local pools after its job"),
     "status": ("status.status", "Show the local pools: processes, jobs, counters"),
     "push": ("push.push", "Push the job NAME and print its id"),
-    "size": ("queues.size", "Count the jobs of queues, by default the pool's"),
+    "size": ("queues.size", "Count the jobs of queues"),
     "monitor": ("queues.monitor", "Show which queues are too long"),
     "clear": ("queues.clear", "Drop the jobs of queues, by default the pool's"),
     "failed": ("failed.failed", "List failed jobs, or show the one with this ID"),

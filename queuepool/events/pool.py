@@ -138,6 +138,17 @@ class StoreLost(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class StoreStillLost(Event):
+    """A store is still away, for another reason than before; ``store`` as in ``SideStoreLost``, or empty."""
+
+    words: ClassVar[str] = "store still away"
+    level: ClassVar[int] = logging.ERROR
+
+    store: str
+    problem: str
+
+
+@dataclass(frozen=True, slots=True)
 class StoreRegained(Event):
     """The store answers again after ``outage`` seconds."""
 

@@ -81,7 +81,11 @@ class Line:
         except (redis.RedisError, OSError):
             is_open = False
         if not is_open:
-            self._connection.disconnect()
+            self.close()
+
+    def close(self) -> None:
+        """The next command would open it again."""
+        self._connection.disconnect()
 
 
 class Lines:
@@ -96,9 +100,15 @@ class Lines:
         """As ``Line.ask``."""
         line = self._take()
         try:
-            return line.ask(*words)
-        finally:
+            answer = line.ask(*words)
+        except (redis.ConnectionError, redis.TimeoutError):
+            line.close()  # and not kept: to look whether it is open would open it, and wait for the server once more
+            raise
+        except BaseException:
             self._free.append(line)
+            raise
+        self._free.append(line)
+        return answer
 
     def _take(self) -> Line:
         if self._pid != os.getpid():

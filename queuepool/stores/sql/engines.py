@@ -22,6 +22,8 @@ DRIVERS = {
 }
 #: what MySQL itself calls a statement beyond max_allowed_packet
 _TOO_LARGE = 1153
+#: and an answer that does not come
+_SILENT = 1159
 
 
 def load_driver(url: str) -> None:
@@ -65,9 +67,11 @@ def _mysql(url: URL, pool: dict[str, Any], shared: bool, patience: float, create
     # in some of them BEGIN begins a block, or an empty text is NULL.
     session = (
         "SET SESSION time_zone = '+00:00', sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', "
-        f"innodb_lock_wait_timeout = {max(int(patience), 1)}"
+        f"innodb_lock_wait_timeout = {max(int(patience) - shared, 1)}"
     )
-    waits = {"connect_timeout": max(int(patience), 2), "read_timeout": patience + 1, "write_timeout": patience + 1}
+    # The server gives up a lock before we give up the server; a producer does not wait longer for that.
+    silence = patience + (not shared)
+    waits = {"connect_timeout": max(patience, 2.0), "read_timeout": silence, "write_timeout": silence}
     engine = create_engine(
         url,
         isolation_level="AUTOCOMMIT",
@@ -114,6 +118,15 @@ def _tidy_connection() -> Any:
                 )
                 raise pymysql.DataError(_TOO_LARGE, words)
             super()._execute_command(command, raw)
+
+        def ping(self, reconnect: bool = False) -> None:
+            try:
+                super().ping(reconnect)
+            except pymysql.OperationalError as error:
+                if not isinstance(error.__context__, TimeoutError):
+                    raise
+                # No lost connection, to be opened anew: the silent server would be waited for twice.
+                raise pymysql.OperationalError(_SILENT, "the server says nothing") from error
 
         def connect(self, sock: socket.socket | None = None) -> None:
             if sock is None and self.unix_socket:

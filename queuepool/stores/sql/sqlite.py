@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import logging
 import os
 import secrets
 import sqlite3
@@ -14,6 +15,11 @@ from typing import Any
 from queuepool.errors import StoreDenied, StoreDown
 from queuepool.stores.sql.ddl import statements_of
 
+_log = logging.getLogger("queuepool")
+_MADE = (
+    "no url says where the queue is: it is the new file {}. A pool finds it that is started in this directory, "
+    "or with the same configuration (QUEUEPOOL_CONFIG)"
+)
 #: device and inode; ``None``: nothing is there
 Identity = tuple[int, int] | None
 
@@ -58,7 +64,10 @@ def connect(path: Path, *, durable: bool, patience: float, create: bool) -> File
             raise StoreDenied(f"there is no file {path}: make it with `queuepool migrate`")
         if not path.parent.is_dir():
             raise StoreDenied(f"there is no directory {path.parent}")
-        _make(path)
+        if not os.access(path.parent, os.W_OK):
+            raise StoreDenied(f"{path.parent} cannot be written to: say where the queue is, url = sqlite:////PATH")
+        if _make(path) and durable:  # by a producer: who is in the wrong directory would wait for its jobs in vain
+            _log.warning("%s", _MADE.format(path))
     connection = _known(path, patience)
     # A push that returned survives a power failure. One may take back what a worker settled: it is done again.
     connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
@@ -88,8 +97,8 @@ def _known(path: Path, patience: float) -> FileConnection:
     return connection
 
 
-def _make(path: Path) -> None:
-    """With Laravel's tables, at once or not at all; who comes second takes what is there."""
+def _make(path: Path) -> bool:
+    """With Laravel's tables, at once or not at all; who comes second takes what is there. Says whether we did it."""
     draft = path.with_name(f"{path.name}.new-{secrets.token_hex(4)}")
     try:
         with closing(_open(draft, "rwc", 1.0)) as connection:
@@ -102,6 +111,8 @@ def _make(path: Path) -> None:
                 _set_aside_leftovers(path)
                 with suppress(FileExistsError):
                     os.link(draft, path)
+                    return True
+            return False
     finally:
         draft.unlink(missing_ok=True)
 

@@ -1,0 +1,12 @@
+"""The local pool that a verb means."""
+
+from __future__ import annotations
+
+from queuepool.cli.options import Where
+from queuepool.runtime import Runtime
+from queuepool.settings import PoolSettings
+
+
+def runtime_of(where: Where, pool: PoolSettings | None = None) -> Runtime:
+    """A directory that the command line names is meant whatever pool is there."""
+    return Runtime(pool or where.pool(), takes_any="pool.runtime_dir" in where.overrides)

@@ -1,0 +1,42 @@
+"""Where the directories of pools lie, when nothing says so, and which places are safe for one."""
+
+from __future__ import annotations
+
+import os
+import stat
+import tempfile
+from pathlib import Path
+
+from queuepool.errors import ConfigError
+
+
+def base() -> Path:
+    """By user. Raises ``ConfigError`` when it is not ours alone."""
+    if os.getuid() == 0:
+        return Path("/run/queuepool")
+    if given := os.environ.get("XDG_RUNTIME_DIR"):
+        return Path(given) / "queuepool"
+    # A volume mounted at /tmp often lacks the sticky bit (Kubernetes' emptyDir); memory always has it.
+    places = [Path(tempfile.gettempdir()), Path("/dev/shm")]
+    safe = next((place for place in places if place.is_dir() and not _is_everybodys(place)), places[0])
+    found = safe / f"queuepool-{os.getuid()}"
+    found.mkdir(mode=0o700, exist_ok=True)
+    about = found.lstat()
+    if not stat.S_ISDIR(about.st_mode) or about.st_uid != os.getuid() or about.st_mode & 0o077:
+        raise ConfigError("runtime_dir", f"{found} is not yours alone; set runtime_dir")
+    return found
+
+
+def check_parents(path: Path) -> None:
+    """Whoever may write to a directory may put another one in the place of ours, unless it is sticky as /tmp is."""
+    for parent in (path, *path.parents):
+        if _is_everybodys(parent):
+            remedy = f"chmod o-w {parent}, or choose another place"
+            raise ConfigError("runtime_dir", f"{parent} can be written by every user: {remedy}")
+    if path.stat().st_uid not in (0, os.getuid()):
+        raise ConfigError("runtime_dir", f"{path} belongs to another user (uid {path.stat().st_uid})")
+
+
+def _is_everybodys(path: Path) -> bool:
+    mode = path.stat().st_mode
+    return bool(mode & stat.S_IWOTH) and not mode & stat.S_ISVTX
