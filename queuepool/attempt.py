@@ -6,37 +6,25 @@ import os
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from typing import NamedTuple
 
 from queuepool.calls import Calls
 from queuepool.current import Current, set_current
 from queuepool.desk import Desk
 from queuepool.errors import BadPayload
-from queuepool.events import HookRaised, JobExceptionOccurred, JobFacts, JobProcessed, JobProcessing, PayloadOdd
+from queuepool.events import HookRaised, JobExceptionOccurred, JobProcessed, JobProcessing, PayloadOdd
 from queuepool.fork import BROKEN
+from queuepool.job_lines import JobLines
 from queuepool.listeners import Listeners
+from queuepool.opened import Attempt
 from queuepool.outage import Outage
-from queuepool.payload import OBJECT_JOB, Payload, decode
-from queuepool.php import arguments_in
-from queuepool.plans import Plan, Plans
+from queuepool.payload import decode
+from queuepool.plans import Plans
 from queuepool.registry import Registry, Task, bound
 from queuepool.settings import PoolSettings
-from queuepool.settle import Settler, facts_of
+from queuepool.settle import Settler
 from queuepool.signing import seals_of
 from queuepool.stores.base import Lease, QueueStore
 from queuepool.verdict import Delete, Fail, Release, Tallies, Verdict, judge, may_start
-
-
-class Attempt(NamedTuple):
-    """A reserved job, read."""
-
-    lease: Lease
-    payload: Payload
-    plan: Plan
-
-    @property
-    def facts(self) -> JobFacts:
-        return facts_of(self.payload, self.lease.queue)
 
 
 class Attempts:
@@ -62,6 +50,7 @@ class Attempts:
         self._seals = seals_of(pool.connection.signing, pool.connection.signing_keys)
         self._calls = Calls(listeners)
         self._warned: set[tuple[str, str]] = set()
+        self.lines = JobLines()
 
     def run(self, lease: Lease) -> Lease | None:
         """Run it; gives the lease back when it is done and only its receipt is left to be deleted."""
@@ -86,13 +75,17 @@ class Attempts:
     def _conclude(
         self, attempt: Attempt, job: Current, error: BaseException | None, began: float, now: float
     ) -> Lease | None:
-        duration = time.monotonic() - began
+        ended = time.monotonic()
+        duration = ended - began
         if error or job.verdict or self._listeners.wants(JobProcessed):
             self._pause()  # the store and the listeners may take their time, which is not the job's
         verdict = job.verdict or self._judge(attempt, error, now + duration)
         if isinstance(verdict, Delete):
             self._desk.succeeded()
             self._tell(attempt, error, duration)
+            if self.lines.is_due(ended):
+                self._pause()
+                self.lines.write(attempt.processed(duration), ended)
             return attempt.lease
         self._tell(attempt, error, duration)
         self._settle(attempt, verdict, error)
@@ -174,7 +167,7 @@ class Attempts:
         refusal = may_start(attempt.payload.name, attempt.payload.attempts, attempt.plan.policy, now)
         if refusal:
             raise refusal.error
-        return bound(handler, _data_of(attempt.payload))
+        return bound(handler, attempt.data)
 
     def _pause(self) -> None:
         """No job runs for a while, and something is about to be written."""
@@ -197,7 +190,7 @@ class Attempts:
         if error:
             self._listeners.tell(JobExceptionOccurred(attempt.facts, error, duration))
         elif self._listeners.wants(JobProcessed):
-            self._listeners.tell(JobProcessed(attempt.facts, duration))
+            self._listeners.tell(attempt.processed(duration))
 
     def _mourn(self, attempt: Attempt, error: BaseException) -> None:
         """The job is over already: its hook may hang or raise, but cannot change that."""
@@ -205,7 +198,7 @@ class Attempts:
             return
         self._desk.arm(attempt.plan.timeout)
         try:
-            task = bound(attempt.plan.handler, _data_of(attempt.payload))
+            task = bound(attempt.plan.handler, attempt.data)
         except Exception:  # noqa: BLE001 - arguments that do not fit are why it failed
             task = None
         if task:
@@ -220,8 +213,3 @@ class Attempts:
         except BaseException as error:  # noqa: BLE001 - a hook is the user's code, and harms nothing
             self._listeners.tell(HookRaised(attempt.facts, name, error))
         self._calls.leave_if_forked()
-
-
-def _data_of(payload: Payload) -> object:
-    """The handler's arguments; of Laravel's object jobs, the properties."""
-    return arguments_in(payload.data) if payload.terms.job == OBJECT_JOB else payload.data

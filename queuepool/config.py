@@ -29,7 +29,7 @@ POOL_KEYS: Mapping[str, values.Parser] = MappingProxyType({
     "max_jobs": values.count, "max_time": values.seconds, "reserve_ahead": values.ahead,
     "force": values.boolean, "stop_timeout": values.seconds, "give_up": values.seconds,
     "quiet": values.boolean, "verbose": values.boolean, "json": values.boolean,
-    "log": values.path, "runtime_dir": values.path,
+    "log": values.path, "log_level": values.log_level, "runtime_dir": values.path,
 })  # fmt: skip
 CONNECTION_KEYS: Mapping[str, values.Parser] = MappingProxyType({
     "driver": lambda raw: raw and values.one_of(raw, "redis", "sql"), "url": url, "prefix": values.text,
@@ -91,7 +91,7 @@ def load(path: Path | None, overrides: Mapping[str, str] = {}, environ: Mapping[
     forced = [_parse(entry) for entry in (*from_environment(environ), *from_flags(overrides))]
     links, parts = (_parts(kind, file.headers(), stated, forced, path) for kind in ("connection", "pool"))
     connections = {name: connection(name, part.fields()) for name, part in links.items()}
-    pools = tuple(_pool(part, connections) for part in parts.values())
+    pools = tuple(_pool(part, connections, path) for part in parts.values())
     problems = [*file.problems(), *open_secrets(file, path)]
     problems += [Problem(one.entry.place, one.problem) for one in (*stated, *forced) if one.problem]
     problems += [problem for name, part in links.items() for problem in _link_problems(connections[name], part)]
@@ -147,9 +147,9 @@ def _parts(
     return parts
 
 
-def _pool(part: _Part, connections: Mapping[str, ConnectionSettings]) -> PoolSettings:
+def _pool(part: _Part, connections: Mapping[str, ConnectionSettings], path: Path | None) -> PoolSettings:
     fields = part.fields() | {"connection": connections.get(_link(part, connections), ConnectionSettings())}
-    return PoolSettings(name=part.name, **fields)
+    return PoolSettings(name=part.name, config=path, **fields)
 
 
 def _link(part: _Part, connections: Iterable[str]) -> str:

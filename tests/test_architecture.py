@@ -36,9 +36,10 @@ LAYERS = [
     "build calls current failures policies hand mourning",
     "slot plans",
     "board blame boot lines settle side_stores",
+    "log_format captured opened",
     # who does the work, and who watches
     "log client children deadlines desk membership orders overview runtime chores.unheard",
-    "ending gate place respawn strays supply template wards",
+    "announce job_lines ending gate place respawn strays supply template wards",
     "chores.hand_back chores.beside chores.record_failures nursery",
     "attempt chores.guard chores.bury chores.publish chores.renew chores.stage chores.watch job job_class",
     "worker steward master queuepool",
