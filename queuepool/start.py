@@ -49,10 +49,11 @@ def start(settings: PoolSettings) -> int:
     return Master(settings, board, runtime, mains).run()
 
 
-def start_all(pools: Sequence[PoolSettings], told: Callable[[QueuepoolError], int]) -> int:
+def start_all(pools: Sequence[PoolSettings], told: Callable[[QueuepoolError, str], int]) -> int:
     """Run each pool under a master of its own, and pass every signal on; the worst exit code.
 
-    ``told`` says in a line why one of several could not start, and gives its exit code; of a single one it is raised.
+    ``told`` says in a line why one of several could not start, and which, and gives its exit code; of a single one it
+    is raised.
     """
     if len(pools) == 1:
         return start(pools[0])
@@ -81,11 +82,11 @@ def _title_of(names: Sequence[str]) -> str:
     return f"queuepool: parent [{shown if len(shown) <= _MOST_NAMES else shown[:_MOST_NAMES] + '...'}]"
 
 
-def _start_or_tell(pool: PoolSettings, told: Callable[[QueuepoolError], int]) -> int:
+def _start_or_tell(pool: PoolSettings, told: Callable[[QueuepoolError, str], int]) -> int:
     try:
         return start(pool)
     except QueuepoolError as error:
-        return told(error)
+        return told(error, pool.name)
 
 
 def _new_board(runtime: Runtime, workers: int) -> Board:

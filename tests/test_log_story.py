@@ -56,6 +56,7 @@ def test_the_log_of_two_pools_tells_the_story(site):
         assert [pool.pid] == pool.pids(r"^queuepool: parent \[mail,reports\] running masters=2$")
         talk, hang = site.queue.push("talk", queue="mail"), site.queue.push("hang", queue="reports")
         eventually(lambda: "job failed" in pool.log() and "job done" in pool.log(), within=30)
+        eventually(lambda: len(pool.workers()) == 4, within=30)
         pool.signal(signal.SIGHUP)
         eventually(lambda: 4 == pool.log().count("reason=restart_signal"), within=30)
         eventually(lambda: 4 == pool.log().count(" jobs found count=2 names=hang,talk\n"), within=30)
