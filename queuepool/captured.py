@@ -10,6 +10,7 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import BinaryIO, cast
 
 from queuepool.log_stream import Stream
 
@@ -65,10 +66,9 @@ def capture() -> None:
         stream = getattr(sys, name)
         stream.flush()
         if not isinstance(getattr(stream, "buffer", None), _Lines):
-            lines = io.TextIOWrapper(
-                _Lines(name, number), encoding="utf-8", errors="backslashreplace", write_through=True
-            )
-            setattr(sys, name, lines)
+            lines = cast(BinaryIO, _Lines(name, number))
+            stream = io.TextIOWrapper(lines, encoding="utf-8", errors="backslashreplace", write_through=True)
+            setattr(sys, name, stream)
     for handler in _log.handlers:
         if isinstance(handler, Stream):
             handler.lend(1, 2)

@@ -202,7 +202,7 @@ def test_what_is_not_summed_up_yet_is_when_the_worker_leaves(lines, tmp_path):
         (b'"createdAt":2000', 0),
         (b'"createdAt":1000,"attempts":2', None),
         (b'"delay":5', None),
-        (b'"createdAt":1e999', None),
+        (b'"createdAt":1e99', None),
         (b'"createdAt":"1000"', None),
         (b'"createdAt":' + b"9" * 400, None),
     ],
