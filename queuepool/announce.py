@@ -22,9 +22,9 @@ def beginning(version: str, pool: PoolSettings, *, workers: int, directory: Path
         "queues": ",".join(pool.queues),
         "workers": workers,
         "modules": ",".join(pool.modules) or "none",
-        "configuration": str(pool.config.absolute()) if pool.config else "none",
-        "working_directory": os.getcwd(),
-        "runtime_directory": str(directory or "none"),
+        "configuration": _absolute(pool.config) if pool.config else "none",
+        "working_directory": _absolute(Path()),
+        "runtime_directory": _absolute(directory) if directory else "none",
         "pid": os.getpid(),
     }
     log.say(f"queuepool {version} starts", facts)
@@ -42,3 +42,11 @@ def jobs() -> None:
     names = REGISTRY.names()
     shown = [*names[:_MOST], *(["..."] if len(names) > _MOST else [])]
     log.say("jobs found", {"count": len(names), "names": ",".join(shown) or "none"})
+
+
+def _absolute(path: Path) -> str:
+    """As it is where the working directory has been removed."""
+    try:
+        return str(path.absolute())
+    except OSError:
+        return str(path)

@@ -36,13 +36,13 @@ def start(settings: PoolSettings) -> int:
     log.setup(settings, "master", patience=0.0, first=True)
     runtime = Runtime(settings)
     runtime.claim()
-    announce.beginning(__version__, settings, workers=settings.workers, directory=runtime.path)
-    if settings.connection.embedded:
-        _log.info("no url names a server: the queue is %s", database_of(settings.connection.url))
     board = _new_board(runtime, settings.workers)
     roles = Roles(settings, board, runtime)
     if not proc.adopt_orphans() and settings.preload:
         raise ConfigError("preload", "this system hands no orphans on (Linux does): say no")
+    announce.beginning(__version__, settings, workers=settings.workers, directory=runtime.path)
+    if settings.connection.embedded:
+        _log.info("no url names a server: the queue is %s", database_of(settings.connection.url))
     build.load(settings.connection)
     gc.freeze()  # pages that the collector does not touch stay shared with the children
     mains = {Role.WORKER: roles.worker, Role.STEWARD: roles.steward, Role.TEMPLATE: roles.template}
