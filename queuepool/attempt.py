@@ -6,7 +6,6 @@ import os
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from typing import NamedTuple
 
 from queuepool.arguments import task_of
 from queuepool.calls import Calls
@@ -14,30 +13,20 @@ from queuepool.current_job import Current, set_current
 from queuepool.desk import Desk
 from queuepool.django_support import renew_connections
 from queuepool.errors import BadPayload
-from queuepool.events import HookRaised, JobExceptionOccurred, JobFacts, JobProcessed, JobProcessing, PayloadOdd
+from queuepool.events import HookRaised, JobExceptionOccurred, JobProcessed, JobProcessing, PayloadOdd
 from queuepool.fork import BROKEN
+from queuepool.job_lines import JobLines
 from queuepool.listeners import Listeners
+from queuepool.opened import Attempt
 from queuepool.outage import Outage
-from queuepool.payload import Payload, decode
-from queuepool.plans import Plan, Plans
+from queuepool.payload import decode
+from queuepool.plans import Plans
 from queuepool.registry import Registry, Task
 from queuepool.settings import PoolSettings
-from queuepool.settle import Settler, facts_of
+from queuepool.settle import Settler
 from queuepool.signing import seals_of
 from queuepool.stores.base import Lease, QueueStore
 from queuepool.verdict import Delete, Fail, Release, Tallies, Verdict, judge, judge_release, may_start, needs_tallies
-
-
-class Attempt(NamedTuple):
-    """A reserved job, read."""
-
-    lease: Lease
-    payload: Payload
-    plan: Plan
-
-    @property
-    def facts(self) -> JobFacts:
-        return facts_of(self.payload, self.lease.queue)
 
 
 class Attempts:
@@ -63,6 +52,7 @@ class Attempts:
         self._seals = seals_of(pool.connection.signing, pool.connection.signing_keys)
         self._calls = Calls(listeners)
         self._warned: set[tuple[str, str]] = set()
+        self.lines = JobLines()
 
     def run(self, lease: Lease) -> Lease | None:
         """Run it; gives the lease back when it is done and only its receipt is left to be deleted."""
@@ -87,13 +77,17 @@ class Attempts:
     def _conclude(
         self, attempt: Attempt, job: Current, error: BaseException | None, began: float, now: float
     ) -> Lease | None:
-        duration = time.monotonic() - began
+        ended = time.monotonic()
+        duration = ended - began
         if error or job.verdict or self._listeners.wants(JobProcessed):
             self._pause()  # the store and the listeners may take their time, which is not the job's
         verdict = self._judge(attempt, job.verdict, error, now + duration)
         if isinstance(verdict, Delete):
             self._desk.succeeded()
             self._tell(attempt, error, duration)
+            if self.lines.is_due(ended):
+                self._pause()
+                self.lines.write(attempt.processed(duration), ended)
             return attempt.lease
         self._tell(attempt, error, duration)
         self._settle(attempt, verdict, error)
@@ -204,7 +198,7 @@ class Attempts:
         if error:
             self._listeners.tell(JobExceptionOccurred(attempt.facts, error, duration))
         elif self._listeners.wants(JobProcessed):
-            self._listeners.tell(JobProcessed(attempt.facts, duration))
+            self._listeners.tell(attempt.processed(duration))
 
     def _mourn(self, attempt: Attempt, error: BaseException) -> None:
         """The job is over already: its hook may hang or raise, but cannot change that."""

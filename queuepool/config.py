@@ -29,7 +29,7 @@ POOL_KEYS: Mapping[str, values.Parser] = MappingProxyType({
     "max_jobs": values.count, "max_time": values.seconds, "reserve_ahead": values.ahead,
     "force": values.boolean, "stop_timeout": values.seconds, "give_up": values.seconds,
     "quiet": values.boolean, "verbose": values.boolean, "json": values.boolean,
-    "log": values.path, "runtime_dir": values.path,
+    "log": values.path, "log_level": values.log_level, "runtime_dir": values.path,
 })  # fmt: skip
 CONNECTION_KEYS: Mapping[str, values.Parser] = MappingProxyType({
     "driver": lambda raw: raw and values.one_of(raw, "redis", "sql"), "url": url, "prefix": values.text,

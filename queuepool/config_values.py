@@ -103,6 +103,10 @@ def one_of(raw: str, *choices: str) -> str:
     return raw
 
 
+def log_level(raw: str) -> str:
+    return one_of(raw.lower(), "debug", "info", "warning", "error", "critical")
+
+
 def queues(raw: str) -> tuple[str, ...]:
     names = _parts(raw)
     for name in names:

@@ -60,6 +60,11 @@ def current() -> Current:
     return _running
 
 
+def running_id() -> str:
+    """The id of that job; empty when there is none."""
+    return _running.id if _running else ""
+
+
 def set_current(job: Current | None) -> None:
     """The worker's: one job at a time, so a plain variable that the job's threads see too."""
     global _running

@@ -15,6 +15,9 @@ _JITTER = 0.1
 class StopReason(StrEnum):
     """Why a worker left; Laravel's names (WorkerStopReason.php, 13.x) where it has them."""
 
+    #: told to: the pool ends or becomes smaller
+    STOPPED = "stop_signal"
+    #: likewise while the store was away, with what it held left to the steward
     INTERRUPTED = "interrupted"
     MEMORY = "memory"
     EMPTY = "empty"

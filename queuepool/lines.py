@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
@@ -41,11 +42,16 @@ def fields_of(event: Event) -> dict[str, Any]:
 
 
 def line_of(event: Event) -> str:
-    """``words key=value …``; values with spaces are quoted."""
+    """``words key=value …``."""
     found = fields_of(event)
     hidden = {"event", "status", "result", "trace"} | ({"uuid"} if found.get("uuid") == found.get("id") else set())
     shown = {key: value for key, value in found.items() if key not in hidden}
-    return " ".join([event.words, *(f"{key}={_value(value)}" for key, value in shown.items())])
+    return f"{event.words} {pairs(shown)}".rstrip()
+
+
+def pairs(facts: Mapping[str, Any]) -> str:
+    """``key=value …``; values with spaces are quoted."""
+    return " ".join(f"{key}={_value(value)}" for key, value in facts.items())
 
 
 def trace_of(event: Event) -> str:

@@ -20,21 +20,29 @@ def handler_for(path: Path | None, patience: float, *, must_open: bool) -> Strea
     """``patience``: seconds to wait for a full pipe. Raises ``OSError`` and ``ConfigError`` if it ``must_open``."""
     number = _STANDARD.get(str(path)) if path else 2
     if number is not None or path is None:
-        return Stream(_unblocking(number or 2), patience)
+        return Stream(_unblocking(number or 2), patience, number or 2)
     return File(path, patience, must_open=must_open)
 
 
 class Stream(logging.Handler):
     """An open descriptor: a full pipe loses lines, not the watchdog."""
 
-    def __init__(self, fd: int, patience: float) -> None:
+    def __init__(self, fd: int, patience: float, origin: int | None = None) -> None:
         super().__init__()
+        #: what it was opened from: without its O_NONBLOCK, which would fail others' writes
+        self._origin = origin
         self._patience = patience
         self._dropped = 0
         self._fd = fd
+        #: descriptors that lead here too
+        self._lent: tuple[int, ...] = ()
 
     def emit(self, record: logging.LogRecord) -> None:
-        raw = f"{self.format(record)}\n".encode("utf-8", "backslashreplace")
+        try:
+            raw = f"{self.format(record)}\n".encode("utf-8", "backslashreplace")
+        except Exception:  # noqa: BLE001 - what the application logs may not fit its own format
+            self.handleError(record)
+            return
         if self._dropped:
             raw = b"(%d lines were dropped: nobody read them)\n" % self._dropped + raw
         try:
@@ -48,12 +56,25 @@ class Stream(logging.Handler):
         except (OSError, ValueError):
             self._dropped += 1  # closed, or no room on the disk: there is nowhere to say so
 
-    def close(self) -> None:
+    def end(self) -> None:
+        """Close it. ``close`` does not: the ``logging.config`` of an application closes every handler there is."""
         if self._fd > 2:
             with suppress(OSError):  # a job has closed it
                 os.close(self._fd)
             self._fd = -1
-        super().close()
+        self.close()
+
+    def lend(self, *numbers: int) -> None:
+        """Have these descriptors lead here, for what is written past us; where nobody could be made to wait."""
+        self._lent = numbers
+        source = self._shared()
+        for number in numbers:
+            if source is not None and source != number:
+                os.dup2(source, number)
+
+    def _shared(self) -> int | None:
+        """A descriptor that others may write to as well."""
+        return self._origin
 
     def _step(self, size: int) -> int:
         """A file takes a line at once, unmixed with those of others. A pipe with room takes so many bytes: a longer
@@ -82,7 +103,15 @@ class File(Stream):
                 former, self._fd = self._fd, open_to_append("log", self.path)
                 if former >= 0:
                     os.close(former)
+                self.lend(*self._lent)
         super().emit(record)
+
+    def _shared(self) -> int | None:
+        """Not a FIFO or a terminal: it was opened so that a write may fail."""
+        try:
+            return self._fd if stat.S_ISREG(os.fstat(self._fd).st_mode) else None
+        except OSError:
+            return None
 
     def _is_in_place(self) -> bool:
         try:

@@ -128,7 +128,7 @@ class Master:
             self._retire(child)
 
     def _restart(self) -> None:
-        self._generation += 1
+        self._board.header.generation = self._generation = self._generation + 1
         _log.info("restarting: every worker is replaced, generation=%d", self._generation)
 
     def _tell_workers(self, signum: signal.Signals) -> None:

@@ -32,6 +32,9 @@ class Orders(Protocol):
     def must_leave(self) -> bool:
         """A restart was broadcast, and nobody but this worker will carry it out."""
 
+    def is_replaced(self) -> bool:
+        """Whether a worker that is told to leave leaves for a newer generation."""
+
     def is_down(self) -> bool:
         """Maintenance mode."""
 
@@ -45,8 +48,9 @@ class Orders(Protocol):
 class BoardOrders:
     """From the board; restarts are the master's to carry out."""
 
-    def __init__(self, header: Header) -> None:
+    def __init__(self, header: Header, generation: int) -> None:
         self._header = header
+        self._generation = generation
         self._read = -1
         self._down = False
         self._paused: frozenset[str] = frozenset()
@@ -66,6 +70,9 @@ class BoardOrders:
 
     def must_leave(self) -> bool:
         return False
+
+    def is_replaced(self) -> bool:
+        return self._header.generation > self._generation
 
     def is_down(self) -> bool:
         return self._down
@@ -115,6 +122,9 @@ class StoreOrders:
         restart = self._control.restart
         # A key that is gone (evicted, flushed) is no restart; Laravel's worker would leave.
         return restart is not None and self._first is not None and restart != self._first.restart
+
+    def is_replaced(self) -> bool:
+        return False  # there is no other
 
     def is_down(self) -> bool:
         return self._control.down

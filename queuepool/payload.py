@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeGuard
 from queuepool import strict_json
 from queuepool.errors import BadPayload, NotSendable
 from queuepool.strict_json import MOST_BYTES as MOST_BYTES
-from queuepool.terms import NAME, Terms, terms_of
+from queuepool.terms import NAME, Terms, is_time, terms_of
 from queuepool.to_json import as_json
 
 #: The class that every object job of Laravel goes through; its own name is in ``data.commandName``.
@@ -35,6 +35,16 @@ class Payload(NamedTuple):
     identified: bool = True
     #: what was not understood and therefore ignored
     oddities: tuple[str, ...] = ()
+    #: as it came: when it was pushed, in Unix seconds, and after how many more it was due
+    created_at: object = None
+    delay: object = None
+
+    def waited(self, begun: float) -> float | None:
+        """Seconds from when it could begin; to the second, as Laravel writes both. Of a later try nobody knows."""
+        created, delay = self.created_at, self.delay or 0
+        if self.attempts > 1 or not (is_time(created) and is_time(delay)):
+            return None
+        return max(0, int(begun - created - delay))
 
     @property
     def name(self) -> str:
@@ -68,6 +78,8 @@ def payload_of(fields: Mapping[str, Any], raw: bytes, attempts: int | None = Non
         terms,
         own is not None,
         terms.oddities if uuid or not said else (*terms.oddities, "uuid is not 1 to 128 printable characters"),
+        get("createdAt"),
+        get("delay"),
     )
 
 

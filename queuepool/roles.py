@@ -10,11 +10,12 @@ from dataclasses import replace
 from functools import partial
 from io import FileIO
 
-from queuepool import boot_report, client, log, proc, strays
+from queuepool import announce, boot_report, client, log, proc, strays
 from queuepool.blame import Blame
 from queuepool.board import Board, Slot
 from queuepool.boot import import_jobs, import_modules
 from queuepool.build import PATIENCE, Stores
+from queuepool.captured import capture
 from queuepool.chores.base import Chore
 from queuepool.chores.beside import Beside
 from queuepool.chores.bury import Bury
@@ -28,6 +29,7 @@ from queuepool.chores.unheard import Unheard
 from queuepool.chores.watch import Watch
 from queuepool.desk import Desk
 from queuepool.errors import BootFailure, StoreError
+from queuepool.events import Event
 from queuepool.limits import BOOT, LEFT
 from queuepool.listeners import LISTENERS
 from queuepool.outage import Outage
@@ -94,6 +96,7 @@ class Roles:
         """Make the process known; gives its trace file."""
         proc.show(f"queuepool: {role} [{self._settings.name}] starting")
         log.setup(self._settings, role.replace(" ", "="), patience=1.0)
+        capture()
         strays.mark(self._board, slot)
         return self._board.new_trace(slot)
 
@@ -108,6 +111,7 @@ class Roles:
             boot_report.leave(failure, trace)
             return False
         alarm.disarm()
+        announce.jobs_of_generation(self._board.header, slot)
         return True
 
     def _work(self, slot: Slot, attention: Attention, alarm: Alarm) -> int:
@@ -126,10 +130,12 @@ class Roles:
         settings = self._settings
         proc.show(f"queuepool: steward [{settings.name}] starting")
         log.setup(settings, "steward", patience=1.0)
+        capture()
         alarm = Alarm(trace := self._board.new_trace(slot))
         if not self._has_listeners(slot, trace):
             return BOOT
         _hear_again(attention, alarm)
+        log.adopt(settings)
         log.listen(LISTENERS)
         # Whoever looks after leases must not wait long for a silent store: it must kill before they end.
         patience = min(PATIENCE, settings.connection.retry_after / 8)
@@ -208,12 +214,13 @@ class Roles:
         return [Beside(chores, sides, told, LISTENERS)]
 
 
-def boot(settings: PoolSettings, attention: Attention, alarm: Alarm) -> None:
+def boot(settings: PoolSettings, attention: Attention, alarm: Alarm, unlogged: Collection[type[Event]] = ()) -> None:
     """Import the user's modules; what they dispatch goes where this pool's jobs come from. Raises ``BootFailure``."""
     client.configure(settings.connection)
     import_jobs(settings.modules, settings.listeners)
     _hear_again(attention, alarm)
-    log.listen(LISTENERS)
+    log.adopt(settings)
+    log.listen(LISTENERS, unlogged)
 
 
 def _hear_again(attention: Attention, alarm: Alarm) -> None:

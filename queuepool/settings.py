@@ -96,10 +96,15 @@ class PoolSettings:
     give_up: float = 300.0
     #: log warnings and worse only
     quiet: bool = False
-    #: log every job
+    #: log every event
     verbose: bool = False
+    #: the log's form, not how much is in it
     json: bool = False
+    #: the least level at which the application's own messages are logged
+    log_level: str = "info"
     #: the log file; None = standard error
     log: Path | None = None
     #: where the pool's own directory (pidfile, board) lies; None = chosen by user and pool name
     runtime_dir: Path | None = None
+    #: the file that this was read from
+    config: Path | None = field(default=None, compare=False)

@@ -9,7 +9,7 @@ import signal
 import time
 from collections.abc import Callable, Collection, Sequence
 
-from queuepool import build, fork, log, proc, signals
+from queuepool import __version__, announce, build, fork, log, proc, signals
 from queuepool.board import Board, Role, sweep
 from queuepool.config_connections import check_drivers
 from queuepool.config_urls import database_of
@@ -22,6 +22,9 @@ from queuepool.settings import PoolSettings
 _SPARE_SLOTS = 14
 #: the steward, and the template or one worker more while a number is replaced
 _HELPERS = 2
+#: letters of the pools' names in the title of the process that starts several
+_MOST_NAMES = 100
+_STOPS = (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT)
 _log = logging.getLogger("queuepool")
 
 
@@ -36,12 +39,13 @@ def start(settings: PoolSettings, served: Collection[str] = ()) -> int:
     log.setup(settings, "master", patience=0.0, first=True)
     runtime = Runtime(settings)
     runtime.claim()
-    if settings.connection.embedded:
-        _log.info("no url names a server: the queue is %s", database_of(settings.connection.url))
     board = _new_board(runtime, settings.workers)
     roles = Roles(settings, board, runtime, served)
     if not proc.adopt_orphans() and settings.preload:
         raise ConfigError("preload", "this system hands no orphans on (Linux does): say no")
+    announce.beginning(__version__, settings, workers=settings.workers, directory=runtime.path)
+    if settings.connection.embedded:
+        _log.info("no url names a server: the queue is %s", database_of(settings.connection.url))
     build.load(settings.connection)
     gc.freeze()  # pages that the collector does not touch stay shared with the children
     mains = {Role.WORKER: roles.worker, Role.STEWARD: roles.steward, Role.TEMPLATE: roles.template}
@@ -49,22 +53,26 @@ def start(settings: PoolSettings, served: Collection[str] = ()) -> int:
 
 
 def start_all(
-    pools: Sequence[PoolSettings], told: Callable[[QueuepoolError], int], served: Collection[str] = ()
+    pools: Sequence[PoolSettings], told: Callable[[QueuepoolError, str], int], served: Collection[str] = ()
 ) -> int:
     """Run each pool under a master of its own, and pass every signal on; the worst exit code.
 
-    ``told`` says in a line why one of several could not start, and gives its exit code; of a single one it is raised.
+    ``told`` says in a line why one of several could not start, and which, and gives its exit code; of a single one it
+    is raised.
     """
     if len(pools) == 1:
         return start(pools[0], served)
     signals.begin(blocked=signals.HEARD)
     mailbox = signals.Mailbox()
-    proc.show(f"queuepool: masters={len(pools)} running")
+    title = _title_of([pool.name for pool in pools])
+    proc.show(f"{title} running masters={len(pools)}")
     living = {fork.spawn(lambda pool=pool: _start_or_tell(pool, told, served)) for pool in pools}  # type: ignore[misc]
     worst = 0
     while living:
         signum = mailbox.next(1.0)
         if signum is not None and signum != signal.SIGCHLD:
+            if signum in _STOPS:
+                proc.show(f"{title} draining masters={len(living)}")
             for pid in living:
                 fork.tell(pid, signal.Signals(signum))
         for pid, status in fork.reap(living):
@@ -73,11 +81,17 @@ def start_all(
     return worst
 
 
-def _start_or_tell(pool: PoolSettings, told: Callable[[QueuepoolError], int], served: Collection[str]) -> int:
+def _title_of(names: Sequence[str]) -> str:
+    """As the other processes' titles begin; of many pools, the first ones' names."""
+    shown = ",".join(names)
+    return f"queuepool: parent [{shown if len(shown) <= _MOST_NAMES else shown[:_MOST_NAMES] + '...'}]"
+
+
+def _start_or_tell(pool: PoolSettings, told: Callable[[QueuepoolError, str], int], served: Collection[str]) -> int:
     try:
         return start(pool, served)
     except QueuepoolError as error:
-        return told(error)
+        return told(error, pool.name)
 
 
 def _new_board(runtime: Runtime, workers: int) -> Board:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeGuard
 
 from queuepool.errors import BadPayload
 
@@ -90,10 +90,15 @@ def _count(value: object, key: str) -> int | None:
 def _seconds(value: object, key: str, odd: list[str]) -> float | None:
     if value is None:
         return None
-    if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < _NO_TIME:
+    if is_time(value):
         return float(value)
     odd.append(f"{key} {str(value)[:40]!r} is not a number of seconds")
     return None
+
+
+def is_time(value: object) -> TypeGuard[int | float]:
+    """Seconds: of a delay, or of the clock."""
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < _NO_TIME
 
 
 def _backoff(value: object, odd: list[str]) -> tuple[float, ...] | None:

@@ -104,6 +104,7 @@ class Worker:
         with suppress(StoreDown):  # a lone worker's; it has nobody to mourn
             self._orders.look()
         self._mourn()
+        self._attempts.lines.sum_up(time.monotonic())
         self._listeners.tell(WorkerStopping(self._desk.slot.number, reason, reason.code, self._jobs))
         return reason
 
@@ -111,7 +112,7 @@ class Worker:
         self._desk.alive()
         self._attention.begin_round()
         if self._attention.stop:
-            return StopReason.INTERRUPTED
+            return StopReason.RESTART if self._orders.is_replaced() else StopReason.STOPPED
         if os.getppid() != self._parent:
             return StopReason.ORPHANED
         self._attempts.leave_if_broken()
@@ -165,6 +166,7 @@ class Worker:
     def _wait(self, queues: Sequence[str]) -> None:
         """Until a job may be there. A lone worker also wakes for what is due; in a pool the steward stages it."""
         self._desk.show(State.IDLE)
+        self._attempts.lines.rest()
         if self._limits.is_leaving_when_empty:
             return
         self._desk.tidy()  # here, where there is time: not when a job has come

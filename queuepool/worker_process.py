@@ -76,7 +76,9 @@ def work(
     outage = Outage(attention, LISTENERS, telling=alone, meanwhile=desk.alive)
     settler = Settler(stores.queue, outage, LISTENERS, settings.connection.name)
     orders: Orders = (
-        StoreOrders(stores.control, settings.queues, LISTENERS) if board is None else BoardOrders(board.header)
+        StoreOrders(stores.control, settings.queues, LISTENERS)
+        if board is None
+        else BoardOrders(board.header, desk.slot.generation)
     )
     recorder = _recorder(stores) if alone else None
     membership = Membership(settings.connection, settings.queues, stores.queue, settler, outage, desk.slot)

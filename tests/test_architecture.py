@@ -37,9 +37,10 @@ LAYERS = [
     "build calls current_job failures policies hand mourning arguments",
     "slot plans module_hints about",
     "board blame boot lines requests settle side_stores",
+    "log_format captured opened",
     # who does the work, and who watches
     "log client children deadlines desk membership orders overview runtime chores.unheard",
-    "ending gate place respawn strays supply template wards",
+    "announce job_lines ending gate place respawn strays supply template wards",
     "chores.hand_back chores.beside chores.record_failures first_boot nursery",
     "attempt chores.guard chores.bury chores.publish chores.renew chores.stage chores.watch decorator job_class",
     "worker steward master queuepool",

@@ -104,7 +104,8 @@ def tell(tmp_path: Path) -> Tell:
 def test_a_line_says_when_how_grave_who_and_what(tell):
     [line] = tell(JobReleased(FACTS, 5.0, None))
 
-    expected = rf"{STAMP} INFO worker=2 pid=\d+ job released id=9f3c queue=emails job=app\.mail attempts=2 delay=5\.0"
+    expected = rf"{STAMP} INFO pool=default worker=2 pid=\d+ job released id=9f3c queue=emails job=app\.mail "
+    expected += r"attempts=2 delay=5\.0"
     assert re.fullmatch(expected, line)
 
 
@@ -234,7 +235,7 @@ QUIET_TO_LOUD = [JobProcessed(FACTS, 0.1), JobReleased(FACTS, 5.0, None), StoreL
 
 
 @pytest.mark.parametrize(
-    ("settings", "count"), [({}, 2), ({"verbose": True}, 3), ({"quiet": True}, 1), ({"json": True}, 3)]
+    ("settings", "count"), [({}, 2), ({"verbose": True}, 3), ({"quiet": True}, 1), ({"json": True}, 2)]
 )
 def test_the_settings_say_how_much_is_logged(tell, settings, count):
     assert count == len(tell(*QUIET_TO_LOUD, **settings))
@@ -258,9 +259,9 @@ def test_a_json_line_has_laravels_names(tell):
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}\+00:00", found.pop("timestamp"))
     assert isinstance(found.pop("pid"), int)
     expected = {
-        "level": "error", "role": "worker=2", "connection": "default", "event": "JobFailed", "status": "failed",
-        "result": "failed", "id": "9f3c", "uuid": "9f3c", "queue": "emails", "job": "app.mail", "attempts": 2,
-        "exception": "ValueError", "message": "told to",
+        "level": "error", "pool": "default", "role": "worker=2", "connection": "default", "event": "JobFailed",
+        "status": "failed", "result": "failed", "id": "9f3c", "uuid": "9f3c", "queue": "emails", "job": "app.mail",
+        "attempts": 2, "exception": "ValueError", "message": "told to",
     }  # fmt: skip
     assert expected == found
 
@@ -328,7 +329,7 @@ def test_without_a_file_lines_go_to_standard_error(capfd, logger):
 
     logger.warning("a word")
 
-    assert re.fullmatch(rf"{STAMP} WARNING master pid=\d+ a word\n", capfd.readouterr().err)
+    assert re.fullmatch(rf"{STAMP} WARNING pool=default master pid=\d+ a word\n", capfd.readouterr().err)
 
 
 def test_F32_a_pipe_that_nobody_reads_loses_lines_and_stops_nobody():

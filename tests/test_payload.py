@@ -60,7 +60,7 @@ def test_an_object_job_of_laravel_8_is_read_in_full():
 
 def test_a_string_job_of_laravel_13_is_read_in_full():
     terms = Terms(job="Report@build", display_name="Report")
-    expected = Payload(id="i", uuid="u", data={"id": 7}, attempts=2, terms=terms)
+    expected = Payload(id="i", uuid="u", data={"id": 7}, attempts=2, terms=terms, created_at=1754500000, delay=60)
 
     assert expected == decode(LARAVEL_13)
 

@@ -262,7 +262,7 @@ def test_a_delayed_job_starts_on_time(site):
 def test_json_logs_are_one_object_a_line_with_laravels_names(site):
     site.push("ok")
     site.push("raise", maxTries=1)
-    with site.pool("--workers", "1", "--json"):
+    with site.pool("--workers", "1", "--json", "--verbose"):
         eventually(lambda: len(site.trail(event="start")) == 2)
     lines = [json.loads(line) for line in (site.path / "log").read_text().splitlines()]
     job = {line["event"]: line for line in lines if line.get("job") == "do"}

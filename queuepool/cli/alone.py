@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import os
-import sys
 import time
 from dataclasses import replace
 from pathlib import Path
 
-from queuepool import log, proc, signals
+from queuepool import __version__, announce, log, proc, signals
 from queuepool.board import Board, Role, Slot
 from queuepool.build import refuse_unfit
+from queuepool.captured import captured
 from queuepool.desk import Desk
+from queuepool.events import WorkerStarting, WorkerStopping
 from queuepool.hand import Hand
 from queuepool.limits import StopReason
 from queuepool.roles import boot
@@ -27,17 +28,26 @@ class _UnreadHand(Hand):
         return Path(os.devnull)
 
 
-def work_alone(pool: PoolSettings, *, once: bool, stop_when_empty: bool) -> int:
-    """Work until there is a reason to leave; the exit code. Raises ``BootFailure`` and ``StoreUnfit``."""
+def work_alone(pool: PoolSettings, *, once: bool, stop_when_empty: bool, brief: bool = False) -> int:
+    """Work until there is a reason to leave; the exit code. Raises ``BootFailure`` and ``StoreUnfit``.
+
+    ``brief``: the log has nothing of the worker's own coming and going.
+    """
     signals.begin()
     attention = Attention()
     attention.listen()
     log.setup(pool, "worker=1", patience=1.0, first=True)
     refuse_unfit(pool.connection, pool.queues[0])
-    alarm = Alarm(sys.stderr.buffer)
-    boot(pool, attention, alarm)
-    desk = Desk(_slot(), pool.name, alarm, attention, stall=0.0)
-    return _work(_without_renewal(pool), desk, attention, once, stop_when_empty).code
+    if not brief:
+        announce.beginning(__version__, pool, workers=1, directory=None)
+    trace = os.fdopen(os.dup(2), "wb", buffering=0)  # 2 itself may lead to the log from here on
+    with captured():
+        alarm = Alarm(trace)
+        boot(pool, attention, alarm, unlogged=(WorkerStarting, WorkerStopping) if brief else ())
+        if not brief:
+            announce.jobs()
+        desk = Desk(_slot(), pool.name, alarm, attention, stall=0.0)
+        return _work(_without_renewal(pool), desk, attention, once, stop_when_empty).code
 
 
 def _work(settings: PoolSettings, desk: Desk, attention: Attention, once: bool, stop_when_empty: bool) -> StopReason:

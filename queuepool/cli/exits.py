@@ -23,8 +23,8 @@ _MOST_TEXT = 400
 TOLD = (click.UsageError, click.Abort, errors.QueuepoolError, OSError, KeyboardInterrupt)
 
 
-def code_of(error: BaseException) -> int:
-    """Tell what went wrong; the exit code."""
+def code_of(error: BaseException, pool: str = "") -> int:
+    """Tell what went wrong, and with which of several pools; the exit code."""
     match error:
         case KeyboardInterrupt() | click.Abort():
             return INTERRUPTED
@@ -37,7 +37,7 @@ def code_of(error: BaseException) -> int:
         case errors.BootFailure():
             return _boot_failure(error)
         case errors.QueuepoolError():
-            return _ours(error)
+            return _ours(error, f"pool={pool} " if pool else "")
         case OSError():
             return _of_the_system(error)
     raise error
@@ -68,13 +68,13 @@ def _of_the_system(error: OSError) -> int:
     return FAILED
 
 
-def _ours(error: errors.QueuepoolError) -> int:
+def _ours(error: errors.QueuepoolError, whose: str) -> int:
     if isinstance(error, errors.ConfigError):
         # They name the file and the line, as compilers do.
         for line in str(error).split("\n"):
-            output.complain(line)
+            output.complain(f"{whose}{line}")
     elif isinstance(error, errors.StoreDown) and not isinstance(error, errors.StoreDenied):
-        output.complain(f"queuepool: the store cannot be reached or cannot serve now: {error}")
+        output.complain(f"{whose}queuepool: the store cannot be reached or cannot serve now: {error}")
     else:
-        output.complain(f"queuepool: {error}")
+        output.complain(f"{whose}queuepool: {error}")
     return _CODES.get(type(error), FAILED)

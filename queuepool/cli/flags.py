@@ -45,9 +45,10 @@ FLAGS: Mapping[str, Flag] = MappingProxyType({
     "pool.give_up": Flag("SECONDS", "End with 1 when no worker or steward has come to work for so long, 0 = never"),
     "pool.force": Flag("", "Work on in maintenance mode", ("--force/--no-force",)),
     "pool.quiet": Flag("", "Log only what asks someone to act", ("-q", "--quiet")),
-    "pool.verbose": Flag("", "Log every job", ("-v", "--verbose")),
+    "pool.verbose": Flag("", "Log every event", ("-v", "--verbose")),
     "pool.json": Flag("", "Log in JSON, one object on each line", ("--json",)),
     "pool.log": Flag("FILE", "Log to this file, else to standard error"),
+    "pool.log_level": Flag("LEVEL", "Log the application's own messages from this level on: debug, info, warning ..."),
 })  # fmt: skip
 
 CONNECTION = ("connection.url", "connection.prefix")

@@ -27,7 +27,7 @@ def listen(where: Where) -> int:
     signals.begin()
     attention = Attention()
     attention.listen()
-    command = _command(where, quiet=not (pool.verbose or pool.json))
+    command = _command(where, brief=not pool.verbose)
     while not attention.stop:
         attention.begin_round()
         if attention.paused or not _run_one(command, attention):
@@ -35,13 +35,12 @@ def listen(where: Where) -> int:
     return 0
 
 
-def _command(where: Where, *, quiet: bool) -> list[str]:
-    """``work --once`` with the flags that we were given; ``quiet``: not a word of each child's coming and going."""
-    words = [sys.executable, "-m", "queuepool", "work", "--once"]
+def _command(where: Where, *, brief: bool) -> list[str]:
+    """``work --once`` with the flags that we were given; ``brief``: not a word of each child's coming and going."""
+    words = [sys.executable, "-m", "queuepool", "work", "--once", *(["--brief"] if brief else [])]
     words += [f"--config={where.path}"] if where.path else []
     words += [f"--pool={where.pool_name}"] if where.pool_name else []
-    said = where.overrides | ({"pool.quiet": "yes"} if quiet else {})
-    for key, value in said.items():
+    for key, value in where.overrides.items():
         name = key.partition(".")[2].replace("_", "-")
         words += [f"--{name}={value}"] if FLAGS[key].unit else _switch(name, value)
     return words

@@ -12,7 +12,8 @@ from queuepool.cli.options import Where, located
 @located(*WORKER)
 @click.option("--once", is_flag=True, help="Leave after one job; without one, after --sleep")
 @click.option("--stop-when-empty", is_flag=True, help="Leave when there is no job")
-def work(where: Where, once: bool, stop_when_empty: bool) -> int:
+@click.option("--brief", is_flag=True, hidden=True, help="Log the jobs alone: for listen, which starts us for each")
+def work(where: Where, once: bool, stop_when_empty: bool, brief: bool) -> int:
     """Run one worker in the foreground, without a master
 
     Nobody renews its leases: a timeout that is not below retry_after is cut. A job past its timeout ends the worker
@@ -21,4 +22,4 @@ def work(where: Where, once: bool, stop_when_empty: bool) -> int:
     pool = where.pool()
     from queuepool.cli.alone import work_alone  # here: only who works on the store should wait for its library
 
-    return work_alone(pool, once=once, stop_when_empty=stop_when_empty)
+    return work_alone(pool, once=once, stop_when_empty=stop_when_empty, brief=brief)

@@ -42,12 +42,17 @@ class JobProcessing(JobEvent):
 
 @dataclass(frozen=True, slots=True)
 class JobProcessed(JobEvent):
-    """The handler returned; ``duration`` in seconds."""
+    """The handler returned; ``duration`` in seconds.
 
-    words: ClassVar[str] = "job processed"
-    level: ClassVar[int] = logging.DEBUG
+    ``wait``: seconds until it began, from its push or from when it was due, which payloads say in whole seconds;
+    ``None`` = not known, as of a second try.
+    """
+
+    words: ClassVar[str] = "job done"
+    level: ClassVar[int] = logging.INFO
 
     duration: float
+    wait: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,58 @@
+"""The log's line for each job that is done; a worker that does many in a second has one for all of them."""
+
+from __future__ import annotations
+
+import logging
+import math
+import time
+
+from queuepool import log
+from queuepool.events import JobProcessed
+
+_log = logging.getLogger("queuepool")
+#: jobs of a second that have lines of their own
+_MOST = 100
+_SECOND = 1.0
+
+
+class JobLines:
+    """Counts what a worker has done this second; all times are monotonic.
+
+    The first jobs of a second have their lines; if there are too many the rest is summed up at its end, and so is the
+    whole next second.
+    """
+
+    def __init__(self) -> None:
+        # At DEBUG each event is logged by itself, and above INFO no such line is wanted.
+        self._is_on = _log.getEffectiveLevel() == logging.INFO
+        self._singles = _MOST if self._is_on else 0
+        self._count = 0
+        self._since = time.monotonic()
+        self._until = self._since + _SECOND if self._is_on else math.inf
+
+    def is_due(self, now: float) -> bool:
+        """One more is done; whether there is something to be written."""
+        self._count += 1
+        return self._count <= self._singles or now >= self._until
+
+    def write(self, event: JobProcessed, now: float) -> None:
+        """For the job that was counted last."""
+        if now >= self._until:
+            self._count -= 1
+            self.sum_up(now)
+            self._count += 1
+        if self._count <= self._singles:
+            log.write(event)
+
+    def rest(self) -> None:
+        """No job runs: is the second over?"""
+        if (now := time.monotonic()) >= self._until:
+            self.sum_up(now)
+
+    def sum_up(self, now: float) -> None:
+        """Write what has no line yet, and begin another second."""
+        if self._is_on and (unsaid := self._count - self._singles) > 0:
+            log.say("jobs done", {"count": unsaid, "seconds": round(now - self._since, 3)})
+        is_busy = self._count > _MOST and now < self._until + _SECOND
+        self._singles = 0 if is_busy else _MOST
+        self._count, self._since, self._until = 0, now, now + _SECOND
