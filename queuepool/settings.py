@@ -106,5 +106,3 @@ class PoolSettings:
     log: Path | None = None
     #: where the pool's own directory (pidfile, board) lies; None = chosen by user and pool name
     runtime_dir: Path | None = None
-    #: the file that this was read from
-    config: Path | None = field(default=None, compare=False)

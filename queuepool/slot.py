@@ -65,8 +65,6 @@ class Header(Record):
     died_of = Text(440)
     # Asked for by `queuepool scale`, taken by the master.
     scale = Whole()
-    # The master's: the newest one, for the word of those that leave for it.
-    generation = Whole()
     # The first worker's of a generation, or its template's: whose jobs are in the log.
     announced = Whole()
 

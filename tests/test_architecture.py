@@ -21,7 +21,8 @@ LAYERS = [
     # edges of the system, and rulings, each on its own
     "states proc signals trusted_path strict_json terms php listeners registry verdict limits pace job_loop",
     "config_file config_variables runtime_base stores.redis.line boot_report unserved",
-    "stores.sql.sqlite stores.sql.postgresql stores.sql.troubles stores.sql.tables stores.sql.clock stores.sql.texts",
+    "stores.sql.tidy_mysql stores.sql.sqlite stores.sql.postgresql stores.sql.troubles stores.sql.tables",
+    "stores.sql.clock stores.sql.texts",
     "stores.sql.names",
     "log_stream config_secrets config_connections fork payload php_writer outage stores.redis.refusals",
     "stores.redis.client",

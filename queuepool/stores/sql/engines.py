@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import socket
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +19,6 @@ DRIVERS = {
     "mysql": "mysql+pymysql",
     "mariadb": "mariadb+pymysql",
 }
-#: what MySQL itself calls a statement beyond max_allowed_packet
-_TOO_LARGE = 1153
-#: and an answer that does not come
-_SILENT = 1159
 
 
 def load_driver(url: str) -> None:
@@ -82,7 +77,9 @@ def _mysql(url: URL, pool: dict[str, Any], shared: bool, patience: float, create
 
     @event.listens_for(engine, "do_connect")
     def connect(_dialect: Any, _record: Any, args: list[Any], options: dict[str, Any]) -> Any:
-        return _tidy_connection()(*args, **options)
+        from queuepool.stores.sql.tidy_mysql import Tidy  # here: its driver is there for those who need it
+
+        return Tidy(*args, **options)
 
     @event.listens_for(engine, "connect")
     def prepare(connection: Any, _record: Any) -> None:
@@ -94,50 +91,3 @@ def _mysql(url: URL, pool: dict[str, Any], shared: bool, patience: float, create
             connection.most_bytes = int(cursor.fetchone()[0])
 
     return engine
-
-
-@cache
-def _tidy_connection() -> Any:
-    import pymysql
-    from pymysql.connections import Connection
-
-    class Tidy(Connection):  # type: ignore[misc]
-        """PyMySQL's, which leaves a unix socket open that nobody answers at, and sends what the server will not take.
-
-        The server closes the connection then, in the middle of the statement, which looks as if it had gone away.
-        """
-
-        #: of one statement; ``None``: the server was not asked yet
-        most_bytes: int | None = None
-
-        def _execute_command(self, command: int, sql: str | bytes) -> None:
-            raw = sql.encode(self.encoding) if isinstance(sql, str) else sql
-            if self.most_bytes and len(raw) >= self.most_bytes:
-                words = (
-                    f"a statement of {len(raw)} bytes is more than the server's max_allowed_packet, {self.most_bytes}"
-                )
-                raise pymysql.DataError(_TOO_LARGE, words)
-            super()._execute_command(command, raw)
-
-        def ping(self, reconnect: bool = False) -> None:
-            try:
-                super().ping(reconnect)
-            except pymysql.OperationalError as error:
-                if not isinstance(error.__context__, TimeoutError):
-                    raise
-                # No lost connection, to be opened anew: the silent server would be waited for twice.
-                raise pymysql.OperationalError(_SILENT, "the server says nothing") from error
-
-        def connect(self, sock: socket.socket | None = None) -> None:
-            if sock is None and self.unix_socket:
-                sock = socket.socket(socket.AF_UNIX)
-                sock.settimeout(self.connect_timeout)
-                try:
-                    sock.connect(self.unix_socket)
-                except OSError as error:
-                    sock.close()
-                    raise pymysql.OperationalError(2002, f"cannot connect: {error.strerror or error}") from error
-                self._secure = True  # as PyMySQL says of a socket that it has opened itself
-            super().connect(sock)
-
-    return Tidy
