@@ -67,8 +67,7 @@ class Master:
     def _reap(self) -> None:
         dead = 0
         for dead, status in fork.reap(self._children):
-            child = self._children.remove(dead)
-            if child:
+            if child := self._children.remove(dead):
                 self._bury(child, status)
         if dead:
             strays.sweep(self._board, self._children)
@@ -100,7 +99,7 @@ class Master:
                 self._tell_workers(signal.Signals(signum))
             case signal.SIGTTIN | signal.SIGTTOU:
                 self._scale(self._target + (1 if signum == signal.SIGTTIN else -1))
-        # CHLD and USR1 only wake: the dead are reaped anyway, log files are looked up at every line.
+        # CHLD and USR1 only wake.
 
     def _mind_the_place(self) -> None:
         """The directory, the board, and what jobs may have written there."""
@@ -129,6 +128,7 @@ class Master:
 
     def _restart(self) -> None:
         self._board.header.generation = self._generation = self._generation + 1
+        self._respawn.begin_anew()
         _log.info("restarting: every worker is replaced, generation=%d", self._generation)
 
     def _tell_workers(self, signum: signal.Signals) -> None:

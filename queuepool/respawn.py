@@ -66,6 +66,10 @@ class Respawn:
         #: whether a worker or a template has come to work since the start
         self.has_booted = False
 
+    def begin_anew(self) -> None:
+        """Other code is to come, which need not wait for the last one's failures."""
+        self._boots[Role.WORKER], self._boots[Role.TEMPLATE] = Rests(), Rests()
+
     def came(self, child: Child) -> None:
         """A child has come to work: booting is possible."""
         if child.role != Role.STEWARD:

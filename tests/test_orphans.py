@@ -43,8 +43,10 @@ def reaping(reaped: bool) -> Iterator[None]:
     """Be the parent of all orphans, and leave the dead among them as zombies until the end."""
     prctl = ctypes.CDLL(None).prctl
     prctl(PR_SET_CHILD_SUBREAPER, int(not reaped), 0, 0, 0)
-    yield
-    prctl(PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)
+    try:
+        yield
+    finally:
+        prctl(PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)
     for child in psutil.Process().children():
         if child.status() == psutil.STATUS_ZOMBIE:
             os.waitpid(child.pid, 0)

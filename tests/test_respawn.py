@@ -47,6 +47,19 @@ def test_rests_grow_from_failure_to_failure_up_to_a_minute():
     assert [0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 60.0, 60.0, 60.0] == seconds
 
 
+def test_the_code_of_a_restart_need_not_wait_for_what_the_last_code_did(add):
+    respawn = Respawn(give_up=1.0)
+    for number in range(8):
+        respawn.died(child := add(1, ready=False), float(100 * number))
+        child.status = 3 << 8
+    waits = not respawn.is_over(Role.WORKER, 1, 701.0)
+    respawn.begin_anew()
+
+    assert waits
+    assert respawn.is_over(Role.WORKER, 1, 701.0)
+    assert respawn.hopeless(800.0, {Role.STEWARD, Role.TEMPLATE}) is None
+
+
 def test_a_pool_that_fails_for_weeks_still_counts():
     rests, now = Rests(), 0.0
     for _ in range(3000):
