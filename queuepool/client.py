@@ -140,8 +140,8 @@ def seconds_until(delay: Delay) -> float:
         delay = delay.total_seconds()
     elif isinstance(delay, datetime):
         delay = (delay.astimezone(UTC) - datetime.now(UTC)).total_seconds()
-    if not -1e10 < delay < 1e10:
-        raise ValueError(f"{delay} is no delay in seconds")
+    if not isinstance(delay, (int, float)) or not -1e10 < delay < 1e10:
+        raise ValueError(f"{delay!r} is no delay: give seconds, '5m', a timedelta or a datetime")
     return max(float(delay), 0.0)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import closing
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -440,7 +440,7 @@ def test_a_cleared_queue_is_empty(queue):
     assert 0 == queue.size()
 
 
-@pytest.mark.parametrize("delay", [float("nan"), float("inf"), 1e20, -1e20])
+@pytest.mark.parametrize("delay", [float("nan"), float("inf"), 1e20, -1e20, None, date(2030, 1, 1)])
 def test_a_delay_that_is_no_time_is_refused(queue, delay):
     with pytest.raises(ValueError, match="delay"):
         queue.push("ok", delay=delay)
