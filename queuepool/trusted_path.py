@@ -38,6 +38,9 @@ def open_to_append(key: str, path: Path) -> int:
             rest += reversed([part for part in Path(target).parts if part != "/"])
             if target.startswith("/"):
                 here, shown = _entered(here, "/"), Path("/")
+    except OSError as error:
+        error.filename = str(path)  # each call has named one part of it
+        raise
     finally:
         os.close(here)
 
@@ -74,7 +77,6 @@ def _opened(key: str, here: int, path: Path, more: int = 0) -> int:
     except OSError as error:
         if _is_fifo(here, path.name):
             raise ConfigError(key, f"{path} is a FIFO that nobody reads") from error
-        error.filename = str(path)
         raise
 
 

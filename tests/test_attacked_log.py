@@ -16,12 +16,12 @@ needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be two 
 NOBODY = 65534
 
 
-def refused(site, log: Path) -> str:
+def refused(site, log: Path, code: int = 78) -> str:
     """What ``start`` and ``work`` say, each in one line and at once."""
     lines = set()
     for verb, more in (("start", ["--runtime-dir", str(site.path / "run")]), ("work", ["--stop-when-empty"])):
         done = site.run(verb, *site.flags("--log", str(log), *more), check=False)
-        assert (78, "") == (done.returncode, done.stdout)
+        assert (code, "") == (done.returncode, done.stdout)
         lines.add(done.stderr)
     [line] = lines
     assert 1 == len(line.splitlines())
@@ -32,6 +32,12 @@ def test_a_fifo_that_nobody_reads_is_refused_at_once(site):
     os.mkfifo(site.path / "fifo")
 
     assert f"log: {site.path}/fifo is a FIFO that nobody reads\n" == refused(site, site.path / "fifo")
+
+
+def test_a_log_in_a_directory_that_is_not_there_is_refused_by_its_whole_path(site):
+    log = site.path / "not" / "there" / "pool.log"
+
+    assert f"queuepool: {log}: No such file or directory\n" == refused(site, log, code=1)
 
 
 def test_a_fifo_has_the_lines_while_somebody_reads_and_costs_nobody_when_he_leaves(site):
