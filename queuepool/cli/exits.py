@@ -45,7 +45,18 @@ def code_of(error: BaseException, pool: str = "") -> int:
 
 def _usage(error: click.UsageError) -> str:
     verb = error.ctx.command_path if error.ctx else "queuepool"
-    return f"{verb}: {_cut(error.format_message().rstrip('.'))}; see {verb} --help"
+    hint = _not_a_flag(error.option_name) if isinstance(error, click.NoSuchOption) else ""
+    return f"{verb}: {_cut(hint or error.format_message().rstrip('.'))}; see {verb} --help"
+
+
+def _not_a_flag(option: str) -> str:
+    """Of a key of the configuration that has none: where it is said instead."""
+    from queuepool.config import CONNECTION_KEYS  # here: a mistake may cost more than a command that is right
+
+    key = option.removeprefix("--").replace("-", "_")
+    if key not in CONNECTION_KEYS:
+        return ""
+    return f"{option} is no flag but a key of [connection]: in the file, or as QUEUEPOOL_CONNECTION_{key.upper()}"
 
 
 def _cut(text: str) -> str:

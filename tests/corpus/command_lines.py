@@ -12,6 +12,10 @@ REFUSED: dict[str, tuple[Words, str]] = {
     "B089 command": (["strat"], "queuepool: there is no 'strat'; did you mean 'start'?"),
     "B089 command of a group": (["quarantine", "lst"], "queuepool quarantine: there is no 'lst'; did you mean 'list'?"),
     "B089 option": (["start", "--workrs", "3"], "'--workers'"),
+    "B089 key of a connection": (
+        ["start", "--retry-after", "10"],
+        "--retry-after is no flag but a key of [connection]: in the file, or as QUEUEPOOL_CONNECTION_RETRY_AFTER",
+    ),
     "B090 without a value": (["start", "--timeout"], "requires an argument"),
     "B090 empty": (["start", "--timeout="], "'--timeout': '' is not a time"),
     "B090 below zero": (["start", "--timeout=-5"], "'--timeout': '-5' is not a time"),
