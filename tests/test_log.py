@@ -144,7 +144,7 @@ def test_an_error_that_is_no_bug_needs_no_trace(tell):
 def test_why_the_modules_did_not_import_stands_below_it(tell):
     head, *trace = tell(BootFailed(2, "Traceback\nImportError: x"))
 
-    assert "the modules could not be imported worker=2" in head
+    assert "boot failed worker=2" in head
     assert ["    Traceback", "    ImportError: x"] == trace
 
 

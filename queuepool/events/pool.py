@@ -81,7 +81,7 @@ class BootFailed(Event):
     at its first boot is logged by its master, and no listener gets it.
     """
 
-    words: ClassVar[str] = "the modules could not be imported"
+    words: ClassVar[str] = "boot failed"
     level: ClassVar[int] = logging.ERROR
 
     worker: int
