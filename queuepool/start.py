@@ -29,7 +29,7 @@ _log = logging.getLogger("queuepool")
 
 
 def start(settings: PoolSettings, served: Collection[str] = ()) -> int:
-    """Run this pool until it is told to stop; its code. Raises ``PoolRunning``, ``ConfigError``, ``StoreUnfit``.
+    """Run this pool until it is told to stop; its exit code. Raises ``PoolRunning``, ``ConfigError``, ``StoreUnfit``.
 
     ``served``: the queues of all pools of the configuration.
     """
@@ -49,7 +49,9 @@ def start(settings: PoolSettings, served: Collection[str] = ()) -> int:
     build.load(settings.connection)
     gc.freeze()  # pages that the collector does not touch stay shared with the children
     mains = {Role.WORKER: roles.worker, Role.STEWARD: roles.steward, Role.TEMPLATE: roles.template}
-    return Master(settings, board, runtime, mains).run()
+    code = Master(settings, board, runtime, mains).run()
+    _log.info("stopped: every process of the pool has ended, exit code %d", code)
+    return code
 
 
 def start_all(

@@ -23,13 +23,15 @@ def test_F22_a_first_boot_that_fails_ends_the_pool_with_1_and_says_the_cause_onc
     assert 1 == log.count("never.py")
     assert 1 == log.count("no worker has come to work since the start: the pool ends")
     assert "never came to work" not in log
+    assert log.endswith(" stopped: every process of the pool has ended, exit code 1\n")
 
 
 def test_F22_modules_without_a_job_end_it_too_and_listeners_that_do_not_import(site):
     (site.path / "none.py").write_text("x = 1\n")
     with site.pool("--workers", "2", "--modules", "none", wait=False) as pool:
         assert 1 == pool.wait(within=30)
-    assert 1 == pool.log().count(f"no job is registered by none ({site.path}/none.py)")
+    assert 1 == pool.log().count(f'problem="no job is registered by none ({site.path}/none.py)')
+    assert ("boot failed" in pool.log(), "could not be imported" in pool.log()) == (True, False)
 
     with site.pool("--workers", "1", "--listeners", "not_there", wait=False) as pool:
         assert 1 == pool.wait(within=30)

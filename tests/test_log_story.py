@@ -78,6 +78,9 @@ def test_the_log_of_two_pools_tells_the_story(site):
         assert re.search(rf"\n    queues: +{name}\n    workers: +2\n    modules: +shop\n", text)
     assert f"\n    configuration:     {site.path}/pool.ini\n" in text
     assert (4, 4) == (text.count("reason=restart_signal"), text.count("reason=stop_signal"))
+    for name in ("mail", "reports"):
+        last = [line for line in heads if f" pool={name} " in line][-1]
+        assert re.search(r" master pid=\d+ stopped: every process of the pool has ended, exit code 0$", last)
 
 
 APPLICATIONS = {
