@@ -1,4 +1,4 @@
-"""A prefork worker pool with a watchdog for Laravel's queue."""
+"""A queue and a pool of workers for background jobs, compatible with Laravel's queue."""
 
 from importlib import import_module
 from types import MappingProxyType

@@ -175,7 +175,7 @@ def test_a_job_may_be_pushed_before_the_pool_is_started(place):
     assert (0, ["world"]) == (done.returncode, place.trail())
     assert "the queue is" not in done.stderr
     assert first.stderr.startswith(
-        f"no url says where the queue is: it is the new file {place.path}/queuepool.db. A pool finds it that is started"
+        f"no url says where the queue is: it is the new file {place.path}/queuepool.db. A pool finds it when it is"
     )
     assert (1, "") == (len(first.stderr.splitlines()), second.stderr)
 

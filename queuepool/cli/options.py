@@ -142,12 +142,12 @@ def _like(unit: str) -> dict[str, Any]:
 
 _CONFIG = option(
     "-c", "--config", "config", metavar="FILE", type=parsed(_file), **_like("FILE"),
-    help="Configuration  [environment: QUEUEPOOL_CONFIG]",
+    help="Configuration file  [environment: QUEUEPOOL_CONFIG]",
 )  # fmt: skip
 JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON document")
 _POOL = option(
     "--pool", metavar="NAME", type=parsed(section_name),
-    help="The pool that is meant, where the file has several; without a file, its name",
+    help="Which of the file's pools; without a file, the name of the pool",
 )  # fmt: skip
 
 

@@ -36,7 +36,7 @@ def start(where: Where) -> int:
 @click.command()
 @located(*PLACE)
 @click.option("--now", is_flag=True, help="Kill running jobs; they go back to their queues")
-@option("--wait", metavar="SECONDS", type=parsed(seconds), default=0.0, help="Wait so long for its end  [default: 0]")
+@option("--wait", metavar="SECONDS", type=parsed(seconds), default=0.0, help="Time to wait for its end  [default: 0]")
 def stop(where: Where, now: bool, wait: float) -> None:
     """Stop the local pool after its running jobs"""
     runtime = runtime_of(where)

@@ -62,7 +62,7 @@ def size(where: Where, queues: Sequence[str], as_json: bool) -> None:
     metavar="COUNT",
     type=parsed(values.count),
     default=_BUSY,
-    help="Alert from so many jobs on  [default: 1000]",
+    help="Alert at this number of jobs and above  [default: 1000]",
 )
 @click.option("--fail", is_flag=True, help="Exit with 1 on an alert")
 @JSON

@@ -72,7 +72,7 @@ class _Lazy(Verbs):
 @click.version_option(__version__, message="%(prog)s %(version)s")
 @click.pass_context
 def verbs(context: click.Context) -> None:
-    """Run and look after workers on Laravel's queue"""
+    """Run background jobs: a pool of workers, and a queue in a file, Redis or a database"""
     if context.invoked_subcommand is None:
         for line in context.get_help().splitlines():
             output.complain(line)

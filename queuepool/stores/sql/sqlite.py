@@ -17,7 +17,7 @@ from queuepool.stores.sql.ddl import statements_of
 
 _log = logging.getLogger("queuepool")
 _MADE = (
-    "no url says where the queue is: it is the new file {}. A pool finds it that is started in this directory, "
+    "no url says where the queue is: it is the new file {}. A pool finds it when it is started in this directory, "
     "or with the same configuration (QUEUEPOOL_CONFIG)"
 )
 #: device and inode; ``None``: nothing is there
