@@ -159,7 +159,7 @@ class Master:
         child.write()
         fork.kill(child.pid)
         if (why, child.role) != (Killed.STOP, Role.TEMPLATE):
-            _log.warning("%s killed: %s", child, why.name)
+            _log.warning("%s killed: %s (%s)", child, why.name, why.reason)
 
     def _is_unwanted(self, child: Child, now: float) -> Killed | None:
         if self._ending.is_overdue(child.role, now):

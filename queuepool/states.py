@@ -47,6 +47,20 @@ class Killed(IntEnum):
     #: its slot held what neither it nor the master can have written
     OVERWRITTEN = 5
 
+    @property
+    def reason(self) -> str:
+        """In words, for the log and for the record of a job that was killed with its worker."""
+        return _REASONS.get(self, "")
+
     @classmethod
     def _missing_(cls, value: object) -> Killed:
         return cls.NOT
+
+
+_REASONS = {
+    Killed.OVERDUE: "past its deadline, and the alarm did not end it",
+    Killed.LEASE: "its lease could not be renewed",
+    Killed.MEMORY: "it had reached memory_hard",
+    Killed.STOP: "the stop does not wait any longer",
+    Killed.OVERWRITTEN: "a job had written over its place on the board",
+}

@@ -183,12 +183,6 @@ def _error_of(slot: Slot, status: int | None, trace: str) -> AttemptLost:
 
 
 def _cause(slot: Slot, status: int | None) -> str:
-    words = {
-        Killed.OVERDUE: "killed by the master, the alarm did not end it",
-        Killed.LEASE: "killed by the master, its lease could not be renewed",
-        Killed.MEMORY: "killed by the master at memory_hard",
-        Killed.STOP: "killed by the master to stop at once",
-        Killed.OVERWRITTEN: "killed by the master, a job had written over its place on the board",
-    }
-    unseen = "unseen, its master was gone" if status is None else proc.cause_of(status)
-    return words.get(Killed(slot.killed), unseen)
+    if reason := Killed(slot.killed).reason:
+        return f"killed by the master: {reason}"
+    return "unseen, its master was gone" if status is None else proc.cause_of(status)
