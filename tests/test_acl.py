@@ -294,7 +294,7 @@ def test_a_right_that_only_a_script_misses_is_told_with_where_to_look(login, med
 def test_F58_a_steward_without_a_right_says_it_once_and_settles_when_it_gets_it(login, meddle, root):
     site = login("worker")
     meddle("-hset")  # in fail.lua
-    site.push("kill")
+    site.push("kill", maxTries=1)
     with site.pool("--workers", "1") as pool:
         eventually(lambda: "steward" in pool.log() and "the user may not run 'hset' (ACL)" in pool.log())
         tries = root.info("commandstats")["cmdstat_evalsha"]["calls"]

@@ -100,7 +100,7 @@ def test_what_waits_behind_a_slow_job_is_back_at_the_head_in_its_order_with_its_
 
 def test_a_killed_worker_leaves_what_it_had_not_begun_as_it_was_and_what_was_done_alone(site):
     site.push("ok", tag="before")
-    site.push("kill")
+    site.push("kill", maxTries=1)
     site.push("ok", tag="after")
     with site.pool("--workers", "1", "--reserve-ahead", "8"):
         eventually(lambda: 2 == len(site.trail(event="end")))
@@ -186,7 +186,7 @@ def test_what_was_asked_for_behind_a_job_that_is_stuck_in_c_is_done_by_another_w
 
 
 def test_a_killed_worker_leaves_what_it_had_asked_for_as_it_was(site):
-    push_quick_ones_around(site, "kill")
+    push_quick_ones_around(site, "kill", maxTries=1)
     with site.pool("--workers", "2", "--reserve-ahead", "4"):
         eventually(lambda: 0 == site.queue.size())
 
@@ -231,7 +231,7 @@ def test_one_worker_keeps_their_order_behind_a_slow_job(site):
 
 
 def test_one_worker_keeps_their_order_when_it_is_killed(site):
-    push_quick_ones_around(site, "kill")
+    push_quick_ones_around(site, "kill", maxTries=1)
     with site.pool("--workers", "1", "--reserve-ahead", "4"):
         eventually(lambda: 0 == site.queue.size())
 

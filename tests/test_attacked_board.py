@@ -146,7 +146,7 @@ def test_a_directory_without_room_is_refused_in_one_line(site, size):
     done = site.run("start", *flags, check=False, parent=narrow(site, size))
 
     assert (73, "") == (done.returncode, done.stdout)
-    assert re.fullmatch(r"queuepool: no room left for run/default/\S+\n", done.stderr)
+    assert re.fullmatch(r"queuepool: no room left for /\S+/run/default/\S+\n", done.stderr)
 
 
 @can_mount

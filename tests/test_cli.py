@@ -336,12 +336,12 @@ def test_scale_changes_the_number_of_workers_within_what_the_board_has_room_for(
 
 def test_pause_and_continue_hold_the_local_pool(site, cli, here):
     with site.pool("--workers", "1") as pool:
-        assert 0 == cli("pause", *here).returncode
+        assert "pool default: paused, its workers begin no more jobs\n" == cli("pause", *here).stdout
         eventually(lambda: pool.pids(r"worker 1 \[default\] paused"))
         site.push("ok")
         assert "default: paused" in cli("status", *here).stdout
         assert [] == site.trail()
-        assert 0 == cli("continue", *here).returncode
+        assert "pool default: goes on\n" == cli("continue", *here).stdout
         eventually(lambda: site.trail(event="end"))
 
 
@@ -353,7 +353,7 @@ def test_stop_waits_for_the_running_job_and_stop_now_gives_it_back(site, cli, he
         at_once = cli("stop", *here, "--now", "--wait", "10")
 
     assert (1, True) == (patient.returncode, "still runs after 0.3 s" in patient.stderr)
-    assert (0, "", "") == (at_once.returncode, at_once.stdout, at_once.stderr)
+    assert (0, "pool default: stopped\n", "") == (at_once.returncode, at_once.stdout, at_once.stderr)
     assert 1 == site.queue.size()
 
 

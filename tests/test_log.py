@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 
 from queuepool import log
 from queuepool.errors import JobTimedOut, TooManyAttempts
+from queuepool.escape import escaped
 from queuepool.events import (
     BootFailed,
     Event,
@@ -163,7 +164,7 @@ def test_whatever_a_job_is_called_it_is_one_harmless_line(tell):
 @given(st.text(), st.text(st.sampled_from(UNSAFE + " =\"\\'é\u061c\ufeff\U000e0041")))
 def test_whatever_is_told_is_one_line_of_fields_that_are_known(text, unsafe):
     found = fields_of(JobFailed(JobFacts(text, unsafe, unsafe, text, 1), ValueError(unsafe + text)))
-    line = log.escaped(line_of(JobFailed(JobFacts(text, unsafe, unsafe, text, 1), ValueError(unsafe + text))))
+    line = escaped(line_of(JobFailed(JobFacts(text, unsafe, unsafe, text, 1), ValueError(unsafe + text))))
 
     assert [line] == line.splitlines()
     assert [] == [char for char in line if category(char) in ("Cc", "Zl", "Zp") or 0x202A <= ord(char) <= 0x202E]
@@ -174,11 +175,11 @@ def test_whatever_is_told_is_one_line_of_fields_that_are_known(text, unsafe):
 
 @pytest.mark.parametrize("char", "\u061c\u180e\u200b\u200e\u2060\u2064\u206a\ufeff\ufff9\U000e0001\U000e0041")
 def test_what_nobody_sees_is_shown(char):
-    assert f"a{char!r}b".replace("'", "") == log.escaped(f"a{char}b")
+    assert f"a{char!r}b".replace("'", "") == escaped(f"a{char}b")
 
 
 def test_the_joiners_of_scripts_and_emoji_are_left_alone():
-    assert "👨\u200d👩 می\u200cخواهم" == log.escaped("👨\u200d👩 می\u200cخواهم")
+    assert "👨\u200d👩 می\u200cخواهم" == escaped("👨\u200d👩 می\u200cخواهم")
 
 
 TITLES = """
@@ -211,7 +212,7 @@ def test_whatever_a_trace_holds_it_is_harmless(tell):
 
 
 def test_what_has_no_unsafe_character_is_left_alone():
-    assert "é 😀 /\\" == log.escaped("é 😀 /\\")
+    assert "é 😀 /\\" == escaped("é 😀 /\\")
 
 
 def test_half_a_character_harms_no_log(tell):

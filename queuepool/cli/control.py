@@ -25,9 +25,9 @@ from queuepool.overview import iso
 def pause(where: Where, queues: Sequence[str]) -> None:
     """Pause the local pool, or queues on all hosts"""
     if queues:
-        _tell_each(where, queues, lambda connection, queue: connection.stores.control.pause(queue))
+        _tell_each(where, queues, _pause)
     else:
-        fork.tell(runtime_of(where).master_pid(), signal.SIGUSR2)
+        _tell_master(where, signal.SIGUSR2, "paused, its workers begin no more jobs")
 
 
 @click.command("continue")
@@ -38,7 +38,7 @@ def resume(where: Where, queues: Sequence[str]) -> None:
     if queues:
         _tell_each(where, queues, _resume)
     else:
-        fork.tell(runtime_of(where).master_pid(), signal.SIGCONT)
+        _tell_master(where, signal.SIGCONT, "goes on")
 
 
 @click.command()
@@ -49,7 +49,7 @@ def restart(where: Where, wait: float) -> None:
 
     With --wait it ends when the new code works in the local pools, or with 1 and the cause when it does not.
     """
-    local = rollouts(where.pools()) if wait else []
+    local = rollouts(runtime_of(where, pool) for pool in where.pools()) if wait else []
     for connection in where.connections():
         with closing(Queue(connection, by_hand=True)) as queue:
             stamp = queue.stores.control.restart()
@@ -66,9 +66,10 @@ def reload(where: Where, wait: float) -> None:
     As the signal HUP to their masters. With --wait it ends when the new code works, or with 1 and the cause when it
     does not.
     """
-    local = rollouts(where.pools())
+    local = rollouts(runtime_of(where, pool) for pool in where.pools())
     for rollout in local:
         fork.tell(rollout.master, signal.SIGHUP)
+        output.say(f"pool {rollout.name}: its workers are replaced, each after its job")
     if wait:
         wait_for(local, wait)
 
@@ -98,12 +99,25 @@ def up(where: Where) -> None:
         output.say(f"{words}, connection {connection.name}")
 
 
+def _tell_master(where: Where, signum: signal.Signals, words: str) -> None:
+    runtime = runtime_of(where)
+    fork.tell(runtime.master_pid(), signum)
+    output.say(f"pool {runtime.name}: {words}")
+
+
 def _tell_each(where: Where, queues: Sequence[str], tell: Callable[[Queue, str], object]) -> None:
     with closing(Queue(where.connection(), by_hand=True)) as connection:
         for queue in queues:
             tell(connection, queue)
 
 
+def _pause(connection: Queue, queue: str) -> None:
+    connection.stores.control.pause(queue)
+    output.say(f"queue {queue}: paused on all hosts")
+
+
 def _resume(connection: Queue, queue: str) -> None:
-    if not connection.stores.control.resume(queue):
+    if connection.stores.control.resume(queue):
+        output.say(f"queue {queue}: goes on")
+    else:
         output.complain(f"queue {queue} was not paused")

@@ -42,7 +42,13 @@ def stop(where: Where, now: bool, wait: float) -> None:
     runtime = runtime_of(where)
     pid = runtime.master_pid()
     fork.tell(pid, signal.SIGQUIT if now else signal.SIGTERM)
-    if wait and not within(wait, lambda: not _is_master(runtime, pid)):
+    if not wait:
+        output.say(
+            f"pool {runtime.name}: stopping, its running jobs {'go back to their queues' if now else 'may finish'}"
+        )
+    elif within(wait, lambda: not _is_master(runtime, pid)):
+        output.say(f"pool {runtime.name}: stopped")
+    else:
         raise QueuepoolError(f"pool {runtime.name!r} (pid {pid}) still runs after {wait:g} s")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from typing import Any
 
@@ -95,15 +95,16 @@ def clear(where: Where, queues: Sequence[str], force: bool) -> int:
     return 0
 
 
-def _all(where: Where, connection: Queue) -> list[str]:
+def _all(where: Where, connection: Queue) -> Iterator[str]:
     """The pools' queues first; the others too, as far as we may look."""
     configured = where.queues()
+    yield from configured
     try:
         there = connection.stores.queue.queues()
     except StoreDenied as error:  # a Redis user without +scan
         output.complain(f"note: queues that no pool of this configuration serves are left out: {error}")
-        there = []
-    return list(dict.fromkeys([*configured, *there]))
+    else:
+        yield from (name for name in there if name not in configured)
 
 
 def _is_confirmed(question: str) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 
 from queuepool import proc
 from queuepool.board import Board, Role, State
@@ -14,7 +14,6 @@ from queuepool.config_values import seconds
 from queuepool.errors import NotRunning, QueuepoolError
 from queuepool.overview import boot_problem
 from queuepool.runtime import Runtime
-from queuepool.settings import PoolSettings
 
 #: seconds
 _LONGEST = "300"
@@ -27,9 +26,8 @@ WAIT: Callable[[Callable[..., int | None]], Callable[..., int | None]] = option(
 class Rollout:
     """Of one running pool; made before the restart is asked for. Raises ``NotRunning``."""
 
-    def __init__(self, pool: PoolSettings) -> None:
-        runtime = Runtime(pool)
-        self._name, self._path = runtime.name, runtime.path
+    def __init__(self, runtime: Runtime) -> None:
+        self.name, self._path = runtime.name, runtime.path
         self._board: Board = runtime.board()
         self._before = self._board.header.generation
 
@@ -44,21 +42,21 @@ class Rollout:
         ``until`` is monotonic. Raises ``QueuepoolError`` when the code fails to come, or the time is over.
         """
         if not within(max(until - time.monotonic(), 0.0), self._is_done):
-            raise QueuepoolError(f"pool {self._name!r}: the time is over, {self._progress()}")
-        output.say(f"pool {self._name}: {self._progress()}")
+            raise QueuepoolError(f"pool {self.name!r}: the time is over, {self._progress()}")
+        output.say(f"pool {self.name}: {self._progress()}")
 
     def _is_done(self) -> bool:
         header = self._board.header
         if not proc.is_alive(*self._board.master):
-            raise NotRunning(self._name, self._path)
+            raise NotRunning(self.name, self._path)
         if State(header.state) is State.DRAINING:
-            raise QueuepoolError(f"pool {self._name!r} is being stopped")
+            raise QueuepoolError(f"pool {self.name!r} is being stopped")
         if header.generation <= self._before:
             return False
         if self._renewed() >= header.target and not self._idle_old_ones():
             return True
         if problem := boot_problem(header):
-            raise QueuepoolError(f"pool {self._name!r}: the new code does not come to work: {problem}")
+            raise QueuepoolError(f"pool {self.name!r}: the new code does not come to work: {problem}")
         return False
 
     def _renewed(self) -> int:
@@ -77,13 +75,13 @@ class Rollout:
         return f"{self._renewed()} of {self._board.header.target} workers run the new code"
 
 
-def rollouts(pools: Sequence[PoolSettings]) -> list[Rollout]:
+def rollouts(runtimes: Iterable[Runtime]) -> list[Rollout]:
     """Of those pools that run here; the others are named. Raises ``NotRunning`` when none does."""
     found: list[Rollout] = []
     away: list[NotRunning] = []
-    for pool in pools:
+    for runtime in runtimes:
         try:
-            found.append(Rollout(pool))
+            found.append(Rollout(runtime))
         except NotRunning as error:
             away.append(error)
     if not found:

@@ -59,7 +59,7 @@ def vanish(rig: Rig) -> Iterator[float]:
         pool.may_end()
         shutil.rmtree(pool.directory, ignore_errors=True)
         yield rig.chance.uniform(1.5, 3.0)
-        pool.note_size()
+        pool.note_size(rig.plan.whole)
 
 
 def directory_full(rig: Rig) -> Iterator[float]:
@@ -88,7 +88,7 @@ def foreign_board(rig: Rig) -> Iterator[float]:
             pool.process.wait()
         boards = _leave_a_board(rig, pool)
         pool.start()
-        pool.note_size()
+        pool.note_size(rig.plan.whole)
         for board in boards:
             board.unlink(missing_ok=True)
         yield rig.chance.uniform(0.5, 1.0)
@@ -107,7 +107,7 @@ def _leave_a_board(rig: Rig, ours: Pool) -> list[Path]:
     pool = Pool(ours.name, folder, rig.ledger, rig.env(), **settings, listeners="")
     pool.start()
     subprocess.run(pool.command("push", "Foreign@nap"), env=rig.env(), check=True, stdout=subprocess.DEVNULL)
-    pool.note_size()
+    pool.note_size(rig.plan.whole)
     end = time.monotonic() + _BEGINS
     while not pool.pids(" busy ") and time.monotonic() < end:
         time.sleep(0.02)

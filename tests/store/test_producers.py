@@ -68,7 +68,7 @@ def test_large_payloads_are_pushed_a_few_at_a_time(store):
 
 
 def test_nothing_of_a_bulk_is_pushed_when_one_of_it_is_no_job(queue):
-    with pytest.raises(Exception, match="not JSON"):
+    with pytest.raises(Exception, match="no JSON for object"):
         queue.bulk([("ok", 1), ("ok", object())])
 
     assert 0 == queue.size()
