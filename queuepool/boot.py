@@ -16,6 +16,7 @@ from queuepool.failures import summary, traceback_of
 from queuepool.fork import BROKEN
 from queuepool.module_hints import is_missing, problem_of, shadowed_by_python, without_jobs
 from queuepool.registry import REGISTRY
+from queuepool.unserved import NO_MODULES
 
 T = TypeVar("T")
 
@@ -26,15 +27,15 @@ def other_threads() -> int:
 
 
 def import_jobs(modules: Iterable[str], listeners: Iterable[str]) -> None:
-    """Raises ``BootFailure`` also where ``modules`` are named and no job is there.
+    """Raises ``BootFailure`` also where no job is there, named ``modules`` or not.
 
     A worker without jobs would fail, as unknown, every job that it takes. One of several modules may have none: it may
     set up what the others need.
     """
     imported = import_application(modules)
     import_modules(listeners)
-    if imported and not REGISTRY.names():
-        raise BootFailure(without_jobs(imported))
+    if not REGISTRY.names():
+        raise BootFailure(without_jobs(imported) if imported else NO_MODULES)
 
 
 def import_application(modules: Iterable[str]) -> list[ModuleType]:

@@ -11,7 +11,7 @@ from queuepool.registry import Registry
 _DEFAULT = "default"
 #: names of jobs in a warning
 _MOST_NAMES = 3
-NO_MODULES = "no modules are named: workers know no job, and fail each one that they take; say modules = app.jobs"
+NO_MODULES = "no modules are named, so no job is known: say modules = app.jobs, or --modules app.jobs"
 
 
 def unserved(registry: Registry, served: Collection[str]) -> list[str]:

@@ -25,7 +25,7 @@ from queuepool.settle import Settler
 from queuepool.side_stores import FailureRecorder, SideStores
 from queuepool.signals import Attention
 from queuepool.supply import Supply
-from queuepool.unserved import NO_MODULES, unserved
+from queuepool.unserved import unserved
 from queuepool.worker import Worker
 
 _log = logging.getLogger("queuepool")
@@ -53,8 +53,6 @@ def warn_of_jobs(settings: PoolSettings, desk: Desk, served: Collection[str]) ->
     if _is_first(desk):
         for words in unserved(REGISTRY, {*served, *settings.queues}):
             _log.warning("%s", words)
-        if not (settings.modules or REGISTRY.names()):
-            _log.warning(NO_MODULES)
 
 
 def _is_first(desk: Desk) -> bool:

@@ -104,8 +104,10 @@ def test_a_wait_for_a_restart_ends_when_its_time_is_over(site):
         assert 0 == pool.wait()
 
 
-def test_a_pool_without_modules_says_so_once(site):
-    with site.pool("--workers", "2", "--modules", "") as pool:
-        eventually(lambda: pool.log().count("worker starting") == 2)
+def test_a_pool_without_modules_ends_with_1_and_keeps_the_jobs(site):
+    site.push("ok")
+    done = site.run("start", *site.flags("--workers", "2", "--modules", ""), check=False)
 
-    assert 1 == pool.log().count("no modules are named")
+    assert 1 == done.returncode
+    assert 1 == done.stderr.count("no modules are named, so no job is known")
+    assert 1 == site.queue.size()

@@ -105,7 +105,7 @@ def _modules(where: Where) -> Iterator[Finding]:
     names = list(dict.fromkeys(name for pool in where.pools() for name in (*pool.modules, *pool.listeners)))
     modules = {name for pool in where.pools() for name in pool.modules}
     if not names:
-        yield Finding(Grade.WARN, "modules", NO_MODULES)
+        yield Finding(Grade.WARN, "modules", f"{NO_MODULES}; a pool does not start without")
         return
     before = other_threads()
     try:
@@ -119,8 +119,7 @@ def _modules(where: Where) -> Iterator[Finding]:
     if any(pool.preload for pool in where.pools()) and (started := other_threads() - before) > 0:
         yield Finding(Grade.WARN, "preload", f"the modules start threads={started} at their import: no worker has them")
     jobs = REGISTRY.names()
-    words = f"{', '.join(names)}; jobs: {', '.join(jobs)}" if jobs else NO_MODULES
-    yield Finding(Grade.OK if jobs else Grade.WARN, "modules", words)
+    yield Finding(Grade.OK, "modules", f"{', '.join(names)}; jobs: {', '.join(jobs)}")
     served = {queue for pool in where.load().pools for queue in pool.queues}
     yield from (Finding(Grade.WARN, "queues", words) for words in unserved(REGISTRY, served))
     yield from _sizes(where)
