@@ -2,8 +2,8 @@
 
 from importlib import import_module
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
+TYPE_CHECKING = False  # typing's own would cost more than all of this; type checkers know the name
 if TYPE_CHECKING:
     from queuepool.client import Queue, configure, connect
     from queuepool.current_job import current

@@ -8,8 +8,9 @@ from contextlib import suppress
 
 import click
 
-from queuepool.cli import completion, output
+from queuepool.cli import output
 from queuepool.cli.exits import INTERRUPTED, TOLD, code_of
+from queuepool.cli.group import COMPLETE
 
 
 def main() -> None:
@@ -40,8 +41,10 @@ def run(args: list[str]) -> int:
 def _invoke(args: list[str]) -> int:
     from queuepool.cli.verbs import verbs  # here: Ctrl-C while it is imported is a Ctrl-C like any other
 
-    if asked := os.environ.get(completion.VARIABLE):
-        return completion.answer(verbs, asked)
+    if asked := os.environ.get(COMPLETE):
+        from queuepool.cli.completion import answer
+
+        return answer(verbs, asked)
     try:
         with verbs.make_context("queuepool", args) as context:
             return int(verbs.invoke(context) or 0)

@@ -6,9 +6,8 @@ import click
 from click.shell_completion import get_completion_class, shell_complete
 
 from queuepool.cli import output
+from queuepool.cli.group import COMPLETE
 
-#: what a shell sets when it asks what may come next: click's name for a program that is called queuepool
-VARIABLE = "_QUEUEPOOL_COMPLETE"
 _PROGRAM = "queuepool"
 
 
@@ -26,9 +25,9 @@ def completion(context: click.Context, shell: str) -> None:
     """
     script = get_completion_class(shell)
     assert script, "click knows these three"
-    output.raw(script(context.find_root().command, {}, _PROGRAM, VARIABLE).source().encode())
+    output.raw(script(context.find_root().command, {}, _PROGRAM, COMPLETE).source().encode())
 
 
 def answer(verbs: click.Group, asked: str) -> int:
-    """What may come next, printed as the shell's script wants it; ``asked`` is the value of ``VARIABLE``."""
-    return shell_complete(verbs, {}, _PROGRAM, VARIABLE, asked)
+    """What may come next, printed as the shell's script wants it; ``asked`` is the value of ``COMPLETE``."""
+    return shell_complete(verbs, {}, _PROGRAM, COMPLETE, asked)

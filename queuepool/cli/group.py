@@ -6,6 +6,9 @@ from difflib import get_close_matches
 
 import click
 
+#: what a shell sets when it asks what may come next: click's name for a program that is called queuepool
+COMPLETE = "_QUEUEPOOL_COMPLETE"
+
 
 class Verbs(click.Group):
     """In the order in which they were added."""

@@ -11,7 +11,6 @@ from typing import Any, TypeVar
 from unicodedata import category
 
 import click
-from click.shell_completion import CompletionItem
 
 from queuepool import config
 from queuepool.cli.flags import FLAGS, default_of
@@ -136,8 +135,12 @@ _ON_DISK = {"FILE": "file", "DIR": "dir"}
 
 
 def _like(unit: str) -> dict[str, Any]:
-    kind = _ON_DISK.get(unit)
-    return {"shell_complete": lambda *_: [CompletionItem("", type=kind)]} if kind else {}
+    def complete(*_: object) -> list[Any]:
+        from click.shell_completion import CompletionItem  # here: for a shell that asks
+
+        return [CompletionItem("", type=_ON_DISK[unit])]
+
+    return {"shell_complete": complete} if unit in _ON_DISK else {}
 
 
 _CONFIG = option(

@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from importlib import import_module
 from types import MappingProxyType
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import click
-from click.shell_completion import CompletionItem
 
 from queuepool import __version__
 from queuepool.cli import output
 from queuepool.cli.exits import USAGE
 from queuepool.cli.group import Verbs
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 #: the module and name of each, and the first line of its help: to list them is not to import them
 VERBS: Mapping[str, tuple[str, str]] = MappingProxyType({
@@ -60,6 +62,8 @@ class _Lazy(Verbs):
             formatter.write_dl([(verb, line) for verb, (_, line) in VERBS.items()])
 
     def shell_complete(self, context: click.Context, incomplete: str) -> list[CompletionItem]:
+        from click.shell_completion import CompletionItem  # here: for a shell that asks
+
         verbs = [CompletionItem(verb, help=line) for verb, (_, line) in VERBS.items() if verb.startswith(incomplete)]
         return [*verbs, *click.Command.shell_complete(self, context, incomplete)]
 
