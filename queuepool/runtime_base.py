@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+import tempfile
 from pathlib import Path
 
 from queuepool.errors import ConfigError
@@ -15,8 +16,6 @@ def base() -> Path:
         return Path("/run/queuepool")
     if given := os.environ.get("XDG_RUNTIME_DIR"):
         return Path(given) / "queuepool"
-    import tempfile  # here: it is slow to import, and few come here
-
     # A volume mounted at /tmp often lacks the sticky bit (Kubernetes' emptyDir); memory always has it.
     places = [Path(tempfile.gettempdir()), Path("/dev/shm")]
     safe = next((place for place in places if place.is_dir() and not _is_everybodys(place)), places[0])

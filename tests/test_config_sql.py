@@ -367,7 +367,8 @@ def test_redis_needs_no_driver_of_a_database(bare_install, tmp_path, redis_url):
 
 
 def test_a_bare_installation_works_with_its_own_default(bare_install, tmp_path):
-    for words in (("push", "a"), ("size",), ("work", "--stop-when-empty")):
+    (tmp_path / "jobs.py").write_text("from queuepool import job\n\n@job\ndef a(): ...\n")
+    for words in (("push", "jobs.a"), ("size",), ("work", "--stop-when-empty", "--modules", "jobs")):
         done = bare(bare_install, tmp_path, *words)
 
         assert 0 == done.returncode, done.stderr
@@ -390,7 +391,8 @@ def test_who_asks_no_store_needs_no_driver(bare_install, tmp_path):
 
 @pytest.mark.parametrize(("verb", "code"), [("size", 0), ("check", 0), ("work", 0)])
 def test_for_redis_nothing_of_a_database_is_imported(redis_url, tmp_path, verb, code):
-    flags = ["--stop-when-empty"] if verb == "work" else []
+    (tmp_path / "jobs.py").write_text("from queuepool import job\n\n@job\ndef a(): ...\n")
+    flags = ["--stop-when-empty", "--modules", "jobs"] if verb == "work" else []
     command = [sys.executable, "-X", "importtime", "-m", "queuepool", verb, "--url", redis_url, *flags]
     env = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT)}
     done = subprocess.run(command, env=env, cwd=tmp_path, capture_output=True, text=True, timeout=30, check=False)
