@@ -56,7 +56,7 @@ class About:
 
     def write(self, folder: Path) -> None:
         """Whole or not at all. Raises ``OSError``."""
-        draft = folder / f"{FILE}.new"
+        draft = folder / "draft.about"  # a name that is cleared away after a kill in between
         draft.unlink(missing_ok=True)
         fd = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         with open(fd, "w") as file:
