@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from queuepool import mourning
+from queuepool.about import About
 from queuepool.blame import Blame
 from queuepool.board import Board
 from queuepool.errors import ConfigError, NotRunning, PoolRunning, WorkerDied
@@ -367,3 +368,25 @@ def test_a_stop_leaves_nothing_but_what_still_has_to_be_mourned(runtime):
     runtime.release()
 
     assert ["mourn.3"] == [path.name for path in runtime.path.iterdir()]
+
+
+def test_a_master_that_was_killed_as_it_wrote_what_the_pool_is_leaves_nothing(pool, runtime):
+    runtime.claim()
+    about = pool / "about.json"
+    draft = draft_of(about, runtime)
+    draft.write_bytes(about.read_bytes()[:10])
+    runtime.release()
+
+    assert not pool.exists()
+
+
+def draft_of(about: Path, runtime: Runtime) -> Path:
+    """What it is written to before it has its name: seen where that name cannot be given."""
+    about.unlink()
+    about.mkdir()
+    with pytest.raises(OSError, match="Is a directory"):
+        About.of(runtime._settings).write(about.parent)
+    about.rmdir()
+    [draft] = [path for path in about.parent.iterdir() if path.name != "master.pid"]
+    about.write_text("{}")
+    return draft
