@@ -39,8 +39,8 @@ class About:
             prefix=connection.prefix,
             identity=identity_of(connection),
             queues=[*settings.queues],
-            configuration=_absolute(settings.config),
-            working_directory=_absolute(Path()),
+            configuration=absolute(settings.config),
+            working_directory=absolute(Path()),
             user=_user(),
         )
 
@@ -65,7 +65,7 @@ class About:
 
     def is_meant_by(self, settings: PoolSettings) -> bool:
         """Whether a command with these settings means this pool: it is of the same file, or on the same store."""
-        is_of_file = bool(self.configuration) and self.configuration == _absolute(settings.config)
+        is_of_file = bool(self.configuration) and self.configuration == absolute(settings.config)
         return is_of_file or self.identity == identity_of(settings.connection)
 
     def facts(self) -> dict[str, Any]:
@@ -82,8 +82,9 @@ class About:
         return f"-c {self.configuration}" if self.configuration else f"--runtime-dir {folder.parent}"
 
 
-def _absolute(path: Path | None) -> str:
-    with suppress(OSError):  # there is no working directory
+def absolute(path: Path | None) -> str:
+    """As it is where the working directory has been removed; empty where there is no path."""
+    with suppress(OSError):
         return str(path.absolute()) if path else ""
     return str(path or "")
 

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 from queuepool import log
+from queuepool.about import absolute
 from queuepool.board import Header, Slot
 from queuepool.config_urls import masked
 from queuepool.registry import REGISTRY
@@ -22,9 +23,9 @@ def beginning(version: str, pool: PoolSettings, *, workers: int, directory: Path
         "queues": ",".join(pool.queues),
         "workers": workers,
         "modules": ",".join(pool.modules) or "none",
-        "configuration": _absolute(pool.config) if pool.config else "none",
-        "working_directory": _absolute(Path()),
-        "runtime_directory": _absolute(directory) if directory else "none",
+        "configuration": absolute(pool.config) or "none",
+        "working_directory": absolute(Path()),
+        "runtime_directory": absolute(directory) or "none",
         "pid": os.getpid(),
     }
     log.say(f"queuepool {version} starts", facts)
@@ -42,11 +43,3 @@ def jobs() -> None:
     names = REGISTRY.names()
     shown = [*names[:_MOST], *(["..."] if len(names) > _MOST else [])]
     log.say("jobs found", {"count": len(names), "names": ",".join(shown) or "none"})
-
-
-def _absolute(path: Path) -> str:
-    """As it is where the working directory has been removed."""
-    try:
-        return str(path.absolute())
-    except OSError:
-        return str(path)

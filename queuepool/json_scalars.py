@@ -83,7 +83,7 @@ def _member(cls: type[Enum], value: Any) -> Enum:
         if not isinstance(value, bool):  # true is 1 in Python
             return cls(value)
     except ValueError:
-        pass
+        pass  # no member has this very value; one may have what JSON made of it
     for member in cls:  # its value may be a tuple, or a Decimal
         if type(value) is type(sent := _sent(member.value)) and value == sent:
             return member

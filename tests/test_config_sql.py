@@ -366,8 +366,11 @@ def test_redis_needs_no_driver_of_a_database(bare_install, tmp_path, redis_url):
     assert (0, "") == (done.returncode, done.stderr)
 
 
+A_JOB = "from queuepool import job\n\n@job\ndef a(): ...\n"
+
+
 def test_a_bare_installation_works_with_its_own_default(bare_install, tmp_path):
-    (tmp_path / "jobs.py").write_text("from queuepool import job\n\n@job\ndef a(): ...\n")
+    (tmp_path / "jobs.py").write_text(A_JOB)
     for words in (("push", "jobs.a"), ("size",), ("work", "--stop-when-empty", "--modules", "jobs")):
         done = bare(bare_install, tmp_path, *words)
 
@@ -391,7 +394,7 @@ def test_who_asks_no_store_needs_no_driver(bare_install, tmp_path):
 
 @pytest.mark.parametrize(("verb", "code"), [("size", 0), ("check", 0), ("work", 0)])
 def test_for_redis_nothing_of_a_database_is_imported(redis_url, tmp_path, verb, code):
-    (tmp_path / "jobs.py").write_text("from queuepool import job\n\n@job\ndef a(): ...\n")
+    (tmp_path / "jobs.py").write_text(A_JOB)
     flags = ["--stop-when-empty", "--modules", "jobs"] if verb == "work" else []
     command = [sys.executable, "-X", "importtime", "-m", "queuepool", verb, "--url", redis_url, *flags]
     env = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT)}
