@@ -79,22 +79,26 @@ class Attempts:
     ) -> Lease | None:
         ended = time.monotonic()
         duration = ended - began
-        if error or job.verdict or self._listeners.wants(JobProcessed):
-            self._pause()  # the store and the listeners may take their time, which is not the job's
+        if error is None and job.verdict is None:  # as nearly always: there is nothing to judge
+            return self._done(attempt, error, duration, ended)
+        self._pause()  # the store and the listeners may take their time, which is not the job's
         verdict = self._judge(attempt, job.verdict, error, now + duration)
         if isinstance(verdict, Delete):
             self._desk.succeeded()
-            self._tell(attempt, error, duration)
-            if self.lines.is_due(ended):
-                self._pause()
-                self.lines.write(attempt.processed(duration), ended)
-            return attempt.lease
+            return self._done(attempt, error, duration, ended)
         self._tell(attempt, error, duration)
         self._settle(attempt, verdict, error)
         return None
 
+    def _done(self, attempt: Attempt, error: BaseException | None, duration: float, ended: float) -> Lease:
+        self._tell(attempt, error, duration)
+        if self.lines.is_due(ended):
+            self._pause()
+            self.lines.write(attempt.processed(duration), ended)
+        return attempt.lease
+
     def _settle(self, attempt: Attempt, verdict: Release | Fail, error: BaseException | None) -> None:
-        tally = "exceptions" if error and attempt.plan.policy.max_exceptions is not None else ""
+        tally = "exceptions" if error is not None and attempt.plan.policy.max_exceptions is not None else ""
         ours = self._settler.settle(attempt.lease, attempt.payload, verdict, error, tally)
         self._desk.settled_one()
         self._settler.tell()
@@ -185,19 +189,20 @@ class Attempts:
             os._exit(BROKEN)
 
     def _judge(self, attempt: Attempt, asked: Verdict | None, error: BaseException | None, now: float) -> Verdict:
-        if isinstance(asked, (Delete, Fail)) or not (asked or error):
-            return asked or Delete()
+        if isinstance(asked, (Delete, Fail)):
+            return asked
         payload, policy, tallies = attempt.payload, attempt.plan.policy, Tallies()
         if needs_tallies(payload.attempts, policy):
             tallies = self._outage.insist(lambda: self._store.tallies(payload.id))[0]
-        if asked:
+        if asked is not None:
             return judge_release(asked, payload.name, payload.attempts, policy, tallies, now)
         return judge(error, payload.attempts, policy, tallies, now)
 
     def _tell(self, attempt: Attempt, error: BaseException | None, duration: float) -> None:
-        if error:
+        if error is not None:  # not by its truth: an exception with a len() of 0 is one too
             self._listeners.tell(JobExceptionOccurred(attempt.facts, error, duration))
         elif self._listeners.wants(JobProcessed):
+            self._pause()
             self._listeners.tell(attempt.processed(duration))
 
     def _mourn(self, attempt: Attempt, error: BaseException) -> None:

@@ -61,11 +61,11 @@ def traceback_of(error: BaseException) -> str:
 def _is_deep(error: BaseException | None) -> bool:
     """Whether it, or what it came from, has more frames than anyone would read."""
     seen: set[int] = set()
-    while error and id(error) not in seen:
+    while error is not None and id(error) not in seen:
         seen.add(id(error))
         if next(islice(traceback.walk_tb(error.__traceback__), _DEEP, None), None):
             return True
-        error = error.__cause__ or error.__context__
+        error = error.__context__ if error.__cause__ is None else error.__cause__
     return False
 
 

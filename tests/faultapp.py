@@ -28,7 +28,15 @@ class Mute(Exception):
         raise ValueError("no words")
 
 
+class Empty(Exception):
+    """False to whoever asks for its truth, as an error that counts what it holds may be."""
+
+    def __len__(self) -> int:
+        return 0
+
+
 RAISED = {
+    "Empty": lambda: Empty(),
     "KeyboardInterrupt": lambda: KeyboardInterrupt(),
     "GeneratorExit": lambda: GeneratorExit(),
     "SystemExit": lambda: SystemExit(0),
