@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import re
 from collections.abc import Iterator, Mapping
 from functools import cache
@@ -17,7 +16,6 @@ from queuepool.config_variables import without_variables
 _KEY = re.compile(r"([A-Za-z0-9_-]{1,32}):([!-+\--~]{16,512})")
 _FORM = "a key is NAME:SECRET, its name of A-Z a-z 0-9 _ -, its secret of 16 to 512 characters without blank or comma"
 _REMEDY = "its mount is read-only: mount it with mode 0400, or 0440 and a group (Kubernetes: defaultMode, Docker: mode)"
-_log = logging.getLogger("queuepool")
 
 
 def signing_keys(raw: str) -> tuple[tuple[str, str], ...]:
@@ -100,4 +98,6 @@ def _are_too_many(readers: Readers, problem: str) -> bool:
 @cache
 def _warn(words: str) -> None:
     """Once, however often a configuration is read."""
-    _log.warning(words)
+    import logging  # here: slow to import, and most never need it
+
+    logging.getLogger("queuepool").warning(words)

@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
 import signal
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-import psutil
 from setproctitle import setproctitle
+
+if TYPE_CHECKING:
+    import psutil
 
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 _MB = 1024 * 1024
+
+
+@cache
+def library() -> Any:
+    """psutil. It is slow to import, and `status` does without; a pool calls this before it forks."""
+    import psutil
+
+    return psutil
 
 
 def born_if_seen(pid: int) -> int:
@@ -26,14 +36,14 @@ def born_if_seen(pid: int) -> int:
 def born(pid: int) -> int:
     """When this process began, in the kernel's ticks; 0 when there is none. With its pid it names it for good."""
     try:
-        return int(Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[19])
+        return int(_stat(pid)[19])
     except FileNotFoundError:
         pass  # not a Linux, or no such process: the library knows
     except ProcessLookupError:
         return 0
     try:
-        return int(psutil.Process(pid).create_time())
-    except psutil.NoSuchProcess:
+        return int(library().Process(pid).create_time())
+    except library().NoSuchProcess:
         return 0
 
 
@@ -44,23 +54,34 @@ def is_alive(pid: int, birth: int) -> bool:
 
 def _is_zombie(pid: int) -> bool:
     try:
-        return bool(psutil.Process(pid).status() == psutil.STATUS_ZOMBIE)
-    except psutil.NoSuchProcess:
+        return _stat(pid)[0] == b"Z"
+    except ProcessLookupError:
         return True
+    except FileNotFoundError:
+        pass  # as above
+    try:
+        return bool(library().Process(pid).status() == library().STATUS_ZOMBIE)
+    except library().NoSuchProcess:
+        return True
+
+
+def _stat(pid: int) -> list[bytes]:
+    """What the kernel says of it in a line, from its state on. Raises ``OSError``."""
+    return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
 
 
 def resident_mb(pid: int) -> float:
     """Current resident memory in MB (not the peak); 0.0 when the process is gone, or nobody can look."""
     try:
-        return float((_self(pid) if pid == os.getpid() else psutil.Process(pid)).memory_info().rss) / _MB
-    except (psutil.Error, OSError):
+        return float((_self(pid) if pid == os.getpid() else library().Process(pid)).memory_info().rss) / _MB
+    except (library().Error, OSError):
         return 0.0
 
 
 @lru_cache(maxsize=1)
 def _self(pid: int) -> psutil.Process:
     """Kept: to make one is to read most of what the kernel has to tell."""
-    return psutil.Process(pid)
+    return library().Process(pid)  # type: ignore[no-any-return]
 
 
 def children() -> list[int]:
@@ -68,21 +89,21 @@ def children() -> list[int]:
     try:
         return [int(pid) for pid in Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()]
     except FileNotFoundError:
-        return [child.pid for child in psutil.Process().children()]
+        return [child.pid for child in library().Process().children()]
     except OSError:
         return []  # we are out of descriptors
 
 
 def everybody() -> list[int]:
     """Every process that this system shows us."""
-    return psutil.pids()
+    return list(library().pids())
 
 
 def environment(pid: int) -> dict[str, str]:
     """What it was started with; empty when it is gone, or not ours to look at."""
     try:
-        return dict(psutil.Process(pid).environ())
-    except (psutil.Error, OSError):
+        return dict(library().Process(pid).environ())
+    except (library().Error, OSError):
         return {}
 
 
@@ -96,17 +117,22 @@ def group(pid: int) -> int:
 
 def adopt_orphans() -> bool:
     """Be the parent of whoever loses theirs below us; ``False`` where that cannot be (Linux can)."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    return hasattr(libc, "prctl") and libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0
+    return _prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
 
 def end_with_parent(parent: int, signum: signal.Signals) -> bool:
     """Have the kernel send ``signum`` when the parent dies; ``False`` when it has died already."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    if hasattr(libc, "prctl"):
-        libc.prctl(_PR_SET_PDEATHSIG, int(signum), 0, 0, 0)
+    _prctl(_PR_SET_PDEATHSIG, int(signum))
     # It may have died before the call; compared with the recorded pid because a subreaper is not 1.
     return os.getppid() == parent
+
+
+def _prctl(option: int, value: int) -> bool:
+    """Linux's; ``False`` where it was refused, or where there is none."""
+    import ctypes  # here, as psutil: who forks has called this before
+
+    libc = ctypes.CDLL(None, use_errno=True)
+    return hasattr(libc, "prctl") and libc.prctl(option, value, 0, 0, 0) == 0
 
 
 def show(title: str) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import stat
-import tempfile
 from pathlib import Path
 
 from queuepool.errors import ConfigError
@@ -16,6 +15,8 @@ def base() -> Path:
         return Path("/run/queuepool")
     if given := os.environ.get("XDG_RUNTIME_DIR"):
         return Path(given) / "queuepool"
+    import tempfile  # here: it is slow to import, for those who need it not
+
     # A volume mounted at /tmp often lacks the sticky bit (Kubernetes' emptyDir); memory always has it.
     places = [Path(tempfile.gettempdir()), Path("/dev/shm")]
     safe = next((place for place in places if place.is_dir() and not _is_everybodys(place)), places[0])

@@ -47,6 +47,7 @@ def start(settings: PoolSettings, served: Collection[str] = ()) -> int:
     if settings.connection.embedded:
         _log.info("no url names a server: the queue is %s", database_of(settings.connection.url))
     build.load(settings.connection)
+    proc.library()
     gc.freeze()  # pages that the collector does not touch stay shared with the children
     mains = {Role.WORKER: roles.worker, Role.STEWARD: roles.steward, Role.TEMPLATE: roles.template}
     code = Master(settings, board, runtime, mains).run()

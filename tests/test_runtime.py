@@ -147,6 +147,7 @@ BASE = """
 import os, sys
 from queuepool.runtime import Runtime
 from queuepool.settings import PoolSettings
+import tempfile  # before the rights are gone that it may take to read it
 os.setuid(int(sys.argv[1]))
 print(Runtime(PoolSettings(name="p")).path)
 """
