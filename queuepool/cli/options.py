@@ -23,15 +23,20 @@ T = TypeVar("T")
 Verb = Callable[..., int | None]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Where:
-    """What the command line says of the configuration. Every method reads it, and raises ``ConfigError``."""
+    """What the command line says of the configuration. Every method reads it once, and raises ``ConfigError``."""
 
     path: Path | None
     pool_name: str | None
     overrides: dict[str, str]
 
     def load(self) -> Config:
+        """The whole file."""
+        return self._loaded
+
+    @functools.cached_property
+    def _loaded(self) -> Config:
         return config.load(self.path, self.overrides)
 
     def pools(self) -> tuple[PoolSettings, ...]:
