@@ -5,20 +5,21 @@ from types import MappingProxyType
 
 TYPE_CHECKING = False  # typing's own would cost more than all of this; type checkers know the name
 if TYPE_CHECKING:
-    from queuepool.client import Queue, configure, connect
-    from queuepool.current_job import current
-    from queuepool.decorator import job
-    from queuepool.job_class import Job
-    from queuepool.listeners import on
-    from queuepool.to_json import register_type
+    from queuepool.events.listeners import on
+    from queuepool.jobs.client import Queue, configure, connect
+    from queuepool.jobs.current_job import current
+    from queuepool.jobs.decorator import job
+    from queuepool.jobs.job_class import Job
+    from queuepool.payload.to_json import register_type
 
 __all__ = ["Job", "Queue", "configure", "connect", "current", "job", "on", "register_type"]
 __version__ = "0.1.0"
 
 #: where each name is; imported at its first use, so that no process has more of us in memory than it needs
 _PLACES = MappingProxyType({
-    "Job": "job_class", "Queue": "client", "configure": "client", "connect": "client", "current": "current_job",
-    "job": "decorator", "on": "listeners", "register_type": "to_json",
+    "Job": "jobs.job_class", "Queue": "jobs.client", "configure": "jobs.client", "connect": "jobs.client",
+    "current": "jobs.current_job", "job": "jobs.decorator", "on": "events.listeners",
+    "register_type": "payload.to_json",
 })  # fmt: skip
 
 

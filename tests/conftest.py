@@ -22,9 +22,9 @@ from pools import Site
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from queuepool.build import Stores
-from queuepool.client import Queue
-from queuepool.settings import ConnectionSettings
+from queuepool.config.settings import ConnectionSettings
+from queuepool.jobs.client import Queue
+from queuepool.stores.factory import Stores
 
 pytest_plugins = ["shared_tables"]
 PREFIX = "laravel_database_"

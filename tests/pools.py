@@ -17,8 +17,8 @@ from typing import Any
 import psutil
 from eventually import eventually
 
-from queuepool.client import Queue
-from queuepool.settings import ConnectionSettings
+from queuepool.config.settings import ConnectionSettings
+from queuepool.jobs.client import Queue
 
 TESTS = Path(__file__).parent
 

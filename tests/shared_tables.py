@@ -16,12 +16,12 @@ from laravel_peer import Peer, Talk, require_php
 from sqlalchemy import Engine, create_engine, text
 from sqlalchemy.pool import NullPool
 
-from queuepool.build import Stores
-from queuepool.client import Queue
-from queuepool.failures import record
-from queuepool.payload import Payload, decode
-from queuepool.settings import ConnectionSettings
-from queuepool.stores.base import Lease
+from queuepool.config.settings import ConnectionSettings
+from queuepool.jobs.client import Queue
+from queuepool.log.tracebacks import record
+from queuepool.payload.envelope import Payload, decode
+from queuepool.stores.contract import Lease
+from queuepool.stores.factory import Stores
 from queuepool.stores.sql.client import Client
 from queuepool.stores.sql.migrate import migrate
 

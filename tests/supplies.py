@@ -6,26 +6,26 @@ import subprocess
 import sys
 from pathlib import Path
 
-from queuepool.settings import ConnectionSettings
+from queuepool.config.settings import ConnectionSettings
 
 # In a process of its own, as its alarm is the process's.
 SUPPLY = """
 import sys, time
 from pathlib import Path
-from queuepool.board import Board, Role
-from queuepool.build import Stores
-from queuepool.chores.unheard import Unheard
-from queuepool.desk import Desk
+from queuepool.board.board import Board, Role
+from queuepool.stores.factory import Stores
+from queuepool.steward.lost_replies import Unheard
+from queuepool.worker.slot_writer import Desk
 from queuepool.errors import StoreDown, StoreError
 from queuepool.events import JobQuarantined, JobReserving, LeaseLost
-from queuepool.listeners import Listeners
-from queuepool.membership import Membership
-from queuepool.outage import Outage
-from queuepool.pace import Pace
-from queuepool.settings import ConnectionSettings, PoolSettings
-from queuepool.settle import Settler
-from queuepool.signals import Alarm, Attention
-from queuepool.supply import Supply
+from queuepool.events.listeners import Listeners
+from queuepool.worker.membership import Membership
+from queuepool.settlement.outage import Outage
+from queuepool.worker.prefetch_size import Pace
+from queuepool.config.settings import ConnectionSettings, PoolSettings
+from queuepool.settlement.settler import Settler
+from queuepool.unix.signals import Alarm, Attention
+from queuepool.worker.prefetch import Supply
 
 path, url, prefix, ahead = sys.argv[1:]
 connection = ConnectionSettings(url=url, prefix=prefix, embedded=url.startswith("sqlite"))

@@ -17,9 +17,9 @@ from conftest import PREFIX, start_redis
 from eventually import eventually
 from pools import Site
 
-from queuepool.client import Queue
+from queuepool.config.settings import ConnectionSettings
 from queuepool.errors import StoreDenied, StoreError
-from queuepool.settings import ConnectionSettings
+from queuepool.jobs.client import Queue
 from queuepool.stores.set_aside import RecordKey
 
 RECIPE = Path(__file__).parent.parent / "conf" / "redis-acl.conf"

@@ -9,8 +9,8 @@ from eventually import eventually
 from hypothesis import given
 from hypothesis import strategies as st
 
-from queuepool.board import Board, Role
-from queuepool.pace import MOST, Pace
+from queuepool.board.board import Board, Role
+from queuepool.worker.prefetch_size import MOST, Pace
 
 QUICK, SLOW = 0.00001, 1.0
 

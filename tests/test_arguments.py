@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, NewType, 
 import pytest
 
 from queuepool import Job, configure, job, register_type
-from queuepool.arguments import reader_of, task_of
-from queuepool.client import Queue
 from queuepool.errors import BadArguments, BadPayload, NotSendable
-from queuepool.payload import decode
-from queuepool.registry import REGISTRY
+from queuepool.jobs.arguments import reader_of, task_of
+from queuepool.jobs.client import Queue
+from queuepool.jobs.registry import REGISTRY
+from queuepool.payload.envelope import decode
 
 if TYPE_CHECKING:
     from nowhere import Unknown

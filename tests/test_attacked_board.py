@@ -12,8 +12,8 @@ import pytest
 from attackapp import SCRIBBLES
 from eventually import eventually
 
-from queuepool.board import Board
-from queuepool.config_connections import identity_of
+from queuepool.board.board import Board
+from queuepool.config.connections import identity_of
 
 MODULES = ("--modules", "poolapp,attackapp")
 

@@ -18,10 +18,10 @@ from pools import Site
 from samples import ids, payload
 from store.contract import OURS, record, reserved
 
-from queuepool.build import Stores
-from queuepool.client import Queue
+from queuepool.config.settings import ConnectionSettings
 from queuepool.errors import StoreDown, StoreError
-from queuepool.settings import ConnectionSettings
+from queuepool.jobs.client import Queue
+from queuepool.stores.factory import Stores
 from queuepool.stores.sql.migrate import migrate
 
 MIB = 1024 * 1024

@@ -16,10 +16,10 @@ from eventually import eventually
 from pools import Site
 from samples import payload
 
-from queuepool.client import Queue
-from queuepool.payload import decode
-from queuepool.registry import arguments_of
-from queuepool.settings import ConnectionSettings
+from queuepool.config.settings import ConnectionSettings
+from queuepool.jobs.client import Queue
+from queuepool.jobs.registry import arguments_of
+from queuepool.payload.envelope import decode
 from queuepool.stores.set_aside import FailedJob
 
 READY = f"{PREFIX}queues:default"

@@ -10,14 +10,14 @@ from conftest import PREFIX
 from corpus.payloads import CATALOGUE, OK, F, Q, with_field
 from samples import payload
 
-from queuepool import payload as payloads
-from queuepool.build import Stores
+from queuepool.config.settings import ConnectionSettings, PoolSettings
 from queuepool.errors import BadPayload
-from queuepool.job_options import Options
-from queuepool.payload import MOST_BYTES, Payload, decode, encode
-from queuepool.policies import timeout_of
-from queuepool.settings import ConnectionSettings, PoolSettings
-from queuepool.stores.base import Lease
+from queuepool.jobs.job_options import Options
+from queuepool.payload import envelope as payloads
+from queuepool.payload.envelope import MOST_BYTES, Payload, decode, encode
+from queuepool.stores.contract import Lease
+from queuepool.stores.factory import Stores
+from queuepool.worker.policies import timeout_of
 
 READY = f"{PREFIX}queues:default"
 DELAYED = f"{READY}:delayed"

@@ -14,18 +14,18 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from queuepool.board import Board, Header, Killed, Role, Slot, State
-from queuepool.children import Child, Children
-from queuepool.deadlines import next_deadline
-from queuepool.hand import AREA, Held, Stage
-from queuepool.overview import overview, title
-from queuepool.record import Record, Seconds, Text, Whole
-from queuepool.stores.base import Lease
+from queuepool.board.board import Board, Header, Killed, Role, Slot, State
+from queuepool.board.deadlines import next_deadline
+from queuepool.board.held_jobs import AREA, Held, Stage
+from queuepool.board.record import Record, Seconds, Text, Whole
+from queuepool.board.status import overview, title
+from queuepool.master.children import Child, Children
+from queuepool.stores.contract import Lease
 
 READER = """
 import hashlib, json, sys
 from pathlib import Path
-from queuepool.board import Board
+from queuepool.board.board import Board
 board = Board.open(Path(sys.argv[1]))
 slot = board.slots[1]
 held = [[one.lease.queue, hashlib.sha256(one.lease.receipt).hexdigest(), one.stage.name] for one in slot.hand.held()]

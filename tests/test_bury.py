@@ -12,21 +12,21 @@ import pytest
 from samples import payload
 from store.conftest import opened
 
-from queuepool.blame import Blame
-from queuepool.board import Board, Role, Slot
-from queuepool.build import Stores
-from queuepool.chores.bury import Bury
-from queuepool.chores.unheard import Unheard
+from queuepool.board.blame import Blame
+from queuepool.board.board import Board, Role, Slot
+from queuepool.board.held_jobs import Stage
+from queuepool.board.runtime_dir import Runtime
+from queuepool.config.settings import ConnectionSettings, PoolSettings
 from queuepool.events import Event, WorkerDied
-from queuepool.hand import Stage
-from queuepool.listeners import Listeners
-from queuepool.outage import Outage
-from queuepool.runtime import Runtime
-from queuepool.settings import ConnectionSettings, PoolSettings
-from queuepool.settle import Settler
-from queuepool.signals import Attention
-from queuepool.stores.base import QueueStore
-from queuepool.wards import Wards
+from queuepool.events.listeners import Listeners
+from queuepool.settlement.outage import Outage
+from queuepool.settlement.settler import Settler
+from queuepool.steward.lost_replies import Unheard
+from queuepool.steward.orphaned_boards import Wards
+from queuepool.steward.settle_dead import Bury
+from queuepool.stores.contract import QueueStore
+from queuepool.stores.factory import Stores
+from queuepool.unix.signals import Attention
 
 TAG = 7
 

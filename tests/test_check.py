@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from queuepool.cli import server
+from queuepool.stores.redis import check as server
 
 STORES = Path(server.__file__).parents[1] / "stores" / "redis"
 

@@ -16,8 +16,8 @@ from commands import ROOT, queuepool
 from sqlalchemy import create_engine, text
 from sqlalchemy.pool import NullPool
 
-from queuepool.cli.database import _ROWS, _transport, _version
-from queuepool.cli.findings import Grade
+from queuepool.stores.finding import Grade
+from queuepool.stores.sql.check import _ROWS, _transport, _version
 from queuepool.stores.sql.tables import cache, failed_jobs, jobs
 
 DRIVERS = {"sqlite": "pysqlite", "postgresql": "psycopg", "mariadb": "pymysql"}

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from queuepool.board import Board, Killed, Role, Slot, State
-from queuepool.children import Child, Children, Plan
-from queuepool.deadlines import LEASE_MARGIN, next_deadline, overdue
+from queuepool.board.board import Board, Killed, Role, Slot, State
+from queuepool.board.deadlines import LEASE_MARGIN, next_deadline, overdue
+from queuepool.master.children import Child, Children, Plan
 
 GRACE = 1.0
 #: pids from here on are of other families

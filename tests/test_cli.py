@@ -20,7 +20,7 @@ from pools import Site
 
 from queuepool.cli import run
 from queuepool.cli.flags import FLAGS
-from queuepool.config import KEYS
+from queuepool.config.loader import KEYS
 
 Done = subprocess.CompletedProcess[str]
 Cli = Callable[..., Done]
@@ -202,7 +202,7 @@ def test_status_and_help_do_not_wait_for_the_stores_library(site, here, words):
 
     assert "queuepool.cli" in imported
     assert set() == {"redis", "hiredis", "asyncio", "ssl", "sqlalchemy", "queuepool.events"} & imported
-    assert ("status" in words) == ("queuepool.config" in imported)
+    assert ("status" in words) == ("queuepool.config.loader" in imported)
 
 
 def test_the_list_of_verbs_says_of_each_what_the_verb_itself_says():

@@ -19,8 +19,8 @@ from eventually import eventually
 from pools import RunningPool, Site, is_gone
 from test_pool_database import at
 
-from queuepool.client import Queue
-from queuepool.settings import ConnectionSettings
+from queuepool.config.settings import ConnectionSettings
+from queuepool.jobs.client import Queue
 
 LASTS = 6.0
 #: seconds for two looks at a lease and a kill, on a busy machine

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from queuepool.client import connect
-from queuepool.config import CONNECTION_KEYS, FIELDS, POOL_KEYS, Config, load, masked
+from queuepool.config.loader import CONNECTION_KEYS, FIELDS, POOL_KEYS, Config, load, masked
+from queuepool.config.settings import ConnectionSettings, MemoryLimit, PoolSettings
 from queuepool.errors import ConfigError
-from queuepool.settings import ConnectionSettings, MemoryLimit, PoolSettings
+from queuepool.jobs.client import connect
 
 SHIPPED = Path(__file__).parent.parent / "conf" / "pool.ini"
 SECRET = "s3cr3t"

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from queuepool.config import load, masked
-from queuepool.config_urls import database_of, has_password
+from queuepool.config.loader import load, masked
+from queuepool.config.settings import ConnectionSettings
+from queuepool.config.urls import database_of, has_password
 from queuepool.errors import ConfigError
-from queuepool.settings import ConnectionSettings
 
 ROOT = Path(__file__).parent.parent
 SECRET = "s3cr3t"

@@ -8,8 +8,8 @@ import json
 import pytest
 from conftest import PREFIX
 
-from queuepool.build import Stores
-from queuepool.stores.base import Control
+from queuepool.stores.contract import Control
+from queuepool.stores.factory import Stores
 
 CACHE = f"{PREFIX}laravel_cache:"
 RESTART = f"{CACHE}illuminate:queue:restart"

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from queuepool import Job, configure, job
-from queuepool.client import Queue, seconds_until
 from queuepool.errors import ConfigError
-from queuepool.registry import REGISTRY
+from queuepool.jobs.client import Queue, seconds_until
+from queuepool.jobs.registry import REGISTRY
 
 _NAMES = iter(range(10_000))
 

@@ -9,15 +9,15 @@ import sys
 _WORKER = """
 import sys, time
 from pathlib import Path
-from queuepool.board import Board, Role
-from queuepool.deadlines import overdue
-from queuepool.desk import Desk
-from queuepool.payload import decode
-from queuepool.plans import Plans
-from queuepool.registry import REGISTRY
-from queuepool.settings import PoolSettings
-from queuepool.signals import Alarm, Attention
-from queuepool.stores.base import Lease
+from queuepool.board.board import Board, Role
+from queuepool.board.deadlines import overdue
+from queuepool.worker.slot_writer import Desk
+from queuepool.payload.envelope import decode
+from queuepool.worker.plan import Plans
+from queuepool.jobs.registry import REGISTRY
+from queuepool.config.settings import PoolSettings
+from queuepool.unix.signals import Alarm, Attention
+from queuepool.stores.contract import Lease
 
 receipt = b'{"uuid":"a","id":"a","job":"do","data":[],"attempts":1}'
 board = Board.create(Path(sys.argv[1]) / "board", capacity=1)

@@ -30,8 +30,8 @@ from hypothesis.stateful import run_state_machine_as_test as run
 from laravel_peer import Peer, Talk
 from payload_strategies import PHP
 
-from queuepool.build import Stores
-from queuepool.stores.base import Lease
+from queuepool.stores.contract import Lease
+from queuepool.stores.factory import Stores
 
 ALONE, TOGETHER = "alone", "together"
 #: our leases end up to an eighth of a second later than asked for; seconds must agree

@@ -10,13 +10,13 @@ import pytest
 from conftest import PREFIX
 from samples import ids, payload
 
-from queuepool.build import Stores
+from queuepool.config.settings import ConnectionSettings
 from queuepool.errors import StoreDenied
 from queuepool.events import FailureUnrecorded
-from queuepool.listeners import Listeners
-from queuepool.payload import uncounted
-from queuepool.settings import ConnectionSettings
-from queuepool.side_stores import FailureRecorder, SideStores, Told
+from queuepool.events.listeners import Listeners
+from queuepool.payload.envelope import uncounted
+from queuepool.steward.side_stores import FailureRecorder, SideStores, Told
+from queuepool.stores.factory import Stores
 from queuepool.stores.sql.client import Client
 from queuepool.stores.sql.migrate import migrate
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from queuepool import boot, failures
 from queuepool.errors import BootFailure, JobTimedOut
+from queuepool.log import tracebacks as failures
+from queuepool.worker import boot
 
-OURS = failures.__file__.replace("failures.py", "attempt.py")
+OURS = failures.__file__.replace("log/tracebacks.py", "worker/attempt.py")
 DUMP = f"""Timeout!
 
 Thread 0x01 (most recent call first):

@@ -16,9 +16,9 @@ from conftest import Server, free_port
 from eventually import eventually
 from pools import Site
 
-from queuepool.client import Queue
 from queuepool.errors import StoreDown
-from queuepool.payload import encode
+from queuepool.jobs.client import Queue
+from queuepool.payload.envelope import encode
 
 QUICK = "[connection]\nblock_for = 1\n"
 MANY = 300

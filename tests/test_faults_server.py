@@ -17,7 +17,7 @@ from conftest import Server, free_port, start_redis
 from eventually import eventually
 from pools import Site
 
-from queuepool.client import Queue
+from queuepool.jobs.client import Queue
 
 QUICK = "[connection]\nblock_for = 1\n"
 

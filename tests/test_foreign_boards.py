@@ -12,9 +12,9 @@ import pytest
 from eventually import eventually
 from pools import RunningPool, Site, is_gone
 
-from queuepool.client import Queue
-from queuepool.config_connections import identity_of
-from queuepool.settings import ConnectionSettings
+from queuepool.config.connections import identity_of
+from queuepool.config.settings import ConnectionSettings
+from queuepool.jobs.client import Queue
 from queuepool.stores.sql.client import Client
 from queuepool.stores.sql.migrate import migrate
 

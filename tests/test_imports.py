@@ -26,7 +26,10 @@ def test_a_module_that_defines_jobs_needs_no_store_no_client_and_no_events():
     loaded = loaded_by("from queuepool import Job, current, job\njob(print)\nclass A(Job):\n    def handle(self): ...")
 
     assert not LIBRARIES & loaded
-    assert not {"queuepool.client", "queuepool.config", "queuepool.events", "queuepool.payload"} & loaded
+    assert (
+        not {"queuepool.jobs.client", "queuepool.config.loader", "queuepool.events", "queuepool.payload.envelope"}
+        & loaded
+    )
 
 
 def test_every_public_name_is_there_and_no_other():

@@ -14,12 +14,12 @@ from conftest import PREFIX
 from eventually import eventually
 from laravel_peer import Peer
 
-from queuepool.build import Stores
-from queuepool.client import Queue
 from queuepool.errors import BadArguments
-from queuepool.payload import OBJECT_JOB, Payload, decode
-from queuepool.php import arguments_in
-from queuepool.stores.base import Lease
+from queuepool.jobs.client import Queue
+from queuepool.payload.envelope import OBJECT_JOB, Payload, decode
+from queuepool.payload.php_unserialize import arguments_in
+from queuepool.stores.contract import Lease
+from queuepool.stores.factory import Stores
 
 REPORT = "App\\Jobs\\Report@build"
 MAIL = "App\\Jobs\\SendMail"

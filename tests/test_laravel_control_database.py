@@ -12,9 +12,9 @@ from eventually import eventually
 from laravel_peer import Peer
 from shared_tables import REPORT, made
 
-from queuepool.build import Stores
-from queuepool.settings import ConnectionSettings
+from queuepool.config.settings import ConnectionSettings
 from queuepool.stores.control import ControlKeys
+from queuepool.stores.factory import Stores
 
 pytestmark = made("sqlite-13", "postgres-8", "mariadb-8")
 RESTART = "illuminate:queue:restart"

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from shared_tables import REPORT, Shared, made
 
-from queuepool.build import Stores
 from queuepool.errors import BadPayload
-from queuepool.payload import decode
+from queuepool.payload.envelope import decode
+from queuepool.stores.factory import Stores
 
 pytestmark = made("sqlite-13", "postgres-8", "mariadb-13")
 #: both programs look at a clock between two reads of ours

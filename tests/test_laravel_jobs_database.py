@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from shared_tables import MAIL, REPORT, TAG, made
 
-from queuepool.php import arguments_in
+from queuepool.payload.php_unserialize import arguments_in
 
 pytestmark = made("sqlite-8", "postgres-13", "mariadb-8")
 RAW = '{"uuid":"u","displayName":"J","job":"J","data":[]}'

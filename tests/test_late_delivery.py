@@ -11,9 +11,9 @@ from eventually import eventually
 from late_proxy import LateProxy
 from pools import Site
 
-from queuepool.build import Stores
-from queuepool.client import Queue
 from queuepool.errors import StoreDown
+from queuepool.jobs.client import Queue
+from queuepool.stores.factory import Stores
 from queuepool.stores.redis.scripts import script
 
 RESERVE, RECLAIM, CLEAR, PUT, REMOVE = (

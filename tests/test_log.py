@@ -19,8 +19,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from queuepool import log
+from queuepool.config.settings import PoolSettings
 from queuepool.errors import JobTimedOut, TooManyAttempts
-from queuepool.escape import escaped
 from queuepool.events import (
     BootFailed,
     Event,
@@ -38,10 +38,10 @@ from queuepool.events import (
     StoreLost,
     WorkerStopping,
 )
-from queuepool.failures import MOST_TEXT, summary, text_of
-from queuepool.lines import fields_of, line_of
-from queuepool.listeners import Listeners
-from queuepool.settings import PoolSettings
+from queuepool.events.listeners import Listeners
+from queuepool.log.fields import fields_of, line_of
+from queuepool.log.tracebacks import MOST_TEXT, summary, text_of
+from queuepool.unix.escape import escaped
 
 FACTS = JobFacts("9f3c", "9f3c", "app.mail", "emails", 2)
 STAMP = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z"
@@ -50,7 +50,7 @@ Tell = Callable[..., list[str]]
 FLOOD = """
 import logging, sys
 from queuepool import log
-from queuepool.settings import PoolSettings
+from queuepool.config.settings import PoolSettings
 log.setup(PoolSettings(), "master", patience=0.0)
 for number in range(5_000):
     logging.getLogger("queuepool").error("line %d %s", number, "x" * 100)
@@ -185,7 +185,7 @@ def test_the_joiners_of_scripts_and_emoji_are_left_alone():
 TITLES = """
 import sys
 from pathlib import Path
-from queuepool import proc
+from queuepool.unix import proc
 for text in sys.stdin.read().split("\\0"):
     proc.show(f"queuepool: {text}")
     title = Path("/proc/self/cmdline").read_bytes().rstrip(b"\\0 ")

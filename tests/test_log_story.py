@@ -14,10 +14,10 @@ import pytest
 from eventually import eventually
 
 from queuepool import log
+from queuepool.config.settings import PoolSettings
 from queuepool.events import JobFacts, JobProcessed
-from queuepool.job_lines import JobLines
-from queuepool.payload import decode
-from queuepool.settings import PoolSettings
+from queuepool.payload.envelope import decode
+from queuepool.worker.job_lines import JobLines
 
 STAMP = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z"
 JOBS = """

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from queuepool import boot
 from queuepool.errors import BootFailure
+from queuepool.worker import boot
 
 JOB = "from queuepool import job\n@job({!r})\ndef run() -> None: ...\n"
 
@@ -100,7 +100,7 @@ def test_pythons_own_module_of_that_name_is_told(here, name):
 
 
 def test_one_of_several_modules_may_have_no_job_but_not_all_of_them(here, monkeypatch):
-    monkeypatch.setattr("queuepool.registry.REGISTRY._handlers", {})
+    monkeypatch.setattr("queuepool.jobs.registry.REGISTRY._handlers", {})
     write(here / "hint_boot.py")
     write(here / "hint_have.py", JOB.format("hint_have.run"))
     with pytest.raises(BootFailure) as failure:

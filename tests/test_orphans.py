@@ -15,9 +15,9 @@ import pytest
 from eventually import eventually
 from pools import is_gone
 
-from queuepool import fork
-from queuepool.board import Board
-from queuepool.strays import is_left_behind
+from queuepool.board.board import Board
+from queuepool.unix import fork
+from queuepool.unix.stray_processes import is_left_behind
 
 PR_SET_CHILD_SUBREAPER = 36
 

@@ -14,10 +14,10 @@ from pools import Site, is_gone
 
 from queuepool.errors import StoreDown
 from queuepool.events import Event, SideStoreLost, StoreLost, StoreRegained, StoreStillLost
-from queuepool.listeners import Listeners
-from queuepool.outage import Outage
-from queuepool.side_stores import SideStores
-from queuepool.signals import Attention
+from queuepool.events.listeners import Listeners
+from queuepool.settlement.outage import Outage
+from queuepool.steward.side_stores import SideStores
+from queuepool.unix.signals import Attention
 from tests.chaos.proxy import Proxy
 
 

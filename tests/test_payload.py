@@ -8,15 +8,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from queuepool.config.settings import PoolSettings
 from queuepool.errors import BadPayload
-from queuepool.failures import record
-from queuepool.job_options import Options
-from queuepool.payload import MOST_BYTES, OBJECT_JOB, Payload, decode, encode
-from queuepool.policies import policy_of, timeout_of
-from queuepool.settings import PoolSettings
-from queuepool.stores.base import Lease
-from queuepool.terms import Terms
-from queuepool.verdict import Policy, Tallies, judge, may_start
+from queuepool.jobs.job_options import Options
+from queuepool.log.tracebacks import record
+from queuepool.payload.envelope import MOST_BYTES, OBJECT_JOB, Payload, decode, encode
+from queuepool.payload.options import Terms
+from queuepool.settlement.verdict import Policy, Tallies, judge, may_start
+from queuepool.stores.contract import Lease
+from queuepool.worker.policies import policy_of, timeout_of
 
 MANY = settings(max_examples=400, deadline=None)
 

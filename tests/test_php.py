@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 from laravel_peer import require_php
 
 from queuepool.errors import QueuepoolError
-from queuepool.php import (
+from queuepool.payload.php_serialize import build_command
+from queuepool.payload.php_unserialize import (
     MAX_BYTES,
     MAX_DEPTH,
     MAX_VALUES,
@@ -28,7 +29,6 @@ from queuepool.php import (
     is_encrypted,
     parse_object,
 )
-from queuepool.php_writer import build_command
 
 JOBS = Path(__file__).parent / "laravel" / "jobs.php"
 SECOND = 1.0

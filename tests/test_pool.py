@@ -12,7 +12,7 @@ import psutil
 import pytest
 from eventually import eventually
 
-from queuepool.board import Board, Role
+from queuepool.board.board import Board, Role
 
 
 def held(site, **data):

@@ -11,8 +11,8 @@ from databases import DatabaseServer
 from eventually import eventually
 from pools import Site
 
-from queuepool.client import Queue
-from queuepool.settings import ConnectionSettings
+from queuepool.config.settings import ConnectionSettings
+from queuepool.jobs.client import Queue
 from queuepool.stores.sql.client import Client
 from queuepool.stores.sql.migrate import migrate
 

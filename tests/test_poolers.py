@@ -17,7 +17,7 @@ from poolers import PgBouncer, pooler
 from pools import RunningPool, Site
 from test_pool_database import at
 
-from queuepool.client import Queue
+from queuepool.jobs.client import Queue
 from queuepool.stores.sql.client import Client
 from queuepool.stores.sql.migrate import migrate
 from queuepool.stores.sql.postgresql import is_lent

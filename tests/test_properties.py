@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from payload_strategies import anywhere, as_bytes, laravels, values
 
-from queuepool import proc
-from queuepool.build import Stores
-from queuepool.escape import escaped
-from queuepool.payload import decode, encode
-from queuepool.verdict import delay_after
+from queuepool.payload.envelope import decode, encode
+from queuepool.settlement.verdict import delay_after
+from queuepool.stores.factory import Stores
+from queuepool.unix import proc
+from queuepool.unix.escape import escaped
 
 pytestmark = patient
 MANY = effort(200)

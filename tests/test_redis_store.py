@@ -15,10 +15,10 @@ from eventually import eventually
 from lossy_proxy import LossyProxy
 from samples import attempted, ids, payload
 
-from queuepool.build import Stores
+from queuepool.config.settings import ConnectionSettings
 from queuepool.errors import StoreDown, StoreError
-from queuepool.settings import ConnectionSettings
-from queuepool.stores.base import Lease
+from queuepool.stores.contract import Lease
+from queuepool.stores.factory import Stores
 from queuepool.stores.redis.queue import TAGS
 from queuepool.stores.set_aside import FailedJob, PendingFailure, Quarantined
 

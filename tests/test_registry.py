@@ -12,10 +12,9 @@ import pytest
 from samples import payload
 
 import queuepool
-from queuepool import Job, client, configure, connect, current, job
-from queuepool.client import Queue, seconds_until
-from queuepool.config import load
-from queuepool.current_job import Current, set_current
+from queuepool import Job, configure, connect, current, job
+from queuepool.config.loader import load
+from queuepool.config.settings import ConnectionSettings
 from queuepool.errors import (
     BadArguments,
     BadPayload,
@@ -26,13 +25,15 @@ from queuepool.errors import (
     UnknownJob,
 )
 from queuepool.events import JobQueued
-from queuepool.job_options import Options
-from queuepool.listeners import LISTENERS
-from queuepool.payload import OBJECT_JOB, decode
-from queuepool.php import PhpDataRefused, arguments_in
-from queuepool.registry import REGISTRY, Handler, Registry, bound
-from queuepool.settings import ConnectionSettings
-from queuepool.verdict import Delete, Fail, Release
+from queuepool.events.listeners import LISTENERS
+from queuepool.jobs import client
+from queuepool.jobs.client import Queue, seconds_until
+from queuepool.jobs.current_job import Current, set_current
+from queuepool.jobs.job_options import Options
+from queuepool.jobs.registry import REGISTRY, Handler, Registry, bound
+from queuepool.payload.envelope import OBJECT_JOB, decode
+from queuepool.payload.php_unserialize import PhpDataRefused, arguments_in
+from queuepool.settlement.verdict import Delete, Fail, Release
 
 NAMES = iter(range(10_000))
 

@@ -19,10 +19,10 @@ from pools import RunningPool, Site
 from samples import ids, payload
 from store.contract import OURS, record, reserved
 
-from queuepool.build import Stores
-from queuepool.client import Queue
+from queuepool.config.settings import ConnectionSettings
 from queuepool.errors import StoreDown
-from queuepool.settings import ConnectionSettings
+from queuepool.jobs.client import Queue
+from queuepool.stores.factory import Stores
 
 #: what stands beside a file that is in use
 BESIDE = ("-wal", "-shm")

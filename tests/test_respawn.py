@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from queuepool.board import Board, Killed, Role, State
-from queuepool.children import Child
-from queuepool.respawn import Respawn, Rests
+from queuepool.board.board import Board, Killed, Role, State
+from queuepool.master.children import Child
+from queuepool.master.respawn import Respawn, Rests
 
 Add = Callable[..., Child]
 

@@ -13,23 +13,23 @@ from pathlib import Path
 
 import pytest
 
-from queuepool import mourning
-from queuepool.about import About
-from queuepool.blame import Blame
-from queuepool.board import Board
+from queuepool.board.about import About
+from queuepool.board.blame import Blame
+from queuepool.board.board import Board
+from queuepool.board.runtime_dir import Runtime
+from queuepool.config.settings import PoolSettings
 from queuepool.errors import ConfigError, NotRunning, PoolRunning, WorkerDied
-from queuepool.runtime import Runtime
-from queuepool.settings import PoolSettings
-from queuepool.stores.base import Lease
-from queuepool.wards import Wards
+from queuepool.settlement import deferred_hooks as mourning
+from queuepool.steward.orphaned_boards import Wards
+from queuepool.stores.contract import Lease
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be two users")
 NOBODY = 65534
 CLAIM = """
 import sys
 from pathlib import Path
-from queuepool.runtime import Runtime
-from queuepool.settings import PoolSettings
+from queuepool.board.runtime_dir import Runtime
+from queuepool.config.settings import PoolSettings
 Runtime(PoolSettings(name="p", runtime_dir=Path(sys.argv[1]))).claim()
 print("claimed", flush=True)
 sys.stdin.read()
@@ -145,8 +145,8 @@ def test_a_directory_or_a_place_of_another_user_is_refused(runtime, place, pool)
 
 BASE = """
 import os, sys
-from queuepool.runtime import Runtime
-from queuepool.settings import PoolSettings
+from queuepool.board.runtime_dir import Runtime
+from queuepool.config.settings import PoolSettings
 import tempfile  # before the rights are gone that it may take to read it
 os.setuid(int(sys.argv[1]))
 print(Runtime(PoolSettings(name="p")).path)
@@ -217,8 +217,8 @@ def test_a_pidfile_that_nobody_holds_names_nobody(runtime, pool):
 ASK = """
 import os, sys
 from pathlib import Path
-from queuepool.runtime import Runtime
-from queuepool.settings import PoolSettings
+from queuepool.board.runtime_dir import Runtime
+from queuepool.config.settings import PoolSettings
 os.setuid(int(sys.argv[2]))
 try:
     Runtime(PoolSettings(name="p", runtime_dir=Path(sys.argv[1]))).master_pid()

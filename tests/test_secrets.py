@@ -14,10 +14,10 @@ import redis
 from eventually import eventually
 from pools import RunningPool, Site
 
-from queuepool.client import Queue
-from queuepool.config import load
+from queuepool.config.loader import load
+from queuepool.config.settings import ConnectionSettings
 from queuepool.errors import ConfigError
-from queuepool.settings import ConnectionSettings
+from queuepool.jobs.client import Queue
 
 PASSWORD, KEY = "pa55w0rd-of-redis", "s1gn1ng-key-0123456789"
 SECTION = "[connection]\n{}\n"

@@ -11,7 +11,6 @@ from conftest import PREFIX
 from lossy_proxy import LossyProxy
 from samples import payload
 
-from queuepool.build import Stores
 from queuepool.errors import StoreDown
 from queuepool.events import (
     Event,
@@ -23,13 +22,14 @@ from queuepool.events import (
     LeaseLost,
     StoreRefused,
 )
-from queuepool.listeners import Listeners
-from queuepool.outage import Outage
-from queuepool.payload import Payload, decode
-from queuepool.settle import Settler, facts_of
-from queuepool.signals import Attention
-from queuepool.stores.base import Lease
-from queuepool.verdict import Delete, Fail, Release, Tallies, Verdict
+from queuepool.events.listeners import Listeners
+from queuepool.payload.envelope import Payload, decode
+from queuepool.settlement.outage import Outage
+from queuepool.settlement.settler import Settler, facts_of
+from queuepool.settlement.verdict import Delete, Fail, Release, Tallies, Verdict
+from queuepool.stores.contract import Lease
+from queuepool.stores.factory import Stores
+from queuepool.unix.signals import Attention
 
 ERROR = ValueError("told to")
 VERDICTS: list[Verdict] = [Delete(), Release(0.0), Release(5.0), Fail(ERROR)]

@@ -7,7 +7,7 @@ import sys
 
 _CHILD = """
 import os, signal
-from queuepool.signals import HEARD, Attention, default_actions
+from queuepool.unix.signals import HEARD, Attention, default_actions
 
 signal.pthread_sigmask(signal.SIG_BLOCK, HEARD)  # as its master has them
 attention = Attention(paused=True)

@@ -16,12 +16,12 @@ from hypothesis import strategies as st
 from laravel_peer import Peer
 from pools import Site
 
-from queuepool.client import Queue
-from queuepool.config import load
+from queuepool.config.loader import load
+from queuepool.config.settings import ConnectionSettings
 from queuepool.errors import BadPayload, ConfigError
-from queuepool.payload import decode, encode
-from queuepool.settings import ConnectionSettings
-from queuepool.signing import Seals
+from queuepool.jobs.client import Queue
+from queuepool.payload.envelope import decode, encode
+from queuepool.payload.signing import Seals
 
 OLD, NEW = ("old", "0123456789abcdef"), ("new", "fedcba9876543210")
 SEALS = Seals((NEW, OLD), required=True)

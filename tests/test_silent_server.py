@@ -9,8 +9,8 @@ from contextlib import closing
 
 import pytest
 
-from queuepool.client import connect
 from queuepool.errors import StoreDown
+from queuepool.jobs.client import connect
 
 
 @pytest.fixture

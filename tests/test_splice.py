@@ -12,10 +12,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from payload_strategies import PHP, anywhere, as_bytes, laravels, others, styles, values
 
-from queuepool.build import Stores
 from queuepool.errors import BadPayload
-from queuepool.payload import decode
-from queuepool.stores.base import Lease
+from queuepool.payload.envelope import decode
+from queuepool.stores.contract import Lease
+from queuepool.stores.factory import Stores
 from queuepool.stores.set_aside import Quarantined
 
 pytestmark = patient

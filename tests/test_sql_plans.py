@@ -5,8 +5,8 @@ from __future__ import annotations
 from databases import DatabaseServer
 from sqlalchemy import text
 
-from queuepool.build import Stores
-from queuepool.settings import ConnectionSettings
+from queuepool.config.settings import ConnectionSettings
+from queuepool.stores.factory import Stores
 from queuepool.stores.sql.ddl import statements_of
 
 _FLOOD = """

@@ -6,8 +6,8 @@ import pytest
 from databases import DatabaseServer
 from sqlalchemy import Connection
 
-from queuepool.build import Stores
-from queuepool.settings import ConnectionSettings
+from queuepool.config.settings import ConnectionSettings
+from queuepool.stores.factory import Stores
 
 _OTHERS_END = {
     "postgres": "SELECT pg_terminate_backend({})",

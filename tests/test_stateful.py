@@ -23,8 +23,8 @@ from models.shelves import Shelves
 from payload_strategies import anywhere, laravels, parts
 from samples import payload
 
-from queuepool.build import Stores
-from queuepool.stores.base import Lease
+from queuepool.stores.contract import Lease
+from queuepool.stores.factory import Stores
 
 QUEUES = ("high", "default")
 NOW = 1_000_000.0

@@ -20,8 +20,8 @@ from samples import payload
 from store.conftest import connection_of, opened
 from store.odd_tables import NULLABLE
 
-from queuepool.build import Stores
-from queuepool.stores.base import Lease
+from queuepool.stores.contract import Lease
+from queuepool.stores.factory import Stores
 
 #: rows: else there would seldom be any
 CROWD = 12

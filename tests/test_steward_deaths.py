@@ -14,7 +14,7 @@ import pytest
 from eventually import eventually
 from pools import TESTS, RunningPool, Site
 
-from queuepool.board import Board, Slot
+from queuepool.board.board import Board, Slot
 
 #: a listener's module that ends the steward a while after it has begun to work, and leaves the workers alone
 SHORT_LIVED = """
@@ -110,12 +110,12 @@ def test_workers_that_wait_for_their_first_orders_are_seen(site: Site):
 STEWARD = """
 import os, sys
 from pathlib import Path
-from queuepool.blame import Blame
-from queuepool.board import Board
-from queuepool.listeners import LISTENERS
-from queuepool.outage import Outage
-from queuepool.signals import Attention
-from queuepool.steward import Steward
+from queuepool.board.blame import Blame
+from queuepool.board.board import Board
+from queuepool.events.listeners import LISTENERS
+from queuepool.settlement.outage import Outage
+from queuepool.unix.signals import Attention
+from queuepool.steward.loop import Steward
 
 class Deadly:
     def run(self, now):

@@ -17,11 +17,11 @@ from conftest import start_redis
 from eventually import eventually
 from pools import Site
 
-from queuepool.cli.server import _in_the_clear
-from queuepool.client import Queue, connect
-from queuepool.config import load
+from queuepool.config.loader import load
+from queuepool.config.settings import ConnectionSettings
 from queuepool.errors import ConfigError, StoreDown
-from queuepool.settings import ConnectionSettings
+from queuepool.jobs.client import Queue, connect
+from queuepool.stores.redis.check import _in_the_clear
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from eventually import eventually
 from lossy_proxy import LossyProxy
 
-from queuepool.payload import MOST_BYTES
+from queuepool.payload.envelope import MOST_BYTES
 
 RESTART_KEY = "laravel_database_laravel_cache:illuminate:queue:restart"
 

@@ -11,7 +11,7 @@ from conftest import Server
 from eventually import eventually
 from pools import Site
 
-from queuepool.client import Queue
+from queuepool.jobs.client import Queue
 from queuepool.stores.sql.client import Client
 from queuepool.stores.sql.migrate import migrate
 

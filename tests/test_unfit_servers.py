@@ -15,9 +15,9 @@ from conftest import free_port, redis_binary, start_redis
 from eventually import eventually
 from poolers import pooler
 
-from queuepool.build import Stores
+from queuepool.config.settings import ConnectionSettings
 from queuepool.errors import StoreUnfit
-from queuepool.settings import ConnectionSettings
+from queuepool.stores.factory import Stores
 
 CLUSTER = "this is a node of a Redis Cluster, for which there is no client here yet: name a server of its own"
 SENTINEL = "this is a Sentinel, which holds no jobs and is not asked yet: name the server that it watches"

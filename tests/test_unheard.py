@@ -10,16 +10,16 @@ from itertools import takewhile
 import pytest
 from store.conftest import opened
 
-from queuepool.chores.unheard import Unheard
+from queuepool.config.settings import ConnectionSettings
 from queuepool.errors import TagRetired
 from queuepool.events import Event, JobGivenBack
-from queuepool.listeners import Listeners
-from queuepool.outage import Outage
-from queuepool.settings import ConnectionSettings
-from queuepool.settle import Settler
-from queuepool.signals import Attention
-from queuepool.stores.base import UNDER_WAY, QueueStore
+from queuepool.events.listeners import Listeners
+from queuepool.settlement.outage import Outage
+from queuepool.settlement.settler import Settler
+from queuepool.steward.lost_replies import Unheard
+from queuepool.stores.contract import UNDER_WAY, QueueStore
 from queuepool.stores.redis.scripts import script
+from queuepool.unix.signals import Attention
 
 TAG, OTHER = 7, 8
 JOBS = [b'{"uuid":"%s","id":"%s","attempts":0}' % (name, name) for name in (b"a", b"b")]

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from queuepool.job_options import Options
-from queuepool.registry import Handler, Registry
-from queuepool.unserved import unserved
+from queuepool.jobs.job_options import Options
+from queuepool.jobs.registry import Handler, Registry
+from queuepool.jobs.unserved import unserved
 
 
 def registry(**queues: str | None) -> Registry:

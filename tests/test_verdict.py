@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from queuepool.config.settings import ConnectionSettings, PoolSettings
 from queuepool.errors import (
     BadArguments,
     JobExpired,
@@ -16,12 +17,9 @@ from queuepool.errors import (
     UnknownJob,
     WorkerDied,
 )
-from queuepool.job_options import Options
-from queuepool.limits import MEMORY, Limits, StopReason
-from queuepool.policies import policy_of, timeout_of
-from queuepool.settings import ConnectionSettings, PoolSettings
-from queuepool.terms import Terms
-from queuepool.verdict import (
+from queuepool.jobs.job_options import Options
+from queuepool.payload.options import Terms
+from queuepool.settlement.verdict import (
     Delete,
     Fail,
     Policy,
@@ -33,6 +31,8 @@ from queuepool.verdict import (
     may_start,
     needs_tallies,
 )
+from queuepool.worker.limits import MEMORY, Limits, StopReason
+from queuepool.worker.policies import policy_of, timeout_of
 
 NOW = 1_000.0
 RAISED = ValueError("told to")

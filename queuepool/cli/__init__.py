@@ -9,7 +9,7 @@ from contextlib import suppress
 import click
 
 from queuepool.cli import output
-from queuepool.cli.exits import INTERRUPTED, TOLD, code_of
+from queuepool.cli.error_report import INTERRUPTED, TOLD, code_of
 from queuepool.cli.group import COMPLETE
 
 

@@ -10,21 +10,21 @@ from functools import partial
 
 import click
 
-from queuepool import proc
-from queuepool.boot import import_jobs, other_threads
+from queuepool.board.runtime_dir import Runtime
 from queuepool.cli import output
-from queuepool.cli.exits import CONFIG, FAILED
-from queuepool.cli.findings import Finding, Grade
+from queuepool.cli.error_report import CONFIG, FAILED
 from queuepool.cli.flags import CONNECTION
 from queuepool.cli.options import JSON, Where, located
-from queuepool.client import Queue
-from queuepool.config_urls import kind_of
+from queuepool.config.settings import ConnectionSettings
+from queuepool.config.urls import kind_of
 from queuepool.errors import BootFailure, ConfigError, StoreError
-from queuepool.registry import REGISTRY
-from queuepool.runtime import Runtime
-from queuepool.settings import ConnectionSettings
-from queuepool.unserved import NO_MODULES, unserved
-from queuepool.wards import left_by_others, words_for
+from queuepool.jobs.client import Queue
+from queuepool.jobs.registry import REGISTRY
+from queuepool.jobs.unserved import NO_MODULES, unserved
+from queuepool.steward.orphaned_boards import left_by_others, words_for
+from queuepool.stores.finding import Finding, Grade
+from queuepool.unix import proc
+from queuepool.worker.boot import import_jobs, other_threads
 
 #: looks at one connection and the queues that are served there
 Inspector = Callable[[Queue, Sequence[str]], Iterator[Finding]]
@@ -83,10 +83,10 @@ def _boards(where: Where) -> Iterator[Finding]:
 def _inspector(where: Where, connection: ConnectionSettings) -> Inspector:
     """Of its kind of store, whose library is only there if it is used."""
     if kind_of(connection.url) == "redis":
-        from queuepool.cli.server import inspect_server
+        from queuepool.stores.redis.check import inspect_server
 
         return inspect_server
-    from queuepool.cli.database import inspect_database
+    from queuepool.stores.sql.check import inspect_database
 
     return partial(inspect_database, crews=[pool.workers for pool in where.pools() if pool.connection == connection])
 

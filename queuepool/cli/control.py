@@ -8,15 +8,15 @@ from contextlib import closing
 
 import click
 
-from queuepool import fork
+from queuepool.board.status import iso
 from queuepool.cli import output
 from queuepool.cli.flags import CONNECTION, PLACE
 from queuepool.cli.local import runtime_of
 from queuepool.cli.options import Where, located
 from queuepool.cli.queues import QUEUES
 from queuepool.cli.rollout import WAIT, rollouts, wait_for
-from queuepool.client import Queue
-from queuepool.overview import iso
+from queuepool.jobs.client import Queue
+from queuepool.unix import fork
 
 
 @click.command()

@@ -10,14 +10,14 @@ from typing import Any
 
 import click
 
-from queuepool import config_values as values
+from queuepool.board.status import iso
 from queuepool.cli import output
-from queuepool.cli.exits import FAILED
+from queuepool.cli.error_report import FAILED
 from queuepool.cli.flags import CONNECTION
 from queuepool.cli.options import JSON, TEXT, Where, located, option, parsed
 from queuepool.cli.queues import one_queue
-from queuepool.client import Queue
-from queuepool.overview import iso
+from queuepool.config import values
+from queuepool.jobs.client import Queue
 from queuepool.stores.set_aside import FailedJob
 
 #: records that one look at the store brings

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from types import MappingProxyType
 
-from queuepool.config import FIELDS
-from queuepool.settings import ConnectionSettings, PoolSettings
+from queuepool.config.loader import FIELDS
+from queuepool.config.settings import ConnectionSettings, PoolSettings
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,11 +11,11 @@ from collections.abc import Sequence
 
 import click
 
-from queuepool import proc, signals
 from queuepool.cli import output
 from queuepool.cli.flags import FLAGS, WORKER
 from queuepool.cli.options import Where, located
-from queuepool.signals import Attention
+from queuepool.unix import proc, signals
+from queuepool.unix.signals import Attention
 
 
 @click.command()

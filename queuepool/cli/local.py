@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from queuepool.board.runtime_dir import Runtime
 from queuepool.cli.options import Where
-from queuepool.runtime import Runtime
-from queuepool.settings import PoolSettings
+from queuepool.config.settings import PoolSettings
 
 
 def runtime_of(where: Where, pool: PoolSettings | None = None) -> Runtime:

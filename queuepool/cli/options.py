@@ -12,12 +12,12 @@ from unicodedata import category
 
 import click
 
-from queuepool import config
 from queuepool.cli.flags import FLAGS, default_of
-from queuepool.config import KEYS, Config
-from queuepool.config_file import section_name
-from queuepool.config_values import Parser
-from queuepool.settings import ConnectionSettings, PoolSettings
+from queuepool.config import loader as config
+from queuepool.config.ini_file import section_name
+from queuepool.config.loader import KEYS, Config
+from queuepool.config.settings import ConnectionSettings, PoolSettings
+from queuepool.config.values import Parser
 
 T = TypeVar("T")
 Verb = Callable[..., int | None]

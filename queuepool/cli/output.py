@@ -11,7 +11,7 @@ from contextlib import suppress
 from itertools import chain, islice
 from typing import Any
 
-from queuepool.escape import escaped
+from queuepool.unix.escape import escaped
 
 #: rows whose widths a table looks at together; the next so many have their own
 _ROWS = 1000

@@ -8,15 +8,15 @@ from collections.abc import Callable
 
 import click
 
-from queuepool import fork
+from queuepool.board.runtime_dir import Runtime
 from queuepool.cli import output
-from queuepool.cli.exits import code_of
+from queuepool.cli.error_report import code_of
 from queuepool.cli.flags import PLACE, POOL
 from queuepool.cli.local import runtime_of
 from queuepool.cli.options import Where, located, option, parsed
-from queuepool.config_values import count, seconds
+from queuepool.config.values import count, seconds
 from queuepool.errors import NotRunning, QueuepoolError
-from queuepool.runtime import Runtime
+from queuepool.unix import fork
 
 #: seconds in which the master does what the board asks for, and between two looks
 _PATIENCE, _LOOK = 5.0, 0.02
@@ -27,7 +27,7 @@ _PATIENCE, _LOOK = 5.0, 0.02
 def start(where: Where) -> int:
     """Run the pool in the foreground"""
     pools = where.pools()
-    from queuepool.start import start_all  # here: only who works on the store should wait for its library
+    from queuepool.pool.start import start_all  # here: only who works on the store should wait for its library
 
     served = {queue for pool in where.load().pools for queue in pool.queues}  # also by pools that --pool leaves out
     return start_all(pools, told=code_of, served=served)

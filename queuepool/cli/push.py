@@ -11,19 +11,19 @@ from typing import Any
 
 import click
 
-from queuepool import config_values as values
-from queuepool.arguments import reader_of, task_of
-from queuepool.boot import import_application
 from queuepool.cli import output
 from queuepool.cli.flags import CONNECTION
 from queuepool.cli.options import TEXT, Where, located, option, parsed
 from queuepool.cli.queues import one_queue
-from queuepool.client import Queue
+from queuepool.config import values
 from queuepool.errors import BadArguments, BadPayload, UnknownJob
-from queuepool.job_options import Options, wire
-from queuepool.payload import MOST_BYTES, decode, encode
-from queuepool.registry import REGISTRY, Handler
-from queuepool.strict_json import read_object
+from queuepool.jobs.arguments import reader_of, task_of
+from queuepool.jobs.client import Queue
+from queuepool.jobs.job_options import Options, wire
+from queuepool.jobs.registry import REGISTRY, Handler
+from queuepool.payload.envelope import MOST_BYTES, decode, encode
+from queuepool.payload.strict_json import read_object
+from queuepool.worker.boot import import_application
 
 
 @click.command()

@@ -10,14 +10,14 @@ from typing import Any
 
 import click
 
+from queuepool.board.status import iso
 from queuepool.cli import output
-from queuepool.cli.exits import FAILED
+from queuepool.cli.error_report import FAILED
 from queuepool.cli.flags import CONNECTION
 from queuepool.cli.group import Verbs
 from queuepool.cli.options import JSON, TEXT, Where, located, parsed
 from queuepool.cli.queues import QUEUES, one_queue
-from queuepool.client import Queue
-from queuepool.overview import iso
+from queuepool.jobs.client import Queue
 from queuepool.stores.set_aside import Quarantined
 
 #: bytes of a payload that a list and a single view show

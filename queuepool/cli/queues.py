@@ -10,15 +10,15 @@ from typing import Any
 
 import click
 
-from queuepool import config_values as values
 from queuepool.cli import output
-from queuepool.cli.exits import FAILED
+from queuepool.cli.error_report import FAILED
 from queuepool.cli.flags import CONNECTION
 from queuepool.cli.options import JSON, Where, located, option, parsed
-from queuepool.client import Queue
-from queuepool.config_urls import masked
+from queuepool.config import values
+from queuepool.config.urls import masked
 from queuepool.errors import StoreDenied
-from queuepool.stores.base import Sizes
+from queuepool.jobs.client import Queue
+from queuepool.stores.contract import Sizes
 
 #: the total from which on artisan's queue:monitor calls a queue busy
 _BUSY = 1000

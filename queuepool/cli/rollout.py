@@ -5,15 +5,15 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable
 
-from queuepool import proc
-from queuepool.board import Board, Role, State
+from queuepool.board.board import Board, Role, State
+from queuepool.board.runtime_dir import Runtime
+from queuepool.board.status import boot_problem
 from queuepool.cli import output
 from queuepool.cli.options import option, parsed
 from queuepool.cli.pools import within
-from queuepool.config_values import seconds
+from queuepool.config.values import seconds
 from queuepool.errors import NotRunning, QueuepoolError
-from queuepool.overview import boot_problem
-from queuepool.runtime import Runtime
+from queuepool.unix import proc
 
 #: seconds
 _LONGEST = "300"

@@ -10,15 +10,15 @@ from typing import Any
 
 import click
 
+from queuepool.board.runtime_dir import Runtime
+from queuepool.board.status import overview
 from queuepool.cli import output
-from queuepool.cli.exits import NOT_MOVING, NOT_RUNNING
+from queuepool.cli.error_report import NOT_MOVING, NOT_RUNNING
 from queuepool.cli.flags import PLACE
 from queuepool.cli.local import runtime_of
 from queuepool.cli.options import JSON, Where, located
 from queuepool.errors import NotRunning
-from queuepool.overview import overview
-from queuepool.runtime import Runtime
-from queuepool.wards import left_by_others, words_for
+from queuepool.steward.orphaned_boards import left_by_others, words_for
 
 _COLUMNS = (
     "process", "pid", "state", "done", "failed", "released", "memory", "job", "queue", "attempt", "running",
@@ -54,7 +54,7 @@ def status(where: Where, everywhere: bool, as_json: bool) -> int:
 
 
 def _published(where: Where) -> list[dict[str, Any]]:
-    from queuepool.client import Queue  # here: the boards of this host need no store
+    from queuepool.jobs.client import Queue  # here: the boards of this host need no store
 
     found: list[dict[str, Any]] = []
     for connection in where.connections():

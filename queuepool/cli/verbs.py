@@ -11,7 +11,7 @@ import click
 
 from queuepool import __version__
 from queuepool.cli import output
-from queuepool.cli.exits import USAGE
+from queuepool.cli.error_report import USAGE
 from queuepool.cli.group import Verbs
 
 if TYPE_CHECKING:

@@ -20,6 +20,6 @@ def work(where: Where, once: bool, stop_when_empty: bool, brief: bool) -> int:
     by signal 14, and is tried again when its lease ends.
     """
     pool = where.pool()
-    from queuepool.cli.alone import work_alone  # here: only who works on the store should wait for its library
+    from queuepool.pool.lone_worker import work_alone  # here: only who works on the store should wait for its library
 
     return work_alone(pool, once=once, stop_when_empty=stop_when_empty, brief=brief)

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
-from queuepool.stores.base import Control
+from queuepool.stores.contract import Control
 
 _RESTART = "illuminate:queue:restart"
 _PHP_TRUE = b"b:1;"

@@ -8,7 +8,7 @@ from contextlib import ExitStack, contextmanager
 
 from laravel_peer import Peer
 
-from queuepool.payload import encode
+from queuepool.payload.envelope import encode
 from tests.bench.rig import Rig, until
 from tests.bench.tables import execute, insert
 

@@ -17,9 +17,9 @@ from pathlib import Path
 
 import psutil
 
-from queuepool.build import Stores
-from queuepool.client import Queue
-from queuepool.settings import ConnectionSettings
+from queuepool.config.settings import ConnectionSettings
+from queuepool.jobs.client import Queue
+from queuepool.stores.factory import Stores
 from tests.bench.records import whole
 
 ROOT = Path(__file__).parents[2]

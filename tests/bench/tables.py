@@ -12,8 +12,8 @@ from typing import Any
 from databases import MariaDB, Postgres, running
 from sqlalchemy import text
 
-from queuepool.payload import encode
-from queuepool.settings import ConnectionSettings
+from queuepool.config.settings import ConnectionSettings
+from queuepool.payload.envelope import encode
 from queuepool.stores.sql.ddl import statements_of
 from tests.bench.rig import Rig
 

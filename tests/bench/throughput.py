@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 
-from queuepool.stores.base import Lease
+from queuepool.stores.contract import Lease
 from tests.bench import app
 from tests.bench.rig import ROOT, Rig
 

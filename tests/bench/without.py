@@ -13,12 +13,13 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any
 
-from queuepool import board, roles
+from queuepool.board import board
+from queuepool.board.held_jobs import Hand
 from queuepool.cli import main
-from queuepool.desk import Desk
-from queuepool.hand import Hand
-from queuepool.stores.base import Lease, Reservation
+from queuepool.pool import processes as roles
+from queuepool.stores.contract import Lease, Reservation
 from queuepool.stores.redis import queue as redis_queue
+from queuepool.worker.slot_writer import Desk
 
 
 class BlankHand(Hand):

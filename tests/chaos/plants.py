@@ -58,35 +58,45 @@ PLANTS = {
     "alarm heard by Python alone": Plant(
         "I10 killed too late",
         (
-            ("signals.py", "signal.signal(signal.SIGALRM, signal.SIG_DFL)\n", "signal.signal(signal.SIGALRM, exit)\n"),
-            ("signals.py", "faulthandler.register(signal.SIGALRM, file=", "dict(file="),
+            (
+                "unix/signals.py",
+                "signal.signal(signal.SIGALRM, signal.SIG_DFL)\n",
+                "signal.signal(signal.SIGALRM, exit)\n",
+            ),
+            ("unix/signals.py", "faulthandler.register(signal.SIGALRM, file=", "dict(file="),
         ),
         _HANGING,
     ),
     "no second line behind the alarm": Plant(
         "I10 never killed",
-        (("deadlines.py", "if deadline and now >= deadline + grace:", "if False:"),),
+        (("board/deadlines.py", "if deadline and now >= deadline + grace:", "if False:"),),
         replace(_HANGING, modes=("steal_the_alarm",), drain=1.0, stop=0.5),
     ),
     "group left alone": Plant(
         "I9 orphan",
         (
-            ("fork.py", "            _signal_group(ended.si_pid, signal.SIGKILL)\n", "            pass\n"),
-            ("strays.py", "if pid not in living and _is_lost", "if False and _is_lost"),
+            ("unix/fork.py", "            _signal_group(ended.si_pid, signal.SIGKILL)\n", "            pass\n"),
+            ("unix/stray_processes.py", "if pid not in living and _is_lost", "if False and _is_lost"),
         ),
         _CHILDREN,
     ),
     "settled before it ran": Plant(
         "I1 lost",
-        (("attempt.py", _BEFORE_IT_RUNS, f"        self._settler.delete([lease])\n{_BEFORE_IT_RUNS}"),),
+        (("worker/attempt.py", _BEFORE_IT_RUNS, f"        self._settler.delete([lease])\n{_BEFORE_IT_RUNS}"),),
     ),
     "done before it ran": Plant(
         "I1 lost",
-        (("attempt.py", _BEFORE_IT_RUNS, f"        self._desk.succeeded()\n{_BEFORE_IT_RUNS}"),),
+        (("worker/attempt.py", _BEFORE_IT_RUNS, f"        self._desk.succeeded()\n{_BEFORE_IT_RUNS}"),),
     ),
     "done and forgotten when the next hand came": Plant(
         "I5 done twice, unexplained",
-        (("supply.py", _STAYS, _STAYS.replace("self._done)\n", "[])\n").replace(", start=len(self._done)", "")),),
+        (
+            (
+                "worker/prefetch.py",
+                _STAYS,
+                _STAYS.replace("self._done)\n", "[])\n").replace(", start=len(self._done)", ""),
+            ),
+        ),
         replace(  # killed with a full hand, not at a nap, and seldom enough to have had one before
             QUICK, retry_after=1.5, seconds=4.0, drain=8.0, ahead=16, naps=0.0, longer=0.02, kill_every=(0.3, 0.6)
         ),
@@ -99,25 +109,25 @@ PLANTS = {
     "lease shorter than its job": Plant(
         "I4 overlap",
         (
-            ("chores/renew.py", "        if not held:\n", "        if True:\n"),
-            ("deadlines.py", "if lease_end and now >= lease_end - margin:", "if False:"),
+            ("steward/renew.py", "        if not held:\n", "        if True:\n"),
+            ("board/deadlines.py", "if lease_end and now >= lease_end - margin:", "if False:"),
         ),
         replace(PEACE, workers=8, nap=(2.0, 2.0), naps=1.0, retry_after=1.0),
     ),
     "password in the log": Plant(
         "I16 secret",
-        (("start.py", "    roles = Roles", f"    log.{_SHOUT}(settings.connection.url)\n    roles = Roles"),),
+        (("pool/start.py", "    roles = Roles", f"    log.{_SHOUT}(settings.connection.url)\n    roles = Roles"),),
         replace(QUICK, seconds=0.3),
     ),
     "files left behind": Plant(
         "I9 file left behind",
-        (("place.py", "        if not self._children.has_unsettled:\n            self._board.unlink()\n", ""),),
+        (("master/place.py", "        if not self._children.has_unsettled:\n            self._board.unlink()\n", ""),),
         replace(QUICK, seconds=0.3),
     ),
     "tag that outlives an unanswered call": Plant(
         "I4 overlap",
         (
-            ("membership.py", "tag = self._draw(self.tag if kept else 0)", _SAME_TAG),
+            ("worker/membership.py", "tag = self._draw(self.tag if kept else 0)", _SAME_TAG),
             (f"{_LUA}/include/tags.lua", "  redis.call('zadd', tags, -now - RETIRED, tag)\n", ""),
         ),
         _LATE,
@@ -132,12 +142,18 @@ PLANTS = {
     ),
     "what an async job leaves on the loop": Plant(
         "I18 a task outlived its job",
-        (("calls.py", "left = self._loop.clear() if self._loop else Left(0, set())", "left = Left(0, set())"),),
+        (
+            (
+                "worker/invoker.py",
+                "left = self._loop.clear() if self._loop else Left(0, set())",
+                "left = Left(0, set())",
+            ),
+        ),
         replace(PEACE, hostile=20.0, modes=("leave_a_task", "nap_async"), seconds=3.0),
     ),
     "death that uses up the only try": Plant(
         "I19 failed by a death",
-        (("verdict.py", "    if died and not policy.counts_deaths:\n        return False\n", ""),),
+        (("settlement/verdict.py", "    if died and not policy.counts_deaths:\n        return False\n", ""),),
     ),
     "rows taken without a lock": Plant(
         "I5 done twice, unexplained",

@@ -15,44 +15,52 @@ AROUND = {
                 "same_job, failed_jobs.c.exception.endswith(line, autoescape=True)",
                 "same_job, failed_jobs.c.payload == record['payload']",
             ),
-            ("chores/record_failures.py", "_TICK = 0.05", "_TICK = 0.002"),  # the workers recorded it themselves
+            ("steward/record_failures.py", "_TICK = 0.05", "_TICK = 0.002"),  # the workers recorded it themselves
             # a job must fail again between these two: they take their time
-            ("stores/elsewhere.py", "\nfrom typing import Protocol", "\nimport time\nfrom typing import Protocol"),
-            ("stores/elsewhere.py", "return self._records.drop([", "return time.sleep(0.05) or self._records.drop(["),
+            ("stores/split_failed.py", "\nfrom typing import Protocol", "\nimport time\nfrom typing import Protocol"),
+            (
+                "stores/split_failed.py",
+                "return self._records.drop([",
+                "return time.sleep(0.05) or self._records.drop([",
+            ),
         ),
         replace(QUIET, other="sqlite", only=("retry_all",), refused=40.0, seconds=6.0),
     ),
     "signals as they were when it was born": Plant(
         "I9 did not stop",
-        (("signals.py", "if signal.getsignal(signum) == signal.SIG_IGN:", "if False:"),),
+        (("unix/signals.py", "if signal.getsignal(signum) == signal.SIG_IGN:", "if False:"),),
         replace(PEACE, only=("born_deaf",), stop=3.0),
     ),
     "board that is everybody's memory": Plant(
         "the pool died",
-        (("board.py", "board = cls._begun(path, file)", "board = cls._begun(path, file.mapped())"),),
+        (("board/board.py", "board = cls._begun(path, file)", "board = cls._begun(path, file.mapped())"),),
         replace(QUIET, only=("truncate",), hostile=8.0, modes=("truncate",), seconds=4.0, drain=4.0),
     ),
     "counted as it stands on the board": Plant(
         "the pool died",
-        (("record.py", "return value if 0 <= value < _MOST else 0", "return value"),),
+        (("board/record.py", "return value if 0 <= value < _MOST else 0", "return value"),),
         replace(QUIET, only=("scribble",), workers=4, hostile=8.0, modes=("scribble",), seconds=4.0),
     ),
     "receipts of another store taken for its own": Plant(
         "I2 invented",
-        (("wards.py", "ours = board.header.store == self._runtime.store", "ours = True"),),
+        (("steward/orphaned_boards.py", "ours = board.header.store == self._runtime.store", "ours = True"),),
         replace(PEACE, only=("foreign_board",)),
     ),
     "failures taken to the other store by the workers": Plant(
         "I17 held up by the other store",
         (
-            ("worker_process.py", "recorder = _recorder(stores) if alone else None", "recorder = _recorder(stores)"),
-            ("side_stores.py", "time.monotonic() + max(PERIOD, _RESTS * (time.monotonic() - began))", "0.0"),
+            (
+                "pool/worker_process.py",
+                "recorder = _recorder(stores) if alone else None",
+                "recorder = _recorder(stores)",
+            ),
+            ("steward/side_stores.py", "time.monotonic() + max(PERIOD, _RESTS * (time.monotonic() - began))", "0.0"),
         ),
         replace(PEACE, other="sqlite", only=("other_away",), refused=20.0, seconds=5.0),
     ),
     "directory that is not made anew": Plant(
         "I12 size",
-        (("place.py", "if self._runtime.keep():", "if False:"),),
+        (("master/place.py", "if self._runtime.keep():", "if False:"),),
         replace(QUIET, only=("vanish",), with_kills=1.0, seconds=4.0, drain=2.0, whole=5.0),
     ),
 }  # fmt: skip

@@ -15,10 +15,10 @@ import sys
 import time
 from typing import Any
 
-from queuepool.client import Queue
+from queuepool.config.settings import ConnectionSettings
 from queuepool.errors import StoreError
-from queuepool.payload import encode
-from queuepool.settings import ConnectionSettings
+from queuepool.jobs.client import Queue
+from queuepool.payload.envelope import encode
 from tests.chaos.async_modes import ASYNC
 from tests.chaos.book import BOOK
 from tests.chaos.orders import Orders

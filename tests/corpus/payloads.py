@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from samples import payload
 
 from queuepool.errors import BadArguments, JobError, JobExpired, UnknownJob
-from queuepool.payload import MOST_BYTES, OBJECT_JOB
+from queuepool.payload.envelope import MOST_BYTES, OBJECT_JOB
 
 DEEPEST = 999
 GADGET = (

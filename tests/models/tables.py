@@ -10,9 +10,9 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from sqlalchemy import text
 
 from models.rows import Row, Rows
-from queuepool.build import Stores
-from queuepool.stores.base import Lease
-from queuepool.stores.sql.failures import NO_JOB
+from queuepool.stores.contract import Lease
+from queuepool.stores.factory import Stores
+from queuepool.stores.sql.failed_table import NO_JOB
 
 QUEUES = ("high", "default")
 #: in mid-second, where rounding up and down differ

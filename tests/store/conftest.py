@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from conftest import PREFIX
 
-from queuepool.build import Stores, is_redis
-from queuepool.settings import ConnectionSettings
+from queuepool.config.settings import ConnectionSettings
+from queuepool.stores.factory import Stores, is_redis
 from queuepool.stores.sql.migrate import migrate
 from store.contract import Clock
 

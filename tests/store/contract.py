@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from samples import attempted, payload
 
-from queuepool.build import Stores
-from queuepool.payload import decode
-from queuepool.stores.base import Lease, Sizes
+from queuepool.payload.envelope import decode
+from queuepool.stores.contract import Lease, Sizes
+from queuepool.stores.factory import Stores
 from queuepool.stores.set_aside import FailedJob
 
 RETRY_AFTER = 90.0

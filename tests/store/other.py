@@ -16,8 +16,8 @@ sys.path[:0] = [] if TESTS in sys.path else [TESTS]
 
 from samples import ids, payload  # noqa: E402
 
-from queuepool.build import Stores  # noqa: E402
-from queuepool.settings import ConnectionSettings  # noqa: E402
+from queuepool.config.settings import ConnectionSettings  # noqa: E402
+from queuepool.stores.factory import Stores  # noqa: E402
 from store.contract import record  # noqa: E402
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from samples import attempted, ids, payload
 
-from queuepool.settings import ConnectionSettings
+from queuepool.config.settings import ConnectionSettings
 from store.conftest import connection_of
 from store.contract import OURS, QUEUES, RETRY_AFTER, drained, each_settlement, reserved, state
 

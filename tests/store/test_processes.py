@@ -15,9 +15,9 @@ from eventually import eventually
 from samples import ids, payload
 from sqlalchemy import create_engine
 
-from queuepool.build import Stores
+from queuepool.config.settings import ConnectionSettings
 from queuepool.errors import StoreDown
-from queuepool.settings import ConnectionSettings
+from queuepool.stores.factory import Stores
 from queuepool.stores.sql.clock import Clock
 from queuepool.stores.sql.statements import Statements
 from store.conftest import connection_of, opened

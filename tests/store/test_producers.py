@@ -10,8 +10,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from samples import ids, payload
 
-from queuepool.client import Queue
-from queuepool.settings import ConnectionSettings
+from queuepool.config.settings import ConnectionSettings
+from queuepool.jobs.client import Queue
 from store.contract import OURS
 
 THREADS, EACH = 8, 25
@@ -39,8 +39,8 @@ def test_threads_push_through_one_queue_and_nothing_is_lost(queue, store):
 def test_a_queue_that_was_used_before_a_fork_is_used_on_both_sides_of_it(queue, store, connection, tmp_path):
     script = """
         import os, sys
-        from queuepool.client import Queue
-        from queuepool.settings import ConnectionSettings
+        from queuepool.jobs.client import Queue
+        from queuepool.config.settings import ConnectionSettings
 
         queue = Queue(ConnectionSettings(url=sys.argv[1], prefix=sys.argv[2]))
         said = [queue.push("ok")]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from samples import attempted, payload
 
-from queuepool.build import Stores
+from queuepool.stores.factory import Stores
 from store.contract import EMPTY, drained, reserved
 
 pytestmark = pytest.mark.usefixtures("at")

@@ -8,9 +8,9 @@ import pytest
 from databases import DatabaseServer
 from samples import ids, payload
 
-from queuepool.build import Stores
+from queuepool.config.settings import ConnectionSettings
 from queuepool.errors import StoreError
-from queuepool.settings import ConnectionSettings
+from queuepool.stores.factory import Stores
 from queuepool.stores.sql.migrate import migrate
 from store.contract import OURS, record
 

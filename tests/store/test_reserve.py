@@ -8,7 +8,7 @@ import pytest
 from eventually import eventually
 from samples import attempted, ids, payload
 
-from queuepool.build import Stores
+from queuepool.stores.factory import Stores
 from store.contract import EMPTY, OURS, QUEUES, RETRY_AFTER, THEIRS, attempts_of, drained, reserved, seen
 
 pytestmark = pytest.mark.usefixtures("at")

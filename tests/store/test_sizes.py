@@ -7,7 +7,7 @@ import time
 import pytest
 from samples import payload
 
-from queuepool.stores.base import Sizes
+from queuepool.stores.contract import Sizes
 from store.contract import OURS, reserved
 
 pytestmark = pytest.mark.usefixtures("at")

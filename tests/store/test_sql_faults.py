@@ -16,9 +16,9 @@ from databases import DatabaseServer
 from eventually import eventually
 from samples import ids, payload
 
-from queuepool.build import Stores
+from queuepool.config.settings import ConnectionSettings
 from queuepool.errors import StoreDenied, StoreDown
-from queuepool.settings import ConnectionSettings
+from queuepool.stores.factory import Stores
 from queuepool.stores.sql.migrate import migrate
 from store.contract import OURS, failed_job, record, reserved
 

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from samples import ids, payload
 
-from queuepool.build import Stores
 from queuepool.errors import BadPayload
-from queuepool.payload import decode
-from queuepool.stores.sql.marks import TAGS, mark_of
-from queuepool.verdict import Tallies
+from queuepool.payload.envelope import decode
+from queuepool.settlement.verdict import Tallies
+from queuepool.stores.factory import Stores
+from queuepool.stores.sql.lease_tags import TAGS, mark_of
 from store.contract import (
     EMPTY,
     OURS,

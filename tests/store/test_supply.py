@@ -8,7 +8,7 @@ import pytest
 from samples import payload
 from supplies import said_by_a_worker
 
-from queuepool.settings import ConnectionSettings
+from queuepool.config.settings import ConnectionSettings
 
 _WANTED_BACK = """
 old, asked = membership.tag, time.monotonic()

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 from samples import ids, payload
 
-from queuepool.build import Stores
-from queuepool.stores.base import Lease
+from queuepool.stores.contract import Lease
+from queuepool.stores.factory import Stores
 from store.contract import OURS, QUEUES, QUICK, RETRY_AFTER, Clock, drained, record, reserved
 
 pytestmark = pytest.mark.usefixtures("at")

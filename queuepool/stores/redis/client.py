@@ -13,7 +13,7 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from queuepool.errors import StoreDown, TagRetired
-from queuepool.stores.redis.line import Line, Lines
+from queuepool.stores.redis.connection import Line, Lines
 from queuepool.stores.redis.refusals import translated
 from queuepool.stores.redis.scripts import script
 

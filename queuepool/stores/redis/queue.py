@@ -11,12 +11,12 @@ from operator import itemgetter
 from typing import Any
 
 from queuepool.errors import StoreDown, StoreError
-from queuepool.payload import MOST_BYTES
-from queuepool.stores.base import Lease, Reservation, Sizes, Staged
+from queuepool.payload.envelope import MOST_BYTES
+from queuepool.settlement.verdict import Tallies
+from queuepool.stores.contract import Lease, Reservation, Sizes, Staged
 from queuepool.stores.redis.client import Client
 from queuepool.stores.redis.keys import Keys
 from queuepool.stores.redis.wire import BATCH, batches, by_queue, reservation
-from queuepool.verdict import Tallies
 
 #: a tag fits the bits that a lease's score leaves (lua/include/lease.lua)
 TAGS = 131072

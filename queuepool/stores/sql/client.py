@@ -10,13 +10,13 @@ from typing import TypeVar
 
 from sqlalchemy import Connection, Engine, exc
 
-from queuepool.config_urls import scheme_of
+from queuepool.config.urls import scheme_of
 from queuepool.errors import StoreDown, StoreError
 from queuepool.stores.sql.engines import open_engine
+from queuepool.stores.sql.errors import is_taken_back, translated
 from queuepool.stores.sql.postgresql import LATEST_COMMIT
 from queuepool.stores.sql.sqlite import FileConnection
 from queuepool.stores.sql.transaction import FormerFile, carry_out, file_of, former_of, in_current_file
-from queuepool.stores.sql.troubles import is_taken_back, translated
 
 T = TypeVar("T")
 #: how often a transaction that the database took back is tried before it counts as an outage

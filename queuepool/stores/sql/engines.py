@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import URL, Engine, create_engine, event, exc, make_url
 from sqlalchemy.pool import NullPool
 
-from queuepool.config_urls import database_of
+from queuepool.config.urls import database_of
 from queuepool.stores.sql import postgresql, sqlite
 from queuepool.stores.sql.postgresql import LATEST_COMMIT
 

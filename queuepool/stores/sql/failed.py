@@ -8,13 +8,13 @@ from typing import Any
 
 from sqlalchemy import Connection, Select, delete, func, select
 
-from queuepool.payload import uncounted
+from queuepool.payload.envelope import uncounted
 from queuepool.stores.set_aside import FailedJob, PendingFailure, RecordKey
 from queuepool.stores.sql.client import Client
 from queuepool.stores.sql.clock import Clock
-from queuepool.stores.sql.failures import Failures, is_no_job, payload_column
+from queuepool.stores.sql.encoding import bytes_of, storable
+from queuepool.stores.sql.failed_table import Failures, is_no_job, payload_column
 from queuepool.stores.sql.tables import failed_jobs
-from queuepool.stores.sql.texts import bytes_of, storable
 
 #: what stands before a failure's own id
 _FAILURE = "queuepool failure "

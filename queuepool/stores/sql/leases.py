@@ -7,16 +7,16 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from queuepool.stores.base import Lease, Row
+from queuepool.settlement.verdict import Tallies
+from queuepool.stores.contract import Lease, Row
+from queuepool.stores.sql.cache import SqlShelf
 from queuepool.stores.sql.client import Client
 from queuepool.stores.sql.clock import later
-from queuepool.stores.sql.failures import Failures
-from queuepool.stores.sql.marks import marked, row_of
+from queuepool.stores.sql.encoding import bytes_of
+from queuepool.stores.sql.failed_table import Failures
+from queuepool.stores.sql.jobs_table import JobsTable
+from queuepool.stores.sql.lease_tags import marked, row_of
 from queuepool.stores.sql.outbox import PENDING, entry_of
-from queuepool.stores.sql.shelf import SqlShelf
-from queuepool.stores.sql.table import JobsTable
-from queuepool.stores.sql.texts import bytes_of
-from queuepool.verdict import Tallies
 
 End = Callable[[Connection, list[int]], object]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from sqlalchemy import Connection, inspect
 
-from queuepool.config_urls import database_of, scheme_of
+from queuepool.config.urls import database_of, scheme_of
 from queuepool.stores.sql.client import Client
 from queuepool.stores.sql.ddl import statements_of
 from queuepool.stores.sql.schema import TABLES, problems_of

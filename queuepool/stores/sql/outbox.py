@@ -14,8 +14,8 @@ from sqlalchemy import Connection, delete, func, select
 
 from queuepool.stores.set_aside import PendingFailure
 from queuepool.stores.sql.client import Client
+from queuepool.stores.sql.encoding import bytes_of
 from queuepool.stores.sql.tables import jobs
-from queuepool.stores.sql.texts import bytes_of
 
 #: the queue of these rows
 PENDING = "queuepool:failed:pending"

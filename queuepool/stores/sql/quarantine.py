@@ -10,11 +10,11 @@ from sqlalchemy import Connection, delete, select
 from queuepool.stores.set_aside import Quarantined
 from queuepool.stores.sql.client import Client
 from queuepool.stores.sql.clock import Clock
+from queuepool.stores.sql.encoding import bytes_of
 from queuepool.stores.sql.failed import Push
-from queuepool.stores.sql.failures import NO_JOB, is_no_job, payload_column
+from queuepool.stores.sql.failed_table import NO_JOB, is_no_job, payload_column
 from queuepool.stores.sql.names import is_name
 from queuepool.stores.sql.tables import failed_jobs
-from queuepool.stores.sql.texts import bytes_of
 
 _PAGE = 100
 

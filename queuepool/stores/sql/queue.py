@@ -13,11 +13,11 @@ from typing import Any
 from sqlalchemy import Connection
 
 from queuepool.errors import StoreDown
-from queuepool.stores.base import Lease, Reservation, Row, Staged
+from queuepool.stores.contract import Lease, Reservation, Row, Staged
+from queuepool.stores.sql.encoding import bytes_of
+from queuepool.stores.sql.lease_tags import TAGS
 from queuepool.stores.sql.leases import Leases
-from queuepool.stores.sql.marks import TAGS
 from queuepool.stores.sql.statements import SLACK
-from queuepool.stores.sql.texts import bytes_of
 from queuepool.stores.sql.waiting import Waiting, waiting_for
 
 #: jobs that others may take while we choose

@@ -23,7 +23,7 @@ from sqlalchemy import (
 )
 
 from queuepool.stores.sql.clock import Clock
-from queuepool.stores.sql.marks import mark_of
+from queuepool.stores.sql.lease_tags import mark_of
 from queuepool.stores.sql.names import exactly, is_name, is_one_of
 from queuepool.stores.sql.tables import jobs
 

@@ -11,8 +11,8 @@ from sqlalchemy import Connection, exc
 
 from queuepool.errors import StoreDown
 from queuepool.stores.sql import postgresql
+from queuepool.stores.sql.errors import translated
 from queuepool.stores.sql.sqlite import FileConnection
-from queuepool.stores.sql.troubles import translated
 
 T = TypeVar("T")
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from laravel_peer import SCRIPT, is_installed
 
-from queuepool.client import Queue
-from queuepool.settings import ConnectionSettings
+from queuepool.config.settings import ConnectionSettings
+from queuepool.jobs.client import Queue
 from tests.bench.peers.jobs import limit
 from tests.bench.peers.peer import url
 

@@ -7,8 +7,8 @@ import sys
 from collections.abc import Sequence
 
 from queuepool import job
-from queuepool.client import Queue
-from queuepool.settings import ConnectionSettings
+from queuepool.config.settings import ConnectionSettings
+from queuepool.jobs.client import Queue
 from tests.bench.peers import jobs
 from tests.bench.peers.peer import url
 

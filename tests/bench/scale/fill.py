@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from queuepool.payload import encode
+from queuepool.payload.envelope import encode
 from queuepool.stores.redis.keys import Keys
 from tests.bench.rig import Rig
 

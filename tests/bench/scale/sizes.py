@@ -8,7 +8,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
-from queuepool.build import is_redis
+from queuepool.stores.factory import is_redis
 from tests.bench.rig import Rig
 from tests.bench.scale import steps
 from tests.bench.scale.fill import Filler

@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlalchemy import Engine, delete, insert, text
 
-from queuepool.stores.sql.failures import NO_JOB
+from queuepool.stores.sql.failed_table import NO_JOB
 from queuepool.stores.sql.tables import cache
 from tests.chaos.stores.base import Place
 

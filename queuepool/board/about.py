@@ -1,0 +1,96 @@
+"""What a running pool says of itself in its directory, so that a command that means another pool leaves it alone."""
+
+from __future__ import annotations
+
+import json
+import os
+import pwd
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from queuepool.config.connections import identity_of
+from queuepool.config.settings import PoolSettings
+from queuepool.config.urls import masked
+
+FILE = "about.json"
+_MOST_BYTES = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """Without any secret. ``configuration`` is empty without a file, ``identity`` that of the store."""
+
+    store: str
+    prefix: str
+    identity: str
+    queues: list[str]
+    configuration: str
+    working_directory: str
+    user: str
+
+    @classmethod
+    def of(cls, settings: PoolSettings) -> About:
+        """Of a pool that this process starts."""
+        connection = settings.connection
+        return cls(
+            store=masked(connection.url),
+            prefix=connection.prefix,
+            identity=identity_of(connection),
+            queues=[*settings.queues],
+            configuration=absolute(settings.config),
+            working_directory=absolute(Path()),
+            user=_user(),
+        )
+
+    @classmethod
+    def read(cls, folder: Path) -> About | None:
+        """Of the pool in this directory; ``None`` when there is nothing that can be read."""
+        try:
+            fd = os.open(folder / FILE, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+            with open(fd, "rb") as file:
+                return cls(**json.loads(file.read(_MOST_BYTES)))
+        except (OSError, ValueError, TypeError):
+            return None
+
+    def write(self, folder: Path) -> None:
+        """Whole or not at all. Raises ``OSError``."""
+        draft = folder / "draft.about"  # a name that is cleared away after a kill in between
+        draft.unlink(missing_ok=True)
+        fd = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        with open(fd, "w") as file:
+            json.dump(asdict(self), file)
+        draft.replace(folder / FILE)
+
+    def is_meant_by(self, settings: PoolSettings) -> bool:
+        """Whether a command with these settings means this pool: it is of the same file, or on the same store."""
+        is_of_file = bool(self.configuration) and self.configuration == absolute(settings.config)
+        return is_of_file or self.identity == identity_of(settings.connection)
+
+    def facts(self) -> dict[str, Any]:
+        """For ``status``."""
+        return {key: value for key, value in asdict(self).items() if key != "identity"}
+
+    @property
+    def whose(self) -> str:
+        """In words."""
+        return f"that of {self.configuration or f'{self.working_directory} on {self.store}'} (user {self.user})"
+
+    def hint(self, folder: Path) -> str:
+        """What makes a command mean it; ``folder``: where it is."""
+        return f"-c {self.configuration}" if self.configuration else f"--runtime-dir {folder.parent}"
+
+
+def absolute(path: Path | None) -> str:
+    """As it is where the working directory has been removed; empty where there is no path."""
+    with suppress(OSError):
+        return str(path.absolute()) if path else ""
+    return str(path or "")
+
+
+def _user() -> str:
+    try:
+        return pwd.getpwuid(os.geteuid()).pw_name
+    except KeyError:  # a container's may have no name
+        return str(os.geteuid())

@@ -1,0 +1,176 @@
+"""The board: one shared page of facts about every process of a pool, with one writer for each field.
+
+It is a file in the pool's runtime directory, so that ``status`` reads it at no cost to anyone, and so that a new master
+finds what the dead workers of a killed one held.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+from io import FileIO
+from pathlib import Path
+
+from queuepool.board.facts import PoolFacts, Totals
+from queuepool.board.held_jobs import AREA, Hand
+from queuepool.board.shared_file import SharedFile
+from queuepool.board.slot import Header as Header
+from queuepool.board.slot import Slot as Slot
+from queuepool.board.states import Killed as Killed
+from queuepool.board.states import Role as Role
+from queuepool.board.states import State as State
+from queuepool.unix import proc
+
+_MAGIC = 0x71756575_00000007
+_FLAGS = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_PAGE = 4096
+_SLOT = -(-(Slot.size + 2 * AREA) // _PAGE) * _PAGE
+
+
+class Board:
+    """A header and slots, in a file or in this process's memory."""
+
+    def __init__(self, path: Path, memory: SharedFile | mmap.mmap) -> None:
+        self.path = path
+        self.memory = memory
+        self.header = Header(memory, 0)
+        self.used = 0
+        self.slots = [self._slot(index) for index in range((len(memory) - _PAGE) // _SLOT)]
+
+    @classmethod
+    def create(cls, path: Path, capacity: int, store: str = "", *, room_for: int = 0) -> Board:
+        """A new, empty board of this process's, for this ``store``'s receipts. Raises ``OSError``.
+
+        Room is set aside for so many processes.
+        """
+        draft = path.with_name(f"{path.name}.new")  # whole or not there: others look for boards that nobody owns
+        fd = os.open(draft, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        file = SharedFile(fd, _PAGE + capacity * _SLOT)
+        try:
+            os.ftruncate(fd, len(file))  # sparse: the other slots are given their room when they are needed
+            file.allot(0, _PAGE + room_for * _SLOT)
+            board = cls._begun(path, file)
+            board.header.store = store
+            path.hardlink_to(draft)
+        except OSError:
+            file.close()
+            raise
+        finally:
+            draft.unlink()
+        return board
+
+    @classmethod
+    def private(cls) -> Board:
+        """One slot that nobody else can see."""
+        return cls._begun(Path(os.devnull), mmap.mmap(-1, _PAGE + _SLOT))
+
+    @classmethod
+    def open(cls, path: Path, *, write: bool = False) -> Board:
+        """An existing board. Raises ``ValueError`` when it is none of this version, ``OSError`` when it is gone."""
+        return cls.opened(os.open(path, (os.O_RDWR if write else os.O_RDONLY) | _FLAGS), path)
+
+    @classmethod
+    def opened(cls, fd: int, path: Path) -> Board:
+        """As ``open``, of a file that is."""
+        file = SharedFile(fd, os.fstat(fd).st_size)
+        is_whole = len(file) >= _PAGE and len(file) % _PAGE == 0
+        header = Header(file, 0) if is_whole else None
+        if not header or header.magic != _MAGIC or len(file) != _PAGE + header.capacity * _SLOT:
+            file.close()
+            raise ValueError(f"{path} is no board of this version")
+        return cls(path, file)
+
+    @classmethod
+    def _begun(cls, path: Path, memory: SharedFile | mmap.mmap) -> Board:
+        board = cls(path, memory)
+        pid = os.getpid()
+        board.header.facts = PoolFacts(_MAGIC, len(board.slots), pid, proc.born(pid))
+        return board
+
+    def mapped(self) -> Board:
+        """In this process's memory, for those who write for every job. Closes the file, which jobs would inherit."""
+        if not isinstance(self.memory, SharedFile):
+            return self
+        mapped = Board(self.path, self.memory.mapped())
+        self.memory.close()
+        return mapped
+
+    def allot(self, slot: Slot) -> None:
+        """The master's: set room aside for its process. Raises ``OSError``."""
+        if isinstance(self.memory, SharedFile):
+            self.memory.allot(slot.base, _SLOT)
+        self.header.used = self.used = max(self.used, slot.index + 1)
+
+    def mend(self) -> bool:
+        """As long as it was, if somebody has cut the file; says whether."""
+        return isinstance(self.memory, SharedFile) and self.memory.mend()
+
+    @property
+    def master(self) -> tuple[int, int]:
+        """Its master's pid and birth, by the file's name: what is in the file may be nonsense."""
+        return _master_of(self.path)
+
+    @property
+    def most_workers(self) -> int:
+        """In a rolling restart a number has two slots; the steward has one."""
+        return len(self.slots) // 2 - 1
+
+    def of(self, *roles: Role) -> list[Slot]:
+        """The slots of living and not yet settled processes of these kinds."""
+        # To look at all of them would be most of what an idle pool does.
+        return [slot for slot in self.slots[: self.header.used or None] if slot.role in roles]
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether no worker is left on it whose jobs somebody might still have to settle."""
+        return all(slot.settled_life == slot.life for slot in self.of(Role.WORKER))
+
+    def trace(self, slot: Slot) -> Path:
+        """Where faulthandler writes the stacks of the process in this slot."""
+        return self.path.with_name(f"{self.path.name}.trace{slot.index}")
+
+    def new_trace(self, slot: Slot) -> FileIO:
+        """That file, empty and new: nothing that lay in its place is written to."""
+        self.trace(slot).unlink(missing_ok=True)
+        return FileIO(self.trace(slot), "x")
+
+    def totals(self) -> Totals:
+        """Jobs done, failed and released since the pool began."""
+        totals = self.header.totals
+        for slot in self.of(Role.WORKER):
+            totals = totals.plus(slot.totals)
+        return totals
+
+    def unlink(self) -> None:
+        """Remove the file and what lies beside it; the mapping lives on in who has it."""
+        remove(self.path)
+
+    def _slot(self, index: int) -> Slot:
+        base = _PAGE + index * _SLOT
+        slot = Slot(self.memory, base)
+        slot.index = index
+        slot.hands = self._hand(slot, 0), self._hand(slot, 1)
+        return slot
+
+    def _hand(self, slot: Slot, number: int) -> Hand:
+        spill = self.path.with_name(f"{self.path.name}.{slot.index}.{number}")
+        return Hand(self.memory, slot.base + Slot.size + number * AREA, spill)
+
+
+def remove(path: Path) -> None:
+    """Remove a board's file, readable or not, and what lies beside it."""
+    for each in (path, *path.parent.glob(f"{path.name}.*")):
+        each.unlink(missing_ok=True)
+
+
+def sweep(folder: Path) -> None:
+    """Remove what lay beside boards that are gone together with their masters: that directory had disappeared."""
+    for beside in folder.glob("board.*.*"):
+        board = beside.with_name(".".join(beside.name.split(".")[:2]))
+        if not board.exists() and not proc.is_alive(*_master_of(board)):
+            beside.unlink(missing_ok=True)
+
+
+def _master_of(path: Path) -> tuple[int, int]:
+    pid, _, born = path.name.removeprefix("board.").partition("-")
+    return (int(pid), int(born)) if pid.isdecimal() and born.isdecimal() else (0, 0)

@@ -1,0 +1,56 @@
+"""Why a process did not come to work, as it leaves that beside the board and as the others read it there."""
+
+from __future__ import annotations
+
+import os
+import signal
+from contextlib import suppress
+from io import FileIO
+from pathlib import Path
+from typing import NamedTuple
+
+from queuepool.errors import BootFailure
+from queuepool.unix import proc
+from queuepool.worker.limits import BOOT
+
+_MOST_BYTES = 64 * 1024
+
+
+class BootReport(NamedTuple):
+    """The ``problem`` in one line, and the traceback or the stacks, if there are any."""
+
+    problem: str
+    trace: str = ""
+
+
+def leave(failure: BootFailure, file: FileIO) -> None:
+    """Into the process's trace file; the exit code is to be ``BOOT``."""
+    with suppress(OSError):  # no room: the exit code says enough
+        file.write(f"{failure}\n{failure.trace}".encode("utf-8", "replace"))
+
+
+def read(path: Path, status: int) -> BootReport:
+    """Of a process that ended with this wait status before it came to work."""
+    return of_text(text_in(path), status)
+
+
+def of_text(text: str, status: int) -> BootReport:
+    """As ``read``, of what was in the file."""
+    code = os.waitstatus_to_exitcode(status)
+    if code == BOOT and text:
+        problem, _, trace = text.partition("\n")
+        return BootReport(problem, trace)
+    if code == -signal.SIGALRM:
+        return BootReport("the modules' import took longer than boot_timeout", text)
+    return BootReport(f"the process ended before it came to work: {proc.cause_of(status)}", text)
+
+
+def text_in(path: Path) -> str:
+    """What a process left; never waits, whatever a job has put in the file's place."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return ""
+    with FileIO(fd) as file, suppress(OSError):
+        return (file.read(_MOST_BYTES) or b"").decode("utf-8", "replace").strip()
+    return ""

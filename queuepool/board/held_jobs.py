@@ -1,0 +1,153 @@
+"""The hand: the receipts that a worker holds, on the board, so that whoever buries it can settle them.
+
+Each slot has two, of which one is the hand of this turn (``Slot.hand``): the next one is written down before it counts.
+"""
+
+from __future__ import annotations
+
+import struct
+from array import array
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from queuepool.stores.contract import Lease, Row
+from queuepool.worker.prefetch_size import MOST
+
+#: bytes on the board for each hand; receipts that find no room there lie in files beside the board
+AREA = 128 * 1024
+#: jobs in a hand at most, and one to spare: as many as are reserved at once, and as many that are done
+_MOST = 2 * MOST + 1
+#: what stands there: how many jobs; the stage of each; the sizes of each one's queue, receipt and proof; all of these
+_COUNT = struct.Struct("=q")
+_STAGES = _COUNT.size
+_SIZES = _STAGES + _MOST
+_PARTS, _SIZE = 3, 4
+#: bytes of all parts, with room for their sizes; bytes of a receipt for which there is room in every hand
+_ROOM = AREA - _SIZES - _MOST * _PARTS * _SIZE
+_SHORT = 512
+#: the size of a receipt that lies in a file
+_IN_A_FILE = 0xFFFFFFFF
+
+
+class Stage(IntEnum):
+    """How far a held job has come."""
+
+    RESERVED = 1
+    RUNNING = 2
+    DONE = 3
+    #: by the steward, after its worker's death
+    SETTLED = 4
+
+    @classmethod
+    def _missing_(cls, value: object) -> Stage:
+        return cls.SETTLED  # nonsense, which nobody may act upon: its lease ends by itself
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """One job in a hand."""
+
+    lease: Lease
+    stage: Stage
+
+
+class Hand:
+    """One area; its slot's worker writes, and after its death the steward."""
+
+    def __init__(self, memory: Any, base: int, spill: Path) -> None:
+        self._memory = memory
+        self._base = base
+        self._stages = base + _STAGES
+        self._spill = spill
+
+    def hold(self, leases: Sequence[Lease], done: Sequence[Lease] = ()) -> None:
+        """Write down what is done and what was just reserved, in this order, and forget what was held before."""
+        self.drop()
+        # In columns, each made by one call: the loop writes a hand for every few jobs.
+        parts = [
+            part
+            for queue, receipt, tag, row in (*done, *leases)
+            for part in (queue.encode(), receipt, array("q", (tag, *row)).tobytes() if row else _proof(tag))
+        ]
+        sizes = array("I", map(len, parts))
+        if sum(sizes) > _ROOM:
+            self._spill_over(parts, sizes)
+        self._write(self._stages, bytes([Stage.DONE]) * len(done) + bytes([Stage.RESERVED]) * len(leases))
+        self._write(self._base + _SIZES, sizes.tobytes() + b"".join(parts))
+        # Last, so that a reader never sees half a receipt.
+        self._set_count(len(done) + len(leases))
+
+    def mark(self, number: int, stage: Stage) -> None:
+        """The ``number``-th job, from 0, has come this far: one byte."""
+        self._memory[self._stages + number] = stage
+
+    def drop(self) -> None:
+        """Nothing is held."""
+        self._set_count(0)
+
+    @property
+    def is_empty(self) -> bool:
+        return self._count() == 0
+
+    def held(self) -> list[Held]:
+        """Read by anybody. Of a living worker's, who may be writing it, also nonsense, ``ValueError``, ``OSError``."""
+        count = self._count()
+        if not 0 <= count <= _MOST:
+            raise ValueError(f"{count} jobs in a hand")
+        stages, parts = self._memory[self._stages : self._stages + count], iter(self._parts(count * _PARTS))
+        return [
+            Held(Lease(queue.decode(), receipt, *_proved(proof)), Stage(stage))
+            for stage, queue, receipt, proof in zip(stages, parts, parts, parts, strict=True)
+        ]
+
+    def _parts(self, count: int) -> list[bytes]:
+        """Of all jobs, one after the other."""
+        first = self._base + _SIZES
+        place, parts = first + count * _SIZE, []
+        for at, size in enumerate(array("I", self._memory[first:place])):
+            if size == _IN_A_FILE:
+                parts.append(self._file(at // _PARTS).read_bytes())
+            elif place + size > self._base + AREA:
+                raise ValueError(f"{size} bytes in a hand")
+            else:
+                parts.append(self._memory[place : place + size])
+                place += size
+        return parts
+
+    def _spill_over(self, parts: list[bytes], sizes: array[int]) -> None:
+        for at in range(1, len(parts), _PARTS):
+            if sizes[at] > _SHORT:
+                self._file(at // _PARTS).write_bytes(parts[at])
+                parts[at], sizes[at] = b"", _IN_A_FILE
+
+    def _count(self) -> int:
+        (count,) = _COUNT.unpack(self._memory[self._base : self._stages])
+        return int(count)
+
+    def _set_count(self, count: int) -> None:
+        self._write(self._base, _COUNT.pack(count))
+
+    def _write(self, place: int, raw: bytes) -> None:
+        self._memory[place : place + len(raw)] = raw
+
+    def _file(self, number: int) -> Path:
+        return self._spill.with_name(f"{self._spill.name}.{number}")
+
+
+@lru_cache(maxsize=8)
+def _proof(tag: int) -> bytes:
+    """All jobs of a hand, and most of a worker's life, have one tag."""
+    return array("q", [tag]).tobytes()
+
+
+def _proved(proof: bytes) -> tuple[int, Row | None]:
+    """The tag, and the row where there is one. Raises ``ValueError``."""
+    tag, *row = array("q", proof)
+    if not row:
+        return tag, None
+    number, attempts = row
+    return tag, Row(number, attempts)

@@ -1,0 +1,147 @@
+"""Fixed-size records in shared memory: a class lists its fields, each gets its place.
+
+A number is written by one store of at most eight aligned bytes, so that a reader in another process sees the old or the
+new one. A text is not: readers of a live slot may see half of one, which nobody decides by.
+
+Any job of the pool may write over this memory, so whoever reads it has to be ready for any bits (``as_count``).
+"""
+
+from __future__ import annotations
+
+import struct
+from itertools import takewhile
+from math import isfinite
+from typing import Any, Generic, TypeVar, overload
+
+from queuepool.board.shared_file import SharedFile
+
+T = TypeVar("T", int, float, str)
+_WORD = 8
+_MOST = 2**48
+
+
+def as_count(value: int) -> int:
+    """A number of things, read from the memory: what cannot be one counts as none. One more fits the field again."""
+    return value if 0 <= value < _MOST else 0
+
+
+class Field(Generic[T]):
+    """One place in a record, eight-byte aligned."""
+
+    #: how a number is packed
+    code = ""
+
+    def __init__(self, size: int) -> None:
+        self.size = -(-size // _WORD) * _WORD
+        self.offset = 0
+
+    @overload
+    def __get__(self, record: None, owner: type[Record]) -> Field[T]: ...
+    @overload
+    def __get__(self, record: Record, owner: type[Record]) -> T: ...
+    def __get__(self, record: Record | None, owner: type[Record]) -> Field[T] | T:
+        return self if record is None else self.read(record)
+
+    def __set__(self, record: Record, value: T) -> None:
+        raise NotImplementedError
+
+    def read(self, record: Record) -> T:
+        raise NotImplementedError
+
+
+class Whole(Field[int]):
+    """A whole number of 63 bits."""
+
+    code = "q"
+
+    def __init__(self) -> None:
+        super().__init__(_WORD)
+
+    def read(self, record: Record) -> int:
+        value: int = record.wholes[self.offset // _WORD]
+        return value
+
+    def __set__(self, record: Record, value: int) -> None:  # straight, for the loop writes many
+        record.wholes[self.offset // _WORD] = value
+
+
+class Seconds(Field[float]):
+    """A time or a duration; 0.0 = none, and what is no number reads as none."""
+
+    code = "d"
+
+    def __init__(self) -> None:
+        super().__init__(_WORD)
+
+    def read(self, record: Record) -> float:
+        value: float = record.reals[self.offset // _WORD]
+        return value if isfinite(value) else 0.0
+
+    def __set__(self, record: Record, value: float) -> None:
+        record.reals[self.offset // _WORD] = value
+
+
+class Text(Field[str]):
+    """UTF-8 up to ``most`` bytes; what is longer is cut."""
+
+    _length = struct.Struct("=H")
+
+    def __init__(self, most: int) -> None:
+        super().__init__(most + self._length.size)
+        self._most = most
+
+    def read(self, record: Record) -> str:
+        at, head = record.base + self.offset, self._length.size
+        raw = bytes(record.memory[at : at + head + self._most])
+        (length,) = self._length.unpack(raw[:head])
+        return raw[head : head + length].decode("utf-8", "replace")
+
+    def __set__(self, record: Record, value: str) -> None:
+        at, raw = record.base + self.offset, value.encode("utf-8", "replace")
+        if len(raw) > self._most:
+            raw = raw[: self._most].decode("utf-8", "ignore").encode()
+        first = at + self._length.size
+        record.memory[first : first + len(raw)] = raw
+        record.memory[at:first] = self._length.pack(len(raw))
+
+
+class Record:
+    """A view of ``memory`` from ``base`` on; subclasses list their fields in order."""
+
+    #: bytes of all fields
+    size = 0
+    #: the numbers before the first text, by name, and how they lie
+    _numbers: tuple[str, ...] = ()
+    _packed = struct.Struct("=")
+
+    def __init__(self, memory: Any, base: int) -> None:
+        self.memory = memory
+        self.base = base
+        self.wholes: Any
+        self.reals: Any
+        if isinstance(memory, SharedFile):
+            self.wholes, self.reals = memory.words(base, "q"), memory.words(base, "d")
+            return
+        # Assigned through a view, a number is one store; struct would write zeros first.
+        mine = memoryview(memory)[base : base + self.size]
+        self.wholes, self.reals = mine.cast("q"), mine.cast("d")
+
+    def __init_subclass__(cls) -> None:
+        fields = {name: field for name, field in vars(cls).items() if isinstance(field, Field)}
+        offset = 0
+        for field in fields.values():
+            field.offset = offset
+            offset += field.size
+        cls.size = offset
+        leading = list(takewhile(lambda name: isinstance(fields[name], (Whole, Seconds)), fields))
+        cls._numbers = tuple(leading)
+        cls._packed = struct.Struct("=" + "".join(fields[name].code for name in leading))
+
+    def numbers(self) -> dict[str, Any]:
+        """The numbers before the first text as they stand there, by one read."""
+        raw = self.memory[self.base : self.base + self._packed.size]
+        return dict(zip(self._numbers, self._packed.unpack(raw), strict=True))
+
+    def clear(self) -> None:
+        """All fields zero or empty."""
+        self.memory[self.base : self.base + self.size] = bytes(self.size)

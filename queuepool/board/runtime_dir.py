@@ -1,0 +1,217 @@
+"""A pool's private directory: the pidfile that makes it the only one, and its boards."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import stat
+import struct
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from queuepool.board import runtime_base
+from queuepool.board.about import FILE, About
+from queuepool.board.board import Board
+from queuepool.config.connections import identity_of
+from queuepool.config.settings import PoolSettings
+from queuepool.errors import ConfigError, NoRoom, NotRunning, PoolRunning
+from queuepool.unix import proc
+
+_MOMENT = 0.1
+#: the kernel's struct flock: kind, whence, start, length, pid
+_FLOCK = struct.Struct("hhlli0l")
+
+
+class Runtime:
+    """The directory of one pool on this host: 0700 and ours, or it is refused.
+
+    ``takes_any``: what runs there is meant, whatever it is; else only what these settings describe.
+    """
+
+    def __init__(self, settings: PoolSettings, *, takes_any: bool = False) -> None:
+        self.name = settings.name
+        self._settings = settings
+        self._takes_any = takes_any
+        self.store = identity_of(settings.connection)
+        self.path = ((settings.runtime_dir or runtime_base.base()) / settings.name).absolute()
+        self._pidfile = self.path / "master.pid"
+        self._lock = -1
+
+    def claim(self) -> None:
+        """Become the one master. Raises ``PoolRunning``, and ``ConfigError`` when the directory is not safe."""
+        self._make()
+        fd = self._locked_soon()
+        while not self._is_in_place(fd):  # its last owner removed it while we took the lock
+            os.close(fd)
+            self._make()
+            fd = self._locked_soon()
+        with _refusing("runtime_dir", self._pidfile):
+            os.ftruncate(fd, 0)
+            os.pwrite(fd, b"%d\n" % os.getpid(), 0)
+            About.of(self._settings).write(self.path)
+        self._lock = fd
+
+    def keep(self) -> bool:
+        """Be the one master still, also when something has removed the directory; says whether it had to be made anew.
+
+        Raises as ``claim``, of which another master may have come before us.
+        """
+        if self._is_in_place(self._lock):
+            return False
+        former = self._lock
+        self.claim()
+        os.close(former)
+        return True
+
+    def let_go(self) -> None:
+        """In a child: a job that truncates whatever it has open must not find the pidfile. The lock is our parent's."""
+        if self._lock >= 0:
+            os.close(self._lock)
+            self._lock = -1
+
+    def release(self) -> None:
+        """Leave nothing behind but the board of jobs that could not be settled, and what still has to be mourned."""
+        if self._is_in_place(self._lock):  # else another master's files are there, or nothing
+            for unfinished in (*self.path.glob("draft.*"), *self.path.glob("taken.*")):  # who wrote or read it is dead
+                unfinished.unlink(missing_ok=True)
+            (self.path / FILE).unlink(missing_ok=True)
+            self._pidfile.unlink(missing_ok=True)
+        os.close(self._lock)
+        with suppress(OSError):  # not empty, or the next one's
+            self.path.rmdir()
+
+    def master_pid(self) -> int:
+        """The living master's pid: the kernel's word, not the file's.
+
+        Raises ``NotRunning``, also when it is the master of a pool that these settings do not mean.
+
+        Raises ``ConfigError`` when the directory is another user's, who could have us signal any process; root may.
+        """
+        try:
+            self._check(self.path.lstat(), os.getuid() or None)
+            fd = os.open(self._pidfile, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        except OSError as error:
+            raise NotRunning(self.name, self.path) from error
+        with _closing(fd):
+            pid = _holder(fd)
+        if pid <= 0:
+            raise NotRunning(self.name, self.path)
+        found = self.about()
+        if found and not self._takes_any and not found.is_meant_by(self._settings):
+            raise NotRunning(self.name, self.path, f"{found.whose}: {found.hint(self.path)} means it")
+        return pid
+
+    def about(self) -> About | None:
+        """What the pool in this directory says of itself."""
+        return About.read(self.path)
+
+    def new_board(self, capacity: int, room_for: int = 0) -> Board:
+        path = self._board_of(os.getpid())
+        with _refusing("runtime_dir", path):
+            return Board.create(path, capacity, self.store, room_for=room_for)
+
+    def board(self, *, write: bool = False) -> Board:
+        """The running pool's. Raises ``NotRunning``."""
+        pid = self.master_pid()
+        path = self._board_of(pid)
+        try:
+            return Board.open(path, write=write) if path.exists() else _removed(path, pid, write=write)
+        except (OSError, ValueError) as error:
+            raise NotRunning(self.name, self.path) from error
+
+    def board_paths(self) -> list[Path]:
+        """Of this pool's masters, the living one and killed ones. (What lies beside a board has one dot more.)"""
+        return sorted(path for path in self.path.glob("board.*") if path.name.count(".") == 1)
+
+    def clear_away(self) -> None:
+        """What a killed master left: its pidfile and its directory, unless a new master has come."""
+        with suppress(PoolRunning, ConfigError, NoRoom):
+            self._lock = self._locked()
+            self.release()
+
+    def _board_of(self, pid: int) -> Path:
+        # With its birth: in a container every master has the same pid.
+        return self.path / f"board.{pid}-{proc.born(pid)}"
+
+    def _make(self) -> None:
+        with _refusing("runtime_dir", self.path):
+            for parent in reversed(self.path.parents):
+                parent.mkdir(mode=0o755, exist_ok=True)
+            self.path.mkdir(mode=0o700, exist_ok=True)
+            found = self.path.lstat()
+            runtime_base.check_parents(self.path.parent.resolve())
+        self._check(found, os.getuid())
+
+    def _check(self, about: os.stat_result, owner: int | None) -> None:
+        if not stat.S_ISDIR(about.st_mode) or about.st_mode & 0o077 or owner not in (None, about.st_uid):
+            raise ConfigError("runtime_dir", f"{self.path} must be a directory of yours with mode 0700")
+
+    def _locked_soon(self) -> int:
+        """A steward that clears away what its killed master left holds the lock for a moment."""
+        until = time.monotonic() + _MOMENT
+        while True:
+            try:
+                return self._locked()
+            except PoolRunning:
+                if time.monotonic() >= until:
+                    raise
+            time.sleep(_MOMENT / 10)
+
+    def _locked(self) -> int:
+        # Inherited by no child and gone with the process, however it ends: the lock, not the file, decides.
+        with _refusing("runtime_dir", self._pidfile):
+            fd = os.open(self._pidfile, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)
+        about = os.fstat(fd)
+        if not stat.S_ISREG(about.st_mode) or about.st_uid != os.geteuid():
+            os.close(fd)
+            raise ConfigError("runtime_dir", f"{self._pidfile} is not a file of yours: remove it")
+        try:
+            fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            with _closing(fd):
+                found = self.about()
+                raise PoolRunning(self.name, _holder(fd), self.path, found.whose if found else "") from error
+        return fd
+
+    def _is_in_place(self, fd: int) -> bool:
+        try:
+            return os.path.samestat(os.fstat(fd), self._pidfile.lstat())
+        except OSError:
+            return False
+
+
+@contextmanager
+def _refusing(key: str, path: Path) -> Iterator[None]:
+    """What the system does not allow is refused in one line; where there is no room, another start may succeed."""
+    try:
+        yield
+    except OSError as error:
+        where = error.filename or path
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise NoRoom(where) from error
+        raise ConfigError(key, f"{where}: {error.strerror}") from error
+
+
+def _removed(path: Path, pid: int, *, write: bool) -> Board:
+    """The board at ``path`` that somebody has removed: its master has it open. Raises ``OSError``."""
+    for link in Path(f"/proc/{pid}/fd").iterdir():
+        if os.readlink(link).startswith(str(path)):
+            return Board.opened(os.open(link, (os.O_RDWR if write else os.O_RDONLY) | os.O_CLOEXEC), path)
+    raise FileNotFoundError(path)
+
+
+@contextmanager
+def _closing(fd: int) -> Iterator[None]:
+    try:
+        yield
+    finally:
+        os.close(fd)
+
+
+def _holder(fd: int) -> int:
+    """Who holds a lock on this file; 0 = nobody, or somebody in another container."""
+    kind, _, _, _, pid = _FLOCK.unpack(fcntl.fcntl(fd, fcntl.F_GETLK, _FLOCK.pack(fcntl.F_WRLCK, 0, 0, 0, 0)))
+    return 0 if kind == fcntl.F_UNLCK else int(pid)

@@ -1,0 +1,96 @@
+"""A pool as JSON-ready facts, read from its board."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from queuepool.board.board import Board, Header, Role, Slot, State
+from queuepool.board.facts import Totals
+
+
+def overview(name: str, board: Board) -> dict[str, Any]:
+    """The pool and its processes; times are ISO 8601 in UTC, durations in seconds."""
+    header = board.header
+    done, failed, released = board.totals()
+    slots = sorted(board.of(Role.TEMPLATE, Role.STEWARD, Role.WORKER), key=lambda slot: (-slot.role, slot.number))
+    return {
+        "pool": name,
+        "master": header.master_pid,
+        "state": State(header.state).name.lower(),
+        "since": iso(header.since),
+        "workers": header.target,
+        "busy": sum(_is_busy(slot) for slot in slots),
+        "done": done,
+        "failed": failed,
+        "released": released,
+        "restarts": header.restarts,
+        "generation": header.generation,
+        "outdated": sum(slot.generation < header.generation for slot in slots if _is_worker(slot)),
+        "boot_problem": boot_problem(header) or None,
+        "maintenance": bool(header.down),
+        "paused": [queue for queue in header.paused.split(",") if queue],
+        "store_lost": _iso_or_none(header.store_lost),
+        "failed_store_lost": _iso_or_none(header.failed_store_lost),
+        "control_store_lost": _iso_or_none(header.control_store_lost),
+        "unrecorded": header.unrecorded,
+        "processes": [_process(slot) for slot in slots],
+    }
+
+
+def boot_problem(header: Header) -> str:
+    """Why the newest code does not come to work; empty when there is nothing known against it."""
+    return header.boot_problem if header.boot_failed >= header.generation else ""
+
+
+def title(name: str, state: State, workers: Sequence[Slot], totals: Totals) -> str:
+    """The master's line in ``ps``; of its living ``workers``."""
+    busy = sum(worker.state == State.BUSY for worker in workers)
+    return (
+        f"queuepool: master [{name}] {state.name.lower()} workers={len(workers)} "
+        f"busy={busy} done={totals.done} failed={totals.failed}"
+    )
+
+
+def iso(wall: float) -> str:
+    """In UTC; empty for what is no time, as a board may hold."""
+    try:
+        return datetime.fromtimestamp(wall, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    except (ValueError, OverflowError, OSError):
+        return ""
+
+
+def _iso_or_none(wall: float) -> str | None:
+    return iso(wall) if wall else None
+
+
+def _is_worker(slot: Slot) -> bool:
+    return bool(slot.role == Role.WORKER and slot.pid and not slot.dead)
+
+
+def _is_busy(slot: Slot) -> bool:
+    return bool(_is_worker(slot) and slot.state == State.BUSY)
+
+
+def _process(slot: Slot) -> dict[str, Any]:
+    facts: dict[str, Any] = {
+        "role": Role(slot.role).name.lower(),
+        "number": slot.number,
+        "pid": slot.pid,
+        "state": "dead" if slot.dead else State(slot.state).name.lower(),
+        "generation": slot.generation,
+    }
+    if slot.role == Role.WORKER:
+        facts |= slot.totals._asdict() | {"memory": slot.rss}
+    if _is_busy(slot):
+        facts["job"] = {
+            "name": slot.job,
+            "id": slot.job_id,
+            "queue": slot.queue,
+            "attempt": slot.attempt,
+            "since": iso(slot.since),
+            "running": round(max(time.time() - slot.since, 0.0), 1),
+        }
+    return facts

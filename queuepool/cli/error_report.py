@@ -1,0 +1,91 @@
+"""How every error ends: its line on standard error and its exit code."""
+
+from __future__ import annotations
+
+import click
+
+from queuepool import errors
+from queuepool.cli import output
+
+#: beside 0 and click's 2 for usage: sysexits.h, init scripts, and what a shell says of signals
+FAILED, USAGE, NOT_RUNNING, NOT_MOVING, NO_ROOM, ALREADY_RUNNING, CONFIG = 1, 2, 3, 4, 73, 75, 78
+INTERRUPTED, BROKEN_PIPE = 130, 141
+_CODES: dict[type[BaseException], int] = {
+    errors.NoRoom: NO_ROOM,
+    errors.PoolRunning: ALREADY_RUNNING,
+    errors.ConfigError: CONFIG,
+    errors.StoreUnfit: CONFIG,
+    errors.NotRunning: NOT_RUNNING,
+}
+#: characters of a usage error
+_MOST_TEXT = 400
+#: what is told in a line; anything else is a mistake of ours, and its traceback is wanted
+TOLD = (click.UsageError, click.Abort, errors.QueuepoolError, OSError, KeyboardInterrupt)
+
+
+def code_of(error: BaseException, pool: str = "") -> int:
+    """Tell what went wrong, and with which of several pools; the exit code."""
+    match error:
+        case KeyboardInterrupt() | click.Abort():
+            return INTERRUPTED
+        case BrokenPipeError():
+            output.close()
+            return BROKEN_PIPE
+        case click.UsageError():
+            output.complain(_usage(error))
+            return USAGE
+        case errors.BootFailure():
+            return _boot_failure(error)
+        case errors.QueuepoolError():
+            return _ours(error, f"pool={pool} " if pool else "")
+        case OSError():
+            return _of_the_system(error)
+    raise error
+
+
+def _usage(error: click.UsageError) -> str:
+    verb = error.ctx.command_path if error.ctx else "queuepool"
+    hint = _not_a_flag(error.option_name) if isinstance(error, click.NoSuchOption) else ""
+    return f"{verb}: {_cut(hint or error.format_message().rstrip('.'))}; see {verb} --help"
+
+
+def _not_a_flag(option: str) -> str:
+    """Of a key of the configuration that has none: where it is said instead."""
+    from queuepool.config.loader import CONNECTION_KEYS  # here: a mistake may cost more than a command that is right
+
+    key = option.removeprefix("--").replace("-", "_")
+    if key not in CONNECTION_KEYS:
+        return ""
+    return f"{option} is no flag but a key of [connection]: in the file, or as QUEUEPOOL_CONNECTION_{key.upper()}"
+
+
+def _cut(text: str) -> str:
+    """What was typed is repeated, but an argument may have 128 KiB."""
+    return text if len(text) <= _MOST_TEXT else f"{text[: _MOST_TEXT // 2]} … {text[-_MOST_TEXT // 2 :]}"
+
+
+def _boot_failure(error: errors.BootFailure) -> int:
+    if isinstance(error.__cause__, KeyboardInterrupt):
+        return INTERRUPTED
+    for line in error.trace.splitlines():
+        output.complain(line)
+    output.complain(f"queuepool: {error}")
+    return FAILED
+
+
+def _of_the_system(error: OSError) -> int:
+    output.close()  # it may be the output that has no room
+    output.complain(f"queuepool: {error.filename or 'output'}: {error.strerror or error}")
+    return FAILED
+
+
+def _ours(error: errors.QueuepoolError, whose: str) -> int:
+    if isinstance(error, errors.ConfigError):
+        # They name the file and the line, as compilers do.
+        for line in str(error).split("\n"):
+            output.complain(f"{whose}{line}")
+    elif isinstance(error, errors.StoreDown) and not isinstance(error, errors.StoreDenied):
+        output.complain(f"{whose}queuepool: the store cannot be reached or cannot serve now: {error}")
+    else:
+        output.complain(f"{whose}queuepool: {error}")
+    return _CODES.get(type(error), FAILED)

@@ -1,0 +1,1 @@
+"""What a configuration may say, and what it says."""

@@ -1,0 +1,85 @@
+"""A connection from what is said of it: what follows from its URL, what contradicts it, what it needs installed."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from importlib.util import find_spec
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from queuepool.config import urls as config_urls
+from queuepool.config.settings import ConnectionSettings
+from queuepool.config.urls import kind_of, place_of, scheme_of
+from queuepool.errors import ConfigError
+
+#: where the queue is when nothing says it
+EMBEDDED, REDIS = "sqlite:///queuepool.db", "redis://127.0.0.1:6379/0"
+#: by scheme: the extra of ours, and what it installs
+_EXTRAS: Mapping[str, tuple[str, ...]] = MappingProxyType({
+    "postgresql": ("sql-postgres", "psycopg"),
+    "mysql": ("sql-mysql", "pymysql"),
+    "mariadb": ("sql-mysql", "pymysql"),
+})  # fmt: skip
+
+
+def connection(name: str, said: Mapping[str, Any], folder: Path) -> ConnectionSettings:
+    """By what is ``said`` of it, by key; ``folder``: where the file is that is the queue when nothing says it.
+
+    Raises ``ConfigError``.
+    """
+    fields = {key: value for key, value in said.items() if key != "driver"}
+    if "url" not in fields:
+        fields["url"] = REDIS if said.get("driver") == "redis" else _embedded(folder)
+    # The default is the same when it is written down.
+    is_ours = scheme_of(fields["url"]) == "sqlite" and fields["url"] == _embedded(folder)
+    return ConnectionSettings(name=name, embedded=is_ours, **fields)
+
+
+def contradictions(settings: ConnectionSettings, said: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """(key, what is wrong)."""
+    if said.get("driver") and said["driver"] != kind_of(settings.url):
+        yield "driver", f"{said['driver']} contradicts the url, which is one of {kind_of(settings.url)}"
+    if settings.prefix and "redis" not in map(kind_of, _urls(settings).values()):
+        yield "prefix", "is for the keys of Redis: leave it out, a database's tables have their names"
+    yield from _failed_contradictions(settings)
+
+
+def check_drivers(settings: ConnectionSettings) -> None:
+    """Raises ``ConfigError`` when what talks to its stores is not installed."""
+    for key, url in _urls(settings).items():
+        extra, *packages = _EXTRAS.get(scheme_of(url), ("",))
+        # Looked for, not imported: who only looks at a pool has no use for them.
+        if not all(map(find_spec, packages)):
+            where = f"connection {settings.name}: {key}"
+            raise ConfigError(where, f"{scheme_of(url)}:// needs pip install 'queuepool-worker[{extra}]'")
+
+
+def identity_of(settings: ConnectionSettings) -> str:
+    """Names the store that its receipts are good for, without any secret."""
+    prefix = settings.prefix if kind_of(settings.url) == "redis" else ""
+    return hashlib.sha256(f"{place_of(settings.url)} {prefix}".encode("utf-8", "surrogateescape")).hexdigest()[:32]
+
+
+def _embedded(folder: Path) -> str:
+    try:
+        return config_urls.url(config_urls.within(folder, EMBEDDED))
+    except ValueError as error:
+        raise ConfigError(EMBEDDED, str(error)) from error
+
+
+def _urls(settings: ConnectionSettings) -> dict[str, str]:
+    """By key, those that are said."""
+    found = {key: getattr(settings, key) for key in ("url", "failed_url", "control_url")}
+    return {key: url for key, url in found.items() if url}
+
+
+def _failed_contradictions(settings: ConnectionSettings) -> Iterator[tuple[str, str]]:
+    if settings.failed == "null" and settings.failed_url:
+        yield "failed_url", "contradicts failed = null, which keeps nothing anywhere"
+    elif settings.failed not in ("", "null", kind_of(settings.failed_url or settings.url)):
+        remedy = (
+            "contradicts failed_url" if settings.failed_url else "is not where the queue is: say where by failed_url"
+        )
+        yield "failed", f"{settings.failed} {remedy}"

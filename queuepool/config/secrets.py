@@ -1,0 +1,103 @@
+"""Keys and certificates: what they must look like, and that nobody else may read what is secret."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
+
+from queuepool.config import urls as config_urls
+from queuepool.config.ini_file import Document, Problem, Readers, contents
+from queuepool.config.urls import TLS_FILES, has_password, options_of, scheme_of
+from queuepool.config.variables import without_variables
+
+#: a name, and at least as much as 16 characters can hold; no blanks, and no comma
+_KEY = re.compile(r"([A-Za-z0-9_-]{1,32}):([!-+\--~]{16,512})")
+_FORM = "a key is NAME:SECRET, its name of A-Z a-z 0-9 _ -, its secret of 16 to 512 characters without blank or comma"
+_REMEDY = "its mount is read-only: mount it with mode 0400, or 0440 and a group (Kubernetes: defaultMode, Docker: mode)"
+
+
+def signing_keys(raw: str) -> tuple[tuple[str, str], ...]:
+    """``NAME:SECRET, NAME:SECRET``, or the path of a file with one on each line; errors never repeat a secret."""
+    entries = _lines(Path(raw)) if raw.startswith("/") else raw.split(",") if raw else []
+    found = [_KEY.fullmatch(entry.strip(" \t")) for entry in entries]
+    keys = tuple((key[1], key[2]) for key in found if key)
+    if len(keys) != len(found) or (raw and not keys):
+        raise ValueError(_FORM)
+    if len(dict(keys)) != len(keys):
+        raise ValueError("two keys have the same name")
+    return keys
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        data, readers = contents(path)
+    except OSError as error:
+        raise ValueError(f"{path} cannot be read: {error.strerror}") from error
+    except ValueError as error:
+        raise ValueError(f"{path} {error}") from error
+    if _are_too_many(readers, f"{path} holds keys that every user can read"):
+        raise ValueError(f"{path} holds keys that every user can read: chmod 600 {path}")
+    lines = (line.strip() for line in data.decode("utf-8", "replace").split("\n"))
+    return [line for line in lines if line and line[0] not in ";#"]
+
+
+def url(raw: str) -> str:
+    """A store's URL; of TLS, the files that it names are certificates and keys."""
+    found = config_urls.url(raw)
+    names, options = TLS_FILES.get(scheme_of(found), ()), options_of(found)
+    if options.keys() & set(names):
+        _check_files(options, *names)
+    return found
+
+
+def _check_files(options: Mapping[str, str], authority: str, certificate: str, key: str) -> None:
+    import ssl  # here: slow to import, and most never need it
+
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    try:
+        name = authority
+        if options.get(name, "system") != "system":  # PostgreSQL's word for what the host trusts
+            context.load_verify_locations(options[name])
+        name = certificate
+        if name in options:
+            # With a password given, nobody is asked for one at the terminal.
+            context.load_cert_chain(options[name], options.get(key), password="")
+        name = key
+        problem = f"its {name} {options.get(name)} can be read by every user"
+        if name in options and _are_too_many(Readers.of(options[name]), problem):
+            raise ValueError(f"{problem}: chmod o-r {options[name]}")
+    except OSError as error:
+        reason = getattr(error, "reason", None) or error.strerror
+        raise ValueError(f"its {name} {options[name]} cannot be used: {reason}") from error
+
+
+def open_secrets(file: Document, path: Path | None) -> Iterator[Problem]:
+    """What is secret in a file that any user of this host can read. A group may: services are often root:service."""
+    for entry in file.entries() if file.readers.are_all else ():
+        if secret := _secret_in(entry.key, without_variables(entry.value)):
+            problem = f"holds {secret} that every user can read"
+            if _are_too_many(file.readers, f"{entry.place.label}: {problem}"):
+                yield Problem(entry.place, f"{problem}: chmod 600 {path}")
+
+
+def _secret_in(key: str, value: str) -> str:
+    if has_password(value):
+        return "a password"
+    return "keys" if key == "signing_keys" and re.search(r":[^\s,]", value) else ""
+
+
+def _are_too_many(readers: Readers, problem: str) -> bool:
+    """Where nobody can change it, the secret was put there for this container, and a warning has to do."""
+    if readers.are_all and readers.are_fixed:
+        _warn(f"{problem}; {_REMEDY}")
+    return readers.are_all and not readers.are_fixed
+
+
+@cache
+def _warn(words: str) -> None:
+    """Once, however often a configuration is read."""
+    import logging  # here: slow to import, and most never need it
+
+    logging.getLogger("queuepool").warning(words)

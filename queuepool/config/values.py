@@ -1,0 +1,172 @@
+"""What the values of a configuration may look like: each parser takes the raw text or says what it wants."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable
+from keyword import iskeyword
+from pathlib import Path
+
+from queuepool.config.settings import MemoryLimit
+
+Parser = Callable[[str], object]
+
+INLINE_COMMENT = re.compile(r"(?:^|[ \t])[;#]")
+NO_INLINE_COMMENTS = "inline comments are not supported: put the comment on a line of its own"
+MOST_WORKERS = 1024
+MOST_AHEAD = 64
+LONGEST = 87600 * 3600.0  # ten years; Python's timers end at 292
+BASELINE_MB = 16  # resident, of a worker that has imported nothing yet, rounded down
+MOST_MB = 1024 * 1024
+SECONDS_IN = {"": 1, "s": 1, "m": 60, "h": 3600}
+MB_IN = {"": 1, "M": 1, "MB": 1, "G": 1024, "GB": 1024}
+BOOLEANS = dict.fromkeys(("yes", "true", "on", "1"), True) | dict.fromkeys(("no", "false", "off", "0"), False)
+DECIMAL = r"([0-9]{1,9}(?:\.[0-9]{1,9})?)"
+
+
+def count(raw: str) -> int:
+    # int() also takes other scripts' digits, underscores and signs.
+    if not re.fullmatch(r"[0-9]{1,9}", raw):
+        raise ValueError(f"{shown(raw)} is not a whole number from 0 to 999999999")
+    return int(raw)
+
+
+def workers(raw: str) -> int:
+    if raw == "auto":
+        return min(os.cpu_count() or 1, MOST_WORKERS)
+    if not re.fullmatch(r"[0-9]{1,9}", raw) or not 1 <= int(raw) <= MOST_WORKERS:
+        raise ValueError(f"{shown(raw)} is neither a number from 1 to {MOST_WORKERS} nor `auto` (one per CPU)")
+    return int(raw)
+
+
+def ahead(raw: str) -> int:
+    if raw in ("auto", "0"):
+        return 0
+    if not re.fullmatch(r"[0-9]{1,9}", raw) or int(raw) > MOST_AHEAD:
+        raise ValueError(f"{shown(raw)} is neither a number from 1 to {MOST_AHEAD} nor `auto` (by how long jobs take)")
+    return int(raw)
+
+
+def seconds(raw: str) -> float:
+    found = re.fullmatch(DECIMAL + "([smh]?)", raw)
+    if not found:
+        raise ValueError(f"{shown(raw)} is not a time: write seconds (60, 0.5) or a unit s, m or h (60s, 2m, 1h)")
+    value = float(found[1]) * SECONDS_IN[found[2]]
+    if value > LONGEST:
+        raise ValueError(f"{shown(raw)} is longer than ten years (87600h)")
+    return value
+
+
+def some_seconds(raw: str) -> float:
+    if not seconds(raw):
+        raise ValueError("must be above 0 seconds")
+    return seconds(raw)
+
+
+def delays(raw: str) -> tuple[float, ...]:
+    return tuple(seconds(part) for part in _parts(raw))
+
+
+def megabytes(raw: str) -> float:
+    value = _size(raw)
+    if value and not BASELINE_MB <= value <= MOST_MB:
+        raise ValueError(f"{shown(raw)} is below any worker's baseline ({BASELINE_MB} MB) or above 1024G; 0 = no limit")
+    return value
+
+
+def memory_limit(raw: str) -> MemoryLimit:
+    if not raw.startswith("+"):
+        return MemoryLimit(megabytes(raw))
+    value = _size(raw[1:])
+    if not 0 < value <= MOST_MB:
+        raise ValueError(f"{shown(raw)} is no room above a worker's size after its boot, or above 1024G; 0 = no limit")
+    return MemoryLimit(value, is_above_boot=True)
+
+
+def _size(raw: str) -> float:
+    found = re.fullmatch(DECIMAL + "(M|MB|G|GB|)", raw)
+    if not found:
+        raise ValueError(f"{shown(raw)} is not a size: write MB (128, 128M, 128MB) or GB (1G, 1GB)")
+    return float(found[1]) * MB_IN[found[2]]
+
+
+def boolean(raw: str) -> bool:
+    if raw.lower() not in BOOLEANS:
+        raise ValueError(f"{shown(raw)} is neither yes nor no (also true/false, on/off, 1/0)")
+    return BOOLEANS[raw.lower()]
+
+
+def one_of(raw: str, *choices: str) -> str:
+    if raw not in choices:
+        raise ValueError(f"{shown(raw)} is not supported; it can be: {', '.join(choices)}")
+    return raw
+
+
+def log_level(raw: str) -> str:
+    return one_of(raw.lower(), "debug", "info", "warning", "error", "critical")
+
+
+def queues(raw: str) -> tuple[str, ...]:
+    names = _parts(raw)
+    for name in names:
+        if names.count(queue(name)) > 1:
+            raise ValueError(f"{shown(name)} is there twice")
+    return names
+
+
+def queue(name: str) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9_.{}:-]{1,200}", name):
+        raise ValueError(f"{shown(name)} is not a queue name: 1 to 200 of A-Z a-z 0-9 _ . {{ }} : -")
+    if name.endswith((":reserved", ":delayed", ":notify")):
+        raise ValueError(f"{shown(name)} is the name of another queue's own key")
+    # An empty or second hash tag would spread one queue's keys over several nodes of a cluster.
+    if not re.fullmatch(r"[^{}]*(\{[^{}]+\}[^{}]*)?", name):
+        raise ValueError(f"{shown(name)}: braces are for one hash tag, {{name}}")
+    return name
+
+
+def modules(raw: str) -> tuple[str, ...]:
+    names = _parts(raw) if raw else ()
+    for name in names:
+        if not all(part.isidentifier() and not iskeyword(part) for part in name.split(".")):
+            raise ValueError(f"{shown(name)} is not a module's name like app.jobs")
+    return names
+
+
+def _parts(raw: str) -> tuple[str, ...]:
+    parts = tuple(part.strip(" \t") for part in raw.split(","))
+    if not all(parts):
+        raise ValueError("there is nothing between two commas or at an end" if raw else "must not be empty")
+    return parts
+
+
+def text(raw: str) -> str:
+    if INLINE_COMMENT.search(raw):
+        raise ValueError(NO_INLINE_COMMENTS)
+    if raw[:1] in ("'", '"'):
+        raise ValueError("quotes would be part of the value: leave them out")
+    return raw
+
+
+def some_text(raw: str) -> str:
+    if not raw:
+        raise ValueError("must not be empty")
+    return text(raw)
+
+
+def path(raw: str) -> Path | None:
+    return Path(text(raw)) if raw else None
+
+
+def shown(raw: str) -> str:
+    """The value as an error repeats it: short, and never what may be a URL with a password."""
+    if "@" in raw or "://" in raw:
+        return "this"
+    return repr(raw if len(raw) <= 40 else f"{raw[:40]}...")
+
+
+def hidden(problem: str) -> str:
+    """The same error without the value that it begins with: what a variable holds may be a secret."""
+    quote = problem[:1]
+    return f"its value{problem[problem.rindex(quote) + 1 :]}" if quote in ("'", '"') else problem

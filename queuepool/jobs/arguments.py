@@ -1,0 +1,76 @@
+"""A handler's arguments, made from a payload's data as its annotations say."""
+
+from __future__ import annotations
+
+import inspect
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from queuepool.jobs.annotations import hints_of
+from queuepool.jobs.from_json import converter_of, within
+from queuepool.jobs.json_scalars import Converter
+from queuepool.jobs.registry import Handler, Task, bound
+from queuepool.payload.envelope import OBJECT_JOB, Payload
+from queuepool.payload.php_unserialize import PhpEnum, PhpObject, arguments_in
+
+_log = logging.getLogger("queuepool")
+_Parameter = inspect.Parameter
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """Of one handler; what has no converter goes through as it is. Raises ``TypeError`` for what does not fit."""
+
+    #: the names of the parameters that have a place, in their order
+    places: Sequence[str]
+    converters: Mapping[str, Converter]
+    #: of all further arguments by place, and by name
+    more: Converter | None
+    others: Converter | None
+
+    def __call__(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+        positional = [
+            self._read(name, self.converters.get(name), one) for name, one in zip(self.places, args, strict=False)
+        ]
+        positional += [self._read(str(at), self.more, args[at]) for at in range(len(self.places), len(args))]
+        named = {name: self._read(name, self.converters.get(name, self.others), one) for name, one in kwargs.items()}
+        return positional, named
+
+    def _read(self, name: str, convert: Converter | None, value: Any) -> Any:
+        if isinstance(value, (PhpObject, PhpEnum)):  # of an object job: its handler knows what to expect
+            return value
+        return within(f"argument {name!r}", convert, value)
+
+
+def task_of(handler: Handler, payload: Payload, read: Reader | None) -> Task:
+    """What one attempt runs; the arguments of Laravel's object jobs are their properties. Raises ``BadArguments``."""
+    return bound(handler, arguments_in(payload.data) if payload.terms.job == OBJECT_JOB else payload.data, read)
+
+
+def reader_of(name: str, target: Any) -> Reader | None:
+    """What reads the arguments of this function or class; ``None`` when all of them are to stay as they are."""
+    try:
+        return _reader_of(name, target)
+    except Exception as error:  # noqa: BLE001 - annotations are anybody's code, and need not concern us
+        _log.warning(
+            "%s: its annotations cannot be read (%r): arguments come as they stand in the payload", name, error
+        )
+        return None
+
+
+def _reader_of(name: str, target: Any) -> Reader | None:
+    parameters, hints = inspect.signature(target).parameters, hints_of(target)
+    for unknown in [one for one, it in parameters.items() if it.annotation is not it.empty and one not in hints]:
+        why = f"the annotation of {unknown!r} cannot be resolved here"
+        _log.warning("%s: %s: the argument comes as it stands in the payload", name, why)
+    made = {one: convert for one in parameters if (convert := converter_of(hints.get(one)))}
+    if not made:
+        return None
+    kinds = {parameter.kind: one for one, parameter in parameters.items()}
+    more, others = kinds.get(_Parameter.VAR_POSITIONAL, ""), kinds.get(_Parameter.VAR_KEYWORD, "")
+    by_place = (_Parameter.POSITIONAL_ONLY, _Parameter.POSITIONAL_OR_KEYWORD)
+    places = [one for one, parameter in parameters.items() if parameter.kind in by_place]
+    own = {one: convert for one, convert in made.items() if one not in (more, others)}
+    return Reader(places, own, made.get(more), made.get(others))

@@ -1,0 +1,149 @@
+"""``@job``: a function that can be dispatched, typed as it is."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, NamedTuple, ParamSpec, TypeVar, Unpack, overload
+
+from queuepool.jobs.definition import check_is_known, check_runs, name_of
+from queuepool.jobs.job_options import Options, Wishes, options_of, target_of, wire
+from queuepool.jobs.registry import REGISTRY, Handler, arguments_of, by_name, keywords
+
+if TYPE_CHECKING:
+    from queuepool.jobs.client import Delay
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+@overload
+def job(function: Callable[P, R], /) -> JobFunction[P, R]: ...
+
+
+@overload
+def job(name: str | None = None, **wishes: Unpack[Wishes]) -> Callable[[Callable[P, R]], JobFunction[P, R]]: ...
+
+
+def job(name: str | Callable[P, R] | None = None, **wishes: Unpack[Wishes]) -> Any:
+    """Register a function as the handler of ``name`` (its own: ``module.function``).
+
+    ``queue``, ``tries`` (0 = no limit), ``timeout`` and ``backoff`` (seconds, or a list of them), ``max_exceptions``,
+    ``fail_on_timeout``: what is not said is left to the pool.
+    """
+    if callable(name):
+        return _registered(None, options_of({}), name)
+    return partial(_registered, name, options_of(wishes))
+
+
+def _registered(name: str | None, options: Options, function: Callable[P, R]) -> JobFunction[P, R]:
+    check_runs(str(name or getattr(function, "__qualname__", repr(function))), function)
+    made = JobFunction(name_of(function) if name is None else name, function, options)
+    REGISTRY.add(Handler(made.name, made.bind, options, function))
+    return made
+
+
+@dataclass(frozen=True, slots=True)
+class Target(Generic[P]):
+    """Where and when to push, chosen; ``dispatch`` takes the function's own arguments."""
+
+    job: JobFunction[P, Any]
+    queue: str
+    delay: Delay
+
+    def dispatch(self, /, *args: P.args, **kwargs: P.kwargs) -> str:
+        """Push one call and give the job's id. Raises ``TypeError`` for arguments that do not fit."""
+        return self._push([by_name(self.job.__wrapped__, args, kwargs)])[0]
+
+    def bulk(self, calls: Iterable[object]) -> list[str]:
+        """Push many calls, each given as its payload's data: a dict by name or a list by position.
+
+        Raises ``TypeError`` for arguments that do not fit; none is pushed then.
+        """
+        several = list(calls)
+        for data in several:
+            args, kwargs = arguments_of(data)
+            self.job.bind(*args, **kwargs)
+        return self._push(several)
+
+    def _push(self, calls: Iterable[object]) -> list[str]:
+        from queuepool.jobs.client import default_queue  # here: it is slow to import, and a worker may never push
+
+        jobs = [(self.job.name, data) for data in calls]
+        return default_queue().bulk(jobs, queue=self.queue, delay=self.delay, options=wire(self.job.options))
+
+
+class JobFunction(Generic[P, R]):
+    """A function that can also be dispatched. Called, it is still the plain function."""
+
+    def __init__(self, name: str, function: Callable[P, R], options: Options) -> None:
+        self.name = name
+        self.options = options
+        self._function = function
+        self._signature = inspect.signature(function)
+        self._names, self._required = keywords(self._signature)
+        self._succeeded: Callable[..., object] | None = None
+        self._failed: Callable[..., object] | None = None
+        self.__doc__ = function.__doc__
+        self.__name__ = function.__name__
+        self.__wrapped__ = function
+
+    def __call__(self, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        return self._function(*args, **kwargs)
+
+    def using(self, *, queue: str | None = None, delay: Delay = 0) -> Target[P]:
+        """Choose queue and delay for the dispatch that follows."""
+        check_is_known(self.name)
+        return Target(self, target_of(self.options, queue), delay)
+
+    def dispatch(self, /, *args: P.args, **kwargs: P.kwargs) -> str:
+        """Push one call and give the job's id."""
+        return self.using().dispatch(*args, **kwargs)
+
+    def later(self, delay: Delay, /, *args: P.args, **kwargs: P.kwargs) -> str:
+        """Push one call that becomes ready after ``delay``."""
+        return self.using(delay=delay).dispatch(*args, **kwargs)
+
+    def bulk(self, calls: Iterable[object]) -> list[str]:
+        """Push many calls, each given as its payload's data: a dict by name or a list by position."""
+        return self.using().bulk(calls)
+
+    def after_succeeded(self, hook: Callable[P, object]) -> Callable[P, object]:
+        """Decorator: called with the job's arguments when it is done."""
+        self._succeeded = hook
+        return hook
+
+    def after_failed(
+        self, hook: Callable[Concatenate[BaseException, P], object]
+    ) -> Callable[Concatenate[BaseException, P], object]:
+        """Decorator: called with the error and the job's arguments when it has failed for good."""
+        self._failed = hook
+        return hook
+
+    def bind(self, /, *args: Any, **kwargs: Any) -> _Call:
+        """The task of one payload. Raises ``TypeError``."""
+        if args or not self._required <= kwargs.keys() <= self._names:  # the usual call needs no closer look
+            self._signature.bind(*args, **kwargs)
+        return _Call(self._function, args, kwargs, self._succeeded, self._failed)
+
+
+class _Call(NamedTuple):
+    """A function's task."""
+
+    function: Callable[..., object]
+    args: tuple[Any, ...]
+    kwargs: Mapping[str, Any]
+    succeeded: Callable[..., object] | None
+    failed: Callable[..., object] | None
+
+    def run(self) -> object:
+        return self.function(*self.args, **self.kwargs)
+
+    @property
+    def after_succeeded(self) -> Callable[[], object] | None:
+        return partial(self.succeeded, *self.args, **self.kwargs) if self.succeeded else None
+
+    def after_failed(self, error: BaseException) -> object:
+        return self.failed and self.failed(error, *self.args, **self.kwargs)

@@ -1,0 +1,142 @@
+"""What an annotation makes of a payload's JSON: worked out once for each annotation, and nothing where it is plain."""
+
+from __future__ import annotations
+
+import typing
+from collections import abc
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import InitVar, is_dataclass
+from functools import cache, partial
+from types import NoneType, UnionType
+from typing import Any, Union
+
+from queuepool.jobs.annotations import hints_of
+from queuepool.jobs.json_scalars import Converter, Unreadable, key_of, reader_of
+
+_LISTS: dict[Any, type] = {set: set, abc.Set: set, abc.MutableSet: set, frozenset: frozenset, tuple: tuple}
+_KEPT_LISTS = (list, abc.Sequence, abc.MutableSequence, abc.Collection, abc.Iterable)
+_OBJECTS = (dict, abc.Mapping, abc.MutableMapping)
+
+
+def converter_of(hint: Any) -> Converter | None:
+    """What makes a value of this annotation from JSON; ``None`` where the value stays as it is."""
+    hint = _bare(hint)
+    origin, inner = typing.get_origin(hint), typing.get_args(hint)
+    if origin in (Union, UnionType):
+        return _one_of(inner)
+    cls = origin or hint
+    if not isinstance(cls, type) or cls is Any:
+        return None
+    if (read := reader_of(cls)) is not None:
+        return read
+    return partial(_record, cls) if is_dataclass(cls) or typing.is_typeddict(cls) else _of_container(cls, inner)
+
+
+def _bare(hint: Any) -> Any:
+    """Without what only type checkers look at."""
+    if isinstance(hint, InitVar):
+        return _bare(hint.type)
+    if typing.get_origin(hint) in (typing.Annotated, typing.Final, typing.ClassVar):
+        return _bare(typing.get_args(hint)[0])
+    meant = None if isinstance(hint, type) else getattr(hint, "__supertype__", getattr(hint, "__value__", None))
+    return hint if meant is None else _bare(meant)  # a NewType, or: type Name = ...
+
+
+def _of_container(cls: type, inner: Sequence[Any]) -> Converter | None:
+    if issubclass(cls, tuple) and hasattr(cls, "_fields"):
+        hints = hints_of(cls)
+        return partial(_fixed, lambda items: cls(*items), [converter_of(hints.get(name)) for name in cls._fields])
+    if cls is tuple and inner and inner[-1] is not Ellipsis:
+        return partial(_fixed, tuple, [converter_of(hint) for hint in inner])
+    if cls in _OBJECTS:
+        key, item = (key_of(inner[0]), converter_of(inner[1])) if inner else (None, None)
+        return partial(_mapping, key, item) if key or item else None
+    item = converter_of(inner[0]) if inner else None
+    if cls in _LISTS:
+        return partial(_list, _LISTS[cls], item)
+    return partial(_list, list, item) if cls in _KEPT_LISTS and item else None
+
+
+def _one_of(members: Sequence[Any]) -> Converter | None:
+    """The first member that fits, as they stand in the annotation."""
+    rest = [(member, converter_of(member)) for member in members if member is not NoneType]
+    if not any(convert for _, convert in rest):
+        return None
+    return partial(_first, rest, NoneType in members)
+
+
+def _first(members: Sequence[tuple[Any, Converter | None]], optional: bool, value: Any) -> Any:
+    if value is None and optional:
+        return None
+    for member, convert in members:
+        if convert is None and _is_one(member, value):
+            return value
+        try:
+            if convert:
+                return convert(value)
+        except Unreadable:
+            if len(members) == 1:
+                raise
+    raise Unreadable(" or ".join(getattr(member, "__name__", str(member)) for member, _ in members), value)
+
+
+def _is_one(plain: Any, value: object) -> bool:
+    cls = typing.get_origin(plain) or plain
+    if not isinstance(cls, type) or cls is Any:  # also a Literal, a variable
+        return cls is not typing.Literal or value in typing.get_args(plain)
+    return isinstance(value, (int, float) if cls is float else cls) and (cls is bool or not isinstance(value, bool))
+
+
+def _record(cls: type, value: Any) -> Any:
+    if not isinstance(value, dict):
+        raise Unreadable(f"an object for {cls.__qualname__}", value)
+    convert = _fields(cls)
+    made = {name: within(f".{name}", convert.get(name), item) for name, item in value.items()}
+    try:
+        return cls(**made)
+    except TypeError as error:  # names of fields, no values
+        raise Unreadable(f"one for {cls.__qualname__} ({error})", value) from error
+    except ValueError as error:
+        raise Unreadable(f"one that {cls.__qualname__} accepts", value) from error
+
+
+@cache
+def _fields(cls: type) -> Mapping[str, Converter | None]:
+    """Not before a value comes: a class may hold others of its kind."""
+    return {name: converter_of(hint) for name, hint in hints_of(cls).items()}
+
+
+def _list(make: Callable[[Any], Any], item: Converter | None, value: Any) -> Any:
+    return make(within(f"[{at}]", item, one) for at, one in enumerate(_items(value)))
+
+
+def _fixed(make: Callable[[Any], Any], items: Sequence[Converter | None], value: Any) -> Any:
+    given = _items(value)
+    if len(given) != len(items):
+        raise Unreadable(f"one of {len(items)} items", value)
+    return make([within(f"[{at}]", item, one) for at, (item, one) in enumerate(zip(items, given, strict=True))])
+
+
+def _items(value: Any) -> list[Any]:
+    if value == {}:  # what Laravel's script in the server makes of an empty list
+        return []
+    if not isinstance(value, list):
+        raise Unreadable("a list", value)
+    return value
+
+
+def _mapping(key: Converter | None, item: Converter | None, value: Any) -> dict[Any, Any]:
+    if value == []:  # PHP's empty array
+        return {}
+    if not isinstance(value, dict):
+        raise Unreadable("an object", value)
+    return {within(f".{name}", key, name): within(f".{name}", item, one) for name, one in value.items()}
+
+
+def within(place: str, convert: Converter | None, value: Any) -> Any:
+    """The value converted; an ``Unreadable`` says that it was here."""
+    try:
+        return convert(value) if convert else value
+    except Unreadable as problem:
+        problem.place = place + problem.place
+        raise

@@ -1,0 +1,123 @@
+"""``Job``: a job as a class, whose fields are the payload."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, ClassVar, Self, Unpack, dataclass_transform
+
+from queuepool.errors import ConfigError
+from queuepool.jobs.definition import check_handle, check_is_known, name_of
+from queuepool.jobs.job_options import Options, Wishes, options_of, target_of, wire
+from queuepool.jobs.registry import REGISTRY, Handler
+
+if TYPE_CHECKING:
+    from queuepool.jobs.client import Delay
+
+
+@dataclass_transform()
+class Job:
+    """The base of job classes; options are given with the class, as with ``@job``.
+
+    ::
+
+        class Import(Job, queue="imports", tries=3):
+            path: str
+
+            def handle(self) -> None: ...
+
+        Import("/tmp/a.csv").dispatch()
+    """
+
+    job_name: ClassVar[str]
+    job_options: ClassVar[Options]
+
+    def __init_subclass__(cls, *, name: str | None = None, **wishes: Unpack[Wishes]) -> None:
+        dataclass(cls)
+        cls.job_options = options_of(wishes)
+        if cls.handle is Job.handle:  # the base of others
+            cls.job_name = name or cls.__qualname__
+            return
+        cls.job_name = name_of(cls) if name is None else name
+        check_handle(cls.job_name, cls.handle)
+        REGISTRY.add(Handler(cls.job_name, _binder(cls), cls.job_options, cls))
+
+    def handle(self) -> object:
+        """The work; may be ``async``."""
+        raise NotImplementedError(f"{type(self).__qualname__} has no handle()")
+
+    def after_succeeded(self) -> object:
+        """Called when the job is done."""
+
+    def after_failed(self, error: BaseException) -> object:
+        """Called when the job has failed for good."""
+
+    def dispatch(self) -> str:
+        """Push it and give its id."""
+        return self.using().dispatch()
+
+    def later(self, delay: Delay) -> str:
+        """Push it to become ready after ``delay``."""
+        return self.using(delay=delay).dispatch()
+
+    def using(self, *, queue: str | None = None, delay: Delay = 0) -> Pending:
+        """Choose queue and delay for the dispatch that follows."""
+        return Pending(self.job_name, self._data(), self._target(queue), delay, wire(self.job_options))
+
+    @classmethod
+    def bulk(cls, jobs: Iterable[Self], *, queue: str | None = None, delay: Delay = 0) -> list[str]:
+        """Push many in few round trips and give their ids."""
+        from queuepool.jobs.client import default_queue  # here: it is slow to import, and a worker may never push
+
+        pairs = [(cls.job_name, job._data()) for job in jobs]
+        return default_queue().bulk(pairs, queue=cls._target(queue), delay=delay, options=wire(cls.job_options))
+
+    @classmethod
+    def _target(cls, queue: str | None) -> str:
+        """The queue to push to. Raises ``ConfigError`` for what no worker could run or serve."""
+        if cls.handle is Job.handle:
+            raise ConfigError("@job", f"{cls.job_name} has no handle()")
+        check_is_known(cls.job_name)
+        return target_of(cls.job_options, queue)
+
+    def _data(self) -> Mapping[str, Any]:
+        # Their values as they are: what is not JSON is written as every argument is.
+        return {field.name: getattr(self, field.name) for field in fields(self) if field.init}  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """A job with its queue and delay chosen."""
+
+    name: str
+    data: object
+    queue: str
+    delay: Delay
+    options: Mapping[str, object]
+
+    def dispatch(self) -> str:
+        """Push it and give its id."""
+        from queuepool.jobs.client import default_queue  # here: it is slow to import, and a worker may never push
+
+        return default_queue().push(self.name, self.data, queue=self.queue, delay=self.delay, options=self.options)
+
+
+@dataclass(frozen=True, slots=True)
+class _Task:
+    """A job object as what an attempt runs."""
+
+    job: Job
+
+    def run(self) -> object:
+        return self.job.handle()
+
+    @property
+    def after_succeeded(self) -> Callable[[], object] | None:
+        return None if type(self.job).after_succeeded is Job.after_succeeded else self.job.after_succeeded
+
+    def after_failed(self, error: BaseException) -> object:
+        return self.job.after_failed(error)
+
+
+def _binder(cls: type[Job]) -> Callable[..., _Task]:
+    return lambda *args, **kwargs: _Task(cls(*args, **kwargs))

@@ -1,0 +1,107 @@
+"""What a job may wish for, judged where it is written: in a worker it would be too late."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from datetime import timedelta
+from difflib import get_close_matches
+from typing import Any, TypedDict
+
+from queuepool.config import values
+from queuepool.errors import ConfigError
+
+#: seconds and counts alike
+_MOST = 2**31
+Seconds = float | str | timedelta
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """A job's own wishes; ``None`` leaves it to its pool. Times in seconds."""
+
+    queue: str | None = None
+    tries: int | None = None
+    timeout: float | None = None
+    backoff: tuple[float, ...] | None = None
+    max_exceptions: int | None = None
+    fail_on_timeout: bool | None = None
+
+
+class Wishes(TypedDict, total=False):
+    """``Options`` as they are written with ``@job`` or with a ``Job`` class; ``backoff`` may be one delay."""
+
+    queue: str
+    tries: int | None
+    timeout: Seconds | None
+    backoff: Seconds | Sequence[Seconds] | None
+    max_exceptions: int | None
+    fail_on_timeout: bool | None
+
+
+def options_of(wishes: Wishes) -> Options:
+    """Raises ``ConfigError`` for a wish that does not exist, and for one that no worker would grant."""
+    known = [field.name for field in fields(Options)]
+    for key in wishes.keys() - known:
+        raise ConfigError("@job", f"there is no option {key!r}{_hint(key, known)}")
+    backoff = wishes.get("backoff")
+    several = (backoff,) if isinstance(backoff, (int, float, str, timedelta)) else backoff
+    for key in ("tries", "max_exceptions"):
+        _check_number(key, wishes.get(key), int)
+    timeout = _seconds("timeout", wishes.get("timeout"))
+    delays = [_seconds("backoff", delay) for delay in several or ()]
+    asked = wishes.get("queue")
+    queue = "default" if asked is None else queue_name(asked)
+    given: dict[str, Any] = {**wishes, "queue": queue, "timeout": timeout}
+    return Options(**{**given, "backoff": tuple(map(float, delays)) if several else None})  # type: ignore[arg-type]
+
+
+def queue_name(name: str) -> str:
+    """The same name. Raises ``ConfigError`` for one that no pool can serve."""
+    if not isinstance(name, str):
+        raise ConfigError("@job", f"queue cannot be {name!r}")
+    try:
+        return values.queue(name)
+    except ValueError as error:
+        raise ConfigError("@job", f"queue: {error}") from None
+
+
+def target_of(options: Options, queue: str | None) -> str:
+    """Where to push: to the queue that was chosen for this dispatch, else to the job's own. Raises ``ConfigError``."""
+    return options.queue or "default" if queue is None else queue_name(queue)
+
+
+def _hint(key: str, known: Sequence[str]) -> str:
+    others = {"retries": "tries", "max_retries": "tries", "max_tries": "tries", "retry_delay": "backoff"}
+    [close] = [others[key]] if key in others else get_close_matches(key, known, 1) or [""]
+    return f": did you mean {close!r}?" if close else f"; there are: {', '.join(known)}"
+
+
+def _seconds(key: str, value: object) -> float | None:
+    if isinstance(value, timedelta):
+        value = value.total_seconds()
+    if isinstance(value, str):
+        try:
+            return values.seconds(value)
+        except ValueError as error:
+            raise ConfigError("@job", f"{key}: {error}") from None
+    _check_number(key, value, int, float)
+    return value  # type: ignore[return-value]
+
+
+def _check_number(key: str, value: object, *kinds: type) -> None:
+    # What a payload holds is judged by its reader: there it would be ignored, or the job set aside.
+    if value is not None and (isinstance(value, bool) or not isinstance(value, kinds) or not 0 <= value < _MOST):  # type: ignore[operator]
+        raise ConfigError("@job", f"{key} cannot be {value!r}")
+
+
+def wire(options: Options) -> dict[str, object]:
+    """As Laravel's fields, so that a PHP worker respects them too. Source: Queue.php, createPayloadArray (13.x)."""
+    backoff = options.backoff and ",".join(f"{delay:g}" for delay in options.backoff)
+    return {
+        "maxTries": options.tries,
+        "maxExceptions": options.max_exceptions,
+        "failOnTimeout": bool(options.fail_on_timeout),
+        "backoff": backoff,
+        "timeout": options.timeout,
+    }

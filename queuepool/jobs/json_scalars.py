@@ -1,0 +1,97 @@
+"""Single values, read from the texts and numbers that stand for them in JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from enum import Enum
+from functools import partial
+from pathlib import PurePath
+from typing import Any
+from uuid import UUID
+
+from queuepool.payload.to_json import OwnType, as_json, own_type
+
+Converter = Callable[[Any], Any]
+
+_WORDS = {str: "a text", bool: "true or false", int: "a number", float: "a number", list: "a list", dict: "an object"}
+#: for each type what holds its place in JSON, how that is read, and how it is called; the first that fits counts
+_SCALARS: tuple[tuple[type, tuple[type, ...], Callable[[Any, Any], object], str], ...] = (
+    (datetime, (str,), lambda cls, text: cls.fromisoformat(text), "an ISO date and time"),
+    (date, (str,), lambda cls, text: cls.fromisoformat(text), "an ISO date"),
+    (time, (str,), lambda cls, text: cls.fromisoformat(text), "an ISO time"),
+    (timedelta, (int, float), lambda cls, number: cls(seconds=number), "a number of seconds"),
+    (Decimal, (str, int, float), lambda cls, number: cls(str(number)), "a decimal number, best as a text"),
+    (UUID, (str,), lambda cls, text: cls(text), "a UUID"),
+    (PurePath, (str,), lambda cls, text: cls(text), "a path"),
+)
+
+
+class Unreadable(TypeError):
+    """A value that is not what its annotation wants. It names types and the place; the value may be secret."""
+
+    def __init__(self, wanted: str, value: object) -> None:
+        super().__init__(wanted)
+        self.found = "null" if value is None else _WORDS.get(type(value), type(value).__name__)
+        self.wanted = wanted
+        self.place = ""
+
+    def __str__(self) -> str:
+        return f"{self.place} is {self.found}, and not {self.wanted}"
+
+
+def reader_of(cls: type) -> Converter | None:
+    """What reads a value of this type; ``None`` for types that are JSON's own, and for unknown ones."""
+    if own := own_type(cls):
+        return partial(_own, cls, own)
+    if hasattr(cls, "model_validate"):  # pydantic's
+        return partial(_own, cls, OwnType(as_json, cls.model_validate))
+    if issubclass(cls, Enum):
+        return partial(_member, cls)
+    for base, kinds, read, wanted in _SCALARS:
+        if issubclass(cls, base):
+            return partial(_scalar, partial(read, cls), kinds, wanted)
+    return None
+
+
+def key_of(hint: Any) -> Converter | None:
+    """What reads the key of an object, which is a text in JSON."""
+    if hint in (int, float):
+        return partial(_scalar, hint, (str,), "a number in a text")
+    return reader_of(hint) if isinstance(hint, type) else None
+
+
+def _own(cls: type, own: OwnType, value: Any) -> Any:
+    try:
+        return own.from_json(value)
+    except Exception as error:  # the application's code: whatever it raises, this is no such argument
+        raise Unreadable(f"what {cls.__qualname__} is made from", value) from error
+
+
+def _scalar(read: Converter, kinds: tuple[type, ...], wanted: str, value: Any) -> Any:
+    try:
+        if isinstance(value, kinds) and not isinstance(value, bool):
+            return read(value)
+    except (ValueError, ArithmeticError):
+        pass  # said below, without the value
+    raise Unreadable(wanted, value)
+
+
+def _member(cls: type[Enum], value: Any) -> Enum:
+    try:
+        if not isinstance(value, bool):  # true is 1 in Python
+            return cls(value)
+    except ValueError:
+        pass  # no member has this very value; one may have what JSON made of it
+    for member in cls:  # its value may be a tuple, or a Decimal
+        if type(value) is type(sent := _sent(member.value)) and value == sent:
+            return member
+    raise Unreadable(f"the value of a {cls.__qualname__}", value)
+
+
+def _sent(value: Any) -> object:
+    """What was written for it."""
+    if isinstance(value, (tuple, list)):
+        return [_sent(item) for item in value]
+    return value if value is None or isinstance(value, (str, int, float, dict)) else as_json(value)

@@ -1,0 +1,124 @@
+"""What a payload's name may run: nothing but what somebody registered under exactly that name."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from queuepool.errors import BadArguments, ConfigError, UnknownJob
+from queuepool.jobs.job_options import Options
+
+#: makes arguments of what a payload holds in their places; raises ``TypeError``
+Read = Callable[[Sequence[Any], Mapping[str, Any]], tuple[list[Any], dict[str, Any]]]
+
+
+class Task(Protocol):
+    """A handler with its arguments: what one attempt runs."""
+
+    def run(self) -> object:
+        """The work; a coroutine is run on the worker's loop."""
+
+    @property
+    def after_succeeded(self) -> Callable[[], object] | None:
+        """The hook, if there is one."""
+
+    def after_failed(self, error: BaseException) -> object: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Handler:
+    """A registered name; ``bind`` takes keyword or positional arguments and raises ``TypeError`` for wrong ones.
+
+    ``target`` is the function or the class whose annotations say what the arguments are.
+    """
+
+    name: str
+    bind: Callable[..., Task]
+    options: Options
+    target: Any = None
+
+
+class Registry:
+    """Handlers by exact name."""
+
+    def __init__(self) -> None:
+        self._handlers: dict[str, Handler] = {}
+
+    def add(self, handler: Handler) -> None:
+        """Raises ``ConfigError`` when another handler has the name."""
+        if not handler.name.strip():
+            raise ConfigError("@job", "a job needs a name")
+        if handler.name in self._handlers:
+            raise ConfigError("@job", f"two jobs are registered as {handler.name!r}")
+        self._handlers[handler.name] = handler
+
+    def find(self, name: str) -> Handler:
+        """Raises ``UnknownJob``."""
+        try:
+            return self._handlers[name]
+        except KeyError:
+            raise UnknownJob(name) from None
+
+    def names(self) -> list[str]:
+        return sorted(self._handlers)
+
+
+def bound(handler: Handler, data: object, read: Read | None = None) -> Task:
+    """The task for a payload's data: an object calls by keyword, a list by position, ``""`` and null with nothing.
+
+    ``read`` makes of the arguments what the handler's annotations say. Raises ``BadArguments``.
+    """
+    args, kwargs = arguments_of(data)
+    try:
+        if read is not None:
+            args, kwargs = read(args, kwargs)
+        return handler.bind(*args, **kwargs)
+    except (TypeError, RecursionError) as error:
+        raise BadArguments(handler.name, error) from error
+
+
+def by_name(function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> object:
+    """``data`` for this call: an object of the arguments by name, a list where names cannot call the function."""
+    signature = inspect.signature(function)
+    given = signature.bind(*args, **kwargs)
+    kinds = {parameter.kind for parameter in signature.parameters.values()}
+    if given.args and kinds & {inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.VAR_POSITIONAL}:
+        if given.kwargs:
+            raise TypeError(
+                f"{function.__qualname__} takes positional arguments: they cannot go with keywords in a job"
+            )
+        return list(given.args)
+    names = dict(given.arguments)
+    for parameter in signature.parameters.values():
+        if parameter.kind is inspect.Parameter.VAR_KEYWORD:
+            names |= names.pop(parameter.name, {})
+    return names
+
+
+def keywords(signature: inspect.Signature) -> tuple[set[str], set[str]]:
+    """The parameters that can be given by name, and those of them that must be."""
+    by_keyword = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    parameters = signature.parameters.values()
+    names = {one.name for one in parameters if one.kind in by_keyword}
+    required = {
+        one.name
+        for one in parameters
+        if one.default is one.empty
+        and one.kind not in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    }
+    return names, required
+
+
+def arguments_of(data: object) -> tuple[list[Any], dict[str, Any]]:
+    """What a payload's data calls with: an object by keyword, a list by position, ``""`` and null with nothing."""
+    if data is None or data == "":
+        return [], {}
+    if isinstance(data, dict):
+        return [], data
+    return (data, {}) if isinstance(data, list) else ([data], {})
+
+
+#: What ``job`` adds to: the handlers of this process.
+REGISTRY = Registry()

@@ -1,0 +1,90 @@
+"""What jobs print is in the log at once: from Python's own streams line by line, each as a line of the log; what is
+written to the descriptors 1 and 2 past them, by C code and other programs, as it is.
+"""
+
+from __future__ import annotations
+
+import io
+import logging
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import BinaryIO, cast
+
+from queuepool.log.handlers import Stream
+
+_log = logging.getLogger("queuepool")
+#: bytes of a line; what is longer goes on in the next one
+_MOST = 8192
+
+
+class _Lines(io.RawIOBase):
+    """A standard stream, whose every line is one of the log, whatever the levels: whoever prints wants it seen."""
+
+    def __init__(self, name: str, number: int) -> None:
+        super().__init__()
+        self._name = name
+        self._number = number
+        self._rest = b""
+
+    def writable(self) -> bool:
+        return True
+
+    def fileno(self) -> int:
+        return self._number
+
+    def isatty(self) -> bool:
+        return False
+
+    def write(self, data: object) -> int:
+        raw = bytes(data)  # type: ignore[call-overload]
+        *lines, self._rest = (self._rest + raw).split(b"\n")
+        for line in lines:
+            self._log(line)
+        if len(self._rest) > _MOST:
+            self.flush()
+        return len(raw)
+
+    def flush(self) -> None:
+        """Half a line, too: who asks for it wants it seen now."""
+        rest, self._rest = self._rest, b""
+        self._log(rest)
+
+    def _log(self, line: bytes) -> None:
+        line = line.strip(b"\r")
+        for first in range(0, len(line), _MOST):
+            text = line[first : first + _MOST].decode("utf-8", "replace")
+            record = logging.LogRecord(self._name, logging.INFO, "", 0, text, None, None)
+            for handler in _log.handlers:  # not by a logger: applications switch loggers off
+                handler.handle(record)
+
+
+def capture() -> None:
+    """From now on, until this process ends."""
+    for name, number in (("stdout", 1), ("stderr", 2)):
+        stream = getattr(sys, name)
+        stream.flush()
+        if not isinstance(getattr(stream, "buffer", None), _Lines):
+            lines = cast(BinaryIO, _Lines(name, number))
+            stream = io.TextIOWrapper(lines, encoding="utf-8", errors="backslashreplace", write_through=True)
+            setattr(sys, name, stream)
+    for handler in _log.handlers:
+        if isinstance(handler, Stream):
+            handler.lend(1, 2)
+
+
+@contextmanager
+def captured() -> Iterator[None]:
+    """While it lasts."""
+    streams, numbers = (sys.stdout, sys.stderr), [os.dup(1), os.dup(2)]
+    capture()
+    try:
+        yield
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        sys.stdout, sys.stderr = streams
+        for number, former in enumerate(numbers, start=1):
+            os.dup2(former, number)
+            os.close(former)

@@ -1,0 +1,84 @@
+"""Every event as fields by Laravel's names, and as one line of ``key=value``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any
+
+from queuepool.errors import JobError
+from queuepool.events import (
+    BootFailed,
+    Event,
+    JobExceptionOccurred,
+    JobFacts,
+    JobFailed,
+    JobProcessed,
+    JobProcessing,
+    JobReleased,
+)
+from queuepool.log.tracebacks import summary, text_of
+
+#: characters of a field: what a job raises may be of any size
+_MOST_TEXT = 8192
+#: Source: WorkCommand.php, writeOutputAsJson (13.x)
+_STATUS: dict[type[Event], tuple[str, str]] = {
+    JobProcessing: ("starting", ""),
+    JobProcessed: ("success", "deleted"),
+    JobReleased: ("released_after_exception", "released"),
+    JobFailed: ("failed", "failed"),
+}
+
+
+def fields_of(event: Event) -> dict[str, Any]:
+    """JSON-ready; what is empty is left out."""
+    status, result = _STATUS.get(type(event), ("", ""))
+    if isinstance(event, JobReleased) and event.error is None:
+        status = "released"
+    found: dict[str, Any] = {"event": type(event).__name__, "status": status, "result": result}
+    for field in fields(event):
+        found |= _named(field.name, getattr(event, field.name))
+    return {key: value for key, value in found.items() if value not in ("", None)}
+
+
+def line_of(event: Event) -> str:
+    """``words key=value …``."""
+    found = fields_of(event)
+    hidden = {"event", "status", "result", "trace"} | ({"uuid"} if found.get("uuid") == found.get("id") else set())
+    shown = {key: value for key, value in found.items() if key not in hidden}
+    return f"{event.words} {pairs(shown)}".rstrip()
+
+
+def pairs(facts: Mapping[str, Any]) -> str:
+    """``key=value …``; values with spaces are quoted."""
+    return " ".join(f"{key}={_value(value)}" for key, value in facts.items())
+
+
+def trace_of(event: Event) -> str:
+    """The lines that belong below it: why a job raised, why the modules did not import."""
+    if isinstance(event, BootFailed):
+        return event.trace
+    if isinstance(event, JobExceptionOccurred) and not isinstance(event.error, JobError):
+        return text_of(event.error)
+    return ""
+
+
+def _named(name: str, value: Any) -> dict[str, Any]:
+    match value:
+        case JobFacts():
+            facts = {"id": value.id, "uuid": value.uuid, "queue": value.queue, "job": value.name[:_MOST_TEXT]}
+            return {**facts, "attempts": value.attempt}
+        case BaseException():
+            return {"exception": type(value).__name__, "message": summary(value).partition(": ")[2][:_MOST_TEXT]}
+        case float():
+            return {name: round(value, 4)}
+        case tuple():
+            return {name: ",".join(map(str, value))}
+    return {name: value[:_MOST_TEXT] if isinstance(value, str) else value}
+
+
+def _value(value: Any) -> str:
+    text = str(value)
+    if not text or any(char in text for char in ' "='):
+        return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+    return text

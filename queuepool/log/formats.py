@@ -1,0 +1,108 @@
+"""How a line of the log looks: ``key=value`` for people, or a JSON object with Laravel's names."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from queuepool.events import Event
+from queuepool.jobs.current_job import running_id
+from queuepool.log.fields import fields_of, line_of, pairs, trace_of
+from queuepool.unix.escape import escaped
+
+#: our own logger; a record of another name is the application's
+OURS = "queuepool"
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Whose lines they are."""
+
+    pool: str
+    role: str
+    connection: str
+
+
+class Text(logging.Formatter):
+    """``TIME LEVEL pool=NAME ROLE pid=N words key=value …``, and what belongs below it, indented."""
+
+    def __init__(self, origin: Origin) -> None:
+        super().__init__()
+        self._origin = origin
+
+    def format(self, record: logging.LogRecord) -> str:
+        at, origin = datetime.fromtimestamp(record.created, UTC), self._origin
+        time = f"{at:%Y-%m-%dT%H:%M:%S}.{record.msecs:03.0f}Z"
+        head = f"{time} {record.levelname} pool={origin.pool} {origin.role} pid={record.process}"
+        words, *below = self._words(record)
+        below += _trace(self, record).splitlines()
+        return "\n    ".join([f"{head} {escaped(words)}", *map(escaped, below)])
+
+    def _words(self, record: logging.LogRecord) -> list[str]:
+        """What it says, and the lines below."""
+        event, facts = _event(record), _facts(record)
+        if event:
+            return [line_of(event)]
+        if facts is not None:
+            return _with_facts(record.getMessage(), facts)
+        if record.name == OURS:
+            return [record.getMessage()]
+        said = "".join(f"{key}={value} " for key, value in _job().items())
+        first, *more = record.getMessage().splitlines() or [""]
+        return [f"{said}{record.name}: {first}", *more]
+
+
+class Json(logging.Formatter):
+    """One object a line. Source: WorkCommand.php, writeOutputAsJson (13.x)."""
+
+    def __init__(self, origin: Origin) -> None:
+        super().__init__()
+        self._origin = origin
+
+    def format(self, record: logging.LogRecord) -> str:
+        origin = self._origin
+        found: dict[str, Any] = {"level": record.levelname.lower(), "pool": origin.pool, "role": origin.role}
+        found |= {"pid": record.process, "connection": origin.connection, **self._fields(record)}
+        if trace := _trace(self, record):
+            found["trace"] = trace
+        at = datetime.fromtimestamp(record.created, UTC)
+        return json.dumps({**found, "timestamp": f"{at:%Y-%m-%dT%H:%M:%S.%f}+00:00"}, default=str)
+
+    def _fields(self, record: logging.LogRecord) -> dict[str, Any]:
+        if event := _event(record):
+            return fields_of(event)
+        said = {"message": record.getMessage(), **(_facts(record) or {})}
+        return said if record.name == OURS else {"logger": record.name, **_job(), **said}
+
+
+def _with_facts(words: str, facts: Mapping[str, Any]) -> list[str]:
+    """On the line itself, or, where they are many, each on one of its own."""
+    if len(facts) <= 3:
+        return [f"{words} {pairs(facts)}"]
+    width = max(map(len, facts)) + 1
+    return [words, *(f"{key.replace('_', ' ') + ':':{width}} {value}" for key, value in facts.items())]
+
+
+def _job() -> dict[str, str]:
+    """Which job has said it, if one is running."""
+    identity = running_id()
+    return {"id": identity} if identity else {}
+
+
+def _event(record: logging.LogRecord) -> Event | None:
+    return getattr(record, "event", None) if record.name == OURS else None
+
+
+def _facts(record: logging.LogRecord) -> Mapping[str, Any] | None:
+    return getattr(record, "facts", None) if record.name == OURS else None
+
+
+def _trace(formatter: logging.Formatter, record: logging.LogRecord) -> str:
+    if record.exc_info:
+        return formatter.formatException(record.exc_info)
+    event = _event(record)
+    return trace_of(event) if event else ""

@@ -1,0 +1,92 @@
+"""What the failed store keeps of a job, as text that no exception can spoil."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import traceback
+from itertools import islice, takewhile
+from typing import Any
+
+from queuepool.errors import AttemptLost, JobError
+from queuepool.payload.envelope import Payload
+from queuepool.stores.contract import Lease
+
+#: frames of a traceback that is too deep to be shown whole, and from where on it is
+_MOST_FRAMES, _DEEP = 100, 5000
+_OURS = os.path.dirname(os.path.dirname(__file__)) + os.sep
+#: an exception's text is the user's data: it may be anything, and of any size
+MOST_TEXT = 64 * 1024
+
+
+def record(payload: Payload, lease: Lease, connection: str, error: BaseException) -> dict[str, Any]:
+    """A row of the failed store; its id is the uuid, as Laravel's is, so that it is written once."""
+    return {
+        "id": payload.uuid or (payload.id if payload.identified else f"{payload.id}-{os.urandom(4).hex()}"),
+        "name": payload.name,
+        "queue": lease.queue,
+        "connection": connection,
+        "attempts": payload.attempts,
+        "payload": lease.receipt.decode("utf-8", "replace"),
+        "exception": text_of(error),
+    }
+
+
+def text_of(error: BaseException) -> str:
+    """The traceback; for an attempt that ended with its process, what faulthandler left of it."""
+    if isinstance(error, AttemptLost):
+        text = f"{type(error).__name__}: {error}\n{users_part(error.trace)}"
+    elif isinstance(error, JobError):
+        text = f"{type(error).__name__}: {error}"  # our own ruling: where we raised it is of no use
+    else:
+        text = traceback_of(error)
+    if len(text) > MOST_TEXT:
+        text = f"{text[: MOST_TEXT // 2]}\n[…]\n{text[-MOST_TEXT // 2 :]}"
+    return text
+
+
+def traceback_of(error: BaseException) -> str:
+    """From the user's first frame on: ours, and those of the import, tell nothing."""
+    frames = error.__traceback__
+    while frames and _is_ours(frames.tb_frame.f_code.co_filename):
+        frames = frames.tb_next
+    try:
+        # The last ones: an endless recursion has millions.
+        limit = -_MOST_FRAMES if _is_deep(error) else None
+        return "".join(traceback.format_exception(type(error), error, frames, limit=limit))
+    except (MemoryError, RecursionError):
+        return f"{type(error).__name__}: there was no memory left to tell where"
+
+
+def _is_deep(error: BaseException | None) -> bool:
+    """Whether it, or what it came from, has more frames than anyone would read."""
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        if next(islice(traceback.walk_tb(error.__traceback__), _DEEP, None), None):
+            return True
+        error = error.__context__ if error.__cause__ is None else error.__cause__
+    return False
+
+
+def users_part(dump: str) -> str:
+    """A dump of faulthandler's, each thread down to the user's last frame; one that is all ours stays whole."""
+    threads = []
+    for thread in dump.split("\n\n"):
+        head, *frames = thread.splitlines() or [""]
+        users = list(takewhile(lambda frame: f'File "{_OURS}' not in frame, frames))
+        threads.append("\n".join([head, *(users or frames)]))
+    return "\n\n".join(threads)
+
+
+def _is_ours(file: str) -> bool:
+    return file.startswith((_OURS, "<frozen importlib")) or file == importlib.__file__
+
+
+def summary(error: BaseException) -> str:
+    """One line for a log."""
+    try:
+        text = str(error)
+    except Exception as broken:  # noqa: BLE001 - an exception's __str__ is the user's code
+        text = f"<its text cannot be had: {type(broken).__name__}>"
+    return f"{type(error).__name__}: {text}"

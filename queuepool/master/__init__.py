@@ -1,0 +1,1 @@
+"""The process that forks and watches all others."""

@@ -1,0 +1,58 @@
+"""The first boot of a pool: code that cannot be imported then is a mistake to end with, not one to be tried again."""
+
+from __future__ import annotations
+
+import logging
+import os
+
+from queuepool.board.board import Board, Role
+from queuepool.board.boot_report import read
+from queuepool.events import BootFailed
+from queuepool.log.fields import line_of
+from queuepool.master.children import Child, Children
+from queuepool.master.respawn import Respawn
+from queuepool.worker.limits import BOOT
+
+#: the generation that is there before any restart: beside a later one older workers go on
+_FIRST = 1
+_log = logging.getLogger("queuepool")
+
+
+class FirstBoot:
+    """The master's. It is over when a worker, or a template, has come to work."""
+
+    def __init__(self, board: Board, respawn: Respawn) -> None:
+        self._board = board
+        self._respawn = respawn
+        self._told = ""
+        self.has_failed = False
+
+    def has_ended(self, child: Child, status: int, others: Children) -> bool:
+        """Whether this death belongs to a failed first boot: then nothing is left to settle, nor to be told of it."""
+        if not (child.is_ready or child.told) and os.waitstatus_to_exitcode(status) == BOOT:
+            self._judge(child, status, others)
+        if not self.has_failed or child.is_ready:
+            return False
+        child.slot.role = Role.FREE
+        return True
+
+    def _judge(self, child: Child, status: int, others: Children) -> None:
+        """The first one that could not import its modules decides. A steward cannot: the workers import those too."""
+        if child.role == Role.STEWARD:
+            self._tell(child, status, logging.ERROR)
+        elif not self._has_come(others) and child.generation == _FIRST:
+            self._tell(child, status, logging.CRITICAL)
+            if not self.has_failed:
+                _log.critical("no worker has come to work since the start: the pool ends")
+            self.has_failed = True
+
+    def _has_come(self, others: Children) -> bool:
+        return self._respawn.has_booted or any(other.is_ready for other in others if other.role != Role.STEWARD)
+
+    def _tell(self, child: Child, status: int, level: int) -> None:
+        """The cause, unless it was told before."""
+        report = read(self._board.trace(child.slot), status)
+        if report.problem != self._told:
+            self._told = report.problem
+            event = BootFailed(child.number, report.trace, report.problem)
+            _log.log(level, "%s", line_of(event), extra={"event": event})

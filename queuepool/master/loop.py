@@ -1,0 +1,216 @@
+"""The master. Its duties are these and no others: reap, hear, kill, refill, sleep.
+
+It decides from the board and the clock alone. It has no connection, no thread, no handler and none of the user's code,
+so it cannot hang on any of them. Its children and its numbers are its own: jobs can write to the board.
+"""
+
+from __future__ import annotations
+
+import logging
+import signal
+import time
+from collections.abc import Mapping
+
+from queuepool.board.board import Board, Killed, Role, State
+from queuepool.board.deadlines import next_deadline, overdue
+from queuepool.board.requests import Requests
+from queuepool.board.runtime_dir import Runtime
+from queuepool.config.settings import PoolSettings
+from queuepool.master.children import Child, Children
+from queuepool.master.first_boot import FirstBoot
+from queuepool.master.place import Place
+from queuepool.master.respawn import Respawn
+from queuepool.master.shutdown import Ending
+from queuepool.master.spawner import Main, Nursery
+from queuepool.unix import fork, proc
+from queuepool.unix import stray_processes as strays
+from queuepool.unix.signals import Mailbox
+
+#: seconds between two looks at the board when nothing is due; below any grace, so no deadline is missed
+TICK = 0.25
+_log = logging.getLogger("queuepool")
+
+
+class Master:
+    """Keeps one pool at its size and its word until it is told to stop."""
+
+    def __init__(self, settings: PoolSettings, board: Board, runtime: Runtime, mains: Mapping[Role, Main]) -> None:
+        self._settings = settings
+        self._board = board
+        self._mailbox, self._children = Mailbox(), Children(fork.is_child)
+        self._place = Place(settings, board, runtime, self._children)
+        self._respawn = Respawn(settings.give_up)
+        self._first_boot = FirstBoot(board, self._respawn)
+        self._nursery = Nursery(board, self._children, self._respawn, mains, preload=settings.preload)
+        self._target, self._generation, self._paused = settings.workers, 1, False
+        self._requests = Requests(board.header)
+        self._ending = Ending(settings.stop_timeout)
+
+    def run(self) -> int:
+        """Until everybody has left; the exit code."""
+        self._mailbox.open()
+        signum = None
+        while True:
+            self._reap()
+            self._hear(signum)
+            self._mind_the_place()
+            self._follow()
+            self._nursery.welcome(paused=self._paused)
+            self._kill()
+            self._judge()
+            self._refill()
+            if self._ending.has_begun and not self._children:
+                self._place.leave()
+                return self._ending.code
+            self._show()
+            signum = self._mailbox.next(self._nap())
+
+    def _reap(self) -> None:
+        dead = 0
+        for dead, status in fork.reap(self._children):
+            if child := self._children.remove(dead):
+                self._bury(child, status)
+        if dead:
+            strays.sweep(self._board, self._children)
+
+    def _bury(self, child: Child, status: int) -> None:
+        if self._first_boot.has_ended(child, status, self._children):
+            return
+        self._place.bury(child, status)
+        rest, why = self._respawn.died(child, time.monotonic())
+        if rest:
+            _log.error("%s %s: %s; next try in %.1fs", child, why, proc.cause_of(status), rest)
+        elif child.role == Role.STEWARD and not child.told:
+            _log.warning("%s died: %s", child, proc.cause_of(status))
+        if steward := self._children.steward():
+            fork.tell(steward.pid, signal.SIGUSR1)
+
+    def _hear(self, signum: int | None) -> None:
+        match signum:
+            case signal.SIGTERM:
+                self._stop()
+            case signal.SIGINT:
+                self._stop(now=self._ending.has_begun)
+            case signal.SIGQUIT:
+                self._stop(now=True)
+            case signal.SIGHUP:
+                self._restart()
+            case signal.SIGUSR2 | signal.SIGCONT:
+                self._paused = signum == signal.SIGUSR2
+                self._tell_workers(signal.Signals(signum))
+            case signal.SIGTTIN | signal.SIGTTOU:
+                self._scale(self._target + (1 if signum == signal.SIGTTIN else -1))
+        # CHLD and USR1 only wake.
+
+    def _mind_the_place(self) -> None:
+        """The directory, the board, and what jobs may have written there."""
+        if not (self._ending.has_begun or self._place.keep()):
+            self._stop(code=1)
+        for child in self._place.overwritten():
+            self._end(child, Killed.OVERWRITTEN)
+
+    def _follow(self) -> None:
+        """What the steward and the command line have put on the board."""
+        if (workers := self._requests.workers()) is not None:
+            self._scale(workers)
+        if self._requests.restart():
+            self._restart()
+        if self._requests.have_news():
+            self._tell_workers(signal.SIGUSR1)  # they look at the board when they wake
+
+    def _stop(self, *, now: bool = False, code: int = 0) -> None:
+        if not self._ending.has_begun:
+            _log.info("stopping: running jobs %s", "go back to their queues" if now else "may finish")
+        self._ending.begin(time.monotonic(), code)
+        if now:
+            self._ending.hurry(time.monotonic())
+        for child in [*self._children.workers(), *self._children.templates()]:
+            self._retire(child)
+
+    def _restart(self) -> None:
+        self._board.header.generation = self._generation = self._generation + 1
+        self._respawn.begin_anew()
+        _log.info("restarting: every worker is replaced, generation=%d", self._generation)
+
+    def _tell_workers(self, signum: signal.Signals) -> None:
+        for child in self._children.workers():
+            fork.tell(child.pid, signum)
+
+    def _scale(self, target: int) -> None:
+        if 0 <= target <= self._board.most_workers:
+            self._target = target
+
+    def _retire(self, child: Child) -> None:
+        was_told, child.told = child.told, True
+        if child.role == Role.TEMPLATE:  # it holds nothing, and what its modules import may be deaf
+            self._end(child, Killed.STOP)
+        # Told again while it does nothing: a signal that comes just before a wait begins does not end it.
+        elif not was_told or child.slot.state != State.BUSY:
+            fork.tell(child.pid, signal.SIGTERM)
+
+    def _kill(self) -> None:
+        now = time.monotonic()
+        for child in self._children:
+            why = overdue(child.slot, now, self._settings.grace) or self._is_unwanted(child, now)
+            if why and not child.killed:
+                self._end(child, why)
+
+    def _end(self, child: Child, why: Killed) -> None:
+        child.killed = why
+        child.write()
+        fork.kill(child.pid)
+        if (why, child.role) != (Killed.STOP, Role.TEMPLATE):
+            _log.warning("%s killed: %s (%s)", child, why.name, why.reason)
+
+    def _is_unwanted(self, child: Child, now: float) -> Killed | None:
+        if self._ending.is_overdue(child.role, now):
+            return Killed.STOP
+        most = self._settings.memory_hard
+        if most and child.slot.state == State.BUSY and proc.resident_mb(child.pid) >= most:
+            return Killed.MEMORY
+        return None
+
+    def _refill(self) -> None:
+        self._children.free_settled()
+        if self._ending.has_begun:
+            self._stop()
+            self._wind_up()
+            return
+        for child in self._nursery.fill(self._target, self._generation, paused=self._paused):
+            self._retire(child)
+
+    def _judge(self) -> None:
+        """Whether there is any use in going on."""
+        for child in self._children.newly_ready():
+            self._respawn.came(child)
+        now, ready = time.monotonic(), {child.role for child in self._children if child.is_ready}
+        self._respawn.watch(self._children.steward(), now)
+        if self._ending.has_begun:
+            return
+        if self._first_boot.has_failed:
+            self._stop(code=1)
+            self._ending.cut_short(now)
+        elif hopeless := self._respawn.hopeless(now, ready):
+            what = "no steward has lived" if hopeless == Role.STEWARD else "no worker has come to work"
+            _log.critical("%s for %gs: giving up", what, self._settings.give_up)
+            self._stop(code=1)
+
+    def _wind_up(self) -> None:
+        """The steward outlives the workers: it settles what they held."""
+        if any(child.role != Role.STEWARD for child in self._children):
+            return
+        steward, has_time = self._children.steward(), self._ending.workers_have_left(time.monotonic())
+        unsettled = self._children.has_unsettled
+        if steward and not unsettled:
+            self._retire(steward)
+        elif unsettled and not steward and has_time:
+            self._nursery.spawn(Role.STEWARD, 0, self._generation)
+
+    def _nap(self) -> float:
+        now, grace = time.monotonic(), self._settings.grace
+        due = [next_deadline(child.slot, grace) for child in self._children if not child.killed]
+        due += [self._ending.kill_at] if self._ending.kill_at > now else []
+        return min([TICK, *(at - now for at in due)])
+
+    def _show(self) -> None:
+        self._place.show(self._target, self._generation, self._ending.has_begun, self._respawn.is_failing, self._paused)

@@ -1,0 +1,84 @@
+"""The pool's place on this host: its directory and its board, kept as they are to be under a running pool."""
+
+from __future__ import annotations
+
+import logging
+import time
+
+from queuepool.board.board import Board, Role, State
+from queuepool.board.runtime_dir import Runtime
+from queuepool.board.status import title
+from queuepool.config.settings import PoolSettings
+from queuepool.errors import QueuepoolError
+from queuepool.master.children import Child, Children
+from queuepool.unix import proc
+
+_log = logging.getLogger("queuepool")
+
+
+class Place:
+    """The master's. What others have done to it is told in one line each."""
+
+    def __init__(self, settings: PoolSettings, board: Board, runtime: Runtime, children: Children) -> None:
+        self._settings = settings
+        self._board = board
+        self._runtime = runtime
+        self._children = children
+        self._facts = board.header.facts
+
+    def keep(self) -> bool:
+        """Be there, also when something has cleaned up; ``False`` when that cannot be."""
+        try:
+            if self._runtime.keep():
+                _log.error("%s had disappeared: it is made anew", self._runtime.path)
+        except QueuepoolError as error:
+            _log.critical("%s has disappeared and cannot be made anew: %s", self._runtime.path, error)
+            return False
+        return True
+
+    def bury(self, child: Child, status: int) -> None:
+        """For the next steward it stands there whether this one died of what it did."""
+        self._children.bury(child, status)
+        if child.role == Role.STEWARD:
+            self._board.header.steward_killed = int(child.was_killed)
+
+    def leave(self) -> None:
+        """What could not be settled stays on the board, for the next master's steward."""
+        if not self._children.has_unsettled:
+            self._board.unlink()
+        self._runtime.release()
+
+    def overwritten(self) -> list[Child]:
+        """Whose slot holds what nobody of the pool can have written, so that nothing in it may be relied on.
+
+        The steward holds nothing there, so it goes on: it says every second how long it may be waited for.
+        """
+        if self._board.mend():
+            _log.error("%s was cut short, and is made whole", self._board.path)
+        found = self._children.overwritten(time.monotonic(), self._settings.connection.retry_after)
+        for child in found:
+            if child.role == Role.STEWARD:
+                child.slot.clear()
+                child.slot.state = State.RUNNING
+                child.write()
+        return [child for child in found if child.role != Role.STEWARD and not child.killed]
+
+    def show(self, target: int, generation: int, is_ending: bool, is_failing: bool, is_paused: bool) -> None:
+        """The pool's state on the board and in ``ps``."""
+        state = State.DRAINING if is_ending else self._state(is_failing, is_paused)
+        counts = self._children.ended._asdict()
+        now = {"state": state, "target": target, "generation": generation, "used": self._board.used}
+        self._facts = self._facts._replace(**now, **counts)
+        if self._board.header.facts != self._facts:
+            self._board.header.facts = self._facts
+        if self._board.header.store != self._runtime.store:  # written over: the next start would leave it alone
+            self._board.header.store = self._runtime.store
+        workers, totals = self._children.worker_slots(), self._children.counted()
+        proc.show(title(self._settings.name, state, workers, totals))
+
+    def _state(self, is_failing: bool, is_paused: bool) -> State:
+        if is_failing:
+            return State.FAILING
+        if not self._board.header.restart_known:  # workers take no job before
+            return State.STARTING
+        return State.PAUSED if is_paused else State.RUNNING

@@ -1,0 +1,103 @@
+"""How the pool's processes come to be: forked by the master or, where modules are preloaded, by a template for it."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import time
+from collections.abc import Callable, Mapping
+
+from queuepool.board.board import Board, Role, Slot
+from queuepool.master.children import Child, Children
+from queuepool.master.respawn import Respawn
+from queuepool.unix import fork, proc
+
+_log = logging.getLogger("queuepool")
+
+#: runs one process of a pool in this slot; True = begin paused
+Main = Callable[[Slot, bool], int]
+
+
+class Nursery:
+    """The master's: ``mains`` are what it may fork."""
+
+    def __init__(
+        self, board: Board, children: Children, respawn: Respawn, mains: Mapping[Role, Main], *, preload: bool
+    ) -> None:
+        self._board = board
+        self._children = children
+        self._respawn = respawn
+        self._mains = mains
+        self._preload = preload
+
+    def fill(self, target: int, generation: int, *, paused: bool) -> list[Child]:
+        """Bring in who is missing; gives those that are to leave."""
+        if not self._children.steward():
+            self.spawn(Role.STEWARD, 0, generation)
+        if self._preload:
+            return self._fill_from_template(target, generation)
+        plan = self._children.plan(target, generation)
+        for number in plan.spawn:
+            self.spawn(Role.WORKER, number, generation, paused=paused)
+        return plan.retire
+
+    def _fill_from_template(self, target: int, generation: int) -> list[Child]:
+        """Until the template of a new generation is ready, the last one goes on: code that fails costs nobody.
+
+        While none is ready, the first to begin may go on too: else restarts in a row would keep a pool from beginning.
+        """
+        templates = self._children.templates()
+        if not any(template.generation == generation for template in templates):
+            self.spawn(Role.TEMPLATE, 0, generation)
+        ready = next((template for template in templates if template.is_ready), None)
+        plan = self._children.plan(target, ready.generation if ready else 0)
+        if ready:
+            for number in plan.spawn:
+                self._order(number, ready)
+        kept = ready or next(reversed(templates), None)
+        return [*plan.retire, *(one for one in templates if one is not kept and one.generation < generation)]
+
+    def spawn(self, role: Role, number: int, generation: int, *, paused: bool = False) -> None:
+        """Fork it ourselves, unless such a one has to rest."""
+        slot, now = self._begin(role, number, generation), time.monotonic()
+        if slot is None:
+            return
+        try:
+            pid = fork.spawn(lambda: self._mains[role](slot, paused))
+        except OSError as error:
+            slot.role = Role.FREE
+            _log.error("cannot fork: %s; next try in %.1fs", error.strerror, self._respawn.failed_to_fork(role, now))
+            return
+        child = Child(pid, slot, role, number, generation, now, life=slot.life, birth=proc.born_if_seen(pid))
+        child.write()
+        self._children.add(child)
+
+    def _order(self, number: int, template: Child) -> None:
+        """A slot without a pid is an order: the template looks when it is woken."""
+        slot = self._begin(Role.WORKER, number, template.generation)
+        if slot:
+            now, generation = time.monotonic(), template.generation
+            self._children.expect(Child(0, slot, Role.WORKER, number, generation, now, life=slot.life))
+            fork.tell(template.pid, signal.SIGUSR1)
+
+    def welcome(self, *, paused: bool) -> None:
+        """Let those begin that a template has forked: they wait until their birth is on the board."""
+        for child in self._children.newcomers():
+            if paused:
+                fork.tell(child.pid, signal.SIGUSR2)
+            child.birth = proc.born_if_seen(child.pid)
+            child.write()
+
+    def _begin(self, role: Role, number: int, generation: int) -> Slot | None:
+        """A slot for it; ``None`` when there is none, no room for it, or such a one has to rest."""
+        slot, now = self._children.free_slot(self._board), time.monotonic()
+        if slot is None or not self._respawn.is_over(role, number, now):
+            return None
+        try:
+            self._board.allot(slot)
+        except OSError as error:
+            rest = self._respawn.failed_to_fork(role, now)
+            _log.error("no room in %s: %s; next try in %.1fs", self._board.path.parent, error.strerror, rest)
+            return None
+        slot.begin(role, number, generation)
+        return slot

@@ -1,0 +1,1 @@
+"""Laravel's payload: its envelope, its data, its signature."""

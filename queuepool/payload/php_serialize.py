@@ -1,0 +1,55 @@
+"""PHP's ``serialize()``, so that a job pushed here runs as an object there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from queuepool.payload.php_unserialize import MAX_DEPTH, PhpDataRefused, PhpEnum, PhpObject, PhpValue
+
+
+def build_command(class_name: str, properties: Mapping[str, PhpValue]) -> str:
+    """PHP's ``serialize()`` of an object with these public properties; raises PhpDataRefused."""
+    return _written(PhpObject(class_name, properties), 1)
+
+
+def _written(value: PhpValue, depth: int) -> str:
+    if depth > MAX_DEPTH:
+        raise PhpDataRefused(f"nested deeper than {MAX_DEPTH}")
+    match value:
+        case list():
+            return f"a:{_written_pairs(enumerate(value), depth)}"
+        case dict():
+            return f"a:{_written_pairs(value.items(), depth)}"
+        case PhpObject():
+            return f"O:{_sized(value.class_name)}:{_written_pairs(value.properties.items(), depth)}"
+        case PhpEnum():
+            return f"E:{_sized(f'{value.class_name}:{value.case}')};"
+        case _:
+            return _written_scalar(value)
+
+
+def _written_scalar(value: object) -> str:
+    match value:
+        case None:
+            return "N;"
+        case bool():
+            return f"b:{value:d};"
+        case int() if -(2**63) <= value < 2**63:
+            return f"i:{value:d};"
+        case float():
+            return f"d:{repr(value).upper()};"
+        case str():
+            return f"s:{_sized(value)};"
+    raise PhpDataRefused(f"PHP has no such {type(value).__name__}")
+
+
+def _written_pairs(pairs: Iterable[tuple[int | str, PhpValue]], depth: int) -> str:
+    written = [_written_scalar(key) + _written(value, depth + 1) for key, value in pairs]
+    return f"{len(written)}:{{{''.join(written)}}}"
+
+
+def _sized(text: str) -> str:
+    try:
+        return f'{len(text.encode())}:"{text}"'
+    except UnicodeEncodeError:
+        raise PhpDataRefused("text that UTF-8 cannot hold") from None

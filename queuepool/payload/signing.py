@@ -1,0 +1,78 @@
+"""Signed payloads: who may write to the store need not be one who may push jobs.
+
+Laravel's pop decodes a payload in the server and writes it anew: numbers are rounded, ``[]`` becomes ``{}``. Only
+strings come through, so what is signed is a string, the JSON of all the fields, and nothing else of it is used:
+
+    "qp": {"kid": NAME OF THE KEY, "body": JSON, "sig": HEX OF HMAC-SHA256(SECRET, kid ":" body)}
+
+``attempts`` changes with every reservation and is not covered, nor is an ``id`` that Laravel adds after its hooks.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from collections.abc import Mapping
+from typing import Any
+
+from queuepool.errors import BadPayload
+from queuepool.payload.envelope import Payload, dump, payload_of
+from queuepool.payload.strict_json import read_object
+
+#: also outside of the signature, for who does not look into it: there they must say the same
+_TWICE = ("id", "uuid", "job", "displayName")
+
+
+class Seals:
+    """Signs and verifies with the keys of one connection. ``required``: what is unsigned is no job."""
+
+    def __init__(self, keys: tuple[tuple[str, str], ...], *, required: bool) -> None:
+        self._keys = {kid: secret.encode() for kid, secret in keys}
+        self._first = keys[0][0]
+        self._required = required
+
+    def seal(self, queue: str, fields: Mapping[str, object]) -> dict[str, str]:
+        """The value of ``qp`` for a payload of these fields on this queue. Raises ``BadPayload``."""
+        body = dump({"queue": queue, **fields}).decode()
+        return {"kid": self._first, "body": body, "sig": self._signature(self._first, body)}
+
+    def open(self, raw: bytes, queue: str, attempts: int | None = None) -> Payload:
+        """As ``payload.decode``; raises ``BadPayload`` also for what nobody with a key pushed to this queue."""
+        outside = read_object(raw)
+        plain = payload_of(
+            outside, raw, attempts
+        )  # also of a signed one: the steward, who buries it, reads nothing else
+        if "qp" in outside:
+            return payload_of(self._verified(outside, queue), raw, attempts)
+        if self._required:
+            raise BadPayload("unsigned")
+        return plain
+
+    def _verified(self, outside: Mapping[str, Any], queue: str) -> dict[str, Any]:
+        fields = read_object(self._body(outside["qp"]).encode())
+        if fields.pop("queue", None) != queue:
+            raise BadPayload("signed-for-another-queue")
+        if any(outside.get(name) != fields[name] for name in _TWICE if name in fields):
+            raise BadPayload("not-what-was-signed")
+        return {"id": outside.get("id"), **fields, "attempts": outside.get("attempts")}
+
+    def _body(self, seal: object) -> str:
+        match seal:
+            case {"kid": str(kid), "body": str(body), "sig": str(signature)}:
+                pass
+            case _:
+                raise BadPayload("malformed-signature")
+        if kid not in self._keys:
+            raise BadPayload("unknown-signing-key")
+        if not hmac.compare_digest(self._signature(kid, body).encode(), signature.encode()):
+            raise BadPayload("wrong-signature")
+        return body
+
+    def _signature(self, kid: str, body: str) -> str:
+        # A name has no colon, so this can be read in one way only.
+        return hmac.new(self._keys[kid], f"{kid}:{body}".encode(), hashlib.sha256).hexdigest()
+
+
+def seals_of(signing: str, keys: tuple[tuple[str, str], ...]) -> Seals | None:
+    """By the settings; ``None`` when signatures are neither made nor looked at."""
+    return None if signing == "off" else Seals(keys, required=signing == "require")

@@ -1,0 +1,77 @@
+"""The foreground worker: what the master would have prepared for it."""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import replace
+from pathlib import Path
+
+from queuepool import __version__, log
+from queuepool.board.board import Board, Role, Slot
+from queuepool.board.held_jobs import Hand
+from queuepool.config.settings import PoolSettings
+from queuepool.events import WorkerStarting, WorkerStopping
+from queuepool.log.captured import captured
+from queuepool.pool import announce
+from queuepool.pool.processes import boot
+from queuepool.pool.worker_process import limits_of, work
+from queuepool.stores.factory import refuse_unfit
+from queuepool.unix import proc, signals
+from queuepool.unix.signals import Alarm, Attention
+from queuepool.worker.limits import StopReason
+from queuepool.worker.slot_writer import Desk
+
+
+class _UnreadHand(Hand):
+    """Nobody buries a lone worker, so what is too large for the board need not be kept beside it."""
+
+    def _file(self, number: int) -> Path:
+        return Path(os.devnull)
+
+
+def work_alone(pool: PoolSettings, *, once: bool, stop_when_empty: bool, brief: bool = False) -> int:
+    """Work until there is a reason to leave; the exit code. Raises ``BootFailure`` and ``StoreUnfit``.
+
+    ``brief``: the log has nothing of the worker's own coming and going.
+    """
+    signals.begin()
+    attention = Attention()
+    attention.listen()
+    log.setup(pool, "worker=1", patience=1.0, first=True)
+    refuse_unfit(pool.connection, pool.queues[0])
+    if not brief:
+        announce.beginning(__version__, pool, workers=1, directory=None)
+    trace = os.fdopen(os.dup(2), "wb", buffering=0)  # 2 itself may lead to the log from here on
+    with captured():
+        alarm = Alarm(trace)
+        boot(pool, attention, alarm, unlogged=(WorkerStarting, WorkerStopping) if brief else ())
+        if not brief:
+            announce.jobs()
+        desk = Desk(_slot(), pool.name, alarm, attention, stall=0.0)
+        return _work(_without_renewal(pool), desk, attention, once, stop_when_empty).code
+
+
+def _work(settings: PoolSettings, desk: Desk, attention: Attention, once: bool, stop_when_empty: bool) -> StopReason:
+    limits = limits_of(settings, desk, once=once, stop_when_empty=stop_when_empty)
+    reason = work(settings, desk, attention, limits)
+    if reason is StopReason.ONCE and not desk.slot.turn:
+        # As artisan's: who calls us in a loop should not spin. Source: Worker.php, runNextJob (13.x).
+        attention.wait(lambda: time.sleep(settings.sleep))
+    return reason
+
+
+def _without_renewal(pool: PoolSettings) -> PoolSettings:
+    """There is no steward to renew leases: a job must end before its own."""
+    return replace(pool, connection=replace(pool.connection, renew=False))
+
+
+def _slot() -> Slot:
+    """A place on a board that nobody else can see."""
+    board = Board.private()
+    slot = board.slots[0]
+    hand = _UnreadHand(slot.memory, slot.base + Slot.size, board.path)
+    slot.hands = hand, hand
+    slot.begin(Role.WORKER, 1, 1)
+    slot.pid, slot.born = os.getpid(), proc.born(os.getpid())
+    return slot

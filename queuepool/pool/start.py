@@ -1,0 +1,112 @@
+"""Starting a pool: its directory, its board, its master; and several pools of one file side by side."""
+
+from __future__ import annotations
+
+import gc
+import logging
+import os
+import signal
+import time
+from collections.abc import Callable, Collection, Sequence
+
+from queuepool import __version__, log
+from queuepool.board.board import Board, Role, sweep
+from queuepool.board.runtime_dir import Runtime
+from queuepool.config.connections import check_drivers
+from queuepool.config.settings import PoolSettings
+from queuepool.config.urls import database_of
+from queuepool.errors import ConfigError, QueuepoolError
+from queuepool.master.loop import Master
+from queuepool.pool import announce
+from queuepool.pool.processes import Roles
+from queuepool.stores import factory as build
+from queuepool.unix import fork, proc, signals
+
+_SPARE_SLOTS = 14
+#: the steward, and the template or one worker more while a number is replaced
+_HELPERS = 2
+#: letters of the pools' names in the title of the process that starts several
+_MOST_NAMES = 100
+_STOPS = (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT)
+_log = logging.getLogger("queuepool")
+
+
+def start(settings: PoolSettings, served: Collection[str] = ()) -> int:
+    """Run this pool until it is told to stop; its exit code. Raises ``PoolRunning``, ``ConfigError``, ``StoreUnfit``.
+
+    ``served``: the queues of all pools of the configuration.
+    """
+    check_drivers(settings.connection)
+    build.refuse_unfit(settings.connection, settings.queues[0])
+    signals.begin(blocked=signals.HEARD)  # from here on a signal waits for the master, and does not end it
+    log.setup(settings, "master", patience=0.0, first=True)
+    runtime = Runtime(settings)
+    runtime.claim()
+    board = _new_board(runtime, settings.workers)
+    roles = Roles(settings, board, runtime, served)
+    if not proc.adopt_orphans() and settings.preload:
+        raise ConfigError("preload", "this system hands no orphans on (Linux does): say no")
+    announce.beginning(__version__, settings, workers=settings.workers, directory=runtime.path)
+    if settings.connection.embedded:
+        _log.info("no url names a server: the queue is %s", database_of(settings.connection.url))
+    build.load(settings.connection)
+    proc.library()
+    gc.freeze()  # pages that the collector does not touch stay shared with the children
+    mains = {Role.WORKER: roles.worker, Role.STEWARD: roles.steward, Role.TEMPLATE: roles.template}
+    code = Master(settings, board, runtime, mains).run()
+    _log.info("stopped: every process of the pool has ended, exit code %d", code)
+    return code
+
+
+def start_all(
+    pools: Sequence[PoolSettings], told: Callable[[QueuepoolError, str], int], served: Collection[str] = ()
+) -> int:
+    """Run each pool under a master of its own, and pass every signal on; the worst exit code.
+
+    ``told`` says in a line why one of several could not start, and which, and gives its exit code; of a single one it
+    is raised.
+    """
+    if len(pools) == 1:
+        return start(pools[0], served)
+    signals.begin(blocked=signals.HEARD)
+    mailbox = signals.Mailbox()
+    title = _title_of([pool.name for pool in pools])
+    proc.show(f"{title} running masters={len(pools)}")
+    living = {fork.spawn(lambda pool=pool: _start_or_tell(pool, told, served)) for pool in pools}  # type: ignore[misc]
+    worst = 0
+    while living:
+        signum = mailbox.next(1.0)
+        if signum is not None and signum != signal.SIGCHLD:
+            if signum in _STOPS:
+                proc.show(f"{title} draining masters={len(living)}")
+            for pid in living:
+                fork.tell(pid, signal.Signals(signum))
+        for pid, status in fork.reap(living):
+            living.discard(pid)
+            worst = max(worst, abs(os.waitstatus_to_exitcode(status)))
+    return worst
+
+
+def _title_of(names: Sequence[str]) -> str:
+    """As the other processes' titles begin; of many pools, the first ones' names."""
+    shown = ",".join(names)
+    return f"queuepool: parent [{shown if len(shown) <= _MOST_NAMES else shown[:_MOST_NAMES] + '...'}]"
+
+
+def _start_or_tell(pool: PoolSettings, told: Callable[[QueuepoolError, str], int], served: Collection[str]) -> int:
+    try:
+        return start(pool, served)
+    except QueuepoolError as error:
+        return told(error, pool.name)
+
+
+def _new_board(runtime: Runtime, workers: int) -> Board:
+    """Twice the workers: in a rolling restart a number has two. There is room for those who are always there."""
+    sweep(runtime.path)
+    try:
+        board = runtime.new_board(max(64, 2 * workers + _SPARE_SLOTS), room_for=workers + _HELPERS)
+    except QueuepoolError:
+        runtime.release()
+        raise
+    board.header.facts = board.header.facts._replace(since=time.time(), target=workers)
+    return board

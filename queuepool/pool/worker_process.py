@@ -1,0 +1,122 @@
+"""From settings and a place on a board to a running worker."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection
+from contextlib import suppress
+
+from queuepool.board.board import Board
+from queuepool.board.runtime_dir import Runtime
+from queuepool.config.settings import PoolSettings
+from queuepool.errors import StoreDown, StoreError
+from queuepool.events.listeners import LISTENERS
+from queuepool.jobs.registry import REGISTRY
+from queuepool.jobs.unserved import unserved
+from queuepool.settlement import deferred_hooks as mourning
+from queuepool.settlement.outage import Outage
+from queuepool.settlement.settler import Settler
+from queuepool.steward.side_stores import FailureRecorder, SideStores
+from queuepool.stores.factory import Stores
+from queuepool.unix.signals import Attention
+from queuepool.worker.attempt import Attempts
+from queuepool.worker.control_state import BoardOrders, Orders, StoreOrders
+from queuepool.worker.limits import Limits, StopReason
+from queuepool.worker.loop import Worker
+from queuepool.worker.membership import Membership
+from queuepool.worker.prefetch import Supply
+from queuepool.worker.prefetch_size import Pace
+from queuepool.worker.slot_writer import Desk
+
+_log = logging.getLogger("queuepool")
+
+
+def limits_of(settings: PoolSettings, desk: Desk, *, once: bool = False, stop_when_empty: bool = False) -> Limits:
+    """How long this worker lives; it has just imported its modules."""
+    booted, memory = desk.rss(), settings.memory
+    if memory.is_too_small(booted) and _is_first(desk):
+        _log.warning(
+            "memory (%g MB) is below what a worker takes when its modules are imported (%.0f MB): each leaves after one"
+            " job; raise it, or say by how much a worker may grow: memory = +64", memory.megabytes, booted,
+        )  # fmt: skip
+    return Limits.drawn(
+        memory=memory.total(booted),
+        max_jobs=settings.max_jobs,
+        max_time=settings.max_time,
+        once=once,
+        stop_when_empty=stop_when_empty,
+    )
+
+
+def warn_of_jobs(settings: PoolSettings, desk: Desk, served: Collection[str]) -> None:
+    """Of those that will never run, as far as the modules show it."""
+    if _is_first(desk):
+        for words in unserved(REGISTRY, {*served, *settings.queues}):
+            _log.warning("%s", words)
+
+
+def _is_first(desk: Desk) -> bool:
+    """Whether this worker is to say what each of them would say."""
+    return desk.slot.number <= 1 >= desk.slot.life
+
+
+def work(
+    settings: PoolSettings,
+    desk: Desk,
+    attention: Attention,
+    limits: Limits,
+    board: Board | None = None,
+    runtime: Runtime | None = None,
+) -> StopReason:
+    """Run one worker until it leaves; without a board it is alone and looks after itself."""
+    alone = board is None
+    stores = Stores(settings.connection)
+    outage = Outage(attention, LISTENERS, telling=alone, meanwhile=desk.alive)
+    settler = Settler(stores.queue, outage, LISTENERS, settings.connection.name)
+    orders: Orders = (
+        StoreOrders(stores.control, settings.queues, LISTENERS)
+        if board is None
+        else BoardOrders(board.header, desk.slot.generation)
+    )
+    recorder = _recorder(stores) if alone else None
+    membership = Membership(settings.connection, settings.queues, stores.queue, settler, outage, desk.slot)
+    worker = Worker(
+        settings,
+        stores.queue,
+        orders,
+        Attempts(settings, stores.queue, REGISTRY, LISTENERS, desk, settler, outage),
+        Supply(settings, stores.queue, settler, desk, outage, LISTENERS, _pace(settings, limits, alone), membership),
+        membership,
+        desk,
+        attention,
+        outage,
+        limits,
+        LISTENERS,
+        take_mourned=lambda: mourning.take(runtime.path, runtime.store) if runtime else None,
+        alone=alone,
+        look_after=recorder.run if recorder else lambda: None,
+    )
+    reason = _run(worker, recorder)
+    desk.leave()
+    return reason
+
+
+def _run(worker: Worker, recorder: FailureRecorder | None) -> StopReason:
+    try:
+        reason = worker.run()
+    except StoreDown:
+        # Told to stop while the store is away: what is still in hand is the steward's to settle, or its lease ends.
+        return StopReason.INTERRUPTED
+    if recorder:
+        with suppress(StoreError):  # what cannot be recorded waits beside the jobs, for the next one
+            recorder.record()
+    return reason
+
+
+def _recorder(stores: Stores) -> FailureRecorder | None:
+    return FailureRecorder(stores.forwarder, LISTENERS, SideStores(LISTENERS)) if stores.forwarder else None
+
+
+def _pace(settings: PoolSettings, limits: Limits, alone: bool) -> Pace:
+    """Alone, nobody would take back what waits behind a slow job; with a rest after each, all would wait."""
+    return Pace(1 if alone or limits.once or settings.rest else settings.reserve_ahead)

@@ -1,0 +1,82 @@
+"""Jobs that failed with their worker: their ``after_failed`` is user code, so a living worker calls it.
+
+The steward leaves a note in the pool's directory; whichever worker comes first takes it by removing it, so a hook
+runs once at most, and one that kills its worker is not called again.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import stat
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from queuepool import errors
+from queuepool.stores.contract import Lease, Row
+
+_log = logging.getLogger("queuepool")
+_ERRORS = {kind.__name__: kind for kind in (errors.JobTimedOut, errors.WorkerDied)}
+
+
+@dataclass(frozen=True, slots=True)
+class Mourned:
+    """A job that is recorded as failed, and the error that it failed with."""
+
+    lease: Lease
+    error: errors.AttemptLost
+
+
+def leave(directory: Path, store: str, lease: Lease, error: errors.AttemptLost) -> None:
+    """The steward's note, for workers on the same store; whole or not at all.
+
+    Where there is no room for it, the hook is not called, which is told.
+    """
+    note = {
+        "queue": lease.queue,
+        "receipt": lease.receipt.decode(),
+        "row": lease.row,
+        "error": type(error).__name__,
+        "message": str(error),
+        "trace": error.trace,
+    }
+    draft = directory / f"draft.{os.urandom(8).hex()}"
+    try:
+        draft.write_text(json.dumps(note))
+        draft.rename(draft.with_name(draft.name.replace("draft", f"mourn.{store}")))
+    except OSError as error:
+        _log.error("after_failed is not called for a job of queue %s: %s: %s", lease.queue, directory, error.strerror)
+        with suppress(OSError):
+            draft.unlink()
+
+
+def take(directory: Path, store: str) -> Mourned | None:
+    """One note, now ours; ``None`` when there is none. Another store's jobs are those of another application."""
+    for path in directory.glob(f"mourn.{store}.*"):
+        mine = path.with_name(f"taken.{path.suffix[1:]}")
+        try:
+            path.rename(mine)
+        except FileNotFoundError:
+            continue  # another worker was first
+        if mourned := _read(mine):
+            return mourned
+    return None
+
+
+def _read(path: Path) -> Mourned | None:
+    """What the steward wrote; ``None`` for anything else that was put in its place. Gone afterwards in any case."""
+    try:
+        about = path.lstat()
+        if not stat.S_ISREG(about.st_mode) or about.st_uid != os.geteuid():
+            return None
+        note = json.loads(path.read_text())
+        error = _ERRORS[note["error"]](note["message"], note["trace"])
+        row = Row(*map(int, note["row"])) if note["row"] else None
+        return Mourned(Lease(note["queue"], note["receipt"].encode(), row=row), error)
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        return None
+    finally:
+        with suppress(OSError):
+            path.unlink()

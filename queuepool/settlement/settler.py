@@ -1,0 +1,176 @@
+"""Carrying out a verdict: the one place, for the living worker and for the steward that buries a dead one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+from queuepool.errors import BadPayload, StoreDown, StoreError
+from queuepool.events import (
+    Event,
+    JobFacts,
+    JobFailed,
+    JobGivenBack,
+    JobQuarantined,
+    JobReleased,
+    LeaseLost,
+    StoreRefused,
+)
+from queuepool.events.listeners import Listeners
+from queuepool.log.tracebacks import record
+from queuepool.payload.envelope import Payload, decode
+from queuepool.settlement.outage import Outage
+from queuepool.settlement.verdict import Delete, Fail, Release, Verdict
+from queuepool.stores.contract import Lease, QueueStore
+
+T = TypeVar("T")
+
+
+def facts_of(payload: Payload, queue: str) -> JobFacts:
+    """How events speak of a job."""
+    return JobFacts(payload.id, payload.uuid, payload.name, queue, payload.attempts)
+
+
+def _facts_in(lease: Lease) -> JobFacts:
+    """Of a payload that nobody need have read."""
+    try:
+        return facts_of(decode(lease.receipt, lease.attempts), lease.queue)
+    except BadPayload:
+        return _facts_of_nobody(lease.queue)
+
+
+def _facts_of_nobody(queue: str) -> JobFacts:
+    """For a payload that cannot be read."""
+    return JobFacts("", "", "", queue, 0)
+
+
+class Settler:
+    """Writes verdicts to the store, insisting through outages, and notes what became of the job.
+
+    What it notes is told by ``tell``, once its caller has written down that the job is settled: a listener may hang, or
+    end the process. All verbs raise ``StoreDown`` only when a stop is asked while the store is away.
+    """
+
+    def __init__(self, store: QueueStore, outage: Outage, listeners: Listeners, connection: str) -> None:
+        self._store = store
+        self._outage = outage
+        self._listeners = listeners
+        self._connection = connection
+        # What may have been carried out without our hearing of it, and the verdict if there was one.
+        self._unanswered: dict[Lease, Verdict | None] = {}
+        self._noted: list[Event] = []
+
+    def note(self, event: Event) -> None:
+        """To be told with the rest."""
+        self._noted.append(event)
+
+    def tell(self) -> None:
+        """Let the listeners hear what was noted."""
+        noted, self._noted = self._noted, []
+        for event in noted:
+            self._listeners.tell(event)
+
+    def begun(self, lease: Lease) -> Verdict | None:
+        """The verdict that went unanswered, and may have been carried out: it is to be repeated, and no other."""
+        return self._unanswered.get(lease)
+
+    def settle(
+        self,
+        lease: Lease,
+        payload: Payload,
+        verdict: Verdict,
+        error: BaseException | None = None,
+        tally: str = "",
+        cause: Event | None = None,
+    ) -> bool:
+        """``False`` when the job was not ours any more, or the store refuses to write it; nothing was written then.
+
+        ``cause`` is what led to the verdict: told before what became of the job.
+        """
+        facts = facts_of(payload, lease.queue)
+        verb, outcome = self._settlement(lease, payload, verdict, error, tally)
+        ours = self._carry_out(facts, lease, verb, verdict, cause)
+        if ours and outcome:
+            self.note(outcome)
+        return ours
+
+    def _settlement(
+        self, lease: Lease, payload: Payload, verdict: Verdict, error: BaseException | None, tally: str
+    ) -> tuple[Callable[[], bool], Event | None]:
+        """What to call, and what to tell when it was done."""
+        facts = facts_of(payload, lease.queue)
+        match verdict:
+            case Delete():
+                return lambda: self._store.delete([lease])[0], None
+            case Release(delay):
+                return lambda: self._store.release(lease, delay, payload.id, tally), JobReleased(facts, delay, error)
+            case Fail(reason):
+                row = record(payload, lease, self._connection, reason)
+                return lambda: self._store.fail(lease, payload.id, row), JobFailed(facts, reason)
+
+    def give_back(self, lease: Lease) -> bool:
+        """To the head of its queue, as if it had never been reserved; nobody need have read it."""
+        facts = _facts_in(lease)
+        ours = self._carry_out(facts, lease, lambda: self._store.give_back([lease])[0])
+        if ours:
+            self.note(JobGivenBack(facts))
+        return ours
+
+    def put_back(self, leases: Sequence[Lease]) -> None:
+        """To the head of their queues, what nobody has begun; somebody else may have done it already."""
+        if not leases:
+            return
+        answer = self._ask(leases[0].queue, lambda: self._store.give_back(leases))
+        for lease, ours in zip(leases, answer[0] if answer else (), strict=bool(answer)):
+            if ours:
+                self.note(JobGivenBack(_facts_in(lease)))
+
+    def reclaim(self, queues: Sequence[str], tag: int, since: float, known: Sequence[Lease]) -> None:
+        """To the head of their queues, what the retired ``tag`` reserved without hearing of it.
+
+        Raises ``StoreDown`` at once.
+        """
+        for lease in self._store.reclaim(queues, tag, since, known):
+            self.note(JobGivenBack(_facts_in(lease)))
+
+    def quarantine(self, lease: Lease, reason: str) -> None:
+        """Out of the way, bytes and all."""
+        if self._carry_out(_facts_of_nobody(lease.queue), lease, lambda: self._store.quarantine(lease, reason)):
+            self.note(JobQuarantined(lease.queue, reason))
+
+    def delete(self, leases: Sequence[Lease]) -> None:
+        """End what is done."""
+        if leases:
+            self._ask(leases[0].queue, lambda: self._store.delete(leases))
+
+    def _carry_out(
+        self,
+        facts: JobFacts,
+        lease: Lease,
+        verb: Callable[[], bool],
+        verdict: Verdict | None = None,
+        cause: Event | None = None,
+    ) -> bool:
+        unsure = lease in self._unanswered
+        self._unanswered[lease] = verdict
+        answer = self._ask(facts.queue, verb)
+        del self._unanswered[lease]
+        if cause:
+            self.note(cause)
+        if answer is None:
+            return False
+        ours, certain = answer[0], answer[1] and not unsure
+        if not ours and certain:
+            self.note(LeaseLost(facts))
+        # Refused after an unanswered call: that call did it.
+        return ours or not certain
+
+    def _ask(self, queue: str, verb: Callable[[], T]) -> tuple[T, bool] | None:
+        """What ``Outage.insist`` gives; ``None`` when the store refuses the queue, which is noted."""
+        try:
+            return self._outage.insist(verb)
+        except StoreDown:
+            raise
+        except StoreError as error:
+            self.note(StoreRefused(queue, str(error)))
+            return None

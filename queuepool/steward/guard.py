@@ -1,0 +1,37 @@
+"""Kill in time whoever has no master to do it."""
+
+from __future__ import annotations
+
+import logging
+import time
+
+from queuepool.board.board import Role, Slot
+from queuepool.board.deadlines import overdue
+from queuepool.steward.orphaned_boards import Wards
+from queuepool.unix import fork, proc
+
+_TICK, _NOBODY = 0.25, 1.0
+_log = logging.getLogger("queuepool")
+
+
+class Guard:
+    """Deadlines and leases of orphans. ``margin``: seconds before a lease's end, as the store may keep us waiting."""
+
+    def __init__(self, wards: Wards, grace: float, margin: float) -> None:
+        self._wards = wards
+        self._grace = grace
+        self._margin = margin
+
+    def run(self, now: float) -> float:
+        orphans = [slot for board in self._wards.orphaned() for slot in board.of(Role.WORKER) if is_living(slot)]
+        for slot in orphans:
+            why = overdue(slot, time.monotonic(), self._grace, self._margin)
+            if why:
+                slot.killed = why
+                fork.kill_other(slot.pid, lambda pid, slot=slot: proc.is_alive(pid, slot.born))  # type: ignore[misc]
+                _log.warning("worker=%d pid=%d killed: %s", slot.number, slot.pid, why.name)
+        return _TICK if orphans else _NOBODY
+
+
+def is_living(slot: Slot) -> bool:
+    return not slot.dead and proc.is_alive(slot.pid, slot.born)

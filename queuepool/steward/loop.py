@@ -1,0 +1,148 @@
+"""The steward: the pool's housekeeper at the store, a loop over its chores."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Sequence
+
+from queuepool.board.blame import Blame
+from queuepool.board.board import Header, Slot, State
+from queuepool.errors import StoreDenied, StoreDown, StoreError
+from queuepool.settlement.outage import Outage
+from queuepool.steward.chore import Chore
+from queuepool.unix import proc
+from queuepool.unix.signals import Attention
+
+#: seconds that one round of chores may take before the master replaces the steward
+_STALL = 30.0
+_LONGEST_NAP = 1.0
+#: seconds for which a steward leaves a chore aside that others have died of
+_ASIDE = 60.0
+_log = logging.getLogger("queuepool")
+
+
+class Steward:
+    """Runs each chore when it is due, the urgent ones at every wake: by the master for an obituary, by a push for what
+    is due sooner. ``wait`` blocks for so many seconds, and says whether a push ended it.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        slot: Slot,
+        header: Header,
+        urgent: Sequence[Chore],
+        others: Sequence[Chore],
+        wait: Callable[[float], bool],
+        attention: Attention,
+        outage: Outage,
+        blame: Blame,
+    ) -> None:
+        self._name = name
+        self._slot = slot
+        self._header = header
+        self._urgent = urgent
+        self._due = dict.fromkeys([*urgent, *others], 0.0)
+        self._wait = wait
+        self._attention = attention
+        self._outage = outage
+        self._blame = blame
+        self._aside = {chore for chore in self._due if blame.is_deadly(_name_of(chore))}
+        self._aside_until = time.monotonic() + _ASIDE
+        self._pushed = False
+        self._unanswered: set[Chore] = set()
+        self._refused = ""
+
+    def run(self, until: Callable[[], bool] = lambda: False) -> None:
+        """Until told to stop, or until this is so; then what is urgent once more."""
+        for chore in self._aside:
+            _log.error("%s is set aside for %gs: stewards have died of it", _name_of(chore), _ASIDE)
+        while not (self._attention.stop or until()):
+            woken = self._attention.begin_round()
+            self._round(woken or self._pushed)
+            self._show()
+            self._sleep()
+        self._round(woken=True)
+
+    def drop(self, chores: Sequence[Chore]) -> None:
+        """These are nobody's wish any more."""
+        for chore in chores:
+            del self._due[chore]
+
+    def _show(self) -> None:
+        """At work: it has come through all its chores once."""
+        if self._slot.state != State.RUNNING:
+            self._slot.state = State.RUNNING
+            proc.show(f"queuepool: steward [{self._name}] running")
+
+    def _round(self, woken: bool) -> None:
+        self._slot.deadline = time.monotonic() + _STALL
+        self._pushed = False
+        for chore in self._urgent if woken else ():
+            self._due[chore] = 0.0
+        for chore, due in list(self._due.items()):
+            now = time.monotonic()
+            pause = self._attempt(chore, now) if now >= due else due - now
+            if pause is None:
+                return  # the others would wait for the same silent store
+            self._due[chore] = now + pause
+
+    def _attempt(self, chore: Chore, now: float) -> float | None:
+        """The seconds until it wants to run again; ``None`` when the store did not answer."""
+        if chore in self._aside and now < self._aside_until:
+            self._unanswered.discard(chore)
+            return self._aside_until - now
+        try:
+            with self._blame.during(_name_of(chore)):
+                pause = chore.run(now)
+        except StoreDenied as error:
+            self._outage.forbidden(str(error))  # the other chores may be permitted
+            return _LONGEST_NAP
+        except StoreDown as error:
+            self._lose(error)
+            return None
+        except StoreError as error:
+            self._refuse(str(error))
+            return _LONGEST_NAP
+        # A chore that had nothing to ask proves nothing: the store is back when every chore has been run through.
+        self._unanswered.discard(chore)
+        if not self._unanswered:
+            self._outage.regained()
+            self._header.store_lost = 0.0
+        return pause
+
+    def _lose(self, error: StoreDown) -> None:
+        self._outage.lost(error)
+        self._header.store_lost = self._header.store_lost or time.time()
+        self._unanswered = set(self._due)
+        self._due = dict.fromkeys(self._due, 0.0)
+
+    def _refuse(self, problem: str) -> None:
+        if problem != self._refused:
+            self._refused = problem
+            _log.error("the store refuses the steward: %s", problem)
+
+    def _sleep(self) -> None:
+        if self._outage.since:
+            self._outage.rest()
+            return
+        pause = min(min(self._due.values()) - time.monotonic(), _LONGEST_NAP)
+        if pause > 0:
+            self._attention.wait(lambda: self._doze(pause))
+
+    def _doze(self, pause: float) -> None:
+        try:
+            self._pushed = self._wait(pause)
+        except StoreDenied as error:
+            self._outage.forbidden(str(error))
+            time.sleep(pause)
+        except StoreDown as error:
+            self._lose(error)
+        except StoreError as error:
+            self._refuse(str(error))
+            time.sleep(pause)
+
+
+def _name_of(chore: Chore) -> str:
+    return type(chore).__name__

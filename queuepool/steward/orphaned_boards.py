@@ -1,0 +1,106 @@
+"""Boards whose master was killed. A steward looks after them: its own board's, and others' whose steward is dead too.
+
+So a killed master's workers finish their jobs with their leases renewed and their deadlines held, and what they
+leave is settled, whether or not a new master comes. A board of another store is only guarded: its receipts are good
+for nothing in ours, so they are left to their leases and to the next pool on their store.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import stat
+from contextlib import suppress
+from pathlib import Path
+
+from queuepool.board.blame import Blame
+from queuepool.board.board import Board, Role, remove
+from queuepool.board.runtime_dir import Runtime
+from queuepool.unix import proc
+
+_log = logging.getLogger("queuepool")
+
+
+class Wards:
+    """Seen from one steward; ``own`` is the board of its pool."""
+
+    def __init__(self, own: Board, runtime: Runtime, blame: Blame) -> None:
+        self.own = own
+        self._runtime = runtime
+        self._blame = blame
+        self._others: dict[Path, Board] = {}
+        self._told: set[Path] = set()
+
+    def boards(self) -> list[Board]:
+        """Those whose jobs are ours to look after now."""
+        return [board for board in self.orphaned() if board is self.own or self._is_of_our_store(board)]
+
+    def orphaned(self) -> list[Board]:
+        """Those that no master and no other steward looks after, of whichever store."""
+        paths = [path for path in self._runtime.board_paths() if path != self.own.path]
+        self._others = {path: self._others.get(path) or self._open(path) for path in paths}  # type: ignore[misc]
+        others = [board for board in self._others.values() if board and self._is_alone(board)]
+        return [*([self.own] if self.is_orphaned() else []), *others]
+
+    def all(self) -> list[Board]:
+        """Our own, and those that are ours to look after; each once."""
+        return [self.own, *(board for board in self.boards() if board is not self.own)]
+
+    def is_orphaned(self) -> bool:
+        """Whether our own master is dead."""
+        return not _has_master(self.own)
+
+    def _is_alone(self, board: Board) -> bool:
+        if self._blame.is_deadly(board.path.name):
+            _log.error(
+                "%s is removed: stewards have died of it; its jobs wait for their leases to end", board.path.name
+            )
+            board.unlink()
+            return False
+        with self._blame.during(board.path.name):
+            return not _has_master(board) and not _has_steward(board)
+
+    def _is_of_our_store(self, board: Board) -> bool:
+        ours = board.header.store == self._runtime.store
+        if not ours and board.path not in self._told:
+            self._told.add(board.path)
+            _log.warning(words_for(board.path.name))
+        return ours
+
+    def _open(self, path: Path) -> Board | None:
+        try:
+            about = path.lstat()
+            if not stat.S_ISREG(about.st_mode) or about.st_uid != os.geteuid():
+                raise ValueError(f"{path} is not ours")  # it would have us delete and fail jobs of its choice
+            return Board.open(path, write=True)
+        except (OSError, ValueError):
+            with suppress(OSError):  # half made, or another version's: its leases end by themselves
+                remove(path)
+            return None
+
+
+def left_by_others(runtime: Runtime) -> list[str]:
+    """The names of the boards in this directory that killed pools on other stores have left."""
+    return [path.name for path in runtime.board_paths() if _is_left_by_another(path, runtime.store)]
+
+
+def words_for(name: str) -> str:
+    """What there is to say of such a board."""
+    until = "for their leases to end, or for that pool's next start"
+    return f"{name} was left by a pool on another store than the configured one: its jobs wait {until}"
+
+
+def _is_left_by_another(path: Path, store: str) -> bool:
+    try:
+        board = Board.open(path)
+    except (OSError, ValueError):
+        return False
+    return board.header.store != store and not _has_master(board)
+
+
+def _has_master(board: Board) -> bool:
+    return proc.is_alive(*board.master)
+
+
+def _has_steward(board: Board) -> bool:
+    return any(proc.is_alive(slot.pid, slot.born) for slot in board.of(Role.STEWARD))

@@ -1,0 +1,26 @@
+"""Take failures from the outbox beside the jobs to the failed store, where that is another server's."""
+
+from __future__ import annotations
+
+from queuepool.board.board import Board
+from queuepool.steward.side_stores import PERIOD, FailureRecorder
+
+#: seconds between two looks at the board
+_TICK = 0.05
+
+
+class RecordFailures:
+    """At once when the board says that a job has failed, and now and then for those of other hosts."""
+
+    def __init__(self, board: Board, recorder: FailureRecorder) -> None:
+        self._board = board
+        self._recorder = recorder
+        self._seen = -1
+        self._again = 0.0
+
+    def run(self, now: float) -> float:
+        failed = self._board.totals()[1]
+        if failed != self._seen or now >= self._again:
+            self._seen, self._again = failed, now + PERIOD
+            self._board.header.unrecorded = self._recorder.record()
+        return _TICK

@@ -1,0 +1,55 @@
+"""Renew the leases of running jobs, so that a job may be longer than retry_after."""
+
+from __future__ import annotations
+
+import time
+
+from queuepool.board.board import Role, Slot
+from queuepool.board.held_jobs import Stage
+from queuepool.steward.orphaned_boards import Wards
+from queuepool.stores.contract import Lease, QueueStore
+
+#: seconds between a lease found missing and the second look
+_SECOND_LOOK = 0.05
+
+
+class Renew:
+    """Every third of ``retry_after``, all leases in living hands in one call."""
+
+    def __init__(self, wards: Wards, store: QueueStore, retry_after: float) -> None:
+        self._wards = wards
+        self._store = store
+        self._retry_after = retry_after
+        self._missed: set[tuple[Slot, int, Lease]] = set()
+
+    def run(self, now: float) -> float:
+        held = [entry for board in self._wards.all() for slot in board.of(Role.WORKER) for entry in _leases_of(slot)]
+        if not held:
+            return self._retry_after / 3
+        asked = time.monotonic()
+        renewed = self._store.renew([lease for _, _, lease in held])
+        missed = {entry for entry, still_ours in zip(held, renewed, strict=True) if not still_ours}
+        for slot, turn, _ in set(held) - missed:
+            _write(slot, turn, asked + self._retry_after)
+        for slot, turn, _ in missed & self._missed:
+            _write(slot, turn, asked)  # over: the master kills it now
+        # Perhaps its worker has settled it this very moment: look again.
+        self._missed = missed
+        return _SECOND_LOOK if missed else self._retry_after / 3
+
+
+def _leases_of(slot: Slot) -> list[tuple[Slot, int, Lease]]:
+    turn = slot.turn
+    if not slot.lease_end or slot.dead or slot.settled_life == slot.life:
+        return []
+    try:
+        kept = (Stage.RUNNING,) if slot.wanted_back == turn else (Stage.RESERVED, Stage.RUNNING, Stage.DONE)
+        leases = [(slot, turn, one.lease) for one in slot.hand.held() if one.stage in kept]
+    except (ValueError, OSError):
+        return []  # its worker is writing it this moment: a fresh lease, not one to renew
+    return leases if slot.turn == turn else []
+
+
+def _write(slot: Slot, turn: int, end: float) -> None:
+    slot.renewed_end = end
+    slot.renewed_turn = turn

@@ -1,0 +1,192 @@
+"""Settle, at once, every job that a dead worker held; also of the boards that a killed master left."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+from collections.abc import Sequence
+from math import inf
+
+from queuepool import events
+from queuepool.board import boot_report
+from queuepool.board.blame import Blame
+from queuepool.board.board import Board, Killed, Role, Slot, State
+from queuepool.board.boot_report import BootReport
+from queuepool.board.held_jobs import Held, Stage
+from queuepool.board.runtime_dir import Runtime
+from queuepool.errors import AttemptLost, JobTimedOut, StoreDown, StoreError, WorkerDied
+from queuepool.payload.envelope import Payload, decode
+from queuepool.settlement import deferred_hooks as mourning
+from queuepool.settlement.settler import Settler, facts_of
+from queuepool.settlement.verdict import Fail, Policy, judge
+from queuepool.steward.lost_replies import Unheard
+from queuepool.steward.orphaned_boards import Wards
+from queuepool.stores.contract import Lease, QueueStore
+from queuepool.unix import proc
+from queuepool.unix import stray_processes as strays
+from queuepool.worker.limits import BOOT
+
+_PERIOD = 1.0
+_log = logging.getLogger("queuepool")
+
+
+class Bury:
+    """Reads the obituaries. The master wakes the steward for each; the period is for those it could not."""
+
+    def __init__(
+        self, wards: Wards, runtime: Runtime, store: QueueStore, settler: Settler, unheard: Unheard, blame: Blame
+    ) -> None:
+        self._wards = wards
+        self._runtime = runtime
+        self._store = store
+        self._settler = settler
+        self._unheard = unheard
+        self._blame = blame
+        self._last_boot = BootReport("")
+
+    def run(self, now: float) -> float:
+        self._unheard.look_again(now)
+        board = self._wards.own
+        for slot in board.of(Role.WORKER, Role.TEMPLATE):
+            life = slot.life  # before anything else: a slot that the master frees may soon be somebody else's
+            if slot.dead and slot.settled_life != life and not slot.holds_nothing:
+                self._try(board, slot, life, slot.status)
+        for ward in self._wards.boards():
+            with self._blame.during(ward.path.name):
+                self._look_after(ward)
+        return _PERIOD
+
+    def _look_after(self, board: Board) -> None:
+        """A living orphan still finishes its job; the board goes when the last one is settled."""
+        for slot in board.of(Role.WORKER, Role.TEMPLATE):
+            if slot.settled_life != slot.life and not proc.is_alive(slot.pid, slot.born):
+                strays.hunt(board, slot)
+                self._try(board, slot, slot.life, slot.status if slot.dead else None)
+        if board.is_settled:
+            board.unlink()
+
+    def _try(self, board: Board, slot: Slot, life: int, status: int | None) -> None:
+        """Settle what it held, unless stewards have died of that."""
+        what = f"{board.path.name} slot {slot.index} life {life}"
+        if self._blame.is_deadly(what):
+            _log.error("%s is set aside: stewards have died of it; its jobs wait for their leases to end", what)
+            slot.settled_life = life
+            return
+        with self._blame.during(what):
+            self._bury(board, slot, life, status)
+
+    def _bury(self, board: Board, slot: Slot, life: int, status: int | None) -> None:
+        """``status`` is ``None`` when nobody saw it die. Written down as settled before anybody is told."""
+        believed, trace, status = _believed(slot), boot_report.text_in(board.trace(slot)), proc.plausible(status)
+        held = believed or []
+        try:
+            if slot.asked and believed is not None:
+                self._unheard.take(slot.tag, slot.asked, [one.lease for one in held])
+            for number, one in enumerate(held):
+                if one.stage == Stage.RUNNING:
+                    self._settle(slot, one.lease, status, trace)
+                    slot.hand.mark(number, Stage.SETTLED)
+            self._settle_the_rest(slot, held)
+        except StoreDown:
+            raise
+        except StoreError as error:
+            # One broken key must not keep the other dead waiting; this one's leases end by themselves.
+            self._settler.note(events.StoreRefused(slot.queue, str(error)))
+        self._note(board, slot, status, trace, held)
+        slot.settled_life = life
+        self._settler.tell()
+
+    def _settle(self, slot: Slot, lease: Lease, status: int | None, trace: str) -> None:
+        if slot.killed == Killed.STOP:
+            self._settler.give_back(lease)
+        elif slot.killed != Killed.LEASE:  # else it may be somebody else's by now; its end stages it
+            self._rule(slot, lease, _error_of(slot, status, trace))
+
+    def _settle_the_rest(self, slot: Slot, held: Sequence[Held]) -> None:
+        """What is done, and what was not begun: at once and in its order, but for each queue, for one may be broken."""
+        alike: dict[tuple[Stage, str], list[int]] = {}
+        for number, one in enumerate(held):
+            alike.setdefault((one.stage, one.lease.queue), []).append(number)
+        for (stage, _), numbers in alike.items():
+            leases = [held[number].lease for number in numbers]
+            if stage == Stage.DONE:
+                self._settler.delete(leases)
+            elif stage == Stage.RESERVED:
+                self._settler.put_back(leases)
+            else:
+                continue
+            for number in numbers:
+                slot.hand.mark(number, Stage.SETTLED)
+
+    def _rule(self, slot: Slot, lease: Lease, error: AttemptLost) -> None:
+        payload, policy = decode(lease.receipt, lease.attempts), Policy.from_text(slot.policy)
+        # Not judged anew after an unanswered call: that one may have raised the tallies that another verdict rests on.
+        verdict = self._settler.begun(lease) or judge(
+            error, payload.attempts, policy, self._store.tallies(payload.id), self._store.now()
+        )
+        if not self._settler.settle(lease, payload, verdict, error, _tally(error), _cause_told(lease, payload, error)):
+            return
+        if isinstance(verdict, Fail):
+            slot.failed = slot.totals.failed + 1
+            mourning.leave(self._runtime.path, self._runtime.store, lease, error)
+            self._wards.own.header.has_mourned()
+        else:
+            slot.released = slot.totals.released + 1
+
+    def _note(self, board: Board, slot: Slot, status: int | None, trace: str, held: Sequence[Held]) -> None:
+        if slot.killed == Killed.STOP or (not held and (slot.left or not slot.pid)):
+            return  # told to leave; or it left in order, or was never forked
+        event: events.Event = events.WorkerDied(
+            Role(slot.role).name.lower(), slot.number, slot.pid, _cause(slot, status)
+        )
+        if slot.state == State.STARTING and status is not None:
+            report = boot_report.of_text(trace, status)
+            board.header.has_failed_to_boot(slot.generation, report.problem)
+            if os.waitstatus_to_exitcode(status) in (BOOT, -signal.SIGALRM):
+                event = self._boot_failed(slot, report)
+        self._settler.note(event)
+
+    def _boot_failed(self, slot: Slot, report: BootReport) -> events.BootFailed:
+        """The modules' doing; in full when it is not what was told last."""
+        is_new, self._last_boot = report != self._last_boot, report
+        problem, trace = report if is_new else BootReport("")
+        return events.BootFailed(slot.number, trace, problem)
+
+
+def _believed(slot: Slot) -> list[Held] | None:
+    """All that it held; ``None`` where a job has written over it: nothing is settled then, and its leases end."""
+    if slot.killed == Killed.OVERWRITTEN or not slot.is_plausible(inf, inf):
+        return None
+    try:
+        Policy.from_text(slot.policy or "{}")
+        return slot.hand.held()
+    except (ValueError, TypeError, OSError):
+        return None
+
+
+def _tally(error: AttemptLost) -> str:
+    # Laravel counts a timeout as an exception.
+    return "exceptions" if isinstance(error, JobTimedOut) else "crashes"
+
+
+def _cause_told(lease: Lease, payload: Payload, error: AttemptLost) -> events.Event:
+    facts = facts_of(payload, lease.queue)
+    if isinstance(error, JobTimedOut):
+        return events.JobTimedOut(facts, error.trace)
+    return events.JobLost(facts, str(error), error.trace)
+
+
+def _error_of(slot: Slot, status: int | None, trace: str) -> AttemptLost:
+    cause = _cause(slot, status)
+    name = f"{slot.job} (attempt {slot.attempt})"
+    by_alarm = status is not None and os.waitstatus_to_exitcode(status) == -signal.SIGALRM
+    if by_alarm or slot.killed == Killed.OVERDUE:
+        return JobTimedOut(f"{name} ran past its deadline: {cause}", trace)
+    return WorkerDied(f"{name}: its worker died: {cause}", trace)
+
+
+def _cause(slot: Slot, status: int | None) -> str:
+    if reason := Killed(slot.killed).reason:
+        return f"killed by the master: {reason}"
+    return "unseen, its master was gone" if status is None else proc.cause_of(status)

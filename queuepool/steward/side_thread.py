@@ -1,0 +1,62 @@
+"""Chores at the stores beside the one with the jobs: in a thread, so that a silent store keeps nobody else waiting."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Sequence
+
+from queuepool.errors import StoreDown, StoreError
+from queuepool.events.listeners import Listeners
+from queuepool.steward.chore import Chore
+from queuepool.steward.side_stores import PERIOD, SideStores, Told
+from queuepool.unix.signals import leave_signals_to_the_main_thread
+
+#: seconds between two looks at what the thread tells
+_TICK = 0.1
+
+
+class Beside:
+    """One chore for the steward: it runs the others in their thread, and tells the listeners what these have told."""
+
+    def __init__(self, chores: Sequence[Chore], stores: SideStores, told: Told, listeners: Listeners) -> None:
+        self._due = dict.fromkeys(chores, 0.0)
+        self._stores = stores
+        self._told = told
+        self._listeners = listeners
+        self._thread: threading.Thread | None = None
+        self._broken: BaseException | None = None
+
+    def run(self, now: float) -> float:
+        """Raises what the thread has died of: the steward dies with it, and the next one begins anew."""
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._loop, daemon=True)
+            self._thread.start()
+        if self._broken:
+            raise self._broken
+        self._told.pass_on(self._listeners)
+        return _TICK
+
+    def _loop(self) -> None:
+        try:
+            leave_signals_to_the_main_thread()
+            while True:
+                self._round()
+        except BaseException as error:  # noqa: BLE001 - raised again in the main thread
+            self._broken = error
+
+    def _round(self) -> None:
+        for chore, due in self._due.items():
+            if time.monotonic() >= due:
+                self._due[chore] = time.monotonic() + self._attempt(chore)
+        time.sleep(max(min(self._due.values()) - time.monotonic(), 0.0))
+
+    def _attempt(self, chore: Chore) -> float:
+        try:
+            return chore.run(time.monotonic())
+        except StoreDown as error:
+            if error.store:
+                self._stores.lost(error)
+        except StoreError:
+            pass  # of the store with the jobs: the steward's other chores meet it and tell of it
+        return PERIOD

@@ -1,0 +1,79 @@
+"""Read the control keys and put what they say on the board."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from collections.abc import Sequence
+
+from queuepool.board.board import Header
+from queuepool.board.record import as_count
+from queuepool.errors import StoreDown
+from queuepool.events import MaintenanceChanged, PoolContinued, PoolPaused, PoolRestarting
+from queuepool.steward.side_stores import SideStores, Teller
+from queuepool.worker.control_state import PERIOD, ControlReader
+
+#: seconds after which work begins though the control store has never answered
+WITHOUT_ORDERS = 10.0
+_log = logging.getLogger("queuepool")
+
+
+class Watch:
+    """One command a second for the whole pool. While a control store elsewhere is away, work begins without it."""
+
+    def __init__(
+        self, header: Header, control: ControlReader, listeners: Teller, queues: Sequence[str], sides: SideStores
+    ) -> None:
+        self._header = header
+        self._control = control
+        self._listeners = listeners
+        self._sides = sides
+        self._queues = queues
+        #: when the control store was first found to be away (monotonic)
+        self._since = 0.0
+        self._stamp = ""
+
+    def run(self, now: float) -> float:
+        try:
+            said = self._control.read(self._queues)
+        except StoreDown as error:
+            if error.store:
+                self._go_on_without(now)
+            raise
+        self._sides.answered("control store")
+        self._pause(said.paused)
+        if bool(self._header.down) != said.down:
+            self._header.down = said.down
+            self._header.has_changed()
+            self._listeners.tell(MaintenanceChanged(said.down))
+        self._restart(said.restart)  # last: with it, workers take the orders as known
+        return PERIOD
+
+    def _go_on_without(self, now: float) -> None:
+        self._since = self._since or now
+        if not self._header.restart_known and now - self._since >= WITHOUT_ORDERS:
+            _log.warning("no word from the control store for %gs: work begins as if nothing was paused", WITHOUT_ORDERS)
+            self._header.restart_known = 1
+
+    def _restart(self, stamp: str | None) -> None:
+        header = self._header
+        known = hashlib.sha256((stamp or "").encode()).hexdigest()  # of any length it fits its place
+        if not self._stamp:
+            self._stamp = (header.restart_known and header.restart_stamp) or known
+        # A key that is gone (evicted, flushed) is no restart; Laravel's workers would leave.
+        if stamp is not None and known != self._stamp:
+            self._stamp = known
+            header.restarts = as_count(header.restarts) + 1
+            self._listeners.tell(PoolRestarting())
+        # Written down for the next steward, and each time, for a job may have written over it.
+        header.restart_stamp, header.restart_known = self._stamp, 1
+
+    def _pause(self, paused: frozenset[str]) -> None:
+        before = frozenset(filter(None, self._header.paused.split(",")))
+        if paused != before:
+            self._header.paused = ",".join(sorted(paused))
+            self._header.has_changed()
+            if paused - before:
+                self._listeners.tell(PoolPaused(tuple(sorted(paused - before))))
+            if before - paused:
+                self._listeners.tell(PoolContinued(tuple(sorted(before - paused))))

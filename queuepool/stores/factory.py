@@ -1,0 +1,198 @@
+"""How things fit together: the only place that turns settings into working parts, and that names the drivers."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from typing import TYPE_CHECKING, Any
+
+from queuepool.config.connections import check_drivers
+from queuepool.config.settings import ConnectionSettings
+from queuepool.config.urls import kind_of, scheme_of
+from queuepool.errors import StoreError, StoreUnfit
+from queuepool.stores.contract import QueueStore
+from queuepool.stores.control import ControlKeys, Shelf, prefix_of
+from queuepool.stores.set_aside import FailedStore, Outbox, QuarantineStore, Records
+from queuepool.stores.split_failed import FailedElsewhere, Forwarder
+
+if TYPE_CHECKING:
+    from queuepool.stores.redis.client import Client as RedisClient
+    from queuepool.stores.sql.client import Client as SqlClient
+
+#: seconds after which a silent server counts as gone, to a loop; a producer's are a setting
+PATIENCE = 2.0
+_LOOPS = {"redis": PATIENCE, "sql": 3.0}
+#: the same to a person, who may ask for a count of millions
+_PEOPLES = {"redis": 7.0, "sql": 60.0}
+#: seconds that a producer waits while others write to its SQLite file, which keeps no line of those who wait
+_LOCKED = 60.0
+#: how errors name the stores beside the one with the jobs
+FAILED, CONTROL = "failed store", "control store"
+
+
+class Stores:
+    """Everything that one connection's settings lead to; nothing is sent before the first verb.
+
+    ``shared``: for the threads of a producer, not for one loop. ``patience``: seconds after which a silent server
+    counts as gone. ``by_hand``: for a person, who waits longer.
+    """
+
+    queue: QueueStore
+    failed: FailedStore
+    quarantine: QuarantineStore
+    control: ControlKeys
+    #: takes failures to the failed store, where that is another server's
+    forwarder: Forwarder | None = None
+    _outbox: Outbox
+
+    def __init__(
+        self,
+        settings: ConnectionSettings,
+        *,
+        shared: bool = False,
+        by_hand: bool = False,
+        patience: float | None = None,
+    ) -> None:
+        check_drivers(settings)
+        self._settings = settings
+        self._shared = shared
+        self._by_hand = by_hand
+        self._patience = patience
+        self._clients: list[Any] = []
+        self._own: Any
+        records = self._records(settings.failed_url) if settings.failed_url else None
+        self._is_split = records is not None
+        own, down = self._in_redis() if is_redis(settings.url) else self._in_sql()
+        if records:
+            self.failed = FailedElsewhere(records, self.queue)
+            self.forwarder = Forwarder(self._outbox, records)
+        cache = self._shelf(settings.control_url) if settings.control_url else own
+        self.control = ControlKeys(cache, own, down, settings.restart_key, settings.name)
+
+    @property
+    def client(self) -> Any:
+        """The connection that the queue uses, for who looks behind the store."""
+        return self._own
+
+    def examine(self, queue: str) -> None:
+        """Raises ``StoreUnfit`` when what answers there is no store for us, ``StoreError`` when that cannot be said."""
+        if is_redis(self._settings.url):
+            self.queue.sizes(queue)  # of keys that a cluster keeps apart, by what a worker may do
+        else:
+            self._own.examine()
+
+    def close(self) -> None:
+        for client in self._clients:
+            client.close()
+
+    def _in_redis(self) -> tuple[Shelf, str]:
+        from queuepool.stores.redis.cache import RedisShelf
+        from queuepool.stores.redis.failed import RedisFailed
+        from queuepool.stores.redis.keys import Keys
+        from queuepool.stores.redis.outbox import RedisOutbox
+        from queuepool.stores.redis.quarantine import RedisQuarantine
+        from queuepool.stores.redis.queue import RedisQueue
+
+        settings, keys = self._settings, Keys(self._settings.prefix)
+        longest_wait = 0.0 if self._shared else settings.block_for
+        self._own = client = self._redis_client(settings.url, longest_wait=longest_wait)
+        self.queue = RedisQueue(client, keys, settings.retry_after, keep=self._keeps, outbox=self._is_split)
+        self._outbox = RedisOutbox(client, keys)
+        self.failed = RedisFailed(client, keys)
+        self.quarantine = RedisQuarantine(client, keys)
+        return RedisShelf(client, keys), keys.down
+
+    def _in_sql(self) -> tuple[Shelf, str]:
+        from queuepool.stores.sql.cache import SqlShelf
+        from queuepool.stores.sql.failed import SqlFailed
+        from queuepool.stores.sql.failed_table import Failures
+        from queuepool.stores.sql.outbox import SqlOutbox
+        from queuepool.stores.sql.quarantine import SqlQuarantine
+        from queuepool.stores.sql.queue import SqlQueue
+
+        settings, prefix = self._settings, prefix_of(self._settings.restart_key)
+        self._own = client = self._sql_client(settings.url)
+        shelf, failures = SqlShelf(client, prefix), Failures(settings.name)
+        self.queue = queue = SqlQueue(
+            client, settings.retry_after, shelf, failures, keep=self._keeps, outbox=self._is_split
+        )
+        self._outbox = SqlOutbox(client)
+        self.failed = SqlFailed(client, failures, queue.push_within)
+        self.quarantine = SqlQuarantine(client, queue.push_within)
+        return shelf, f"{prefix}queuepool:down"
+
+    @property
+    def _keeps(self) -> bool:
+        return self._settings.failed != "null"
+
+    def _records(self, url: str) -> Records:
+        """The failed store, if it is not beside the queue."""
+        if is_redis(url):
+            from queuepool.stores.redis.failed import RedisFailed
+            from queuepool.stores.redis.keys import Keys
+
+            return RedisFailed(self._redis_client(url, store=FAILED), Keys(self._settings.prefix))
+        from queuepool.stores.sql.failed import SqlFailed
+        from queuepool.stores.sql.failed_table import Failures
+
+        return SqlFailed(self._sql_client(url, FAILED), Failures(self._settings.name), None)
+
+    def _shelf(self, url: str) -> Shelf:
+        """Where Laravel's cache is, if not beside the queue."""
+        if is_redis(url):
+            from queuepool.stores.redis.cache import RedisShelf
+            from queuepool.stores.redis.keys import Keys
+
+            return RedisShelf(self._redis_client(url, store=CONTROL), Keys(self._settings.prefix))
+        from queuepool.stores.sql.cache import SqlShelf
+
+        return SqlShelf(self._sql_client(url, CONTROL), prefix_of(self._settings.restart_key))
+
+    def _redis_client(self, url: str, longest_wait: float = 0.0, store: str = "") -> RedisClient:
+        from queuepool.stores.redis.client import Client
+
+        patience = self._patience_with("redis")
+        client = Client(url, longest_wait=longest_wait, shared=self._shared, patience=patience, store=store)
+        self._clients.append(client)
+        return client
+
+    def _sql_client(self, url: str, store: str = "") -> SqlClient:
+        from queuepool.stores.sql.client import Client
+
+        create = self._settings.embedded and url == self._settings.url
+        patience = self._patience_with("sql")
+        if self._shared and scheme_of(url) == "sqlite":
+            patience = max(patience, _LOCKED)
+        client = Client(url, shared=self._shared, patience=patience, create=create, store=store)
+        self._clients.append(client)
+        return client
+
+    def _patience_with(self, kind: str) -> float:
+        if self._patience or not self._shared:
+            return self._patience or _LOOPS[kind]
+        return max(self._settings.timeout, _PEOPLES[kind]) if self._by_hand else self._settings.timeout
+
+
+def refuse_unfit(settings: ConnectionSettings, queue: str) -> None:
+    """Raises ``StoreUnfit`` when what answers there is no store for us; a store that is away may be one."""
+    with closing(Stores(settings)) as stores:
+        try:
+            stores.examine(queue)
+        except StoreUnfit:
+            raise
+        except StoreError:
+            return
+
+
+def load(settings: ConnectionSettings) -> None:
+    """Import all that the stores will need, drivers too, so that who is forked then need not; nothing is opened."""
+    Stores(settings)
+    for url in (settings.url, settings.failed_url, settings.control_url):
+        if url and not is_redis(url):
+            from queuepool.stores.sql.engines import load_driver
+
+            load_driver(url)
+
+
+def is_redis(url: str) -> bool:
+    """By its scheme; anything else is a database."""
+    return kind_of(url) == "redis"

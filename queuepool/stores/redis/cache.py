@@ -1,0 +1,52 @@
+"""Named values and the pools' notices in Redis; the contract is ``stores.control.Shelf``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+from queuepool.errors import StoreError
+from queuepool.stores.contract import NOTICE_LASTS
+from queuepool.stores.redis.client import Client
+from queuepool.stores.redis.keys import Keys
+
+
+class RedisShelf:
+    """Keys of one connection, raw; the notices lie under ours."""
+
+    def __init__(self, client: Client, keys: Keys) -> None:
+        self._client = client
+        self._keys = keys
+
+    def get(self, names: Sequence[str]) -> list[bytes | None]:
+        return list(self._client.command("MGET", *names))
+
+    def put(self, name: str, value: bytes) -> None:
+        self._client.script_in_time("put_value", [name], [value])
+
+    def remove(self, name: str) -> bool:
+        return bool(self._client.script_in_time("remove_value", [name]) == 1)
+
+    def stamp(self, name: str) -> int:
+        return int(self._client.script("restart", [name], []))
+
+    def publish(self, pool: str, notice: Mapping[str, Any]) -> None:
+        self._client.script("publish", [self._keys.pools], [pool, json.dumps({**notice, "at": self._now()})])
+
+    def withdraw(self, pool: str) -> None:
+        self._client.command("HDEL", self._keys.pools, pool)
+
+    def notices(self) -> list[bytes]:
+        now, alive = self._now(), []
+        for pool, text in self._client.command("HGETALL", self._keys.pools).items():
+            if json.loads(text)["at"] + NOTICE_LASTS >= now:
+                alive.append(text)
+            else:
+                with suppress(StoreError):  # who may only look leaves it to somebody else
+                    self._client.command("HDEL", self._keys.pools, pool)
+        return alive
+
+    def _now(self) -> int:
+        return int(self._client.command("TIME")[0])

@@ -1,0 +1,136 @@
+"""The server of one connection: its version, what it would lose, and what we may do on it."""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any
+from urllib.parse import urlsplit
+
+from queuepool.config.urls import has_password, masked
+from queuepool.jobs.client import Queue
+from queuepool.stores import unfit
+from queuepool.stores.finding import Finding, Grade, refusal
+
+_OLDEST = (6, 2)
+_HERE = ("localhost", "127.0.0.1", "::1")
+
+
+def inspect_server(queue: Queue, queues: Sequence[str]) -> Iterator[Finding]:
+    """Raises ``StoreError`` when it does not even answer."""
+    what = f"connection {queue.settings.name}"
+    queue.stores.client.command("PING")
+    yield Finding(Grade.OK, what, f"{masked(queue.settings.url)} answers")
+    if _in_the_clear(queue.settings.url):
+        yield Finding(Grade.WARN, what, "the password and every job cross the network unencrypted: use rediss://")
+    yield from (Finding(grade, what, words) for grade, words in _server(queue))
+    denied, peoples = list(_denied(queue, queues)), list(_people(queue))
+    yield from (Finding(Grade.FAIL, what, words) for words in denied)
+    if not denied:
+        yield Finding(Grade.OK, what, "every command that is needed is permitted")
+    if peoples:
+        words = f"enough for a pool, not for failed, retry, clear …: the user may not run {', '.join(peoples)} (ACL)"
+        yield Finding(Grade.WARN, what, words)
+
+
+def _in_the_clear(url: str) -> bool:
+    return has_password(url) and url.startswith("redis://") and urlsplit(url).hostname not in _HERE
+
+
+def _server(queue: Queue) -> Iterator[tuple[Grade, str]]:
+    about: dict[str, Any] = {}
+    words = refusal(lambda: about.update(queue.stores.client.command("INFO")))
+    if words:
+        yield Grade.WARN, f"version, persistence and eviction are unknown: {words}"
+        return
+    unfit.examine(str(about.get("redis_mode", "")))
+    yield _version(str(about.get("redis_version", "")))
+    yield _persistence(about)
+    yield _eviction(str(about.get("maxmemory_policy", "")))
+
+
+def _version(version: str) -> tuple[Grade, str]:
+    numbers = tuple(map(int, re.findall(r"\d+", version)[:2]))
+    if not numbers:
+        return Grade.WARN, "the server does not say its version"
+    if numbers < _OLDEST:
+        return Grade.FAIL, f"version {version}: at least 6.2 is needed"
+    return Grade.OK, f"version {version}"
+
+
+def _persistence(about: Mapping[str, Any]) -> tuple[Grade, str]:
+    if about.get("aof_enabled"):
+        return Grade.OK, "appendonly yes"
+    return Grade.WARN, (
+        "appendonly no: a kill of Redis loses the jobs pushed since the last snapshot; set appendonly yes"
+    )
+
+
+def _eviction(policy: str) -> tuple[Grade, str]:
+    if not policy:
+        return Grade.WARN, "the server does not say its maxmemory-policy"
+    if policy != "noeviction":
+        return Grade.FAIL, f"maxmemory-policy {policy}: a full server would drop jobs; set noeviction"
+    return Grade.OK, "maxmemory-policy noeviction"
+
+
+def _denied(queue: Queue, queues: Sequence[str]) -> Iterator[str]:
+    """Every right of a worker's that is missing, by name; what is written is written under a key of our own."""
+    scratch = _scratch(queue)
+    for words in _workers(f"{queue.settings.prefix}queuepool:due:check", *scratch):
+        yield from _attempt(queue, words)
+    yield from _attempt(queue, ("DEL", *scratch))
+    yield from _look(queue, queues)
+
+
+def _people(queue: Queue) -> Iterator[str]:
+    """The commands that people who look or mend need besides, and may not run."""
+    scratch = _scratch(queue)
+    for words in (*_peoples(*scratch), ("UNLINK", *scratch)):
+        if any(_attempt(queue, words)):
+            yield repr(str(words[0]).lower())
+
+
+def _scratch(queue: Queue) -> list[str]:
+    name = f"{queue.settings.prefix}queuepool:check:{secrets.token_hex(6)}"
+    return [f"{name}:{kind}" for kind in ("text", "list", "hash", "set")]
+
+
+def _workers(channel: str, text: str, entries: str, table: str, ordered: str) -> Iterator[tuple[object, ...]]:
+    """All that our Lua files and stores send for a pool; each on data of its own type."""
+    yield from (("TIME",), ("SET", text, 1), ("GET", text), ("MGET", text), ("EXISTS", text), ("EXPIRE", text, 60))
+    yield from (("RPUSH", entries, 1), ("LPUSH", entries, 1), ("LLEN", entries), ("LINDEX", entries, 0))
+    yield from (("LRANGE", entries, 0, 0), ("LTRIM", entries, 0, 5), ("BLPOP", entries, 0.01), ("PUBLISH", channel, 1))
+    yield from (("HSET", table, "a", 1), ("HINCRBY", table, "a", 1), ("HMGET", table, "a"), ("HDEL", table, "a"))
+    yield ("HEXISTS", table, "a")
+    yield from (("ZADD", ordered, 1, "a"), ("ZCARD", ordered), ("ZSCORE", ordered, "a"))
+    yield from (("ZRANGE", ordered, 0, 1), ("ZRANGEBYSCORE", ordered, 0, 1), ("ZREMRANGEBYRANK", ordered, 5, 6))
+    yield from (("ZREMRANGEBYSCORE", ordered, 5, 6), ("ZREM", ordered, "a"))
+    yield from (("EVAL", "return 1", 1, text), ("EVALSHA", "0" * 40, 0))
+
+
+def _peoples(text: str, entries: str, table: str, ordered: str) -> Iterator[tuple[object, ...]]:
+    yield from (("LPOS", entries, "x"), ("LREM", entries, 1, "x"))
+    yield from (("HGET", table, "a"), ("HGETALL", table), ("ZREVRANGE", ordered, 0, 1))
+
+
+def _attempt(queue: Queue, words: Sequence[object]) -> Iterator[str]:
+    said = refusal(partial(queue.stores.client.command, *words))
+    if said and "NOSCRIPT" not in said and "No matching script" not in said:
+        yield said if "(ACL)" in said else f"{words[0]} is refused: {said}"
+
+
+def _look(queue: Queue, queues: Sequence[str]) -> Iterator[str]:
+    """Whether the keys themselves may be read."""
+    stores = queue.stores
+    looks: list[tuple[str, Callable[[], object]]] = [
+        *((f"queue {name}", partial(stores.queue.sizes, name)) for name in queues),
+        ("the stewards' channel", partial(stores.queue.wait_for_change, queues, 0.01)),
+        ("the failed store", stores.failed.count),
+        ("the control keys", partial(stores.control.read, queues)),
+    ]
+    for what, look in looks:
+        if words := refusal(look):
+            yield f"{what} is refused: {words}"

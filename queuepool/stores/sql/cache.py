@@ -1,0 +1,119 @@
+"""Named values in Laravel's ``cache`` table: its own, the pools' notices, and what jobs have raised and killed.
+
+The contract is ``stores.control.Shelf``. Source: Illuminate/Cache/DatabaseStore.php (13.x).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sqlalchemy import Connection, case, delete, insert, select, update
+
+from queuepool.errors import StoreError
+from queuepool.settlement.verdict import Tallies
+from queuepool.stores.contract import NOTICE_LASTS
+from queuepool.stores.sql.client import Client
+from queuepool.stores.sql.clock import Clock
+from queuepool.stores.sql.encoding import bytes_of
+from queuepool.stores.sql.names import is_name
+from queuepool.stores.sql.tables import cache
+
+#: seconds: Laravel's "for ever", and how long it counts a job's exceptions
+_FOREVER, _DAY = 315_360_000, 86_400
+_LAST = 2**31 - 1
+
+
+class SqlShelf:
+    """``prefix`` is Laravel's cache prefix; what is ours stands under it too, so that no other application sees it."""
+
+    def __init__(self, client: Client, prefix: str) -> None:
+        self._client = client
+        self._ours = f"{prefix}queuepool:"
+
+    def get(self, names: Sequence[str]) -> list[bytes | None]:
+        def look(connection: Connection) -> dict[str, bytes]:
+            living = cache.c.expiration > Clock(connection.dialect).past()
+            rows = connection.execute(select(cache.c.key, cache.c.value).where(cache.c.key.in_(names), living))
+            return {key: bytes_of(value) for key, value in rows}
+
+        found = self._client.ask(look)
+        return [found.get(name) for name in names]
+
+    def put(self, name: str, value: bytes) -> None:
+        def work(connection: Connection) -> None:
+            _put(connection, name, value.decode(), _FOREVER)
+            kept = connection.execute(select(cache.c.key).where(cache.c.key == name)).scalar_one()
+            if kept != name:
+                raise StoreError(f"the database takes the key {name!r} for {kept!r}, which is there (its collation)")
+
+        self._client.transaction(work)
+
+    def remove(self, name: str) -> bool:
+        def work(connection: Connection) -> bool:
+            return connection.execute(delete(cache).where(is_name(connection.dialect, cache.c.key, name))).rowcount == 1
+
+        return self._client.ask(work)
+
+    def stamp(self, name: str) -> int:
+        def work(connection: Connection) -> int:
+            was = re.fullmatch(r"i:(\d+);", _value(connection, name))
+            stamp = max(_now(connection), int(was[1]) + 1 if was else 0)
+            _put(connection, name, f"i:{stamp};", _FOREVER)
+            return stamp
+
+        return self._client.transaction(work)
+
+    def publish(self, pool: str, notice: Mapping[str, Any]) -> None:
+        def work(connection: Connection) -> None:
+            text = json.dumps({**notice, "at": _now(connection)})
+            _put(connection, f"{self._ours}pool:{pool}", text, NOTICE_LASTS)
+
+        self._client.transaction(work)
+
+    def withdraw(self, pool: str) -> None:
+        self.remove(f"{self._ours}pool:{pool}")
+
+    def notices(self) -> list[bytes]:
+        def look(connection: Connection) -> list[bytes]:
+            notices = cache.c.key.startswith(f"{self._ours}pool:", autoescape=True)
+            living = cache.c.expiration > Clock(connection.dialect).past()
+            connection.execute(delete(cache).where(notices, ~living))
+            return [bytes_of(text) for text in connection.execute(select(cache.c.value).where(notices)).scalars()]
+
+        return self._client.ask(look)
+
+    def count(self, connection: Connection, job_id: str, tally: str) -> None:
+        """One more of this tally, in the transaction that gives the job back."""
+        counts = json.loads(_value(connection, self._tallies(job_id)) or "{}")
+        counts[tally] = counts.get(tally, 0) + 1
+        _put(connection, self._tallies(job_id), json.dumps(counts), _DAY)
+
+    def counts(self, job_id: str) -> Tallies:
+        return Tallies(**json.loads(self._client.ask(lambda c: _value(c, self._tallies(job_id))) or "{}"))
+
+    def forget_counts(self, connection: Connection, job_id: str) -> None:
+        connection.execute(delete(cache).where(cache.c.key == self._tallies(job_id)))
+
+    def _tallies(self, job_id: str) -> str:
+        return f"{self._ours}tallies:{job_id}"
+
+
+def _value(connection: Connection, name: str) -> str:
+    living = cache.c.expiration > Clock(connection.dialect).past()
+    value = connection.execute(select(cache.c.value).where(cache.c.key == name, living).with_for_update()).scalar()
+    return bytes_of(value).decode("utf-8", "replace")
+
+
+def _now(connection: Connection) -> int:
+    return int(connection.execute(select(Clock(connection.dialect).down())).scalar_one())
+
+
+def _put(connection: Connection, name: str, value: str, lasting: float) -> None:
+    # Before Laravel 13 the column has four bytes, and "for ever" would not fit from 2028 on.
+    ends = Clock(connection.dialect).up(lasting)
+    row = {"value": value, "expiration": case((ends < _LAST, ends), else_=_LAST)}
+    if not connection.execute(update(cache).where(cache.c.key == name).values(**row)).rowcount:
+        connection.execute(insert(cache).values(key=name, **row))

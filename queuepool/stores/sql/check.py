@@ -1,0 +1,170 @@
+"""The database of one connection: its version, its tables, what we may do with them, and what SQLite's file needs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from sqlalchemy import Connection, Dialect, Executable, delete, false, insert, select, update
+
+from queuepool.config.urls import database_of, has_password, masked, options_of, scheme_of
+from queuepool.jobs.client import Queue
+from queuepool.stores.finding import Finding, Grade, refusal
+from queuepool.stores.sql import check_limits as database_limits
+from queuepool.stores.sql.client import Client
+from queuepool.stores.sql.postgresql import is_lent
+from queuepool.stores.sql.schema import TABLES, oddity_of, problems_of
+from queuepool.stores.sql.tables import cache, failed_jobs, jobs
+
+_OLDEST = {"sqlite": (3, 35), "postgresql": (12,), "mysql": (8,), "mariadb": (10, 6)}
+_NAMES = {"sqlite": "SQLite", "postgresql": "PostgreSQL", "mysql": "MySQL", "mariadb": "MariaDB"}
+_MISSING = {"sqlite": "RETURNING", "mysql": "SKIP LOCKED", "mariadb": "SKIP LOCKED"}
+_HERE = ("localhost", "127.0.0.1", "::1", None)
+#: an option that says so forces a connection to be encrypted
+_ENCRYPTING = {"sslmode=require", "sslmode=verify-ca", "sslmode=verify-full"}
+_REMEDY = {"postgresql": "?sslmode=verify-full"}
+_ROWS: dict[Any, dict[str, Any]] = {
+    jobs: {"queue": "queuepool:check", "payload": "", "attempts": 0, "available_at": 2**31 - 1, "created_at": 0},
+    failed_jobs: {"uuid": "queuepool:check", "connection": "", "queue": "", "payload": "", "exception": ""},
+    cache: {"key": "queuepool:check", "value": "", "expiration": 0},
+}
+
+
+def inspect_database(queue: Queue, queues: Sequence[str], crews: Sequence[int]) -> Iterator[Finding]:
+    """``crews``: how many workers each pool has. Raises ``StoreError`` when it does not even answer."""
+    what = f"connection {queue.settings.name}"
+    yield from (Finding(grade, what, words) for grade, words in _findings(queue, queues, crews))
+
+
+def _findings(queue: Queue, queues: Sequence[str], crews: Sequence[int]) -> Iterator[tuple[Grade, str]]:
+    client, url = queue.stores.client, queue.settings.url
+    if unwritable := list(_unwritable(url)):
+        yield from unwritable
+        return
+    dialect = client.ask(lambda connection: connection.exec_driver_sql("SELECT 1") and connection.dialect)
+    yield Grade.OK, f"{masked(url)} answers"
+    yield from _transport(url)
+    yield _version(dialect)
+    if dialect.name == "sqlite":
+        yield _journal(client)
+    if client.ask(is_lent):
+        yield _pooler(client)
+    yield from database_limits.connections(client, crews)
+    yield from _tables(client, queues)
+    yield from _elsewhere(queue, queues)
+
+
+def _transport(url: str) -> Iterator[tuple[Grade, str]]:
+    if has_password(url) and urlsplit(url).hostname not in _HERE and not _encrypts(url):
+        remedy = _REMEDY.get(scheme_of(url), "?ssl_ca=FILE")
+        yield Grade.WARN, f"the password and every job may cross the network unencrypted: add {remedy}"
+
+
+def _encrypts(url: str) -> bool:
+    options = options_of(url)
+    return "ssl_ca" in options or f"sslmode={options.get('sslmode')}" in _ENCRYPTING
+
+
+def _version(dialect: Dialect) -> tuple[Grade, str]:
+    name = "mariadb" if getattr(dialect, "is_mariadb", False) else dialect.name
+    numbers = tuple(getattr(dialect, "server_version_info", None) or ())
+    said = f"{_NAMES[name]} {'.'.join(map(str, numbers[:3]))}"
+    if numbers < _OLDEST[name]:
+        oldest = ".".join(map(str, _OLDEST[name]))
+        lacking = f" (it has no {_MISSING[name]})" if name in _MISSING else ""
+        return Grade.FAIL, f"{said}: at least {oldest} is needed{lacking}"
+    return Grade.OK, said
+
+
+def _unwritable(url: str) -> Iterator[tuple[Grade, str]]:
+    """SQLite's file, and its directory: the journal stands beside it."""
+    path = Path(database_of(url))
+    for place in (path, path.parent) if scheme_of(url) == "sqlite" and path.exists() else ():
+        if not os.access(place, os.W_OK):
+            yield Grade.FAIL, f"{place} cannot be written to by uid {os.geteuid()}: chown or chmod it"
+
+
+def _journal(client: Client) -> tuple[Grade, str]:
+    mode = client.ask(lambda connection: connection.exec_driver_sql("PRAGMA journal_mode").scalar_one())
+    if mode == "wal":
+        return Grade.OK, "journal_mode wal"
+    remedy = f"sqlite3 {database_of(client.url)} 'PRAGMA journal_mode = WAL'"
+    return Grade.WARN, f"journal_mode {mode}: who reads and who writes wait for each other; {remedy}"
+
+
+def _pooler(client: Client) -> tuple[Grade, str]:
+    """In transaction mode two who ask one after the other meet the same session, if nobody else comes between."""
+
+    def session(connection: Connection) -> int:
+        return int(connection.exec_driver_sql("SELECT pg_backend_pid()").scalar_one())
+
+    lends = client.ask(lambda one: client.ask(session) == session(one))
+    mode = (
+        "in transaction mode" if lends else "in session mode, it seems: its pool_size must be above all our processes"
+    )
+    cost = "nothing is prepared, and a push is found by looking, up to 0.05 s later"
+    return Grade.WARN, f"a pooler stands between ({mode}): {cost}; the server's own address would spare that"
+
+
+def _tables(client: Client, queues: Sequence[str]) -> Iterator[tuple[Grade, str]]:
+    faults = [words for table in TABLES for words in _faults(client, table)]
+    denied = [words for table in _ROWS for words in _denied(client, table)] if not faults else []
+    yield from ((Grade.FAIL, words) for words in (*faults, *denied))
+    if faults or denied:
+        return
+    yield Grade.OK, f"the tables {', '.join(TABLES)} are there, and every right that is needed is granted"
+    if oddity := client.ask(oddity_of):
+        yield Grade.WARN, oddity
+    yield from database_limits.merged_queues(client, queues)
+
+
+def _elsewhere(queue: Queue, queues: Sequence[str]) -> Iterator[tuple[Grade, str]]:
+    """What is not beside the queue."""
+    settings, stores = queue.settings, queue.stores
+    looks: dict[str, Callable[[], object]] = {}
+    if settings.failed_url:
+        looks["the failed store"] = stores.failed.count
+    if settings.control_url:
+        looks["the control keys"] = partial(stores.control.read, queues)
+    for what, look in looks.items():
+        if words := refusal(look):
+            yield Grade.FAIL, f"{what} is refused: {words}"
+
+
+def _faults(client: Client, table: str) -> list[str]:
+    problems: list[str] = []
+    missing = refusal(lambda: problems.extend(client.ask(partial(problems_of, table=table))))
+    return [missing] if missing else problems
+
+
+def _denied(client: Client, table: Any) -> Iterator[str]:
+    """Each right that is missing, by name: tried for real, and undone."""
+    nothing: Any = false()
+    tries: dict[str, Executable] = {
+        "SELECT": select(table).where(nothing),
+        "INSERT": insert(table).values(**_ROWS[table]),
+        "UPDATE": update(table).where(nothing).values(**_ROWS[table]),
+        "DELETE": delete(table).where(nothing),
+    }
+    for right, statement in tries.items():
+        if words := refusal(partial(_try, client, statement)):
+            yield f"{right} on {table.name} is refused: {words}"
+
+
+class _Undo(Exception):
+    """Takes a transaction back."""
+
+
+def _try(client: Client, statement: Executable) -> None:
+    def work(connection: Connection) -> None:
+        connection.execute(statement)
+        raise _Undo
+
+    try:
+        client.transaction(work)
+    except _Undo:
+        return

@@ -1,0 +1,166 @@
+"""The one place that forks, kills and reaps."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+import traceback
+from collections.abc import Callable, Container, Iterator
+from contextlib import suppress
+
+from queuepool.unix import proc
+from queuepool.unix.signals import default_actions
+
+#: a child that ended by an exception of our own (EX_SOFTWARE)
+BROKEN = 70
+#: seconds between two looks whether a process has been handed on
+_MOMENT = 0.001
+
+
+def spawn(main: Callable[[], int]) -> int:
+    """Fork a child that runs ``main`` and leaves with its code; gives the pid. Raises ``OSError``.
+
+    The child leads a process group of its own, so that a kill takes a job's subprocesses along, and is told by
+    SIGTERM when its parent dies. It keeps the parent's blocked signals until it has handlers for them.
+    """
+    parent = os.getpid()
+    pid = os.fork()
+    if pid == 0:
+        _live(main, parent)
+    with suppress(OSError):  # both sides do it, whoever is first: the group must exist before the first kill
+        os.setpgid(pid, pid)
+    return pid
+
+
+def hand_on(main: Callable[[], int], heir: int, note: Callable[[int], None]) -> None:
+    """Fork a child that lives as one of ``spawn`` by our parent, the ``heir``. Raises ``OSError``.
+
+    A process in between forks it, has its pid noted and ends: the kernel gives orphans to the next subreaper above.
+    It keeps what has been made of our signals.
+    """
+    _flush()
+    between = os.fork()
+    if between == 0:
+        _bear(main, heir, note)
+    try:
+        code = os.waitstatus_to_exitcode(os.waitpid(between, 0)[1])
+    except ChildProcessError:
+        return  # whose end the user's modules ignore, or have somebody see
+    if code > 0:
+        raise OSError(code, os.strerror(code))
+
+
+def reap(known: Container[int]) -> Iterator[tuple[int, int]]:
+    """``(pid, wait status)`` of every child that has ended; of a ``known`` one, the process group's rest is killed."""
+    while True:
+        try:
+            ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        except ChildProcessError:
+            return
+        if ended is None:
+            return
+        # While it is not reaped, nobody else can have its pid, nor a group by that number.
+        if ended.si_pid in known:
+            _signal_group(ended.si_pid, signal.SIGKILL)
+        yield os.waitpid(ended.si_pid, 0)
+
+
+def is_child(pid: int) -> bool:
+    """Whether this is a child of ours, dead and not yet reaped ones too."""
+    try:
+        os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    except (OSError, OverflowError):
+        return False
+    return True
+
+
+def kill(pid: int) -> None:
+    """At once, with all of its group, even if the process has left its group. Only for a child not yet reaped."""
+    _signal_group(pid, signal.SIGKILL)
+    tell(pid, signal.SIGKILL)
+
+
+def kill_other(pid: int, still: Callable[[int], bool]) -> None:
+    """As ``kill``, for a process that is no child of ours: only if it ``still`` is the one that is meant."""
+    try:
+        handle = os.pidfd_open(pid)
+    except OSError:
+        return  # it has ended
+    try:
+        if still(pid):
+            _signal_group(pid, signal.SIGKILL)
+            signal.pidfd_send_signal(handle, signal.SIGKILL)
+    except ProcessLookupError:
+        pass  # it has ended just now
+    finally:
+        os.close(handle)
+
+
+def tell(pid: int, signum: signal.Signals) -> None:
+    """Send a signal to one process: a child not yet reaped, or a master (in a container, process 1)."""
+    _check(pid, above=0)
+    with suppress(ProcessLookupError):  # it has ended, the next reap will find it
+        os.kill(pid, signum)
+
+
+def _check(pid: int, above: int) -> None:
+    # To the kernel 0 and less are groups, or everybody; the group of 1 is the whole container.
+    if pid <= above:
+        raise ValueError(f"{pid} is nobody to be signalled")
+
+
+def _signal_group(pid: int, signum: signal.Signals) -> None:
+    _check(pid, above=1)
+    with suppress(ProcessLookupError, PermissionError):  # it is in no group of its own, or has one of strangers
+        os.killpg(pid, signum)
+
+
+def _bear(main: Callable[[], int], heir: int, note: Callable[[int], None]) -> None:
+    """In between: the exit code is the error's number."""
+    code, own = BROKEN, os.getpid()
+    try:
+        pid = os.fork()
+        if pid == 0:
+            while os.getppid() == own:
+                time.sleep(_MOMENT)
+            _live(main, heir, fresh=False)
+        note(pid)
+        code = 0
+    except OSError as error:
+        code = error.errno or BROKEN
+    finally:
+        os._exit(code)
+
+
+def _live(main: Callable[[], int], parent: int, *, fresh: bool = True) -> None:
+    code = BROKEN
+    try:
+        with suppress(OSError):
+            os.setpgid(0, 0)
+        if fresh:
+            default_actions()
+        _close_input()
+        if proc.end_with_parent(parent, signal.SIGTERM):
+            code = main()
+    except BaseException:  # noqa: BLE001 - nothing may climb into the parent's frames below
+        traceback.print_exc()
+    finally:
+        _flush()
+        # Never by return or sys.exit: the parent's exit handlers and buffers are not the child's.
+        os._exit(code)
+
+
+def _flush() -> None:
+    with suppress(OSError, ValueError):
+        sys.stdout.flush()
+        sys.stderr.flush()
+
+
+def _close_input() -> None:
+    # A background process group that reads from the terminal would be stopped by it.
+    null = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(null, 0)
+    if null:
+        os.close(null)

@@ -1,0 +1,239 @@
+"""One attempt at one job: read it, run it, rule on it, have it settled."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from contextlib import suppress
+
+from queuepool.config.settings import PoolSettings
+from queuepool.errors import BadPayload
+from queuepool.events import HookRaised, JobExceptionOccurred, JobProcessed, JobProcessing, PayloadOdd
+from queuepool.events.listeners import Listeners
+from queuepool.jobs.arguments import task_of
+from queuepool.jobs.current_job import Current, set_current
+from queuepool.jobs.registry import Registry, Task
+from queuepool.payload.envelope import decode
+from queuepool.payload.signing import seals_of
+from queuepool.settlement.outage import Outage
+from queuepool.settlement.settler import Settler
+from queuepool.settlement.verdict import (
+    Delete,
+    Fail,
+    Release,
+    Tallies,
+    Verdict,
+    judge,
+    judge_release,
+    may_start,
+    needs_tallies,
+)
+from queuepool.stores.contract import Lease, QueueStore
+from queuepool.unix.fork import BROKEN
+from queuepool.worker.django_support import renew_connections
+from queuepool.worker.invoker import Calls
+from queuepool.worker.job_lines import JobLines
+from queuepool.worker.opened import Attempt
+from queuepool.worker.plan import Plans
+from queuepool.worker.slot_writer import Desk
+
+
+class Attempts:
+    """Runs jobs one after the other, in one process."""
+
+    def __init__(
+        self,
+        pool: PoolSettings,
+        store: QueueStore,
+        registry: Registry,
+        listeners: Listeners,
+        desk: Desk,
+        settler: Settler,
+        outage: Outage,
+    ) -> None:
+        self._store = store
+        self._registry = registry
+        self._plans = Plans(pool, registry)
+        self._listeners = listeners
+        self._desk = desk
+        self._settler = settler
+        self._outage = outage
+        self._seals = seals_of(pool.connection.signing, pool.connection.signing_keys)
+        self._calls = Calls(listeners)
+        self._warned: set[tuple[str, str]] = set()
+        self.lines = JobLines()
+
+    def run(self, lease: Lease) -> Lease | None:
+        """Run it; gives the lease back when it is done and only its receipt is left to be deleted."""
+        try:
+            attempt = self._open(lease)
+        except BadPayload as odd:
+            self._set_aside(lease, odd.reason)
+            return None
+        # Asked for while it still counts as not begun, and outside of its time.
+        now = self._now() if attempt.plan.policy.retry_until is not None else 0.0
+        job = Current(attempt.payload, lease.queue)
+        self._desk.begins(attempt.payload, lease.queue, attempt.plan)
+        began = time.monotonic()
+        # In no variable: its traceback holds this frame, and all that the job had in memory would stay until the
+        # collector comes.
+        return self._conclude(attempt, job, self._perform(attempt, job, now), began, now)
+
+    def _now(self) -> float:
+        self._pause()
+        return self._outage.insist(self._store.now)[0]
+
+    def _conclude(
+        self, attempt: Attempt, job: Current, error: BaseException | None, began: float, now: float
+    ) -> Lease | None:
+        ended = time.monotonic()
+        duration = ended - began
+        if error is None and job.verdict is None:  # as nearly always: there is nothing to judge
+            return self._done(attempt, error, duration, ended)
+        self._pause()  # the store and the listeners may take their time, which is not the job's
+        verdict = self._judge(attempt, job.verdict, error, now + duration)
+        if isinstance(verdict, Delete):
+            self._desk.succeeded()
+            return self._done(attempt, error, duration, ended)
+        self._tell(attempt, error, duration)
+        self._settle(attempt, verdict, error)
+        return None
+
+    def _done(self, attempt: Attempt, error: BaseException | None, duration: float, ended: float) -> Lease:
+        self._tell(attempt, error, duration)
+        if self.lines.is_due(ended):
+            self._pause()
+            self.lines.write(attempt.processed(duration), ended)
+        return attempt.lease
+
+    def _settle(self, attempt: Attempt, verdict: Release | Fail, error: BaseException | None) -> None:
+        tally = "exceptions" if error is not None and attempt.plan.policy.max_exceptions is not None else ""
+        ours = self._settler.settle(attempt.lease, attempt.payload, verdict, error, tally)
+        self._desk.settled_one()
+        self._settler.tell()
+        if not ours:
+            return
+        if isinstance(verdict, Fail):
+            self._desk.slot.failed += 1
+            self._mourn(attempt, verdict.error)
+        else:
+            self._desk.slot.released += 1
+
+    def mourn(self, lease: Lease, error: BaseException) -> None:
+        """Call the ``after_failed`` of a job that failed with its worker, somewhere else."""
+        with suppress(BadPayload):  # the keys that it was signed with may be others by now
+            self._mourn(self._open(lease), error)
+
+    def _set_aside(self, lease: Lease, reason: str) -> None:
+        self._pause()
+        self._settler.quarantine(lease, reason)
+        self._desk.settled_one()
+        self._settler.tell()
+
+    def _open(self, lease: Lease) -> Attempt:
+        """Raises ``BadPayload``."""
+        seals, raw, attempts = self._seals, lease.receipt, lease.attempts
+        payload = seals.open(raw, lease.queue, attempts) if seals else decode(raw, attempts)
+        plan = self._plans.of(payload)
+        attempt = Attempt(lease, payload, plan)
+        if payload.oddities or plan.warning:
+            self._warn(attempt)
+        return attempt
+
+    def _warn(self, attempt: Attempt) -> None:
+        self._pause()
+        payload, warning = attempt.payload, attempt.plan.warning
+        for oddity in (*payload.oddities, *([warning] if warning else [])):
+            if (attempt.payload.name, oddity) not in self._warned:
+                self._warned.add((attempt.payload.name, oddity))
+                self._listeners.tell(PayloadOdd(attempt.facts, oddity))
+
+    def _perform(self, attempt: Attempt, job: Current, now: float) -> BaseException | None:
+        set_current(job)
+        try:
+            task = self._task(attempt, now)
+            renew_connections()
+            if self._listeners.wants(JobProcessing):
+                self._listeners.tell(JobProcessing(attempt.facts))
+            self._calls.call(task.run)
+            error = None
+        # Whatever a job raises, SystemExit too, ends the job and not the worker.
+        except BaseException as raised:  # noqa: BLE001
+            error = raised
+        self._calls.leave_if_forked()
+        succeeded = error is None and (job.verdict is None or isinstance(job.verdict, Delete))
+        if succeeded:
+            self._desk.succeeded()
+        if not self._desk.is_open():
+            self.leave_if_broken()
+        if succeeded and (hook := task.after_succeeded):
+            self._hook(attempt, "after_succeeded", hook)
+        if self._calls.has_awaited:  # now: what cannot be ended in its time costs the worker, not a job that succeeded
+            self._calls.clear(attempt.facts)
+        renew_connections()
+        self._desk.ended()
+        set_current(None)
+        try:
+            return error
+        finally:
+            del error  # as above
+
+    def _task(self, attempt: Attempt, now: float) -> Task:
+        """Raises ``JobError`` when it may not or cannot begin."""
+        handler = attempt.plan.handler or self._registry.find(attempt.payload.name)
+        refusal = may_start(attempt.payload.name, attempt.payload.attempts, attempt.plan.policy, now)
+        if refusal:
+            raise refusal.error
+        return task_of(handler, attempt.payload, attempt.plan.read)
+
+    def _pause(self) -> None:
+        """No job runs for a while, and something is about to be written."""
+        self._desk.alive()
+        self.leave_if_broken()
+
+    def leave_if_broken(self) -> None:
+        # A job that closed all files: the numbers of the log and of the trace may be a connection's next. Not one more
+        # line may be written; the steward settles what the board says.
+        if not self._desk.is_intact():
+            os._exit(BROKEN)
+
+    def _judge(self, attempt: Attempt, asked: Verdict | None, error: BaseException | None, now: float) -> Verdict:
+        if isinstance(asked, (Delete, Fail)):
+            return asked
+        payload, policy, tallies = attempt.payload, attempt.plan.policy, Tallies()
+        if needs_tallies(payload.attempts, policy):
+            tallies = self._outage.insist(lambda: self._store.tallies(payload.id))[0]
+        if asked is not None:
+            return judge_release(asked, payload.name, payload.attempts, policy, tallies, now)
+        return judge(error, payload.attempts, policy, tallies, now)
+
+    def _tell(self, attempt: Attempt, error: BaseException | None, duration: float) -> None:
+        if error is not None:  # not by its truth: an exception with a len() of 0 is one too
+            self._listeners.tell(JobExceptionOccurred(attempt.facts, error, duration))
+        elif self._listeners.wants(JobProcessed):
+            self._pause()
+            self._listeners.tell(attempt.processed(duration))
+
+    def _mourn(self, attempt: Attempt, error: BaseException) -> None:
+        """The job is over already: its hook may hang or raise, but cannot change that."""
+        if attempt.plan.handler is None:
+            return
+        self._desk.arm(attempt.plan.timeout)
+        try:
+            task = task_of(attempt.plan.handler, attempt.payload, attempt.plan.read)
+        except Exception:  # noqa: BLE001 - arguments that do not fit are why it failed
+            task = None
+        if task:
+            renew_connections()
+            self._hook(attempt, "after_failed", lambda: task.after_failed(error))
+            if self._calls.has_awaited:
+                self._calls.clear(attempt.facts)
+        self._desk.alive()
+
+    def _hook(self, attempt: Attempt, name: str, hook: Callable[[], object]) -> None:
+        try:
+            self._calls.call(hook)
+        except BaseException as error:  # noqa: BLE001 - a hook is the user's code, and harms nothing
+            self._listeners.tell(HookRaised(attempt.facts, name, error))
+        self._calls.leave_if_forked()

@@ -1,0 +1,186 @@
+"""The loop: may I run, reserve, run, settle, is it time to leave."""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+
+from queuepool.board.board import State
+from queuepool.config.settings import PoolSettings
+from queuepool.errors import StoreDown, StoreError
+from queuepool.events import Looping, WorkerStarting, WorkerStopping
+from queuepool.events.listeners import Listeners
+from queuepool.settlement.deferred_hooks import Mourned
+from queuepool.settlement.outage import Outage
+from queuepool.stores.contract import Lease, QueueStore
+from queuepool.unix.signals import Attention
+from queuepool.worker.attempt import Attempts
+from queuepool.worker.control_state import Orders
+from queuepool.worker.gate import Gate
+from queuepool.worker.limits import Limits, StopReason
+from queuepool.worker.membership import Membership
+from queuepool.worker.prefetch import Supply
+from queuepool.worker.slot_writer import Desk
+
+#: seconds by which a store may end a wait too late: Redis looks ten times a second
+_STORES_TICK = 0.1
+#: seconds for which quick jobs are run without a look at signals' news, orders, limits and memory
+_LOOKS = 0.001
+#: seconds between two looks at the board while a new pool's steward has not read the control keys
+_ORDERS_COME = 0.01
+
+
+class Worker:
+    """Reserves, runs and settles jobs until it has a reason to leave."""
+
+    def __init__(
+        self,
+        pool: PoolSettings,
+        store: QueueStore,
+        orders: Orders,
+        attempts: Attempts,
+        supply: Supply,
+        membership: Membership,
+        desk: Desk,
+        attention: Attention,
+        outage: Outage,
+        limits: Limits,
+        listeners: Listeners,
+        take_mourned: Callable[[], Mourned | None],
+        *,
+        alone: bool,
+        look_after: Callable[[], object],
+    ) -> None:
+        self._pool = pool
+        self._store = store
+        self._supply = supply
+        self._membership = membership
+        self._orders = orders
+        self._attempts = attempts
+        self._desk = desk
+        self._attention = attention
+        self._outage = outage
+        self._limits = limits
+        self._listeners = listeners
+        self._take_mourned = take_mourned
+        self._gate = Gate(pool.queues, pool.force, orders, attention, listeners)
+        self._alone = alone
+        # What a steward would do, where there is none.
+        self._look_after = look_after
+        self._parent = os.getppid()
+        self._jobs = 0
+        self._mourned = -1
+        self._found_none = False
+
+    def run(self) -> StopReason:
+        """Work until there is a reason to leave; settles what is done before it gives that reason.
+
+        Raises ``StoreDown`` when told to stop while the store is away.
+        """
+        self._membership.join()
+        while not (self._orders.are_known() or self._attention.stop):
+            self._desk.alive()
+            self._attention.begin_round()
+            self._attention.wait(lambda: time.sleep(_ORDERS_COME))
+        self._listeners.tell(WorkerStarting(self._desk.slot.number))
+        self._desk.show(State.IDLE)
+        while not (reason := self._reason_to_leave()):
+            try:
+                self._round()
+            except StoreDown as error:
+                self._outage.lost(error)
+                if self._attention.stop:
+                    raise  # what is in hand stays there, for the steward
+                self._outage.rest()
+            except StoreError as error:
+                self._supply.refused({("", str(error))})
+                self._attention.wait(lambda: time.sleep(self._pool.sleep))
+        self._supply.let_go()
+        with suppress(StoreError):  # else the steward does it, who sees that we had asked
+            self._supply.reclaim()
+        with suppress(StoreDown):  # a lone worker's; it has nobody to mourn
+            self._orders.look()
+        self._mourn()
+        self._attempts.lines.sum_up(time.monotonic())
+        self._listeners.tell(WorkerStopping(self._desk.slot.number, reason, reason.code, self._jobs))
+        return reason
+
+    def _reason_to_leave(self) -> StopReason | None:
+        self._desk.alive()
+        self._attention.begin_round()
+        if self._attention.stop:
+            return StopReason.RESTART if self._orders.is_replaced() else StopReason.STOPPED
+        if os.getppid() != self._parent:
+            return StopReason.ORPHANED
+        self._attempts.leave_if_broken()
+        reached = self._limits.reached(
+            jobs=self._jobs, rss=self._desk.rss(), found_none=self._found_none, now=time.monotonic()
+        )
+        return reached or (StopReason.RESTART if self._orders.must_leave() else None)
+
+    def _round(self) -> None:
+        self._look_after()
+        queues = self._gate.queues()
+        if not queues:
+            # As Laravel: who leaves when there is nothing to do does not wait for a pause to end.
+            self._found_none = True
+            self._pause(0.0 if self._limits.is_leaving_when_empty else self._pool.sleep)
+            return
+        self._mourn()
+        lease = self._supply.next_job(queues)
+        self._found_none = lease is None
+        if lease is None:
+            self._wait(queues)
+        else:
+            self._work_on(lease)
+            if self._pool.rest:
+                self._pause(self._pool.rest)
+
+    def _work_on(self, lease: Lease | None) -> None:
+        """This job, and those in hand after it as long as no look around is due: so after a slow one it is at once."""
+        began = now = time.monotonic()
+        looks = began + (0.0 if self._listeners.wants(Looping) else _LOOKS)
+        while lease:
+            done = self._attempts.run(lease)
+            self._jobs += 1
+            began, now = now, time.monotonic()
+            self._supply.took(lease, now - began)
+            if done:
+                self._supply.is_done(done)
+            if now >= looks or self._attention.stop or self._limits.is_last(self._jobs):
+                return
+            lease = self._supply.next_held()
+
+    def _mourn(self) -> None:
+        """Call the hooks of jobs that failed with their worker; the board says when there may be one."""
+        mourned_so_far = self._orders.mourned()
+        if self._mourned != mourned_so_far:
+            self._mourned = mourned_so_far
+            while mourned := self._take_mourned():
+                self._supply.let_go()
+                self._attempts.mourn(mourned.lease, mourned.error)
+
+    def _wait(self, queues: Sequence[str]) -> None:
+        """Until a job may be there. A lone worker also wakes for what is due; in a pool the steward stages it."""
+        self._desk.show(State.IDLE)
+        self._attempts.lines.rest()
+        if self._limits.is_leaving_when_empty:
+            return
+        self._desk.tidy()  # here, where there is time: not when a job has come
+        looks_again = self._supply.has_problems or self._store.polls
+        timeout = min(self._pool.connection.block_for, self._pool.sleep if looks_again else math.inf)
+        self._desk.waits(timeout)
+        if not self._alone or self._supply.next_due is None or self._supply.next_due > timeout:
+            self._attention.wait(lambda: self._store.wait(queues, timeout))
+        elif (blocking := self._supply.next_due - _STORES_TICK) > 0:
+            self._attention.wait(lambda: self._store.wait(queues, blocking))
+        else:
+            self._pause(self._supply.next_due)
+
+    def _pause(self, seconds: float) -> None:
+        self._supply.let_go()
+        self._desk.show(State.PAUSED if self._gate.closed_by else State.IDLE)
+        self._attention.wait(lambda: time.sleep(seconds))

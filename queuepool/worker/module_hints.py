@@ -1,0 +1,116 @@
+"""Why a module could not be imported, in one line: where it was looked for, and what was probably meant."""
+
+from __future__ import annotations
+
+import os
+import pkgutil
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from difflib import get_close_matches
+from pathlib import Path
+from types import ModuleType
+
+from queuepool.log.tracebacks import summary
+
+#: characters of an exception's own text
+_MOST_TEXT = 500
+
+
+def problem_of(name: str, error: BaseException) -> str:
+    """What to tell when the import of ``name`` raised this."""
+    if is_missing(name, error):
+        missing = str(error.name)  # type: ignore[attr-defined]
+        hint = _meant(name, missing)
+        return f"cannot import {name}: {_where_it_is_not(missing)}" + (f"; {hint}" if hint else "")
+    text = " ".join(summary(error).split())[:_MOST_TEXT]
+    if isinstance(error, ModuleNotFoundError):
+        return f"cannot import {name}: {text}; is it installed in {sys.prefix}?"
+    hint = "; what a module runs as a program belongs under if __name__ == '__main__'"
+    return f"cannot import {name}: {text}{hint if isinstance(error, SystemExit) else ''}"
+
+
+def is_missing(name: str, error: BaseException) -> bool:
+    """Whether it is this very module, or a package that it should be in, that is not there."""
+    missing = error.name if isinstance(error, ModuleNotFoundError) else None
+    return bool(missing) and f"{name}.".startswith(f"{missing}.")
+
+
+def shadowed_by_python(module: ModuleType) -> str:
+    """What to tell when Python's own module of that name was taken for the user's; empty when it was not."""
+    name, file = module.__name__, getattr(module, "__file__", None) or "built in"
+    own = next((path for path in _files_of(Path.cwd(), name) if path.exists()), None)
+    if name not in sys.stdlib_module_names or own is None or file == str(own):
+        return ""
+    return f"{name} is Python's own module ({file}), not {own}: give yours another name"
+
+
+def without_jobs(modules: list[ModuleType]) -> str:
+    """What to tell when none of them, nor what they import, has registered a job."""
+    files = ", ".join(
+        f"{one.__name__} ({getattr(one, '__file__', None) or 'a package without a file'})" for one in modules
+    )
+    return f"no job is registered by {files}: is @job there, and is the module that has it imported?"
+
+
+def _where_it_is_not(missing: str) -> str:
+    parent, _, last = missing.rpartition(".")
+    package = sys.modules.get(parent)
+    if package is None:
+        there = os.environ.get("PYTHONPATH")
+        also = f"nor on PYTHONPATH ({there})" if there else "and PYTHONPATH is not set"
+        return f"there is no {missing} in {Path.cwd()} (the working directory), {also}"
+    file = getattr(package, "__file__", None) or "a package without a file"
+    if not hasattr(package, "__path__"):
+        return f"{parent} ({file}) is a module and no package"
+    return f"there is no {last} in the package {parent} ({file})"
+
+
+def _meant(name: str, missing: str) -> str:
+    """What was probably meant; empty when there is no guess."""
+    parent, _, last = missing.rpartition(".")
+    if last == "py" and parent in sys.modules:
+        return f"say {parent}, without .py"
+    if parent:
+        names = _names_in(getattr(sys.modules.get(parent), "__path__", []))
+        return _close(last, names, f"{parent}.")
+    return _elsewhere(name, missing) or _close(last, _names_in([str(Path.cwd()), *_python_path()]))
+
+
+def _elsewhere(name: str, top: str) -> str:
+    """Where a module is that is not on the path: in a directory below or above the working directory."""
+    here = Path.cwd()
+    if here.name == top and any(path.exists() for path in _files_of(here.parent, name)):
+        return f"it is in {here.parent}: start there"
+    for folder in _folders(here):
+        if any(path.exists() for path in _files_of(folder, top)):
+            if (folder / "__init__.py").exists():
+                return f"did you mean {folder.name}.{name}?"
+            return f"it is in {folder}: set PYTHONPATH={folder.name}, or pip install -e . if it is a project"
+    return ""
+
+
+def _folders(place: Path) -> Iterator[Path]:
+    """Its directories; ``src`` first, as that is the usual one."""
+    with suppress(OSError):
+        below = sorted(place.iterdir(), key=lambda path: (path.name != "src", path.name))
+        yield from (path for path in below if path.is_dir() and not path.name.startswith("."))
+
+
+def _files_of(folder: Path, name: str) -> tuple[Path, Path]:
+    """Where a module of that name would be: as a file or as a package."""
+    place = folder.joinpath(*name.split("."))
+    return place.with_name(f"{place.name}.py"), place / "__init__.py"
+
+
+def _close(word: str, names: list[str], before: str = "") -> str:
+    close = get_close_matches(word, names, 1)
+    return f"did you mean {before}{close[0]}?" if close else ""
+
+
+def _names_in(places: list[str]) -> list[str]:
+    return [module.name for module in pkgutil.iter_modules(places)]
+
+
+def _python_path() -> list[str]:
+    return [place for place in os.environ.get("PYTHONPATH", "").split(os.pathsep) if place]

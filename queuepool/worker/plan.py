@@ -1,0 +1,64 @@
+"""How the jobs of one kind are run: looked up once for all that have the same name and terms."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from queuepool.config.settings import PoolSettings
+from queuepool.errors import UnknownJob
+from queuepool.jobs.arguments import Reader, reader_of
+from queuepool.jobs.job_options import Options
+from queuepool.jobs.registry import Handler, Registry
+from queuepool.payload.envelope import Payload
+from queuepool.payload.options import Terms
+from queuepool.settlement.verdict import Policy
+from queuepool.worker.policies import policy_of, timeout_of
+
+_MOST = 256
+
+
+class Plan(NamedTuple):
+    """``handler`` is ``None`` when nobody is registered under the name; ``timeout`` in seconds, 0 = no limit."""
+
+    terms: Terms
+    handler: Handler | None
+    policy: Policy
+    #: the policy as it stands on the board
+    text: str
+    timeout: float
+    warning: str
+    #: what makes the arguments, where the handler's annotations ask for more than JSON has
+    read: Reader | None = None
+
+
+class Plans:
+    """Those of one worker."""
+
+    def __init__(self, pool: PoolSettings, registry: Registry) -> None:
+        self._pool = pool
+        self._registry = registry
+        self._known: dict[tuple[int, str], Plan] = {}
+
+    def of(self, payload: Payload) -> Plan:
+        # By the very object, which the plan keeps alive: to compare all of the terms would take longer.
+        key = id(payload.terms), payload.name
+        plan = self._known.get(key)
+        if plan is None:
+            if len(self._known) == _MOST:
+                self._known.clear()
+            plan = self._known[key] = self._made(payload.terms, payload.name)
+        return plan
+
+    def _made(self, terms: Terms, name: str) -> Plan:
+        handler = self._find(name)
+        options = handler.options if handler else Options()
+        timeout, warning = timeout_of(terms, options, self._pool)
+        policy = policy_of(terms, options, self._pool)
+        read = reader_of(name, handler.target) if handler and handler.target else None
+        return Plan(terms, handler, policy, policy.to_text(), timeout, warning, read)
+
+    def _find(self, name: str) -> Handler | None:
+        try:
+            return self._registry.find(name)
+        except UnknownJob:
+            return None

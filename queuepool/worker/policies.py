@@ -1,0 +1,46 @@
+"""Whose word counts: the payload's own over its handler's over its pool's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from queuepool.config.settings import PoolSettings
+from queuepool.jobs.job_options import Options
+from queuepool.payload.options import Terms
+from queuepool.settlement.verdict import Policy
+
+#: without renewal a job must end before its lease; seconds kept free in between
+_MARGIN = 1.0
+
+
+def policy_of(terms: Terms, options: Options, pool: PoolSettings) -> Policy:
+    """How often and until when this job may be tried.
+
+    A ``maxTries`` that is not its handler's own came from Laravel or by hand, and means what it means there.
+    """
+    return Policy(
+        tries=_first(terms.max_tries, options.tries, pool.tries),
+        max_exceptions=_first(terms.max_exceptions, options.max_exceptions, None),
+        backoff=_first(terms.backoff, options.backoff, pool.backoff),
+        retry_until=terms.retry_until,
+        fail_on_timeout=terms.fail_on_timeout or bool(options.fail_on_timeout),
+        max_crashes=pool.max_crashes,
+        counts_deaths=terms.max_tries is not None and terms.max_tries != options.tries,
+    )
+
+
+def timeout_of(terms: Terms, options: Options, pool: PoolSettings) -> tuple[float, str]:
+    """Seconds this attempt may run (0 = no limit), and a warning when that is less than the job asked for."""
+    asked: float = _first(terms.timeout, options.timeout, pool.timeout)
+    if pool.connection.renew:
+        return asked, ""
+    most = max(pool.connection.retry_after - pool.grace - _MARGIN, 1.0)
+    if 0 < asked <= most:
+        return asked, ""
+    return most, f"timeout {asked:g} is cut to {most:g}: leases last {pool.connection.retry_after:g} and renew is off"
+
+
+def _first(payloads: Any, handlers: Any, pools: Any) -> Any:
+    if payloads is not None:
+        return payloads
+    return pools if handlers is None else handlers

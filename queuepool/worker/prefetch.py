@@ -1,0 +1,230 @@
+"""Where a worker's next job comes from: reserved some ahead while they are quick, settled behind, in one round trip."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import NamedTuple
+
+from queuepool.config.settings import PoolSettings
+from queuepool.errors import StoreDown, StoreError
+from queuepool.events import JobQuarantined, JobReserving, LeaseLost, StoreRefused
+from queuepool.events.listeners import Listeners
+from queuepool.payload.envelope import decode
+from queuepool.settlement.outage import Outage
+from queuepool.settlement.settler import Settler, facts_of
+from queuepool.stores.contract import Lease, QueueStore, Reservation
+from queuepool.worker.membership import Membership
+from queuepool.worker.prefetch_size import Pace
+from queuepool.worker.slot_writer import Desk
+
+#: seconds that a job may have waited in a hand, and still be begun
+_FRESH = 1.0
+
+
+class _Asked(NamedTuple):
+    """A reserve that was sent: when (monotonic seconds), what it settles, and how its answer is heard."""
+
+    at: float
+    done: list[Lease]
+    answer: Callable[[], Reservation]
+
+
+class Supply:
+    """The jobs that a worker holds: some waiting to be begun, some done and waiting to be deleted.
+
+    When half of a hand is begun the next one is asked for. Verbs may raise ``StoreDown``; the hand then stays as it is.
+    """
+
+    def __init__(
+        self,
+        pool: PoolSettings,
+        store: QueueStore,
+        settler: Settler,
+        desk: Desk,
+        outage: Outage,
+        listeners: Listeners,
+        pace: Pace,
+        membership: Membership,
+    ) -> None:
+        self._pool = pool
+        self._store = store
+        self._settler = settler
+        self._desk = desk
+        self._outage = outage
+        self._listeners = listeners
+        self._pace = pace
+        self._membership = membership
+        self._served: Sequence[str] = ()
+        self._waiting: deque[tuple[int, Lease]] = deque()
+        self._held_since = 0.0
+        self._done: list[Lease] = []
+        self._asked: _Asked | None = None
+        #: how many are left in the hand when it is time to ask for the next one; 0 = not before it is empty
+        self._asks_at = 0
+        #: what we held the steward may have settled or put back; it knows it by our tag, which is spent therefore
+        self._overtaken = False
+        self._problems: set[tuple[str, str]] = set()
+        #: seconds to the first job, when the last reserve brought none; ``None``: none waits
+        self.next_due: float | None = None
+
+    @property
+    def has_problems(self) -> bool:
+        return bool(self._problems)
+
+    def next_job(self, queues: Sequence[str]) -> Lease | None:
+        """The next one, ready to be begun; ``None`` when there is none."""
+        if queues != self._served:
+            self.let_go()  # a reserve can settle only what came from the queues it serves
+            self._served = queues
+        if 0 < len(self._waiting) <= self._asks_at:
+            self._ask_ahead(queues)
+        while self._waiting or self._hear() or self._reserve(queues):
+            if lease := self.next_held():
+                return lease
+            self._put_back()
+        return None
+
+    def next_held(self) -> Lease | None:
+        """The next of those in hand; ``None`` when there is none, or ``next_job`` has to see to what is there."""
+        if len(self._waiting) <= self._asks_at:
+            return None
+        number, lease = self._waiting[0]
+        if not self._desk.turns_to(number) or time.monotonic() - self._held_since >= _FRESH:
+            return None
+        self._waiting.popleft()
+        return lease
+
+    def took(self, lease: Lease, seconds: float) -> None:
+        """It is over, however it ended."""
+        self._pace.took(seconds, len(lease.receipt))
+
+    def is_done(self, lease: Lease) -> None:
+        """Only its receipt is left, to be deleted with the next reserve."""
+        self._done.append(lease)
+
+    def let_go(self) -> None:
+        """Settle what is done, put back what is not begun: nothing is held any more."""
+        self._put_back()
+        self._settler.delete(self._done)
+        self._done = []
+        self._desk.settled()
+        self._settler.tell()
+
+    def reclaim(self) -> None:
+        """The last reserve was not answered: what it took goes back before anything else is asked."""
+        if self._desk.slot.asked:
+            self._membership.renew(self._done)
+
+    def refused(self, problems: set[tuple[str, str]]) -> None:
+        """Told again only when it changes: a broken key stays broken for thousands of rounds."""
+        for problem in problems - self._problems:
+            self._listeners.tell(StoreRefused(*problem))
+        self._problems = problems
+
+    def _put_back(self) -> None:
+        """All that is not begun, in its order; what was asked for ahead need not be written down for that."""
+        ahead = self._heard()
+        leases = [lease for _, lease in self._waiting] + (ahead.leases if ahead else [])
+        self._settler.put_back(leases)
+        while self._waiting:
+            self._desk.settled_one(self._waiting.pop()[0])
+        self._overtaken = self._overtaken or self._desk.is_wanted_back
+        if ahead:
+            self._desk.slot.asked = 0.0
+            self._report(ahead, unsure=self._overtaken)
+        self._settler.tell()
+
+    def _ask_ahead(self, queues: Sequence[str]) -> None:
+        """Before the hand is empty: settle what is done so far, and have the next jobs sent."""
+        self._asks_at = 0
+        if send := self._store.reserve_ahead:
+            with suppress(StoreDown):  # what is in hand needs no store; that we have asked stays written down
+                at = self._begin_asking(queues)
+                answer = send(queues, self._membership.tag, self._pace.ahead(), self._done)
+                self._asked, self._done = _Asked(at, self._done, answer), []
+
+    def _heard(self) -> Reservation | None:
+        """The answer to what was asked for ahead, if that was asked and is answered."""
+        if not self._asked:
+            return None
+        asked, self._asked = self._asked, None
+        try:
+            return asked.answer()
+        except StoreError:  # the next reserve finds out why
+            self._done = [*asked.done, *self._done]
+            return None
+
+    def _hear(self) -> bool:
+        """Hold what was asked for ahead; ``False`` when that was nothing."""
+        if self._desk.is_wanted_back:
+            self._put_back()
+        if not self._asked:
+            return False
+        at, turn, reservation = self._asked.at, self._desk.slot.turn, self._heard()
+        if not reservation:
+            return False
+        if reservation.leases:
+            self._hold(reservation, at, held_since=at)
+        else:
+            self._desk.slot.asked = 0.0
+        self._take_in(reservation, turn)
+        return bool(reservation.leases)
+
+    def _reserve(self, queues: Sequence[str]) -> bool:
+        """One round trip: settle what is done, stage what is due, take the next jobs; ``False`` when there is none."""
+        unsure = self._overtaken or bool(self._desk.slot.asked)
+        if unsure or self._membership.is_spent:
+            if self._desk.slot.asked:
+                self._pace.begin_anew()  # so many may have found no room on the board
+            self._membership.renew(self._done)
+            self._overtaken = False
+        self._membership.look_again(self._done)
+        at, turn = self._begin_asking(queues), self._desk.slot.turn
+        reservation = self._store.reserve(queues, self._membership.tag, self._pace.ahead(), self._done)
+        self._done = []
+        self._hold(reservation, at, held_since=time.monotonic())
+        self._take_in(reservation, turn, unsure=unsure)
+        if not reservation.leases:
+            self._pace.begin_anew()
+        return bool(reservation.leases)
+
+    def _take_in(self, reservation: Reservation, turn: int, *, unsure: bool = False) -> None:
+        """Report what this turn has brought, and put back what is held if the steward has wanted it back."""
+        # Said first, then looked, as in Desk.turns_to: a slow answer may look like a stuck job.
+        self._overtaken = self._desk.was_wanted_back(turn)
+        self._report(reservation, unsure or self._overtaken)
+        if self._overtaken:
+            self._put_back()
+
+    def _begin_asking(self, queues: Sequence[str]) -> float:
+        if self._listeners.wants(JobReserving):
+            self._listeners.tell(JobReserving(tuple(queues)))
+        try:
+            self._store.reach()  # who could not even ask has nothing to be given back
+        except StoreDown:
+            self._overtaken = True  # what answers next may be another store, where somebody else has our tag
+            raise
+        # The lease is counted from before it was asked for: it never ends earlier than we believe.
+        self._membership.used_at = self._desk.asking()
+        return self._membership.used_at
+
+    def _hold(self, reservation: Reservation, at: float, held_since: float) -> None:
+        leases = reservation.leases
+        self._desk.holds(leases, at + self._pool.connection.retry_after, self._done)
+        self._waiting.extend(enumerate(leases, start=len(self._done)))
+        self._held_since = held_since
+        self.next_due = reservation.next_due
+        # Fewer than were wanted are all that there were.
+        self._asks_at = len(leases) // 2 if len(leases) == self._pace.wanted and self._store.reserve_ahead else 0
+
+    def _report(self, reservation: Reservation, unsure: bool) -> None:
+        """``unsure``: of what was done, others may have deleted some."""
+        self._outage.regained()
+        for lease in reservation.refused if not unsure else ():
+            self._listeners.tell(LeaseLost(facts_of(decode(lease.receipt, lease.attempts), lease.queue)))
+        for queue, reason in reservation.quarantined:
+            self._listeners.tell(JobQuarantined(queue, reason))
+        self.refused(set(reservation.problems))

@@ -1,0 +1,90 @@
+"""The template: it has the user's modules, and forks the workers, which share its memory until they write to it.
+
+It has no store and runs no job. What the master wants stands on the board: a worker's slot without a pid. Whom it forks
+there is the master's child like any other, and nobody else's.
+"""
+
+from __future__ import annotations
+
+import gc
+import logging
+import os
+import signal
+import time
+from collections.abc import Callable
+
+from queuepool.board.board import Board, Role, Slot, State
+from queuepool.unix import fork, proc
+from queuepool.unix.signals import Mailbox
+from queuepool.worker.boot import other_threads
+
+#: seconds between two looks at the board when nobody wakes it, and after which the master ends one that looks no more
+_LOOK, _STALL = 1.0, 30.0
+#: seconds between a new worker's looks whether the master knows it
+_MOMENT = 0.001
+_STOPS = (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT)
+_log = logging.getLogger("queuepool")
+
+
+class Template:
+    """In its own ``slot``; ``worker`` is what a new worker runs."""
+
+    def __init__(self, pool: str, board: Board, slot: Slot, worker: Callable[[Slot], int]) -> None:
+        self._pool = pool
+        self._board = board
+        self._slot = slot
+        self._worker = worker
+        self._master = board.master[0]
+
+    def run(self) -> None:
+        """Until told to leave."""
+        mailbox = Mailbox()
+        mailbox.open()
+        self._alive()
+        _tell_of_threads()
+        gc.collect()
+        gc.freeze()  # pages that the collector does not touch stay shared
+        self._slot.state = State.IDLE
+        proc.show(f"queuepool: template [{self._pool}] idle")
+        while True:
+            self._alive()
+            for slot in self._wanted():
+                self._fork(slot)
+                self._alive()
+            if mailbox.next(_LOOK) in _STOPS:
+                return
+
+    def _alive(self) -> None:
+        self._slot.deadline = time.monotonic() + _STALL
+
+    def _wanted(self) -> list[Slot]:
+        """The master's orders: it lets one template of a generation live."""
+        workers = self._board.of(Role.WORKER)
+        return [one for one in workers if one.generation == self._slot.generation and not (one.pid or one.dead)]
+
+    def _fork(self, slot: Slot) -> None:
+        life = slot.life
+
+        def note(pid: int) -> None:
+            slot.pid = pid
+
+        try:
+            fork.hand_on(lambda: self._begin(slot, life), self._master, note)
+        except OSError as error:
+            _log.error("cannot fork: %s; next try in %gs", error.strerror, _LOOK)
+
+    def _begin(self, slot: Slot, life: int) -> int:
+        """The new worker: it begins when the master knows it, who ends whom it does not know."""
+        fork.tell(self._master, signal.SIGUSR1)
+        while (slot.pid, slot.life, os.getppid()) == (os.getpid(), life, self._master):
+            if slot.born:
+                return self._worker(slot)
+            time.sleep(_MOMENT)
+        return fork.BROKEN
+
+
+def _tell_of_threads() -> None:
+    if others := other_threads():
+        _log.warning(
+            "the modules started threads=%d at their import: a fork has none of them, so no worker has", others
+        )
