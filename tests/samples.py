@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from queuepool.stores.contract import Lease
+from queuepool.payload.lease import Lease
 
 
 def payload(identity: str = "a", /, **fields: object) -> bytes:

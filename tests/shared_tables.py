@@ -18,9 +18,9 @@ from sqlalchemy.pool import NullPool
 
 from queuepool.config.settings import ConnectionSettings
 from queuepool.jobs.client import Queue
-from queuepool.log.tracebacks import record
 from queuepool.payload.envelope import Payload, decode
-from queuepool.stores.contract import Lease
+from queuepool.payload.lease import Lease
+from queuepool.settlement.failed_record import record
 from queuepool.stores.factory import Stores
 from queuepool.stores.sql.client import Client
 from queuepool.stores.sql.migrate import migrate

@@ -10,77 +10,47 @@ import pytest
 
 PACKAGE = Path(__file__).parent.parent / "queuepool"
 
-#: from the ground up: a module imports only from the lines above its own. Packages named without a dot are one module.
+#: from the ground up: a package imports only from the rows above its own; those of one row know nothing of each other
 LAYERS = [
-    # facts
-    "shared_file facts settings escape to_json annotations django_support",
-    "json_scalars errors events record config_values config_urls",
-    "from_json stores stores.unfit stores.certificates stores.redis stores.redis.scripts stores.redis.keys",
-    "stores.sql stores.sql.ddl",
-    "chores chores.base job_options definition",
-    # edges of the system, and rulings, each on its own
-    "states proc signals trusted_path strict_json terms php listeners registry verdict limits pace job_loop",
-    "config_file config_variables runtime_base stores.redis.line boot_report unserved",
-    "stores.sql.tidy_mysql stores.sql.sqlite stores.sql.postgresql stores.sql.troubles stores.sql.tables",
-    "stores.sql.clock stores.sql.texts",
-    "stores.sql.names",
-    "log_stream config_secrets config_connections fork payload php_writer outage stores.redis.refusals",
-    "stores.redis.client",
-    "stores.base stores.set_aside stores.sql.engines stores.sql.transaction stores.sql.schema",
-    # the queues
-    "stores.control stores.elsewhere stores.redis.wire stores.redis.outbox stores.sql.client stores.sql.waiting",
-    "stores.sql.marks stores.sql.failures",
-    "stores.sql.shelf stores.sql.outbox stores.sql.failed stores.sql.migrate stores.sql.statements",
-    "stores.sql.quarantine stores.sql.table",
-    "stores.sql.leases",
-    "stores.sql.queue",
-    "config signing stores.redis.queue stores.redis.failed stores.redis.quarantine stores.redis.shelf",
-    "build calls current_job failures policies hand mourning arguments",
-    "slot plans module_hints about",
-    "board blame boot lines requests settle side_stores",
-    "log_format captured opened",
-    # who does the work, and who watches
-    "log client children deadlines desk membership orders overview runtime chores.unheard",
-    "announce job_lines ending gate place respawn strays supply template wards",
-    "chores.hand_back chores.beside chores.record_failures first_boot nursery",
-    "attempt chores.guard chores.bury chores.publish chores.renew chores.stage chores.watch decorator job_class",
-    "worker steward master queuepool",
-    # how it comes together, and how people come in
-    "worker_process",
-    "roles",
-    "start",
+    "errors",
+    "unix",  # what the operating system does for us
+    "events",
+    "payload config",
+    "board log stores",
+    "settlement master",  # the master leads to no store
+    "jobs steward",  # jobs: what applications import
+    "worker",
+    "pool",  # the only place that knows everybody
     "cli",
-    "__main__",
 ]
-WHOLE = ("events", "cli")
 
 #: what may be done, and in which files alone
 DOORS = {
-    "os.fork": ["fork.py"],
-    "os.killpg": ["fork.py"],
-    "os.kill": ["fork.py"],
-    "os.waitid": ["cli/listen.py", "fork.py"],
-    "os.waitpid": ["fork.py"],
-    "os._exit": ["attempt.py", "boot.py", "calls.py", "cli/__init__.py", "fork.py"],
-    "signal.signal": ["signals.py"],
-    "signal.setitimer": ["signals.py"],
-    "signal.pthread_sigmask": ["signals.py"],
-    "signal.sigtimedwait": ["signals.py"],
-    "importlib.import_module": ["__init__.py", "boot.py", "cli/verbs.py"],
+    "os.fork": ["unix/fork.py"],
+    "os.killpg": ["unix/fork.py"],
+    "os.kill": ["unix/fork.py"],
+    "os.waitid": ["cli/listen.py", "unix/fork.py"],
+    "os.waitpid": ["unix/fork.py"],
+    "os._exit": ["worker/attempt.py", "worker/boot.py", "worker/invoker.py", "cli/__init__.py", "unix/fork.py"],
+    "signal.signal": ["unix/signals.py"],
+    "signal.setitimer": ["unix/signals.py"],
+    "signal.pthread_sigmask": ["unix/signals.py"],
+    "signal.sigtimedwait": ["unix/signals.py"],
+    "importlib.import_module": ["__init__.py", "worker/boot.py", "cli/verbs.py"],
     "time.sleep": [
-        "chores/beside.py",
-        "chores/hand_back.py",
-        "cli/alone.py",
+        "steward/side_thread.py",
+        "steward/give_back.py",
+        "pool/lone_worker.py",
         "cli/listen.py",
         "cli/pools.py",
-        "fork.py",
-        "outage.py",
-        "runtime.py",
-        "steward.py",
+        "unix/fork.py",
+        "settlement/outage.py",
+        "board/runtime_dir.py",
+        "steward/loop.py",
         "stores/sql/queue.py",
         "stores/sql/waiting.py",
-        "template.py",
-        "worker.py",
+        "worker/template.py",
+        "worker/loop.py",
     ],
 }
 #: never done at all: a payload must find nothing that runs it
@@ -110,10 +80,9 @@ def dotted(path: Path) -> str:
 MODULES = {dotted(path) for path in paths()}
 
 
-def module_of(name: str) -> str:
-    """The module as it stands in ``LAYERS``."""
-    first = name.partition(".")[0]
-    return first if first in WHOLE else name
+def package_of(name: str) -> str:
+    """The package of a module, as it stands in ``LAYERS``."""
+    return name.partition(".")[0]
 
 
 @cache
@@ -130,31 +99,33 @@ def imports(path: Path) -> set[str]:
 
 @cache
 def ours(path: Path) -> set[str]:
-    """The modules of the package that ``path`` imports, itself left out."""
-    names = {name.removeprefix("queuepool.") for name in imports(path) if name.partition(".")[0] == "queuepool"}
-    found = {module_of(name) for name in names if name in MODULES}
-    if "queuepool" in names and not any(f"queuepool.{name}" in imports(path) for name in MODULES):
-        found.add("queuepool")
-    else:
-        found.discard("queuepool")
-    return found - {module_of(dotted(path))}
+    """The modules of ours that ``path`` imports; of a name that a package gives out, the package."""
+    froms = [node for node in ast.walk(tree(path)) if isinstance(node, ast.ImportFrom)]
+    pairs = [(str(node.module), f"{node.module}.{alias.name}") for node in froms for alias in node.names]
+    names = [whole if whole.removeprefix("queuepool.") in MODULES else module for module, whole in pairs]
+    return {name.removeprefix("queuepool.") for name in names if name.startswith("queuepool.")}
 
 
 def layer_of(name: str) -> int:
-    return next(number for number, layer in enumerate(LAYERS) if name in layer.split())
+    return next(number for number, layer in enumerate(LAYERS) if package_of(name) in layer.split())
 
 
-def test_every_module_has_its_layer():
-    listed = " ".join(LAYERS).split()
+def test_every_package_has_its_layer_and_nothing_else_lies_beside_them():
+    entries = {"queuepool", "__main__"}
 
-    assert sorted(listed) == sorted({module_of(name) for name in MODULES})
+    assert sorted(" ".join(LAYERS).split()) == sorted({package_of(name) for name in MODULES - entries})
 
 
 @pytest.mark.parametrize("path", paths(), ids=where)
-def test_no_module_imports_one_beside_or_above_it(path):
-    layer = layer_of(module_of(dotted(path)))
+def test_no_package_imports_one_beside_or_above_it(path):
+    if dotted(path) not in ("queuepool", "__main__"):
+        inside, layer = package_of(dotted(path)), layer_of(dotted(path))
 
-    assert [] == [name for name in ours(path) if layer_of(name) >= layer]
+        assert [] == [name for name in ours(path) if package_of(name) != inside and layer_of(name) >= layer]
+
+
+def test_no_modules_import_each_other_in_a_circle():
+    assert [] == [name for name in sorted(MODULES) if name in reached(name)]
 
 
 @cache
@@ -180,13 +151,14 @@ def test_what_must_never_be_done_is_not(danger):
 
 
 def test_a_client_its_lines_and_its_refusals_talk_to_redis_py():
-    assert ["stores/redis/client.py", "stores/redis/line.py", "stores/redis/refusals.py"] == users("redis")
+    assert ["stores/redis/client.py", "stores/redis/connection.py", "stores/redis/refusals.py"] == users("redis")
 
 
 def test_one_module_puts_the_drivers_together():
     importing = [where(path) for path in paths() if any(name.startswith("stores.redis") for name in ours(path))]
 
-    assert ["build.py"] == [file for file in importing if not file.startswith("stores/redis/")]
+    # The other one looks at a server for a person.
+    assert ["cli/check.py", "stores/factory.py"] == [file for file in importing if not file.startswith("stores/redis/")]
 
 
 @pytest.mark.parametrize("word", ["print", "click.echo", "click.secho", "sys.stdout.write"])
@@ -194,32 +166,35 @@ def test_only_the_command_line_prints(word):
     assert [] == [file for file in users(word) if not file.startswith("cli/")]
 
 
+@cache
+def paths_of(name: str) -> list[Path]:
+    return [path for path in paths() if dotted(path) == name]
+
+
+@cache
 def reached(name: str) -> set[str]:
-    """All that a module leads to."""
+    """All that a module leads to: itself only by a circle."""
     found: set[str] = set()
     new = {name}
     while new:
+        new = {other for one in new for path in paths_of(one) for other in ours(path)} - found
         found |= new
-        new = {other for path in paths() if module_of(dotted(path)) in new for other in ours(path)} - found
-    return found - {name}
+    return found
 
 
 def test_the_master_leads_to_no_store_no_producer_and_no_handler():
-    forbidden = {"client", "registry", "build", "boot", "job", "attempt", "worker", "settle"}
-
-    assert set() == forbidden & reached("master")
-    assert [] == [name for name in reached("master") if name.startswith("stores.redis")]
+    assert set() == {"stores", "settlement", "jobs", "worker", "steward"} & set(map(package_of, reached("master.loop")))
 
 
 def test_nobody_starts_a_thread_but_a_steward_for_stores_elsewhere():
     threads = {"threading", "multiprocessing", "concurrent.futures", "_thread"}
 
-    assert ["chores/beside.py"] == [where(path) for path in paths() if threads & imports(path)]
-    assert "chores.beside" not in reached("master")
+    assert ["steward/side_thread.py"] == [where(path) for path in paths() if threads & imports(path)]
+    assert "steward.side_thread" not in reached("master.loop")
 
 
 def test_the_master_stays_small():
-    assert len((PACKAGE / "master.py").read_text().splitlines()) <= MASTERS_LINES
+    assert len((PACKAGE / "master/loop.py").read_text().splitlines()) <= MASTERS_LINES
 
 
 @pytest.mark.parametrize("path", paths(), ids=where)

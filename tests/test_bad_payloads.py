@@ -15,7 +15,7 @@ from queuepool.errors import BadPayload
 from queuepool.jobs.job_options import Options
 from queuepool.payload import envelope as payloads
 from queuepool.payload.envelope import MOST_BYTES, Payload, decode, encode
-from queuepool.stores.contract import Lease
+from queuepool.payload.lease import Lease
 from queuepool.stores.factory import Stores
 from queuepool.worker.policies import timeout_of
 

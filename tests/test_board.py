@@ -20,7 +20,7 @@ from queuepool.board.held_jobs import AREA, Held, Stage
 from queuepool.board.record import Record, Seconds, Text, Whole
 from queuepool.board.status import overview, title
 from queuepool.master.children import Child, Children
-from queuepool.stores.contract import Lease
+from queuepool.payload.lease import Lease
 
 READER = """
 import hashlib, json, sys

@@ -17,7 +17,7 @@ from queuepool.worker.plan import Plans
 from queuepool.jobs.registry import REGISTRY
 from queuepool.config.settings import PoolSettings
 from queuepool.unix.signals import Alarm, Attention
-from queuepool.stores.contract import Lease
+from queuepool.payload.lease import Lease
 
 receipt = b'{"uuid":"a","id":"a","job":"do","data":[],"attempts":1}'
 board = Board.create(Path(sys.argv[1]) / "board", capacity=1)

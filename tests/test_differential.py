@@ -30,7 +30,7 @@ from hypothesis.stateful import run_state_machine_as_test as run
 from laravel_peer import Peer, Talk
 from payload_strategies import PHP
 
-from queuepool.stores.contract import Lease
+from queuepool.payload.lease import Lease
 from queuepool.stores.factory import Stores
 
 ALONE, TOGETHER = "alone", "together"

@@ -21,7 +21,7 @@ from laravel_peer import Talk
 from shared_tables import TABLES, Shared, made
 from sqlalchemy import text
 
-from queuepool.stores.contract import Lease
+from queuepool.payload.lease import Lease
 
 pytestmark = made("sqlite-8", "postgres-13", "mariadb-8")
 

@@ -17,8 +17,8 @@ from laravel_peer import Peer
 from queuepool.errors import BadArguments
 from queuepool.jobs.client import Queue
 from queuepool.payload.envelope import OBJECT_JOB, Payload, decode
+from queuepool.payload.lease import Lease
 from queuepool.payload.php_unserialize import arguments_in
-from queuepool.stores.contract import Lease
 from queuepool.stores.factory import Stores
 
 REPORT = "App\\Jobs\\Report@build"

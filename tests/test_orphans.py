@@ -17,7 +17,7 @@ from pools import is_gone
 
 from queuepool.board.board import Board
 from queuepool.unix import fork
-from queuepool.unix.stray_processes import is_left_behind
+from queuepool.unix.stray_processes import Origin, is_left_behind
 
 PR_SET_CHILD_SUBREAPER = 36
 
@@ -220,7 +220,9 @@ def test_F28_a_slot_whose_number_was_never_written_down_has_left_nobody_behind(t
     nobody = subprocess.Popen(["true"])
     nobody.wait()
 
-    assert not [pid for pid in (nobody.pid, 1, 2, os.getpid()) if is_left_behind(board, board.slots[0], pid)]
+    slot = board.slots[0]
+    origin = Origin(board.cookie(slot), slot.pid, slot.born)
+    assert not [pid for pid in (nobody.pid, 1, 2, os.getpid()) if is_left_behind(origin, pid)]
 
 
 @pytest.mark.parametrize("pid", [-1, 0, 1])

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from queuepool.config.settings import PoolSettings
 from queuepool.errors import BadPayload
 from queuepool.jobs.job_options import Options
-from queuepool.log.tracebacks import record
 from queuepool.payload.envelope import MOST_BYTES, OBJECT_JOB, Payload, decode, encode
+from queuepool.payload.lease import Lease, Tallies
 from queuepool.payload.options import Terms
-from queuepool.settlement.verdict import Policy, Tallies, judge, may_start
-from queuepool.stores.contract import Lease
+from queuepool.settlement.failed_record import record
+from queuepool.settlement.verdict import Policy, judge, may_start
 from queuepool.worker.policies import policy_of, timeout_of
 
 MANY = settings(max_examples=400, deadline=None)

@@ -17,7 +17,7 @@ from samples import attempted, ids, payload
 
 from queuepool.config.settings import ConnectionSettings
 from queuepool.errors import StoreDown, StoreError
-from queuepool.stores.contract import Lease
+from queuepool.payload.lease import Lease
 from queuepool.stores.factory import Stores
 from queuepool.stores.redis.queue import TAGS
 from queuepool.stores.set_aside import FailedJob, PendingFailure, Quarantined

@@ -19,9 +19,9 @@ from queuepool.board.board import Board
 from queuepool.board.runtime_dir import Runtime
 from queuepool.config.settings import PoolSettings
 from queuepool.errors import ConfigError, NotRunning, PoolRunning, WorkerDied
+from queuepool.payload.lease import Lease
 from queuepool.settlement import deferred_hooks as mourning
 from queuepool.steward.orphaned_boards import Wards
-from queuepool.stores.contract import Lease
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be two users")
 NOBODY = 65534

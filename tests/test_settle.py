@@ -24,10 +24,10 @@ from queuepool.events import (
 )
 from queuepool.events.listeners import Listeners
 from queuepool.payload.envelope import Payload, decode
+from queuepool.payload.lease import Lease, Tallies
 from queuepool.settlement.outage import Outage
 from queuepool.settlement.settler import Settler, facts_of
-from queuepool.settlement.verdict import Delete, Fail, Release, Tallies, Verdict
-from queuepool.stores.contract import Lease
+from queuepool.settlement.verdict import Delete, Fail, Release, Verdict
 from queuepool.stores.factory import Stores
 from queuepool.unix.signals import Attention
 

@@ -14,7 +14,7 @@ from payload_strategies import PHP, anywhere, as_bytes, laravels, others, styles
 
 from queuepool.errors import BadPayload
 from queuepool.payload.envelope import decode
-from queuepool.stores.contract import Lease
+from queuepool.payload.lease import Lease
 from queuepool.stores.factory import Stores
 from queuepool.stores.set_aside import Quarantined
 

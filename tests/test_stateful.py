@@ -23,7 +23,7 @@ from models.shelves import Shelves
 from payload_strategies import anywhere, laravels, parts
 from samples import payload
 
-from queuepool.stores.contract import Lease
+from queuepool.payload.lease import Lease
 from queuepool.stores.factory import Stores
 
 QUEUES = ("high", "default")

@@ -20,7 +20,7 @@ from samples import payload
 from store.conftest import connection_of, opened
 from store.odd_tables import NULLABLE
 
-from queuepool.stores.contract import Lease
+from queuepool.payload.lease import Lease
 from queuepool.stores.factory import Stores
 
 #: rows: else there would seldom be any

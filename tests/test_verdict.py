@@ -18,20 +18,21 @@ from queuepool.errors import (
     WorkerDied,
 )
 from queuepool.jobs.job_options import Options
+from queuepool.payload.lease import Tallies
 from queuepool.payload.options import Terms
 from queuepool.settlement.verdict import (
     Delete,
     Fail,
     Policy,
     Release,
-    Tallies,
     delay_after,
     judge,
     judge_release,
     may_start,
     needs_tallies,
 )
-from queuepool.worker.limits import MEMORY, Limits, StopReason
+from queuepool.unix.exit_codes import MEMORY
+from queuepool.worker.limits import Limits, StopReason
 from queuepool.worker.policies import policy_of, timeout_of
 
 NOW = 1_000.0

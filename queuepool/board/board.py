@@ -120,6 +120,10 @@ class Board:
         # To look at all of them would be most of what an idle pool does.
         return [slot for slot in self.slots[: self.header.used or None] if slot.role in roles]
 
+    def cookie(self, slot: Slot, life: int = 0) -> str:
+        """Names one life of a slot, the present one unless another is named, among all pools of this host."""
+        return f"{self.path.name}.{slot.index}.{life or slot.life}"
+
     @property
     def is_settled(self) -> bool:
         """Whether no worker is left on it whose jobs somebody might still have to settle."""

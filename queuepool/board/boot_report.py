@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from queuepool.errors import BootFailure
 from queuepool.unix import proc
-from queuepool.worker.limits import BOOT
+from queuepool.unix.exit_codes import BOOT
 
 _MOST_BYTES = 64 * 1024
 

@@ -14,13 +14,13 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from queuepool.stores.contract import Lease, Row
-from queuepool.worker.prefetch_size import MOST
+from queuepool.config.values import MOST_AHEAD
+from queuepool.payload.lease import Lease, Row
 
 #: bytes on the board for each hand; receipts that find no room there lie in files beside the board
 AREA = 128 * 1024
 #: jobs in a hand at most, and one to spare: as many as are reserved at once, and as many that are done
-_MOST = 2 * MOST + 1
+_MOST = 2 * MOST_AHEAD + 1
 #: what stands there: how many jobs; the stage of each; the sizes of each one's queue, receipt and proof; all of these
 _COUNT = struct.Struct("=q")
 _STAGES = _COUNT.size

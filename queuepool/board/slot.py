@@ -13,7 +13,7 @@ from queuepool.board.facts import FACTS_SIZE, POOL_FACTS_SIZE, Facts, PoolFacts,
 from queuepool.board.held_jobs import Hand
 from queuepool.board.record import Record, Seconds, Text, Whole, as_count
 from queuepool.board.states import Killed, Role, State
-from queuepool.stores.contract import Lease
+from queuepool.payload.lease import Lease
 
 #: seconds by which a lease may end later than one that was taken just now
 _LATER = 1.0

@@ -9,8 +9,9 @@ from contextlib import suppress
 import click
 
 from queuepool.cli import output
-from queuepool.cli.error_report import INTERRUPTED, TOLD, code_of
+from queuepool.cli.error_report import TOLD, code_of
 from queuepool.cli.group import COMPLETE
+from queuepool.unix.exit_codes import INTERRUPTED
 
 
 def main() -> None:

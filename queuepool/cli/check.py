@@ -12,22 +12,22 @@ import click
 
 from queuepool.board.runtime_dir import Runtime
 from queuepool.cli import output
-from queuepool.cli.error_report import CONFIG, FAILED
 from queuepool.cli.flags import CONNECTION
 from queuepool.cli.options import JSON, Where, located
 from queuepool.config.settings import ConnectionSettings
 from queuepool.config.urls import kind_of
 from queuepool.errors import BootFailure, ConfigError, StoreError
-from queuepool.jobs.client import Queue
 from queuepool.jobs.registry import REGISTRY
 from queuepool.jobs.unserved import NO_MODULES, unserved
 from queuepool.steward.orphaned_boards import left_by_others, words_for
+from queuepool.stores.factory import Stores
 from queuepool.stores.finding import Finding, Grade
 from queuepool.unix import proc
+from queuepool.unix.exit_codes import CONFIG, FAILED
 from queuepool.worker.boot import import_jobs, other_threads
 
 #: looks at one connection and the queues that are served there
-Inspector = Callable[[Queue, Sequence[str]], Iterator[Finding]]
+Inspector = Callable[[Stores, Sequence[str]], Iterator[Finding]]
 
 
 @click.command()
@@ -63,9 +63,9 @@ def _stores(where: Where) -> Iterator[Finding]:
     for connection in where.connections():
         queues = [queue for pool in where.pools() if pool.connection == connection for queue in pool.queues]
         yield Finding(Grade.OK, f"connection {connection.name}", _signing(connection))
-        with closing(Queue(connection, by_hand=True)) as queue:
+        with closing(Stores(connection, shared=True, by_hand=True)) as stores:
             try:
-                yield from _inspector(where, connection)(queue, list(dict.fromkeys(queues)))
+                yield from _inspector(where, connection)(stores, list(dict.fromkeys(queues)))
             except StoreError as error:
                 yield Finding(Grade.FAIL, f"connection {connection.name}", str(error))
 

@@ -6,10 +6,17 @@ import click
 
 from queuepool import errors
 from queuepool.cli import output
+from queuepool.unix.exit_codes import (
+    ALREADY_RUNNING,
+    BROKEN_PIPE,
+    CONFIG,
+    FAILED,
+    INTERRUPTED,
+    NO_ROOM,
+    NOT_RUNNING,
+    USAGE,
+)
 
-#: beside 0 and click's 2 for usage: sysexits.h, init scripts, and what a shell says of signals
-FAILED, USAGE, NOT_RUNNING, NOT_MOVING, NO_ROOM, ALREADY_RUNNING, CONFIG = 1, 2, 3, 4, 73, 75, 78
-INTERRUPTED, BROKEN_PIPE = 130, 141
 _CODES: dict[type[BaseException], int] = {
     errors.NoRoom: NO_ROOM,
     errors.PoolRunning: ALREADY_RUNNING,

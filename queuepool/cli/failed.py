@@ -12,13 +12,13 @@ import click
 
 from queuepool.board.status import iso
 from queuepool.cli import output
-from queuepool.cli.error_report import FAILED
 from queuepool.cli.flags import CONNECTION
 from queuepool.cli.options import JSON, TEXT, Where, located, option, parsed
 from queuepool.cli.queues import one_queue
 from queuepool.config import values
 from queuepool.jobs.client import Queue
 from queuepool.stores.set_aside import FailedJob
+from queuepool.unix.exit_codes import FAILED
 
 #: records that one look at the store brings
 _BATCH = 1000

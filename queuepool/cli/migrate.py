@@ -8,13 +8,13 @@ from contextlib import closing
 import click
 
 from queuepool.cli import output
-from queuepool.cli.error_report import FAILED
 from queuepool.cli.flags import CONNECTION
 from queuepool.cli.options import Where, located
 from queuepool.config.connections import check_drivers
 from queuepool.config.settings import ConnectionSettings
 from queuepool.config.urls import kind_of
 from queuepool.errors import QueuepoolError
+from queuepool.unix.exit_codes import FAILED
 
 
 @click.command()

@@ -12,13 +12,13 @@ import click
 
 from queuepool.board.status import iso
 from queuepool.cli import output
-from queuepool.cli.error_report import FAILED
 from queuepool.cli.flags import CONNECTION
 from queuepool.cli.group import Verbs
 from queuepool.cli.options import JSON, TEXT, Where, located, parsed
 from queuepool.cli.queues import QUEUES, one_queue
 from queuepool.jobs.client import Queue
 from queuepool.stores.set_aside import Quarantined
+from queuepool.unix.exit_codes import FAILED
 
 #: bytes of a payload that a list and a single view show
 _GLIMPSE, _VIEW = 40, 8 * 1024

@@ -11,7 +11,6 @@ from typing import Any
 import click
 
 from queuepool.cli import output
-from queuepool.cli.error_report import FAILED
 from queuepool.cli.flags import CONNECTION
 from queuepool.cli.options import JSON, Where, located, option, parsed
 from queuepool.config import values
@@ -19,6 +18,7 @@ from queuepool.config.urls import masked
 from queuepool.errors import StoreDenied
 from queuepool.jobs.client import Queue
 from queuepool.stores.contract import Sizes
+from queuepool.unix.exit_codes import FAILED
 
 #: the total from which on artisan's queue:monitor calls a queue busy
 _BUSY = 1000

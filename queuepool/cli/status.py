@@ -13,12 +13,12 @@ import click
 from queuepool.board.runtime_dir import Runtime
 from queuepool.board.status import overview
 from queuepool.cli import output
-from queuepool.cli.error_report import NOT_MOVING, NOT_RUNNING
 from queuepool.cli.flags import PLACE
 from queuepool.cli.local import runtime_of
 from queuepool.cli.options import JSON, Where, located
 from queuepool.errors import NotRunning
 from queuepool.steward.orphaned_boards import left_by_others, words_for
+from queuepool.unix.exit_codes import NOT_MOVING, NOT_RUNNING
 
 _COLUMNS = (
     "process", "pid", "state", "done", "failed", "released", "memory", "job", "queue", "attempt", "running",

@@ -11,8 +11,8 @@ import click
 
 from queuepool import __version__
 from queuepool.cli import output
-from queuepool.cli.error_report import USAGE
 from queuepool.cli.group import Verbs
+from queuepool.unix.exit_codes import USAGE
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem

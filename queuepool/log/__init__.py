@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 
 from queuepool.config.settings import PoolSettings
 from queuepool.events import Event, JobProcessed
@@ -15,8 +15,12 @@ from queuepool.log.handlers import Stream, handler_for
 _log = logging.getLogger(OURS)
 
 
-def setup(settings: PoolSettings, role: str, patience: float, *, first: bool = False) -> None:
+def setup(
+    settings: PoolSettings, role: str, patience: float, *, first: bool = False, running: Callable[[], str] = str
+) -> None:
     """Where this process's log goes; ``patience``: seconds that it may wait for a full pipe.
+
+    ``running`` gives the id of the job that is running, for the lines of the application.
 
     The ``first`` process of a pool raises ``OSError`` or ``ConfigError`` when that cannot be; the others go on.
     """
@@ -26,7 +30,7 @@ def setup(settings: PoolSettings, role: str, patience: float, *, first: bool = F
     for former in _log.handlers:
         if isinstance(former, Stream):
             former.end()  # a job should not find it open
-    origin = Origin(settings.name, role, settings.connection.name)
+    origin = Origin(settings.name, role, settings.connection.name, running)
     handler.setFormatter(Json(origin) if settings.json else Text(origin))
     _log.handlers[:] = [handler]
     _log.propagate = False

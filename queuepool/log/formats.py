@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
 from queuepool.events import Event
-from queuepool.jobs.current_job import running_id
 from queuepool.log.fields import fields_of, line_of, pairs, trace_of
 from queuepool.unix.escape import escaped
 
@@ -25,6 +24,8 @@ class Origin:
     pool: str
     role: str
     connection: str
+    #: the id of the job that is running, empty when there is none
+    running: Callable[[], str] = str
 
 
 class Text(logging.Formatter):
@@ -51,7 +52,7 @@ class Text(logging.Formatter):
             return _with_facts(record.getMessage(), facts)
         if record.name == OURS:
             return [record.getMessage()]
-        said = "".join(f"{key}={value} " for key, value in _job().items())
+        said = "".join(f"{key}={value} " for key, value in _job(self._origin).items())
         first, *more = record.getMessage().splitlines() or [""]
         return [f"{said}{record.name}: {first}", *more]
 
@@ -76,7 +77,7 @@ class Json(logging.Formatter):
         if event := _event(record):
             return fields_of(event)
         said = {"message": record.getMessage(), **(_facts(record) or {})}
-        return said if record.name == OURS else {"logger": record.name, **_job(), **said}
+        return said if record.name == OURS else {"logger": record.name, **_job(self._origin), **said}
 
 
 def _with_facts(words: str, facts: Mapping[str, Any]) -> list[str]:
@@ -87,9 +88,9 @@ def _with_facts(words: str, facts: Mapping[str, Any]) -> list[str]:
     return [words, *(f"{key.replace('_', ' ') + ':':{width}} {value}" for key, value in facts.items())]
 
 
-def _job() -> dict[str, str]:
+def _job(origin: Origin) -> dict[str, str]:
     """Which job has said it, if one is running."""
-    identity = running_id()
+    identity = origin.running()
     return {"id": identity} if identity else {}
 
 

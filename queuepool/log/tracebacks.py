@@ -6,30 +6,14 @@ import importlib
 import os
 import traceback
 from itertools import islice, takewhile
-from typing import Any
 
 from queuepool.errors import AttemptLost, JobError
-from queuepool.payload.envelope import Payload
-from queuepool.stores.contract import Lease
 
 #: frames of a traceback that is too deep to be shown whole, and from where on it is
 _MOST_FRAMES, _DEEP = 100, 5000
 _OURS = os.path.dirname(os.path.dirname(__file__)) + os.sep
 #: an exception's text is the user's data: it may be anything, and of any size
 MOST_TEXT = 64 * 1024
-
-
-def record(payload: Payload, lease: Lease, connection: str, error: BaseException) -> dict[str, Any]:
-    """A row of the failed store; its id is the uuid, as Laravel's is, so that it is written once."""
-    return {
-        "id": payload.uuid or (payload.id if payload.identified else f"{payload.id}-{os.urandom(4).hex()}"),
-        "name": payload.name,
-        "queue": lease.queue,
-        "connection": connection,
-        "attempts": payload.attempts,
-        "payload": lease.receipt.decode("utf-8", "replace"),
-        "exception": text_of(error),
-    }
 
 
 def text_of(error: BaseException) -> str:

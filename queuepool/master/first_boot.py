@@ -11,7 +11,7 @@ from queuepool.events import BootFailed
 from queuepool.log.fields import line_of
 from queuepool.master.children import Child, Children
 from queuepool.master.respawn import Respawn
-from queuepool.worker.limits import BOOT
+from queuepool.unix.exit_codes import BOOT
 
 #: the generation that is there before any restart: beside a later one older workers go on
 _FIRST = 1

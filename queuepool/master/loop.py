@@ -23,7 +23,6 @@ from queuepool.master.respawn import Respawn
 from queuepool.master.shutdown import Ending
 from queuepool.master.spawner import Main, Nursery
 from queuepool.unix import fork, proc
-from queuepool.unix import stray_processes as strays
 from queuepool.unix.signals import Mailbox
 
 #: seconds between two looks at the board when nothing is due; below any grace, so no deadline is missed
@@ -71,7 +70,7 @@ class Master:
             if child := self._children.remove(dead):
                 self._bury(child, status)
         if dead:
-            strays.sweep(self._board, self._children)
+            self._place.sweep()
 
     def _bury(self, child: Child, status: int) -> None:
         if self._first_boot.has_ended(child, status, self._children):

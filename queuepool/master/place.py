@@ -11,7 +11,7 @@ from queuepool.board.status import title
 from queuepool.config.settings import PoolSettings
 from queuepool.errors import QueuepoolError
 from queuepool.master.children import Child, Children
-from queuepool.unix import proc
+from queuepool.unix import proc, stray_processes
 
 _log = logging.getLogger("queuepool")
 
@@ -41,6 +41,11 @@ class Place:
         self._children.bury(child, status)
         if child.role == Role.STEWARD:
             self._board.header.steward_killed = int(child.was_killed)
+
+    def sweep(self) -> None:
+        """End what the jobs of the dead have left behind."""
+        cookies = {self._board.cookie(child.slot, child.life) for child in self._children}
+        stray_processes.sweep(self._children, cookies)
 
     def leave(self) -> None:
         """What could not be settled stays on the board, for the next master's steward."""

@@ -4,53 +4,32 @@ from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Collection, Sequence
-from contextlib import suppress
-from dataclasses import replace
-from functools import partial
+from collections.abc import Collection
 from io import FileIO
 
 from queuepool import log
 from queuepool.board import boot_report
-from queuepool.board.blame import Blame
 from queuepool.board.board import Board, Slot
 from queuepool.board.runtime_dir import Runtime
 from queuepool.config.settings import PoolSettings
-from queuepool.errors import BootFailure, StoreError
+from queuepool.errors import BootFailure
 from queuepool.events import Event
 from queuepool.events.listeners import LISTENERS
 from queuepool.jobs import client
+from queuepool.jobs.current_job import running_id
 from queuepool.log.captured import capture
 from queuepool.pool import announce
+from queuepool.pool.steward_process import StewardProcess
 from queuepool.pool.worker_process import limits_of, warn_of_jobs, work
-from queuepool.settlement.outage import Outage
-from queuepool.settlement.settler import Settler
-from queuepool.steward.chore import Chore
-from queuepool.steward.give_back import HandBack
-from queuepool.steward.guard import Guard
-from queuepool.steward.loop import Steward
-from queuepool.steward.lost_replies import Unheard
-from queuepool.steward.orphaned_boards import Wards
-from queuepool.steward.publish import Publish
-from queuepool.steward.record_failures import RecordFailures
-from queuepool.steward.renew import Renew
-from queuepool.steward.settle_dead import Bury
-from queuepool.steward.side_stores import FailureRecorder, SideStores, Told
-from queuepool.steward.side_thread import Beside
-from queuepool.steward.stage import StageDue
-from queuepool.steward.watch_control import Watch
-from queuepool.stores.factory import PATIENCE, Stores
-from queuepool.unix import proc
-from queuepool.unix import stray_processes as strays
+from queuepool.unix import proc, stray_processes
+from queuepool.unix.exit_codes import BOOT, LEFT
 from queuepool.unix.signals import Alarm, Attention
 from queuepool.worker.boot import import_jobs, import_modules
-from queuepool.worker.limits import BOOT, LEFT
 from queuepool.worker.slot_writer import Desk
 from queuepool.worker.template import Template
 
-#: seconds beyond its waits that a round without a job may take; seconds before its lease ends at which an orphan is
-#: killed: so long may its steward wait for a silent store and rest
-_STALL, _GUARDS_MARGIN = 30.0, 5.0
+#: seconds beyond its waits that a round without a job may take
+_STALL = 30.0
 
 
 class Roles:
@@ -100,9 +79,9 @@ class Roles:
     def _enter(self, slot: Slot, role: str) -> FileIO:
         """Make the process known; gives its trace file."""
         proc.show(f"queuepool: {role} [{self._settings.name}] starting")
-        log.setup(self._settings, role.replace(" ", "="), patience=1.0)
+        log.setup(self._settings, role.replace(" ", "="), patience=1.0, running=running_id)
         capture()
-        strays.mark(self._board, slot)
+        stray_processes.mark(self._board.cookie(slot))
         return self._board.new_trace(slot)
 
     def _has_booted(self, slot: Slot, attention: Attention, alarm: Alarm, trace: FileIO) -> bool:
@@ -142,29 +121,7 @@ class Roles:
         _hear_again(attention, alarm)
         log.adopt(settings)
         log.listen(LISTENERS)
-        # Whoever looks after leases must not wait long for a silent store: it must kill before they end.
-        patience = min(PATIENCE, settings.connection.retry_after / 8)
-        outage = Outage(attention, LISTENERS, telling=True, patient=False, longest=patience)
-        stores = Stores(replace(settings.connection, block_for=0.0), patience=patience)
-        blame = Blame(self._board.header)
-        wards = Wards(self._board, self._runtime, blame)
-        urgent, renew, hand_back, watch, publish = self._chores(stores, wards, outage, blame)
-        steward = Steward(
-            settings.name,
-            slot,
-            self._board.header,
-            urgent=urgent,
-            others=[*([renew] if settings.connection.renew else []), hand_back, *watch, publish],
-            wait=lambda timeout: stores.queue.wait_for_change(settings.queues, timeout),
-            attention=attention,
-            outage=outage,
-            blame=blame,
-        )
-        steward.run()
-        with suppress(StoreError):  # it is away: the notice runs out by itself
-            publish.withdraw()
-        if wards.is_orphaned():
-            self._outlive(steward, attention, wards, [*watch, publish])
+        StewardProcess(settings, self._board, self._runtime, attention).run(slot)
         slot.left = 1
         return LEFT
 
@@ -178,45 +135,6 @@ class Roles:
             boot_report.leave(failure, trace)
             return False
         return True
-
-    def _outlive(self, steward: Steward, attention: Attention, wards: Wards, unneeded: Sequence[Chore]) -> None:
-        """The kernel told everybody that the master is dead. The workers finish their jobs, and need a steward."""
-        attention.stop = False
-        steward.drop(unneeded)
-        steward.run(until=lambda: wards.own.is_settled)
-        self._runtime.clear_away()
-
-    def _chores(
-        self, stores: Stores, wards: Wards, outage: Outage, blame: Blame
-    ) -> tuple[list[Chore], Renew, HandBack, list[Chore], Publish]:
-        settings = self._settings
-        retry_after = settings.connection.retry_after
-        settler = Settler(stores.queue, outage, LISTENERS, settings.connection.name)
-        unheard = partial(Unheard, stores.queue, settler, settings.queues, retry_after)
-        return (
-            [
-                # First, for it needs no store, and the others may have to wait for theirs.
-                Guard(wards, settings.grace, margin=min(_GUARDS_MARGIN, retry_after / 3)),
-                Bury(wards, self._runtime, stores.queue, settler, unheard(), blame),
-                StageDue(stores.queue, settings.queues),
-            ],
-            Renew(wards, stores.queue, retry_after),
-            HandBack(wards, settler, unheard()),
-            self._watching(stores),
-            Publish(settings.name, self._board, stores.control),
-        )
-
-    def _watching(self, stores: Stores) -> list[Chore]:
-        """The control keys; and, in a thread with connections of its own, whatever is in stores elsewhere."""
-        connection, header = self._settings.connection, self._board.header
-        if not (connection.control_url or connection.failed_url):
-            return [Watch(header, stores.control, LISTENERS, self._settings.queues, SideStores(LISTENERS))]
-        told, own = Told(), Stores(replace(connection, block_for=0.0))
-        sides = SideStores(told, header)
-        chores: list[Chore] = [Watch(header, own.control, told, self._settings.queues, sides)]
-        if own.forwarder:
-            chores.append(RecordFailures(self._board, FailureRecorder(own.forwarder, told, sides)))
-        return [Beside(chores, sides, told, LISTENERS)]
 
 
 def boot(settings: PoolSettings, attention: Attention, alarm: Alarm, unlogged: Collection[type[Event]] = ()) -> None:

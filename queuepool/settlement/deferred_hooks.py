@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from queuepool import errors
-from queuepool.stores.contract import Lease, Row
+from queuepool.payload.lease import Lease, Row
 
 _log = logging.getLogger("queuepool")
 _ERRORS = {kind.__name__: kind for kind in (errors.JobTimedOut, errors.WorkerDied)}

@@ -17,11 +17,12 @@ from queuepool.events import (
     StoreRefused,
 )
 from queuepool.events.listeners import Listeners
-from queuepool.log.tracebacks import record
 from queuepool.payload.envelope import Payload, decode
+from queuepool.payload.lease import Lease
+from queuepool.settlement.failed_record import record
 from queuepool.settlement.outage import Outage
 from queuepool.settlement.verdict import Delete, Fail, Release, Verdict
-from queuepool.stores.contract import Lease, QueueStore
+from queuepool.stores.contract import QueueStore
 
 T = TypeVar("T")
 

@@ -8,6 +8,7 @@ from math import inf
 from typing import Any
 
 from queuepool.errors import JobError, JobExpired, JobTimedOut, NoTriesLeft, TooManyAttempts, WorkerDied
+from queuepool.payload.lease import Tallies
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,14 +62,6 @@ class Policy:
         """Raises ``ValueError`` and ``TypeError`` for what ``to_text`` has not written."""
         facts: dict[str, Any] = json.loads(text)
         return cls(**{**facts, "backoff": tuple(facts.get("backoff", ()))})
-
-
-@dataclass(frozen=True, slots=True)
-class Tallies:
-    """Exceptions raised and workers killed in the job's earlier attempts."""
-
-    exceptions: int = 0
-    crashes: int = 0
 
 
 def may_start(name: str, attempts: int, policy: Policy, now: float) -> Fail | None:

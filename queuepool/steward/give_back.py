@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 from queuepool.board.board import Role, Slot, State
 from queuepool.board.held_jobs import Held, Stage
+from queuepool.payload.lease import Lease
 from queuepool.settlement.settler import Settler
 from queuepool.steward.lost_replies import Unheard
 from queuepool.steward.orphaned_boards import Wards
-from queuepool.stores.contract import Lease
 
 #: seconds that a job may run before those behind it are given back, and between two looks while anybody works or not
 _PATIENCE, _TICK, _IDLE = 0.06, 0.03, 0.2

@@ -5,8 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
+from queuepool.payload.lease import Lease
 from queuepool.settlement.settler import Settler
-from queuepool.stores.contract import UNDER_WAY, Lease, QueueStore
+from queuepool.stores.contract import UNDER_WAY, QueueStore
 
 
 class Unheard:

@@ -6,8 +6,9 @@ import time
 
 from queuepool.board.board import Role, Slot
 from queuepool.board.held_jobs import Stage
+from queuepool.payload.lease import Lease
 from queuepool.steward.orphaned_boards import Wards
-from queuepool.stores.contract import Lease, QueueStore
+from queuepool.stores.contract import QueueStore
 
 #: seconds between a lease found missing and the second look
 _SECOND_LOOK = 0.05

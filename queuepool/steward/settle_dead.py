@@ -17,15 +17,16 @@ from queuepool.board.held_jobs import Held, Stage
 from queuepool.board.runtime_dir import Runtime
 from queuepool.errors import AttemptLost, JobTimedOut, StoreDown, StoreError, WorkerDied
 from queuepool.payload.envelope import Payload, decode
+from queuepool.payload.lease import Lease
 from queuepool.settlement import deferred_hooks as mourning
 from queuepool.settlement.settler import Settler, facts_of
 from queuepool.settlement.verdict import Fail, Policy, judge
 from queuepool.steward.lost_replies import Unheard
 from queuepool.steward.orphaned_boards import Wards
-from queuepool.stores.contract import Lease, QueueStore
-from queuepool.unix import proc
-from queuepool.unix import stray_processes as strays
-from queuepool.worker.limits import BOOT
+from queuepool.stores.contract import QueueStore
+from queuepool.unix import proc, stray_processes
+from queuepool.unix.exit_codes import BOOT
+from queuepool.unix.stray_processes import Origin
 
 _PERIOD = 1.0
 _log = logging.getLogger("queuepool")
@@ -61,7 +62,7 @@ class Bury:
         """A living orphan still finishes its job; the board goes when the last one is settled."""
         for slot in board.of(Role.WORKER, Role.TEMPLATE):
             if slot.settled_life != slot.life and not proc.is_alive(slot.pid, slot.born):
-                strays.hunt(board, slot)
+                stray_processes.hunt(Origin(board.cookie(slot), slot.pid, slot.born))
                 self._try(board, slot, slot.life, slot.status if slot.dead else None)
         if board.is_settled:
             board.unlink()

@@ -11,7 +11,7 @@ from queuepool.board.record import as_count
 from queuepool.errors import StoreDown
 from queuepool.events import MaintenanceChanged, PoolContinued, PoolPaused, PoolRestarting
 from queuepool.steward.side_stores import SideStores, Teller
-from queuepool.worker.control_state import PERIOD, ControlReader
+from queuepool.stores.control import PERIOD, ControlReader
 
 #: seconds after which work begins though the control store has never answered
 WITHOUT_ORDERS = 10.0

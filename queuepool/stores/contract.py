@@ -11,38 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
-from queuepool.settlement.verdict import Tallies
+from queuepool.payload.lease import Lease, Tallies
 
 #: seconds that a call may be held up before it is carried out
 UNDER_WAY = 60.0
 #: seconds after which a pool that published nothing is gone
 NOTICE_LASTS = 30.0
-
-
-class Row(NamedTuple):
-    """Where a leased job is in a table: the row's id, and which attempt this is."""
-
-    id: int
-    attempts: int
-
-
-class Lease(NamedTuple):
-    """Our temporary right to a job: its queue, its bytes, and the tag of the worker that reserved it.
-
-    In Redis bytes and tag prove it, in a table row and tag. Tags begin at 1; 0 stands for somebody else's reservation.
-    """
-
-    queue: str
-    receipt: bytes
-    tag: int = 0
-    row: Row | None = None
-
-    @property
-    def attempts(self) -> int | None:
-        """Which attempt this is, where the bytes do not say."""
-        return self.row.attempts if self.row else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,15 @@ from queuepool.stores.contract import Control
 _RESTART = "illuminate:queue:restart"
 _PHP_TRUE = b"b:1;"
 
+#: seconds between two looks at the control keys
+PERIOD = 1.0
+
+
+class ControlReader(Protocol):
+    """The part of a store that holds the control keys."""
+
+    def read(self, queues: Sequence[str]) -> Control: ...
+
 
 class Shelf(Protocol):
     """Named values as Laravel's cache keeps them in a store, and the pools' notices beside them."""

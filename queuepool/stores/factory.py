@@ -53,7 +53,7 @@ class Stores:
         patience: float | None = None,
     ) -> None:
         check_drivers(settings)
-        self._settings = settings
+        self.settings = settings
         self._shared = shared
         self._by_hand = by_hand
         self._patience = patience
@@ -75,7 +75,7 @@ class Stores:
 
     def examine(self, queue: str) -> None:
         """Raises ``StoreUnfit`` when what answers there is no store for us, ``StoreError`` when that cannot be said."""
-        if is_redis(self._settings.url):
+        if is_redis(self.settings.url):
             self.queue.sizes(queue)  # of keys that a cluster keeps apart, by what a worker may do
         else:
             self._own.examine()
@@ -92,7 +92,7 @@ class Stores:
         from queuepool.stores.redis.quarantine import RedisQuarantine
         from queuepool.stores.redis.queue import RedisQueue
 
-        settings, keys = self._settings, Keys(self._settings.prefix)
+        settings, keys = self.settings, Keys(self.settings.prefix)
         longest_wait = 0.0 if self._shared else settings.block_for
         self._own = client = self._redis_client(settings.url, longest_wait=longest_wait)
         self.queue = RedisQueue(client, keys, settings.retry_after, keep=self._keeps, outbox=self._is_split)
@@ -109,7 +109,7 @@ class Stores:
         from queuepool.stores.sql.quarantine import SqlQuarantine
         from queuepool.stores.sql.queue import SqlQueue
 
-        settings, prefix = self._settings, prefix_of(self._settings.restart_key)
+        settings, prefix = self.settings, prefix_of(self.settings.restart_key)
         self._own = client = self._sql_client(settings.url)
         shelf, failures = SqlShelf(client, prefix), Failures(settings.name)
         self.queue = queue = SqlQueue(
@@ -122,7 +122,7 @@ class Stores:
 
     @property
     def _keeps(self) -> bool:
-        return self._settings.failed != "null"
+        return self.settings.failed != "null"
 
     def _records(self, url: str) -> Records:
         """The failed store, if it is not beside the queue."""
@@ -130,11 +130,11 @@ class Stores:
             from queuepool.stores.redis.failed import RedisFailed
             from queuepool.stores.redis.keys import Keys
 
-            return RedisFailed(self._redis_client(url, store=FAILED), Keys(self._settings.prefix))
+            return RedisFailed(self._redis_client(url, store=FAILED), Keys(self.settings.prefix))
         from queuepool.stores.sql.failed import SqlFailed
         from queuepool.stores.sql.failed_table import Failures
 
-        return SqlFailed(self._sql_client(url, FAILED), Failures(self._settings.name), None)
+        return SqlFailed(self._sql_client(url, FAILED), Failures(self.settings.name), None)
 
     def _shelf(self, url: str) -> Shelf:
         """Where Laravel's cache is, if not beside the queue."""
@@ -142,10 +142,10 @@ class Stores:
             from queuepool.stores.redis.cache import RedisShelf
             from queuepool.stores.redis.keys import Keys
 
-            return RedisShelf(self._redis_client(url, store=CONTROL), Keys(self._settings.prefix))
+            return RedisShelf(self._redis_client(url, store=CONTROL), Keys(self.settings.prefix))
         from queuepool.stores.sql.cache import SqlShelf
 
-        return SqlShelf(self._sql_client(url, CONTROL), prefix_of(self._settings.restart_key))
+        return SqlShelf(self._sql_client(url, CONTROL), prefix_of(self.settings.restart_key))
 
     def _redis_client(self, url: str, longest_wait: float = 0.0, store: str = "") -> RedisClient:
         from queuepool.stores.redis.client import Client
@@ -158,7 +158,7 @@ class Stores:
     def _sql_client(self, url: str, store: str = "") -> SqlClient:
         from queuepool.stores.sql.client import Client
 
-        create = self._settings.embedded and url == self._settings.url
+        create = self.settings.embedded and url == self.settings.url
         patience = self._patience_with("sql")
         if self._shared and scheme_of(url) == "sqlite":
             patience = max(patience, _LOCKED)
@@ -169,7 +169,7 @@ class Stores:
     def _patience_with(self, kind: str) -> float:
         if self._patience or not self._shared:
             return self._patience or _LOOPS[kind]
-        return max(self._settings.timeout, _PEOPLES[kind]) if self._by_hand else self._settings.timeout
+        return max(self.settings.timeout, _PEOPLES[kind]) if self._by_hand else self.settings.timeout
 
 
 def refuse_unfit(settings: ConnectionSettings, queue: str) -> None:

@@ -11,10 +11,9 @@ from collections.abc import Callable, Container, Iterator
 from contextlib import suppress
 
 from queuepool.unix import proc
+from queuepool.unix.exit_codes import BROKEN
 from queuepool.unix.signals import default_actions
 
-#: a child that ended by an exception of our own (EX_SOFTWARE)
-BROKEN = 70
 #: seconds between two looks whether a process has been handed on
 _MOMENT = 0.001
 

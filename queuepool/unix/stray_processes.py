@@ -1,7 +1,7 @@
 """Processes that jobs leave behind: children that moved to a session of their own and outlive their worker.
 
 The master is their reaper (``PR_SET_CHILD_SUBREAPER``), so the kernel hands it every orphan below it. A worker marks
-its environment with a cookie, by which a process that was started from it is told to be its own.
+its environment with a cookie, and all that is started from there inherits it.
 """
 
 from __future__ import annotations
@@ -9,35 +9,32 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Container
+from typing import NamedTuple
 
-from queuepool.board.board import Board, Slot
-from queuepool.master.children import Children
 from queuepool.unix import fork, proc
 
 COOKIE = "QUEUEPOOL_WORKER"
 _log = logging.getLogger("queuepool")
 
 
-def mark(board: Board, slot: Slot) -> None:
+class Origin(NamedTuple):
+    """A worker whose descendants are looked for: its cookie, its pid and when it began (see ``proc.born``)."""
+
+    cookie: str
+    pid: int
+    born: int
+
+
+def mark(cookie: str) -> None:
     """In a worker: what it starts from now on is known to be its own."""
-    os.environ[COOKIE] = cookie_of(board, slot)
+    os.environ[COOKIE] = cookie
 
 
-def cookie_of(board: Board, slot: Slot) -> str:
-    """Names one life of one slot of one pool."""
-    return _cookie(board, slot.index, slot.life)
-
-
-def _cookie(board: Board, index: int, life: int) -> str:
-    return f"{board.path.name}.{index}.{life}"
-
-
-def sweep(board: Board, living: Children) -> None:
-    """End the master's children that are of no ``living`` worker: neither the worker itself nor marked as its own.
+def sweep(living: Container[int], cookies: Container[str]) -> None:
+    """End this process's children that are of no living worker: neither one of the pids, nor marked with a cookie.
 
     What hides its origin is of a job, too; not so where we are PID 1, and orphans of anybody come to us.
     """
-    cookies = {_cookie(board, child.slot.index, child.life) for child in living}
     for pid in proc.children():
         if pid not in living and _is_lost(proc.environment(pid).get(COOKIE, ""), cookies):
             fork.kill(pid)
@@ -48,17 +45,17 @@ def _is_lost(cookie: str, living: Container[str]) -> bool:
     return cookie not in living and bool(cookie or os.getpid() != 1)
 
 
-def hunt(board: Board, slot: Slot) -> None:
-    """End what a dead orphan left behind: nobody's children are handed to a steward, so it looks at all processes."""
+def hunt(origin: Origin) -> None:
+    """End what a dead orphan left behind. It is not handed to a steward, so all processes are looked at."""
     for pid in proc.everybody():
-        if pid != os.getpid() and is_left_behind(board, slot, pid):
-            fork.kill_other(pid, lambda pid: is_left_behind(board, slot, pid))
+        if pid != os.getpid() and is_left_behind(origin, pid):
+            fork.kill_other(pid, lambda pid: is_left_behind(origin, pid))
 
 
-def is_left_behind(board: Board, slot: Slot, pid: int) -> bool:
-    """Whether this process came from that dead one: by its cookie, or because it still is in its group."""
-    if proc.environment(pid).get(COOKIE) == cookie_of(board, slot):
+def is_left_behind(origin: Origin, pid: int) -> bool:
+    """Whether this process came from that dead worker: by its cookie, or because it still is in its group."""
+    if proc.environment(pid).get(COOKIE) == origin.cookie:
         return True
     # A killed master may not have come to write the number down, and group 0 is everybody's outside of the container.
     # While a group has members, nobody else can have its dead leader's number.
-    return slot.pid > 1 and proc.group(pid) == slot.pid and proc.born(slot.pid) in (0, slot.born)
+    return origin.pid > 1 and proc.group(pid) == origin.pid and proc.born(origin.pid) in (0, origin.born)

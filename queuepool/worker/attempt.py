@@ -15,22 +15,13 @@ from queuepool.jobs.arguments import task_of
 from queuepool.jobs.current_job import Current, set_current
 from queuepool.jobs.registry import Registry, Task
 from queuepool.payload.envelope import decode
+from queuepool.payload.lease import Lease, Tallies
 from queuepool.payload.signing import seals_of
 from queuepool.settlement.outage import Outage
 from queuepool.settlement.settler import Settler
-from queuepool.settlement.verdict import (
-    Delete,
-    Fail,
-    Release,
-    Tallies,
-    Verdict,
-    judge,
-    judge_release,
-    may_start,
-    needs_tallies,
-)
-from queuepool.stores.contract import Lease, QueueStore
-from queuepool.unix.fork import BROKEN
+from queuepool.settlement.verdict import Delete, Fail, Release, Verdict, judge, judge_release, may_start, needs_tallies
+from queuepool.stores.contract import QueueStore
+from queuepool.unix.exit_codes import BROKEN
 from queuepool.worker.django_support import renew_connections
 from queuepool.worker.invoker import Calls
 from queuepool.worker.job_lines import JobLines

@@ -14,7 +14,7 @@ from queuepool.errors import BootFailure
 from queuepool.jobs.registry import REGISTRY
 from queuepool.jobs.unserved import NO_MODULES
 from queuepool.log.tracebacks import summary, traceback_of
-from queuepool.unix.fork import BROKEN
+from queuepool.unix.exit_codes import BROKEN
 from queuepool.worker import django_support
 from queuepool.worker.module_hints import is_missing, problem_of, shadowed_by_python, without_jobs
 

@@ -15,9 +15,7 @@ from queuepool.errors import StoreDown
 from queuepool.events.listeners import Listeners
 from queuepool.steward.side_stores import SideStores
 from queuepool.stores.contract import Control
-
-#: seconds between two looks at the control keys
-PERIOD = 1.0
+from queuepool.stores.control import PERIOD, ControlReader
 
 
 class Orders(Protocol):
@@ -82,12 +80,6 @@ class BoardOrders:
 
     def mourned(self) -> int:
         return self._mourned
-
-
-class ControlReader(Protocol):
-    """The part of a store that holds the control keys."""
-
-    def read(self, queues: Sequence[str]) -> Control: ...
 
 
 class StoreOrders:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from queuepool.events import JobFacts, TasksLeft
 from queuepool.events.listeners import Listeners
-from queuepool.unix.fork import BROKEN
+from queuepool.unix.exit_codes import BROKEN
 from queuepool.worker.django_support import around
 from queuepool.worker.job_loop import JobLoop, Left
 

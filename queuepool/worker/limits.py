@@ -7,8 +7,8 @@ import time
 from dataclasses import dataclass
 from enum import StrEnum
 
-#: exit codes of a worker: left in order, modules did not import, memory
-LEFT, BOOT, MEMORY = 0, 3, 12
+from queuepool.unix.exit_codes import LEFT, MEMORY
+
 _JITTER = 0.1
 
 

@@ -13,9 +13,10 @@ from queuepool.config.settings import PoolSettings
 from queuepool.errors import StoreDown, StoreError
 from queuepool.events import Looping, WorkerStarting, WorkerStopping
 from queuepool.events.listeners import Listeners
+from queuepool.payload.lease import Lease
 from queuepool.settlement.deferred_hooks import Mourned
 from queuepool.settlement.outage import Outage
-from queuepool.stores.contract import Lease, QueueStore
+from queuepool.stores.contract import QueueStore
 from queuepool.unix.signals import Attention
 from queuepool.worker.attempt import Attempts
 from queuepool.worker.control_state import Orders
@@ -96,7 +97,7 @@ class Worker:
                     raise  # what is in hand stays there, for the steward
                 self._outage.rest()
             except StoreError as error:
-                self._supply.refused({("", str(error))})
+                self._supply.reports.refused({("", str(error))})
                 self._attention.wait(lambda: time.sleep(self._pool.sleep))
         self._supply.let_go()
         with suppress(StoreError):  # else the steward does it, who sees that we had asked
@@ -170,7 +171,7 @@ class Worker:
         if self._limits.is_leaving_when_empty:
             return
         self._desk.tidy()  # here, where there is time: not when a job has come
-        looks_again = self._supply.has_problems or self._store.polls
+        looks_again = self._supply.reports.has_problems or self._store.polls
         timeout = min(self._pool.connection.block_for, self._pool.sleep if looks_again else math.inf)
         self._desk.waits(timeout)
         if not self._alone or self._supply.next_due is None or self._supply.next_due > timeout:

@@ -8,9 +8,10 @@ from collections.abc import Sequence
 
 from queuepool.board.slot import Slot
 from queuepool.config.settings import ConnectionSettings
+from queuepool.payload.lease import Lease
 from queuepool.settlement.outage import Outage
 from queuepool.settlement.settler import Settler
-from queuepool.stores.contract import UNDER_WAY, Lease, QueueStore
+from queuepool.stores.contract import UNDER_WAY, QueueStore
 
 #: seconds beyond a lease for which a worker takes its tag to be its own since it used it; the stores keep it longer
 _LASTS = 240.0

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from queuepool.events import JobFacts, JobProcessed
 from queuepool.payload.envelope import Payload
+from queuepool.payload.lease import Lease
 from queuepool.settlement.settler import facts_of
-from queuepool.stores.contract import Lease
 from queuepool.worker.plan import Plan
 
 

@@ -10,14 +10,15 @@ from typing import NamedTuple
 
 from queuepool.config.settings import PoolSettings
 from queuepool.errors import StoreDown, StoreError
-from queuepool.events import JobQuarantined, JobReserving, LeaseLost, StoreRefused
+from queuepool.events import JobReserving
 from queuepool.events.listeners import Listeners
-from queuepool.payload.envelope import decode
+from queuepool.payload.lease import Lease
 from queuepool.settlement.outage import Outage
-from queuepool.settlement.settler import Settler, facts_of
-from queuepool.stores.contract import Lease, QueueStore, Reservation
+from queuepool.settlement.settler import Settler
+from queuepool.stores.contract import QueueStore, Reservation
 from queuepool.worker.membership import Membership
 from queuepool.worker.prefetch_size import Pace
+from queuepool.worker.reservation_reports import Reports
 from queuepool.worker.slot_writer import Desk
 
 #: seconds that a job may have waited in a hand, and still be begun
@@ -53,7 +54,7 @@ class Supply:
         self._store = store
         self._settler = settler
         self._desk = desk
-        self._outage = outage
+        self.reports = Reports(listeners, outage)
         self._listeners = listeners
         self._pace = pace
         self._membership = membership
@@ -66,13 +67,8 @@ class Supply:
         self._asks_at = 0
         #: what we held the steward may have settled or put back; it knows it by our tag, which is spent therefore
         self._overtaken = False
-        self._problems: set[tuple[str, str]] = set()
         #: seconds to the first job, when the last reserve brought none; ``None``: none waits
         self.next_due: float | None = None
-
-    @property
-    def has_problems(self) -> bool:
-        return bool(self._problems)
 
     def next_job(self, queues: Sequence[str]) -> Lease | None:
         """The next one, ready to be begun; ``None`` when there is none."""
@@ -118,12 +114,6 @@ class Supply:
         if self._desk.slot.asked:
             self._membership.renew(self._done)
 
-    def refused(self, problems: set[tuple[str, str]]) -> None:
-        """Told again only when it changes: a broken key stays broken for thousands of rounds."""
-        for problem in problems - self._problems:
-            self._listeners.tell(StoreRefused(*problem))
-        self._problems = problems
-
     def _put_back(self) -> None:
         """All that is not begun, in its order; what was asked for ahead need not be written down for that."""
         ahead = self._heard()
@@ -134,7 +124,7 @@ class Supply:
         self._overtaken = self._overtaken or self._desk.is_wanted_back
         if ahead:
             self._desk.slot.asked = 0.0
-            self._report(ahead, unsure=self._overtaken)
+            self.reports.tell(ahead, unsure=self._overtaken)
         self._settler.tell()
 
     def _ask_ahead(self, queues: Sequence[str]) -> None:
@@ -195,7 +185,7 @@ class Supply:
         """Report what this turn has brought, and put back what is held if the steward has wanted it back."""
         # Said first, then looked, as in Desk.turns_to: a slow answer may look like a stuck job.
         self._overtaken = self._desk.was_wanted_back(turn)
-        self._report(reservation, unsure or self._overtaken)
+        self.reports.tell(reservation, unsure=unsure or self._overtaken)
         if self._overtaken:
             self._put_back()
 
@@ -219,12 +209,3 @@ class Supply:
         self.next_due = reservation.next_due
         # Fewer than were wanted are all that there were.
         self._asks_at = len(leases) // 2 if len(leases) == self._pace.wanted and self._store.reserve_ahead else 0
-
-    def _report(self, reservation: Reservation, unsure: bool) -> None:
-        """``unsure``: of what was done, others may have deleted some."""
-        self._outage.regained()
-        for lease in reservation.refused if not unsure else ():
-            self._listeners.tell(LeaseLost(facts_of(decode(lease.receipt, lease.attempts), lease.queue)))
-        for queue, reason in reservation.quarantined:
-            self._listeners.tell(JobQuarantined(queue, reason))
-        self.refused(set(reservation.problems))

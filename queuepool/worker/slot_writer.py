@@ -12,7 +12,7 @@ from queuepool.board.board import Slot, State
 from queuepool.board.held_jobs import Stage
 from queuepool.errors import StoreError
 from queuepool.payload.envelope import Payload
-from queuepool.stores.contract import Lease
+from queuepool.payload.lease import Lease
 from queuepool.unix import proc
 from queuepool.unix.signals import Alarm, Attention
 from queuepool.worker.plan import Plan

@@ -15,6 +15,7 @@ from collections.abc import Callable
 
 from queuepool.board.board import Board, Role, Slot, State
 from queuepool.unix import fork, proc
+from queuepool.unix.exit_codes import BROKEN
 from queuepool.unix.signals import Mailbox
 from queuepool.worker.boot import other_threads
 
@@ -80,7 +81,7 @@ class Template:
             if slot.born:
                 return self._worker(slot)
             time.sleep(_MOMENT)
-        return fork.BROKEN
+        return BROKEN
 
 
 def _tell_of_threads() -> None:

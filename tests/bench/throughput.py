@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 
-from queuepool.stores.contract import Lease
+from queuepool.payload.lease import Lease
 from tests.bench import app
 from tests.bench.rig import ROOT, Rig
 

@@ -16,8 +16,9 @@ from typing import Any
 from queuepool.board import board
 from queuepool.board.held_jobs import Hand
 from queuepool.cli import main
+from queuepool.payload.lease import Lease
 from queuepool.pool import processes as roles
-from queuepool.stores.contract import Lease, Reservation
+from queuepool.stores.contract import Reservation
 from queuepool.stores.redis import queue as redis_queue
 from queuepool.worker.slot_writer import Desk
 

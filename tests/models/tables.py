@@ -10,7 +10,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from sqlalchemy import text
 
 from models.rows import Row, Rows
-from queuepool.stores.contract import Lease
+from queuepool.payload.lease import Lease
 from queuepool.stores.factory import Stores
 from queuepool.stores.sql.failed_table import NO_JOB
 

@@ -9,7 +9,8 @@ import pytest
 from samples import attempted, payload
 
 from queuepool.payload.envelope import decode
-from queuepool.stores.contract import Lease, Sizes
+from queuepool.payload.lease import Lease
+from queuepool.stores.contract import Sizes
 from queuepool.stores.factory import Stores
 from queuepool.stores.set_aside import FailedJob
 

@@ -7,7 +7,7 @@ import json
 import pytest
 from samples import attempted, payload
 
-from queuepool.settlement.verdict import Tallies
+from queuepool.payload.lease import Tallies
 from store.contract import EMPTY, OURS, RETRY_AFTER, THEIRS, drained, each_settlement, record, reserved, state
 
 pytestmark = pytest.mark.usefixtures("at")

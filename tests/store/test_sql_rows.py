@@ -11,7 +11,7 @@ from samples import ids, payload
 
 from queuepool.errors import BadPayload
 from queuepool.payload.envelope import decode
-from queuepool.settlement.verdict import Tallies
+from queuepool.payload.lease import Tallies
 from queuepool.stores.factory import Stores
 from queuepool.stores.sql.lease_tags import TAGS, mark_of
 from store.contract import (

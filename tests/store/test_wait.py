@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from samples import ids, payload
 
-from queuepool.stores.contract import Lease
+from queuepool.payload.lease import Lease
 from queuepool.stores.factory import Stores
 from store.contract import OURS, QUEUES, QUICK, RETRY_AFTER, Clock, drained, record, reserved
 

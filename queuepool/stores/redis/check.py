@@ -10,23 +10,23 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from queuepool.config.urls import has_password, masked
-from queuepool.jobs.client import Queue
 from queuepool.stores import unfit
+from queuepool.stores.factory import Stores
 from queuepool.stores.finding import Finding, Grade, refusal
 
 _OLDEST = (6, 2)
 _HERE = ("localhost", "127.0.0.1", "::1")
 
 
-def inspect_server(queue: Queue, queues: Sequence[str]) -> Iterator[Finding]:
+def inspect_server(stores: Stores, queues: Sequence[str]) -> Iterator[Finding]:
     """Raises ``StoreError`` when it does not even answer."""
-    what = f"connection {queue.settings.name}"
-    queue.stores.client.command("PING")
-    yield Finding(Grade.OK, what, f"{masked(queue.settings.url)} answers")
-    if _in_the_clear(queue.settings.url):
+    what = f"connection {stores.settings.name}"
+    stores.client.command("PING")
+    yield Finding(Grade.OK, what, f"{masked(stores.settings.url)} answers")
+    if _in_the_clear(stores.settings.url):
         yield Finding(Grade.WARN, what, "the password and every job cross the network unencrypted: use rediss://")
-    yield from (Finding(grade, what, words) for grade, words in _server(queue))
-    denied, peoples = list(_denied(queue, queues)), list(_people(queue))
+    yield from (Finding(grade, what, words) for grade, words in _server(stores))
+    denied, peoples = list(_denied(stores, queues)), list(_people(stores))
     yield from (Finding(Grade.FAIL, what, words) for words in denied)
     if not denied:
         yield Finding(Grade.OK, what, "every command that is needed is permitted")
@@ -39,9 +39,9 @@ def _in_the_clear(url: str) -> bool:
     return has_password(url) and url.startswith("redis://") and urlsplit(url).hostname not in _HERE
 
 
-def _server(queue: Queue) -> Iterator[tuple[Grade, str]]:
+def _server(stores: Stores) -> Iterator[tuple[Grade, str]]:
     about: dict[str, Any] = {}
-    words = refusal(lambda: about.update(queue.stores.client.command("INFO")))
+    words = refusal(lambda: about.update(stores.client.command("INFO")))
     if words:
         yield Grade.WARN, f"version, persistence and eviction are unknown: {words}"
         return
@@ -76,25 +76,25 @@ def _eviction(policy: str) -> tuple[Grade, str]:
     return Grade.OK, "maxmemory-policy noeviction"
 
 
-def _denied(queue: Queue, queues: Sequence[str]) -> Iterator[str]:
+def _denied(stores: Stores, queues: Sequence[str]) -> Iterator[str]:
     """Every right of a worker's that is missing, by name; what is written is written under a key of our own."""
-    scratch = _scratch(queue)
-    for words in _workers(f"{queue.settings.prefix}queuepool:due:check", *scratch):
-        yield from _attempt(queue, words)
-    yield from _attempt(queue, ("DEL", *scratch))
-    yield from _look(queue, queues)
+    scratch = _scratch(stores)
+    for words in _workers(f"{stores.settings.prefix}queuepool:due:check", *scratch):
+        yield from _attempt(stores, words)
+    yield from _attempt(stores, ("DEL", *scratch))
+    yield from _look(stores, queues)
 
 
-def _people(queue: Queue) -> Iterator[str]:
+def _people(stores: Stores) -> Iterator[str]:
     """The commands that people who look or mend need besides, and may not run."""
-    scratch = _scratch(queue)
+    scratch = _scratch(stores)
     for words in (*_peoples(*scratch), ("UNLINK", *scratch)):
-        if any(_attempt(queue, words)):
+        if any(_attempt(stores, words)):
             yield repr(str(words[0]).lower())
 
 
-def _scratch(queue: Queue) -> list[str]:
-    name = f"{queue.settings.prefix}queuepool:check:{secrets.token_hex(6)}"
+def _scratch(stores: Stores) -> list[str]:
+    name = f"{stores.settings.prefix}queuepool:check:{secrets.token_hex(6)}"
     return [f"{name}:{kind}" for kind in ("text", "list", "hash", "set")]
 
 
@@ -116,15 +116,14 @@ def _peoples(text: str, entries: str, table: str, ordered: str) -> Iterator[tupl
     yield from (("HGET", table, "a"), ("HGETALL", table), ("ZREVRANGE", ordered, 0, 1))
 
 
-def _attempt(queue: Queue, words: Sequence[object]) -> Iterator[str]:
-    said = refusal(partial(queue.stores.client.command, *words))
+def _attempt(stores: Stores, words: Sequence[object]) -> Iterator[str]:
+    said = refusal(partial(stores.client.command, *words))
     if said and "NOSCRIPT" not in said and "No matching script" not in said:
         yield said if "(ACL)" in said else f"{words[0]} is refused: {said}"
 
 
-def _look(queue: Queue, queues: Sequence[str]) -> Iterator[str]:
+def _look(stores: Stores, queues: Sequence[str]) -> Iterator[str]:
     """Whether the keys themselves may be read."""
-    stores = queue.stores
     looks: list[tuple[str, Callable[[], object]]] = [
         *((f"queue {name}", partial(stores.queue.sizes, name)) for name in queues),
         ("the stewards' channel", partial(stores.queue.wait_for_change, queues, 0.01)),

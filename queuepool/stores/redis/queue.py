@@ -12,8 +12,8 @@ from typing import Any
 
 from queuepool.errors import StoreDown, StoreError
 from queuepool.payload.envelope import MOST_BYTES
-from queuepool.settlement.verdict import Tallies
-from queuepool.stores.contract import Lease, Reservation, Sizes, Staged
+from queuepool.payload.lease import Lease, Tallies
+from queuepool.stores.contract import Reservation, Sizes, Staged
 from queuepool.stores.redis.client import Client
 from queuepool.stores.redis.keys import Keys
 from queuepool.stores.redis.wire import BATCH, batches, by_queue, reservation

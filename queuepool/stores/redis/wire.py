@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from queuepool.stores.contract import Lease, Reservation
+from queuepool.payload.lease import Lease
+from queuepool.stores.contract import Reservation
 from queuepool.stores.redis.refusals import explained
 
 #: rows that one call may move; more would stall the server's other clients

@@ -13,7 +13,7 @@ from typing import Any
 from sqlalchemy import Connection, case, delete, insert, select, update
 
 from queuepool.errors import StoreError
-from queuepool.settlement.verdict import Tallies
+from queuepool.payload.lease import Tallies
 from queuepool.stores.contract import NOTICE_LASTS
 from queuepool.stores.sql.client import Client
 from queuepool.stores.sql.clock import Clock

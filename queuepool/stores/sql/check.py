@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from sqlalchemy import Connection, Dialect, Executable, delete, false, insert, select, update
 
 from queuepool.config.urls import database_of, has_password, masked, options_of, scheme_of
-from queuepool.jobs.client import Queue
+from queuepool.stores.factory import Stores
 from queuepool.stores.finding import Finding, Grade, refusal
 from queuepool.stores.sql import check_limits as database_limits
 from queuepool.stores.sql.client import Client
@@ -34,14 +34,14 @@ _ROWS: dict[Any, dict[str, Any]] = {
 }
 
 
-def inspect_database(queue: Queue, queues: Sequence[str], crews: Sequence[int]) -> Iterator[Finding]:
+def inspect_database(stores: Stores, queues: Sequence[str], crews: Sequence[int]) -> Iterator[Finding]:
     """``crews``: how many workers each pool has. Raises ``StoreError`` when it does not even answer."""
-    what = f"connection {queue.settings.name}"
-    yield from (Finding(grade, what, words) for grade, words in _findings(queue, queues, crews))
+    what = f"connection {stores.settings.name}"
+    yield from (Finding(grade, what, words) for grade, words in _findings(stores, queues, crews))
 
 
-def _findings(queue: Queue, queues: Sequence[str], crews: Sequence[int]) -> Iterator[tuple[Grade, str]]:
-    client, url = queue.stores.client, queue.settings.url
+def _findings(stores: Stores, queues: Sequence[str], crews: Sequence[int]) -> Iterator[tuple[Grade, str]]:
+    client, url = stores.client, stores.settings.url
     if unwritable := list(_unwritable(url)):
         yield from unwritable
         return
@@ -55,7 +55,7 @@ def _findings(queue: Queue, queues: Sequence[str], crews: Sequence[int]) -> Iter
         yield _pooler(client)
     yield from database_limits.connections(client, crews)
     yield from _tables(client, queues)
-    yield from _elsewhere(queue, queues)
+    yield from _elsewhere(stores, queues)
 
 
 def _transport(url: str) -> Iterator[tuple[Grade, str]]:
@@ -122,9 +122,9 @@ def _tables(client: Client, queues: Sequence[str]) -> Iterator[tuple[Grade, str]
     yield from database_limits.merged_queues(client, queues)
 
 
-def _elsewhere(queue: Queue, queues: Sequence[str]) -> Iterator[tuple[Grade, str]]:
+def _elsewhere(stores: Stores, queues: Sequence[str]) -> Iterator[tuple[Grade, str]]:
     """What is not beside the queue."""
-    settings, stores = queue.settings, queue.stores
+    settings = stores.settings
     looks: dict[str, Callable[[], object]] = {}
     if settings.failed_url:
         looks["the failed store"] = stores.failed.count

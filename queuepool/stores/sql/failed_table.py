@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, LargeBinary, cast, func, insert, select
 
-from queuepool.stores.contract import Lease
+from queuepool.payload.lease import Lease
 from queuepool.stores.sql.clock import Clock
 from queuepool.stores.sql.encoding import bytes_of, storable, text_of
 from queuepool.stores.sql.names import exactly, is_name

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from queuepool.stores.contract import Lease, Row
+from queuepool.payload.lease import Lease, Row
 
 #: below every time that a queue has seen, and within a signed column of four bytes
 _MARKS = 2**30

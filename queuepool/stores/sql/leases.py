@@ -7,8 +7,7 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from queuepool.settlement.verdict import Tallies
-from queuepool.stores.contract import Lease, Row
+from queuepool.payload.lease import Lease, Row, Tallies
 from queuepool.stores.sql.cache import SqlShelf
 from queuepool.stores.sql.client import Client
 from queuepool.stores.sql.clock import later

@@ -13,7 +13,8 @@ from typing import Any
 from sqlalchemy import Connection
 
 from queuepool.errors import StoreDown
-from queuepool.stores.contract import Lease, Reservation, Row, Staged
+from queuepool.payload.lease import Lease, Row
+from queuepool.stores.contract import Reservation, Staged
 from queuepool.stores.sql.encoding import bytes_of
 from queuepool.stores.sql.lease_tags import TAGS
 from queuepool.stores.sql.leases import Leases

@@ -6,7 +6,7 @@ import statistics
 import time
 from collections.abc import Callable, Sequence
 
-from queuepool.stores.contract import Lease
+from queuepool.payload.lease import Lease
 from tests.bench import latency
 from tests.bench.rig import Rig
 from tests.bench.scale.fill import Filler

@@ -1,0 +1,23 @@
+"""What the failed store keeps of a job."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from queuepool.log.tracebacks import text_of
+from queuepool.payload.envelope import Payload
+from queuepool.payload.lease import Lease
+
+
+def record(payload: Payload, lease: Lease, connection: str, error: BaseException) -> dict[str, Any]:
+    """A row of the failed store; its id is the uuid, as Laravel's is, so that it is written once."""
+    return {
+        "id": payload.uuid or (payload.id if payload.identified else f"{payload.id}-{os.urandom(4).hex()}"),
+        "name": payload.name,
+        "queue": lease.queue,
+        "connection": connection,
+        "attempts": payload.attempts,
+        "payload": lease.receipt.decode("utf-8", "replace"),
+        "exception": text_of(error),
+    }

@@ -1,0 +1,39 @@
+"""What a worker reports of an answer to its reserve, besides the jobs."""
+
+from __future__ import annotations
+
+from queuepool.events import JobQuarantined, LeaseLost, StoreRefused
+from queuepool.events.listeners import Listeners
+from queuepool.payload.envelope import decode
+from queuepool.settlement.outage import Outage
+from queuepool.settlement.settler import facts_of
+from queuepool.stores.contract import Reservation
+
+
+class Reports:
+    """Those of one worker."""
+
+    def __init__(self, listeners: Listeners, outage: Outage) -> None:
+        self._listeners = listeners
+        self._outage = outage
+        self._problems: set[tuple[str, str]] = set()
+
+    @property
+    def has_problems(self) -> bool:
+        """Whether the last answer named a queue that could not be served."""
+        return bool(self._problems)
+
+    def tell(self, reservation: Reservation, *, unsure: bool) -> None:
+        """``unsure``: of what was done, others may have deleted some."""
+        self._outage.regained()
+        for lease in reservation.refused if not unsure else ():
+            self._listeners.tell(LeaseLost(facts_of(decode(lease.receipt, lease.attempts), lease.queue)))
+        for queue, reason in reservation.quarantined:
+            self._listeners.tell(JobQuarantined(queue, reason))
+        self.refused(set(reservation.problems))
+
+    def refused(self, problems: set[tuple[str, str]]) -> None:
+        """(queue, what the server said) of each. Reported when it changes: a broken key stays broken for many rounds."""
+        for problem in problems - self._problems:
+            self._listeners.tell(StoreRefused(*problem))
+        self._problems = problems
