@@ -60,7 +60,7 @@ class Header(Record):
     boot_problem = Text(300)
     # Raised after every change of `down` and `paused`: a worker reads two fields a round.
     orders = Whole()
-    # What it is at, and what those before it died of; see blame.py.
+    # What it is at, and what those before it died of; see board/blame.py.
     doing = Text(100)
     died_of = Text(440)
     # Asked for by `queuepool scale`, taken by the master.

@@ -33,7 +33,7 @@ class Reports:
         self.refused(set(reservation.problems))
 
     def refused(self, problems: set[tuple[str, str]]) -> None:
-        """(queue, what the server said) of each. Reported when it changes: a broken key stays broken for many rounds."""
+        """(queue, what the server said) of each. Reported when it changes: a broken key stays broken for long."""
         for problem in problems - self._problems:
             self._listeners.tell(StoreRefused(*problem))
         self._problems = problems

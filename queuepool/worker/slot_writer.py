@@ -89,7 +89,7 @@ class Desk:
     def turns_to(self, number: int) -> bool:
         """The ``number``-th held job, from 0, is next; ``False`` when the steward wants back what is not begun."""
         slot = self.slot
-        # First say it, then look: the steward first says what it wants, waits, and then looks (chores/hand_back.py).
+        # First say it, then look: the steward first says what it wants, waits, and then looks (steward/give_back.py).
         slot.at = self._number = number
         slot.lease_end = self._lease_end
         return not self.is_wanted_back
