@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from queuepool.board.board import Board, Role
-from queuepool.worker.prefetch_size import MOST, Pace
+from queuepool.worker.prefetch_size import MOST, PrefetchSize
 
 QUICK, SLOW = 0.00001, 1.0
 
 
-def reserves(pace: Pace, seconds: float, size: int = 300) -> list[int]:
+def reserves(pace: PrefetchSize, seconds: float, size: int = 300) -> list[int]:
     """How many are reserved each time, while every job takes so long."""
     found = []
     for _ in range(12):
@@ -29,7 +29,7 @@ def reserves(pace: Pace, seconds: float, size: int = 300) -> list[int]:
 
 
 def test_quick_jobs_are_reserved_twice_as_many_each_time():
-    found = reserves(Pace(0), QUICK)
+    found = reserves(PrefetchSize(0), QUICK)
 
     assert 1 == found[0]
     assert MOST == found[-1]
@@ -37,7 +37,7 @@ def test_quick_jobs_are_reserved_twice_as_many_each_time():
 
 
 def test_after_one_slow_job_the_next_is_reserved_alone():
-    pace = Pace(0)
+    pace = PrefetchSize(0)
     reserves(pace, QUICK)
 
     pace.took(SLOW, 300)
@@ -45,7 +45,7 @@ def test_after_one_slow_job_the_next_is_reserved_alone():
 
 
 def test_after_a_time_without_jobs_the_first_is_reserved_alone():
-    pace = Pace(0)
+    pace = PrefetchSize(0)
     reserves(pace, QUICK)
 
     pace.begin_anew()
@@ -53,16 +53,16 @@ def test_after_a_time_without_jobs_the_first_is_reserved_alone():
 
 
 def test_large_payloads_are_not_piled_up():
-    assert 1 == reserves(Pace(0), QUICK, size=5_000_000)[-1]
+    assert 1 == reserves(PrefetchSize(0), QUICK, size=5_000_000)[-1]
 
 
 def test_a_fixed_number_is_what_is_reserved():
-    assert {7} == set(reserves(Pace(7), SLOW))
+    assert {7} == set(reserves(PrefetchSize(7), SLOW))
 
 
 @given(st.lists(st.tuples(st.floats(0.0, 1e6), st.integers(0, 2**24)), max_size=50))
 def test_there_is_always_a_number(jobs):
-    pace = Pace(0)
+    pace = PrefetchSize(0)
     for seconds, size in jobs:
         pace.took(seconds, size)
         assert 1 <= pace.ahead() <= MOST

@@ -150,8 +150,8 @@ def test_B070_a_password_of_any_characters_is_what_was_written(tmp_path: Path, r
 def test_bad_input_socket(tmp_path: Path, entry: str, words: str) -> None:
     (tmp_path / "B076-no-socket").touch()
     for name in ("B076-nobody-listens", "B076-forbidden"):
-        with socket.socket(socket.AF_UNIX) as unheard:
-            unheard.bind(str(tmp_path / name))
+        with socket.socket(socket.AF_UNIX) as lost_replies:
+            lost_replies.bind(str(tmp_path / name))
     (tmp_path / "B076-forbidden").chmod(0)
     code, lines, said = told(queuepool("size", "--url", f"unix://{tmp_path}/{entry}"))
 

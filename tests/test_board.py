@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from queuepool.board.board import Board, Header, Killed, Role, Slot, State
 from queuepool.board.deadlines import next_deadline
-from queuepool.board.held_jobs import AREA, Held, Stage
+from queuepool.board.held_jobs import AREA, HeldJob, Stage
 from queuepool.board.record import Record, Seconds, Text, Whole
 from queuepool.board.status import overview, title
 from queuepool.master.children import Child, Children
@@ -409,9 +409,9 @@ def test_a_hand_holds_what_it_was_given_in_its_order(slot):
     slot.hand.hold([*leases(1, 2), *leases(3, queue="hîgh")])
 
     assert [
-        Held(Lease("default", b"A"), Stage.RESERVED),
-        Held(Lease("default", b"BB"), Stage.RESERVED),
-        Held(Lease("hîgh", b"AAA"), Stage.RESERVED),
+        HeldJob(Lease("default", b"A"), Stage.RESERVED),
+        HeldJob(Lease("default", b"BB"), Stage.RESERVED),
+        HeldJob(Lease("hîgh", b"AAA"), Stage.RESERVED),
     ] == slot.hand.held()
 
 

@@ -15,18 +15,18 @@ from store.conftest import opened
 from queuepool.board.blame import Blame
 from queuepool.board.board import Board, Role, Slot
 from queuepool.board.held_jobs import Stage
-from queuepool.board.runtime_dir import Runtime
+from queuepool.board.runtime_dir import RuntimeDir
 from queuepool.config.settings import ConnectionSettings, PoolSettings
 from queuepool.events import Event, WorkerDied
 from queuepool.events.listeners import Listeners
 from queuepool.settlement.outage import Outage
 from queuepool.settlement.settler import Settler
-from queuepool.steward.lost_replies import Unheard
-from queuepool.steward.orphaned_boards import Wards
-from queuepool.steward.settle_dead import Bury
+from queuepool.steward.lost_replies import LostReplies
+from queuepool.steward.orphaned_boards import OrphanedBoards
+from queuepool.steward.settle_dead import SettleDead
 from queuepool.stores.contract import QueueStore
 from queuepool.stores.factory import Stores
-from queuepool.unix.signals import Attention
+from queuepool.unix.signals import WorkerSignals
 
 TAG = 7
 
@@ -42,16 +42,16 @@ def told() -> list[Event]:
 
 
 @pytest.fixture
-def bury(board: Board, told: list[Event], tmp_path: Path) -> Callable[[Stores], Bury]:
+def bury(board: Board, told: list[Event], tmp_path: Path) -> Callable[[Stores], SettleDead]:
     """The chore on this board; its pool's directory is not there."""
 
-    def chore(stores: Stores) -> Bury:
+    def chore(stores: Stores) -> SettleDead:
         listeners, blame = Listeners(), Blame(board.header)
         listeners.add(Event, told.append)
-        settler = Settler(stores.queue, Outage(Attention(), listeners, telling=False), listeners, "main")
-        runtime = Runtime(PoolSettings(runtime_dir=tmp_path / "gone"))
-        unheard = Unheard(stores.queue, settler, ["default"], retry_after=90.0)
-        return Bury(Wards(board, runtime, blame), runtime, stores.queue, settler, unheard, blame)
+        settler = Settler(stores.queue, Outage(WorkerSignals(), listeners, telling=False), listeners, "main")
+        runtime = RuntimeDir(PoolSettings(runtime_dir=tmp_path / "gone"))
+        lost_replies = LostReplies(stores.queue, settler, ["default"], retry_after=90.0)
+        return SettleDead(OrphanedBoards(board, runtime, blame), runtime, stores.queue, settler, lost_replies, blame)
 
     return chore
 

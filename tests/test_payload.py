@@ -13,7 +13,7 @@ from queuepool.errors import BadPayload
 from queuepool.jobs.job_options import Options
 from queuepool.payload.envelope import MOST_BYTES, OBJECT_JOB, Payload, decode, encode
 from queuepool.payload.lease import Lease, Tallies
-from queuepool.payload.options import Terms
+from queuepool.payload.options import PayloadOptions
 from queuepool.settlement.failed_record import record
 from queuepool.settlement.verdict import Policy, judge, may_start
 from queuepool.worker.policies import policy_of, timeout_of
@@ -45,7 +45,7 @@ def test_an_object_job_of_laravel_8_is_read_in_full():
         uuid="1b9d6bcd-bbfd-4b2d-9b5d-ab8dfbbd4bed",
         data=data,
         attempts=1,
-        terms=Terms(
+        terms=PayloadOptions(
             job=OBJECT_JOB,
             display_name="App\\Jobs\\SendMail",
             max_tries=3,
@@ -59,7 +59,7 @@ def test_an_object_job_of_laravel_8_is_read_in_full():
 
 
 def test_a_string_job_of_laravel_13_is_read_in_full():
-    terms = Terms(job="Report@build", display_name="Report")
+    terms = PayloadOptions(job="Report@build", display_name="Report")
     expected = Payload(id="i", uuid="u", data={"id": 7}, attempts=2, terms=terms, created_at=1754500000, delay=60)
 
     assert expected == decode(LARAVEL_13)

@@ -10,7 +10,7 @@ import pytest
 
 from queuepool.board.board import Board, Killed, Role, State
 from queuepool.master.children import Child
-from queuepool.master.respawn import Respawn, Rests
+from queuepool.master.respawn import Backoff, Respawn
 
 Add = Callable[..., Child]
 
@@ -35,11 +35,11 @@ def add(tmp_path: Path) -> Add:
 
 
 def test_the_first_worker_need_not_wait():
-    assert Rests().is_over(0.0)
+    assert Backoff().is_over(0.0)
 
 
 def test_rests_grow_from_failure_to_failure_up_to_a_minute():
-    rests, now, seconds = Rests(), 0.0, []
+    rests, now, seconds = Backoff(), 0.0, []
     for _ in range(10):
         seconds.append(rests.failed(now))
         now += seconds[-1]
@@ -61,7 +61,7 @@ def test_the_code_of_a_restart_need_not_wait_for_what_the_last_code_did(add):
 
 
 def test_a_pool_that_fails_for_weeks_still_counts():
-    rests, now = Rests(), 0.0
+    rests, now = Backoff(), 0.0
     for _ in range(3000):
         now += rests.failed(now)
 
@@ -69,14 +69,14 @@ def test_a_pool_that_fails_for_weeks_still_counts():
 
 
 def test_a_rest_ends_when_it_is_over():
-    rests = Rests()
+    rests = Backoff()
     rests.failed(10.0)
 
     assert (False, True) == (rests.is_over(10.4), rests.is_over(10.5))
 
 
 def test_many_failures_at_once_count_as_one():
-    rests = Rests()
+    rests = Backoff()
     rests.failed(10.0)
 
     assert pytest.approx([0.4, 0.4]) == [rests.failed(10.1), rests.failed(10.1)]
@@ -84,7 +84,7 @@ def test_many_failures_at_once_count_as_one():
 
 
 def test_a_worker_that_came_to_work_ends_the_growing():
-    rests = Rests()
+    rests = Backoff()
     rests.failed(0.0)
     rests.failed(10.0)
     rests.succeeded()

@@ -16,12 +16,12 @@ import pytest
 from queuepool.board.about import About
 from queuepool.board.blame import Blame
 from queuepool.board.board import Board
-from queuepool.board.runtime_dir import Runtime
+from queuepool.board.runtime_dir import RuntimeDir
 from queuepool.config.settings import PoolSettings
 from queuepool.errors import ConfigError, NotRunning, PoolRunning, WorkerDied
 from queuepool.payload.lease import Lease
 from queuepool.settlement import deferred_hooks as mourning
-from queuepool.steward.orphaned_boards import Wards
+from queuepool.steward.orphaned_boards import OrphanedBoards
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be two users")
 NOBODY = 65534
@@ -44,8 +44,8 @@ def place(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def runtime(place: Path) -> Runtime:
-    return Runtime(PoolSettings(name="p", runtime_dir=place))
+def runtime(place: Path) -> RuntimeDir:
+    return RuntimeDir(PoolSettings(name="p", runtime_dir=place))
 
 
 @pytest.fixture
@@ -75,7 +75,7 @@ def another(place: Path) -> Iterator[Callable[[], int]]:
         process.communicate()
 
 
-def refusal(runtime: Runtime) -> str:
+def refusal(runtime: RuntimeDir) -> str:
     with pytest.raises(ConfigError) as caught:
         runtime.claim()
     return str(caught.value)
@@ -87,7 +87,7 @@ def refusal(runtime: Runtime) -> str:
 def test_a_directory_is_made_private_whatever_the_umask(runtime, place):
     before = os.umask(0)
     try:
-        deep = Runtime(PoolSettings(name="p", runtime_dir=place / "deep" / "deeper"))
+        deep = RuntimeDir(PoolSettings(name="p", runtime_dir=place / "deep" / "deeper"))
         deep.claim()
     finally:
         os.umask(before)
@@ -129,7 +129,7 @@ def test_a_place_that_everybody_can_write_to_is_refused_unless_it_is_sticky(runt
 def test_a_place_above_that_everybody_can_write_to_is_refused(place, tmp_path):
     tmp_path.chmod(0o777)
 
-    assert f"{tmp_path} can be written by every user" in refusal(Runtime(PoolSettings(runtime_dir=place)))
+    assert f"{tmp_path} can be written by every user" in refusal(RuntimeDir(PoolSettings(runtime_dir=place)))
 
 
 @needs_root
@@ -245,9 +245,9 @@ def test_nobody_is_led_to_signal_a_process_by_another_users_directory():
 # What lies beside it
 
 
-def others(ours: Board, runtime: Runtime) -> list[Board]:
+def others(ours: Board, runtime: RuntimeDir) -> list[Board]:
     """The boards that a steward looks after besides its own."""
-    return [board for board in Wards(ours, runtime, Blame(ours.header)).boards() if board is not ours]
+    return [board for board in OrphanedBoards(ours, runtime, Blame(ours.header)).boards() if board is not ours]
 
 
 @needs_root
@@ -381,7 +381,7 @@ def test_a_master_that_was_killed_as_it_wrote_what_the_pool_is_leaves_nothing(po
     assert not pool.exists()
 
 
-def draft_of(about: Path, runtime: Runtime) -> Path:
+def draft_of(about: Path, runtime: RuntimeDir) -> Path:
     """What it is written to before it has its name: seen where that name cannot be given."""
     about.unlink()
     about.mkdir()

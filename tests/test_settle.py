@@ -29,7 +29,7 @@ from queuepool.settlement.outage import Outage
 from queuepool.settlement.settler import Settler, facts_of
 from queuepool.settlement.verdict import Delete, Fail, Release, Verdict
 from queuepool.stores.factory import Stores
-from queuepool.unix.signals import Attention
+from queuepool.unix.signals import WorkerSignals
 
 ERROR = ValueError("told to")
 VERDICTS: list[Verdict] = [Delete(), Release(0.0), Release(5.0), Fail(ERROR)]
@@ -40,11 +40,11 @@ def told() -> list[Event]:
     return []
 
 
-def settler(stores: Stores, told: list[Event], attention: Attention | None = None) -> Settler:
+def settler(stores: Stores, told: list[Event], attention: WorkerSignals | None = None) -> Settler:
     """One that is never told to stop, unless ``attention`` says so."""
     listeners = Listeners()
     listeners.add(Event, told.append)
-    outage = Outage(attention or Attention(), listeners, telling=False)
+    outage = Outage(attention or WorkerSignals(), listeners, telling=False)
     return Settler(stores.queue, outage, listeners, "main")
 
 
@@ -215,7 +215,9 @@ def test_F53_a_settlement_whose_reply_is_lost_is_carried_out_once_and_counts_as_
 def test_a_verdict_that_went_unanswered_is_known_until_it_is_answered(stores, lossy, told):
     proxy, unlucky = lossy
     lease, found = reserved(stores)
-    writer = Settler(unlucky.queue, Outage(Attention(), Listeners(), telling=False, patient=False), Listeners(), "main")
+    writer = Settler(
+        unlucky.queue, Outage(WorkerSignals(), Listeners(), telling=False, patient=False), Listeners(), "main"
+    )
     proxy.lose_the_next_reply()
 
     with pytest.raises(StoreDown):
@@ -229,7 +231,7 @@ def test_a_verdict_that_went_unanswered_is_known_until_it_is_answered(stores, lo
 def test_a_stop_ends_the_insisting_while_the_store_is_away(stores, lossy, told):
     proxy, unlucky = lossy
     lease, found = reserved(stores)
-    attention = Attention()
+    attention = WorkerSignals()
     attention.stop = True
     proxy.lose_the_next_reply()
 

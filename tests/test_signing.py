@@ -21,18 +21,18 @@ from queuepool.config.settings import ConnectionSettings
 from queuepool.errors import BadPayload, ConfigError
 from queuepool.jobs.client import Queue
 from queuepool.payload.envelope import decode, encode
-from queuepool.payload.signing import Seals
+from queuepool.payload.signing import Signer
 
 OLD, NEW = ("old", "0123456789abcdef"), ("new", "fedcba9876543210")
-SEALS = Seals((NEW, OLD), required=True)
+SEALS = Signer((NEW, OLD), required=True)
 #: what Laravel's pop would round, or make an object of
 FRAGILE = {"big": 1234567890123456789, "none": [], "empty": {}, "float": 0.30000000000000004, "text": 'é/"\\\x7f\0'}
 KEYS = "new:fedcba9876543210"
 
 
-def pushed(queue: str = "default", seals: Seals = SEALS, **data: Any) -> bytes:
+def pushed(queue: str = "default", signer: Signer = SEALS, **data: Any) -> bytes:
     def seal(fields: dict[str, object]) -> object:
-        return seals.seal(queue, fields)
+        return signer.seal(queue, fields)
 
     return encode("app.ok", data, options={"maxTries": 3}, created_at=0, seal=seal)[1]
 
@@ -43,9 +43,9 @@ def changed(raw: bytes, change: Callable[[dict[str, Any]], object]) -> bytes:
     return json.dumps(fields).encode()
 
 
-def refusal(raw: bytes, queue: str = "default", seals: Seals = SEALS) -> str:
+def refusal(raw: bytes, queue: str = "default", signer: Signer = SEALS) -> str:
     with pytest.raises(BadPayload) as caught:
-        seals.open(raw, queue)
+        signer.open(raw, queue)
     return caught.value.reason
 
 
@@ -72,7 +72,7 @@ def test_attempts_are_counted_without_breaking_the_signature():
 
 
 def test_every_key_verifies_and_the_first_one_signs():
-    by_old = pushed(seals=Seals((OLD,), required=True))
+    by_old = pushed(signer=Signer((OLD,), required=True))
 
     assert "app.ok" == SEALS.open(by_old, "default").terms.job
     assert "new" == json.loads(pushed())["qp"]["kid"]
@@ -82,7 +82,7 @@ def test_B061_unsigned_payloads_pass_only_where_they_are_accepted():
     unsigned = changed(pushed(), lambda fields: fields.pop("qp"))
 
     assert "unsigned" == refusal(unsigned)
-    assert "app.ok" == Seals((NEW,), required=False).open(unsigned, "default").terms.job
+    assert "app.ok" == Signer((NEW,), required=False).open(unsigned, "default").terms.job
 
 
 # What does not
@@ -122,11 +122,11 @@ TAMPERED: list[tuple[str, Callable[[dict[str, Any]], object]]] = [
 def test_B061_a_signature_that_is_wrong_never_passes(reason, change, required):
     raw = changed(pushed(amount=1), change)
 
-    assert reason == refusal(raw, seals=Seals((NEW, OLD), required=required))
+    assert reason == refusal(raw, signer=Signer((NEW, OLD), required=required))
 
 
 def test_a_signature_of_somebody_else_with_the_keys_name_does_not_pass():
-    raw = pushed(seals=Seals((("new", "another-secret-of-16"),), required=True))
+    raw = pushed(signer=Signer((("new", "another-secret-of-16"),), required=True))
 
     assert "wrong-signature" == refusal(raw)
 

@@ -16,10 +16,10 @@ from queuepool.events import Event, JobGivenBack
 from queuepool.events.listeners import Listeners
 from queuepool.settlement.outage import Outage
 from queuepool.settlement.settler import Settler
-from queuepool.steward.lost_replies import Unheard
+from queuepool.steward.lost_replies import LostReplies
 from queuepool.stores.contract import UNDER_WAY, QueueStore
 from queuepool.stores.redis.scripts import script
-from queuepool.unix.signals import Attention
+from queuepool.unix.signals import WorkerSignals
 
 TAG, OTHER = 7, 8
 JOBS = [b'{"uuid":"%s","id":"%s","attempts":0}' % (name, name) for name in (b"a", b"b")]
@@ -36,15 +36,15 @@ def told():
     return []
 
 
-def chore(store: QueueStore, told: list[Event]) -> Unheard:
+def chore(store: QueueStore, told: list[Event]) -> LostReplies:
     listeners = Listeners()
     listeners.add(JobGivenBack, told.append)
-    settler = Settler(store, Outage(Attention(), listeners, telling=False), listeners, "main")
-    return Unheard(store, settler, ["default"], retry_after=90.0)
+    settler = Settler(store, Outage(WorkerSignals(), listeners, telling=False), listeners, "main")
+    return LostReplies(store, settler, ["default"], retry_after=90.0)
 
 
 @pytest.fixture
-def unheard(store, told):
+def lost_replies(store, told):
     return chore(store, told)
 
 
@@ -55,32 +55,32 @@ def table(postgres_url) -> Iterator[QueueStore]:
         yield stores.queue
 
 
-def test_F53_what_was_reserved_before_the_burial_is_given_back_at_once_and_what_is_known_is_not(store, unheard):
+def test_F53_what_was_reserved_before_the_burial_is_given_back_at_once_and_what_is_known_is_not(store, lost_replies):
     store.push("default", JOBS)
     asked = time.monotonic()
     (known,) = store.reserve(["default"], TAG, 1).leases
     store.reserve(["default"], TAG, 1)
 
-    unheard.take(TAG, asked, [known])
+    lost_replies.take(TAG, asked, [known])
 
     assert (1, 1) == (store.sizes("default").ready, store.sizes("default").reserved)
     assert JOBS[1] == store.sizes("default").oldest
 
 
-def test_a_hand_that_nobody_heard_of_goes_back_in_its_order(store, unheard):
+def test_a_hand_that_nobody_heard_of_goes_back_in_its_order(store, lost_replies):
     jobs = [b'{"uuid":"%d","id":"%d","attempts":0}' % (number, number) for number in range(64, 0, -1)]
     store.push("default", jobs)
     asked = time.monotonic()
     store.reserve(["default"], TAG, len(jobs))
 
-    unheard.take(TAG, asked, [])
+    lost_replies.take(TAG, asked, [])
 
     again = store.reserve(["default"], OTHER, len(jobs)).leases
     assert [json.loads(job)["id"] for job in jobs] == [json.loads(lease.receipt)["id"] for lease in again]
 
 
-def test_F53_a_late_request_reserves_nothing_after_the_burial(store, unheard):
-    unheard.take(TAG, time.monotonic(), [])
+def test_F53_a_late_request_reserves_nothing_after_the_burial(store, lost_replies):
+    lost_replies.take(TAG, time.monotonic(), [])
     store.push("default", JOBS)
 
     with pytest.raises(TagRetired):
@@ -88,11 +88,11 @@ def test_F53_a_late_request_reserves_nothing_after_the_burial(store, unheard):
     assert (2, 0) == (store.sizes("default").ready, store.sizes("default").reserved)
 
 
-def test_F53_the_tag_is_retired_before_it_is_looked_for(store, unheard, server):
+def test_F53_the_tag_is_retired_before_it_is_looked_for(store, lost_replies, server):
     """Or what is carried out in between would be missed."""
     names = {script(name)[1]: name for name in ("retire", "reclaim")}
     with server.monitor() as heard:
-        unheard.take(TAG, time.monotonic(), [])
+        lost_replies.take(TAG, time.monotonic(), [])
         store.client.command("ECHO", "over")
         said = list(takewhile(lambda words: words[0] != "ECHO", (one["command"].split() for one in heard.listen())))
 
@@ -100,14 +100,14 @@ def test_F53_the_tag_is_retired_before_it_is_looked_for(store, unheard, server):
 
 
 def test_F53_what_is_committed_after_the_burial_is_given_back_when_nothing_can_be_committed_any_more(table, told):
-    unheard = chore(table, told)
-    unheard.take(TAG, time.monotonic(), [])
+    lost_replies = chore(table, told)
+    lost_replies.take(TAG, time.monotonic(), [])
     table.push("default", JOBS)
     table.reserve(["default"], TAG, 1)
 
-    unheard.look_again(time.monotonic())
+    lost_replies.look_again(time.monotonic())
     assert 1 == table.sizes("default").reserved
-    unheard.look_again(time.monotonic() + table.commits_late)
+    lost_replies.look_again(time.monotonic() + table.commits_late)
 
     assert (2, 0) == (table.sizes("default").ready, table.sizes("default").reserved)
     assert JOBS[0] == table.sizes("default").oldest
@@ -115,34 +115,34 @@ def test_F53_what_is_committed_after_the_burial_is_given_back_when_nothing_can_b
 
 
 def test_F53_a_second_look_spares_what_is_known_and_what_is_of_others(table, told):
-    unheard = chore(table, told)
+    lost_replies = chore(table, told)
     table.push("default", JOBS)
     (known,) = table.reserve(["default"], TAG, 1).leases
-    unheard.take(TAG, time.monotonic(), [known])
+    lost_replies.take(TAG, time.monotonic(), [known])
     table.reserve(["default"], OTHER, 1)
 
-    unheard.look_again(time.monotonic() + table.commits_late)
+    lost_replies.look_again(time.monotonic() + table.commits_late)
 
     assert (0, 2) == (table.sizes("default").ready, table.sizes("default").reserved)
 
 
-def test_a_tag_that_may_be_another_workers_by_now_is_left_alone(store, unheard):
+def test_a_tag_that_may_be_another_workers_by_now_is_left_alone(store, lost_replies):
     store.push("default", JOBS)
     store.reserve(["default"], TAG, 1)
 
-    unheard.take(TAG, time.monotonic() - 90.0 - UNDER_WAY, [])
+    lost_replies.take(TAG, time.monotonic() - 90.0 - UNDER_WAY, [])
 
     assert 1 == store.sizes("default").reserved
     assert 1 == len(store.reserve(["default"], TAG, 1).leases)
 
 
-def test_F53_a_look_that_is_held_up_itself_still_finds_what_was_reserved(store, unheard, monkeypatch):
+def test_F53_a_look_that_is_held_up_itself_still_finds_what_was_reserved(store, lost_replies, monkeypatch):
     store.push("default", JOBS[:1])
     asked = time.monotonic()
     store.reserve(["default"], TAG, 1)
     carried_out = 30.0
     monkeypatch.setattr(store, "clock", str(store.now() + carried_out))
 
-    unheard.take(TAG, asked, [])
+    lost_replies.take(TAG, asked, [])
 
     assert 1 == store.sizes("default").ready

@@ -19,7 +19,7 @@ from queuepool.errors import (
 )
 from queuepool.jobs.job_options import Options
 from queuepool.payload.lease import Tallies
-from queuepool.payload.options import Terms
+from queuepool.payload.options import PayloadOptions
 from queuepool.settlement.verdict import (
     Delete,
     Fail,
@@ -40,8 +40,8 @@ RAISED = ValueError("told to")
 NONE_YET = Tallies()
 
 
-def terms(**wishes: object) -> Terms:
-    return Terms(**{"job": "ok", "display_name": "ok", **wishes})  # type: ignore[arg-type]
+def terms(**wishes: object) -> PayloadOptions:
+    return PayloadOptions(**{"job": "ok", "display_name": "ok", **wishes})  # type: ignore[arg-type]
 
 
 # Before an attempt

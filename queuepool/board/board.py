@@ -12,7 +12,7 @@ from io import FileIO
 from pathlib import Path
 
 from queuepool.board.facts import PoolFacts, Totals
-from queuepool.board.held_jobs import AREA, Hand
+from queuepool.board.held_jobs import AREA, HeldJobs
 from queuepool.board.shared_file import SharedFile
 from queuepool.board.slot import Header as Header
 from queuepool.board.slot import Slot as Slot
@@ -156,9 +156,9 @@ class Board:
         slot.hands = self._hand(slot, 0), self._hand(slot, 1)
         return slot
 
-    def _hand(self, slot: Slot, number: int) -> Hand:
+    def _hand(self, slot: Slot, number: int) -> HeldJobs:
         spill = self.path.with_name(f"{self.path.name}.{slot.index}.{number}")
-        return Hand(self.memory, slot.base + Slot.size + number * AREA, spill)
+        return HeldJobs(self.memory, slot.base + Slot.size + number * AREA, spill)
 
 
 def remove(path: Path) -> None:

@@ -48,14 +48,14 @@ class Stage(IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class HeldJob:
     """One job in a hand."""
 
     lease: Lease
     stage: Stage
 
 
-class Hand:
+class HeldJobs:
     """One area; its slot's worker writes, and after its death the steward."""
 
     def __init__(self, memory: Any, base: int, spill: Path) -> None:
@@ -93,14 +93,14 @@ class Hand:
     def is_empty(self) -> bool:
         return self._count() == 0
 
-    def held(self) -> list[Held]:
+    def held(self) -> list[HeldJob]:
         """Read by anybody. Of a living worker's, who may be writing it, also nonsense, ``ValueError``, ``OSError``."""
         count = self._count()
         if not 0 <= count <= _MOST:
             raise ValueError(f"{count} jobs in a hand")
         stages, parts = self._memory[self._stages : self._stages + count], iter(self._parts(count * _PARTS))
         return [
-            Held(Lease(queue.decode(), receipt, *_proved(proof)), Stage(stage))
+            HeldJob(Lease(queue.decode(), receipt, *_proved(proof)), Stage(stage))
             for stage, queue, receipt, proof in zip(stages, parts, parts, parts, strict=True)
         ]
 

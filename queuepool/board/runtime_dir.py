@@ -25,7 +25,7 @@ _MOMENT = 0.1
 _FLOCK = struct.Struct("hhlli0l")
 
 
-class Runtime:
+class RuntimeDir:
     """The directory of one pool on this host: 0700 and ours, or it is refused.
 
     ``takes_any``: what runs there is meant, whatever it is; else only what these settings describe.

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from math import isfinite
 
 from queuepool.board.facts import FACTS_SIZE, POOL_FACTS_SIZE, Facts, PoolFacts, Totals
-from queuepool.board.held_jobs import Hand
+from queuepool.board.held_jobs import HeldJobs
 from queuepool.board.record import Record, Seconds, Text, Whole, as_count
 from queuepool.board.states import Killed, Role, State
 from queuepool.payload.lease import Lease
@@ -134,7 +134,7 @@ class Slot(Record):
     wanted_back = Whole()
     settled_life = Whole()
 
-    hands: tuple[Hand, Hand]
+    hands: tuple[HeldJobs, HeldJobs]
     index: int
 
     @property
@@ -162,7 +162,7 @@ class Slot(Record):
         return is_one and is_in_time and all(isfinite(at) and at >= 0.0 for at in times)
 
     @property
-    def hand(self) -> Hand:
+    def hand(self) -> HeldJobs:
         """What is held, this turn."""
         return self.hands[self.turn % 2]
 

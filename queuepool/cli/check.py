@@ -10,7 +10,7 @@ from functools import partial
 
 import click
 
-from queuepool.board.runtime_dir import Runtime
+from queuepool.board.runtime_dir import RuntimeDir
 from queuepool.cli import output
 from queuepool.cli.flags import CONNECTION
 from queuepool.cli.options import JSON, Where, located
@@ -73,7 +73,7 @@ def _stores(where: Where) -> Iterator[Finding]:
 def _boards(where: Where) -> Iterator[Finding]:
     for pool in where.pools():
         try:
-            left = left_by_others(Runtime(pool))
+            left = left_by_others(RuntimeDir(pool))
         except ConfigError as error:  # a lone worker needs no such directory
             yield Finding(Grade.WARN, f"pool {pool.name}", str(error))
         else:

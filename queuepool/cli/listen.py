@@ -15,7 +15,7 @@ from queuepool.cli import output
 from queuepool.cli.flags import FLAGS, WORKER
 from queuepool.cli.options import Where, located
 from queuepool.unix import proc, signals
-from queuepool.unix.signals import Attention
+from queuepool.unix.signals import WorkerSignals
 
 
 @click.command()
@@ -25,7 +25,7 @@ def listen(where: Where) -> int:
     pool = where.pool()
     proc.show(f"queuepool: listener [{pool.name}] running")
     signals.begin()
-    attention = Attention()
+    attention = WorkerSignals()
     attention.listen()
     command = _command(where, brief=not pool.verbose)
     while not attention.stop:
@@ -52,7 +52,7 @@ def _switch(name: str, value: str) -> list[str]:
     return [f"--no-{name}"] if name == "force" else []
 
 
-def _run_one(command: Sequence[str], attention: Attention) -> bool:
+def _run_one(command: Sequence[str], attention: WorkerSignals) -> bool:
     """Let one child run until it leaves; ``False`` when it did not come to work, so that we rest.
 
     With nothing to do the child itself waits for ``--sleep``.

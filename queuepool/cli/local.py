@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from queuepool.board.runtime_dir import Runtime
+from queuepool.board.runtime_dir import RuntimeDir
 from queuepool.cli.options import Where
 from queuepool.config.settings import PoolSettings
 
 
-def runtime_of(where: Where, pool: PoolSettings | None = None) -> Runtime:
+def runtime_of(where: Where, pool: PoolSettings | None = None) -> RuntimeDir:
     """A directory that the command line names is meant whatever pool is there."""
-    return Runtime(pool or where.pool(), takes_any="pool.runtime_dir" in where.overrides)
+    return RuntimeDir(pool or where.pool(), takes_any="pool.runtime_dir" in where.overrides)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import click
 
-from queuepool.board.runtime_dir import Runtime
+from queuepool.board.runtime_dir import RuntimeDir
 from queuepool.cli import output
 from queuepool.cli.error_report import code_of
 from queuepool.cli.flags import PLACE, POOL
@@ -68,7 +68,7 @@ def scale(where: Where, workers: int) -> None:
     output.say(f"pool {runtime.name} has {workers} workers")
 
 
-def _is_master(runtime: Runtime, pid: int) -> bool:
+def _is_master(runtime: RuntimeDir, pid: int) -> bool:
     try:
         return runtime.master_pid() == pid
     except NotRunning:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterable
 
 from queuepool.board.board import Board, Role, State
-from queuepool.board.runtime_dir import Runtime
+from queuepool.board.runtime_dir import RuntimeDir
 from queuepool.board.status import boot_problem
 from queuepool.cli import output
 from queuepool.cli.options import option, parsed
@@ -26,7 +26,7 @@ WAIT: Callable[[Callable[..., int | None]], Callable[..., int | None]] = option(
 class Rollout:
     """Of one running pool; made before the restart is asked for. Raises ``NotRunning``."""
 
-    def __init__(self, runtime: Runtime) -> None:
+    def __init__(self, runtime: RuntimeDir) -> None:
         self.name, self._path = runtime.name, runtime.path
         self._board: Board = runtime.board()
         self._before = self._board.header.generation
@@ -75,7 +75,7 @@ class Rollout:
         return f"{self._renewed()} of {self._board.header.target} workers run the new code"
 
 
-def rollouts(runtimes: Iterable[Runtime]) -> list[Rollout]:
+def rollouts(runtimes: Iterable[RuntimeDir]) -> list[Rollout]:
     """Of those pools that run here; the others are named. Raises ``NotRunning`` when none does."""
     found: list[Rollout] = []
     away: list[NotRunning] = []

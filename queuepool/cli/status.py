@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from queuepool.board.runtime_dir import Runtime
+from queuepool.board.runtime_dir import RuntimeDir
 from queuepool.board.status import overview
 from queuepool.cli import output
 from queuepool.cli.flags import PLACE
@@ -63,7 +63,7 @@ def _published(where: Where) -> list[dict[str, Any]]:
     return found
 
 
-def _look(name: str, runtime: Runtime) -> dict[str, Any]:
+def _look(name: str, runtime: RuntimeDir) -> dict[str, Any]:
     if runtime.path.exists() and not os.access(runtime.path, os.R_OK | os.X_OK):
         raise PermissionError(13, "belongs to another user", str(runtime.path))
     others = {"left_by_others": left_by_others(runtime)}

@@ -33,12 +33,12 @@ class Queue:
 
     def __init__(self, settings: ConnectionSettings, *, by_hand: bool = False) -> None:
         # Here: the store's library is slow to import, and many never connect.
-        from queuepool.payload.signing import seals_of
+        from queuepool.payload.signing import signer_of
         from queuepool.stores.factory import Stores
 
         self.settings = settings
         self.stores = Stores(settings, shared=True, by_hand=by_hand)
-        self._seals = seals_of(settings.signing, settings.signing_keys)
+        self._signer = signer_of(settings.signing, settings.signing_keys)
 
     def push(
         self,
@@ -103,7 +103,7 @@ class Queue:
         display_name: str | None = None,
     ) -> list[str]:
         seconds, now = seconds_until(delay), int(time.time())
-        seal = partial(self._seals.seal, queue) if self._seals else None
+        seal = partial(self._signer.seal, queue) if self._signer else None
         about: dict[str, Any] = {"options": options, "display_name": display_name, "created_at": now, "seal": seal}
         made = [encode(name, data, delay=round(seconds), **about) for name, data in jobs]
         self.stores.queue.push(queue, [payload for _, payload in made], seconds)

@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, NamedTuple, ParamSpec, TypeVar, Unpack, overload
 
 from queuepool.jobs.definition import check_is_known, check_runs, name_of
-from queuepool.jobs.job_options import Options, Wishes, options_of, target_of, wire
+from queuepool.jobs.job_options import JobOptions, Options, options_of, target_of, wire
 from queuepool.jobs.registry import REGISTRY, Handler, arguments_of, by_name, keywords
 
 if TYPE_CHECKING:
@@ -24,10 +24,10 @@ def job(function: Callable[P, R], /) -> JobFunction[P, R]: ...
 
 
 @overload
-def job(name: str | None = None, **wishes: Unpack[Wishes]) -> Callable[[Callable[P, R]], JobFunction[P, R]]: ...
+def job(name: str | None = None, **wishes: Unpack[JobOptions]) -> Callable[[Callable[P, R]], JobFunction[P, R]]: ...
 
 
-def job(name: str | Callable[P, R] | None = None, **wishes: Unpack[Wishes]) -> Any:
+def job(name: str | Callable[P, R] | None = None, **wishes: Unpack[JobOptions]) -> Any:
     """Register a function as the handler of ``name`` (its own: ``module.function``).
 
     ``queue``, ``tries`` (0 = no limit), ``timeout`` and ``backoff`` (seconds, or a list of them), ``max_exceptions``,

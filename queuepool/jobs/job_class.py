@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, Unpack, dataclass_transfo
 
 from queuepool.errors import ConfigError
 from queuepool.jobs.definition import check_handle, check_is_known, name_of
-from queuepool.jobs.job_options import Options, Wishes, options_of, target_of, wire
+from queuepool.jobs.job_options import JobOptions, Options, options_of, target_of, wire
 from queuepool.jobs.registry import REGISTRY, Handler
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ class Job:
     job_name: ClassVar[str]
     job_options: ClassVar[Options]
 
-    def __init_subclass__(cls, *, name: str | None = None, **wishes: Unpack[Wishes]) -> None:
+    def __init_subclass__(cls, *, name: str | None = None, **wishes: Unpack[JobOptions]) -> None:
         dataclass(cls)
         cls.job_options = options_of(wishes)
         if cls.handle is Job.handle:  # the base of others

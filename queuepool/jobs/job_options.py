@@ -28,7 +28,7 @@ class Options:
     fail_on_timeout: bool | None = None
 
 
-class Wishes(TypedDict, total=False):
+class JobOptions(TypedDict, total=False):
     """``Options`` as they are written with ``@job`` or with a ``Job`` class; ``backoff`` may be one delay."""
 
     queue: str
@@ -39,7 +39,7 @@ class Wishes(TypedDict, total=False):
     fail_on_timeout: bool | None
 
 
-def options_of(wishes: Wishes) -> Options:
+def options_of(wishes: JobOptions) -> Options:
     """Raises ``ConfigError`` for a wish that does not exist, and for one that no worker would grant."""
     known = [field.name for field in fields(Options)]
     for key in wishes.keys() - known:

@@ -14,14 +14,14 @@ from collections.abc import Mapping
 from queuepool.board.board import Board, Killed, Role, State
 from queuepool.board.deadlines import next_deadline, overdue
 from queuepool.board.requests import Requests
-from queuepool.board.runtime_dir import Runtime
+from queuepool.board.runtime_dir import RuntimeDir
 from queuepool.config.settings import PoolSettings
 from queuepool.master.children import Child, Children
 from queuepool.master.first_boot import FirstBoot
 from queuepool.master.place import Place
 from queuepool.master.respawn import Respawn
-from queuepool.master.shutdown import Ending
-from queuepool.master.spawner import Main, Nursery
+from queuepool.master.shutdown import Shutdown
+from queuepool.master.spawner import Main, Spawner
 from queuepool.unix import fork, proc
 from queuepool.unix.signals import Mailbox
 
@@ -33,17 +33,17 @@ _log = logging.getLogger("queuepool")
 class Master:
     """Keeps one pool at its size and its word until it is told to stop."""
 
-    def __init__(self, settings: PoolSettings, board: Board, runtime: Runtime, mains: Mapping[Role, Main]) -> None:
+    def __init__(self, settings: PoolSettings, board: Board, runtime: RuntimeDir, mains: Mapping[Role, Main]) -> None:
         self._settings = settings
         self._board = board
         self._mailbox, self._children = Mailbox(), Children(fork.is_child)
         self._place = Place(settings, board, runtime, self._children)
         self._respawn = Respawn(settings.give_up)
         self._first_boot = FirstBoot(board, self._respawn)
-        self._nursery = Nursery(board, self._children, self._respawn, mains, preload=settings.preload)
+        self._spawner = Spawner(board, self._children, self._respawn, mains, preload=settings.preload)
         self._target, self._generation, self._paused = settings.workers, 1, False
         self._requests = Requests(board.header)
-        self._ending = Ending(settings.stop_timeout)
+        self._ending = Shutdown(settings.stop_timeout)
 
     def run(self) -> int:
         """Until everybody has left; the exit code."""
@@ -54,7 +54,7 @@ class Master:
             self._hear(signum)
             self._mind_the_place()
             self._follow()
-            self._nursery.welcome(paused=self._paused)
+            self._spawner.welcome(paused=self._paused)
             self._kill()
             self._judge()
             self._refill()
@@ -175,7 +175,7 @@ class Master:
             self._stop()
             self._wind_up()
             return
-        for child in self._nursery.fill(self._target, self._generation, paused=self._paused):
+        for child in self._spawner.fill(self._target, self._generation, paused=self._paused):
             self._retire(child)
 
     def _judge(self) -> None:
@@ -203,7 +203,7 @@ class Master:
         if steward and not unsettled:
             self._retire(steward)
         elif unsettled and not steward and has_time:
-            self._nursery.spawn(Role.STEWARD, 0, self._generation)
+            self._spawner.spawn(Role.STEWARD, 0, self._generation)
 
     def _nap(self) -> float:
         now, grace = time.monotonic(), self._settings.grace

@@ -6,7 +6,7 @@ import logging
 import time
 
 from queuepool.board.board import Board, Role, State
-from queuepool.board.runtime_dir import Runtime
+from queuepool.board.runtime_dir import RuntimeDir
 from queuepool.board.status import title
 from queuepool.config.settings import PoolSettings
 from queuepool.errors import QueuepoolError
@@ -19,7 +19,7 @@ _log = logging.getLogger("queuepool")
 class Place:
     """The master's. What others have done to it is told in one line each."""
 
-    def __init__(self, settings: PoolSettings, board: Board, runtime: Runtime, children: Children) -> None:
+    def __init__(self, settings: PoolSettings, board: Board, runtime: RuntimeDir, children: Children) -> None:
         self._settings = settings
         self._board = board
         self._runtime = runtime

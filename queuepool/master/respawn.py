@@ -21,7 +21,7 @@ _KINDS = (Role.WORKER, Role.STEWARD, Role.TEMPLATE)
 _MOST_DOUBLINGS = 16
 
 
-class Rests:
+class Backoff:
     """Seconds to wait before the next try: none for the first ``free`` failures, then twice as long each time."""
 
     def __init__(self, shortest: float = 0.5, longest: float = 60.0, free: int = 0) -> None:
@@ -57,18 +57,18 @@ class Respawn:
 
     def __init__(self, give_up: float = 0.0) -> None:
         self._give_up = give_up or float("inf")
-        self._boots = {role: Rests() for role in _KINDS}
+        self._boots = {role: Backoff() for role in _KINDS}
         # Who is killed while it boots has not failed: the next one may come through.
-        self._killed = {role: Rests(0.1, free=5) for role in _KINDS}
+        self._killed = {role: Backoff(0.1, free=5) for role in _KINDS}
         # Of a number's workers that died young in a job: `max_crashes` ends that job by job. Not for long, as good jobs
         # wait behind the bad ones.
-        self._loops: dict[int, Rests] = defaultdict(lambda: Rests(0.1, 1.0, free=5))
+        self._loops: dict[int, Backoff] = defaultdict(lambda: Backoff(0.1, 1.0, free=5))
         #: whether a worker or a template has come to work since the start
         self.has_booted = False
 
     def begin_anew(self) -> None:
         """Other code is to come, which need not wait for the last one's failures."""
-        self._boots[Role.WORKER], self._boots[Role.TEMPLATE] = Rests(), Rests()
+        self._boots[Role.WORKER], self._boots[Role.TEMPLATE] = Backoff(), Backoff()
 
     def came(self, child: Child) -> None:
         """A child has come to work: booting is possible."""

@@ -10,7 +10,7 @@ _SETTLE = 5.0
 _BOOTING = 1.0
 
 
-class Ending:
+class Shutdown:
     """Of one pool. Times are monotonic seconds; ``stop_timeout`` 0 = running jobs may take their time."""
 
     def __init__(self, stop_timeout: float) -> None:

@@ -18,7 +18,7 @@ _log = logging.getLogger("queuepool")
 Main = Callable[[Slot, bool], int]
 
 
-class Nursery:
+class Spawner:
     """The master's: ``mains`` are what it may fork."""
 
     def __init__(

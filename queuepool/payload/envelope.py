@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeGuard
 
 from queuepool.errors import BadPayload, NotSendable
 from queuepool.payload import strict_json
-from queuepool.payload.options import NAME, Terms, is_time, terms_of
+from queuepool.payload.options import NAME, PayloadOptions, is_time, payload_options_of
 from queuepool.payload.strict_json import MOST_BYTES as MOST_BYTES
 from queuepool.payload.to_json import as_json
 
@@ -30,7 +30,7 @@ class Payload(NamedTuple):
     uuid: str
     data: Any
     attempts: int
-    terms: Terms
+    terms: PayloadOptions
     #: whether it came with an id of its own
     identified: bool = True
     #: what was not understood and therefore ignored
@@ -66,7 +66,7 @@ def decode(raw: bytes, attempts: int | None = None) -> Payload:
 
 def payload_of(fields: Mapping[str, Any], raw: bytes, attempts: int | None = None) -> Payload:
     """What these fields say; ``raw`` names a job that came without an id. Raises ``BadPayload``."""
-    get, terms = fields.get, terms_of(fields, len(raw))
+    get, terms = fields.get, payload_options_of(fields, len(raw))
     said, given = get("uuid"), get("id")
     uuid = said if _is_word(said) else ""
     own = said if given is None else given

@@ -17,7 +17,7 @@ NAME = re.compile(r"[^\x00-\x1f\x7f]+")
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class PayloadOptions:
     """What a payload says of its job besides which one it is.
 
     Times in seconds, ``retry_until`` in Unix seconds, ``None`` = not said.
@@ -35,7 +35,7 @@ class Terms:
     oddities: tuple[str, ...] = ()
 
 
-def terms_of(fields: Mapping[str, Any], size: int) -> Terms:
+def payload_options_of(fields: Mapping[str, Any], size: int) -> PayloadOptions:
     """Of a payload with these fields and so many bytes. Raises ``BadPayload``."""
     said = [*map(fields.get, _TERMS)]
     if size > _KEPT:
@@ -46,11 +46,11 @@ def terms_of(fields: Mapping[str, Any], size: int) -> Terms:
         return _read_terms(*said)
 
 
-def _read_terms(job: Any, name: Any, *limits: Any) -> Terms:
+def _read_terms(job: Any, name: Any, *limits: Any) -> PayloadOptions:
     max_tries, max_exceptions, fail_on_timeout, backoff, timeout, retry_until, timeout_at = limits
     odd: list[str] = []
     name = name or job
-    return Terms(
+    return PayloadOptions(
         job=_name(job) if job else "",
         display_name=_name(name) if name else "",
         max_tries=_count(max_tries, "maxTries"),
@@ -63,8 +63,8 @@ def _read_terms(job: Any, name: Any, *limits: Any) -> Terms:
     )
 
 
-#: the fields that ``Terms`` are read from. Most jobs say what the one before said, so what was read is kept; by type
-#: too, since ``true`` equals 1 and is no number of tries
+#: the fields that ``PayloadOptions`` are read from. Most jobs say what the one before said, so what was read is kept;
+#: by type too, since ``true`` equals 1 and is no number of tries
 _TERMS = (
     "job", "displayName", "maxTries", "maxExceptions", "failOnTimeout", "backoff", "timeout", "retryUntil", "timeoutAt",
 )  # fmt: skip

@@ -23,7 +23,7 @@ from queuepool.payload.strict_json import read_object
 _TWICE = ("id", "uuid", "job", "displayName")
 
 
-class Seals:
+class Signer:
     """Signs and verifies with the keys of one connection. ``required``: what is unsigned is no job."""
 
     def __init__(self, keys: tuple[tuple[str, str], ...], *, required: bool) -> None:
@@ -73,6 +73,6 @@ class Seals:
         return hmac.new(self._keys[kid], f"{kid}:{body}".encode(), hashlib.sha256).hexdigest()
 
 
-def seals_of(signing: str, keys: tuple[tuple[str, str], ...]) -> Seals | None:
+def signer_of(signing: str, keys: tuple[tuple[str, str], ...]) -> Signer | None:
     """By the settings; ``None`` when signatures are neither made nor looked at."""
-    return None if signing == "off" else Seals(keys, required=signing == "require")
+    return None if signing == "off" else Signer(keys, required=signing == "require")

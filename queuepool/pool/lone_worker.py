@@ -9,7 +9,7 @@ from pathlib import Path
 
 from queuepool import __version__, log
 from queuepool.board.board import Board, Role, Slot
-from queuepool.board.held_jobs import Hand
+from queuepool.board.held_jobs import HeldJobs
 from queuepool.config.settings import PoolSettings
 from queuepool.events import WorkerStarting, WorkerStopping
 from queuepool.jobs.current_job import running_id
@@ -19,12 +19,12 @@ from queuepool.pool.processes import boot
 from queuepool.pool.worker_process import limits_of, work
 from queuepool.stores.factory import refuse_unfit
 from queuepool.unix import proc, signals
-from queuepool.unix.signals import Alarm, Attention
+from queuepool.unix.signals import Alarm, WorkerSignals
 from queuepool.worker.limits import StopReason
-from queuepool.worker.slot_writer import Desk
+from queuepool.worker.slot_writer import SlotWriter
 
 
-class _UnreadHand(Hand):
+class _UnreadHeldJobs(HeldJobs):
     """Nobody buries a lone worker, so what is too large for the board need not be kept beside it."""
 
     def _file(self, number: int) -> Path:
@@ -37,7 +37,7 @@ def work_alone(pool: PoolSettings, *, once: bool, stop_when_empty: bool, brief: 
     ``brief``: the log has nothing of the worker's own coming and going.
     """
     signals.begin()
-    attention = Attention()
+    attention = WorkerSignals()
     attention.listen()
     log.setup(pool, "worker=1", patience=1.0, first=True, running=running_id)
     refuse_unfit(pool.connection, pool.queues[0])
@@ -49,14 +49,16 @@ def work_alone(pool: PoolSettings, *, once: bool, stop_when_empty: bool, brief: 
         boot(pool, attention, alarm, unlogged=(WorkerStarting, WorkerStopping) if brief else ())
         if not brief:
             announce.jobs()
-        desk = Desk(_slot(), pool.name, alarm, attention, stall=0.0)
-        return _work(_without_renewal(pool), desk, attention, once, stop_when_empty).code
+        slot_writer = SlotWriter(_slot(), pool.name, alarm, attention, stall=0.0)
+        return _work(_without_renewal(pool), slot_writer, attention, once, stop_when_empty).code
 
 
-def _work(settings: PoolSettings, desk: Desk, attention: Attention, once: bool, stop_when_empty: bool) -> StopReason:
-    limits = limits_of(settings, desk, once=once, stop_when_empty=stop_when_empty)
-    reason = work(settings, desk, attention, limits)
-    if reason is StopReason.ONCE and not desk.slot.turn:
+def _work(
+    settings: PoolSettings, slot_writer: SlotWriter, attention: WorkerSignals, once: bool, stop_when_empty: bool
+) -> StopReason:
+    limits = limits_of(settings, slot_writer, once=once, stop_when_empty=stop_when_empty)
+    reason = work(settings, slot_writer, attention, limits)
+    if reason is StopReason.ONCE and not slot_writer.slot.turn:
         # As artisan's: who calls us in a loop should not spin. Source: Worker.php, runNextJob (13.x).
         attention.wait(lambda: time.sleep(settings.sleep))
     return reason
@@ -71,7 +73,7 @@ def _slot() -> Slot:
     """A place on a board that nobody else can see."""
     board = Board.private()
     slot = board.slots[0]
-    hand = _UnreadHand(slot.memory, slot.base + Slot.size, board.path)
+    hand = _UnreadHeldJobs(slot.memory, slot.base + Slot.size, board.path)
     slot.hands = hand, hand
     slot.begin(Role.WORKER, 1, 1)
     slot.pid, slot.born = os.getpid(), proc.born(os.getpid())

@@ -10,7 +10,7 @@ from io import FileIO
 from queuepool import log
 from queuepool.board import boot_report
 from queuepool.board.board import Board, Slot
-from queuepool.board.runtime_dir import Runtime
+from queuepool.board.runtime_dir import RuntimeDir
 from queuepool.config.settings import PoolSettings
 from queuepool.errors import BootFailure
 from queuepool.events import Event
@@ -23,26 +23,26 @@ from queuepool.pool.steward_process import StewardProcess
 from queuepool.pool.worker_process import limits_of, warn_of_jobs, work
 from queuepool.unix import proc, stray_processes
 from queuepool.unix.exit_codes import BOOT, LEFT
-from queuepool.unix.signals import Alarm, Attention
+from queuepool.unix.signals import Alarm, WorkerSignals
 from queuepool.worker.boot import import_jobs, import_modules
-from queuepool.worker.slot_writer import Desk
+from queuepool.worker.slot_writer import SlotWriter
 from queuepool.worker.template import Template
 
 #: seconds beyond its waits that a round without a job may take
 _STALL = 30.0
 
 
-class Roles:
+class Processes:
     """What the master forks: each method runs one process of the pool and gives its exit code."""
 
-    def __init__(self, settings: PoolSettings, board: Board, runtime: Runtime, served: Collection[str] = ()) -> None:
+    def __init__(self, settings: PoolSettings, board: Board, runtime: RuntimeDir, served: Collection[str] = ()) -> None:
         self._settings = settings
         self._board = board
         self._runtime = runtime
         self._served = served
 
     def worker(self, slot: Slot, paused: bool) -> int:
-        attention = Attention(paused=paused)
+        attention = WorkerSignals(paused=paused)
         attention.listen()
         slot = self._mapped(slot)
         alarm = Alarm(trace := self._enter(slot, f"worker {slot.number}"))
@@ -52,7 +52,7 @@ class Roles:
         """Imports what the workers need, and forks them."""
         # Whatever its modules have done to signals: it has nothing to finish.
         proc.end_with_parent(self._board.master[0], signal.SIGKILL)
-        attention = Attention()
+        attention = WorkerSignals()
         attention.listen()
         slot = self._mapped(slot)
         alarm = Alarm(trace := self._enter(slot, "template"))
@@ -65,7 +65,7 @@ class Roles:
 
     def _copied_worker(self, slot: Slot) -> int:
         """A worker that a template has forked: the modules are there."""
-        attention = Attention()
+        attention = WorkerSignals()
         attention.listen()
         alarm = Alarm(self._enter(slot, f"worker {slot.number}"))
         return self._work(slot, attention, alarm)
@@ -84,7 +84,7 @@ class Roles:
         stray_processes.mark(self._board.cookie(slot))
         return self._board.new_trace(slot)
 
-    def _has_booted(self, slot: Slot, attention: Attention, alarm: Alarm, trace: FileIO) -> bool:
+    def _has_booted(self, slot: Slot, attention: WorkerSignals, alarm: Alarm, trace: FileIO) -> bool:
         """In its time, or not at all."""
         timeout = self._settings.boot_timeout
         slot.deadline = time.monotonic() + timeout if timeout else 0.0
@@ -98,17 +98,17 @@ class Roles:
         announce.jobs_of_generation(self._board.header, slot)
         return True
 
-    def _work(self, slot: Slot, attention: Attention, alarm: Alarm) -> int:
+    def _work(self, slot: Slot, attention: WorkerSignals, alarm: Alarm) -> int:
         settings = self._settings
         waits = settings.connection.block_for + settings.sleep + settings.rest
-        desk = Desk(slot, settings.name, alarm, attention, stall=waits + _STALL)
-        desk.alive()
-        limits = limits_of(settings, desk)
-        warn_of_jobs(settings, desk, self._served)
-        return work(settings, desk, attention, limits, self._board, self._runtime).code
+        slot_writer = SlotWriter(slot, settings.name, alarm, attention, stall=waits + _STALL)
+        slot_writer.alive()
+        limits = limits_of(settings, slot_writer)
+        warn_of_jobs(settings, slot_writer, self._served)
+        return work(settings, slot_writer, attention, limits, self._board, self._runtime).code
 
     def steward(self, slot: Slot, paused: bool) -> int:
-        attention = Attention()
+        attention = WorkerSignals()
         attention.listen()
         self._runtime.let_go()
         settings = self._settings
@@ -137,7 +137,9 @@ class Roles:
         return True
 
 
-def boot(settings: PoolSettings, attention: Attention, alarm: Alarm, unlogged: Collection[type[Event]] = ()) -> None:
+def boot(
+    settings: PoolSettings, attention: WorkerSignals, alarm: Alarm, unlogged: Collection[type[Event]] = ()
+) -> None:
     """Import the user's modules; what they dispatch goes where this pool's jobs come from. Raises ``BootFailure``."""
     client.configure(settings.connection)
     import_jobs(settings.modules, settings.listeners)
@@ -146,7 +148,7 @@ def boot(settings: PoolSettings, attention: Attention, alarm: Alarm, unlogged: C
     log.listen(LISTENERS, unlogged)
 
 
-def _hear_again(attention: Attention, alarm: Alarm) -> None:
+def _hear_again(attention: WorkerSignals, alarm: Alarm) -> None:
     """Whatever the modules did to signals: else no stop and no deadline would be obeyed."""
     attention.listen()
     alarm.prepare()

@@ -11,14 +11,14 @@ from collections.abc import Callable, Collection, Sequence
 
 from queuepool import __version__, log
 from queuepool.board.board import Board, Role, sweep
-from queuepool.board.runtime_dir import Runtime
+from queuepool.board.runtime_dir import RuntimeDir
 from queuepool.config.connections import check_drivers
 from queuepool.config.settings import PoolSettings
 from queuepool.config.urls import database_of
 from queuepool.errors import ConfigError, QueuepoolError
 from queuepool.master.loop import Master
 from queuepool.pool import announce
-from queuepool.pool.processes import Roles
+from queuepool.pool.processes import Processes
 from queuepool.stores import factory as build
 from queuepool.unix import fork, proc, signals
 
@@ -40,10 +40,10 @@ def start(settings: PoolSettings, served: Collection[str] = ()) -> int:
     build.refuse_unfit(settings.connection, settings.queues[0])
     signals.begin(blocked=signals.HEARD)  # from here on a signal waits for the master, and does not end it
     log.setup(settings, "master", patience=0.0, first=True)
-    runtime = Runtime(settings)
+    runtime = RuntimeDir(settings)
     runtime.claim()
     board = _new_board(runtime, settings.workers)
-    roles = Roles(settings, board, runtime, served)
+    roles = Processes(settings, board, runtime, served)
     if not proc.adopt_orphans() and settings.preload:
         raise ConfigError("preload", "this system hands no orphans on (Linux does): say no")
     announce.beginning(__version__, settings, workers=settings.workers, directory=runtime.path)
@@ -100,7 +100,7 @@ def _start_or_tell(pool: PoolSettings, told: Callable[[QueuepoolError, str], int
         return told(error, pool.name)
 
 
-def _new_board(runtime: Runtime, workers: int) -> Board:
+def _new_board(runtime: RuntimeDir, workers: int) -> Board:
     """Twice the workers: in a rolling restart a number has two. There is room for those who are always there."""
     sweep(runtime.path)
     try:

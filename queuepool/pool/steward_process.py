@@ -7,28 +7,28 @@ from dataclasses import replace
 
 from queuepool.board.blame import Blame
 from queuepool.board.board import Board, Slot
-from queuepool.board.runtime_dir import Runtime
+from queuepool.board.runtime_dir import RuntimeDir
 from queuepool.config.settings import PoolSettings
 from queuepool.errors import StoreError
 from queuepool.events.listeners import LISTENERS
 from queuepool.settlement.outage import Outage
 from queuepool.settlement.settler import Settler
 from queuepool.steward.chore import Chore
-from queuepool.steward.give_back import HandBack
+from queuepool.steward.give_back import GiveBack
 from queuepool.steward.guard import Guard
 from queuepool.steward.loop import Steward
-from queuepool.steward.lost_replies import Unheard
-from queuepool.steward.orphaned_boards import Wards
+from queuepool.steward.lost_replies import LostReplies
+from queuepool.steward.orphaned_boards import OrphanedBoards
 from queuepool.steward.publish import Publish
 from queuepool.steward.record_failures import RecordFailures
 from queuepool.steward.renew import Renew
-from queuepool.steward.settle_dead import Bury
+from queuepool.steward.settle_dead import SettleDead
 from queuepool.steward.side_stores import FailureRecorder, SideStores, Told
-from queuepool.steward.side_thread import Beside
+from queuepool.steward.side_thread import SideThread
 from queuepool.steward.stage import StageDue
-from queuepool.steward.watch_control import Watch
+from queuepool.steward.watch_control import WatchControl
 from queuepool.stores.factory import PATIENCE, Stores
-from queuepool.unix.signals import Attention
+from queuepool.unix.signals import WorkerSignals
 
 #: seconds before its lease ends at which an orphan is killed: so long may a steward wait for a silent store and rest
 _GUARDS_MARGIN = 5.0
@@ -37,7 +37,7 @@ _GUARDS_MARGIN = 5.0
 class StewardProcess:
     """The steward, its store and its chores."""
 
-    def __init__(self, settings: PoolSettings, board: Board, runtime: Runtime, attention: Attention) -> None:
+    def __init__(self, settings: PoolSettings, board: Board, runtime: RuntimeDir, attention: WorkerSignals) -> None:
         self._settings = settings
         self._board = board
         self._runtime = runtime
@@ -47,7 +47,7 @@ class StewardProcess:
         self._outage = Outage(attention, LISTENERS, telling=True, patient=False, longest=patience)
         self._stores = Stores(replace(settings.connection, block_for=0.0), patience=patience)
         self._blame = Blame(board.header)
-        self._wards = Wards(board, runtime, self._blame)
+        self._orphaned_boards = OrphanedBoards(board, runtime, self._blame)
         self._settler = Settler(self._stores.queue, self._outage, LISTENERS, settings.connection.name)
         self._publish = Publish(settings.name, board, self._stores.control)
         self._watching = self._control_chores()
@@ -58,7 +58,7 @@ class StewardProcess:
         steward.run()
         with suppress(StoreError):  # it is away: the notice runs out by itself
             self._publish.withdraw()
-        if self._wards.is_orphaned():
+        if self._orphaned_boards.is_orphaned():
             self._outlive(steward)
 
     def _steward(self, slot: Slot) -> Steward:
@@ -79,35 +79,37 @@ class StewardProcess:
         """The kernel told everybody that the master is dead. The workers finish their jobs, and need a steward."""
         self._attention.stop = False
         steward.drop([*self._watching, self._publish])
-        steward.run(until=lambda: self._wards.own.is_settled)
+        steward.run(until=lambda: self._orphaned_boards.own.is_settled)
         self._runtime.clear_away()
 
     def _urgent(self) -> list[Chore]:
         settings, queue = self._settings, self._stores.queue
         return [
             # First, for it needs no store, and the others may have to wait for theirs.
-            Guard(self._wards, settings.grace, margin=min(_GUARDS_MARGIN, settings.connection.retry_after / 3)),
-            Bury(self._wards, self._runtime, queue, self._settler, self._unheard(), self._blame),
+            Guard(
+                self._orphaned_boards, settings.grace, margin=min(_GUARDS_MARGIN, settings.connection.retry_after / 3)
+            ),
+            SettleDead(self._orphaned_boards, self._runtime, queue, self._settler, self._lost_replies(), self._blame),
             StageDue(queue, settings.queues),
         ]
 
     def _lease_chores(self) -> list[Chore]:
         connection = self._settings.connection
-        renew = [Renew(self._wards, self._stores.queue, connection.retry_after)] if connection.renew else []
-        return [*renew, HandBack(self._wards, self._settler, self._unheard())]
+        renew = [Renew(self._orphaned_boards, self._stores.queue, connection.retry_after)] if connection.renew else []
+        return [*renew, GiveBack(self._orphaned_boards, self._settler, self._lost_replies())]
 
-    def _unheard(self) -> Unheard:
+    def _lost_replies(self) -> LostReplies:
         settings = self._settings
-        return Unheard(self._stores.queue, self._settler, settings.queues, settings.connection.retry_after)
+        return LostReplies(self._stores.queue, self._settler, settings.queues, settings.connection.retry_after)
 
     def _control_chores(self) -> list[Chore]:
         """The control keys; and, in a thread with connections of its own, whatever is in stores elsewhere."""
         connection, header, queues = self._settings.connection, self._board.header, self._settings.queues
         if not (connection.control_url or connection.failed_url):
-            return [Watch(header, self._stores.control, LISTENERS, queues, SideStores(LISTENERS))]
+            return [WatchControl(header, self._stores.control, LISTENERS, queues, SideStores(LISTENERS))]
         told, own = Told(), Stores(replace(connection, block_for=0.0))
         sides = SideStores(told, header)
-        chores: list[Chore] = [Watch(header, own.control, told, queues, sides)]
+        chores: list[Chore] = [WatchControl(header, own.control, told, queues, sides)]
         if own.forwarder:
             chores.append(RecordFailures(self._board, FailureRecorder(own.forwarder, told, sides)))
-        return [Beside(chores, sides, told, LISTENERS)]
+        return [SideThread(chores, sides, told, LISTENERS)]

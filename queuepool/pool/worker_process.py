@@ -7,7 +7,7 @@ from collections.abc import Collection
 from contextlib import suppress
 
 from queuepool.board.board import Board
-from queuepool.board.runtime_dir import Runtime
+from queuepool.board.runtime_dir import RuntimeDir
 from queuepool.config.settings import PoolSettings
 from queuepool.errors import StoreDown, StoreError
 from queuepool.events.listeners import LISTENERS
@@ -18,23 +18,25 @@ from queuepool.settlement.outage import Outage
 from queuepool.settlement.settler import Settler
 from queuepool.steward.side_stores import FailureRecorder, SideStores
 from queuepool.stores.factory import Stores
-from queuepool.unix.signals import Attention
-from queuepool.worker.attempt import Attempts
-from queuepool.worker.control_state import BoardOrders, Orders, StoreOrders
+from queuepool.unix.signals import WorkerSignals
+from queuepool.worker.attempt import Runner
+from queuepool.worker.control_state import BoardControlState, ControlState, StoreControlState
 from queuepool.worker.limits import Limits, StopReason
 from queuepool.worker.loop import Worker
 from queuepool.worker.membership import Membership
-from queuepool.worker.prefetch import Supply
-from queuepool.worker.prefetch_size import Pace
-from queuepool.worker.slot_writer import Desk
+from queuepool.worker.prefetch import Prefetch
+from queuepool.worker.prefetch_size import PrefetchSize
+from queuepool.worker.slot_writer import SlotWriter
 
 _log = logging.getLogger("queuepool")
 
 
-def limits_of(settings: PoolSettings, desk: Desk, *, once: bool = False, stop_when_empty: bool = False) -> Limits:
+def limits_of(
+    settings: PoolSettings, slot_writer: SlotWriter, *, once: bool = False, stop_when_empty: bool = False
+) -> Limits:
     """How long this worker lives; it has just imported its modules."""
-    booted, memory = desk.rss(), settings.memory
-    if memory.is_too_small(booted) and _is_first(desk):
+    booted, memory = slot_writer.rss(), settings.memory
+    if memory.is_too_small(booted) and _is_first(slot_writer):
         _log.warning(
             "memory (%g MB) is below what a worker takes when its modules are imported (%.0f MB): each leaves after one"
             " job; raise it, or say by how much a worker may grow: memory = +64", memory.megabytes, booted,
@@ -48,46 +50,48 @@ def limits_of(settings: PoolSettings, desk: Desk, *, once: bool = False, stop_wh
     )
 
 
-def warn_of_jobs(settings: PoolSettings, desk: Desk, served: Collection[str]) -> None:
+def warn_of_jobs(settings: PoolSettings, slot_writer: SlotWriter, served: Collection[str]) -> None:
     """Of those that will never run, as far as the modules show it."""
-    if _is_first(desk):
+    if _is_first(slot_writer):
         for words in unserved(REGISTRY, {*served, *settings.queues}):
             _log.warning("%s", words)
 
 
-def _is_first(desk: Desk) -> bool:
+def _is_first(slot_writer: SlotWriter) -> bool:
     """Whether this worker is to say what each of them would say."""
-    return desk.slot.number <= 1 >= desk.slot.life
+    return slot_writer.slot.number <= 1 >= slot_writer.slot.life
 
 
 def work(
     settings: PoolSettings,
-    desk: Desk,
-    attention: Attention,
+    slot_writer: SlotWriter,
+    attention: WorkerSignals,
     limits: Limits,
     board: Board | None = None,
-    runtime: Runtime | None = None,
+    runtime: RuntimeDir | None = None,
 ) -> StopReason:
     """Run one worker until it leaves; without a board it is alone and looks after itself."""
     alone = board is None
     stores = Stores(settings.connection)
-    outage = Outage(attention, LISTENERS, telling=alone, meanwhile=desk.alive)
+    outage = Outage(attention, LISTENERS, telling=alone, meanwhile=slot_writer.alive)
     settler = Settler(stores.queue, outage, LISTENERS, settings.connection.name)
-    orders: Orders = (
-        StoreOrders(stores.control, settings.queues, LISTENERS)
+    orders: ControlState = (
+        StoreControlState(stores.control, settings.queues, LISTENERS)
         if board is None
-        else BoardOrders(board.header, desk.slot.generation)
+        else BoardControlState(board.header, slot_writer.slot.generation)
     )
     recorder = _recorder(stores) if alone else None
-    membership = Membership(settings.connection, settings.queues, stores.queue, settler, outage, desk.slot)
+    membership = Membership(settings.connection, settings.queues, stores.queue, settler, outage, slot_writer.slot)
     worker = Worker(
         settings,
         stores.queue,
         orders,
-        Attempts(settings, stores.queue, REGISTRY, LISTENERS, desk, settler, outage),
-        Supply(settings, stores.queue, settler, desk, outage, LISTENERS, _pace(settings, limits, alone), membership),
+        Runner(settings, stores.queue, REGISTRY, LISTENERS, slot_writer, settler, outage),
+        Prefetch(
+            settings, stores.queue, settler, slot_writer, outage, LISTENERS, _pace(settings, limits, alone), membership
+        ),
         membership,
-        desk,
+        slot_writer,
         attention,
         outage,
         limits,
@@ -97,7 +101,7 @@ def work(
         look_after=recorder.run if recorder else lambda: None,
     )
     reason = _run(worker, recorder)
-    desk.leave()
+    slot_writer.leave()
     return reason
 
 
@@ -117,6 +121,6 @@ def _recorder(stores: Stores) -> FailureRecorder | None:
     return FailureRecorder(stores.forwarder, LISTENERS, SideStores(LISTENERS)) if stores.forwarder else None
 
 
-def _pace(settings: PoolSettings, limits: Limits, alone: bool) -> Pace:
+def _pace(settings: PoolSettings, limits: Limits, alone: bool) -> PrefetchSize:
     """Alone, nobody would take back what waits behind a slow job; with a rest after each, all would wait."""
-    return Pace(1 if alone or limits.once or settings.rest else settings.reserve_ahead)
+    return PrefetchSize(1 if alone or limits.once or settings.rest else settings.reserve_ahead)

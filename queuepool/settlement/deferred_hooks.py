@@ -22,7 +22,7 @@ _ERRORS = {kind.__name__: kind for kind in (errors.JobTimedOut, errors.WorkerDie
 
 
 @dataclass(frozen=True, slots=True)
-class Mourned:
+class DeferredHook:
     """A job that is recorded as failed, and the error that it failed with."""
 
     lease: Lease
@@ -52,7 +52,7 @@ def leave(directory: Path, store: str, lease: Lease, error: errors.AttemptLost) 
             draft.unlink()
 
 
-def take(directory: Path, store: str) -> Mourned | None:
+def take(directory: Path, store: str) -> DeferredHook | None:
     """One note, now ours; ``None`` when there is none. Another store's jobs are those of another application."""
     for path in directory.glob(f"mourn.{store}.*"):
         mine = path.with_name(f"taken.{path.suffix[1:]}")
@@ -65,7 +65,7 @@ def take(directory: Path, store: str) -> Mourned | None:
     return None
 
 
-def _read(path: Path) -> Mourned | None:
+def _read(path: Path) -> DeferredHook | None:
     """What the steward wrote; ``None`` for anything else that was put in its place. Gone afterwards in any case."""
     try:
         about = path.lstat()
@@ -74,7 +74,7 @@ def _read(path: Path) -> Mourned | None:
         note = json.loads(path.read_text())
         error = _ERRORS[note["error"]](note["message"], note["trace"])
         row = Row(*map(int, note["row"])) if note["row"] else None
-        return Mourned(Lease(note["queue"], note["receipt"].encode(), row=row), error)
+        return DeferredHook(Lease(note["queue"], note["receipt"].encode(), row=row), error)
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
         return None
     finally:

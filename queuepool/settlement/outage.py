@@ -12,7 +12,7 @@ from typing import TypeVar
 from queuepool.errors import StoreDenied, StoreDown
 from queuepool.events import StoreLost, StoreRefused, StoreRegained, StoreStillLost
 from queuepool.events.listeners import Listeners
-from queuepool.unix.signals import Attention
+from queuepool.unix.signals import WorkerSignals
 
 T = TypeVar("T")
 _SHORTEST, _LONGEST = 0.05, 2.0
@@ -51,7 +51,7 @@ class Outage:
 
     def __init__(
         self,
-        attention: Attention,
+        attention: WorkerSignals,
         listeners: Listeners,
         *,
         telling: bool,

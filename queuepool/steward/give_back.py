@@ -6,11 +6,11 @@ import time
 from typing import NamedTuple
 
 from queuepool.board.board import Role, Slot, State
-from queuepool.board.held_jobs import Held, Stage
+from queuepool.board.held_jobs import HeldJob, Stage
 from queuepool.payload.lease import Lease
 from queuepool.settlement.settler import Settler
-from queuepool.steward.lost_replies import Unheard
-from queuepool.steward.orphaned_boards import Wards
+from queuepool.steward.lost_replies import LostReplies
+from queuepool.steward.orphaned_boards import OrphanedBoards
 
 #: seconds that a job may run before those behind it are given back, and between two looks while anybody works or not
 _PATIENCE, _TICK, _IDLE = 0.06, 0.03, 0.2
@@ -26,7 +26,7 @@ class _Stuck(NamedTuple):
     slot: Slot
     place: _Place
     tag: int
-    held: list[Held]
+    held: list[HeldJob]
     asked: float
 
     def behind(self, stage: Stage) -> list[Lease]:
@@ -38,23 +38,23 @@ class _Stuck(NamedTuple):
         return bool(self.held and (self.asked or self.behind(Stage.RESERVED) or self.behind(Stage.DONE)))
 
 
-class HandBack:
+class GiveBack:
     """Says on the board what it wants back, waits for a moment, and takes it unless the worker has gone on meanwhile.
 
-    A worker says which job it turns to, and then looks whether it may (``Desk.turns_to``): so either it sees our word,
+    A worker says which job it turns to, and then looks whether it may (``SlotWriter.turns_to``): either it sees our word,
     and puts back the rest itself, or we see that it has gone on. No lock is held that a dead process could keep.
     """
 
-    def __init__(self, wards: Wards, settler: Settler, unheard: Unheard) -> None:
-        self._wards = wards
+    def __init__(self, orphaned_boards: OrphanedBoards, settler: Settler, lost_replies: LostReplies) -> None:
+        self._orphaned_boards = orphaned_boards
         self._settler = settler
-        self._unheard = unheard
+        self._lost_replies = lost_replies
         self._at: dict[Slot, tuple[_Place, float]] = {}
         self._given: dict[Slot, tuple[int, int]] = {}
 
     def run(self, now: float) -> float:
-        self._unheard.look_again(now)
-        workers = [slot for board in self._wards.all() for slot in board.of(Role.WORKER) if not slot.dead]
+        self._lost_replies.look_again(now)
+        workers = [slot for board in self._orphaned_boards.all() for slot in board.of(Role.WORKER) if not slot.dead]
         stuck = [found for slot in workers if (found := self._stuck(slot, now))]
         for one in stuck:
             one.slot.wanted_back = one.place[1]
@@ -80,7 +80,7 @@ class HandBack:
 
     def _take(self, stuck: _Stuck) -> None:
         if stuck.asked:  # it came last, so it goes back first
-            self._unheard.take(stuck.tag, stuck.asked, [one.lease for one in stuck.held])
+            self._lost_replies.take(stuck.tag, stuck.asked, [one.lease for one in stuck.held])
         self._settler.delete(stuck.behind(Stage.DONE))
         self._settler.put_back(stuck.behind(Stage.RESERVED))
         self._settler.tell()
@@ -90,7 +90,7 @@ def _place(slot: Slot) -> _Place:
     return slot.life, slot.turn, slot.at
 
 
-def _held_at_a_job(slot: Slot) -> list[Held]:
+def _held_at_a_job(slot: Slot) -> list[HeldJob]:
     """All that it holds, if it is at a job."""
     try:
         held = slot.hand.held()

@@ -7,7 +7,7 @@ import time
 
 from queuepool.board.board import Role, Slot
 from queuepool.board.deadlines import overdue
-from queuepool.steward.orphaned_boards import Wards
+from queuepool.steward.orphaned_boards import OrphanedBoards
 from queuepool.unix import fork, proc
 
 _TICK, _NOBODY = 0.25, 1.0
@@ -17,13 +17,15 @@ _log = logging.getLogger("queuepool")
 class Guard:
     """Deadlines and leases of orphans. ``margin``: seconds before a lease's end, as the store may keep us waiting."""
 
-    def __init__(self, wards: Wards, grace: float, margin: float) -> None:
-        self._wards = wards
+    def __init__(self, orphaned_boards: OrphanedBoards, grace: float, margin: float) -> None:
+        self._orphaned_boards = orphaned_boards
         self._grace = grace
         self._margin = margin
 
     def run(self, now: float) -> float:
-        orphans = [slot for board in self._wards.orphaned() for slot in board.of(Role.WORKER) if is_living(slot)]
+        orphans = [
+            slot for board in self._orphaned_boards.orphaned() for slot in board.of(Role.WORKER) if is_living(slot)
+        ]
         for slot in orphans:
             why = overdue(slot, time.monotonic(), self._grace, self._margin)
             if why:

@@ -12,7 +12,7 @@ from queuepool.errors import StoreDenied, StoreDown, StoreError
 from queuepool.settlement.outage import Outage
 from queuepool.steward.chore import Chore
 from queuepool.unix import proc
-from queuepool.unix.signals import Attention
+from queuepool.unix.signals import WorkerSignals
 
 #: seconds that one round of chores may take before the master replaces the steward
 _STALL = 30.0
@@ -35,7 +35,7 @@ class Steward:
         urgent: Sequence[Chore],
         others: Sequence[Chore],
         wait: Callable[[float], bool],
-        attention: Attention,
+        attention: WorkerSignals,
         outage: Outage,
         blame: Blame,
     ) -> None:

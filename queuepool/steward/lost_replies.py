@@ -10,7 +10,7 @@ from queuepool.settlement.settler import Settler
 from queuepool.stores.contract import UNDER_WAY, QueueStore
 
 
-class Unheard:
+class LostReplies:
     """Gives such jobs back."""
 
     def __init__(self, store: QueueStore, settler: Settler, queues: Sequence[str], retry_after: float) -> None:

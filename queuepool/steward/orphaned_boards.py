@@ -15,16 +15,16 @@ from pathlib import Path
 
 from queuepool.board.blame import Blame
 from queuepool.board.board import Board, Role, remove
-from queuepool.board.runtime_dir import Runtime
+from queuepool.board.runtime_dir import RuntimeDir
 from queuepool.unix import proc
 
 _log = logging.getLogger("queuepool")
 
 
-class Wards:
+class OrphanedBoards:
     """Seen from one steward; ``own`` is the board of its pool."""
 
-    def __init__(self, own: Board, runtime: Runtime, blame: Blame) -> None:
+    def __init__(self, own: Board, runtime: RuntimeDir, blame: Blame) -> None:
         self.own = own
         self._runtime = runtime
         self._blame = blame
@@ -79,7 +79,7 @@ class Wards:
             return None
 
 
-def left_by_others(runtime: Runtime) -> list[str]:
+def left_by_others(runtime: RuntimeDir) -> list[str]:
     """The names of the boards in this directory that killed pools on other stores have left."""
     return [path.name for path in runtime.board_paths() if _is_left_by_another(path, runtime.store)]
 

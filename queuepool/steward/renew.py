@@ -7,7 +7,7 @@ import time
 from queuepool.board.board import Role, Slot
 from queuepool.board.held_jobs import Stage
 from queuepool.payload.lease import Lease
-from queuepool.steward.orphaned_boards import Wards
+from queuepool.steward.orphaned_boards import OrphanedBoards
 from queuepool.stores.contract import QueueStore
 
 #: seconds between a lease found missing and the second look
@@ -17,14 +17,19 @@ _SECOND_LOOK = 0.05
 class Renew:
     """Every third of ``retry_after``, all leases in living hands in one call."""
 
-    def __init__(self, wards: Wards, store: QueueStore, retry_after: float) -> None:
-        self._wards = wards
+    def __init__(self, orphaned_boards: OrphanedBoards, store: QueueStore, retry_after: float) -> None:
+        self._orphaned_boards = orphaned_boards
         self._store = store
         self._retry_after = retry_after
         self._missed: set[tuple[Slot, int, Lease]] = set()
 
     def run(self, now: float) -> float:
-        held = [entry for board in self._wards.all() for slot in board.of(Role.WORKER) for entry in _leases_of(slot)]
+        held = [
+            entry
+            for board in self._orphaned_boards.all()
+            for slot in board.of(Role.WORKER)
+            for entry in _leases_of(slot)
+        ]
         if not held:
             return self._retry_after / 3
         asked = time.monotonic()

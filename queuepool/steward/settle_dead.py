@@ -13,16 +13,16 @@ from queuepool.board import boot_report
 from queuepool.board.blame import Blame
 from queuepool.board.board import Board, Killed, Role, Slot, State
 from queuepool.board.boot_report import BootReport
-from queuepool.board.held_jobs import Held, Stage
-from queuepool.board.runtime_dir import Runtime
+from queuepool.board.held_jobs import HeldJob, Stage
+from queuepool.board.runtime_dir import RuntimeDir
 from queuepool.errors import AttemptLost, JobTimedOut, StoreDown, StoreError, WorkerDied
 from queuepool.payload.envelope import Payload, decode
 from queuepool.payload.lease import Lease
 from queuepool.settlement import deferred_hooks as mourning
 from queuepool.settlement.settler import Settler, facts_of
 from queuepool.settlement.verdict import Fail, Policy, judge
-from queuepool.steward.lost_replies import Unheard
-from queuepool.steward.orphaned_boards import Wards
+from queuepool.steward.lost_replies import LostReplies
+from queuepool.steward.orphaned_boards import OrphanedBoards
 from queuepool.stores.contract import QueueStore
 from queuepool.unix import proc, stray_processes
 from queuepool.unix.exit_codes import BOOT
@@ -32,28 +32,34 @@ _PERIOD = 1.0
 _log = logging.getLogger("queuepool")
 
 
-class Bury:
+class SettleDead:
     """Reads the obituaries. The master wakes the steward for each; the period is for those it could not."""
 
     def __init__(
-        self, wards: Wards, runtime: Runtime, store: QueueStore, settler: Settler, unheard: Unheard, blame: Blame
+        self,
+        orphaned_boards: OrphanedBoards,
+        runtime: RuntimeDir,
+        store: QueueStore,
+        settler: Settler,
+        lost_replies: LostReplies,
+        blame: Blame,
     ) -> None:
-        self._wards = wards
+        self._orphaned_boards = orphaned_boards
         self._runtime = runtime
         self._store = store
         self._settler = settler
-        self._unheard = unheard
+        self._lost_replies = lost_replies
         self._blame = blame
         self._last_boot = BootReport("")
 
     def run(self, now: float) -> float:
-        self._unheard.look_again(now)
-        board = self._wards.own
+        self._lost_replies.look_again(now)
+        board = self._orphaned_boards.own
         for slot in board.of(Role.WORKER, Role.TEMPLATE):
             life = slot.life  # before anything else: a slot that the master frees may soon be somebody else's
             if slot.dead and slot.settled_life != life and not slot.holds_nothing:
                 self._try(board, slot, life, slot.status)
-        for ward in self._wards.boards():
+        for ward in self._orphaned_boards.boards():
             with self._blame.during(ward.path.name):
                 self._look_after(ward)
         return _PERIOD
@@ -83,7 +89,7 @@ class Bury:
         held = believed or []
         try:
             if slot.asked and believed is not None:
-                self._unheard.take(slot.tag, slot.asked, [one.lease for one in held])
+                self._lost_replies.take(slot.tag, slot.asked, [one.lease for one in held])
             for number, one in enumerate(held):
                 if one.stage == Stage.RUNNING:
                     self._settle(slot, one.lease, status, trace)
@@ -104,7 +110,7 @@ class Bury:
         elif slot.killed != Killed.LEASE:  # else it may be somebody else's by now; its end stages it
             self._rule(slot, lease, _error_of(slot, status, trace))
 
-    def _settle_the_rest(self, slot: Slot, held: Sequence[Held]) -> None:
+    def _settle_the_rest(self, slot: Slot, held: Sequence[HeldJob]) -> None:
         """What is done, and what was not begun: at once and in its order, but for each queue, for one may be broken."""
         alike: dict[tuple[Stage, str], list[int]] = {}
         for number, one in enumerate(held):
@@ -131,11 +137,11 @@ class Bury:
         if isinstance(verdict, Fail):
             slot.failed = slot.totals.failed + 1
             mourning.leave(self._runtime.path, self._runtime.store, lease, error)
-            self._wards.own.header.has_mourned()
+            self._orphaned_boards.own.header.has_mourned()
         else:
             slot.released = slot.totals.released + 1
 
-    def _note(self, board: Board, slot: Slot, status: int | None, trace: str, held: Sequence[Held]) -> None:
+    def _note(self, board: Board, slot: Slot, status: int | None, trace: str, held: Sequence[HeldJob]) -> None:
         if slot.killed == Killed.STOP or (not held and (slot.left or not slot.pid)):
             return  # told to leave; or it left in order, or was never forked
         event: events.Event = events.WorkerDied(
@@ -155,7 +161,7 @@ class Bury:
         return events.BootFailed(slot.number, trace, problem)
 
 
-def _believed(slot: Slot) -> list[Held] | None:
+def _believed(slot: Slot) -> list[HeldJob] | None:
     """All that it held; ``None`` where a job has written over it: nothing is settled then, and its leases end."""
     if slot.killed == Killed.OVERWRITTEN or not slot.is_plausible(inf, inf):
         return None

@@ -16,7 +16,7 @@ from queuepool.unix.signals import leave_signals_to_the_main_thread
 _TICK = 0.1
 
 
-class Beside:
+class SideThread:
     """One chore for the steward: it runs the others in their thread, and tells the listeners what these have told."""
 
     def __init__(self, chores: Sequence[Chore], stores: SideStores, told: Told, listeners: Listeners) -> None:

@@ -18,7 +18,7 @@ WITHOUT_ORDERS = 10.0
 _log = logging.getLogger("queuepool")
 
 
-class Watch:
+class WatchControl:
     """One command a second for the whole pool. While a control store elsewhere is away, work begins without it."""
 
     def __init__(

@@ -21,7 +21,7 @@ class ControlReader(Protocol):
     def read(self, queues: Sequence[str]) -> Control: ...
 
 
-class Shelf(Protocol):
+class Cache(Protocol):
     """Named values as Laravel's cache keeps them in a store, and the pools' notices beside them."""
 
     def get(self, names: Sequence[str]) -> list[bytes | None]:
@@ -52,7 +52,7 @@ class ControlKeys:
     maintenance mode, on the ``own`` shelf.
     """
 
-    def __init__(self, cache: Shelf, own: Shelf, down: str, restart_key: str, connection: str) -> None:
+    def __init__(self, cache: Cache, own: Cache, down: str, restart_key: str, connection: str) -> None:
         self._cache = cache
         self._own = own
         self._down = down

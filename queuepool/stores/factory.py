@@ -10,7 +10,7 @@ from queuepool.config.settings import ConnectionSettings
 from queuepool.config.urls import kind_of, scheme_of
 from queuepool.errors import StoreError, StoreUnfit
 from queuepool.stores.contract import QueueStore
-from queuepool.stores.control import ControlKeys, Shelf, prefix_of
+from queuepool.stores.control import Cache, ControlKeys, prefix_of
 from queuepool.stores.set_aside import FailedStore, Outbox, QuarantineStore, Records
 from queuepool.stores.split_failed import FailedElsewhere, Forwarder
 
@@ -84,8 +84,8 @@ class Stores:
         for client in self._clients:
             client.close()
 
-    def _in_redis(self) -> tuple[Shelf, str]:
-        from queuepool.stores.redis.cache import RedisShelf
+    def _in_redis(self) -> tuple[Cache, str]:
+        from queuepool.stores.redis.cache import RedisCache
         from queuepool.stores.redis.failed import RedisFailed
         from queuepool.stores.redis.keys import Keys
         from queuepool.stores.redis.outbox import RedisOutbox
@@ -99,10 +99,10 @@ class Stores:
         self._outbox = RedisOutbox(client, keys)
         self.failed = RedisFailed(client, keys)
         self.quarantine = RedisQuarantine(client, keys)
-        return RedisShelf(client, keys), keys.down
+        return RedisCache(client, keys), keys.down
 
-    def _in_sql(self) -> tuple[Shelf, str]:
-        from queuepool.stores.sql.cache import SqlShelf
+    def _in_sql(self) -> tuple[Cache, str]:
+        from queuepool.stores.sql.cache import SqlCache
         from queuepool.stores.sql.failed import SqlFailed
         from queuepool.stores.sql.failed_table import Failures
         from queuepool.stores.sql.outbox import SqlOutbox
@@ -111,7 +111,7 @@ class Stores:
 
         settings, prefix = self.settings, prefix_of(self.settings.restart_key)
         self._own = client = self._sql_client(settings.url)
-        shelf, failures = SqlShelf(client, prefix), Failures(settings.name)
+        shelf, failures = SqlCache(client, prefix), Failures(settings.name)
         self.queue = queue = SqlQueue(
             client, settings.retry_after, shelf, failures, keep=self._keeps, outbox=self._is_split
         )
@@ -136,16 +136,16 @@ class Stores:
 
         return SqlFailed(self._sql_client(url, FAILED), Failures(self.settings.name), None)
 
-    def _shelf(self, url: str) -> Shelf:
+    def _shelf(self, url: str) -> Cache:
         """Where Laravel's cache is, if not beside the queue."""
         if is_redis(url):
-            from queuepool.stores.redis.cache import RedisShelf
+            from queuepool.stores.redis.cache import RedisCache
             from queuepool.stores.redis.keys import Keys
 
-            return RedisShelf(self._redis_client(url, store=CONTROL), Keys(self.settings.prefix))
-        from queuepool.stores.sql.cache import SqlShelf
+            return RedisCache(self._redis_client(url, store=CONTROL), Keys(self.settings.prefix))
+        from queuepool.stores.sql.cache import SqlCache
 
-        return SqlShelf(self._sql_client(url, CONTROL), prefix_of(self.settings.restart_key))
+        return SqlCache(self._sql_client(url, CONTROL), prefix_of(self.settings.restart_key))
 
     def _redis_client(self, url: str, longest_wait: float = 0.0, store: str = "") -> RedisClient:
         from queuepool.stores.redis.client import Client

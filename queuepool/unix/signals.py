@@ -92,10 +92,10 @@ class Mailbox:
 
 
 class Interrupted(BaseException):
-    """A signal ended a wait; never leaves ``Attention.wait``."""
+    """A signal ended a wait; never leaves ``WorkerSignals.wait``."""
 
 
-class Attention:
+class WorkerSignals:
     """What a worker or steward has been told by signals."""
 
     def __init__(self, *, paused: bool = False) -> None:
@@ -145,7 +145,7 @@ class Attention:
 
 _STOPS = (int(signal.SIGTERM), int(signal.SIGINT), int(signal.SIGQUIT))
 _PAUSE, _CONTINUE = int(signal.SIGUSR2), int(signal.SIGCONT)
-_HEAR = Attention._hear.__code__
+_HEAR = WorkerSignals._hear.__code__
 
 
 class Alarm:

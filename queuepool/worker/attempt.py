@@ -16,21 +16,21 @@ from queuepool.jobs.current_job import Current, set_current
 from queuepool.jobs.registry import Registry, Task
 from queuepool.payload.envelope import decode
 from queuepool.payload.lease import Lease, Tallies
-from queuepool.payload.signing import seals_of
+from queuepool.payload.signing import signer_of
 from queuepool.settlement.outage import Outage
 from queuepool.settlement.settler import Settler
 from queuepool.settlement.verdict import Delete, Fail, Release, Verdict, judge, judge_release, may_start, needs_tallies
 from queuepool.stores.contract import QueueStore
 from queuepool.unix.exit_codes import BROKEN
 from queuepool.worker.django_support import renew_connections
-from queuepool.worker.invoker import Calls
+from queuepool.worker.invoker import Invoker
 from queuepool.worker.job_lines import JobLines
 from queuepool.worker.opened import Attempt
 from queuepool.worker.plan import Plans
-from queuepool.worker.slot_writer import Desk
+from queuepool.worker.slot_writer import SlotWriter
 
 
-class Attempts:
+class Runner:
     """Runs jobs one after the other, in one process."""
 
     def __init__(
@@ -39,7 +39,7 @@ class Attempts:
         store: QueueStore,
         registry: Registry,
         listeners: Listeners,
-        desk: Desk,
+        slot_writer: SlotWriter,
         settler: Settler,
         outage: Outage,
     ) -> None:
@@ -47,11 +47,11 @@ class Attempts:
         self._registry = registry
         self._plans = Plans(pool, registry)
         self._listeners = listeners
-        self._desk = desk
+        self._slot_writer = slot_writer
         self._settler = settler
         self._outage = outage
-        self._seals = seals_of(pool.connection.signing, pool.connection.signing_keys)
-        self._calls = Calls(listeners)
+        self._signer = signer_of(pool.connection.signing, pool.connection.signing_keys)
+        self._calls = Invoker(listeners)
         self._warned: set[tuple[str, str]] = set()
         self.lines = JobLines()
 
@@ -65,7 +65,7 @@ class Attempts:
         # Asked for while it still counts as not begun, and outside of its time.
         now = self._now() if attempt.plan.policy.retry_until is not None else 0.0
         job = Current(attempt.payload, lease.queue)
-        self._desk.begins(attempt.payload, lease.queue, attempt.plan)
+        self._slot_writer.begins(attempt.payload, lease.queue, attempt.plan)
         began = time.monotonic()
         # In no variable: its traceback holds this frame, and all that the job had in memory would stay until the
         # collector comes.
@@ -85,7 +85,7 @@ class Attempts:
         self._pause()  # the store and the listeners may take their time, which is not the job's
         verdict = self._judge(attempt, job.verdict, error, now + duration)
         if isinstance(verdict, Delete):
-            self._desk.succeeded()
+            self._slot_writer.succeeded()
             return self._done(attempt, error, duration, ended)
         self._tell(attempt, error, duration)
         self._settle(attempt, verdict, error)
@@ -101,15 +101,15 @@ class Attempts:
     def _settle(self, attempt: Attempt, verdict: Release | Fail, error: BaseException | None) -> None:
         tally = "exceptions" if error is not None and attempt.plan.policy.max_exceptions is not None else ""
         ours = self._settler.settle(attempt.lease, attempt.payload, verdict, error, tally)
-        self._desk.settled_one()
+        self._slot_writer.settled_one()
         self._settler.tell()
         if not ours:
             return
         if isinstance(verdict, Fail):
-            self._desk.slot.failed += 1
+            self._slot_writer.slot.failed += 1
             self._mourn(attempt, verdict.error)
         else:
-            self._desk.slot.released += 1
+            self._slot_writer.slot.released += 1
 
     def mourn(self, lease: Lease, error: BaseException) -> None:
         """Call the ``after_failed`` of a job that failed with its worker, somewhere else."""
@@ -119,13 +119,13 @@ class Attempts:
     def _set_aside(self, lease: Lease, reason: str) -> None:
         self._pause()
         self._settler.quarantine(lease, reason)
-        self._desk.settled_one()
+        self._slot_writer.settled_one()
         self._settler.tell()
 
     def _open(self, lease: Lease) -> Attempt:
         """Raises ``BadPayload``."""
-        seals, raw, attempts = self._seals, lease.receipt, lease.attempts
-        payload = seals.open(raw, lease.queue, attempts) if seals else decode(raw, attempts)
+        signer, raw, attempts = self._signer, lease.receipt, lease.attempts
+        payload = signer.open(raw, lease.queue, attempts) if signer else decode(raw, attempts)
         plan = self._plans.of(payload)
         attempt = Attempt(lease, payload, plan)
         if payload.oddities or plan.warning:
@@ -155,15 +155,15 @@ class Attempts:
         self._calls.leave_if_forked()
         succeeded = error is None and (job.verdict is None or isinstance(job.verdict, Delete))
         if succeeded:
-            self._desk.succeeded()
-        if not self._desk.is_open():
+            self._slot_writer.succeeded()
+        if not self._slot_writer.is_open():
             self.leave_if_broken()
         if succeeded and (hook := task.after_succeeded):
             self._hook(attempt, "after_succeeded", hook)
         if self._calls.has_awaited:  # now: what cannot be ended in its time costs the worker, not a job that succeeded
             self._calls.clear(attempt.facts)
         renew_connections()
-        self._desk.ended()
+        self._slot_writer.ended()
         set_current(None)
         try:
             return error
@@ -180,13 +180,13 @@ class Attempts:
 
     def _pause(self) -> None:
         """No job runs for a while, and something is about to be written."""
-        self._desk.alive()
+        self._slot_writer.alive()
         self.leave_if_broken()
 
     def leave_if_broken(self) -> None:
         # A job that closed all files: the numbers of the log and of the trace may be a connection's next. Not one more
         # line may be written; the steward settles what the board says.
-        if not self._desk.is_intact():
+        if not self._slot_writer.is_intact():
             os._exit(BROKEN)
 
     def _judge(self, attempt: Attempt, asked: Verdict | None, error: BaseException | None, now: float) -> Verdict:
@@ -210,7 +210,7 @@ class Attempts:
         """The job is over already: its hook may hang or raise, but cannot change that."""
         if attempt.plan.handler is None:
             return
-        self._desk.arm(attempt.plan.timeout)
+        self._slot_writer.arm(attempt.plan.timeout)
         try:
             task = task_of(attempt.plan.handler, attempt.payload, attempt.plan.read)
         except Exception:  # noqa: BLE001 - arguments that do not fit are why it failed
@@ -220,7 +220,7 @@ class Attempts:
             self._hook(attempt, "after_failed", lambda: task.after_failed(error))
             if self._calls.has_awaited:
                 self._calls.clear(attempt.facts)
-        self._desk.alive()
+        self._slot_writer.alive()
 
     def _hook(self, attempt: Attempt, name: str, hook: Callable[[], object]) -> None:
         try:

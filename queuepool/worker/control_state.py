@@ -18,7 +18,7 @@ from queuepool.stores.contract import Control
 from queuepool.stores.control import PERIOD, ControlReader
 
 
-class Orders(Protocol):
+class ControlState(Protocol):
     """Asked in every round, after a ``look``."""
 
     def are_known(self) -> bool:
@@ -43,7 +43,7 @@ class Orders(Protocol):
         """How many jobs have failed with their worker so far."""
 
 
-class BoardOrders:
+class BoardControlState:
     """From the board; restarts are the master's to carry out."""
 
     def __init__(self, header: Header, generation: int) -> None:
@@ -82,7 +82,7 @@ class BoardOrders:
         return self._mourned
 
 
-class StoreOrders:
+class StoreControlState:
     """From the store, at most once a second. What a control store that is away said last holds until it is back."""
 
     def __init__(self, control: ControlReader, queues: Sequence[str], listeners: Listeners) -> None:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from queuepool.events import Looping, WorkerContinued, WorkerPaused
 from queuepool.events.listeners import Listeners
-from queuepool.unix.signals import Attention
-from queuepool.worker.control_state import Orders
+from queuepool.unix.signals import WorkerSignals
+from queuepool.worker.control_state import ControlState
 
 
 class Gate:
     """Asked at the beginning of every round; tells once when it closes and once when it opens."""
 
     def __init__(
-        self, queues: tuple[str, ...], force: bool, orders: Orders, attention: Attention, listeners: Listeners
+        self, queues: tuple[str, ...], force: bool, orders: ControlState, attention: WorkerSignals, listeners: Listeners
     ) -> None:
         self._queues = queues
         self._force = force

@@ -13,7 +13,7 @@ from queuepool.worker.django_support import around
 from queuepool.worker.job_loop import JobLoop, Left
 
 
-class Calls:
+class Invoker:
     """All async calls of a worker share one loop, as long as nothing is left on it."""
 
     def __init__(self, listeners: Listeners) -> None:

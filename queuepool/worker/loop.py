@@ -14,17 +14,17 @@ from queuepool.errors import StoreDown, StoreError
 from queuepool.events import Looping, WorkerStarting, WorkerStopping
 from queuepool.events.listeners import Listeners
 from queuepool.payload.lease import Lease
-from queuepool.settlement.deferred_hooks import Mourned
+from queuepool.settlement.deferred_hooks import DeferredHook
 from queuepool.settlement.outage import Outage
 from queuepool.stores.contract import QueueStore
-from queuepool.unix.signals import Attention
-from queuepool.worker.attempt import Attempts
-from queuepool.worker.control_state import Orders
+from queuepool.unix.signals import WorkerSignals
+from queuepool.worker.attempt import Runner
+from queuepool.worker.control_state import ControlState
 from queuepool.worker.gate import Gate
 from queuepool.worker.limits import Limits, StopReason
 from queuepool.worker.membership import Membership
-from queuepool.worker.prefetch import Supply
-from queuepool.worker.slot_writer import Desk
+from queuepool.worker.prefetch import Prefetch
+from queuepool.worker.slot_writer import SlotWriter
 
 #: seconds by which a store may end a wait too late: Redis looks ten times a second
 _STORES_TICK = 0.1
@@ -41,27 +41,27 @@ class Worker:
         self,
         pool: PoolSettings,
         store: QueueStore,
-        orders: Orders,
-        attempts: Attempts,
-        supply: Supply,
+        orders: ControlState,
+        attempts: Runner,
+        prefetch: Prefetch,
         membership: Membership,
-        desk: Desk,
-        attention: Attention,
+        slot_writer: SlotWriter,
+        attention: WorkerSignals,
         outage: Outage,
         limits: Limits,
         listeners: Listeners,
-        take_mourned: Callable[[], Mourned | None],
+        take_mourned: Callable[[], DeferredHook | None],
         *,
         alone: bool,
         look_after: Callable[[], object],
     ) -> None:
         self._pool = pool
         self._store = store
-        self._supply = supply
+        self._prefetch = prefetch
         self._membership = membership
         self._orders = orders
         self._attempts = attempts
-        self._desk = desk
+        self._slot_writer = slot_writer
         self._attention = attention
         self._outage = outage
         self._limits = limits
@@ -83,11 +83,11 @@ class Worker:
         """
         self._membership.join()
         while not (self._orders.are_known() or self._attention.stop):
-            self._desk.alive()
+            self._slot_writer.alive()
             self._attention.begin_round()
             self._attention.wait(lambda: time.sleep(_ORDERS_COME))
-        self._listeners.tell(WorkerStarting(self._desk.slot.number))
-        self._desk.show(State.IDLE)
+        self._listeners.tell(WorkerStarting(self._slot_writer.slot.number))
+        self._slot_writer.show(State.IDLE)
         while not (reason := self._reason_to_leave()):
             try:
                 self._round()
@@ -97,20 +97,20 @@ class Worker:
                     raise  # what is in hand stays there, for the steward
                 self._outage.rest()
             except StoreError as error:
-                self._supply.reports.refused({("", str(error))})
+                self._prefetch.reports.refused({("", str(error))})
                 self._attention.wait(lambda: time.sleep(self._pool.sleep))
-        self._supply.let_go()
+        self._prefetch.let_go()
         with suppress(StoreError):  # else the steward does it, who sees that we had asked
-            self._supply.reclaim()
+            self._prefetch.reclaim()
         with suppress(StoreDown):  # a lone worker's; it has nobody to mourn
             self._orders.look()
         self._mourn()
         self._attempts.lines.sum_up(time.monotonic())
-        self._listeners.tell(WorkerStopping(self._desk.slot.number, reason, reason.code, self._jobs))
+        self._listeners.tell(WorkerStopping(self._slot_writer.slot.number, reason, reason.code, self._jobs))
         return reason
 
     def _reason_to_leave(self) -> StopReason | None:
-        self._desk.alive()
+        self._slot_writer.alive()
         self._attention.begin_round()
         if self._attention.stop:
             return StopReason.RESTART if self._orders.is_replaced() else StopReason.STOPPED
@@ -118,7 +118,7 @@ class Worker:
             return StopReason.ORPHANED
         self._attempts.leave_if_broken()
         reached = self._limits.reached(
-            jobs=self._jobs, rss=self._desk.rss(), found_none=self._found_none, now=time.monotonic()
+            jobs=self._jobs, rss=self._slot_writer.rss(), found_none=self._found_none, now=time.monotonic()
         )
         return reached or (StopReason.RESTART if self._orders.must_leave() else None)
 
@@ -131,7 +131,7 @@ class Worker:
             self._pause(0.0 if self._limits.is_leaving_when_empty else self._pool.sleep)
             return
         self._mourn()
-        lease = self._supply.next_job(queues)
+        lease = self._prefetch.next_job(queues)
         self._found_none = lease is None
         if lease is None:
             self._wait(queues)
@@ -148,12 +148,12 @@ class Worker:
             done = self._attempts.run(lease)
             self._jobs += 1
             began, now = now, time.monotonic()
-            self._supply.took(lease, now - began)
+            self._prefetch.took(lease, now - began)
             if done:
-                self._supply.is_done(done)
+                self._prefetch.is_done(done)
             if now >= looks or self._attention.stop or self._limits.is_last(self._jobs):
                 return
-            lease = self._supply.next_held()
+            lease = self._prefetch.next_held()
 
     def _mourn(self) -> None:
         """Call the hooks of jobs that failed with their worker; the board says when there may be one."""
@@ -161,27 +161,27 @@ class Worker:
         if self._mourned != mourned_so_far:
             self._mourned = mourned_so_far
             while mourned := self._take_mourned():
-                self._supply.let_go()
+                self._prefetch.let_go()
                 self._attempts.mourn(mourned.lease, mourned.error)
 
     def _wait(self, queues: Sequence[str]) -> None:
         """Until a job may be there. A lone worker also wakes for what is due; in a pool the steward stages it."""
-        self._desk.show(State.IDLE)
+        self._slot_writer.show(State.IDLE)
         self._attempts.lines.rest()
         if self._limits.is_leaving_when_empty:
             return
-        self._desk.tidy()  # here, where there is time: not when a job has come
-        looks_again = self._supply.reports.has_problems or self._store.polls
+        self._slot_writer.tidy()  # here, where there is time: not when a job has come
+        looks_again = self._prefetch.reports.has_problems or self._store.polls
         timeout = min(self._pool.connection.block_for, self._pool.sleep if looks_again else math.inf)
-        self._desk.waits(timeout)
-        if not self._alone or self._supply.next_due is None or self._supply.next_due > timeout:
+        self._slot_writer.waits(timeout)
+        if not self._alone or self._prefetch.next_due is None or self._prefetch.next_due > timeout:
             self._attention.wait(lambda: self._store.wait(queues, timeout))
-        elif (blocking := self._supply.next_due - _STORES_TICK) > 0:
+        elif (blocking := self._prefetch.next_due - _STORES_TICK) > 0:
             self._attention.wait(lambda: self._store.wait(queues, blocking))
         else:
-            self._pause(self._supply.next_due)
+            self._pause(self._prefetch.next_due)
 
     def _pause(self, seconds: float) -> None:
-        self._supply.let_go()
-        self._desk.show(State.PAUSED if self._gate.closed_by else State.IDLE)
+        self._prefetch.let_go()
+        self._slot_writer.show(State.PAUSED if self._gate.closed_by else State.IDLE)
         self._attention.wait(lambda: time.sleep(seconds))

@@ -10,7 +10,7 @@ from queuepool.jobs.arguments import Reader, reader_of
 from queuepool.jobs.job_options import Options
 from queuepool.jobs.registry import Handler, Registry
 from queuepool.payload.envelope import Payload
-from queuepool.payload.options import Terms
+from queuepool.payload.options import PayloadOptions
 from queuepool.settlement.verdict import Policy
 from queuepool.worker.policies import policy_of, timeout_of
 
@@ -20,7 +20,7 @@ _MOST = 256
 class Plan(NamedTuple):
     """``handler`` is ``None`` when nobody is registered under the name; ``timeout`` in seconds, 0 = no limit."""
 
-    terms: Terms
+    terms: PayloadOptions
     handler: Handler | None
     policy: Policy
     #: the policy as it stands on the board
@@ -49,7 +49,7 @@ class Plans:
             plan = self._known[key] = self._made(payload.terms, payload.name)
         return plan
 
-    def _made(self, terms: Terms, name: str) -> Plan:
+    def _made(self, terms: PayloadOptions, name: str) -> Plan:
         handler = self._find(name)
         options = handler.options if handler else Options()
         timeout, warning = timeout_of(terms, options, self._pool)

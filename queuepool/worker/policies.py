@@ -6,14 +6,14 @@ from typing import Any
 
 from queuepool.config.settings import PoolSettings
 from queuepool.jobs.job_options import Options
-from queuepool.payload.options import Terms
+from queuepool.payload.options import PayloadOptions
 from queuepool.settlement.verdict import Policy
 
 #: without renewal a job must end before its lease; seconds kept free in between
 _MARGIN = 1.0
 
 
-def policy_of(terms: Terms, options: Options, pool: PoolSettings) -> Policy:
+def policy_of(terms: PayloadOptions, options: Options, pool: PoolSettings) -> Policy:
     """How often and until when this job may be tried.
 
     A ``maxTries`` that is not its handler's own came from Laravel or by hand, and means what it means there.
@@ -29,7 +29,7 @@ def policy_of(terms: Terms, options: Options, pool: PoolSettings) -> Policy:
     )
 
 
-def timeout_of(terms: Terms, options: Options, pool: PoolSettings) -> tuple[float, str]:
+def timeout_of(terms: PayloadOptions, options: Options, pool: PoolSettings) -> tuple[float, str]:
     """Seconds this attempt may run (0 = no limit), and a warning when that is less than the job asked for."""
     asked: float = _first(terms.timeout, options.timeout, pool.timeout)
     if pool.connection.renew:

@@ -17,9 +17,9 @@ from queuepool.settlement.outage import Outage
 from queuepool.settlement.settler import Settler
 from queuepool.stores.contract import QueueStore, Reservation
 from queuepool.worker.membership import Membership
-from queuepool.worker.prefetch_size import Pace
+from queuepool.worker.prefetch_size import PrefetchSize
 from queuepool.worker.reservation_reports import Reports
-from queuepool.worker.slot_writer import Desk
+from queuepool.worker.slot_writer import SlotWriter
 
 #: seconds that a job may have waited in a hand, and still be begun
 _FRESH = 1.0
@@ -33,7 +33,7 @@ class _Asked(NamedTuple):
     answer: Callable[[], Reservation]
 
 
-class Supply:
+class Prefetch:
     """The jobs that a worker holds: some waiting to be begun, some done and waiting to be deleted.
 
     When half of a hand is begun the next one is asked for. Verbs may raise ``StoreDown``; the hand then stays as it is.
@@ -44,16 +44,16 @@ class Supply:
         pool: PoolSettings,
         store: QueueStore,
         settler: Settler,
-        desk: Desk,
+        slot_writer: SlotWriter,
         outage: Outage,
         listeners: Listeners,
-        pace: Pace,
+        pace: PrefetchSize,
         membership: Membership,
     ) -> None:
         self._pool = pool
         self._store = store
         self._settler = settler
-        self._desk = desk
+        self._slot_writer = slot_writer
         self.reports = Reports(listeners, outage)
         self._listeners = listeners
         self._pace = pace
@@ -88,7 +88,7 @@ class Supply:
         if len(self._waiting) <= self._asks_at:
             return None
         number, lease = self._waiting[0]
-        if not self._desk.turns_to(number) or time.monotonic() - self._held_since >= _FRESH:
+        if not self._slot_writer.turns_to(number) or time.monotonic() - self._held_since >= _FRESH:
             return None
         self._waiting.popleft()
         return lease
@@ -106,12 +106,12 @@ class Supply:
         self._put_back()
         self._settler.delete(self._done)
         self._done = []
-        self._desk.settled()
+        self._slot_writer.settled()
         self._settler.tell()
 
     def reclaim(self) -> None:
         """The last reserve was not answered: what it took goes back before anything else is asked."""
-        if self._desk.slot.asked:
+        if self._slot_writer.slot.asked:
             self._membership.renew(self._done)
 
     def _put_back(self) -> None:
@@ -120,10 +120,10 @@ class Supply:
         leases = [lease for _, lease in self._waiting] + (ahead.leases if ahead else [])
         self._settler.put_back(leases)
         while self._waiting:
-            self._desk.settled_one(self._waiting.pop()[0])
-        self._overtaken = self._overtaken or self._desk.is_wanted_back
+            self._slot_writer.settled_one(self._waiting.pop()[0])
+        self._overtaken = self._overtaken or self._slot_writer.is_wanted_back
         if ahead:
-            self._desk.slot.asked = 0.0
+            self._slot_writer.slot.asked = 0.0
             self.reports.tell(ahead, unsure=self._overtaken)
         self._settler.tell()
 
@@ -149,30 +149,30 @@ class Supply:
 
     def _hear(self) -> bool:
         """Hold what was asked for ahead; ``False`` when that was nothing."""
-        if self._desk.is_wanted_back:
+        if self._slot_writer.is_wanted_back:
             self._put_back()
         if not self._asked:
             return False
-        at, turn, reservation = self._asked.at, self._desk.slot.turn, self._heard()
+        at, turn, reservation = self._asked.at, self._slot_writer.slot.turn, self._heard()
         if not reservation:
             return False
         if reservation.leases:
             self._hold(reservation, at, held_since=at)
         else:
-            self._desk.slot.asked = 0.0
+            self._slot_writer.slot.asked = 0.0
         self._take_in(reservation, turn)
         return bool(reservation.leases)
 
     def _reserve(self, queues: Sequence[str]) -> bool:
         """One round trip: settle what is done, stage what is due, take the next jobs; ``False`` when there is none."""
-        unsure = self._overtaken or bool(self._desk.slot.asked)
+        unsure = self._overtaken or bool(self._slot_writer.slot.asked)
         if unsure or self._membership.is_spent:
-            if self._desk.slot.asked:
+            if self._slot_writer.slot.asked:
                 self._pace.begin_anew()  # so many may have found no room on the board
             self._membership.renew(self._done)
             self._overtaken = False
         self._membership.look_again(self._done)
-        at, turn = self._begin_asking(queues), self._desk.slot.turn
+        at, turn = self._begin_asking(queues), self._slot_writer.slot.turn
         reservation = self._store.reserve(queues, self._membership.tag, self._pace.ahead(), self._done)
         self._done = []
         self._hold(reservation, at, held_since=time.monotonic())
@@ -184,7 +184,7 @@ class Supply:
     def _take_in(self, reservation: Reservation, turn: int, *, unsure: bool = False) -> None:
         """Report what this turn has brought, and put back what is held if the steward has wanted it back."""
         # Said first, then looked, as in Desk.turns_to: a slow answer may look like a stuck job.
-        self._overtaken = self._desk.was_wanted_back(turn)
+        self._overtaken = self._slot_writer.was_wanted_back(turn)
         self.reports.tell(reservation, unsure=unsure or self._overtaken)
         if self._overtaken:
             self._put_back()
@@ -198,12 +198,12 @@ class Supply:
             self._overtaken = True  # what answers next may be another store, where somebody else has our tag
             raise
         # The lease is counted from before it was asked for: it never ends earlier than we believe.
-        self._membership.used_at = self._desk.asking()
+        self._membership.used_at = self._slot_writer.asking()
         return self._membership.used_at
 
     def _hold(self, reservation: Reservation, at: float, held_since: float) -> None:
         leases = reservation.leases
-        self._desk.holds(leases, at + self._pool.connection.retry_after, self._done)
+        self._slot_writer.holds(leases, at + self._pool.connection.retry_after, self._done)
         self._waiting.extend(enumerate(leases, start=len(self._done)))
         self._held_since = held_since
         self.next_due = reservation.next_due

@@ -10,7 +10,7 @@ _AT_ONCE, MOST, _MOST_BYTES = 0.005, MOST_AHEAD, 64 * 1024
 _QUICKER = 0.25
 
 
-class Pace:
+class PrefetchSize:
     """Of one worker. ``fixed``: how many to reserve, 0 = by the time that jobs take; ``wanted``: how many it was last.
 
     A slow job counts at once, quick ones by and by: a wrong guess lets jobs wait, a shy one costs a round trip.

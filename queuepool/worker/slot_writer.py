@@ -14,7 +14,7 @@ from queuepool.errors import StoreError
 from queuepool.payload.envelope import Payload
 from queuepool.payload.lease import Lease
 from queuepool.unix import proc
-from queuepool.unix.signals import Alarm, Attention
+from queuepool.unix.signals import Alarm, WorkerSignals
 from queuepool.worker.plan import Plan
 
 #: seconds that a worker's resident memory is taken to be what it was
@@ -23,10 +23,10 @@ _RSS_LASTS = 0.05
 _LATE = 4.0
 
 
-class Desk:
+class SlotWriter:
     """Written by its worker alone; everybody may read the slot. ``stall`` is how long a round may take."""
 
-    def __init__(self, slot: Slot, pool: str, alarm: Alarm, attention: Attention, *, stall: float) -> None:
+    def __init__(self, slot: Slot, pool: str, alarm: Alarm, attention: WorkerSignals, *, stall: float) -> None:
         self.slot = slot
         self._hand = slot.hand
         self._pool = pool

@@ -14,16 +14,16 @@ from functools import cached_property
 from typing import Any
 
 from queuepool.board import board
-from queuepool.board.held_jobs import Hand
+from queuepool.board.held_jobs import HeldJobs
 from queuepool.cli import main
 from queuepool.payload.lease import Lease
 from queuepool.pool import processes as roles
 from queuepool.stores.contract import Reservation
 from queuepool.stores.redis import queue as redis_queue
-from queuepool.worker.slot_writer import Desk
+from queuepool.worker.slot_writer import SlotWriter
 
 
-class BlankHand(Hand):
+class BlankHeldJobs(HeldJobs):
     """Holds nothing."""
 
     def hold(self, *_: Any) -> None:
@@ -36,7 +36,7 @@ class BlankHand(Hand):
         pass
 
 
-class HandlessDesk(Desk):
+class HandlessSlotWriter(SlotWriter):
     """Writes down no receipt and its stage, and gives nothing back."""
 
     def asking(self) -> float:
@@ -55,7 +55,7 @@ class HandlessDesk(Desk):
         pass
 
 
-class BlankDesk(HandlessDesk):
+class BlankSlotWriter(HandlessSlotWriter):
     """Nor writes down which job runs; it arms no alarm, shows no title. Rounds still have their deadline."""
 
     def begins(self, *_: Any, **__: Any) -> None:
@@ -123,14 +123,20 @@ class PoppingQueue(PlainQueue):
 def unknown() -> list[str]:
     """What is left out here and is no longer there to be left out."""
     queue = redis_queue.RedisQueue
-    pairs = ((BlankHand, Hand), (HandlessDesk, Desk), (BlankDesk, Desk), (PlainQueue, queue), (PoppingQueue, queue))
+    pairs = (
+        (BlankHeldJobs, HeldJobs),
+        (HandlessSlotWriter, SlotWriter),
+        (BlankSlotWriter, SlotWriter),
+        (PlainQueue, queue),
+        (PoppingQueue, queue),
+    )
     return [name for ours, real in pairs for name in vars(ours) if name[0] != "_" and not hasattr(real, name)]
 
 
 if __name__ == "__main__":
     less = sys.argv.pop(1)
-    board.Hand = BlankHand  # type: ignore[misc]
-    roles.Desk = BlankDesk if less == "watch" else HandlessDesk  # type: ignore[misc]
+    board.HeldJobs = BlankHeldJobs  # type: ignore[misc]
+    roles.SlotWriter = BlankSlotWriter if less == "watch" else HandlessSlotWriter  # type: ignore[misc]
     if less != "hand":
         redis_queue.RedisQueue = PlainQueue if less == "fences" else PoppingQueue  # type: ignore[misc]
     main()

@@ -50,7 +50,7 @@ class Odd:
     until: int
 
 
-class Attempts:
+class Runner:
     """Two starts of one job are looked at when all deaths are known: they are written by others, and late."""
 
     HEARS = ("start", "finish", "die", "ack", "release", "fail", "requeue", "stale", "undeleted")

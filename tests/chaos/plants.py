@@ -17,7 +17,7 @@ _BEFORE_IT_RUNS = "        began = time.monotonic()\n"
 _SHOUT = "logging.getLogger('queuepool').warning"
 _LUA = "stores/redis/lua"
 _SQL = "stores/sql"
-_STAYS = """        self._desk.holds(leases, at + self._pool.connection.retry_after, self._done)
+_STAYS = """        self._slot_writer.holds(leases, at + self._pool.connection.retry_after, self._done)
         self._waiting.extend(enumerate(leases, start=len(self._done)))
 """
 _SAME_TAG = "tag, self._unanswered, self.used_at = self.tag, self._store.unanswered, time.monotonic()"
@@ -86,7 +86,7 @@ PLANTS = {
     ),
     "done before it ran": Plant(
         "I1 lost",
-        (("worker/attempt.py", _BEFORE_IT_RUNS, f"        self._desk.succeeded()\n{_BEFORE_IT_RUNS}"),),
+        (("worker/attempt.py", _BEFORE_IT_RUNS, f"        self._slot_writer.succeeded()\n{_BEFORE_IT_RUNS}"),),
     ),
     "done and forgotten when the next hand came": Plant(
         "I5 done twice, unexplained",
@@ -116,7 +116,7 @@ PLANTS = {
     ),
     "password in the log": Plant(
         "I16 secret",
-        (("pool/start.py", "    roles = Roles", f"    log.{_SHOUT}(settings.connection.url)\n    roles = Roles"),),
+        (("pool/start.py", "    roles = ", f"    log.{_SHOUT}(settings.connection.url)\n    roles = "),),
         replace(QUICK, seconds=0.3),
     ),
     "files left behind": Plant(

@@ -1,4 +1,4 @@
-"""Named values and the pools' notices in Redis; the contract is ``stores.control.Shelf``."""
+"""Named values and the pools' notices in Redis; the contract is ``stores.control.Cache``."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from queuepool.stores.redis.client import Client
 from queuepool.stores.redis.keys import Keys
 
 
-class RedisShelf:
+class RedisCache:
     """Keys of one connection, raw; the notices lie under ours."""
 
     def __init__(self, client: Client, keys: Keys) -> None:

@@ -1,6 +1,6 @@
 """Named values in Laravel's ``cache`` table: its own, the pools' notices, and what jobs have raised and killed.
 
-The contract is ``stores.control.Shelf``. Source: Illuminate/Cache/DatabaseStore.php (13.x).
+The contract is ``stores.control.Cache``. Source: Illuminate/Cache/DatabaseStore.php (13.x).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _FOREVER, _DAY = 315_360_000, 86_400
 _LAST = 2**31 - 1
 
 
-class SqlShelf:
+class SqlCache:
     """``prefix`` is Laravel's cache prefix; what is ours stands under it too, so that no other application sees it."""
 
     def __init__(self, client: Client, prefix: str) -> None:

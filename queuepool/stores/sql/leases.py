@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import Connection
 
 from queuepool.payload.lease import Lease, Row, Tallies
-from queuepool.stores.sql.cache import SqlShelf
+from queuepool.stores.sql.cache import SqlCache
 from queuepool.stores.sql.client import Client
 from queuepool.stores.sql.clock import later
 from queuepool.stores.sql.encoding import bytes_of
@@ -30,7 +30,7 @@ class Leases(JobsTable):
         self,
         client: Client,
         retry_after: float,
-        shelf: SqlShelf,
+        shelf: SqlCache,
         failures: Failures,
         *,
         keep: bool = True,
@@ -66,8 +66,8 @@ class Leases(JobsTable):
             Lease(queue, bytes_of(payload), tag, Row(number, attempts)) for number, queue, payload, attempts in rows
         ]
         held = {lease.row for lease in known}
-        unheard = [lease for lease in taken if lease.row not in held]
-        return [lease for lease, is_ours in zip(unheard, self.give_back(unheard), strict=True) if is_ours]
+        lost_replies = [lease for lease in taken if lease.row not in held]
+        return [lease for lease, is_ours in zip(lost_replies, self.give_back(lost_replies), strict=True) if is_ours]
 
     def renew(self, leases: Sequence[Lease]) -> list[bool]:
         return self._settle(leases, lambda connection, ids: connection.execute(self._sql.renew, {"ids": ids}))
