@@ -41,7 +41,7 @@ class _Stuck(NamedTuple):
 class GiveBack:
     """Says on the board what it wants back, waits for a moment, and takes it unless the worker has gone on meanwhile.
 
-    A worker says which job it turns to, and then looks whether it may (``SlotWriter.turns_to``): either it sees our word,
+    A worker says which job it turns to, and then looks whether it may (``SlotWriter.turns_to``): it sees our word,
     and puts back the rest itself, or we see that it has gone on. No lock is held that a dead process could keep.
     """
 
