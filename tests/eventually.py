@@ -10,8 +10,8 @@ T = TypeVar("T")
 _PAUSE = 0.01
 
 
-def eventually(condition: Callable[[], T], within: float = 10.0) -> T:
-    """Ask until the answer is true, and give it; fails after ``within`` seconds."""
+def eventually(condition: Callable[[], T], within: float = 30.0) -> T:
+    """Ask until the answer is true, and give it; fails after ``within`` seconds, which a busy machine may need."""
     deadline = time.monotonic() + within
     while not (answer := condition()):
         assert time.monotonic() < deadline, f"not within {within:g} s: {getattr(condition, '__name__', condition)}"
