@@ -14,32 +14,32 @@ import sys, time
 from pathlib import Path
 from queuepool.board.board import Board, Role
 from queuepool.stores.factory import Stores
-from queuepool.steward.lost_replies import Unheard
-from queuepool.worker.slot_writer import Desk
+from queuepool.steward.lost_replies import LostReplies
+from queuepool.worker.slot_writer import SlotWriter
 from queuepool.errors import StoreDown, StoreError
 from queuepool.events import JobQuarantined, JobReserving, LeaseLost
 from queuepool.events.listeners import Listeners
 from queuepool.worker.membership import Membership
 from queuepool.settlement.outage import Outage
-from queuepool.worker.prefetch_size import Pace
+from queuepool.worker.prefetch_size import PrefetchSize
 from queuepool.config.settings import ConnectionSettings, PoolSettings
 from queuepool.settlement.settler import Settler
-from queuepool.unix.signals import Alarm, Attention
-from queuepool.worker.prefetch import Supply
+from queuepool.unix.signals import Alarm, WorkerSignals
+from queuepool.worker.prefetch import Prefetch
 
 path, url, prefix, ahead = sys.argv[1:]
 connection = ConnectionSettings(url=url, prefix=prefix, embedded=url.startswith("sqlite"))
-stores, listeners, attention = Stores(connection), Listeners(), Attention()
+stores, listeners, attention = Stores(connection), Listeners(), WorkerSignals()
 store, outage = stores.queue, Outage(attention, listeners, telling=False)
 settler = Settler(store, outage, listeners, "main")
 board = Board.create(Path(path) / "board", capacity=1)
 slot = board.slots[0]
 slot.begin(Role.WORKER, 1, 1)
-desk = Desk(slot, "default", Alarm(board.new_trace(slot)), attention, stall=30.0)
+desk = SlotWriter(slot, "default", Alarm(board.new_trace(slot)), attention, stall=30.0)
 membership = Membership(connection, ["first", "default"], store, settler, outage, slot)
 membership.join()
-pool, pace = PoolSettings(connection=connection), Pace(int(ahead))
-supply = Supply(pool, store, settler, desk, outage, listeners, pace, membership)
+pool, pace = PoolSettings(connection=connection), PrefetchSize(int(ahead))
+supply = Prefetch(pool, store, settler, desk, outage, listeners, pace, membership)
 """
 
 

@@ -11,19 +11,19 @@ import sys, time
 from pathlib import Path
 from queuepool.board.board import Board, Role
 from queuepool.board.deadlines import overdue
-from queuepool.worker.slot_writer import Desk
+from queuepool.worker.slot_writer import SlotWriter
 from queuepool.payload.envelope import decode
 from queuepool.worker.plan import Plans
 from queuepool.jobs.registry import REGISTRY
 from queuepool.config.settings import PoolSettings
-from queuepool.unix.signals import Alarm, Attention
+from queuepool.unix.signals import Alarm, WorkerSignals
 from queuepool.payload.lease import Lease
 
 receipt = b'{"uuid":"a","id":"a","job":"do","data":[],"attempts":1}'
 board = Board.create(Path(sys.argv[1]) / "board", capacity=1)
 slot = board.slots[0]
 slot.begin(Role.WORKER, 1, 1)
-desk = Desk(slot, "default", Alarm(board.new_trace(slot)), Attention(), stall=30.0)
+desk = SlotWriter(slot, "default", Alarm(board.new_trace(slot)), WorkerSignals(), stall=30.0)
 
 def killed():
     why = overdue(slot, time.monotonic() + 90.0, grace=1000.0)

@@ -28,9 +28,9 @@ NOBODY = 65534
 CLAIM = """
 import sys
 from pathlib import Path
-from queuepool.board.runtime_dir import Runtime
+from queuepool.board.runtime_dir import RuntimeDir
 from queuepool.config.settings import PoolSettings
-Runtime(PoolSettings(name="p", runtime_dir=Path(sys.argv[1]))).claim()
+RuntimeDir(PoolSettings(name="p", runtime_dir=Path(sys.argv[1]))).claim()
 print("claimed", flush=True)
 sys.stdin.read()
 """
@@ -145,11 +145,11 @@ def test_a_directory_or_a_place_of_another_user_is_refused(runtime, place, pool)
 
 BASE = """
 import os, sys
-from queuepool.board.runtime_dir import Runtime
+from queuepool.board.runtime_dir import RuntimeDir
 from queuepool.config.settings import PoolSettings
 import tempfile  # before the rights are gone that it may take to read it
 os.setuid(int(sys.argv[1]))
-print(Runtime(PoolSettings(name="p")).path)
+print(RuntimeDir(PoolSettings(name="p")).path)
 """
 
 
@@ -217,11 +217,11 @@ def test_a_pidfile_that_nobody_holds_names_nobody(runtime, pool):
 ASK = """
 import os, sys
 from pathlib import Path
-from queuepool.board.runtime_dir import Runtime
+from queuepool.board.runtime_dir import RuntimeDir
 from queuepool.config.settings import PoolSettings
 os.setuid(int(sys.argv[2]))
 try:
-    Runtime(PoolSettings(name="p", runtime_dir=Path(sys.argv[1]))).master_pid()
+    RuntimeDir(PoolSettings(name="p", runtime_dir=Path(sys.argv[1]))).master_pid()
 except Exception as error:
     print(type(error).__name__)
 """

@@ -7,10 +7,10 @@ import sys
 
 _CHILD = """
 import os, signal
-from queuepool.unix.signals import HEARD, Attention, default_actions
+from queuepool.unix.signals import HEARD, WorkerSignals, default_actions
 
 signal.pthread_sigmask(signal.SIG_BLOCK, HEARD)  # as its master has them
-attention = Attention(paused=True)
+attention = WorkerSignals(paused=True)
 os.kill(os.getpid(), signal.SIGCONT)
 default_actions()
 attention.listen()

@@ -114,7 +114,7 @@ from queuepool.board.blame import Blame
 from queuepool.board.board import Board
 from queuepool.events.listeners import LISTENERS
 from queuepool.settlement.outage import Outage
-from queuepool.unix.signals import Attention
+from queuepool.unix.signals import WorkerSignals
 from queuepool.steward.loop import Steward
 
 class Deadly:
@@ -128,7 +128,7 @@ class Harmless:
         return 0.0
 
 board = Board.open(Path(sys.argv[1]), write=True)
-attention = Attention()
+attention = WorkerSignals()
 outage = Outage(attention, LISTENERS, telling=True)
 steward = Steward(
     "x", board.slots[0], board.header, [Deadly()], [Harmless()], lambda seconds: False, attention, outage,

@@ -183,7 +183,7 @@ class Prefetch:
 
     def _take_in(self, reservation: Reservation, turn: int, *, unsure: bool = False) -> None:
         """Report what this turn has brought, and put back what is held if the steward has wanted it back."""
-        # Said first, then looked, as in Desk.turns_to: a slow answer may look like a stuck job.
+        # Said first, then looked, as in SlotWriter.turns_to: a slow answer may look like a stuck job.
         self._overtaken = self._slot_writer.was_wanted_back(turn)
         self.reports.tell(reservation, unsure=unsure or self._overtaken)
         if self._overtaken:

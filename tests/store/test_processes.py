@@ -120,10 +120,10 @@ def test_F69_a_worker_that_is_killed_inside_of_the_reserving_transaction_had_tak
         pytest.skip("PostgreSQL's own statement")
     sql.queue.push("default", [payload("a")])
     taking = started(database, "hold", "default", statement)
-    eventually(lambda: not is_there_for_others(sql, dialect), within=10)
+    eventually(lambda: not is_there_for_others(sql, dialect))
 
     taking.kill()
-    (lease,) = eventually(lambda: sql.queue.reserve(["default"], OURS, 1).leases, within=10)
+    (lease,) = eventually(lambda: sql.queue.reserve(["default"], OURS, 1).leases)
     assert 1 == attempts_of(lease)
 
 

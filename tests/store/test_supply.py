@@ -22,7 +22,7 @@ if not lease:
     tags = [supply.next_job(["default"]) or membership.tag for _ in range(4)]
     print(len({old, *tags}))
     sys.exit()
-Unheard(store, settler, ["default"], 90.0).take(old, asked, [])  # and now it takes what it has found
+LostReplies(store, settler, ["default"], 90.0).take(old, asked, [])  # and now it takes what it has found
 print(store.sizes("default").ready, store.delete([lease]), store.sizes("default").ready)
 """
 

@@ -1,0 +1,52 @@
+"""Instructions that a no-op costs its worker: ``python -m tests.bench.instructions``, with valgrind installed.
+
+Cachegrind counts them, so the figure hardly depends on what else the machine does. It compares two commits whose rates
+differ by less than the machine's noise. The jobs are reserved ahead, as by a busy pool's worker; what a worker does by
+the clock is left out, as valgrind makes it fifty times slower.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import subprocess
+import sys
+
+from queuepool.cli import main
+from queuepool.pool import worker_process
+from queuepool.worker import job_lines, loop, slot_writer
+from queuepool.worker.prefetch_size import PrefetchSize
+from tests.bench.rig import ROOT, Rig, redis_rig
+
+#: jobs of the two runs whose difference counts, and how many are reserved at once
+_FEW, _MANY, _AHEAD = 480, 2400, 48
+_VALGRIND = ["valgrind", "--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null"]
+
+
+def work(flags: list[str]) -> None:
+    """One worker in this process."""
+    worker_process.PrefetchSize = lambda _: PrefetchSize(_AHEAD)  # type: ignore[assignment, misc]
+    loop._LOOKS = slot_writer._RSS_LASTS = job_lines._SECOND = math.inf
+    sys.argv[1:] = ["work", *flags, "--stop-when-empty"]
+    main()
+
+
+def counted(rig: Rig, jobs: int, *flags: str) -> int:
+    """Instructions of a whole worker that does so many jobs."""
+    rig.queue.bulk([("noop", {}) for _ in range(jobs)])
+    command = [*_VALGRIND, sys.executable, "-m", "tests.bench.instructions", *rig.flags(), *flags]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    (count,) = re.findall(r"I\s+refs:\s+([\d,]+)", done.stderr)
+    return int(count.replace(",", ""))
+
+
+def report() -> None:
+    """A line for a worker that logs nothing, and one for a worker that logs as usual."""
+    with redis_rig() as rig:
+        for flags in (["--quiet"], []):
+            few, many = counted(rig, _FEW, *flags), counted(rig, _MANY, *flags)
+            print(f"{(many - few) / (_MANY - _FEW):,.0f} instructions a job {' '.join(flags)}")
+
+
+if __name__ == "__main__":
+    work(sys.argv[1:]) if sys.argv[1:] else report()
