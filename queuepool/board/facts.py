@@ -1,4 +1,4 @@
-"""What the master knows of its pool and its processes, and how that stands on the board: to be moved by one call."""
+"""What the master knows about its pool and its processes, packed so that one call moves it to or from the board."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 
 class Facts(NamedTuple):
-    """Of a process: the first fields of a slot."""
+    """Facts about a process: the first fields of its slot."""
 
     role: int
     number: int
@@ -28,7 +28,7 @@ class Facts(NamedTuple):
 
 
 class PoolFacts(NamedTuple):
-    """Of the pool: the first fields of the header."""
+    """Facts about the pool: the first fields of the header."""
 
     magic: int
     capacity: int
