@@ -88,7 +88,10 @@ class Board:
         return board
 
     def mapped(self) -> Board:
-        """The board mapped into memory, for processes that write for every job. Closes the file, which jobs inherit."""
+        """The board mapped into memory, for processes that write for every job.
+
+        Closes the file, so that jobs do not inherit it. Raises ``OSError``, and ``ValueError`` if it is truncated.
+        """
         if not isinstance(self.memory, SharedFile):
             return self
         mapped = Board(self.path, self.memory.mapped())

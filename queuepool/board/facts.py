@@ -21,9 +21,11 @@ class Facts(NamedTuple):
 
     @classmethod
     def unpacked(cls, raw: bytes) -> Facts:
+        """The facts from their bytes on the board."""
         return cls(*_FACTS.unpack(raw))
 
     def packed(self) -> bytes:
+        """The facts as bytes for the board."""
         return _FACTS.pack(*self)
 
 
@@ -45,9 +47,11 @@ class PoolFacts(NamedTuple):
 
     @classmethod
     def unpacked(cls, raw: bytes) -> PoolFacts:
+        """The facts from their bytes on the board."""
         return cls(*_POOL_FACTS.unpack(raw))
 
     def packed(self) -> bytes:
+        """The facts as bytes for the board."""
         return _POOL_FACTS.pack(*self)
 
 
@@ -59,6 +63,7 @@ class Totals(NamedTuple):
     released: int = 0
 
     def plus(self, other: Totals) -> Totals:
+        """The sum of both."""
         return Totals(*map(sum, zip(self, other, strict=True)))
 
 

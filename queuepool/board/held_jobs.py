@@ -92,6 +92,7 @@ class HeldJobs:
 
     @property
     def is_empty(self) -> bool:
+        """Whether no job is held."""
         return self._count() == 0
 
     def held(self) -> list[HeldJob]:

@@ -46,6 +46,7 @@ class Field(Generic[T]):
         raise NotImplementedError
 
     def read(self, record: Record) -> T:
+        """The field's present value."""
         raise NotImplementedError
 
 

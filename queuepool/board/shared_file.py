@@ -76,6 +76,7 @@ class SharedFile:
         return memory
 
     def close(self) -> None:
+        """Close the file."""
         os.close(self.fd)
 
 

@@ -70,7 +70,7 @@ class Header(Record):
 
     @property
     def facts(self) -> PoolFacts:
-        """The first fields, unchecked, in one read; assigning writes them at once."""
+        """The first fields, unchecked, in one read; assigning writes all in one write."""
         return PoolFacts.unpacked(self.memory[self.base : self.base + POOL_FACTS_SIZE])
 
     @facts.setter
@@ -139,7 +139,7 @@ class Slot(Record):
 
     @property
     def facts(self) -> Facts:
-        """The first fields, unchecked, in one read; assigning writes them at once."""
+        """The first fields, unchecked, in one read; assigning writes all in one write."""
         return Facts.unpacked(self.memory[self.base : self.base + FACTS_SIZE])
 
     @facts.setter

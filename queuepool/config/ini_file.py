@@ -70,12 +70,15 @@ class Document:
     readers: Readers = _NO_OTHERS
 
     def headers(self) -> list[Entry]:
+        """The sections' own lines."""
         return [line for line in self.lines if isinstance(line, Entry) and not line.key]
 
     def entries(self) -> list[Entry]:
+        """The lines with a key."""
         return [line for line in self.lines if isinstance(line, Entry) and line.key]
 
     def problems(self) -> list[Problem]:
+        """The problems of form."""
         return [line for line in self.lines if isinstance(line, Problem)]
 
 

@@ -108,6 +108,7 @@ def kind_of(url: str) -> str:
 
 
 def scheme_of(url: str) -> str:
+    """The scheme, which precedes ``://``."""
     return url.partition("://")[0]
 
 
@@ -138,6 +139,7 @@ def place_of(url: str) -> str:
 
 
 def has_password(url: str) -> bool:
+    """Whether the URL's login holds a password."""
     login = url.partition("://")[2].rpartition("@")[0]
     return scheme_of(url) != "sqlite" and bool(login.partition(":")[2])
 

@@ -100,18 +100,21 @@ def _size(raw: str) -> float:
 
 
 def boolean(raw: str) -> bool:
+    """``yes``, ``true``, ``on``, ``1`` or their opposites, in any case."""
     if raw.lower() not in BOOLEANS:
         raise ValueError(f"{shown(raw)} is neither yes nor no (also true/false, on/off, 1/0)")
     return BOOLEANS[raw.lower()]
 
 
 def one_of(raw: str, *choices: str) -> str:
+    """One of the choices."""
     if raw not in choices:
         raise ValueError(f"{shown(raw)} is not supported; it can be: {', '.join(choices)}")
     return raw
 
 
 def log_level(raw: str) -> str:
+    """The name of a log level, in lower case."""
     return one_of(raw.lower(), "debug", "info", "warning", "error", "critical")
 
 
@@ -162,6 +165,7 @@ def text(raw: str) -> str:
 
 
 def some_text(raw: str) -> str:
+    """As ``text``, but not empty."""
     if not raw:
         raise ValueError("must not be empty")
     return text(raw)

@@ -34,6 +34,7 @@ def without_variables(raw: str) -> str:
 
 
 def holds_control_characters(text: str) -> bool:
+    """Whether the text holds a control character or a lone surrogate."""
     return any(category(letter) in ("Cc", "Cs") for letter in text)
 
 

@@ -23,11 +23,13 @@ class Listeners:
         self._wanted: dict[type[Event], bool] = {}
 
     def add(self, kind: type[E], listener: Listener[E]) -> None:
+        """Register a listener for this class and the classes derived from it."""
         self._by_class[kind].append(listener)  # type: ignore[arg-type]
         self._wanted.clear()
 
     @property
     def is_empty(self) -> bool:
+        """Whether there is no listener at all."""
         return not self._by_class
 
     def wants(self, kind: type[Event]) -> bool:

@@ -45,10 +45,12 @@ class Backoff:
         return self._until - now
 
     def succeeded(self) -> None:
+        """Forget the failures."""
         self.failures = 0
         self.since = float("inf")
 
     def is_over(self, now: float) -> bool:
+        """Whether the wait is over; ``now`` is monotonic."""
         return now >= self._until
 
 

@@ -72,10 +72,11 @@ class Outage:
         self._reasons = Reasons("")
 
     def insist(self, verb: Callable[[], T]) -> tuple[T, bool]:
-        """Call ``verb`` until the store answers; with ``False`` when an earlier, unanswered call may have done it.
+        """Call ``verb`` until the store answers; returns the answer, and whether the first call got it.
 
-        Only for verbs that may be repeated. Raises ``StoreDown`` when a stop is requested in the meantime, or at once
-        when not patient. Raises ``StoreError`` when the store refuses.
+        If it did not, an earlier, unanswered call may have done the work, so use this only for verbs that may be
+        repeated. Raises ``StoreDown`` when a stop is requested in the meantime, or at once when not patient. Raises
+        ``StoreError`` when the store refuses.
         """
         first = True
         while True:

@@ -72,7 +72,7 @@ class Settler:
             self._listeners.tell(event)
 
     def begun(self, lease: Lease) -> Verdict | None:
-        """The verdict that was not answered and may have been carried out: repeat it, and rule no other."""
+        """The verdict that was not answered and may have been carried out: it must be repeated, not replaced."""
         return self._unanswered.get(lease)
 
     def settle(
@@ -86,8 +86,8 @@ class Settler:
     ) -> bool:
         """Carry out the verdict. ``False``: the lease was lost or the store refuses, and nothing was written.
 
-        ``error`` is what a release is for; ``tally`` is the count that it raises. ``cause`` is the event that led to
-        the verdict; it is emitted before that of the verdict.
+        ``error`` is why the job is released, ``tally`` the tally that a release raises. ``cause`` is the event that led
+        to the verdict; it is emitted before that of the verdict.
         """
         facts = facts_of(payload, lease.queue)
         verb, outcome = self._settlement(lease, payload, verdict, error, tally)

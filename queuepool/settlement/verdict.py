@@ -68,9 +68,9 @@ class Policy:
 
 
 def may_start(name: str, attempts: int, policy: Policy, now: float) -> Fail | None:
-    """Rule on an attempt that has not begun: ``None`` if it may. ``attempts`` counts this one; ``now`` is in Unix
-    seconds of the server's clock.
+    """Rule on an attempt that has not begun; ``None`` lets it begin.
 
+    ``attempts`` counts this one; ``now`` is the server's clock in Unix seconds.
     An attempt that failed by itself was ruled on when it ended. So an attempt after the last try follows attempts that
     were never settled, since their host was lost with its steward, or that were settled as deaths.
     Source: Worker.php, markJobAsFailedIfAlreadyExceedsMaxAttempts (13.x).

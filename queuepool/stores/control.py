@@ -18,7 +18,8 @@ PERIOD = 1.0
 class ControlReader(Protocol):
     """The part of a store that holds the control keys."""
 
-    def read(self, queues: Sequence[str]) -> Control: ...
+    def read(self, queues: Sequence[str]) -> Control:
+        """The control keys for these queues."""
 
 
 class Cache(Protocol):
@@ -39,7 +40,8 @@ class Cache(Protocol):
     def publish(self, pool: str, notice: Mapping[str, Any]) -> None:
         """Keep a pool's notice for ``NOTICE_LASTS`` seconds, with the store's current Unix second as ``at``."""
 
-    def withdraw(self, pool: str) -> None: ...
+    def withdraw(self, pool: str) -> None:
+        """Remove a pool's notice."""
 
     def notices(self) -> list[bytes]:
         """The notices of living pools, as JSON; expired ones are removed."""
@@ -81,6 +83,7 @@ class ControlKeys:
         return self._cache.stamp(self._restart_key)
 
     def pause(self, queue: str) -> None:
+        """Pause a queue on all hosts."""
         self._cache.put(self._paused(queue), _PHP_TRUE)
 
     def resume(self, queue: str) -> bool:
@@ -88,6 +91,7 @@ class ControlKeys:
         return self._cache.remove(self._paused(queue))
 
     def down(self) -> None:
+        """Begin our maintenance mode."""
         self._own.put(self._down, _PHP_TRUE)
 
     def up(self) -> bool:
@@ -99,6 +103,7 @@ class ControlKeys:
         self._own.publish(pool, facts)
 
     def withdraw(self, pool: str) -> None:
+        """Remove this pool's notice."""
         self._own.withdraw(pool)
 
     def pools(self) -> list[dict[str, Any]]:

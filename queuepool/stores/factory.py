@@ -81,6 +81,7 @@ class Stores:
             self._own.examine()
 
     def close(self) -> None:
+        """Close all connections; the next verb would open them again."""
         for client in self._clients:
             client.close()
 

@@ -33,6 +33,7 @@ class FailedJob:
 
     @property
     def key(self) -> RecordKey:
+        """What identifies this record."""
         return RecordKey(self.id, self.mark)
 
 
@@ -61,12 +62,14 @@ class FailedStore(Protocol):
     def now(self) -> float:
         """This store's clock, Unix seconds."""
 
-    def count(self) -> int: ...
+    def count(self) -> int:
+        """How many records there are."""
 
     def page(self, first: int = 0, count: int = 1000) -> list[FailedJob]:
         """``count`` records from number ``first`` on, latest first."""
 
-    def get(self, job_id: str) -> FailedJob | None: ...
+    def get(self, job_id: str) -> FailedJob | None:
+        """The record with this id; ``None`` if there is none."""
 
     def retry(self, failed: FailedJob, queue: str | None = None) -> bool:
         """Return the job to its queue (or this one) with all its tries; ``False`` when its record is gone."""
@@ -88,9 +91,11 @@ class Records(FailedStore, Protocol):
 class Outbox(Protocol):
     """Failures that wait in the jobs' store, oldest first."""
 
-    def count_pending(self) -> int: ...
+    def count_pending(self) -> int:
+        """How many failures wait."""
 
-    def pending(self, first: int = 0, count: int = 100) -> list[PendingFailure]: ...
+    def pending(self, first: int = 0, count: int = 100) -> list[PendingFailure]:
+        """``count`` failures from number ``first`` on."""
 
     def drop_pending(self, failure: PendingFailure) -> None:
         """Remove a failure that is recorded. May be repeated."""
@@ -105,4 +110,5 @@ class QuarantineStore(Protocol):
     def put_back(self, queue: str, entry_id: str, payload: bytes | None = None) -> bool:
         """Put it at the tail of its queue, unchanged or as ``payload``; ``False`` when there is no such entry."""
 
-    def drop(self, queue: str, entry_id: str) -> bool: ...
+    def drop(self, queue: str, entry_id: str) -> bool:
+        """Drop an entry; ``False`` when there is no such entry."""

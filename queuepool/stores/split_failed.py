@@ -21,7 +21,8 @@ _BATCH = 100
 class Jobs(Protocol):
     """The part of a queue that is needed here."""
 
-    def push(self, queue: str, payloads: Sequence[bytes], delay: float = 0.0) -> None: ...
+    def push(self, queue: str, payloads: Sequence[bytes], delay: float = 0.0) -> None:
+        """As ``QueueStore.push``."""
 
 
 class FailedElsewhere:

@@ -41,6 +41,7 @@ class Failures:
         self._insert(connection, {**about, "payload": text_of(lease.receipt), "exception": NO_JOB + reason})
 
     def count_quarantined(self, connection: Connection, queue: str) -> int:
+        """How many payloads of this queue are quarantined."""
         found = select(func.count()).where(is_name(connection.dialect, failed_jobs.c.queue, queue), is_no_job)
         return int(connection.execute(found).scalar_one())
 

@@ -23,6 +23,7 @@ def mark_of(tag: Any, attempts: Any) -> Any:
 
 
 def row_of(lease: Lease) -> Row:
+    """The row of a lease on a job in a table."""
     assert lease.row, "a lease of another store"
     return lease.row
 

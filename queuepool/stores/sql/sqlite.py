@@ -79,6 +79,7 @@ def connect(path: Path, *, durable: bool, patience: float, create: bool) -> File
 
 
 def identity_of(path: Path | str) -> Identity:
+    """Which file is at this path; ``None`` if there is none. Raises ``OSError``."""
     try:
         found = os.stat(path)
     except FileNotFoundError:

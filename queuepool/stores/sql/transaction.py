@@ -71,9 +71,11 @@ class FormerFile:
             raise translated(error) from error
 
     def was_of_use(self) -> None:
+        """Note that a job was settled in it."""
         self._used = time.monotonic()
 
     def close(self) -> None:
+        """Complete the file and close the connection."""
         self.is_open = False
         self._file.complete()
         with suppress(exc.SQLAlchemyError):

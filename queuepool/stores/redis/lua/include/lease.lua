@@ -1,6 +1,6 @@
 -- The score of a lease: its end on a grid of 1/16 s and, in the bits below, the tag of the worker that took it. So a
--- lease whose reply was lost can be told from all others and given back at once (reclaim.lua); and in order, since
--- within a batch each lease ends one step after the one before. Laravel compares scores with whole seconds.
+-- lease whose reply was lost is distinct from all others and can be given back at once (reclaim.lua); a batch keeps its
+-- order, since each of its leases ends one step after the one before. Laravel compares scores with whole seconds.
 -- 32 bits of seconds, 4 of grid and 17 of tag are the 53 of a double. Laravel's own scores are whole numbers: tag 0.
 local GRID, TAGS = 16, 131072
 
