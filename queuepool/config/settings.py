@@ -92,7 +92,7 @@ class PoolSettings:
     force: bool = False
     #: seconds that a stop waits for running jobs; 0 = as long as their timeouts allow
     stop_timeout: float = 0.0
-    #: seconds without a worker that gets to work after which the pool exits with 1; 0 = never
+    #: seconds of failures without a ready worker (or steward) after which the pool exits with 1; 0 = never
     give_up: float = 300.0
     #: log only warnings and worse
     quiet: bool = False

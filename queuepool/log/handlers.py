@@ -28,7 +28,7 @@ def handler_for(path: Path | None, patience: float, *, must_open: bool) -> Strea
 
 
 class Stream(logging.Handler):
-    """Writes to an open descriptor. A full pipe costs lines; it does not block the watchdog."""
+    """Writes to an open descriptor. A full pipe costs lines; it does not block the watchdog (the master)."""
 
     def __init__(self, fd: int, patience: float, origin: int | None = None) -> None:
         super().__init__()

@@ -32,7 +32,7 @@ class Lease(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Tallies:
-    """How many exceptions the job's earlier attempts raised, and how many of its workers crashed."""
+    """How many exceptions the job's earlier attempts raised, and how many of them died with their worker."""
 
     exceptions: int = 0
     crashes: int = 0

@@ -63,7 +63,7 @@ class ControlKeys:
         self._connection = connection
 
     def read(self, queues: Sequence[str]) -> Control:
-        """All control keys in one round trip, or in two where the caches are two."""
+        """All control keys in one round trip, or in two if there are two caches."""
         laravels = [self._restart_key, self._all_paused, self._maintenance, *map(self._paused, queues)]
         if self._cache is self._own:
             down, *values = self._own.get([self._down, *laravels])

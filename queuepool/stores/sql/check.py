@@ -142,7 +142,7 @@ def _faults(client: Client, table: str) -> list[str]:
 
 
 def _denied(client: Client, table: Any) -> Iterator[str]:
-    """Each missing right, by name: each is really tried, and rolled back."""
+    """Each missing right, by name: each right is tried for real, and rolled back."""
     nothing: Any = false()
     tries: dict[str, Executable] = {
         "SELECT": select(table).where(nothing),

@@ -58,7 +58,7 @@ class FileConnection(sqlite3.Connection):
 
 
 def connect(path: Path, *, durable: bool, patience: float, create: bool) -> FileConnection:
-    """A connection in autocommit. Raises ``StoreDenied`` for a missing file unless ``create``, or if that cannot be.
+    """A connection in autocommit. Raises ``StoreDenied`` for a missing file that it must not or cannot create.
 
     ``durable``: a push survives a power failure. ``patience``: seconds to wait for another writer. Raises
     ``StoreDown`` while the file is being replaced.
