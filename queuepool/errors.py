@@ -1,27 +1,27 @@
-"""Every error that queuepool raises on purpose.
+"""The errors that queuepool raises deliberately.
 
 QueuepoolError
-├── ConfigError          a setting is wrong; nothing was started
+├── ConfigError          a setting is wrong; nothing has started
 ├── StoreError           the store refused a command
-│   ├── TagRetired       a worker's tag is not registered any more; it needs a new one
-│   └── StoreDown        the store cannot be reached or cannot serve now; worth trying again
+│   ├── TagRetired       a worker's tag is no longer registered; it needs a new one
+│   └── StoreDown        the store cannot be reached or cannot serve now; worth a retry
 │       ├── LoginRefused it does not accept the user or the password
-│       └── StoreDenied  its rules do not let this user do it, until somebody changes them
-│           └── StoreUnfit  what answers there is no store for us: a cluster's node, a Sentinel
-├── BadPayload           bytes that cannot be a job: refused at the push, set aside in quarantine by a worker
+│       └── StoreDenied  its rules forbid this user the command, until somebody changes them
+│           └── StoreUnfit  the server is unsuitable: a cluster's node, a Sentinel
+├── BadPayload           bytes that cannot be a job: refused at the push, quarantined by a worker
 │   └── NotSendable      an argument that cannot be written as JSON: refused at the push
-├── JobError             a job that must not be tried again
+├── JobError             a job that must not be retried
 │   ├── UnknownJob       nothing is registered under its name
 │   ├── BadArguments     its data does not fit its handler
-│   ├── TooManyAttempts  it was started as often as it may be
-│   ├── NoTriesLeft      its handler called ``current().release()`` in its last try
+│   ├── TooManyAttempts  it has used all its attempts
+│   ├── NoTriesLeft      its handler called ``current().release()`` in its last attempt
 │   ├── JobExpired       its retryUntil has passed
 │   └── JobFailedByHand  its handler called ``current().fail()``
 ├── AttemptLost          an attempt that ended with its process
 │   ├── JobTimedOut      the deadline passed
-│   └── WorkerDied       a signal, or an exit without leave
+│   └── WorkerDied       a signal, or an unexpected exit
 ├── BootFailure          the user's modules did not import
-├── NoRoom               the disk, or the memory that is one, has no room for what a pool needs
+├── NoRoom               the disk (or tmpfs) has no room for the pool's files
 ├── PoolRunning          another master holds the pidfile
 └── NotRunning           no pool of that name runs on this host
 """
@@ -30,11 +30,11 @@ from __future__ import annotations
 
 
 class QueuepoolError(Exception):
-    """The root of the tree above."""
+    """The base of every error above."""
 
 
 class ConfigError(QueuepoolError):
-    """A setting is wrong; ``where`` is ``file:line: [section] key`` as far as it is known."""
+    """A setting is wrong; ``where`` is ``file:line: [section] key``, as far as known."""
 
     def __init__(self, where: str, problem: str) -> None:
         super().__init__(f"{where}: {problem}" if where else problem)
@@ -43,7 +43,7 @@ class ConfigError(QueuepoolError):
 class StoreError(QueuepoolError):
     """The store answered with an error; the same command would be refused again.
 
-    ``store`` names it where it is not the one with the jobs: ``"failed store"``, ``"control store"``.
+    ``store`` names a store other than the queue's: ``"failed store"``, ``"control store"``.
     """
 
     def __init__(self, problem: str, store: str = "") -> None:
@@ -52,11 +52,11 @@ class StoreError(QueuepoolError):
 
 
 class TagRetired(StoreError):
-    """Nothing was done: the worker's tag was retired, or its registration was lost. It needs a new one."""
+    """Nothing was done: the worker's tag was retired or its registration was lost. The worker needs a new tag."""
 
 
 class StoreDown(StoreError):
-    """The store cannot be reached, or says that it cannot serve now."""
+    """The store cannot be reached, or reports that it cannot serve now."""
 
 
 class LoginRefused(StoreDown):
@@ -64,15 +64,15 @@ class LoginRefused(StoreDown):
 
 
 class StoreDenied(StoreDown):
-    """The store's rules forbid it to this user. Worth trying again: what was done is not lost when they are changed."""
+    """The store's rules forbid this user the command. Worth a retry: no work is lost once they are changed."""
 
 
 class StoreUnfit(StoreDenied):
-    """What answers there is not what we can work with, or lacks what we need: a mistake in the configuration."""
+    """The server is unsuitable or lacks what we need: a mistake in the configuration."""
 
 
 class BadPayload(QueuepoolError):
-    """These bytes cannot be a job; ``reason`` is one word for the quarantine."""
+    """These bytes cannot be a job; ``reason`` is one word, which the quarantine records."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(f"not a job: {reason}")
@@ -80,7 +80,7 @@ class BadPayload(QueuepoolError):
 
 
 class NotSendable(BadPayload, TypeError):
-    """A dispatch was given something that JSON cannot hold, and that nobody registered."""
+    """A dispatched argument is not JSON, and its type is not registered."""
 
     def __init__(self, problem: str) -> None:
         QueuepoolError.__init__(self, problem)
@@ -88,11 +88,11 @@ class NotSendable(BadPayload, TypeError):
 
 
 class JobError(QueuepoolError):
-    """A job that fails at once, whatever tries it has left."""
+    """A job that fails at once, even with tries left."""
 
 
 class UnknownJob(JobError):
-    """Nothing is registered under this name; nothing is ever imported because a payload says so."""
+    """Nothing is registered under this name; a payload never causes an import."""
 
     def __init__(self, name: str) -> None:
         super().__init__(f"no job is registered as {name!r}: import its module in `modules`, or register it")
@@ -106,7 +106,7 @@ class BadArguments(JobError):
 
 
 class TooManyAttempts(JobError):
-    """Laravel's MaxAttemptsExceededException: found before the attempt, not after it."""
+    """Laravel's MaxAttemptsExceededException: raised before the attempt, not after it."""
 
     def __init__(self, name: str, attempts: int, tries: int, lost: int = 0) -> None:
         why = f", {lost} of them lost with their workers or hosts" if lost else ""
@@ -114,7 +114,7 @@ class TooManyAttempts(JobError):
 
 
 class NoTriesLeft(JobError):
-    """The handler called ``current().release()``, and the job could not begin again."""
+    """The handler called ``current().release()`` with no tries left."""
 
     def __init__(self, name: str, attempts: int, tries: int) -> None:
         more = "give it more tries, or 0 for no limit"
@@ -135,7 +135,7 @@ class JobFailedByHand(JobError):
 
 
 class AttemptLost(QueuepoolError):
-    """An attempt that ended because its process did; ``trace`` is what faulthandler left, or empty."""
+    """An attempt that ended because its process did; ``trace`` is faulthandler's dump, or empty."""
 
     def __init__(self, message: str, trace: str = "") -> None:
         super().__init__(message)
@@ -147,11 +147,11 @@ class JobTimedOut(AttemptLost):
 
 
 class WorkerDied(AttemptLost):
-    """The worker ended by a signal, by the memory limit, or by an exit without leave."""
+    """The worker was ended by a signal, by the memory limit, or by an unexpected exit."""
 
 
 class BootFailure(QueuepoolError):
-    """The user's modules did not import, or have no job; ``trace`` is the original traceback, if it tells more."""
+    """The user's modules did not import, or define no job; ``trace`` is the original traceback, if it adds anything."""
 
     def __init__(self, problem: str, trace: str = "") -> None:
         super().__init__(problem)
@@ -159,7 +159,7 @@ class BootFailure(QueuepoolError):
 
 
 class NoRoom(QueuepoolError):
-    """There is no room for the pool's files."""
+    """The disk, or the memory that backs it, has no room for the pool's files."""
 
     def __init__(self, where: object) -> None:
         super().__init__(f"no room left for {where}")
@@ -175,7 +175,7 @@ class PoolRunning(QueuepoolError):
 
 
 class NotRunning(QueuepoolError):
-    """No master of this pool runs on this host; ``another``: whose is the one that runs in its place."""
+    """No master of this pool runs on this host; ``another`` names the pool whose master runs in its place."""
 
     def __init__(self, name: str, where: object, another: str = "") -> None:
         looked = f"the one in {where} is {another}" if another else f"no live master in {where}"

@@ -1,1 +1,1 @@
-"""The facts that the processes of a pool share, in memory and in the pool's directory."""
+"""Facts that the processes of a pool share, in memory and in the pool's directory."""

@@ -1,4 +1,4 @@
-"""What a running pool says of itself in its directory, so that a command that means another pool leaves it alone."""
+"""What a running pool records about itself in its directory, so that a command for another pool leaves it alone."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MOST_BYTES = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """Without any secret. ``configuration`` is empty without a file, ``identity`` that of the store."""
+    """Holds no secret. ``configuration`` is the file's path, empty without one; ``identity`` is the store's."""
 
     store: str
     prefix: str
@@ -32,7 +32,7 @@ class About:
 
     @classmethod
     def of(cls, settings: PoolSettings) -> About:
-        """Of a pool that this process starts."""
+        """About a pool that this process starts."""
         connection = settings.connection
         return cls(
             store=masked(connection.url),
@@ -46,7 +46,7 @@ class About:
 
     @classmethod
     def read(cls, folder: Path) -> About | None:
-        """Of the pool in this directory; ``None`` when there is nothing that can be read."""
+        """About the pool in this directory; ``None`` when nothing readable is there."""
         try:
             fd = os.open(folder / FILE, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
             with open(fd, "rb") as file:
@@ -55,8 +55,8 @@ class About:
             return None
 
     def write(self, folder: Path) -> None:
-        """Whole or not at all. Raises ``OSError``."""
-        draft = folder / "draft.about"  # a name that is cleared away after a kill in between
+        """Write it completely or not at all. Raises ``OSError``."""
+        draft = folder / "draft.about"  # after a kill in between, a file of this name is removed
         draft.unlink(missing_ok=True)
         fd = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         with open(fd, "w") as file:
@@ -64,26 +64,26 @@ class About:
         draft.replace(folder / FILE)
 
     def is_meant_by(self, settings: PoolSettings) -> bool:
-        """Whether a command with these settings means this pool: it is of the same file, or on the same store."""
+        """Whether a command with these settings means this pool: it has the same file, or the same store."""
         is_of_file = bool(self.configuration) and self.configuration == absolute(settings.config)
         return is_of_file or self.identity == identity_of(settings.connection)
 
     def facts(self) -> dict[str, Any]:
-        """For ``status``."""
+        """The facts that ``status`` shows."""
         return {key: value for key, value in asdict(self).items() if key != "identity"}
 
     @property
     def whose(self) -> str:
-        """In words."""
+        """Which pool it is, in words."""
         return f"that of {self.configuration or f'{self.working_directory} on {self.store}'} (user {self.user})"
 
     def hint(self, folder: Path) -> str:
-        """What makes a command mean it; ``folder``: where it is."""
+        """The option that makes a command mean this pool; ``folder`` is the pool's directory."""
         return f"-c {self.configuration}" if self.configuration else f"--runtime-dir {folder.parent}"
 
 
 def absolute(path: Path | None) -> str:
-    """As it is where the working directory has been removed; empty where there is no path."""
+    """The absolute path; unchanged where the working directory has been removed; empty for ``None``."""
     with suppress(OSError):
         return str(path.absolute()) if path else ""
     return str(path or "")
@@ -92,5 +92,5 @@ def absolute(path: Path | None) -> str:
 def _user() -> str:
     try:
         return pwd.getpwuid(os.geteuid()).pw_name
-    except KeyError:  # a container's may have no name
+    except KeyError:  # a container's user may have no name
         return str(os.geteuid())

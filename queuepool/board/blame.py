@@ -1,7 +1,7 @@
-"""What the stewards of a pool have died of, so that the next one leaves it aside.
+"""What the stewards of a pool have died of, so that the next one skips it.
 
-A steward writes down what it is about to do, and strikes it out when that is done. So what stands there when a steward
-begins is what the one before it died of: by a traceback, a crash, or a hang that the master ended.
+A steward records what it is about to do and erases the record when that is done. So a record that a new steward finds
+is what the one before it died of: by a traceback, a crash, or a hang that the master ended.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from contextlib import contextmanager, suppress
 from queuepool.board.slot import Header
 from queuepool.errors import StoreError
 
-#: what a death counts: by its own fault, or killed from outside, which may mean nothing, or that memory ran out
+#: the weight of a death: by its own fault, or killed from outside, which may mean nothing, or that memory ran out
 _OWN, _KILLED = 3, 1
-#: two deaths of its own
+#: the weight from which on it is skipped: two deaths by its own fault
 _ENOUGH = 2 * _OWN
-#: things remembered, the newest first
+#: how many things are remembered, the newest first
 _MOST = 4
 
 
 class Blame:
-    """As one steward of the pool finds it."""
+    """The record, as one steward of the pool finds and updates it."""
 
     def __init__(self, header: Header) -> None:
         self._header = header
@@ -36,7 +36,7 @@ class Blame:
 
     @contextmanager
     def during(self, what: str) -> Iterator[None]:
-        """A death in here is blamed on ``what``. To end in order clears it; an answer of the store is no death."""
+        """Blame a death within the context on ``what``. A normal end clears the blame; a ``StoreError`` keeps it."""
         outer, self._header.doing = self._header.doing, what
         try:
             yield
@@ -48,7 +48,7 @@ class Blame:
             self._write()
 
     def is_deadly(self, what: str) -> bool:
-        """Whether so many have died of it that it is to be left aside."""
+        """Whether enough stewards have died of it for it to be skipped."""
         return self._counts.get(what, 0) >= _ENOUGH
 
     def _write(self) -> None:
@@ -59,6 +59,6 @@ def _parsed(text: str) -> dict[str, int]:
     counts = {}
     for line in text.splitlines():
         count, _, what = line.partition(" ")
-        with suppress(ValueError):  # cut, or not ours
+        with suppress(ValueError):  # cut off, or overwritten
             counts[what] = int(count)
     return counts

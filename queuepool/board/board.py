@@ -1,7 +1,7 @@
 """The board: one shared page of facts about every process of a pool, with one writer for each field.
 
-It is a file in the pool's runtime directory, so that ``status`` reads it at no cost to anyone, and so that a new master
-finds what the dead workers of a killed one held.
+It is a file in the pool's runtime directory, so that ``status`` can read it without disturbing the pool, and a new
+master finds the jobs that the dead workers of a killed master held.
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ class Board:
 
     @classmethod
     def create(cls, path: Path, capacity: int, store: str = "", *, room_for: int = 0) -> Board:
-        """A new, empty board of this process's, for this ``store``'s receipts. Raises ``OSError``.
+        """A new, empty board of ``capacity`` slots, owned by this process, for receipts of ``store``.
 
-        Room is set aside for so many processes.
+        Disk space is allocated for ``room_for`` slots. Raises ``OSError``.
         """
-        draft = path.with_name(f"{path.name}.new")  # whole or not there: others look for boards that nobody owns
+        draft = path.with_name(f"{path.name}.new")  # complete or absent: others look for boards without an owner
         fd = os.open(draft, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         file = SharedFile(fd, _PAGE + capacity * _SLOT)
         try:
-            os.ftruncate(fd, len(file))  # sparse: the other slots are given their room when they are needed
+            os.ftruncate(fd, len(file))  # sparse: the other slots get their space when needed
             file.allot(0, _PAGE + room_for * _SLOT)
             board = cls._begun(path, file)
             board.header.store = store
@@ -61,17 +61,17 @@ class Board:
 
     @classmethod
     def private(cls) -> Board:
-        """One slot that nobody else can see."""
+        """A board of one slot that no other process can see."""
         return cls._begun(Path(os.devnull), mmap.mmap(-1, _PAGE + _SLOT))
 
     @classmethod
     def open(cls, path: Path, *, write: bool = False) -> Board:
-        """An existing board. Raises ``ValueError`` when it is none of this version, ``OSError`` when it is gone."""
+        """An existing board. Raises ``ValueError`` when it is not of this version, ``OSError`` when it is gone."""
         return cls.opened(os.open(path, (os.O_RDWR if write else os.O_RDONLY) | _FLAGS), path)
 
     @classmethod
     def opened(cls, fd: int, path: Path) -> Board:
-        """As ``open``, of a file that is."""
+        """As ``open``, for an open file, which is closed on ``ValueError``."""
         file = SharedFile(fd, os.fstat(fd).st_size)
         is_whole = len(file) >= _PAGE and len(file) % _PAGE == 0
         header = Header(file, 0) if is_whole else None
@@ -88,7 +88,10 @@ class Board:
         return board
 
     def mapped(self) -> Board:
-        """In this process's memory, for those who write for every job. Closes the file, which jobs would inherit."""
+        """The board mapped into memory, for processes that write for every job.
+
+        Closes the file, so that jobs do not inherit it. Raises ``OSError``, and ``ValueError`` if it is truncated.
+        """
         if not isinstance(self.memory, SharedFile):
             return self
         mapped = Board(self.path, self.memory.mapped())
@@ -96,57 +99,57 @@ class Board:
         return mapped
 
     def allot(self, slot: Slot) -> None:
-        """The master's: set room aside for its process. Raises ``OSError``."""
+        """By the master: allocate disk space for a slot. Raises ``OSError``."""
         if isinstance(self.memory, SharedFile):
             self.memory.allot(slot.base, _SLOT)
         self.header.used = self.used = max(self.used, slot.index + 1)
 
     def mend(self) -> bool:
-        """As long as it was, if somebody has cut the file; says whether."""
+        """Restore the file's length if somebody has truncated it; returns whether it was truncated."""
         return isinstance(self.memory, SharedFile) and self.memory.mend()
 
     @property
     def master(self) -> tuple[int, int]:
-        """Its master's pid and birth, by the file's name: what is in the file may be nonsense."""
+        """Its master's pid and start time (``proc.born``), from the file's name: a job may overwrite its content."""
         return _master_of(self.path)
 
     @property
     def most_workers(self) -> int:
-        """In a rolling restart a number has two slots; the steward has one."""
+        """The most workers that fit: in a rolling restart, a worker's number has two slots; the steward has one."""
         return len(self.slots) // 2 - 1
 
     def of(self, *roles: Role) -> list[Slot]:
-        """The slots of living and not yet settled processes of these kinds."""
-        # To look at all of them would be most of what an idle pool does.
+        """The slots of processes with these roles, alive, or dead and not yet settled."""
+        # Reading all of them would be most of an idle pool's work.
         return [slot for slot in self.slots[: self.header.used or None] if slot.role in roles]
 
     def cookie(self, slot: Slot, life: int = 0) -> str:
-        """Names one life of a slot, the present one unless another is named, among all pools of this host."""
+        """A name for one incarnation (``life``, by default the present one) of a slot, unique on this host."""
         return f"{self.path.name}.{slot.index}.{life or slot.life}"
 
     @property
     def is_settled(self) -> bool:
-        """Whether no worker is left on it whose jobs somebody might still have to settle."""
+        """Whether no worker is left on the board whose jobs may still have to be settled."""
         return all(slot.settled_life == slot.life for slot in self.of(Role.WORKER))
 
     def trace(self, slot: Slot) -> Path:
-        """Where faulthandler writes the stacks of the process in this slot."""
+        """The file to which faulthandler writes the stacks of the process in this slot."""
         return self.path.with_name(f"{self.path.name}.trace{slot.index}")
 
     def new_trace(self, slot: Slot) -> FileIO:
-        """That file, empty and new: nothing that lay in its place is written to."""
+        """That file, new and empty: a file in its place is removed, never written to. Raises ``OSError``."""
         self.trace(slot).unlink(missing_ok=True)
         return FileIO(self.trace(slot), "x")
 
     def totals(self) -> Totals:
-        """Jobs done, failed and released since the pool began."""
+        """Jobs done, failed and released since the pool started."""
         totals = self.header.totals
         for slot in self.of(Role.WORKER):
             totals = totals.plus(slot.totals)
         return totals
 
     def unlink(self) -> None:
-        """Remove the file and what lies beside it; the mapping lives on in who has it."""
+        """Remove the file and those beside it; existing mappings stay valid."""
         remove(self.path)
 
     def _slot(self, index: int) -> Slot:
@@ -162,13 +165,13 @@ class Board:
 
 
 def remove(path: Path) -> None:
-    """Remove a board's file, readable or not, and what lies beside it."""
+    """Remove a board's file, readable or not, and the files beside it."""
     for each in (path, *path.parent.glob(f"{path.name}.*")):
         each.unlink(missing_ok=True)
 
 
 def sweep(folder: Path) -> None:
-    """Remove what lay beside boards that are gone together with their masters: that directory had disappeared."""
+    """Remove the files beside boards that are gone, and whose masters are dead: their directory had been removed."""
     for beside in folder.glob("board.*.*"):
         board = beside.with_name(".".join(beside.name.split(".")[:2]))
         if not board.exists() and not proc.is_alive(*_master_of(board)):

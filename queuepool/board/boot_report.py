@@ -1,4 +1,4 @@
-"""Why a process did not come to work, as it leaves that beside the board and as the others read it there."""
+"""Why a process failed to boot: it leaves a report beside the board, where the others read it."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ _MOST_BYTES = 64 * 1024
 
 
 class BootReport(NamedTuple):
-    """The ``problem`` in one line, and the traceback or the stacks, if there are any."""
+    """The ``problem`` in one line, and the traceback or stacks, if there are any."""
 
     problem: str
     trace: str = ""
 
 
 def leave(failure: BootFailure, file: FileIO) -> None:
-    """Into the process's trace file; the exit code is to be ``BOOT``."""
-    with suppress(OSError):  # no room: the exit code says enough
+    """Write the report to the process's trace file; the process must exit with ``BOOT``."""
+    with suppress(OSError):  # no room: the exit code is enough
         file.write(f"{failure}\n{failure.trace}".encode("utf-8", "replace"))
 
 
 def read(path: Path, status: int) -> BootReport:
-    """Of a process that ended with this wait status before it came to work."""
+    """The report of a process that ended with this wait status before it was ready."""
     return of_text(text_in(path), status)
 
 
 def of_text(text: str, status: int) -> BootReport:
-    """As ``read``, of what was in the file."""
+    """As ``read``, from the file's text."""
     code = os.waitstatus_to_exitcode(status)
     if code == BOOT and text:
         problem, _, trace = text.partition("\n")
@@ -46,7 +46,7 @@ def of_text(text: str, status: int) -> BootReport:
 
 
 def text_in(path: Path) -> str:
-    """What a process left; never waits, whatever a job has put in the file's place."""
+    """The text that a process left, or empty; never blocks, whatever a job has put in the file's place."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:

@@ -1,4 +1,4 @@
-"""When a process must be killed, by what stands in its slot."""
+"""When a process must be killed, according to its slot."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ LEASE_MARGIN = 0.5
 
 
 def overdue(slot: Slot, now: float, grace: float, margin: float = LEASE_MARGIN) -> Killed | None:
-    """Why this process must be killed now; ``now`` is monotonic."""
-    deadline, lease_end = slot.deadline, slot.lease_deadline  # each read once: their worker may change them meanwhile
+    """Why this process must be killed now; ``None`` if it need not be. All in seconds; ``now`` is monotonic."""
+    deadline, lease_end = slot.deadline, slot.lease_deadline  # each read once: the worker may change them in between
     if deadline and now >= deadline + grace:
         return Killed.OVERDUE
     if lease_end and now >= lease_end - margin:
@@ -19,7 +19,7 @@ def overdue(slot: Slot, now: float, grace: float, margin: float = LEASE_MARGIN) 
 
 
 def next_deadline(slot: Slot, grace: float) -> float:
-    """When to look at it again; infinity when nothing is due."""
+    """The monotonic time at which to check the process again; infinity when nothing is due."""
     deadline, lease_end = slot.deadline, slot.lease_deadline
     due = [deadline + grace] if deadline else []
     if lease_end:

@@ -1,4 +1,4 @@
-"""What the master knows of its pool and its processes, and how that stands on the board: to be moved by one call."""
+"""What the master knows about its pool and its processes, packed so that one call moves it to or from the board."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 
 class Facts(NamedTuple):
-    """Of a process: the first fields of a slot."""
+    """Facts about a process: the first fields of its slot."""
 
     role: int
     number: int
@@ -21,14 +21,16 @@ class Facts(NamedTuple):
 
     @classmethod
     def unpacked(cls, raw: bytes) -> Facts:
+        """The facts from their bytes on the board."""
         return cls(*_FACTS.unpack(raw))
 
     def packed(self) -> bytes:
+        """The facts as bytes for the board."""
         return _FACTS.pack(*self)
 
 
 class PoolFacts(NamedTuple):
-    """Of the pool: the first fields of the header."""
+    """Facts about the pool: the first fields of the header."""
 
     magic: int
     capacity: int
@@ -45,9 +47,11 @@ class PoolFacts(NamedTuple):
 
     @classmethod
     def unpacked(cls, raw: bytes) -> PoolFacts:
+        """The facts from their bytes on the board."""
         return cls(*_POOL_FACTS.unpack(raw))
 
     def packed(self) -> bytes:
+        """The facts as bytes for the board."""
         return _POOL_FACTS.pack(*self)
 
 
@@ -59,6 +63,7 @@ class Totals(NamedTuple):
     released: int = 0
 
     def plus(self, other: Totals) -> Totals:
+        """The sum of both."""
         return Totals(*map(sum, zip(self, other, strict=True)))
 
 

@@ -1,6 +1,7 @@
-"""The hand: the receipts that a worker holds, on the board, so that whoever buries it can settle them.
+"""The held jobs: a worker's leases, on the board, so that the steward can settle them when the worker is dead.
 
-Each slot has two, of which one is the hand of this turn (``Slot.hand``): the next one is written down before it counts.
+Each slot has two areas. One holds the present batch (``Slot.hand``); the next batch is written to the other before it
+counts.
 """
 
 from __future__ import annotations
@@ -17,19 +18,19 @@ from typing import Any
 from queuepool.config.values import MOST_AHEAD
 from queuepool.payload.lease import Lease, Row
 
-#: bytes on the board for each hand; receipts that find no room there lie in files beside the board
+#: bytes on the board for each area; receipts that do not fit there go to files beside the board
 AREA = 128 * 1024
-#: jobs in a hand at most, and one to spare: as many as are reserved at once, and as many that are done
+#: most jobs in a batch: those reserved at once, as many that are done, and one to spare
 _MOST = 2 * MOST_AHEAD + 1
-#: what stands there: how many jobs; the stage of each; the sizes of each one's queue, receipt and proof; all of these
+#: the layout: the number of jobs; the stage of each; the sizes of each one's queue, receipt and proof; all of these
 _COUNT = struct.Struct("=q")
 _STAGES = _COUNT.size
 _SIZES = _STAGES + _MOST
 _PARTS, _SIZE = 3, 4
-#: bytes of all parts, with room for their sizes; bytes of a receipt for which there is room in every hand
+#: bytes for all parts, without their sizes; the largest receipt that fits into every area
 _ROOM = AREA - _SIZES - _MOST * _PARTS * _SIZE
 _SHORT = 512
-#: the size of a receipt that lies in a file
+#: stands for the size of a receipt that is in a file
 _IN_A_FILE = 0xFFFFFFFF
 
 
@@ -39,24 +40,24 @@ class Stage(IntEnum):
     RESERVED = 1
     RUNNING = 2
     DONE = 3
-    #: by the steward, after its worker's death
+    #: settled by the steward, after its worker's death
     SETTLED = 4
 
     @classmethod
     def _missing_(cls, value: object) -> Stage:
-        return cls.SETTLED  # nonsense, which nobody may act upon: its lease ends by itself
+        return cls.SETTLED  # overwritten: no process may act on it, and its lease expires
 
 
 @dataclass(frozen=True, slots=True)
 class HeldJob:
-    """One job in a hand."""
+    """One held job."""
 
     lease: Lease
     stage: Stage
 
 
 class HeldJobs:
-    """One area; its slot's worker writes, and after its death the steward."""
+    """One area, written by the slot's worker and, after its death, by the steward."""
 
     def __init__(self, memory: Any, base: int, spill: Path) -> None:
         self._memory = memory
@@ -65,9 +66,9 @@ class HeldJobs:
         self._spill = spill
 
     def hold(self, leases: Sequence[Lease], done: Sequence[Lease] = ()) -> None:
-        """Write down what is done and what was just reserved, in this order, and forget what was held before."""
+        """Hold the done jobs and those just reserved, in this order, in place of the former. Raises ``OSError``."""
         self.drop()
-        # In columns, each made by one call: the loop writes a hand for every few jobs.
+        # In columns, each made by one call: the loop writes a batch for every few jobs.
         parts = [
             part
             for queue, receipt, tag, row in (*done, *leases)
@@ -82,19 +83,23 @@ class HeldJobs:
         self._set_count(len(done) + len(leases))
 
     def mark(self, number: int, stage: Stage) -> None:
-        """The ``number``-th job, from 0, has come this far: one byte."""
+        """Set the stage of the ``number``-th job, counted from 0: writes one byte."""
         self._memory[self._stages + number] = stage
 
     def drop(self) -> None:
-        """Nothing is held."""
+        """Hold nothing."""
         self._set_count(0)
 
     @property
     def is_empty(self) -> bool:
+        """Whether no job is held."""
         return self._count() == 0
 
     def held(self) -> list[HeldJob]:
-        """Read by anybody. Of a living worker's, who may be writing it, also nonsense, ``ValueError``, ``OSError``."""
+        """The held jobs; any process may read them.
+
+        While the worker is alive and may be writing, the result can be wrong. Raises ``ValueError`` and ``OSError``.
+        """
         count = self._count()
         if not 0 <= count <= _MOST:
             raise ValueError(f"{count} jobs in a hand")
@@ -105,7 +110,7 @@ class HeldJobs:
         ]
 
     def _parts(self, count: int) -> list[bytes]:
-        """Of all jobs, one after the other."""
+        """The parts of all jobs, in order."""
         first = self._base + _SIZES
         place, parts = first + count * _SIZE, []
         for at, size in enumerate(array("I", self._memory[first:place])):
@@ -140,12 +145,12 @@ class HeldJobs:
 
 @lru_cache(maxsize=8)
 def _proof(tag: int) -> bytes:
-    """All jobs of a hand, and most of a worker's life, have one tag."""
+    """Cached: all jobs of a batch, and most of a worker's batches, have the same tag."""
     return array("q", [tag]).tobytes()
 
 
 def _proved(proof: bytes) -> tuple[int, Row | None]:
-    """The tag, and the row where there is one. Raises ``ValueError``."""
+    """The tag, and the row if there is one. Raises ``ValueError``."""
     tag, *row = array("q", proof)
     if not row:
         return tag, None

@@ -1,9 +1,9 @@
-"""Fixed-size records in shared memory: a class lists its fields, each gets its place.
+"""Fixed-size records in shared memory: a class lists its fields, and each field gets an offset.
 
-A number is written by one store of at most eight aligned bytes, so that a reader in another process sees the old or the
-new one. A text is not: readers of a live slot may see half of one, which nobody decides by.
+A number is written by one store of eight aligned bytes, so a reader in another process sees either the old or the new
+one. A text is not: a reader of a live slot may see half of one, so nothing is decided by a text.
 
-Any job of the pool may write over this memory, so whoever reads it has to be ready for any bits (``as_count``).
+Any job of the pool can overwrite this memory, so every reader must be prepared for any bits (``as_count``).
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ _MOST = 2**48
 
 
 def as_count(value: int) -> int:
-    """A number of things, read from the memory: what cannot be one counts as none. One more fits the field again."""
+    """A count read from the memory; 0 if it cannot be one. The field always has room for one more."""
     return value if 0 <= value < _MOST else 0
 
 
 class Field(Generic[T]):
-    """One place in a record, eight-byte aligned."""
+    """One field of a record, eight-byte aligned."""
 
-    #: how a number is packed
+    #: the struct code of a number
     code = ""
 
     def __init__(self, size: int) -> None:
@@ -46,6 +46,7 @@ class Field(Generic[T]):
         raise NotImplementedError
 
     def read(self, record: Record) -> T:
+        """The field's present value."""
         raise NotImplementedError
 
 
@@ -61,12 +62,12 @@ class Whole(Field[int]):
         value: int = record.wholes[self.offset // _WORD]
         return value
 
-    def __set__(self, record: Record, value: int) -> None:  # straight, for the loop writes many
+    def __set__(self, record: Record, value: int) -> None:  # direct, since the loop writes many
         record.wholes[self.offset // _WORD] = value
 
 
 class Seconds(Field[float]):
-    """A time or a duration; 0.0 = none, and what is no number reads as none."""
+    """A time or a duration in seconds; 0.0 = none, and NaN or infinity reads as none."""
 
     code = "d"
 
@@ -82,7 +83,7 @@ class Seconds(Field[float]):
 
 
 class Text(Field[str]):
-    """UTF-8 up to ``most`` bytes; what is longer is cut."""
+    """UTF-8 of up to ``most`` bytes; a longer text is cut."""
 
     _length = struct.Struct("=H")
 
@@ -110,7 +111,7 @@ class Record:
 
     #: bytes of all fields
     size = 0
-    #: the numbers before the first text, by name, and how they lie
+    #: the names of the numbers before the first text, and their layout
     _numbers: tuple[str, ...] = ()
     _packed = struct.Struct("=")
 
@@ -122,7 +123,7 @@ class Record:
         if isinstance(memory, SharedFile):
             self.wholes, self.reals = memory.words(base, "q"), memory.words(base, "d")
             return
-        # Assigned through a view, a number is one store; struct would write zeros first.
+        # An assignment through a view is one store; struct would write zeros first.
         mine = memoryview(memory)[base : base + self.size]
         self.wholes, self.reals = mine.cast("q"), mine.cast("d")
 
@@ -138,10 +139,10 @@ class Record:
         cls._packed = struct.Struct("=" + "".join(fields[name].code for name in leading))
 
     def numbers(self) -> dict[str, Any]:
-        """The numbers before the first text as they stand there, by one read."""
+        """The numbers before the first text by name, unchecked, in one read."""
         raw = self.memory[self.base : self.base + self._packed.size]
         return dict(zip(self._numbers, self._packed.unpack(raw), strict=True))
 
     def clear(self) -> None:
-        """All fields zero or empty."""
+        """Set all fields to zero or empty."""
         self.memory[self.base : self.base + self.size] = bytes(self.size)

@@ -1,4 +1,4 @@
-"""What the steward and the command line ask of the master: it stands on the board, each request once."""
+"""What the steward and the command line request of the master through the board; each request counts once."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from queuepool.board.slot import Header
 
 
 class Requests:
-    """Read by the master alone."""
+    """The requests; only the master reads them."""
 
     def __init__(self, header: Header) -> None:
         self._header = header
@@ -14,7 +14,7 @@ class Requests:
         self._news = (0, 0)
 
     def workers(self) -> int | None:
-        """How many there are to be from now on; ``None`` when nobody asks."""
+        """How many workers are requested; ``None`` without a request."""
         asked = self._header.scale
         if not asked:
             return None
@@ -22,15 +22,15 @@ class Requests:
         return asked - 1
 
     def restart(self) -> bool:
-        """Whether a restart was broadcast."""
+        """Whether a restart was broadcast since the last call."""
         said, before = self._header.restarts, self._restarts
         if said == before + 1:
             self._restarts = said
-        elif said != before:  # nonsense
+        elif said != before:  # overwritten by a job
             self._header.restarts = before
         return said == before + 1
 
     def have_news(self) -> bool:
-        """Whether there is something new for the workers to read."""
+        """Whether the workers have something new to read."""
         before, self._news = self._news, (self._header.orders, self._header.mourned)
         return before != self._news

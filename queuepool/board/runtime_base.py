@@ -1,4 +1,4 @@
-"""Where the directories of pools lie, when nothing says so, and which places are safe for one."""
+"""The default place of pools' directories, and which places are safe for one."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from queuepool.errors import ConfigError
 
 
 def base() -> Path:
-    """By user. Raises ``ConfigError`` when it is not ours alone."""
+    """The default directory of this user. Raises ``ConfigError`` when it is not ours alone."""
     if os.getuid() == 0:
         return Path("/run/queuepool")
     if given := os.environ.get("XDG_RUNTIME_DIR"):
         return Path(given) / "queuepool"
-    import tempfile  # here: it is slow to import, for those who need it not
+    import tempfile  # imported here: it is slow and rarely needed
 
-    # A volume mounted at /tmp often lacks the sticky bit (Kubernetes' emptyDir); memory always has it.
+    # A volume mounted at /tmp often lacks the sticky bit (Kubernetes' emptyDir); /dev/shm always has it.
     places = [Path(tempfile.gettempdir()), Path("/dev/shm")]
     safe = next((place for place in places if place.is_dir() and not _is_everybodys(place)), places[0])
     found = safe / f"queuepool-{os.getuid()}"
@@ -29,7 +29,10 @@ def base() -> Path:
 
 
 def check_parents(path: Path) -> None:
-    """Whoever may write to a directory may put another one in the place of ours, unless it is sticky as /tmp is."""
+    """Raise ``ConfigError`` when another user owns this directory, or could replace it.
+
+    A user who can write to a parent can, unless that parent is sticky, as /tmp is.
+    """
     for parent in (path, *path.parents):
         if _is_everybodys(parent):
             remedy = f"chmod o-w {parent}, or choose another place"

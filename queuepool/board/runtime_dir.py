@@ -1,4 +1,4 @@
-"""A pool's private directory: the pidfile that makes it the only one, and its boards."""
+"""A pool's private directory: the pidfile, whose lock allows one master only, and the boards."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ _FLOCK = struct.Struct("hhlli0l")
 
 
 class RuntimeDir:
-    """The directory of one pool on this host: 0700 and ours, or it is refused.
+    """The directory of one pool on this host; it is refused unless it is ours with mode 0700.
 
-    ``takes_any``: what runs there is meant, whatever it is; else only what these settings describe.
+    ``takes_any``: accept whatever pool runs there, not only the one that these settings describe.
     """
 
     def __init__(self, settings: PoolSettings, *, takes_any: bool = False) -> None:
@@ -41,7 +41,7 @@ class RuntimeDir:
         self._lock = -1
 
     def claim(self) -> None:
-        """Become the one master. Raises ``PoolRunning``, and ``ConfigError`` when the directory is not safe."""
+        """Become the only master. Raises ``PoolRunning``, ``NoRoom``, and ``ConfigError`` for an unsafe directory."""
         self._make()
         fd = self._locked_soon()
         while not self._is_in_place(fd):  # its last owner removed it while we took the lock
@@ -55,9 +55,9 @@ class RuntimeDir:
         self._lock = fd
 
     def keep(self) -> bool:
-        """Be the one master still, also when something has removed the directory; says whether it had to be made anew.
+        """Remain the only master even if the directory was removed; returns whether it had to be made again.
 
-        Raises as ``claim``, of which another master may have come before us.
+        Raises as ``claim``: another master may have been faster.
         """
         if self._is_in_place(self._lock):
             return False
@@ -67,28 +67,32 @@ class RuntimeDir:
         return True
 
     def let_go(self) -> None:
-        """In a child: a job that truncates whatever it has open must not find the pidfile. The lock is our parent's."""
+        """In a child: close the pidfile, so that a job that truncates all of its open files does not find it.
+
+        The parent keeps the lock.
+        """
         if self._lock >= 0:
             os.close(self._lock)
             self._lock = -1
 
     def release(self) -> None:
-        """Leave nothing behind but the board of jobs that could not be settled, and what still has to be mourned."""
+        """Remove the pool's files, except for boards with unsettled jobs and the notes of deferred hooks."""
         if self._is_in_place(self._lock):  # else another master's files are there, or nothing
-            for unfinished in (*self.path.glob("draft.*"), *self.path.glob("taken.*")):  # who wrote or read it is dead
+            for unfinished in (*self.path.glob("draft.*"), *self.path.glob("taken.*")):  # its writer or reader is dead
                 unfinished.unlink(missing_ok=True)
             (self.path / FILE).unlink(missing_ok=True)
             self._pidfile.unlink(missing_ok=True)
         os.close(self._lock)
-        with suppress(OSError):  # not empty, or the next one's
+        with suppress(OSError):  # not empty, or the next master's
             self.path.rmdir()
 
     def master_pid(self) -> int:
-        """The living master's pid: the kernel's word, not the file's.
+        """The living master's pid, from the kernel's lock, not from the file.
 
-        Raises ``NotRunning``, also when it is the master of a pool that these settings do not mean.
+        Raises ``NotRunning``, also when that master's pool is not the one that these settings mean.
 
-        Raises ``ConfigError`` when the directory is another user's, who could have us signal any process; root may.
+        Raises ``ConfigError`` when the directory is another user's, who could make us signal any process. Root may use
+        any user's.
         """
         try:
             self._check(self.path.lstat(), os.getuid() or None)
@@ -105,16 +109,17 @@ class RuntimeDir:
         return pid
 
     def about(self) -> About | None:
-        """What the pool in this directory says of itself."""
+        """What the pool in this directory records about itself; ``None`` when that cannot be read."""
         return About.read(self.path)
 
     def new_board(self, capacity: int, room_for: int = 0) -> Board:
+        """A new board of this process, as of ``Board.create``. Raises ``NoRoom`` and ``ConfigError``."""
         path = self._board_of(os.getpid())
         with _refusing("runtime_dir", path):
             return Board.create(path, capacity, self.store, room_for=room_for)
 
     def board(self, *, write: bool = False) -> Board:
-        """The running pool's. Raises ``NotRunning``."""
+        """The running pool's board. Raises as ``master_pid``."""
         pid = self.master_pid()
         path = self._board_of(pid)
         try:
@@ -123,17 +128,17 @@ class RuntimeDir:
             raise NotRunning(self.name, self.path) from error
 
     def board_paths(self) -> list[Path]:
-        """Of this pool's masters, the living one and killed ones. (What lies beside a board has one dot more.)"""
+        """The boards of this pool's masters, living and killed. (The files beside a board have one more dot.)"""
         return sorted(path for path in self.path.glob("board.*") if path.name.count(".") == 1)
 
     def clear_away(self) -> None:
-        """What a killed master left: its pidfile and its directory, unless a new master has come."""
+        """Remove what a killed master left, its pidfile and its directory, unless a new master has started."""
         with suppress(PoolRunning, ConfigError, NoRoom):
             self._lock = self._locked()
             self.release()
 
     def _board_of(self, pid: int) -> Path:
-        # With its birth: in a container every master has the same pid.
+        # With its start time: in a container, every master has the same pid.
         return self.path / f"board.{pid}-{proc.born(pid)}"
 
     def _make(self) -> None:
@@ -150,7 +155,7 @@ class RuntimeDir:
             raise ConfigError("runtime_dir", f"{self.path} must be a directory of yours with mode 0700")
 
     def _locked_soon(self) -> int:
-        """A steward that clears away what its killed master left holds the lock for a moment."""
+        """Take the lock; wait for up to ``_MOMENT`` seconds, since a steward that clears away may hold it briefly."""
         until = time.monotonic() + _MOMENT
         while True:
             try:
@@ -161,7 +166,7 @@ class RuntimeDir:
             time.sleep(_MOMENT / 10)
 
     def _locked(self) -> int:
-        # Inherited by no child and gone with the process, however it ends: the lock, not the file, decides.
+        # The lock decides, not the file: no child inherits it, and it ends with the process, however that ends.
         with _refusing("runtime_dir", self._pidfile):
             fd = os.open(self._pidfile, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)
         about = os.fstat(fd)
@@ -185,7 +190,7 @@ class RuntimeDir:
 
 @contextmanager
 def _refusing(key: str, path: Path) -> Iterator[None]:
-    """What the system does not allow is refused in one line; where there is no room, another start may succeed."""
+    """Turn an ``OSError`` into a ``ConfigError``, or into ``NoRoom``, after which another start may succeed."""
     try:
         yield
     except OSError as error:
@@ -196,7 +201,7 @@ def _refusing(key: str, path: Path) -> Iterator[None]:
 
 
 def _removed(path: Path, pid: int, *, write: bool) -> Board:
-    """The board at ``path`` that somebody has removed: its master has it open. Raises ``OSError``."""
+    """The board at ``path``, which somebody has removed but its master has open. Raises ``OSError``."""
     for link in Path(f"/proc/{pid}/fd").iterdir():
         if os.readlink(link).startswith(str(path)):
             return Board.opened(os.open(link, (os.O_RDWR if write else os.O_RDONLY) | os.O_CLOEXEC), path)
@@ -212,6 +217,6 @@ def _closing(fd: int) -> Iterator[None]:
 
 
 def _holder(fd: int) -> int:
-    """Who holds a lock on this file; 0 = nobody, or somebody in another container."""
+    """The pid of the process that has locked this file; 0 = no process, or one in another container."""
     kind, _, _, _, pid = _FLOCK.unpack(fcntl.fcntl(fd, fcntl.F_GETLK, _FLOCK.pack(fcntl.F_WRLCK, 0, 0, 0, 0)))
     return 0 if kind == fcntl.F_UNLCK else int(pid)

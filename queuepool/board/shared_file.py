@@ -1,8 +1,8 @@
-"""The bytes of a board's file, for those that must outlive whatever happens to it.
+"""The bytes of a board's file, for processes that must survive whatever happens to it.
 
-A mapping kills its reader with SIGBUS when the file is cut short, or when its directory is full. A system call fails
-instead: so the master, the steward and the command line read and write by these, and workers alone, which write for
-every job and may be replaced, have a mapping.
+A mapping kills its reader with SIGBUS when the file is truncated or its file system is full. A system call fails
+instead. So the master, the steward and the command line use system calls; only workers, which write for every job and
+can be replaced, use a mapping.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from contextlib import suppress
 from struct import Struct
 
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
-#: what a file system says that cannot set room aside (musl's libc does not do it by writing)
+#: errors of a file system that cannot allocate space (musl's libc does not emulate it by writing)
 _CANNOT_ALLOT = (errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS)
 _WORD = 8
 
 
 class SharedFile:
-    """``size`` bytes of an open file, to be indexed as a mapping is; what was cut off reads as zeros."""
+    """``size`` bytes of an open file, indexed like a mapping; a truncated part reads as zeros."""
 
     def __init__(self, fd: int, size: int) -> None:
         self.fd = fd
@@ -39,15 +39,16 @@ class SharedFile:
         try:
             os.pwrite(self.fd, raw if isinstance(raw, bytes) else bytes([raw]), first)
         except OSError as error:
-            # Only where somebody cut the file: its room was set aside. What is lost is written again at the next tick.
+            # Only if somebody truncated the file: its space was allocated. The next tick writes again what is lost.
             if error.errno not in _NO_ROOM:
                 raise
 
     def words(self, base: int, code: str) -> Words:
+        """The numbers from ``base`` on, of eight bytes each, by their struct ``code``."""
         return Words(self, base, code)
 
     def allot(self, first: int, count: int) -> None:
-        """Set room aside, so that no write there can fail. Raises ``OSError``."""
+        """Allocate disk space, if the file system can, so that no write there fails. Raises ``OSError``."""
         try:
             os.posix_fallocate(self.fd, first, count)
         except OSError as error:
@@ -55,17 +56,17 @@ class SharedFile:
                 raise
 
     def mend(self) -> bool:
-        """As long as it was, if somebody has cut it; says whether."""
+        """Restore the length if somebody has truncated the file; returns whether it was truncated."""
         is_cut = os.fstat(self.fd).st_size < self._size
         if is_cut:
-            with suppress(OSError):  # no room even for that: what is missing reads as zeros
+            with suppress(OSError):  # no room even for that: the missing part reads as zeros
                 os.ftruncate(self.fd, self._size)
         return is_cut
 
     def mapped(self) -> mmap.mmap:
-        """The same as this process's memory. Raises ``OSError`` and, when it is cut, ``ValueError``."""
-        # mmap keeps a copy of the descriptor, which takes the lowest number that is free. A job that truncates whatever
-        # it has open would find it there, so it is nobody's.
+        """The file mapped into this process's memory. Raises ``OSError``, and ``ValueError`` when it is truncated."""
+        # mmap keeps a duplicate of the descriptor, at the lowest free number. A job that truncates all of its open
+        # files would find it there, so that number is redirected to /dev/null.
         lowest = os.dup(self.fd)
         os.close(lowest)
         memory = mmap.mmap(self.fd, self._size)
@@ -75,11 +76,12 @@ class SharedFile:
         return memory
 
     def close(self) -> None:
+        """Close the file."""
         os.close(self.fd)
 
 
 class Words:
-    """Numbers of eight bytes each, from ``base`` on; one system call moves one whole."""
+    """Numbers of eight bytes each, from ``base`` on; one system call reads or writes a whole number."""
 
     def __init__(self, file: SharedFile, base: int, code: str) -> None:
         self._file = file

@@ -1,7 +1,7 @@
-"""What is known of a pool and of each of its processes: the fields of the board, each with one writer.
+"""The fields of the board: what is known about a pool and each of its processes. Each field has one writer.
 
-Deadlines are monotonic seconds, ``since`` is wall clock for people. What is read here may be nonsense, as a job can
-write over it: the master has its fields in its own memory too, and writes them anew when they are not what it wrote.
+Deadlines are monotonic seconds; ``since`` is wall-clock time, for people. Any value may be nonsense, since a job can
+overwrite it: the master also keeps its fields in its own memory, and rewrites those that have changed.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from queuepool.board.record import Record, Seconds, Text, Whole, as_count
 from queuepool.board.states import Killed, Role, State
 from queuepool.payload.lease import Lease
 
-#: seconds by which a lease may end later than one that was taken just now
+#: tolerance in seconds: how much later a lease may end than one taken now
 _LATER = 1.0
-_STATES = frozenset(State) - {State.FAILING}  # which is the pool's
+_STATES = frozenset(State) - {State.FAILING}  # which only a pool can be
 
 
 class Header(Record):
@@ -25,52 +25,52 @@ class Header(Record):
 
     magic = Whole()
     capacity = Whole()
-    # The master's.
+    # Written by the master.
     master_pid = Whole()
     master_born = Whole()
     state = Whole()
     target = Whole()
-    # Of ended lives; the slots hold the others.
+    # Totals of ended incarnations; the slots hold the others.
     done = Whole()
     failed = Whole()
     released = Whole()
-    # Slots from here on have never been anybody's; 0 = unknown.
+    # Slots from this index on have never been used; 0 = unknown.
     used = Whole()
-    #: which code is to run: raised by each restart
+    #: the version of the code to run: each restart raises it
     generation = Whole()
     since = Seconds()
-    #: the store that all receipts on it are good for; see ``config_connections.identity_of``
+    #: the store in which all receipts on the board are valid; see ``connections.identity_of``
     store = Text(32)
-    #: whether the last steward was killed by somebody else, and not by what it did
+    #: whether the last steward was killed from outside, not by what it did
     steward_killed = Whole()
-    # The steward's.
+    # Written by the steward.
     restarts = Whole()
     restart_known = Whole()
     restart_stamp = Text(64)
     store_lost = Seconds()
     failed_store_lost = Seconds()
     control_store_lost = Seconds()
-    #: failures that wait for the failed store
+    #: records that wait for the failed store
     unrecorded = Whole()
     down = Whole()
     paused = Text(2500)
     mourned = Whole()
-    #: the last generation of which a process did not come to work, and why
+    #: the last generation of which a process failed to boot, and why
     boot_failed = Whole()
     boot_problem = Text(300)
-    # Raised after every change of `down` and `paused`: a worker reads two fields a round.
+    # Raised after every change of `down` and `paused`: a worker reads only two fields per round.
     orders = Whole()
-    # What it is at, and what those before it died of; see board/blame.py.
+    # What the steward is doing, and what those before it died of; see board/blame.py.
     doing = Text(100)
     died_of = Text(440)
-    # Asked for by `queuepool scale`, taken by the master.
+    # Written by `queuepool scale`, taken by the master.
     scale = Whole()
-    # The first worker's of a generation, or its template's: whose jobs are in the log.
+    # Written by the first worker of a generation, or its template: the generation whose jobs the log lists.
     announced = Whole()
 
     @property
     def facts(self) -> PoolFacts:
-        """As they stand there."""
+        """The first fields, unchecked, in one read; assigning writes all in one write."""
         return PoolFacts.unpacked(self.memory[self.base : self.base + POOL_FACTS_SIZE])
 
     @facts.setter
@@ -78,28 +78,28 @@ class Header(Record):
         self.memory[self.base : self.base + POOL_FACTS_SIZE] = facts.packed()
 
     def has_changed(self) -> None:
-        """The steward's: what the workers are to know."""
+        """By the steward: the workers have something new to read."""
         self.orders = as_count(self.orders) + 1
 
     def has_mourned(self) -> None:
-        """The steward's: one more job that failed with its worker."""
+        """By the steward: one more job has failed with its worker."""
         self.mourned = as_count(self.mourned) + 1
 
     def has_failed_to_boot(self, generation: int, problem: str) -> None:
-        """The steward's: a process of this generation did not come to work."""
+        """By the steward: a process of this generation failed to boot."""
         self.boot_problem = problem
         self.boot_failed = generation
 
     @property
     def totals(self) -> Totals:
-        """Of ended lives."""
+        """The totals of ended incarnations."""
         return Totals(as_count(self.done), as_count(self.failed), as_count(self.released))
 
 
 class Slot(Record):
-    """One process, alive or dead and not yet settled."""
+    """One process, alive, or dead and not yet settled."""
 
-    # The master's.
+    # Written by the master.
     role = Whole()
     number = Whole()
     generation = Whole()
@@ -109,7 +109,7 @@ class Slot(Record):
     dead = Whole()
     status = Whole()
     killed = Whole()
-    # The process's own.
+    # Written by the process.
     state = Whole()
     left = Whole()
     tag = Whole()
@@ -128,7 +128,7 @@ class Slot(Record):
     job_id = Text(130)
     queue = Text(200)
     policy = Text(2000)
-    # The steward's.
+    # Written by the steward.
     renewed_turn = Whole()
     renewed_end = Seconds()
     wanted_back = Whole()
@@ -139,7 +139,7 @@ class Slot(Record):
 
     @property
     def facts(self) -> Facts:
-        """As they stand there."""
+        """The first fields, unchecked, in one read; assigning writes all in one write."""
         return Facts.unpacked(self.memory[self.base : self.base + FACTS_SIZE])
 
     @facts.setter
@@ -148,12 +148,12 @@ class Slot(Record):
 
     @property
     def totals(self) -> Totals:
-        """Of this life."""
+        """The totals of this incarnation."""
         found = self.numbers()
         return Totals(*(as_count(found[name]) for name in Totals._fields))
 
     def is_plausible(self, now: float, retry_after: float) -> bool:
-        """Whether its process can have written what stands there; ``now`` is monotonic."""
+        """Whether its process can have written these values; in seconds, ``now`` is monotonic."""
         found = self.numbers()
         times = [found[name] for name in ("asked", "deadline", "lease_end", "since")]
         counts = [found[name] for name in ("tag", "turn", "at", "done", "failed", "released", "rss")]
@@ -163,16 +163,16 @@ class Slot(Record):
 
     @property
     def hand(self) -> HeldJobs:
-        """What is held, this turn."""
+        """The held jobs of the present batch (``turn``)."""
         return self.hands[self.turn % 2]
 
     def hold(self, leases: Sequence[Lease], done: Sequence[Lease] = ()) -> None:
-        """The worker's: the next turn begins, with this in its hand; whoever reads sees the one or the other."""
+        """By the worker: begin the next batch with these jobs; a reader sees one batch or the other."""
         self.hands[(self.turn + 1) % 2].hold(leases, done)
         self.turn += 1
 
     def begin(self, role: Role, number: int, generation: int) -> None:
-        """The master's, before the fork: a new life in a free slot. Counters start anew."""
+        """By the master, before the fork: begin a new incarnation in a free slot, with its counters at 0."""
         life = as_count(self.life) + 1
         self.clear()
         for hand in self.hands:
@@ -184,10 +184,10 @@ class Slot(Record):
 
     @property
     def lease_deadline(self) -> float:
-        """Monotonic end of the running job's lease, as renewed last; 0.0 = no job runs, or it ended as we looked."""
+        """Monotonic end of the running job's lease, as last renewed; 0.0 = no job runs, or it ended during the read."""
         if not self.lease_end:
             return 0.0
-        # Its worker writes while we read: what was read counts only if it is all of one and the same turn.
+        # The worker writes while we read: the values count only if all are of the same batch.
         turn, end = self.turn, self.lease_end
         if self.renewed_turn == turn:
             end = self.renewed_end or end
@@ -195,9 +195,9 @@ class Slot(Record):
 
     @property
     def holds_nothing(self) -> bool:
-        """Whether its dead needs no settlement, and nobody need hear of it.
+        """Whether the death of its process needs no settlement and no event.
 
-        A steward; a template that the master ended; a worker that left in order with empty hands.
+        True for a steward, a template that the master ended, and a worker that exited cleanly without held jobs.
         """
         if self.role == Role.TEMPLATE and self.killed == Killed.STOP:
             return True

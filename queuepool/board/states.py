@@ -1,4 +1,4 @@
-"""What processes are, do and are killed for, as it stands on the board; what means nothing reads as the first."""
+"""A process's role, its state and why it was killed, as numbers on the board; an invalid one reads as the default."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import IntEnum
 
 
 class Role(IntEnum):
-    """Whose slot it is."""
+    """The kind of process in a slot."""
 
     FREE = 0
     WORKER = 1
@@ -19,7 +19,7 @@ class Role(IntEnum):
 
 
 class State(IntEnum):
-    """What a process is doing; the names are those in ``ps``."""
+    """What a process is doing; ``ps`` shows these names."""
 
     STARTING = 0
     RUNNING = 1
@@ -28,7 +28,7 @@ class State(IntEnum):
     PAUSED = 4
     DRAINING = 5
     STOPPING = 6
-    #: a pool whose steward dies again and again
+    #: a pool whose steward dies repeatedly
     FAILING = 7
 
     @classmethod
@@ -44,12 +44,12 @@ class Killed(IntEnum):
     LEASE = 2
     MEMORY = 3
     STOP = 4
-    #: its slot held what neither it nor the master can have written
+    #: its slot held values that neither it nor the master can have written
     OVERWRITTEN = 5
 
     @property
     def reason(self) -> str:
-        """In words, for the log and for the record of a job that was killed with its worker."""
+        """The reason in words, for the log and for the record of a job that was killed with its worker."""
         return _REASONS.get(self, "")
 
     @classmethod

@@ -41,12 +41,12 @@ def overview(name: str, board: Board) -> dict[str, Any]:
 
 
 def boot_problem(header: Header) -> str:
-    """Why the newest code does not come to work; empty when there is nothing known against it."""
+    """Why the newest code fails to boot; empty when no failure is known."""
     return header.boot_problem if header.boot_failed >= header.generation else ""
 
 
 def title(name: str, state: State, workers: Sequence[Slot], totals: Totals) -> str:
-    """The master's line in ``ps``; of its living ``workers``."""
+    """The master's line in ``ps``; ``workers`` are the living ones."""
     busy = sum(worker.state == State.BUSY for worker in workers)
     return (
         f"queuepool: master [{name}] {state.name.lower()} workers={len(workers)} "
@@ -55,7 +55,7 @@ def title(name: str, state: State, workers: Sequence[Slot], totals: Totals) -> s
 
 
 def iso(wall: float) -> str:
-    """In UTC; empty for what is no time, as a board may hold."""
+    """Unix time as ISO 8601 in UTC; empty for an impossible time, which an overwritten board may hold."""
     try:
         return datetime.fromtimestamp(wall, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     except (ValueError, OverflowError, OSError):

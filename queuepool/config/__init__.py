@@ -1,1 +1,1 @@
-"""What a configuration may say, and what it says."""
+"""The configuration: its sources, its checks, its settings."""

@@ -1,4 +1,4 @@
-"""A connection from what is said of it: what follows from its URL, what contradicts it, what it needs installed."""
+"""A connection's settings from its values: defaults by URL, contradictions, and the drivers that it needs."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from queuepool.config.settings import ConnectionSettings
 from queuepool.config.urls import kind_of, place_of, scheme_of
 from queuepool.errors import ConfigError
 
-#: where the queue is when nothing says it
+#: the default URLs of a queue
 EMBEDDED, REDIS = "sqlite:///queuepool.db", "redis://127.0.0.1:6379/0"
-#: by scheme: the extra of ours, and what it installs
+#: by scheme: our extra, and the packages that it installs
 _EXTRAS: Mapping[str, tuple[str, ...]] = MappingProxyType({
     "postgresql": ("sql-postgres", "psycopg"),
     "mysql": ("sql-mysql", "pymysql"),
@@ -25,20 +25,20 @@ _EXTRAS: Mapping[str, tuple[str, ...]] = MappingProxyType({
 
 
 def connection(name: str, said: Mapping[str, Any], folder: Path) -> ConnectionSettings:
-    """By what is ``said`` of it, by key; ``folder``: where the file is that is the queue when nothing says it.
+    """The settings of a connection from its values by key; ``folder`` holds the default SQLite file.
 
     Raises ``ConfigError``.
     """
     fields = {key: value for key, value in said.items() if key != "driver"}
     if "url" not in fields:
         fields["url"] = REDIS if said.get("driver") == "redis" else _embedded(folder)
-    # The default is the same when it is written down.
+    # The default URL means the same when it is written out.
     is_ours = scheme_of(fields["url"]) == "sqlite" and fields["url"] == _embedded(folder)
     return ConnectionSettings(name=name, embedded=is_ours, **fields)
 
 
 def contradictions(settings: ConnectionSettings, said: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """(key, what is wrong)."""
+    """A (key, problem) pair for each value that contradicts another."""
     if said.get("driver") and said["driver"] != kind_of(settings.url):
         yield "driver", f"{said['driver']} contradicts the url, which is one of {kind_of(settings.url)}"
     if settings.prefix and "redis" not in map(kind_of, _urls(settings).values()):
@@ -47,17 +47,17 @@ def contradictions(settings: ConnectionSettings, said: Mapping[str, Any]) -> Ite
 
 
 def check_drivers(settings: ConnectionSettings) -> None:
-    """Raises ``ConfigError`` when what talks to its stores is not installed."""
+    """Raise ``ConfigError`` when the driver of one of its stores is not installed."""
     for key, url in _urls(settings).items():
         extra, *packages = _EXTRAS.get(scheme_of(url), ("",))
-        # Looked for, not imported: who only looks at a pool has no use for them.
+        # Found, not imported: commands that only inspect a pool do not need them.
         if not all(map(find_spec, packages)):
             where = f"connection {settings.name}: {key}"
             raise ConfigError(where, f"{scheme_of(url)}:// needs pip install 'queuepool-worker[{extra}]'")
 
 
 def identity_of(settings: ConnectionSettings) -> str:
-    """Names the store that its receipts are good for, without any secret."""
+    """An id of the store in which its receipts are valid; reveals no secret."""
     prefix = settings.prefix if kind_of(settings.url) == "redis" else ""
     return hashlib.sha256(f"{place_of(settings.url)} {prefix}".encode("utf-8", "surrogateescape")).hexdigest()[:32]
 
@@ -70,7 +70,7 @@ def _embedded(folder: Path) -> str:
 
 
 def _urls(settings: ConnectionSettings) -> dict[str, str]:
-    """By key, those that are said."""
+    """Its URLs by key, without those that are not set."""
     found = {key: getattr(settings, key) for key in ("url", "failed_url", "control_url")}
     return {key: url for key, url in found.items() if url}
 

@@ -1,4 +1,4 @@
-"""File, environment and flags as entries that know where they stand; their form is judged here, not their meaning."""
+"""Entries from the file, the environment and flags, each with its place. Checks their form, not their meaning."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LARGEST_BYTES = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where something was written, as errors name it; ``line`` is 0 outside the file."""
+    """Where an entry was written, as errors name it; ``line`` is 0 outside the file."""
 
     label: str
     line: int = 0
@@ -45,16 +45,16 @@ class Entry:
 
 
 class Readers(NamedTuple):
-    """Of a file."""
+    """Which users can read a file."""
 
-    #: any user of this host may read it
+    #: every user of this host can read it
     are_all: bool = False
-    #: nobody can change that: its mount is read-only, as that of a container's secrets is
+    #: its mode cannot be changed: its mount is read-only, as that of a container's secrets is
     are_fixed: bool = False
 
     @classmethod
     def of(cls, file: int | str) -> Readers:
-        """Of an open descriptor, or of a path. Raises ``OSError``."""
+        """The readers of an open descriptor or of a path. Raises ``OSError``."""
         are_fixed = bool(os.statvfs(file).f_flag & os.ST_RDONLY)
         return cls(bool(os.stat(file).st_mode & stat.S_IROTH), are_fixed)
 
@@ -64,23 +64,26 @@ _NO_OTHERS = Readers()
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A file's lines, and who else can read it."""
+    """A file's lines, and which users can read it."""
 
     lines: tuple[Entry | Problem, ...] = ()
     readers: Readers = _NO_OTHERS
 
     def headers(self) -> list[Entry]:
+        """The sections' own lines."""
         return [line for line in self.lines if isinstance(line, Entry) and not line.key]
 
     def entries(self) -> list[Entry]:
+        """The lines with a key."""
         return [line for line in self.lines if isinstance(line, Entry) and line.key]
 
     def problems(self) -> list[Problem]:
+        """The problems of form."""
         return [line for line in self.lines if isinstance(line, Problem)]
 
 
 def read(path: Path) -> Document:
-    """The file's lines and every fault of its form; never blocks, whatever ``path`` is."""
+    """The file's lines and every problem of its form, unreadable files included; never blocks, whatever ``path`` is."""
     try:
         data, readers = contents(path)
     except OSError as error:
@@ -95,9 +98,12 @@ def _refused(file: str, text: str, line: int = 0) -> Document:
 
 
 def contents(path: Path) -> tuple[bytes, Readers]:
-    """The bytes of a small file, whoever owns it. Raises ``OSError`` and ``ValueError``."""
-    # Without O_NONBLOCK the open of a FIFO waits for its writer; the checks are of the descriptor, since
-    # the path may become another file between a stat and an open.
+    """The bytes of a file, and which users can read it.
+
+    Raises ``OSError``, and ``ValueError`` for more than 1 MB or what is not a regular file.
+    """
+    # Without O_NONBLOCK, opening a FIFO waits for its writer. The checks use the descriptor, since the path may become
+    # another file between a stat and an open.
     fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
     try:
         _check_file(os.fstat(fd))
@@ -135,7 +141,7 @@ def _line_of(data: bytes, offset: int) -> int:
 
 def _lines(text: str, file: str) -> Iterator[Entry | Problem]:
     title: str | None = ""
-    # Not splitlines(), which also breaks at form feeds and U+2028 and so would count other lines than editors do.
+    # Not splitlines(), which also breaks at form feeds and U+2028, and so would not count lines as editors do.
     for number, raw in enumerate(text.split("\n"), 1):
         line = raw.removesuffix("\r").strip(" \t")
         if line.startswith("["):
@@ -170,7 +176,7 @@ def _check_header(title: str, rest: str) -> None:
 
 
 def section_name(raw: str) -> str:
-    """The name of a pool or connection: also that of a directory and a word in ``ps``."""
+    """The checked name of a pool or connection: also a directory's name and a word in ``ps``. Raises ``ValueError``."""
     if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}", raw):
         raise ValueError("a name is up to 64 of A-Z a-z 0-9 _ . - and begins with neither . nor -")
     return raw
@@ -178,7 +184,7 @@ def section_name(raw: str) -> str:
 
 def _entry(title: str, line: str, where: str, number: int) -> Entry | Problem:
     key, equals, value = (part.strip(" \t") for part in line.partition("="))
-    # What is not a key is not repeated: it may be half a URL with its password.
+    # The error does not repeat the line, which may be half a URL with its password.
     if not equals or not re.fullmatch(r"[A-Za-z0-9_.-]+", key):
         return Problem(Place(where, number), "is not `key = value` (a value cannot go on over several lines)")
     if not title:
@@ -187,7 +193,7 @@ def _entry(title: str, line: str, where: str, number: int) -> Entry | Problem:
 
 
 def _without_twins(lines: Iterator[Entry | Problem]) -> Iterator[Entry | Problem]:
-    """The lines, and a problem after each that repeats an earlier one."""
+    """The lines, with a problem after each that repeats an earlier one."""
     seen: dict[tuple[str, str], int] = {}
     for line in lines:
         yield line
@@ -199,7 +205,7 @@ def _without_twins(lines: Iterator[Entry | Problem]) -> Iterator[Entry | Problem
 
 
 def from_environment(environ: Mapping[str, str]) -> Iterator[Entry]:
-    """QUEUEPOOL_POOL_WORKERS and its like; an empty one counts as unset."""
+    """Entries from QUEUEPOOL_POOL_WORKERS and the like; an empty variable counts as unset."""
     for kind in KINDS:
         prefix = f"QUEUEPOOL_{kind.upper()}_"
         for name in sorted(name for name in environ if name.startswith(prefix)):
@@ -210,7 +216,7 @@ def from_environment(environ: Mapping[str, str]) -> Iterator[Entry]:
 
 
 def from_flags(overrides: Mapping[str, str], by: str) -> Iterator[Entry]:
-    """``by``: how errors name one, with a place for the key."""
+    """Entries from flags by ``section.key``; ``by`` is how errors name a flag, with ``{}`` for the key."""
     for name, value in overrides.items():
         section, _, key = name.rpartition(".")
         yield Entry(section, key, value.strip(" \t"), Place(by.format(key.replace("_", "-"))))

@@ -1,4 +1,4 @@
-"""Reads a configuration whole, finds everything that is wrong with it at once, and gives plain settings."""
+"""Reads a whole configuration, finds all of its problems at once, and returns plain settings."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from queuepool.config.connections import connection, contradictions
 from queuepool.config.ini_file import Document, Entry, Place, Problem, from_environment, from_flags, read, section_name
 from queuepool.config.secrets import open_secrets, signing_keys, url
 from queuepool.config.settings import ConnectionSettings, PoolSettings
-from queuepool.config.urls import masked as masked  # for whoever shows a URL
+from queuepool.config.urls import masked as masked  # for code that shows a URL
 from queuepool.errors import ConfigError
 
 POOL_KEYS: Mapping[str, values.Parser] = MappingProxyType({
@@ -66,7 +66,7 @@ class _Setting:
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """What is said of one pool or connection, the strongest source of each key having won."""
+    """The settings of one pool or connection, each key from its strongest source."""
 
     name: str
     place: Place
@@ -90,10 +90,10 @@ def load(
     *,
     by: str = "--{}",
 ) -> Config:
-    """The configuration in force; ``overrides`` are flags by ``section.key``, raw, which errors name as ``by`` says.
+    """The effective configuration. ``overrides`` are raw flags by ``section.key``; ``by`` is how errors name a flag.
 
     Every key takes its value from the flag, else the environment, else the file, else its default. Raises one
-    ConfigError with a line for each problem.
+    ``ConfigError`` with a line for each problem.
     """
     file, folder = (read(path), path.parent) if path else (Document(), Path())
     stated = [_parse(entry, environ, folder) for entry in file.entries() if _kind(entry) in KEYS]
@@ -115,7 +115,7 @@ def _kind(entry: Entry) -> str:
 
 
 def _parse(entry: Entry, environ: Mapping[str, str], folder: Path = Path()) -> _Setting:
-    """``folder``: where an SQLite file and a runtime directory with a relative path lie, wherever the file is read."""
+    """``folder`` is the base of the relative path of an SQLite file or runtime directory, not the working directory."""
     parse = KEYS.get(_kind(entry), {}).get(entry.key)
     if parse is None:
         return _Setting(entry, problem=f"unknown key{_hint(entry)}")
@@ -148,8 +148,8 @@ def _parts(
     ours = [one for one in stated if _kind(one.entry) == kind]
     places = {header.section: header.place for header in headers if _kind(header) == kind}
     plain = places.pop(kind, Place(f"{path}: [{kind}]" if path else f"[{kind}]"))
-    # With a URL of its own a [connection] is one, and not only the defaults of the others: else a first
-    # [connection:NAME] would take over every pool that does not say.
+    # A [connection] with a URL is a connection, not only the defaults of the others: otherwise the first
+    # [connection:NAME] would take over every pool that names none.
     if not places or any(one.entry.section == kind and one.entry.key == "url" for one in ours):
         places = {f"{kind}:default": plain} | places
     parts = {}
@@ -168,7 +168,7 @@ def _pool(part: _Part, connections: Mapping[str, ConnectionSettings], path: Path
 
 
 def _link(part: _Part, connections: Iterable[str]) -> str:
-    """The name of the pool's connection: as said, else the only one, else ``default``."""
+    """The name of the pool's connection: as set, else the only one, else ``default``."""
     said = part.settings.get("connection")
     names = list(connections)
     return str(said.value) if said else names[0] if len(names) == 1 else "default"
@@ -193,7 +193,7 @@ def _pool_problems(pool: PoolSettings, part: _Part, links: Mapping[str, _Part]) 
 
 
 def _lease_problems(pool: PoolSettings, place: Place) -> Iterator[Problem]:
-    """Without renewal a lease must outlast the job's timeout and the grace, or someone else starts the job."""
+    """Without renewal, a lease must outlast the job's timeout and the grace, or another worker starts the job."""
     lease = pool.connection.retry_after
     if pool.connection.renew or (pool.timeout and pool.timeout + pool.grace < lease):
         return
@@ -206,7 +206,7 @@ def _lease_problems(pool: PoolSettings, place: Place) -> Iterator[Problem]:
 
 def _raise_all(problems: Sequence[Problem]) -> None:
     ordered = sorted(problems, key=lambda problem: problem.place.line)
-    # Pools share the lines of [pool], and so their problems.
+    # Pools share the lines of [pool], and so share its problems.
     lines = dict.fromkeys(str(ConfigError(problem.place.label, problem.text)) for problem in ordered)
     if lines:
         raise ConfigError("", "\n".join(lines))

@@ -1,4 +1,4 @@
-"""Keys and certificates: what they must look like, and that nobody else may read what is secret."""
+"""Keys, certificates and passwords: their form, and which users can read them."""
 
 from __future__ import annotations
 
@@ -12,14 +12,17 @@ from queuepool.config.ini_file import Document, Problem, Readers, contents
 from queuepool.config.urls import TLS_FILES, has_password, options_of, scheme_of
 from queuepool.config.variables import without_variables
 
-#: a name, and at least as much as 16 characters can hold; no blanks, and no comma
+#: NAME:SECRET, a secret of at least 16 characters without blank or comma
 _KEY = re.compile(r"([A-Za-z0-9_-]{1,32}):([!-+\--~]{16,512})")
 _FORM = "a key is NAME:SECRET, its name of A-Z a-z 0-9 _ -, its secret of 16 to 512 characters without blank or comma"
 _REMEDY = "its mount is read-only: mount it with mode 0400, or 0440 and a group (Kubernetes: defaultMode, Docker: mode)"
 
 
 def signing_keys(raw: str) -> tuple[tuple[str, str], ...]:
-    """``NAME:SECRET, NAME:SECRET``, or the path of a file with one on each line; errors never repeat a secret."""
+    """(name, secret) pairs from ``NAME:SECRET, NAME:SECRET``, or from the path of a file with one on each line.
+
+    Raises ``ValueError``, which never repeats a secret.
+    """
     entries = _lines(Path(raw)) if raw.startswith("/") else raw.split(",") if raw else []
     found = [_KEY.fullmatch(entry.strip(" \t")) for entry in entries]
     keys = tuple((key[1], key[2]) for key in found if key)
@@ -44,7 +47,7 @@ def _lines(path: Path) -> list[str]:
 
 
 def url(raw: str) -> str:
-    """A store's URL; of TLS, the files that it names are certificates and keys."""
+    """A store's URL, checked with the TLS certificates and keys that it names. Raises ``ValueError``."""
     found = config_urls.url(raw)
     names, options = TLS_FILES.get(scheme_of(found), ()), options_of(found)
     if options.keys() & set(names):
@@ -53,16 +56,16 @@ def url(raw: str) -> str:
 
 
 def _check_files(options: Mapping[str, str], authority: str, certificate: str, key: str) -> None:
-    import ssl  # here: slow to import, and most never need it
+    import ssl  # imported here: it is slow and rarely needed
 
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     try:
         name = authority
-        if options.get(name, "system") != "system":  # PostgreSQL's word for what the host trusts
+        if options.get(name, "system") != "system":  # PostgreSQL's word for the CAs that the host trusts
             context.load_verify_locations(options[name])
         name = certificate
         if name in options:
-            # With a password given, nobody is asked for one at the terminal.
+            # The empty password keeps OpenSSL from asking for one at the terminal.
             context.load_cert_chain(options[name], options.get(key), password="")
         name = key
         problem = f"its {name} {options.get(name)} can be read by every user"
@@ -74,7 +77,10 @@ def _check_files(options: Mapping[str, str], authority: str, certificate: str, k
 
 
 def open_secrets(file: Document, path: Path | None) -> Iterator[Problem]:
-    """What is secret in a file that any user of this host can read. A group may: services are often root:service."""
+    """A problem for each secret in a file that every user of this host can read.
+
+    A group may read it: the files of services often belong to root:service.
+    """
     for entry in file.entries() if file.readers.are_all else ():
         if secret := _secret_in(entry.key, without_variables(entry.value)):
             problem = f"holds {secret} that every user can read"
@@ -89,7 +95,7 @@ def _secret_in(key: str, value: str) -> str:
 
 
 def _are_too_many(readers: Readers, problem: str) -> bool:
-    """Where nobody can change it, the secret was put there for this container, and a warning has to do."""
+    """Whether every user can read it and the mode can be changed. On a read-only mount, where it cannot, only warn."""
     if readers.are_all and readers.are_fixed:
         _warn(f"{problem}; {_REMEDY}")
     return readers.are_all and not readers.are_fixed
@@ -97,7 +103,7 @@ def _are_too_many(readers: Readers, problem: str) -> bool:
 
 @cache
 def _warn(words: str) -> None:
-    """Once, however often a configuration is read."""
-    import logging  # here: slow to import, and most never need it
+    """Warn once, however often a configuration is read."""
+    import logging  # imported here: it is slow and rarely needed
 
     logging.getLogger("queuepool").warning(words)

@@ -1,4 +1,4 @@
-"""What a configuration says, parsed: plain facts with their defaults and units."""
+"""A parsed configuration: plain settings with their defaults and units."""
 
 from __future__ import annotations
 
@@ -8,31 +8,31 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectionSettings:
-    """A ``[connection]`` section: where the queue is and how long a reservation lasts."""
+    """A ``[connection]`` section: where the queue is and how long a lease lasts."""
 
     name: str = "default"
-    #: its scheme says what kind of store it is
+    #: its scheme determines the kind of store
     url: str = field(default="sqlite:///queuepool.db", repr=False)
-    #: whether ``url`` is our own SQLite file, made with its tables where it is missing
+    #: whether ``url`` is our default SQLite file, which is created with its tables if it is missing
     embedded: bool = False
     prefix: str = ""
-    #: seconds a reservation lasts
+    #: seconds that a lease lasts
     retry_after: float = 90.0
-    #: seconds one wait for a job may block
+    #: seconds that one wait for a job may block
     block_for: float = 5.0
-    #: seconds that a producer waits for a server that says nothing
+    #: seconds that a producer waits for a server that does not answer
     timeout: float = 2.0
-    #: the steward renews the leases of running jobs
+    #: whether the steward renews the leases of running jobs
     renew: bool = True
-    #: where failed jobs are recorded: ``redis``, ``sql``, ``null`` (nowhere) or, when empty, as the URL says
+    #: where failed jobs are recorded: ``redis``, ``sql``, ``null`` (nowhere) or, when empty, by the kind of the URL
     failed: str = ""
     #: where failed jobs are recorded, if not at ``url``
     failed_url: str = field(default="", repr=False)
-    #: the raw key of the restart timestamp, Laravel's cache prefix in front
+    #: the full key of the restart timestamp, Laravel's cache prefix included
     restart_key: str = "illuminate:queue:restart"
     #: where the control keys live, if not at ``url``
     control_url: str = field(default="", repr=False)
-    #: ``off``, ``accept`` (what is unsigned passes) or ``require``
+    #: ``off``, ``accept`` (unsigned payloads pass) or ``require``
     signing: str = "off"
     #: (name, secret): the first signs, all verify
     signing_keys: tuple[tuple[str, str], ...] = field(default=(), repr=False)
@@ -40,7 +40,7 @@ class ConnectionSettings:
 
 @dataclass(frozen=True, slots=True)
 class MemoryLimit:
-    """Resident MB: of a worker in all, or above what it has when its modules are imported; 0 = no limit."""
+    """A worker's limit in resident MB: in total, or above its size once its modules are imported; 0 = no limit."""
 
     megabytes: float
     is_above_boot: bool = False
@@ -49,11 +49,11 @@ class MemoryLimit:
         return f"{'+' * self.is_above_boot}{self.megabytes:.10g}"
 
     def total(self, booted: float) -> float:
-        """Of a worker of that size after its boot."""
+        """The limit in MB for a worker that has ``booted`` MB after its boot; 0 = no limit."""
         return self.megabytes + booted if self.megabytes and self.is_above_boot else self.megabytes
 
     def is_too_small(self, booted: float) -> bool:
-        """Whether such a worker is above the limit before its first job."""
+        """Whether a worker that has ``booted`` MB after its boot reaches the limit before its first job."""
         return 0 < self.total(booted) <= booted
 
 
@@ -62,7 +62,7 @@ class PoolSettings:
     """A ``[pool]`` section; times in seconds, memory in MB, 0 = no limit unless said otherwise."""
 
     name: str = "default"
-    #: the file that describes it; it is the same pool wherever that is read from
+    #: the file that describes it; not compared, since it is the same pool wherever the file is read from
     config: Path | None = field(default=None, compare=False)
     connection: ConnectionSettings = field(default_factory=ConnectionSettings)
     queues: tuple[str, ...] = ("default",)
@@ -74,33 +74,33 @@ class PoolSettings:
     timeout: float = 60.0
     #: seconds that a worker may take to import its modules; 0 = no limit
     boot_timeout: float = 60.0
-    #: seconds past its deadline after which the master kills a worker that the kernel's alarm did not
+    #: seconds past its deadline after which the master kills a worker that the kernel's alarm did not kill
     grace: float = 1.0
     tries: int = 1
     backoff: tuple[float, ...] = (0.0,)
     max_crashes: int = 3
     memory: MemoryLimit = MemoryLimit(128.0, is_above_boot=True)
-    #: resident MB at which the master kills a worker in mid-job; 0 = never
+    #: resident MB at which the master kills a worker, even in mid-job; 0 = never
     memory_hard: float = 0.0
     sleep: float = 3.0
     rest: float = 0.0
     max_jobs: int = 0
-    #: jobs that a worker reserves at once; 0 = auto: as many as it is likely to do in 5 ms
+    #: jobs that a worker reserves at once; 0 = auto: as many as it is likely to run in 5 ms
     reserve_ahead: int = 0
     max_time: float = 0.0
-    #: work on through maintenance mode
+    #: whether to keep working in maintenance mode
     force: bool = False
-    #: seconds a stop waits for running jobs; 0 = as long as their timeouts let them
+    #: seconds that a stop waits for running jobs; 0 = as long as their timeouts allow
     stop_timeout: float = 0.0
-    #: seconds after which a pool none of whose workers comes to work ends with 1; 0 = never
+    #: seconds of failures without a ready worker (or steward) after which the pool exits with 1; 0 = never
     give_up: float = 300.0
-    #: log warnings and worse only
+    #: log only warnings and worse
     quiet: bool = False
     #: log every event
     verbose: bool = False
-    #: the log's form, not how much is in it
+    #: log JSON objects; the amount stays the same
     json: bool = False
-    #: the least level at which the application's own messages are logged
+    #: the lowest level at which the application's own messages are logged
     log_level: str = "info"
     #: the log file; None = standard error
     log: Path | None = None

@@ -1,4 +1,4 @@
-"""URLs of stores: what they may look like, and what of them may be shown. No error repeats a part of one."""
+"""URLs of stores: which are valid, and which of their parts may be shown. No error repeats a part of a URL."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from pathlib import Path
 from types import MappingProxyType
 from urllib.parse import parse_qsl, quote, quote_from_bytes, unquote_to_bytes, urlsplit
 
-LONGEST_SOCKET_PATH = 107  # the kernel's 108 less the closing NUL
+LONGEST_SOCKET_PATH = 107  # the kernel's 108, minus the closing NUL
 REDIS = ("redis", "rediss", "unix")
 SERVERS = ("postgresql", "mysql", "mariadb")
 _MYSQL = ("ssl_ca", "ssl_cert", "ssl_key")
-_CHARSET = {"charset": "utf8mb4"}  # which we say anyway
-#: of TLS, the options that name files: of the CA, the client's certificate, its key
+_CHARSET = {"charset": "utf8mb4"}  # which we set anyway
+#: the TLS options that name files: the CA's certificate, the client's certificate, the client's key
 TLS_FILES: Mapping[str, tuple[str, str, str]] = MappingProxyType({
     "rediss": ("ssl_ca_certs", "ssl_certfile", "ssl_keyfile"),
     "postgresql": ("sslrootcert", "sslcert", "sslkey"),
@@ -24,13 +24,13 @@ TLS_FILES: Mapping[str, tuple[str, str, str]] = MappingProxyType({
 #: the port that a server listens on unless its URL names another
 _PORTS = MappingProxyType({"redis": 6379, "rediss": 6379, "postgresql": 5432, "mysql": 3306, "mariadb": 3306})
 SSL_MODES = ("disable", "allow", "prefer", "require", "verify-ca", "verify-full")
-#: SQLAlchemy's way to name the driver beside the database; ours is taken. And what some hosts call PostgreSQL
+#: SQLAlchemy's way to name a driver, in place of which we use ours; and what some hosts call PostgreSQL
 _DRIVER = re.compile(r"(postgresql|mysql|mariadb|sqlite)\+[a-z0-9_]+")
 _POSTGRES = "postgres"
 _NOT_YET = re.compile("(rediss?[+-])?(sentinel|cluster)s?")
 _FILE, _SOCKET = "[^#]+", "/[^#]+"
 _NUMBER = "[0-9]{1,6}"
-#: what libpq and its driver take besides. Not what says who we are or how long we wait: the URL and the pool say that.
+#: more options of libpq and its driver; not those for the login and timeouts, which the URL and the pool set
 _LIBPQ = {
     "prepare_threshold": f"none|{_NUMBER}", "application_name": "[^#&]+", "options": "[^#&]+",
     "target_session_attrs": "any|read-write|read-only|primary|standby|prefer-standby",
@@ -51,7 +51,7 @@ _OPTIONS: Mapping[str, Mapping[str, str]] = MappingProxyType({
 })  # fmt: skip
 _SAFE_HOST = r"(\[[0-9A-Fa-f:.]+\]|[\w.-]+)(:\d+)?"
 _DATABASE = r"/[\w$.%-]{1,192}"
-#: what of a URL may be shown, its login and options apart
+#: the part of a URL that may be shown, between its login and its options
 _SAFE = {
     **dict.fromkeys(("redis", "rediss"), rf"{_SAFE_HOST}(/\d*)?"),
     **dict.fromkeys(("unix", "sqlite"), r"/[^#]+"),
@@ -60,7 +60,10 @@ _SAFE = {
 
 
 def url(raw: str) -> str:
-    """A store's URL, its login percent-encoded as the drivers need it, SQLite's path absolute."""
+    """A store's URL with its login percent-encoded, as the drivers need it, and SQLite's path made absolute.
+
+    Raises ``ValueError``.
+    """
     scheme, _, rest = raw.partition("://")
     if driver := _DRIVER.fullmatch(scheme):
         scheme = driver[1]
@@ -82,12 +85,12 @@ def url(raw: str) -> str:
     if "@" in login or ("@" in place + query and (authority or scheme != "unix")):
         raise ValueError("has an @ too many: in a password write @ / ? as %40 %2F %3F")
     _check_place(scheme, host, place, _options(query, scheme))
-    # urlsplit would end the host at a raw # and trip over brackets; a % may be an escape already.
+    # urlsplit would end the host at a raw # and fail on brackets; a % may already be an escape.
     return f"{scheme}://{quote(login, safe=':%!$&*+,;=~')}{at}{host}{rest[len(authority) :]}"
 
 
 def within(folder: Path, raw: str) -> str:
-    """As it is, but that the relative path of an SQLite file begins in this folder."""
+    """The URL, unchanged, except that the relative path of an SQLite file starts in this folder."""
     start, _, path = raw.partition(":///")
     plain = unquote_to_bytes(path)
     if (
@@ -100,26 +103,27 @@ def within(folder: Path, raw: str) -> str:
 
 
 def kind_of(url: str) -> str:
-    """``redis`` or ``sql``, by its scheme."""
+    """The kind of store, by the URL's scheme: ``redis`` or ``sql``."""
     return "redis" if scheme_of(url) in REDIS else "sql"
 
 
 def scheme_of(url: str) -> str:
+    """The scheme, which precedes ``://``."""
     return url.partition("://")[0]
 
 
 def database_of(url: str) -> str:
-    """The name of its database, or the path of SQLite's file, without escapes."""
+    """The database's name, or the path of SQLite's file, without escapes."""
     return os.fsdecode(unquote_to_bytes(urlsplit(url).path[1:]))
 
 
 def options_of(url: str) -> dict[str, str]:
-    """What stands after the ?, without escapes."""
+    """The options after the ``?``, without escapes."""
     return dict(parse_qsl(urlsplit(url).query))
 
 
 def place_of(url: str) -> str:
-    """The store that it leads to: the same for each way to write it, and without its login."""
+    """An id of the store that the URL leads to: the same for each way to write the URL, and without its login."""
     parts, options = urlsplit(url), options_of(url)
     path = os.fsdecode(unquote_to_bytes(parts.path))
     if parts.scheme == "sqlite":
@@ -130,17 +134,18 @@ def place_of(url: str) -> str:
     socket = options.get("host") or options.get("unix_socket")
     server = os.path.realpath(socket) if socket else parts.hostname
     database = path[1:] or "0"
-    # A schema can be chosen by PostgreSQL's `options`: the same tables' names, other tables.
+    # PostgreSQL's `options` can choose a schema: other tables of the same names.
     return f"{kind} {server} {parts.port or _PORTS[parts.scheme]} {database} {options.get('options', '')}".rstrip()
 
 
 def has_password(url: str) -> bool:
+    """Whether the URL's login holds a password."""
     login = url.partition("://")[2].rpartition("@")[0]
     return scheme_of(url) != "sqlite" and bool(login.partition(":")[2])
 
 
 def masked(url: str) -> str:
-    """The URL for people: without its login, and without whatever might be one in a malformed URL."""
+    """The URL to show to people: without its login and options; ``***`` if it is malformed and might hide one."""
     scheme, _, rest = url.partition("://")
     login, _, place = rest.rpartition("@")
     place, mark, _ = place.partition("?")

@@ -1,4 +1,4 @@
-"""What the values of a configuration may look like: each parser takes the raw text or says what it wants."""
+"""Parsers of a configuration's values: each takes the raw text, and raises ``ValueError`` that says what is valid."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ DECIMAL = r"([0-9]{1,9}(?:\.[0-9]{1,9})?)"
 
 
 def count(raw: str) -> int:
+    """A whole number from 0 to 999999999."""
     # int() also takes other scripts' digits, underscores and signs.
     if not re.fullmatch(r"[0-9]{1,9}", raw):
         raise ValueError(f"{shown(raw)} is not a whole number from 0 to 999999999")
@@ -33,6 +34,7 @@ def count(raw: str) -> int:
 
 
 def workers(raw: str) -> int:
+    """A number of workers; ``auto`` is one per CPU."""
     if raw == "auto":
         return min(os.cpu_count() or 1, MOST_WORKERS)
     if not re.fullmatch(r"[0-9]{1,9}", raw) or not 1 <= int(raw) <= MOST_WORKERS:
@@ -41,6 +43,7 @@ def workers(raw: str) -> int:
 
 
 def ahead(raw: str) -> int:
+    """How many jobs a worker reserves at once; 0 = ``auto``."""
     if raw in ("auto", "0"):
         return 0
     if not re.fullmatch(r"[0-9]{1,9}", raw) or int(raw) > MOST_AHEAD:
@@ -49,6 +52,7 @@ def ahead(raw: str) -> int:
 
 
 def seconds(raw: str) -> float:
+    """A time in seconds, written with or without a unit."""
     found = re.fullmatch(DECIMAL + "([smh]?)", raw)
     if not found:
         raise ValueError(f"{shown(raw)} is not a time: write seconds (60, 0.5) or a unit s, m or h (60s, 2m, 1h)")
@@ -59,16 +63,19 @@ def seconds(raw: str) -> float:
 
 
 def some_seconds(raw: str) -> float:
+    """As ``seconds``, but above 0."""
     if not seconds(raw):
         raise ValueError("must be above 0 seconds")
     return seconds(raw)
 
 
 def delays(raw: str) -> tuple[float, ...]:
+    """A list of times in seconds, separated by commas."""
     return tuple(seconds(part) for part in _parts(raw))
 
 
 def megabytes(raw: str) -> float:
+    """A worker's size in MB; 0 = no limit."""
     value = _size(raw)
     if value and not BASELINE_MB <= value <= MOST_MB:
         raise ValueError(f"{shown(raw)} is below any worker's baseline ({BASELINE_MB} MB) or above 1024G; 0 = no limit")
@@ -76,6 +83,7 @@ def megabytes(raw: str) -> float:
 
 
 def memory_limit(raw: str) -> MemoryLimit:
+    """As ``megabytes``; after a ``+``, above a worker's size after its boot."""
     if not raw.startswith("+"):
         return MemoryLimit(megabytes(raw))
     value = _size(raw[1:])
@@ -92,22 +100,26 @@ def _size(raw: str) -> float:
 
 
 def boolean(raw: str) -> bool:
+    """``yes``, ``true``, ``on``, ``1`` or their opposites, in any case."""
     if raw.lower() not in BOOLEANS:
         raise ValueError(f"{shown(raw)} is neither yes nor no (also true/false, on/off, 1/0)")
     return BOOLEANS[raw.lower()]
 
 
 def one_of(raw: str, *choices: str) -> str:
+    """One of the choices."""
     if raw not in choices:
         raise ValueError(f"{shown(raw)} is not supported; it can be: {', '.join(choices)}")
     return raw
 
 
 def log_level(raw: str) -> str:
+    """The name of a log level, in lower case."""
     return one_of(raw.lower(), "debug", "info", "warning", "error", "critical")
 
 
 def queues(raw: str) -> tuple[str, ...]:
+    """Names of queues, separated by commas, each once."""
     names = _parts(raw)
     for name in names:
         if names.count(queue(name)) > 1:
@@ -116,17 +128,19 @@ def queues(raw: str) -> tuple[str, ...]:
 
 
 def queue(name: str) -> str:
+    """The checked name of a queue."""
     if not re.fullmatch(r"[A-Za-z0-9_.{}:-]{1,200}", name):
         raise ValueError(f"{shown(name)} is not a queue name: 1 to 200 of A-Z a-z 0-9 _ . {{ }} : -")
     if name.endswith((":reserved", ":delayed", ":notify")):
         raise ValueError(f"{shown(name)} is the name of another queue's own key")
-    # An empty or second hash tag would spread one queue's keys over several nodes of a cluster.
+    # An empty or second hash tag would spread one queue's keys across several nodes of a cluster.
     if not re.fullmatch(r"[^{}]*(\{[^{}]+\}[^{}]*)?", name):
         raise ValueError(f"{shown(name)}: braces are for one hash tag, {{name}}")
     return name
 
 
 def modules(raw: str) -> tuple[str, ...]:
+    """Names of modules, separated by commas; may be empty."""
     names = _parts(raw) if raw else ()
     for name in names:
         if not all(part.isidentifier() and not iskeyword(part) for part in name.split(".")):
@@ -142,6 +156,7 @@ def _parts(raw: str) -> tuple[str, ...]:
 
 
 def text(raw: str) -> str:
+    """Text without quotes or an inline comment; may be empty."""
     if INLINE_COMMENT.search(raw):
         raise ValueError(NO_INLINE_COMMENTS)
     if raw[:1] in ("'", '"'):
@@ -150,23 +165,25 @@ def text(raw: str) -> str:
 
 
 def some_text(raw: str) -> str:
+    """As ``text``, but not empty."""
     if not raw:
         raise ValueError("must not be empty")
     return text(raw)
 
 
 def path(raw: str) -> Path | None:
+    """A path; ``None`` when empty."""
     return Path(text(raw)) if raw else None
 
 
 def shown(raw: str) -> str:
-    """The value as an error repeats it: short, and never what may be a URL with a password."""
+    """The value as an error repeats it: shortened, and ``this`` for what may be a URL with a password."""
     if "@" in raw or "://" in raw:
         return "this"
     return repr(raw if len(raw) <= 40 else f"{raw[:40]}...")
 
 
 def hidden(problem: str) -> str:
-    """The same error without the value that it begins with: what a variable holds may be a secret."""
+    """The error without the value that it begins with, which may be a secret from a variable."""
     quote = problem[:1]
     return f"its value{problem[problem.rindex(quote) + 1 :]}" if quote in ("'", '"') else problem

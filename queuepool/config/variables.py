@@ -1,4 +1,4 @@
-"""``${NAME}`` in a value stands for a variable of the environment, so that a file need not hold a secret."""
+"""``${NAME}`` in a value stands for an environment variable, so that a file need not hold a secret."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ _REFERENCE = re.compile(r"\$(\$\{)|\$\{([A-Za-z_][A-Za-z0-9_]*)\}|\$\{")
 
 
 def expanded(raw: str, environ: Mapping[str, str]) -> str:
-    """With what its variables hold. Raises ``ValueError`` for one that is not set; ``$${`` stands for ``${`` itself.
+    """The value with its variables replaced; ``$${`` stands for ``${`` itself.
 
-    In the login of a URL a variable is one user or one password of any characters: it is percent-encoded here.
+    In the login of a URL, a variable is one user or one password of any characters, and is percent-encoded here.
+    Raises ``ValueError`` for a variable that is unset or empty, or holds a control character.
     """
     login = range(raw.find("://") + 3, raw.rfind("@")) if "://" in raw else range(0)
 
@@ -28,11 +29,12 @@ def expanded(raw: str, environ: Mapping[str, str]) -> str:
 
 
 def without_variables(raw: str) -> str:
-    """What the value itself holds."""
+    """The value without its variables."""
     return _REFERENCE.sub(lambda found: found[1] or "", raw)
 
 
 def holds_control_characters(text: str) -> bool:
+    """Whether the text holds a control character or a lone surrogate."""
     return any(category(letter) in ("Cc", "Cs") for letter in text)
 
 

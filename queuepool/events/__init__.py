@@ -1,4 +1,4 @@
-"""Every moment that somebody may want to hear of: what happened, as frozen facts.
+"""Every event, as a frozen dataclass of facts.
 
 A listener is a function in a module that the configuration names under ``listeners``::
 
@@ -6,11 +6,12 @@ A listener is a function in a module that the configuration names under ``listen
     from queuepool.events import JobFailed
 
     @on(JobFailed)
-    def tell(event: JobFailed) -> None:
+    def report(event: JobFailed) -> None:
         print(event.job.name, event.error)
 
-Events of a running job are told in its worker. What a dead worker cannot tell (``JobTimedOut``, ``JobLost``,
-the ``JobReleased`` or ``JobFailed`` that follows, ``WorkerDied``, and the pool's own events) is told in the steward.
+A worker emits the events of its running job. The steward emits those that a dead worker cannot (``JobTimedOut``,
+``JobLost``, the ``JobReleased`` or ``JobFailed`` that follows, ``WorkerDied``) and the pool's own events. Listeners
+run in the process that emits.
 """
 
 from queuepool.events.base import Event, JobEvent, JobFacts

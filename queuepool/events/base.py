@@ -1,4 +1,4 @@
-"""What every event is."""
+"""The base classes of events."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ class JobFacts:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """The base of all; listening to it is listening to everything."""
+    """The base of all events; a listener for it gets every event."""
 
-    #: what a log line begins with, and its level
+    #: the first words of the event's log line, and its level
     words: ClassVar[str] = ""
     level: ClassVar[int] = logging.DEBUG
 
 
 @dataclass(frozen=True, slots=True)
 class JobEvent(Event):
-    """The base of what happens to one reserved job."""
+    """The base of the events of one reserved job."""
 
     job: JobFacts

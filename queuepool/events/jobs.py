@@ -1,4 +1,4 @@
-"""What happens to jobs."""
+"""Events of jobs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from queuepool.events.base import Event, JobEvent
 
 @dataclass(frozen=True, slots=True)
 class JobQueued(Event):
-    """A job was pushed by this process; told after the store has it."""
+    """This process pushed a job, due in ``delay`` seconds; emitted after the store has it."""
 
     words: ClassVar[str] = "job queued"
     level: ClassVar[int] = logging.DEBUG
@@ -24,7 +24,7 @@ class JobQueued(Event):
 
 @dataclass(frozen=True, slots=True)
 class JobReserving(Event):
-    """The worker is about to ask for a job."""
+    """The worker is about to reserve a job."""
 
     words: ClassVar[str] = "reserving"
     level: ClassVar[int] = logging.DEBUG
@@ -42,10 +42,10 @@ class JobProcessing(JobEvent):
 
 @dataclass(frozen=True, slots=True)
 class JobProcessed(JobEvent):
-    """The handler returned; ``duration`` in seconds.
+    """The handler returned after ``duration`` seconds.
 
-    ``wait``: seconds until it began, from its push or from when it was due, which payloads say in whole seconds;
-    ``None`` = not known, as of a second try.
+    ``wait``: seconds from its push, or from when it was due, until it began, in whole seconds as payloads have them;
+    ``None`` = not known, as on a second try.
     """
 
     words: ClassVar[str] = "job done"
@@ -57,7 +57,7 @@ class JobProcessed(JobEvent):
 
 @dataclass(frozen=True, slots=True)
 class JobExceptionOccurred(JobEvent):
-    """The handler raised."""
+    """The handler raised ``error`` after ``duration`` seconds."""
 
     words: ClassVar[str] = "job raised"
     level: ClassVar[int] = logging.WARNING
@@ -68,7 +68,7 @@ class JobExceptionOccurred(JobEvent):
 
 @dataclass(frozen=True, slots=True)
 class JobReleased(JobEvent):
-    """The job will be tried again in ``delay`` seconds; ``error`` is why, ``None`` when the handler asked for it."""
+    """The job is retried in ``delay`` seconds because of ``error``; ``None`` when the handler asked for it."""
 
     words: ClassVar[str] = "job released"
     level: ClassVar[int] = logging.INFO
@@ -79,7 +79,7 @@ class JobReleased(JobEvent):
 
 @dataclass(frozen=True, slots=True)
 class JobFailed(JobEvent):
-    """The job is over and recorded in the failed store."""
+    """The job has failed for good and is recorded in the failed store."""
 
     words: ClassVar[str] = "job failed"
     level: ClassVar[int] = logging.ERROR
@@ -89,7 +89,7 @@ class JobFailed(JobEvent):
 
 @dataclass(frozen=True, slots=True)
 class JobTimedOut(JobEvent):
-    """The attempt ran past its deadline and its worker was killed; ``trace`` says where it hung."""
+    """The attempt ran past its deadline and its worker was killed; ``trace`` shows where it hung."""
 
     words: ClassVar[str] = "job timed out"
     level: ClassVar[int] = logging.WARNING
@@ -99,7 +99,7 @@ class JobTimedOut(JobEvent):
 
 @dataclass(frozen=True, slots=True)
 class JobLost(JobEvent):
-    """The worker died with the job in hand; ``cause`` is the signal or exit code in words."""
+    """The worker died while it ran the job; ``cause`` is the signal or exit code in words."""
 
     words: ClassVar[str] = "job lost its worker"
     level: ClassVar[int] = logging.WARNING
@@ -110,7 +110,7 @@ class JobLost(JobEvent):
 
 @dataclass(frozen=True, slots=True)
 class JobGivenBack(JobEvent):
-    """The job went back to the head of its queue, attempts as they were."""
+    """The job went back to the head of its queue with its attempts unchanged."""
 
     words: ClassVar[str] = "job given back"
     level: ClassVar[int] = logging.INFO
@@ -118,7 +118,7 @@ class JobGivenBack(JobEvent):
 
 @dataclass(frozen=True, slots=True)
 class LeaseLost(JobEvent):
-    """The job was not ours any more when it was to be settled; nothing was written."""
+    """The worker no longer held the lease when it came to settle the job; nothing was written."""
 
     words: ClassVar[str] = "lease lost, nothing was written"
     level: ClassVar[int] = logging.WARNING
@@ -137,7 +137,7 @@ class JobQuarantined(Event):
 
 @dataclass(frozen=True, slots=True)
 class HookRaised(JobEvent):
-    """The job's ``after_succeeded`` or ``after_failed`` raised; the job's fate stays what it was."""
+    """The job's ``after_succeeded`` or ``after_failed`` raised; the job's outcome does not change."""
 
     words: ClassVar[str] = "hook raised"
     level: ClassVar[int] = logging.ERROR
@@ -148,7 +148,7 @@ class HookRaised(JobEvent):
 
 @dataclass(frozen=True, slots=True)
 class TasksLeft(JobEvent):
-    """An async job or its hook left ``tasks`` on the loop; they were cancelled, and ``refused`` of them did not end."""
+    """An async job or its hook left ``tasks`` on the loop. They were cancelled; ``refused`` of them did not end."""
 
     words: ClassVar[str] = "tasks left behind were cancelled"
     level: ClassVar[int] = logging.WARNING
@@ -159,7 +159,7 @@ class TasksLeft(JobEvent):
 
 @dataclass(frozen=True, slots=True)
 class PayloadOdd(JobEvent):
-    """Something in the payload was not understood and ignored; told once for each job name."""
+    """Something in the payload was not understood and is ignored; emitted once for each job name."""
 
     words: ClassVar[str] = "payload odd"
     level: ClassVar[int] = logging.WARNING

@@ -1,4 +1,4 @@
-"""Who hears an event: functions by event class; one that raises is logged and harms nothing."""
+"""Event listeners, by event class. A listener that raises is logged; the job is unaffected."""
 
 from __future__ import annotations
 
@@ -16,28 +16,30 @@ _log = logging.getLogger("queuepool")
 
 
 class Listeners:
-    """Functions by the class of the event that they want to hear, bases included."""
+    """Functions by the event class that they listen to, which includes the classes derived from it."""
 
     def __init__(self) -> None:
         self._by_class: dict[type[Event], list[Listener[Event]]] = defaultdict(list)
         self._wanted: dict[type[Event], bool] = {}
 
     def add(self, kind: type[E], listener: Listener[E]) -> None:
+        """Register a listener for this class and the classes derived from it."""
         self._by_class[kind].append(listener)  # type: ignore[arg-type]
         self._wanted.clear()
 
     @property
     def is_empty(self) -> bool:
+        """Whether there is no listener at all."""
         return not self._by_class
 
     def wants(self, kind: type[Event]) -> bool:
-        """Whether anybody would hear it; building an event that nobody hears is a waste in the loop."""
+        """Whether any listener takes this class: do not spend the loop's time on an event without listeners."""
         if kind not in self._wanted:
             self._wanted[kind] = any(base in self._by_class for base in kind.__mro__)
         return self._wanted[kind]
 
     def tell(self, event: Event) -> bool:
-        """Call everybody concerned; ``False`` when one of them returned ``False``."""
+        """Call every listener of the event's class and its bases; ``False`` when one of them returned ``False``."""
         agreed = True
         for base in type(event).__mro__:
             for listener in self._by_class.get(base, ()):
@@ -48,13 +50,13 @@ class Listeners:
 def _answer(listener: Listener[Event], event: Event) -> object:
     try:
         return listener(event)
-    except BaseException:  # noqa: BLE001 - anything, SystemExit too: a listener must harm nothing
+    except BaseException:  # noqa: BLE001 - even SystemExit: a listener must harm nothing
         name = getattr(listener, "__qualname__", repr(listener))
         _log.exception("listener %s raised for %s", name, type(event).__name__)
         return None
 
 
-#: What ``on`` adds to: the listeners of this process.
+#: The listeners of this process; ``on`` adds to them.
 LISTENERS = Listeners()
 
 

@@ -1,4 +1,4 @@
-"""What happens to workers, to pools and to their store."""
+"""Events of workers, of pools and of their stores."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from queuepool.events.base import Event
 
 @dataclass(frozen=True, slots=True)
 class Looping(Event):
-    """The worker begins a round; a listener that returns ``False`` holds it for ``sleep`` seconds."""
+    """The worker begins a round; a listener that returns ``False`` makes it wait for ``sleep`` seconds."""
 
     words: ClassVar[str] = "looping"
     level: ClassVar[int] = logging.DEBUG
@@ -21,7 +21,7 @@ class Looping(Event):
 
 @dataclass(frozen=True, slots=True)
 class WorkerStarting(Event):
-    """The modules are imported; the worker is about to ask for its first job."""
+    """The modules are imported; the worker is about to reserve its first job."""
 
     words: ClassVar[str] = "worker starting"
     level: ClassVar[int] = logging.INFO
@@ -31,7 +31,7 @@ class WorkerStarting(Event):
 
 @dataclass(frozen=True, slots=True)
 class WorkerStopping(Event):
-    """The worker leaves in order; ``reason`` is a value of ``limits.StopReason``."""
+    """The worker exits cleanly with ``code`` after ``jobs`` jobs; ``reason`` is a value of ``limits.StopReason``."""
 
     words: ClassVar[str] = "worker stopping"
     level: ClassVar[int] = logging.INFO
@@ -44,7 +44,7 @@ class WorkerStopping(Event):
 
 @dataclass(frozen=True, slots=True)
 class WorkerPaused(Event):
-    """The worker takes no more jobs; ``reason``: signal, maintenance."""
+    """The worker takes no more jobs; ``reason`` is ``signal`` or ``maintenance``."""
 
     words: ClassVar[str] = "worker paused"
     level: ClassVar[int] = logging.INFO
@@ -62,7 +62,7 @@ class WorkerContinued(Event):
 
 @dataclass(frozen=True, slots=True)
 class WorkerDied(Event):
-    """A process of the pool ended without leave; ``cause`` in words."""
+    """A process of the pool died unexpectedly; ``cause`` is the signal or exit code in words."""
 
     words: ClassVar[str] = "process died"
     level: ClassVar[int] = logging.WARNING
@@ -75,10 +75,10 @@ class WorkerDied(Event):
 
 @dataclass(frozen=True, slots=True)
 class BootFailed(Event):
-    """A worker could not import the user's modules, or, as number 0, the template that preloads them.
+    """A worker (or, as number 0, the template that preloads them) could not import the user's modules.
 
-    ``problem`` is the cause in one line; ``trace`` is empty when both are the same as the last time. What ends a pool
-    at its first boot is logged by its master, and no listener gets it.
+    ``problem`` is the cause in one line; ``trace`` is empty when both are the same as the last time. A failure that
+    ends the pool at its first boot is logged by the master and reaches no listener.
     """
 
     words: ClassVar[str] = "boot failed"
@@ -109,7 +109,7 @@ class PoolPaused(Event):
 
 @dataclass(frozen=True, slots=True)
 class PoolContinued(Event):
-    """These queues are served again."""
+    """These queues are no longer paused."""
 
     words: ClassVar[str] = "queues continued"
     level: ClassVar[int] = logging.INFO
@@ -129,7 +129,7 @@ class MaintenanceChanged(Event):
 
 @dataclass(frozen=True, slots=True)
 class StoreLost(Event):
-    """The store cannot be reached; told once, not for every try."""
+    """The store cannot be reached; emitted once, not for every try."""
 
     words: ClassVar[str] = "store lost, waiting for it"
     level: ClassVar[int] = logging.ERROR
@@ -139,7 +139,7 @@ class StoreLost(Event):
 
 @dataclass(frozen=True, slots=True)
 class StoreStillLost(Event):
-    """A store is still away, for another reason than before; ``store`` as in ``SideStoreLost``, or empty."""
+    """A store is still unavailable, for another reason than before; ``store`` as in ``SideStoreLost``, or empty."""
 
     words: ClassVar[str] = "store still away"
     level: ClassVar[int] = logging.ERROR
@@ -160,7 +160,7 @@ class StoreRegained(Event):
 
 @dataclass(frozen=True, slots=True)
 class SideStoreLost(Event):
-    """The failed store or the control store is away; the jobs go on."""
+    """The failed store or the control store is unavailable; jobs continue to run."""
 
     words: ClassVar[str] = "store lost, the jobs go on without it"
     level: ClassVar[int] = logging.ERROR
@@ -182,7 +182,7 @@ class SideStoreRegained(Event):
 
 @dataclass(frozen=True, slots=True)
 class FailureUnrecorded(Event):
-    """The failed store refuses records; so many wait beside the jobs until it takes them."""
+    """The failed store refuses records; ``count`` of them wait in the queue's store until it accepts them."""
 
     words: ClassVar[str] = "failed jobs cannot be recorded"
     level: ClassVar[int] = logging.ERROR
@@ -193,7 +193,7 @@ class FailureUnrecorded(Event):
 
 @dataclass(frozen=True, slots=True)
 class StoreRefused(Event):
-    """The store refuses a queue (a key of the wrong type, say; the others go on), or a command to its user."""
+    """The store refuses a queue (a key of the wrong type, say; the others go on), or forbids our user a command."""
 
     words: ClassVar[str] = "the store refuses"
     level: ClassVar[int] = logging.ERROR

@@ -1,4 +1,4 @@
-"""The log of a process: where it goes, which events are in it, and that the application's own messages are too."""
+"""The log of a process: where it goes, which events it holds, and the application's own messages."""
 
 from __future__ import annotations
 
@@ -18,18 +18,20 @@ _log = logging.getLogger(OURS)
 def setup(
     settings: PoolSettings, role: str, patience: float, *, first: bool = False, running: Callable[[], str] = str
 ) -> None:
-    """Where this process's log goes; ``patience``: seconds that it may wait for a full pipe.
+    """Set up this process's log; ``patience`` is how many seconds it may wait for a full pipe.
 
-    ``running`` gives the id of the job that is running, for the lines of the application.
+    ``running`` returns the id of the running job, for the application's lines.
 
-    The ``first`` process of a pool raises ``OSError`` or ``ConfigError`` when that cannot be; the others go on.
+    The ``first`` process of a pool raises ``OSError`` or ``ConfigError`` when the log cannot be opened; the others
+    continue without it.
     """
     handler = handler_for(settings.log, patience, must_open=first)
     root = logging.getLogger()
-    root.handlers[:] = [handler if one in _log.handlers else one for one in root.handlers]  # a template has adopted it
+    # Ours are there where the template has called adopt().
+    root.handlers[:] = [handler if one in _log.handlers else one for one in root.handlers]
     for former in _log.handlers:
         if isinstance(former, Stream):
-            former.end()  # a job should not find it open
+            former.end()  # no job must find its descriptor open
     origin = Origin(settings.name, role, settings.connection.name, running)
     handler.setFormatter(Json(origin) if settings.json else Text(origin))
     _log.handlers[:] = [handler]
@@ -38,8 +40,8 @@ def setup(
 
 
 def adopt(settings: PoolSettings) -> None:
-    """The user's modules are imported: what they log is logged here, unless they have seen to that themselves."""
-    _log.disabled = False  # logging.config does that to every logger that it was not told of
+    """Call after the user's modules are imported: log their messages here, unless they have configured logging."""
+    _log.disabled = False  # logging.config disables every logger that it does not configure
     root = logging.getLogger()
     if not root.handlers:
         root.handlers[:] = _log.handlers
@@ -47,21 +49,21 @@ def adopt(settings: PoolSettings) -> None:
 
 
 def listen(listeners: Listeners, unlogged: Collection[type[Event]] = ()) -> None:
-    """Log every event whose level is on, but for those ``unlogged``; no others need be made."""
+    """Log every event whose level is enabled, except those ``unlogged``; the others need not be built."""
     if not _log.isEnabledFor(logging.DEBUG):
-        unlogged = {*unlogged, JobProcessed}  # of those ``JobLines`` tells
+        unlogged = {*unlogged, JobProcessed}  # ``JobLines`` logs those
     for kind in _kinds(Event):
         if kind.words and _log.isEnabledFor(kind.level) and kind not in unlogged:
             listeners.add(kind, write)
 
 
 def write(event: Event) -> None:
-    """A line for this event."""
+    """Log a line for this event."""
     _log.log(event.level, "%s", line_of(event), extra={"event": event})
 
 
 def say(words: str, facts: Mapping[str, object]) -> None:
-    """A line for what is no event: more than three facts have lines of their own below it."""
+    """Log a line that is not an event; more than three facts get lines of their own below it."""
     _log.info("%s", words, extra={"facts": facts})
 
 

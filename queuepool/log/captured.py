@@ -1,5 +1,7 @@
-"""What jobs print is in the log at once: from Python's own streams line by line, each as a line of the log; what is
-written to the descriptors 1 and 2 past them, by C code and other programs, as it is.
+"""Put what jobs print into the log at once.
+
+Each line of Python's own streams becomes a line of the log. What C code and other programs write to the descriptors
+1 and 2 goes there unchanged.
 """
 
 from __future__ import annotations
@@ -15,12 +17,12 @@ from typing import BinaryIO, cast
 from queuepool.log.handlers import Stream
 
 _log = logging.getLogger("queuepool")
-#: bytes of a line; what is longer goes on in the next one
+#: most bytes of a line; a longer one continues in the next
 _MOST = 8192
 
 
 class _Lines(io.RawIOBase):
-    """A standard stream, whose every line is one of the log, whatever the levels: whoever prints wants it seen."""
+    """A standard stream that logs each of its lines, whatever the log level: printed text is meant to be seen."""
 
     def __init__(self, name: str, number: int) -> None:
         super().__init__()
@@ -47,7 +49,7 @@ class _Lines(io.RawIOBase):
         return len(raw)
 
     def flush(self) -> None:
-        """Half a line, too: who asks for it wants it seen now."""
+        """Log an incomplete line too: a flush asks for it to be seen now."""
         rest, self._rest = self._rest, b""
         self._log(rest)
 
@@ -56,12 +58,12 @@ class _Lines(io.RawIOBase):
         for first in range(0, len(line), _MOST):
             text = line[first : first + _MOST].decode("utf-8", "replace")
             record = logging.LogRecord(self._name, logging.INFO, "", 0, text, None, None)
-            for handler in _log.handlers:  # not by a logger: applications switch loggers off
+            for handler in _log.handlers:  # not through a logger: applications disable loggers
                 handler.handle(record)
 
 
 def capture() -> None:
-    """From now on, until this process ends."""
+    """Capture from now on, until this process ends."""
     for name, number in (("stdout", 1), ("stderr", 2)):
         stream = getattr(sys, name)
         stream.flush()
@@ -76,7 +78,7 @@ def capture() -> None:
 
 @contextmanager
 def captured() -> Iterator[None]:
-    """While it lasts."""
+    """Capture within the context."""
     streams, numbers = (sys.stdout, sys.stderr), [os.dup(1), os.dup(2)]
     capture()
     try:

@@ -1,4 +1,4 @@
-"""Every event as fields by Laravel's names, and as one line of ``key=value``."""
+"""An event as fields with Laravel's names, and as one line of ``key=value``."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from queuepool.events import (
 )
 from queuepool.log.tracebacks import summary, text_of
 
-#: characters of a field: what a job raises may be of any size
+#: most characters of a field: a job's exception may have any size
 _MOST_TEXT = 8192
 #: Source: WorkCommand.php, writeOutputAsJson (13.x)
 _STATUS: dict[type[Event], tuple[str, str]] = {
@@ -31,7 +31,7 @@ _STATUS: dict[type[Event], tuple[str, str]] = {
 
 
 def fields_of(event: Event) -> dict[str, Any]:
-    """JSON-ready; what is empty is left out."""
+    """The event's fields, ready for JSON; empty ones are left out."""
     status, result = _STATUS.get(type(event), ("", ""))
     if isinstance(event, JobReleased) and event.error is None:
         status = "released"
@@ -42,7 +42,7 @@ def fields_of(event: Event) -> dict[str, Any]:
 
 
 def line_of(event: Event) -> str:
-    """``words key=value …``."""
+    """The event's line: ``words key=value …``."""
     found = fields_of(event)
     hidden = {"event", "status", "result", "trace"} | ({"uuid"} if found.get("uuid") == found.get("id") else set())
     shown = {key: value for key, value in found.items() if key not in hidden}
@@ -55,7 +55,7 @@ def pairs(facts: Mapping[str, Any]) -> str:
 
 
 def trace_of(event: Event) -> str:
-    """The lines that belong below it: why a job raised, why the modules did not import."""
+    """The lines below the event's line: why a job raised, why the modules did not import. Empty for other events."""
     if isinstance(event, BootFailed):
         return event.trace
     if isinstance(event, JobExceptionOccurred) and not isinstance(event.error, JobError):

@@ -1,4 +1,4 @@
-"""How a line of the log looks: ``key=value`` for people, or a JSON object with Laravel's names."""
+"""The format of a log line: ``key=value`` for people, or a JSON object with Laravel's names."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ OURS = "queuepool"
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Whose lines they are."""
+    """Which process writes the lines."""
 
     pool: str
     role: str
     connection: str
-    #: the id of the job that is running, empty when there is none
+    #: returns the id of the running job, empty when there is none
     running: Callable[[], str] = str
 
 
 class Text(logging.Formatter):
-    """``TIME LEVEL pool=NAME ROLE pid=N words key=value …``, and what belongs below it, indented."""
+    """``TIME LEVEL pool=NAME ROLE pid=N words key=value …``, with further lines indented below it."""
 
     def __init__(self, origin: Origin) -> None:
         super().__init__()
@@ -44,7 +44,7 @@ class Text(logging.Formatter):
         return "\n    ".join([f"{head} {escaped(words)}", *map(escaped, below)])
 
     def _words(self, record: logging.LogRecord) -> list[str]:
-        """What it says, and the lines below."""
+        """The record's line, and the lines below it."""
         event, facts = _event(record), _facts(record)
         if event:
             return [line_of(event)]
@@ -58,7 +58,7 @@ class Text(logging.Formatter):
 
 
 class Json(logging.Formatter):
-    """One object a line. Source: WorkCommand.php, writeOutputAsJson (13.x)."""
+    """One JSON object per line. Source: WorkCommand.php, writeOutputAsJson (13.x)."""
 
     def __init__(self, origin: Origin) -> None:
         super().__init__()
@@ -81,7 +81,7 @@ class Json(logging.Formatter):
 
 
 def _with_facts(words: str, facts: Mapping[str, Any]) -> list[str]:
-    """On the line itself, or, where they are many, each on one of its own."""
+    """Up to three facts go on the line itself, more of them each on a line of its own."""
     if len(facts) <= 3:
         return [f"{words} {pairs(facts)}"]
     width = max(map(len, facts)) + 1
@@ -89,7 +89,7 @@ def _with_facts(words: str, facts: Mapping[str, Any]) -> list[str]:
 
 
 def _job(origin: Origin) -> dict[str, str]:
-    """Which job has said it, if one is running."""
+    """The id of the running job, if there is one."""
     identity = origin.running()
     return {"id": identity} if identity else {}
 

@@ -1,4 +1,4 @@
-"""Where log lines go: nobody waits there longer than is bearable; what cannot be written is dropped and counted."""
+"""Where log lines go. A write waits only for a limited time; lines that cannot be written are dropped and counted."""
 
 from __future__ import annotations
 
@@ -12,12 +12,15 @@ from pathlib import Path
 from queuepool.errors import ConfigError
 from queuepool.unix.trusted_path import open_to_append
 
-#: names of what is open already: a socket there, as systemd gives, cannot be opened again
+#: paths of descriptors that are already open: a socket there, as systemd gives, cannot be opened again
 _STANDARD = {"/dev/stdout": 1, "/dev/stderr": 2}
 
 
 def handler_for(path: Path | None, patience: float, *, must_open: bool) -> Stream:
-    """``patience``: seconds to wait for a full pipe. Raises ``OSError`` and ``ConfigError`` if it ``must_open``."""
+    """The handler for this path; ``None`` is standard error. ``patience``: seconds to wait for a full pipe.
+
+    Raises ``OSError`` and ``ConfigError`` if it ``must_open`` and cannot.
+    """
     number = _STANDARD.get(str(path)) if path else 2
     if number is not None or path is None:
         return Stream(_unblocking(number or 2), patience, number or 2)
@@ -25,22 +28,22 @@ def handler_for(path: Path | None, patience: float, *, must_open: bool) -> Strea
 
 
 class Stream(logging.Handler):
-    """An open descriptor: a full pipe loses lines, not the watchdog."""
+    """Writes to an open descriptor. A full pipe costs lines; it does not block the watchdog (the master)."""
 
     def __init__(self, fd: int, patience: float, origin: int | None = None) -> None:
         super().__init__()
-        #: what it was opened from: without its O_NONBLOCK, which would fail others' writes
+        #: the descriptor that it was opened from, without O_NONBLOCK, with which others' writes would fail
         self._origin = origin
         self._patience = patience
         self._dropped = 0
         self._fd = fd
-        #: descriptors that lead here too
+        #: other descriptors that lead here
         self._lent: tuple[int, ...] = ()
 
     def emit(self, record: logging.LogRecord) -> None:
         try:
             raw = f"{self.format(record)}\n".encode("utf-8", "backslashreplace")
-        except Exception:  # noqa: BLE001 - what the application logs may not fit its own format
+        except Exception:  # noqa: BLE001 - the application's arguments may not fit its format
             self.handleError(record)
             return
         if self._dropped:
@@ -54,10 +57,10 @@ class Stream(logging.Handler):
                 os.write(self._fd, raw[first : first + step])
             self._dropped = 0
         except (OSError, ValueError):
-            self._dropped += 1  # closed, or no room on the disk: there is nowhere to say so
+            self._dropped += 1  # closed, or no room on the disk: there is nowhere to report it
 
     def end(self) -> None:
-        """Close it. ``close`` does not: the ``logging.config`` of an application closes every handler there is."""
+        """Close the descriptor. ``close`` does not: an application's ``logging.config`` closes every handler."""
         if self._fd > 2:
             with suppress(OSError):  # a job has closed it
                 os.close(self._fd)
@@ -65,7 +68,7 @@ class Stream(logging.Handler):
         self.close()
 
     def lend(self, *numbers: int) -> None:
-        """Have these descriptors lead here, for what is written past us; where nobody could be made to wait."""
+        """Point these descriptors here, for output that bypasses this handler, if others can share its descriptor."""
         self._lent = numbers
         source = self._shared()
         for number in numbers:
@@ -73,23 +76,25 @@ class Stream(logging.Handler):
                 os.dup2(source, number)
 
     def _shared(self) -> int | None:
-        """A descriptor that others may write to as well."""
+        """A descriptor that others can write to as well; ``None`` if there is none."""
         return self._origin
 
     def _step(self, size: int) -> int:
-        """A file takes a line at once, unmixed with those of others. A pipe with room takes so many bytes: a longer
-        write would wait for its reader, however long.
+        """How many bytes to write at once.
+
+        A file takes a whole line, unmixed with those of others. A pipe with room takes ``PIPE_BUF`` bytes: a longer
+        write could wait for its reader forever.
         """
         return size if stat.S_ISREG(os.fstat(self._fd).st_mode) else select.PIPE_BUF
 
     def _has_room(self) -> bool:
-        # Who waited in vain does not wait again until somebody has read.
+        # After a wait in vain, do not wait again until the pipe has been read.
         patience = 0.0 if self._dropped else self._patience
         return bool(select.select([], [self._fd], [], patience)[1])
 
 
 class File(Stream):
-    """A path, looked up again at every line, so that it may be moved away at any time."""
+    """Writes to a path, which is looked up again for every line, so that the file may be moved away at any time."""
 
     def __init__(self, path: Path, patience: float, *, must_open: bool) -> None:
         super().__init__(-1, patience)
@@ -98,7 +103,7 @@ class File(Stream):
             self._fd = open_to_append("log", path)
 
     def emit(self, record: logging.LogRecord) -> None:
-        with suppress(OSError, ConfigError):  # what was open stays so
+        with suppress(OSError, ConfigError):  # continue with the file that is open
             if not self._is_in_place():
                 former, self._fd = self._fd, open_to_append("log", self.path)
                 if former >= 0:
@@ -107,7 +112,7 @@ class File(Stream):
         super().emit(record)
 
     def _shared(self) -> int | None:
-        """Not a FIFO or a terminal: it was opened so that a write may fail."""
+        """Only a regular file: a FIFO or a terminal was opened so that a write may fail."""
         try:
             return self._fd if stat.S_ISREG(os.fstat(self._fd).st_mode) else None
         except OSError:
@@ -121,10 +126,10 @@ class File(Stream):
 
 
 def _unblocking(fd: int) -> int:
-    """The same pipe, opened for ourselves: between our look and our write another process may take the last room."""
+    """The same pipe, opened again with O_NONBLOCK: another process may fill it between our check and our write."""
     try:
         if stat.S_ISFIFO(os.fstat(fd).st_mode):
             return os.open(f"/proc/self/fd/{fd}", os.O_WRONLY | os.O_APPEND | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
-        pass  # closed, or no /proc, or somebody else's pipe
+        pass  # closed, or no /proc, or another user's pipe
     return fd

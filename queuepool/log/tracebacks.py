@@ -1,4 +1,4 @@
-"""What the failed store keeps of a job, as text that no exception can spoil."""
+"""Exceptions as text, for the failed store and the log, whatever the exception's own code does."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from itertools import islice, takewhile
 
 from queuepool.errors import AttemptLost, JobError
 
-#: frames of a traceback that is too deep to be shown whole, and from where on it is
+#: how many frames are shown of a traceback that is too deep, and how many make it so
 _MOST_FRAMES, _DEEP = 100, 5000
 _OURS = os.path.dirname(os.path.dirname(__file__)) + os.sep
-#: an exception's text is the user's data: it may be anything, and of any size
+#: most characters of a text: an exception's is the user's data, of any content and size
 MOST_TEXT = 64 * 1024
 
 
 def text_of(error: BaseException) -> str:
-    """The traceback; for an attempt that ended with its process, what faulthandler left of it."""
+    """The traceback, cut to ``MOST_TEXT``; for an attempt that ended with its process, faulthandler's dump."""
     if isinstance(error, AttemptLost):
         text = f"{type(error).__name__}: {error}\n{users_part(error.trace)}"
     elif isinstance(error, JobError):
-        text = f"{type(error).__name__}: {error}"  # our own ruling: where we raised it is of no use
+        text = f"{type(error).__name__}: {error}"  # our own decision: where we raised it is of no use
     else:
         text = traceback_of(error)
     if len(text) > MOST_TEXT:
@@ -30,12 +30,12 @@ def text_of(error: BaseException) -> str:
 
 
 def traceback_of(error: BaseException) -> str:
-    """From the user's first frame on: ours, and those of the import, tell nothing."""
+    """The traceback from the user's first frame on: our frames and those of the import explain nothing."""
     frames = error.__traceback__
     while frames and _is_ours(frames.tb_frame.f_code.co_filename):
         frames = frames.tb_next
     try:
-        # The last ones: an endless recursion has millions.
+        # Show the last frames: an endless recursion has millions.
         limit = -_MOST_FRAMES if _is_deep(error) else None
         return "".join(traceback.format_exception(type(error), error, frames, limit=limit))
     except (MemoryError, RecursionError):
@@ -43,7 +43,7 @@ def traceback_of(error: BaseException) -> str:
 
 
 def _is_deep(error: BaseException | None) -> bool:
-    """Whether it, or what it came from, has more frames than anyone would read."""
+    """Whether the exception, or one that led to it, has more frames than anyone would read."""
     seen: set[int] = set()
     while error is not None and id(error) not in seen:
         seen.add(id(error))
@@ -54,7 +54,7 @@ def _is_deep(error: BaseException | None) -> bool:
 
 
 def users_part(dump: str) -> str:
-    """A dump of faulthandler's, each thread down to the user's last frame; one that is all ours stays whole."""
+    """A faulthandler dump with each thread cut after the user's frames; a thread of only our frames stays whole."""
     threads = []
     for thread in dump.split("\n\n"):
         head, *frames = thread.splitlines() or [""]
@@ -68,7 +68,7 @@ def _is_ours(file: str) -> bool:
 
 
 def summary(error: BaseException) -> str:
-    """One line for a log."""
+    """``TYPE: text``, for a line of a log."""
     try:
         text = str(error)
     except Exception as broken:  # noqa: BLE001 - an exception's __str__ is the user's code

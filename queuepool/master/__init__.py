@@ -1,1 +1,1 @@
-"""The process that forks and watches all others."""
+"""The master: the process that forks and watches all others."""

@@ -1,7 +1,7 @@
-"""Who lives, and who is dead and not yet settled: the master's own memory.
+"""The children, living, or dead and not yet settled, in the master's own memory.
 
-What stands on the board is a copy of it. A job can write anything there, so nothing is read back but what the process
-itself, or the steward, has to say.
+The board holds a copy. A job can write anything there, so only the fields of the process itself and of the steward are
+read back.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from queuepool.board.board import Board, Killed, Role, Slot, State
 from queuepool.board.facts import Facts, Totals
 
-#: seconds in which a template surely has forked a worker
+#: seconds in which a template has certainly forked a worker
 _HALF_FORKED = 60.0
 
 
@@ -23,8 +23,9 @@ _HALF_FORKED = 60.0
 class Child:
     """One process and its slot.
 
-    ``born`` is monotonic and ``birth`` the kernel's, 0 until it is known; ``came`` once it was seen at work, ``told``
-    once it was asked to leave; ``pid`` is 0 while a template has still to fork it; ``status`` is how it ended.
+    ``born`` is its start on the monotonic clock, ``birth`` the kernel's (``proc.born``), 0 until known. ``came``: it
+    was seen ready; ``told``: a stop was sent. ``pid`` is 0 until a template has forked it; ``status`` is its wait
+    status.
     """
 
     pid: int
@@ -46,43 +47,43 @@ class Child:
 
     @property
     def is_ready(self) -> bool:
-        """Whether it has come so far as to work."""
+        """Whether it has finished booting."""
         return self.slot.state != State.STARTING
 
     @property
     def was_killed(self) -> bool:
-        """By SIGKILL, and not by the master: it need have done nothing wrong."""
+        """Whether it was killed by SIGKILL, not by the master: it may have done nothing wrong."""
         return os.WIFSIGNALED(self.status) and os.WTERMSIG(self.status) == signal.SIGKILL and not self.killed
 
     @property
     def facts(self) -> Facts:
-        """As they are to stand on the board."""
+        """The facts that the board must hold."""
         role, number, generation, life = self.role, self.number, self.generation, self.life
         return Facts(role, number, generation, life, self.pid, self.birth, self.dead, self.status, self.killed)
 
     def write(self) -> None:
-        """On the board, for the others to read."""
+        """Write the facts to the board, for the other processes."""
         self.slot.facts = self.facts
 
     @property
     def is_settled(self) -> bool:
-        """Whether nothing is left to do for this dead one."""
+        """Whether nothing is left to settle for this dead process; writes its facts again."""
         self.write()
         return self.slot.settled_life == self.life or self.slot.holds_nothing
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Numbers that need a worker, and workers that are to leave."""
+    """Numbers that need a worker, and workers to stop."""
 
     spawn: list[int]
     retire: list[Child]
 
 
 class Children:
-    """The living, by pid, and the dead until they are settled.
+    """The living by pid, and the dead until they are settled.
 
-    ``is_ours``: whether this pid is a child of this process, dead and not yet reaped ones too.
+    ``is_ours``: whether this pid is a child of this process, dead or alive, that is not yet reaped.
     """
 
     def __init__(self, is_ours: Callable[[int], bool]) -> None:
@@ -90,7 +91,7 @@ class Children:
         self._by_pid: dict[int, Child] = {}
         self._expected: list[Child] = []
         self._dead: list[Child] = []
-        #: what lives that are over counted
+        #: the totals of children that are gone
         self.ended = Totals()
 
     def __bool__(self) -> bool:
@@ -103,11 +104,11 @@ class Children:
         self._by_pid[child.pid] = child
 
     def expect(self, child: Child) -> None:
-        """A worker that the template of its generation is to fork."""
+        """Add a worker that the template of its generation will fork."""
         self._expected.append(child)
 
     def remove(self, pid: int) -> Child | None:
-        """``None`` for a stranger: a process we inherited as PID 1. With a template goes who was not forked yet."""
+        """Remove a child; ``None`` for another process, inherited as PID 1. A template's pending forks are dropped."""
         self.meet()
         child = self._by_pid.pop(pid, None)
         if child and child.role == Role.TEMPLATE:
@@ -121,9 +122,9 @@ class Children:
         return pid in self._by_pid
 
     def meet(self) -> None:
-        """Who forked an expected one has written its pid down: before it could become our child, or our dead one.
+        """Take in the expected workers that were forked: their pid is on the board before they become our children.
 
-        A pid that is nobody's, or of a child that we know, is not to be believed.
+        A pid that is not a child's, or that of a known child, is ignored.
         """
         for child in list(self._expected):
             pid = child.slot.pid
@@ -133,42 +134,42 @@ class Children:
                 self.add(child)
 
     def newcomers(self) -> list[Child]:
-        """Those that a template has forked, and that wait to be welcomed."""
+        """Workers that a template has forked and that wait for ``Spawner.welcome``."""
         self.meet()
         return [child for child in self._by_pid.values() if not child.birth]
 
     def bury(self, child: Child, status: int) -> None:
-        """It keeps its slot until the steward has settled what it held."""
+        """Keep a dead child, with its slot, until the steward has settled its held jobs."""
         child.dead, child.status = True, status
         child.write()
         self._dead.append(child)
 
     def free_settled(self) -> None:
-        """The slots whose dead are settled, or held nothing; what they counted is kept."""
+        """Free the slots of dead children that are settled or held no jobs; keep their totals."""
         for child in [one for one in self._dead if one.is_settled]:
             self._dead.remove(child)
             self.ended = self.ended.plus(child.slot.totals)
             child.slot.role = Role.FREE
 
     def counted(self) -> Totals:
-        """Jobs since the pool began."""
+        """The totals since the pool started."""
         totals = self.ended
         for child in (*self._by_pid.values(), *self._dead):
             totals = totals.plus(child.slot.totals)
         return totals
 
     def free_slot(self, board: Board) -> Slot | None:
-        """One that none of us has."""
+        """A slot that no child has; ``None`` if there is none."""
         taken = {child.slot.index for child in (*self._by_pid.values(), *self._expected, *self._dead)}
         return next((slot for slot in board.slots if slot.index not in taken), None)
 
     @property
     def has_unsettled(self) -> bool:
-        """Whether there are dead whose jobs somebody has still to settle."""
+        """Whether dead children are left whose jobs must still be settled."""
         return any(child.role != Role.STEWARD for child in self._dead)
 
     def overwritten(self, now: float, retry_after: float) -> list[Child]:
-        """Whose place on the board holds what neither they nor we have written; ours is written anew."""
+        """Children whose slots hold values that neither they nor the master wrote; the master's fields are restored."""
         found = []
         for child in self:
             if child.slot.facts != child.facts:
@@ -177,14 +178,14 @@ class Children:
             elif not child.slot.is_plausible(now, retry_after):
                 found.append(child)
         for child in self._expected:
-            # Who forks it writes its pid; it is ours a moment later, unless that pid is nonsense.
+            # The template writes its pid; it becomes our child a moment later, unless that pid is nonsense.
             stands = child.slot.facts
             if stands._replace(pid=0) != child.facts or (stands.pid and now > child.born + _HALF_FORKED):
                 child.write()
         return found
 
     def newly_ready(self) -> Iterator[Child]:
-        """Each one once, when it has come to work."""
+        """Each child once, when it has become ready."""
         for child in self:
             if not child.came and child.is_ready:
                 child.came = True
@@ -194,22 +195,22 @@ class Children:
         return [child for child in self._by_pid.values() if child.role == Role.WORKER]
 
     def worker_slots(self) -> list[Slot]:
-        """Of the living, and of those that a template has still to fork."""
+        """The slots of living workers, and of those that a template has yet to fork."""
         return [child.slot for child in (*self.workers(), *self._expected)]
 
     def steward(self) -> Child | None:
         return next((child for child in self._by_pid.values() if child.role == Role.STEWARD), None)
 
     def templates(self) -> list[Child]:
-        """The newest first; not those that were ended."""
+        """The templates, newest first, without those that were stopped."""
         found = [child for child in self._by_pid.values() if child.role == Role.TEMPLATE and not child.told]
         return sorted(found, key=lambda child: child.generation, reverse=True)
 
     def plan(self, target: int, generation: int) -> Plan:
-        """One ready worker of this generation for each number from 1 to ``target``.
+        """Plan for one ready worker of this generation for each number from 1 to ``target``.
 
-        An elder leaves when its replacement is ready, not before, and one number is replaced at a time: so the pool
-        never is smaller than it should be, and a replacement that cannot boot costs nobody.
+        A worker stops only when its replacement is ready, and one number is replaced at a time. So the pool is never
+        too small, and a replacement that cannot boot costs no worker.
         """
         mates: dict[int, list[Child]] = defaultdict(list)
         for child in sorted([*self.workers(), *self._expected], key=lambda child: child.generation, reverse=True):

@@ -1,4 +1,4 @@
-"""The first boot of a pool: code that cannot be imported then is a mistake to end with, not one to be tried again."""
+"""The first boot of a pool: if its code cannot be imported, the pool ends instead of trying again."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from queuepool.master.children import Child, Children
 from queuepool.master.respawn import Respawn
 from queuepool.unix.exit_codes import BOOT
 
-#: the generation that is there before any restart: beside a later one older workers go on
+#: the generation before any restart: while a later one boots, older workers continue
 _FIRST = 1
 _log = logging.getLogger("queuepool")
 
 
 class FirstBoot:
-    """The master's. It is over when a worker, or a template, has come to work."""
+    """The master's view of the first boot, which is over when a worker or a template is ready."""
 
     def __init__(self, board: Board, respawn: Respawn) -> None:
         self._board = board
@@ -28,7 +28,7 @@ class FirstBoot:
         self.has_failed = False
 
     def has_ended(self, child: Child, status: int, others: Children) -> bool:
-        """Whether this death belongs to a failed first boot: then nothing is left to settle, nor to be told of it."""
+        """Whether this death belongs to a failed first boot: then there is nothing left to settle or to report."""
         if not (child.is_ready or child.told) and os.waitstatus_to_exitcode(status) == BOOT:
             self._judge(child, status, others)
         if not self.has_failed or child.is_ready:
@@ -37,7 +37,7 @@ class FirstBoot:
         return True
 
     def _judge(self, child: Child, status: int, others: Children) -> None:
-        """The first one that could not import its modules decides. A steward cannot: the workers import those too."""
+        """The first child that cannot import its modules decides, unless it is a steward: workers import them too."""
         if child.role == Role.STEWARD:
             self._tell(child, status, logging.ERROR)
         elif not self._has_come(others) and child.generation == _FIRST:
@@ -50,7 +50,7 @@ class FirstBoot:
         return self._respawn.has_booted or any(other.is_ready for other in others if other.role != Role.STEWARD)
 
     def _tell(self, child: Child, status: int, level: int) -> None:
-        """The cause, unless it was told before."""
+        """Log the cause, unless it was the last one logged."""
         report = read(self._board.trace(child.slot), status)
         if report.problem != self._told:
             self._told = report.problem

@@ -1,7 +1,7 @@
-"""The master. Its duties are these and no others: reap, hear, kill, refill, sleep.
+"""The master's loop. It does only this: reap children, handle signals, kill, refill, sleep.
 
-It decides from the board and the clock alone. It has no connection, no thread, no handler and none of the user's code,
-so it cannot hang on any of them. Its children and its numbers are its own: jobs can write to the board.
+It decides from the board and the clock alone. It has no connection, no thread, no signal handler and no user code, so
+it cannot hang on any of them. It keeps its children and totals in its own memory, since jobs can overwrite the board.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from queuepool.master.spawner import Main, Spawner
 from queuepool.unix import fork, proc
 from queuepool.unix.signals import Mailbox
 
-#: seconds between two looks at the board when nothing is due; below any grace, so no deadline is missed
+#: seconds between two checks of the board when nothing is due; below the default grace, so no deadline is missed
 TICK = 0.25
 _log = logging.getLogger("queuepool")
 
 
 class Master:
-    """Keeps one pool at its size and its word until it is told to stop."""
+    """Keeps one pool at its size, and enforces its deadlines, until it is stopped."""
 
     def __init__(self, settings: PoolSettings, board: Board, runtime: RuntimeDir, mains: Mapping[Role, Main]) -> None:
         self._settings = settings
@@ -46,7 +46,7 @@ class Master:
         self._ending = Shutdown(settings.stop_timeout)
 
     def run(self) -> int:
-        """Until everybody has left; the exit code."""
+        """Run until every child has exited; returns the exit code."""
         self._mailbox.open()
         signum = None
         while True:
@@ -102,20 +102,20 @@ class Master:
         # CHLD and USR1 only wake.
 
     def _mind_the_place(self) -> None:
-        """The directory, the board, and what jobs may have written there."""
+        """Repair the directory and the board, and kill children whose slots were overwritten."""
         if not (self._ending.has_begun or self._place.keep()):
             self._stop(code=1)
         for child in self._place.overwritten():
             self._end(child, Killed.OVERWRITTEN)
 
     def _follow(self) -> None:
-        """What the steward and the command line have put on the board."""
+        """Carry out what the steward and the command line have requested on the board."""
         if (workers := self._requests.workers()) is not None:
             self._scale(workers)
         if self._requests.restart():
             self._restart()
         if self._requests.have_news():
-            self._tell_workers(signal.SIGUSR1)  # they look at the board when they wake
+            self._tell_workers(signal.SIGUSR1)  # they read the board when they wake
 
     def _stop(self, *, now: bool = False, code: int = 0) -> None:
         if not self._ending.has_begun:
@@ -141,9 +141,9 @@ class Master:
 
     def _retire(self, child: Child) -> None:
         was_told, child.told = child.told, True
-        if child.role == Role.TEMPLATE:  # it holds nothing, and what its modules import may be deaf
+        if child.role == Role.TEMPLATE:  # it holds no jobs, and a module's import may not react to signals
             self._end(child, Killed.STOP)
-        # Told again while it does nothing: a signal that comes just before a wait begins does not end it.
+        # Sent again while it runs no job: a signal that arrives just before a wait does not end that wait.
         elif not was_told or child.slot.state != State.BUSY:
             fork.tell(child.pid, signal.SIGTERM)
 
@@ -179,7 +179,7 @@ class Master:
             self._retire(child)
 
     def _judge(self) -> None:
-        """Whether there is any use in going on."""
+        """Stop a pool that is hopeless: its first boot has failed, or no process has become ready for too long."""
         for child in self._children.newly_ready():
             self._respawn.came(child)
         now, ready = time.monotonic(), {child.role for child in self._children if child.is_ready}
@@ -195,7 +195,7 @@ class Master:
             self._stop(code=1)
 
     def _wind_up(self) -> None:
-        """The steward outlives the workers: it settles what they held."""
+        """Stop the steward once all others have exited and their jobs are settled; replace it if it dies before."""
         if any(child.role != Role.STEWARD for child in self._children):
             return
         steward, has_time = self._children.steward(), self._ending.workers_have_left(time.monotonic())

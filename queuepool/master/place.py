@@ -1,4 +1,4 @@
-"""The pool's place on this host: its directory and its board, kept as they are to be under a running pool."""
+"""The pool's place on this host: its directory and its board, kept intact while the pool runs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _log = logging.getLogger("queuepool")
 
 
 class Place:
-    """The master's. What others have done to it is told in one line each."""
+    """The directory and the board, for the master. Damage by others is repaired, and logged in one line each."""
 
     def __init__(self, settings: PoolSettings, board: Board, runtime: RuntimeDir, children: Children) -> None:
         self._settings = settings
@@ -27,7 +27,7 @@ class Place:
         self._facts = board.header.facts
 
     def keep(self) -> bool:
-        """Be there, also when something has cleaned up; ``False`` when that cannot be."""
+        """Restore the directory if something has removed it; ``False`` when that fails."""
         try:
             if self._runtime.keep():
                 _log.error("%s had disappeared: it is made anew", self._runtime.path)
@@ -37,26 +37,27 @@ class Place:
         return True
 
     def bury(self, child: Child, status: int) -> None:
-        """For the next steward it stands there whether this one died of what it did."""
+        """Keep a dead child for settlement. For a steward, record whether it was killed from outside."""
         self._children.bury(child, status)
         if child.role == Role.STEWARD:
             self._board.header.steward_killed = int(child.was_killed)
 
     def sweep(self) -> None:
-        """End what the jobs of the dead have left behind."""
+        """Kill the stray processes that dead workers' jobs have left behind."""
         cookies = {self._board.cookie(child.slot, child.life) for child in self._children}
         stray_processes.sweep(self._children, cookies)
 
     def leave(self) -> None:
-        """What could not be settled stays on the board, for the next master's steward."""
+        """Give up the directory. The board stays if it holds unsettled jobs, for the next master's steward."""
         if not self._children.has_unsettled:
             self._board.unlink()
         self._runtime.release()
 
     def overwritten(self) -> list[Child]:
-        """Whose slot holds what nobody of the pool can have written, so that nothing in it may be relied on.
+        """Children whose slots hold values that no process of the pool can have written, so none can be relied on.
 
-        The steward holds nothing there, so it goes on: it says every second how long it may be waited for.
+        The steward is not among them, as it holds no jobs: its slot is cleared, and it writes a new deadline every
+        second.
         """
         if self._board.mend():
             _log.error("%s was cut short, and is made whole", self._board.path)
@@ -69,14 +70,14 @@ class Place:
         return [child for child in found if child.role != Role.STEWARD and not child.killed]
 
     def show(self, target: int, generation: int, is_ending: bool, is_failing: bool, is_paused: bool) -> None:
-        """The pool's state on the board and in ``ps``."""
+        """Write the pool's state to the board and to the title in ``ps``."""
         state = State.DRAINING if is_ending else self._state(is_failing, is_paused)
         counts = self._children.ended._asdict()
         now = {"state": state, "target": target, "generation": generation, "used": self._board.used}
         self._facts = self._facts._replace(**now, **counts)
         if self._board.header.facts != self._facts:
             self._board.header.facts = self._facts
-        if self._board.header.store != self._runtime.store:  # written over: the next start would leave it alone
+        if self._board.header.store != self._runtime.store:  # overwritten: the next start would ignore the board
             self._board.header.store = self._runtime.store
         workers, totals = self._children.worker_slots(), self._children.counted()
         proc.show(title(self._settings.name, state, workers, totals))
@@ -84,6 +85,6 @@ class Place:
     def _state(self, is_failing: bool, is_paused: bool) -> State:
         if is_failing:
             return State.FAILING
-        if not self._board.header.restart_known:  # workers take no job before
+        if not self._board.header.restart_known:  # workers take no jobs before that
             return State.STARTING
         return State.PAUSED if is_paused else State.RUNNING

@@ -1,4 +1,4 @@
-"""How the pool's processes come to be: forked by the master or, where modules are preloaded, by a template for it."""
+"""Starts the pool's processes: the master forks them or, with preloaded modules, a template does so for it."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from queuepool.unix import fork, proc
 
 _log = logging.getLogger("queuepool")
 
-#: runs one process of a pool in this slot; True = begin paused
+#: runs one process of a pool in this slot, paused at first if True; returns its exit code
 Main = Callable[[Slot, bool], int]
 
 
 class Spawner:
-    """The master's: ``mains`` are what it may fork."""
+    """Starts processes for the master; ``mains`` are what each kind of process runs."""
 
     def __init__(
         self, board: Board, children: Children, respawn: Respawn, mains: Mapping[Role, Main], *, preload: bool
@@ -31,7 +31,7 @@ class Spawner:
         self._preload = preload
 
     def fill(self, target: int, generation: int, *, paused: bool) -> list[Child]:
-        """Bring in who is missing; gives those that are to leave."""
+        """Start the missing processes; returns those to stop."""
         if not self._children.steward():
             self.spawn(Role.STEWARD, 0, generation)
         if self._preload:
@@ -42,9 +42,9 @@ class Spawner:
         return plan.retire
 
     def _fill_from_template(self, target: int, generation: int) -> list[Child]:
-        """Until the template of a new generation is ready, the last one goes on: code that fails costs nobody.
+        """Until the template of a new generation is ready, the last one continues: code that fails costs no worker.
 
-        While none is ready, the first to begin may go on too: else restarts in a row would keep a pool from beginning.
+        While none is ready, the oldest one continues too: otherwise repeated restarts would keep a pool from starting.
         """
         templates = self._children.templates()
         if not any(template.generation == generation for template in templates):
@@ -58,7 +58,7 @@ class Spawner:
         return [*plan.retire, *(one for one in templates if one is not kept and one.generation < generation)]
 
     def spawn(self, role: Role, number: int, generation: int, *, paused: bool = False) -> None:
-        """Fork it ourselves, unless such a one has to rest."""
+        """Fork a process, unless its backoff forbids it."""
         slot, now = self._begin(role, number, generation), time.monotonic()
         if slot is None:
             return
@@ -73,7 +73,7 @@ class Spawner:
         self._children.add(child)
 
     def _order(self, number: int, template: Child) -> None:
-        """A slot without a pid is an order: the template looks when it is woken."""
+        """Request a worker by a slot without a pid, and wake the template, which then looks for such slots."""
         slot = self._begin(Role.WORKER, number, template.generation)
         if slot:
             now, generation = time.monotonic(), template.generation
@@ -81,7 +81,7 @@ class Spawner:
             fork.tell(template.pid, signal.SIGUSR1)
 
     def welcome(self, *, paused: bool) -> None:
-        """Let those begin that a template has forked: they wait until their birth is on the board."""
+        """Release the workers that a template has forked: they wait until their start time is on the board."""
         for child in self._children.newcomers():
             if paused:
                 fork.tell(child.pid, signal.SIGUSR2)
@@ -89,7 +89,7 @@ class Spawner:
             child.write()
 
     def _begin(self, role: Role, number: int, generation: int) -> Slot | None:
-        """A slot for it; ``None`` when there is none, no room for it, or such a one has to rest."""
+        """A slot for a new process; ``None`` when there is none, no room for it, or its backoff forbids it."""
         slot, now = self._children.free_slot(self._board), time.monotonic()
         if slot is None or not self._respawn.is_over(role, number, now):
             return None

@@ -1,1 +1,1 @@
-"""Laravel's payload: its envelope, its data, its signature."""
+"""Laravel's payload: its envelope, data and signature."""

@@ -1,4 +1,4 @@
-"""A job's envelope: Laravel's JSON, decoded strictly, and our own written as Laravel writes it."""
+"""A job's envelope: Laravel's JSON, decoded strictly and encoded as Laravel encodes it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from queuepool.payload.to_json import as_json
 
 #: The class that every object job of Laravel goes through; its own name is in ``data.commandName``.
 OBJECT_JOB = "Illuminate\\Queue\\CallQueuedHandler@call"
-#: made once: json.dumps would make one for every payload
+#: created once: json.dumps would create one for every payload
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False, default=as_json)
 _ID = re.compile(r"[^\x00-\x1f\x7f]{1,128}")
 
@@ -31,16 +31,19 @@ class Payload(NamedTuple):
     data: Any
     attempts: int
     terms: PayloadOptions
-    #: whether it came with an id of its own
+    #: whether the payload has an id of its own
     identified: bool = True
-    #: what was not understood and therefore ignored
+    #: warnings: what was not understood and is ignored
     oddities: tuple[str, ...] = ()
-    #: as it came: when it was pushed, in Unix seconds, and after how many more it was due
+    #: as received: when it was pushed, in Unix seconds, and how many seconds later it was due
     created_at: object = None
     delay: object = None
 
     def waited(self, begun: float) -> float | None:
-        """Seconds from when it could begin; to the second, as Laravel writes both. Of a later try nobody knows."""
+        """Seconds from when the job was due until ``begun`` (Unix seconds); whole, as Laravel's times are.
+
+        ``None`` on a later attempt, or if the payload's times are not numbers.
+        """
         created, delay = self.created_at, self.delay or 0
         if self.attempts > 1 or not (is_time(created) and is_time(delay)):
             return None
@@ -56,16 +59,16 @@ class Payload(NamedTuple):
 
 
 def decode(raw: bytes, attempts: int | None = None) -> Payload:
-    """Read a payload; ``attempts`` where the store counts them and not the payload.
+    """Decode a payload; ``attempts`` is given where the store counts them, not the payload.
 
-    Raises ``BadPayload`` for what cannot be a job: not one JSON object in UTF-8, ambiguous (a key
-    twice), deeper than 999, a number that is none, an id or a name that cannot be printed.
+    Raises ``BadPayload`` for bytes that cannot be a job: not one JSON object in UTF-8, ambiguous (a duplicate key),
+    nested deeper than 999, NaN or infinity, an id or name that cannot be printed, a count that is out of range.
     """
     return payload_of(strict_json.read_object(raw), raw, attempts)
 
 
 def payload_of(fields: Mapping[str, Any], raw: bytes, attempts: int | None = None) -> Payload:
-    """What these fields say; ``raw`` names a job that came without an id. Raises ``BadPayload``."""
+    """The payload with these decoded fields; ``raw`` is hashed to name a job without an id. Raises ``BadPayload``."""
     get, terms = fields.get, payload_options_of(fields, len(raw))
     said, given = get("uuid"), get("id")
     uuid = said if _is_word(said) else ""
@@ -93,11 +96,12 @@ def encode(
     delay: float = 0,
     seal: Callable[[dict[str, object]], object] | None = None,
 ) -> tuple[str, bytes]:
-    """A new payload and its id, with Laravel's fields in Laravel's order and ``attempts`` last.
+    """The id and bytes of a new payload, with Laravel's fields in Laravel's order and ``attempts`` last.
 
     ``options`` may hold ``maxTries``, ``maxExceptions``, ``failOnTimeout``, ``backoff``, ``timeout``
-    and ``retryUntil``; what is missing is left to the worker. ``seal`` gives the signature of the fields
-    that nobody may change on the way: all but ``delay`` and ``attempts``.
+    and ``retryUntil``; the worker decides the missing ones. ``created_at`` is in Unix seconds, ``delay`` in seconds.
+    ``seal`` returns the signature of the fields that must not change on the way: all but ``delay`` and ``attempts``.
+    Raises ``BadPayload`` for a bad name or more than ``MOST_BYTES``, ``NotSendable`` for data that JSON cannot hold.
     Source: Queue.php, createPayloadArray (13.x).
     """
     if not NAME.fullmatch(name):
@@ -127,7 +131,7 @@ def encode(
 
 
 def _named(name: str, data: object) -> NotSendable | None:
-    """Which argument of the job cannot go."""
+    """The error for the first argument that cannot be written as JSON; ``None`` if each can."""
     arguments = data.items() if isinstance(data, Mapping) else enumerate(data) if isinstance(data, list) else ()
     for key, value in arguments:
         try:
@@ -138,7 +142,7 @@ def _named(name: str, data: object) -> NotSendable | None:
 
 
 def dump(fields: Mapping[str, object]) -> bytes:
-    """Compact JSON in UTF-8. Raises ``NotSendable`` for what it cannot hold, and ``BadPayload`` for too much of it."""
+    """Compact JSON in UTF-8. Raises ``NotSendable`` for what JSON cannot hold, ``BadPayload`` above ``MOST_BYTES``."""
     try:
         raw = _ENCODER.encode(fields).encode()
     except (TypeError, ValueError, RecursionError) as error:
@@ -149,9 +153,9 @@ def dump(fields: Mapping[str, object]) -> bytes:
 
 
 def uncounted(raw: bytes) -> bytes:
-    """The payload as if it had never been attempted; one that counts no attempts, or is no job, as it is."""
+    """The payload with its attempts set to 0; unchanged if it has no ``attempts`` or is not a job."""
     head, found, tail = raw.rpartition(b'"attempts":')
-    if found and re.fullmatch(rb"\d+\}\s*", tail):  # ours and Laravel's: nothing else can end so
+    if found and re.fullmatch(rb"\d+\}\s*", tail):  # ours and Laravel's: no other payload can end like this
         return head + found + b"0}"
     try:
         fields = strict_json.read_object(raw)
@@ -161,15 +165,15 @@ def uncounted(raw: bytes) -> bytes:
 
 
 def _is_word(value: object) -> TypeGuard[str]:
-    """Whether it can be shown: people have to type it, and failed jobs are recorded under it."""
+    """Whether it is 1 to 128 printable characters: people type it, and failed jobs are recorded under it."""
     if not isinstance(value, str):
         return False
-    # Nearly all are plain, which is seen sooner.
+    # Nearly all are plain ASCII, which is faster to check.
     return (0 < len(value) <= 128 and value.isascii() and value.isprintable()) or bool(_ID.fullmatch(value))
 
 
 def _identity(given: object, raw: bytes) -> str:
-    """Its id, else its uuid, else a digest that stays the same from attempt to attempt."""
+    """The given id, else a digest that is the same for every attempt. Raises ``BadPayload``."""
     if given is None:
         return hashlib.sha256(re.sub(rb'"attempts"\s*:\s*\d+', b"", raw)).hexdigest()[:32]
     if not _is_word(given):

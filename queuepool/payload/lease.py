@@ -1,4 +1,4 @@
-"""A worker's right to one job, and what is counted of the job's earlier attempts."""
+"""A worker's lease on one job, and the tallies of the job's earlier attempts."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from typing import NamedTuple
 
 
 class Row(NamedTuple):
-    """Where a leased job is in a table: the row's id, and which attempt this is."""
+    """A leased job's place in a table: the row's id, and which attempt this is."""
 
     id: int
     attempts: int
 
 
 class Lease(NamedTuple):
-    """Our temporary right to a job: its queue, its bytes, and the tag of the worker that reserved it.
+    """A temporary right to a job: its queue, its bytes, and the tag of the worker that reserved it.
 
-    In Redis bytes and tag prove it, in a table row and tag. Tags begin at 1; 0 stands for somebody else's reservation.
+    Bytes and tag prove it in Redis, row and tag in a table. Tags begin at 1; 0 is a reservation by another program.
     """
 
     queue: str
@@ -26,13 +26,13 @@ class Lease(NamedTuple):
 
     @property
     def attempts(self) -> int | None:
-        """Which attempt this is, where the bytes do not say."""
+        """Which attempt this is, if the row says; ``None`` if the bytes do."""
         return self.row.attempts if self.row else None
 
 
 @dataclass(frozen=True, slots=True)
 class Tallies:
-    """Exceptions raised and workers killed in the job's earlier attempts."""
+    """How many exceptions the job's earlier attempts raised, and how many of them died with their worker."""
 
     exceptions: int = 0
     crashes: int = 0

@@ -1,4 +1,4 @@
-"""What a payload says of all attempts at its job: read once for all the jobs that say the same."""
+"""A payload's options, which hold for every attempt: parsed once for all payloads with equal options."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from typing import Any, TypeGuard
 
 from queuepool.errors import BadPayload
 
-#: seconds, delays and moments alike: beyond the year 5000 somebody meant something else
+#: seconds, for delays and points in time alike: beyond the year 5000 another unit must be meant
 _NO_TIME = 1e11
-#: of any length: a name that nobody registered fails, it is not set aside
+#: of any length: a job with an unregistered name fails and is not quarantined
 NAME = re.compile(r"[^\x00-\x1f\x7f]+")
 
 
 @dataclass(frozen=True, slots=True)
 class PayloadOptions:
-    """What a payload says of its job besides which one it is.
+    """A payload's job name and limits.
 
-    Times in seconds, ``retry_until`` in Unix seconds, ``None`` = not said.
+    Times in seconds, ``retry_until`` in Unix seconds, ``None`` = not set.
     """
 
     job: str
@@ -31,18 +31,18 @@ class PayloadOptions:
     backoff: tuple[float, ...] | None = None
     timeout: float | None = None
     retry_until: float | None = None
-    #: what was not understood and therefore ignored
+    #: warnings: what was not understood and is ignored
     oddities: tuple[str, ...] = ()
 
 
 def payload_options_of(fields: Mapping[str, Any], size: int) -> PayloadOptions:
-    """Of a payload with these fields and so many bytes. Raises ``BadPayload``."""
+    """The options of a payload with these fields and ``size`` bytes. Raises ``BadPayload``."""
     said = [*map(fields.get, _TERMS)]
     if size > _KEPT:
         return _read_terms(*said)
     try:
         return _known_terms(*said)
-    except TypeError:  # not to be looked up: one of them is a list
+    except TypeError:  # not hashable: one of them is a list
         return _read_terms(*said)
 
 
@@ -63,12 +63,12 @@ def _read_terms(job: Any, name: Any, *limits: Any) -> PayloadOptions:
     )
 
 
-#: the fields that ``PayloadOptions`` are read from. Most jobs say what the one before said, so what was read is kept;
-#: by type too, since ``true`` equals 1 and is no number of tries
+#: the fields that ``PayloadOptions`` are read from. Most jobs have the options of the one before, so these are cached;
+#: by type too, since ``true`` equals 1 but is not a number of tries
 _TERMS = (
     "job", "displayName", "maxTries", "maxExceptions", "failOnTimeout", "backoff", "timeout", "retryUntil", "timeoutAt",
 )  # fmt: skip
-#: bytes of a payload beyond which its terms are not kept
+#: bytes of a payload above which its options are not cached
 _KEPT = 16 * 1024
 _known_terms = lru_cache(maxsize=256, typed=True)(_read_terms)
 
@@ -97,12 +97,12 @@ def _seconds(value: object, key: str, odd: list[str]) -> float | None:
 
 
 def is_time(value: object) -> TypeGuard[int | float]:
-    """Seconds: of a delay, or of the clock."""
+    """Whether the value is a plausible number of seconds, as a delay or as Unix time."""
     return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < _NO_TIME
 
 
 def _backoff(value: object, odd: list[str]) -> tuple[float, ...] | None:
-    """To the millisecond. Laravel writes ``"1,5,30"``; hand-made payloads hold a number or a list."""
+    """In seconds, rounded to milliseconds. Laravel writes ``"1,5,30"``; hand-made payloads hold a number or a list."""
     if value is None or value in ("", {}):
         return None
     parts = value if isinstance(value, list) else str(value).split(",")

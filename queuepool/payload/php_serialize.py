@@ -1,4 +1,4 @@
-"""PHP's ``serialize()``, so that a job pushed here runs as an object there."""
+"""PHP's ``serialize()``, so that a job pushed from Python runs as an object in PHP."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from queuepool.payload.php_unserialize import MAX_DEPTH, PhpDataRefused, PhpEnum
 
 
 def build_command(class_name: str, properties: Mapping[str, PhpValue]) -> str:
-    """PHP's ``serialize()`` of an object with these public properties; raises PhpDataRefused."""
+    """The PHP serialization of an object with these public properties. Raises ``PhpDataRefused``."""
     return _written(PhpObject(class_name, properties), 1)
 
 

@@ -35,7 +35,7 @@ class PhpEnum:
 
 
 class PhpDataRefused(QueuepoolError, ValueError):
-    """Not PHP data, more of it than the limits allow, or a value that PHP cannot hold."""
+    """Not PHP data, data above the limits, or a value that PHP cannot hold."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(f"PHP data refused: {reason}")
@@ -43,14 +43,14 @@ class PhpDataRefused(QueuepoolError, ValueError):
 
 
 def is_encrypted(command: str) -> bool:
-    """Whether Laravel would decrypt this command first. Source: CallQueuedHandler.php, getCommand (8.83)."""
+    """Whether Laravel would first decrypt this command. Source: CallQueuedHandler.php, getCommand (8.83)."""
     return not command.startswith("O:")
 
 
 def parse_object(text: str) -> PhpObject:
     """The object in ``text``; PHP arrays with the keys 0 to n-1 are lists, all others dicts.
 
-    Bytes that are not UTF-8 come out as surrogates (``surrogateescape``). Raises PhpDataRefused.
+    Bytes that are not UTF-8 become surrogates (``surrogateescape``). Raises ``PhpDataRefused``.
     """
     value = _Reader(_bytes_of(text)).read()
     if not isinstance(value, PhpObject):
@@ -86,7 +86,7 @@ _NOT_ARGUMENTS = """
     shouldBeEncrypted
 """
 
-# Every repeat is bounded: megabytes of digits must reach neither a backtrack nor int().
+# Every repetition is bounded: megabytes of digits must reach neither backtracking nor int().
 _TOKEN = re.compile(
     rb"""(?P<null>N);|b:(?P<bool>[01]);|i:(?P<int>-?[0-9]{1,19});
     |d:(?P<float>-?[0-9]{0,20}\.?[0-9]{1,20}(?:[eE][+-]?[0-9]{1,3})?|-?INF|NAN);
@@ -171,11 +171,11 @@ class _Reader:
             raise self._refused("no property count")
         self._at = count.end()
         pairs = self._pairs(int(count[1]), depth)
-        # A protected name comes as NUL * NUL name, a private one as NUL class NUL name.
+        # A protected name is written NUL * NUL name, a private one NUL class NUL name.
         return PhpObject(class_name, {str(key).rpartition("\0")[2]: value for key, value in pairs.items()})
 
     def _pairs(self, count: int, depth: int) -> dict[int | str, PhpValue]:
-        # The announced count is charged before anything is read: a length bomb costs nothing.
+        # The announced count is deducted before anything is read, so that a length bomb costs nothing.
         self._values_left -= count
         if self._values_left < 0:
             raise self._refused(f"more than {MAX_VALUES} values")

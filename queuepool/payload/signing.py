@@ -1,11 +1,11 @@
-"""Signed payloads: who may write to the store need not be one who may push jobs.
+"""Signed payloads: access to the store does not suffice to push jobs.
 
-Laravel's pop decodes a payload in the server and writes it anew: numbers are rounded, ``[]`` becomes ``{}``. Only
-strings come through, so what is signed is a string, the JSON of all the fields, and nothing else of it is used:
+Laravel's pop decodes a payload in the server and encodes it again: numbers are rounded, ``[]`` becomes ``{}``. Only
+strings survive. So the signature covers a string, the JSON of all the fields, and only that string is used:
 
     "qp": {"kid": NAME OF THE KEY, "body": JSON, "sig": HEX OF HMAC-SHA256(SECRET, kid ":" body)}
 
-``attempts`` changes with every reservation and is not covered, nor is an ``id`` that Laravel adds after its hooks.
+It does not cover ``attempts``, which changes with every reservation, nor an ``id`` that Laravel adds after its hooks.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from queuepool.errors import BadPayload
 from queuepool.payload.envelope import Payload, dump, payload_of
 from queuepool.payload.strict_json import read_object
 
-#: also outside of the signature, for who does not look into it: there they must say the same
+#: fields that are repeated outside of the signature, for readers that do not verify it: both must agree
 _TWICE = ("id", "uuid", "job", "displayName")
 
 
 class Signer:
-    """Signs and verifies with the keys of one connection. ``required``: what is unsigned is no job."""
+    """Signs and verifies with the keys of one connection. ``required``: unsigned payloads are refused."""
 
     def __init__(self, keys: tuple[tuple[str, str], ...], *, required: bool) -> None:
         self._keys = {kid: secret.encode() for kid, secret in keys}
@@ -32,16 +32,16 @@ class Signer:
         self._required = required
 
     def seal(self, queue: str, fields: Mapping[str, object]) -> dict[str, str]:
-        """The value of ``qp`` for a payload of these fields on this queue. Raises ``BadPayload``."""
+        """Sign: the value of ``qp`` for a payload with these fields on this queue. Raises ``BadPayload``."""
         body = dump({"queue": queue, **fields}).decode()
         return {"kid": self._first, "body": body, "sig": self._signature(self._first, body)}
 
     def open(self, raw: bytes, queue: str, attempts: int | None = None) -> Payload:
-        """As ``payload.decode``; raises ``BadPayload`` also for what nobody with a key pushed to this queue."""
+        """Verify, then decode as ``envelope.decode``. Raises ``BadPayload``, also for a wrong signature or queue."""
         outside = read_object(raw)
         plain = payload_of(
             outside, raw, attempts
-        )  # also of a signed one: the steward, who buries it, reads nothing else
+        )  # signed ones too: the steward, which settles dead workers' jobs, reads only these fields
         if "qp" in outside:
             return payload_of(self._verified(outside, queue), raw, attempts)
         if self._required:
@@ -69,10 +69,10 @@ class Signer:
         return body
 
     def _signature(self, kid: str, body: str) -> str:
-        # A name has no colon, so this can be read in one way only.
+        # A name has no colon, so this is unambiguous.
         return hmac.new(self._keys[kid], f"{kid}:{body}".encode(), hashlib.sha256).hexdigest()
 
 
 def signer_of(signing: str, keys: tuple[tuple[str, str], ...]) -> Signer | None:
-    """By the settings; ``None`` when signatures are neither made nor looked at."""
+    """The signer for these settings; ``None`` for ``signing = off``, which neither makes nor checks signatures."""
     return None if signing == "off" else Signer(keys, required=signing == "require")

@@ -1,4 +1,4 @@
-"""JSON that can mean only one thing: what two readers might understand differently is refused."""
+"""Strict JSON: refuses what two parsers might read differently."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from typing import Any
 
 from queuepool.errors import BadPayload
 
-#: cjson in the server stops at the same depth
+#: the depth at which the server's cjson stops, too
 MOST_DEPTH = 999
 MOST_BYTES = 16 * 1024 * 1024
-#: so few brackets are read without a closer look
+#: with fewer brackets the depth is not checked
 _SHALLOW = 250
 
 
 def read_object(raw: bytes) -> dict[str, Any]:
     """The one object that ``raw`` holds.
 
-    Raises ``BadPayload``: more than ``MOST_BYTES``, not UTF-8 or not JSON, no object, a key twice, NaN or a number too
-    large to be one, a lone surrogate, nested deeper than ``MOST_DEPTH``.
+    Raises ``BadPayload``: more than ``MOST_BYTES``, not UTF-8, not JSON, not an object, a duplicate key, NaN or a
+    number that overflows to infinity, a lone surrogate, nested deeper than ``MOST_DEPTH``.
     """
     if len(raw) > MOST_BYTES:
         raise BadPayload("too-large")
@@ -43,10 +43,10 @@ def _read(raw: bytes) -> Any:
         value, end = _scan(text, 0)
     except StopIteration:
         end = -1
-    if end != len(text):  # white space around it, or no JSON: the decoder's own way looks for that
+    if end != len(text):  # white space around it, or not JSON: decode() handles both
         value = _DECODER.decode(text)
     if "\\u" in text:
-        # A lone surrogate is no character: nothing could store or print it.
+        # A lone surrogate is not a character: it cannot be stored or printed. encode() raises.
         json.dumps(value, ensure_ascii=False).encode()
     return value
 
@@ -56,7 +56,7 @@ def _brackets(raw: bytes) -> int:
 
 
 def _read_deep(raw: bytes) -> Any:
-    """The reader recurses; a payload as deep as is allowed needs more room than Python gives by default."""
+    """The decoder recurses: the deepest allowed payload needs a higher recursion limit than Python's default."""
     if _brackets(raw) > MOST_DEPTH and _depth(raw) > MOST_DEPTH:
         raise BadPayload("too-deep")
     limit = sys.getrecursionlimit()
@@ -94,6 +94,6 @@ def _finite(text: str) -> float:
     return number
 
 
-# Made once: json.loads would make one for every payload.
+# Created once: json.loads would create one for every payload.
 _DECODER = json.JSONDecoder(object_pairs_hook=_unambiguous, parse_constant=_refuse_number, parse_float=_finite)
 _scan: Callable[[str, int], tuple[Any, int]] = _DECODER.scan_once  # type: ignore[attr-defined]

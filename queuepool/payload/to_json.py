@@ -1,4 +1,4 @@
-"""What stands in JSON for other values: plain texts and numbers, which PHP reads too, without the type's name."""
+"""Values that JSON does not know, as plain text and numbers that PHP reads too, without the type's name."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 class OwnType(NamedTuple):
-    """How an application's type goes into a payload and comes out of it."""
+    """How an application's type is written to a payload and read from it."""
 
     to_json: Callable[[Any], object]
     from_json: Callable[[Any], object]
@@ -24,21 +24,21 @@ _own: dict[type, OwnType] = {}
 
 
 def register_type(cls: type[T], *, to_json: Callable[[T], object], from_json: Callable[[Any], T]) -> None:
-    """Let values of your own type be arguments of jobs.
+    """Allow values of your own type as arguments of jobs.
 
-    ``to_json`` gives what goes into the payload; ``from_json`` makes a value of that again, in the worker, for an
-    argument that is annotated with this type. Do it where the type is defined: producers and workers both need it.
+    ``to_json`` returns what the payload holds. In the worker, ``from_json`` turns that back into a value for an
+    argument that is annotated with this type. Call this where the type is defined: producers and workers both need it.
     """
     _own[cls] = OwnType(to_json, from_json)
 
 
 def own_type(cls: type) -> OwnType | None:
-    """How this type, or the nearest of its bases, was registered."""
+    """The registration of this type or of its nearest base; ``None`` if there is none."""
     return next((_own[base] for base in cls.__mro__ if base in _own), None) if _own else None
 
 
 def as_json(value: Any) -> object:
-    """What ``json`` is to write for a value that it does not know. Raises ``TypeError`` for what cannot go."""
+    """A JSON value for one that ``json`` does not know. Raises ``TypeError`` if there is none."""
     own = own_type(type(value))
     if own:
         return own.to_json(value)
@@ -50,7 +50,7 @@ def as_json(value: Any) -> object:
 
 
 def _of_the_library(value: Any) -> object:
-    from decimal import Decimal  # here: not needed at every start
+    from decimal import Decimal  # imported here: not needed at every start
 
     match value:
         case Enum():

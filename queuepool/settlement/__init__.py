@@ -1,1 +1,1 @@
-"""What becomes of an attempt, and how that is written to the store."""
+"""The verdict on an attempt, and how it is written to the store."""

@@ -1,7 +1,7 @@
-"""Jobs that failed with their worker: their ``after_failed`` is user code, so a living worker calls it.
+"""Deferred hooks: ``after_failed`` of jobs that failed with their worker. It is user code, so a living worker calls it.
 
-The steward leaves a note in the pool's directory; whichever worker comes first takes it by removing it, so a hook
-runs once at most, and one that kills its worker is not called again.
+The steward leaves a note in the pool's directory, and the first worker to rename it takes it. So a hook runs at most
+once, and one that kills its worker is not called again.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ class DeferredHook:
 
 
 def leave(directory: Path, store: str, lease: Lease, error: errors.AttemptLost) -> None:
-    """The steward's note, for workers on the same store; whole or not at all.
+    """By the steward: leave a note for workers on the same store, completely or not at all.
 
-    Where there is no room for it, the hook is not called, which is told.
+    If it cannot be written, the hook is not called, and that is logged.
     """
     note = {
         "queue": lease.queue,
@@ -53,20 +53,20 @@ def leave(directory: Path, store: str, lease: Lease, error: errors.AttemptLost) 
 
 
 def take(directory: Path, store: str) -> DeferredHook | None:
-    """One note, now ours; ``None`` when there is none. Another store's jobs are those of another application."""
+    """Take one note; ``None`` when there is none. Notes for another store belong to another application."""
     for path in directory.glob(f"mourn.{store}.*"):
         mine = path.with_name(f"taken.{path.suffix[1:]}")
         try:
             path.rename(mine)
         except FileNotFoundError:
-            continue  # another worker was first
+            continue  # another worker was faster
         if mourned := _read(mine):
             return mourned
     return None
 
 
 def _read(path: Path) -> DeferredHook | None:
-    """What the steward wrote; ``None`` for anything else that was put in its place. Gone afterwards in any case."""
+    """What the steward wrote; ``None`` for anything else in its place. The file is removed in either case."""
     try:
         about = path.lstat()
         if not stat.S_ISREG(about.st_mode) or about.st_uid != os.geteuid():

@@ -11,7 +11,7 @@ from queuepool.payload.lease import Lease
 
 
 def record(payload: Payload, lease: Lease, connection: str, error: BaseException) -> dict[str, Any]:
-    """A row of the failed store; its id is the uuid, as Laravel's is, so that it is written once."""
+    """A row of the failed store. As in Laravel, its id is the uuid, so that it is written once."""
     return {
         "id": payload.uuid or (payload.id if payload.identified else f"{payload.id}-{os.urandom(4).hex()}"),
         "name": payload.name,

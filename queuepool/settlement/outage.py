@@ -1,4 +1,4 @@
-"""Living through a store that is away: logged when it goes, when the reason changes, when it is back."""
+"""Surviving an outage of a store: events when it begins, when the reason changes and when it ends."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from queuepool.unix.signals import WorkerSignals
 
 T = TypeVar("T")
 _SHORTEST, _LONGEST = 0.05, 2.0
-#: seconds after which a refusal that lasts is told again, and a reason that came back
+#: seconds after which a lasting refusal, or a reason that came back, is reported again
 _REMINDER = 60.0
 
 
 class Reasons:
-    """Why one store is away: which reasons are in the log already.
+    """The reasons for an outage of one store that are already in the log.
 
-    A reason that comes back within a minute is not logged again, nor one that differs in its numbers alone (a port, a
-    number of seconds): else there might be a line for each try.
+    A reason that comes back within a minute is not logged again, nor one that differs only in its numbers (a port, a
+    number of seconds): otherwise there might be a line for each try.
     """
 
     def __init__(self, first: str) -> None:
@@ -33,7 +33,7 @@ class Reasons:
         self.has_changed(first)
 
     def has_changed(self, reason: str) -> bool:
-        """Whether the log should have this one now: it takes it for logged."""
+        """Whether to log this reason now; it then counts as logged."""
         reason, now = re.sub(r"\d+", "#", reason), time.monotonic()
         if reason == self._last or now < self._logged.get(reason, -math.inf) + _REMINDER:
             return False
@@ -45,8 +45,9 @@ class Reasons:
 class Outage:
     """One process's view of its store.
 
-    ``telling``: nobody else tells it; so the steward does, and a lone worker. ``longest``: seconds of the longest rest
-    between two tries.
+    ``telling``: this process emits the events of an outage, as the steward and a lone worker do, and no other does.
+    ``patient``: wait through an outage. ``longest``: seconds of the longest pause between two tries. ``meanwhile`` is
+    called before each pause.
     """
 
     def __init__(
@@ -71,10 +72,11 @@ class Outage:
         self._reasons = Reasons("")
 
     def insist(self, verb: Callable[[], T]) -> tuple[T, bool]:
-        """Call ``verb`` until the store answers; ``False`` when an earlier, unanswered call may have done it.
+        """Call ``verb`` until the store answers; returns the answer, and whether the first call got it.
 
-        Only for verbs that may be repeated. Raises ``StoreDown`` when a stop is asked meanwhile, or at once when not
-        patient.
+        If it did not, an earlier, unanswered call may have done the work, so use this only for verbs that may be
+        repeated. Raises ``StoreDown`` when a stop is requested in the meantime, or at once when not patient. Raises
+        ``StoreError`` when the store refuses.
         """
         first = True
         while True:
@@ -94,18 +96,18 @@ class Outage:
         """A verb went unanswered, or was forbidden."""
         if isinstance(error, StoreDenied):
             self._pause = self._longest
-            self.forbidden(str(error))  # no outage: other verbs may be answered in between
+            self.forbidden(str(error))  # not an outage: other verbs may succeed in between
         elif not self.since:
             self.since, self._pause = time.monotonic(), _SHORTEST
             self._reasons = Reasons(str(error))
             if self._telling:
                 self._listeners.tell(StoreLost(str(error)))
         elif self._telling and self._reasons.has_changed(str(error)):
-            # It may have begun with a connection that was cut, and last because the password is wrong.
+            # An outage may begin with a cut connection, and last because the password is wrong.
             self._listeners.tell(StoreStillLost("", str(error)))
 
     def forbidden(self, problem: str) -> None:
-        """Told once a minute and not at every try; by every process, since others may need other rights."""
+        """Emit a refusal once a minute, not at every try; in every process, since others may need other rights."""
         now = time.monotonic()
         if now >= self._told.get(problem, -math.inf) + _REMINDER:
             self._told[problem] = now
@@ -119,10 +121,10 @@ class Outage:
                 self._listeners.tell(StoreRegained(outage))
 
     def rest(self) -> None:
-        """Longer from time to time, and not at the same moment as everybody else."""
+        """Pause before the next try: longer each time, and randomly, so that processes do not retry all at once."""
         if self._meanwhile:
-            self._meanwhile()  # waiting for a store is no reason to be taken for stuck
+            self._meanwhile()  # a process that waits for a store must not be taken for stuck
         pause = random.uniform(self._pause / 2, self._pause)
         self._pause = min(self._pause * 2, self._longest)
-        self._attention.begin_round()  # one signal ends one rest, not all that follow
+        self._attention.begin_round()  # one signal ends one pause, not all that follow
         self._attention.wait(lambda: time.sleep(pause))

@@ -1,4 +1,4 @@
-"""Carrying out a verdict: the one place, for the living worker and for the steward that buries a dead one."""
+"""Settling jobs: the one place that carries out a verdict, for a living worker and for the steward of a dead one."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ T = TypeVar("T")
 
 
 def facts_of(payload: Payload, queue: str) -> JobFacts:
-    """How events speak of a job."""
+    """The facts about a job that its events carry."""
     return JobFacts(payload.id, payload.uuid, payload.name, queue, payload.attempts)
 
 
 def _facts_in(lease: Lease) -> JobFacts:
-    """Of a payload that nobody need have read."""
+    """The facts about a job whose payload may never have been decoded."""
     try:
         return facts_of(decode(lease.receipt, lease.attempts), lease.queue)
     except BadPayload:
@@ -41,15 +41,15 @@ def _facts_in(lease: Lease) -> JobFacts:
 
 
 def _facts_of_nobody(queue: str) -> JobFacts:
-    """For a payload that cannot be read."""
+    """The facts about a payload that cannot be decoded."""
     return JobFacts("", "", "", queue, 0)
 
 
 class Settler:
-    """Writes verdicts to the store, insisting through outages, and notes what became of the job.
+    """Writes verdicts to the store, retries through outages, and notes the events that follow.
 
-    What it notes is told by ``tell``, once its caller has written down that the job is settled: a listener may hang, or
-    end the process. All verbs raise ``StoreDown`` only when a stop is asked while the store is away.
+    The caller first records that the job is settled, then calls ``tell`` to emit the events: a listener may hang or end
+    the process. Unless said otherwise, methods raise ``StoreDown`` only when a stop is requested during an outage.
     """
 
     def __init__(self, store: QueueStore, outage: Outage, listeners: Listeners, connection: str) -> None:
@@ -57,22 +57,22 @@ class Settler:
         self._outage = outage
         self._listeners = listeners
         self._connection = connection
-        # What may have been carried out without our hearing of it, and the verdict if there was one.
+        # Leases whose call was not answered, so that it may have been carried out, and the verdict if there was one.
         self._unanswered: dict[Lease, Verdict | None] = {}
         self._noted: list[Event] = []
 
     def note(self, event: Event) -> None:
-        """To be told with the rest."""
+        """Emit this event at the next ``tell``."""
         self._noted.append(event)
 
     def tell(self) -> None:
-        """Let the listeners hear what was noted."""
+        """Emit the noted events."""
         noted, self._noted = self._noted, []
         for event in noted:
             self._listeners.tell(event)
 
     def begun(self, lease: Lease) -> Verdict | None:
-        """The verdict that went unanswered, and may have been carried out: it is to be repeated, and no other."""
+        """The verdict that was not answered and may have been carried out: it must be repeated, not replaced."""
         return self._unanswered.get(lease)
 
     def settle(
@@ -84,9 +84,10 @@ class Settler:
         tally: str = "",
         cause: Event | None = None,
     ) -> bool:
-        """``False`` when the job was not ours any more, or the store refuses to write it; nothing was written then.
+        """Carry out the verdict. ``False``: the lease was lost or the store refuses, and nothing was written.
 
-        ``cause`` is what led to the verdict: told before what became of the job.
+        ``error`` is why the job is released, ``tally`` the tally that a release raises. ``cause`` is the event that led
+        to the verdict; it is emitted before that of the verdict.
         """
         facts = facts_of(payload, lease.queue)
         verb, outcome = self._settlement(lease, payload, verdict, error, tally)
@@ -98,7 +99,7 @@ class Settler:
     def _settlement(
         self, lease: Lease, payload: Payload, verdict: Verdict, error: BaseException | None, tally: str
     ) -> tuple[Callable[[], bool], Event | None]:
-        """What to call, and what to tell when it was done."""
+        """What to call, and the event to emit when it has succeeded."""
         facts = facts_of(payload, lease.queue)
         match verdict:
             case Delete():
@@ -110,7 +111,7 @@ class Settler:
                 return lambda: self._store.fail(lease, payload.id, row), JobFailed(facts, reason)
 
     def give_back(self, lease: Lease) -> bool:
-        """To the head of its queue, as if it had never been reserved; nobody need have read it."""
+        """Return a job to the head of its queue, as if it had never been reserved. ``False`` as for ``settle``."""
         facts = _facts_in(lease)
         ours = self._carry_out(facts, lease, lambda: self._store.give_back([lease])[0])
         if ours:
@@ -118,7 +119,7 @@ class Settler:
         return ours
 
     def put_back(self, leases: Sequence[Lease]) -> None:
-        """To the head of their queues, what nobody has begun; somebody else may have done it already."""
+        """Return jobs that have not begun to the head of their queues; another process may already have done so."""
         if not leases:
             return
         answer = self._ask(leases[0].queue, lambda: self._store.give_back(leases))
@@ -127,20 +128,20 @@ class Settler:
                 self.note(JobGivenBack(_facts_in(lease)))
 
     def reclaim(self, queues: Sequence[str], tag: int, since: float, known: Sequence[Lease]) -> None:
-        """To the head of their queues, what the retired ``tag`` reserved without hearing of it.
+        """Return the jobs of lost replies, which the retired ``tag`` reserved, to the head of their queues.
 
-        Raises ``StoreDown`` at once.
+        Raises ``StoreDown`` at once, and ``StoreError``. Arguments as for ``QueueStore.reclaim``.
         """
         for lease in self._store.reclaim(queues, tag, since, known):
             self.note(JobGivenBack(_facts_in(lease)))
 
     def quarantine(self, lease: Lease, reason: str) -> None:
-        """Out of the way, bytes and all."""
+        """Move a payload that cannot be a job to the quarantine, unchanged; ``reason`` is one word."""
         if self._carry_out(_facts_of_nobody(lease.queue), lease, lambda: self._store.quarantine(lease, reason)):
             self.note(JobQuarantined(lease.queue, reason))
 
     def delete(self, leases: Sequence[Lease]) -> None:
-        """End what is done."""
+        """Remove jobs that are done."""
         if leases:
             self._ask(leases[0].queue, lambda: self._store.delete(leases))
 
@@ -163,11 +164,11 @@ class Settler:
         ours, certain = answer[0], answer[1] and not unsure
         if not ours and certain:
             self.note(LeaseLost(facts))
-        # Refused after an unanswered call: that call did it.
+        # A refusal after an unanswered call means that that call has done it.
         return ours or not certain
 
     def _ask(self, queue: str, verb: Callable[[], T]) -> tuple[T, bool] | None:
-        """What ``Outage.insist`` gives; ``None`` when the store refuses the queue, which is noted."""
+        """The result of ``Outage.insist``; ``None`` when the store refuses the queue, which is noted."""
         try:
             return self._outage.insist(verb)
         except StoreDown:

@@ -1,4 +1,4 @@
-"""What becomes of an attempt: one pure ruling on facts, carried out elsewhere."""
+"""The verdict on an attempt: a pure function of facts. ``Settler`` carries it out."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from queuepool.payload.lease import Tallies
 
 @dataclass(frozen=True, slots=True)
 class Delete:
-    """It is done."""
+    """The job is done: remove it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """Try again in ``delay`` seconds."""
+    """Retry the job in ``delay`` seconds."""
 
     delay: float
 
 
 @dataclass(frozen=True, slots=True)
 class Fail:
-    """It is over; ``error`` goes into the failed store."""
+    """The job has failed for good; ``error`` goes to the failed store."""
 
     error: BaseException
 
@@ -35,7 +35,10 @@ Verdict = Delete | Release | Fail
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """How often and until when one job may be tried: its own wishes over its pool's."""
+    """How often and until when one job may be tried: its own options, else its pool's.
+
+    ``backoff`` is in seconds, ``retry_until`` in Unix seconds; 0 ``tries`` or ``max_crashes`` = no limit.
+    """
 
     tries: int = 1
     max_exceptions: int | None = None
@@ -43,32 +46,33 @@ class Policy:
     retry_until: float | None = None
     fail_on_timeout: bool = False
     max_crashes: int = 3
-    #: as in Laravel: an attempt uses up a try however it ended, also by the death of its worker or host
+    #: as in Laravel: every attempt uses up a try, even if its worker or host died
     counts_deaths: bool = False
 
     @property
     def most_attempts(self) -> float:
-        """How often it may begin: with all tries failed, and as many deaths in between as it is forgiven."""
+        """How often the job may begin: all its tries fail, with all forgiven deaths in between; infinity = no limit."""
         if self.tries == 0 or self.counts_deaths:
             return self.tries or inf
         return self.tries + self.max_crashes - 1 if self.max_crashes else inf
 
     def to_text(self) -> str:
-        """JSON for the board: whoever buries a worker rules by its job's policy. A very long backoff is cut."""
+        """JSON for the board, by which the steward rules on a dead worker's job. A backoff is cut to 100 delays."""
         return json.dumps({**asdict(self), "backoff": [round(delay, 3) for delay in self.backoff[:100]]})
 
     @classmethod
     def from_text(cls, text: str) -> Policy:
-        """Raises ``ValueError`` and ``TypeError`` for what ``to_text`` has not written."""
+        """The policy that ``to_text`` wrote. Raises ``ValueError`` or ``TypeError`` for any other text."""
         facts: dict[str, Any] = json.loads(text)
         return cls(**{**facts, "backoff": tuple(facts.get("backoff", ()))})
 
 
 def may_start(name: str, attempts: int, policy: Policy, now: float) -> Fail | None:
-    """Rule on an attempt that has not begun; ``attempts`` counts this one, ``now`` is the server's clock.
+    """Rule on an attempt that has not begun; ``None`` lets it begin.
 
-    An attempt that failed by itself was ruled on as it ended. So one that begins after the last try follows others that
-    nobody settled, since their host was lost with its steward, or that were settled as deaths.
+    ``attempts`` counts this one; ``now`` is the server's clock in Unix seconds.
+    An attempt that failed by itself was ruled on when it ended. So an attempt after the last try follows attempts that
+    were never settled, since their host was lost with its steward, or that were settled as deaths.
     Source: Worker.php, markJobAsFailedIfAlreadyExceedsMaxAttempts (13.x).
     """
     if policy.retry_until is not None:
@@ -80,7 +84,7 @@ def may_start(name: str, attempts: int, policy: Policy, now: float) -> Fail | No
 
 
 def judge(error: BaseException | None, attempts: int, policy: Policy, tallies: Tallies, now: float) -> Verdict:
-    """Rule on an attempt that has ended; the tallies do not count this one yet.
+    """Rule on an attempt that has ended; the tallies do not yet count this one, and ``now`` is as for ``may_start``.
 
     Source: Worker.php, markJobAsFailedIfWillExceedMaxAttempts and ...MaxExceptions (13.x).
     """
@@ -92,7 +96,7 @@ def judge(error: BaseException | None, attempts: int, policy: Policy, tallies: T
 
 
 def judge_release(asked: Release, name: str, attempts: int, policy: Policy, tallies: Tallies, now: float) -> Verdict:
-    """Rule on a release that the handler asked for: one that could not begin again fails now, not after its delay."""
+    """Rule on a release that the handler asked for: a job that could not begin again fails now, not after its delay."""
     if policy.retry_until is not None:
         return Fail(JobExpired(name)) if now + asked.delay > policy.retry_until else asked
     if _is_last_try(attempts, policy, tallies):
@@ -101,7 +105,7 @@ def judge_release(asked: Release, name: str, attempts: int, policy: Policy, tall
 
 
 def needs_tallies(attempts: int, policy: Policy) -> bool:
-    """Whether the ruling on an attempt that failed rests on how the earlier ones ended: that is a question more."""
+    """Whether a verdict on a failed attempt depends on how the earlier ones ended, which costs a round trip."""
     return policy.max_exceptions is not None or (not policy.counts_deaths and 1 < policy.tries <= attempts)
 
 
@@ -121,20 +125,20 @@ def _is_last(error: BaseException, attempts: int, policy: Policy, tallies: Talli
 
 
 def _is_last_try(attempts: int, policy: Policy, tallies: Tallies) -> bool:
-    """Of an attempt that its job has ended itself."""
+    """For an attempt that did not end with its worker."""
     forgiven = 0 if policy.counts_deaths else tallies.crashes
     return 0 < policy.tries <= attempts - forgiven
 
 
 def _deaths_before(attempts: int, policy: Policy, tallies: Tallies) -> int:
-    """Those that were settled, or as many as there must have been for it to come so far beyond its tries."""
+    """The deaths that were settled, or at least those that explain so many attempts beyond the tries."""
     if policy.tries == 0 or policy.counts_deaths:
         return tallies.crashes
     return max(tallies.crashes, attempts - policy.tries)
 
 
 def delay_after(attempts: int, backoff: tuple[float, ...]) -> float:
-    """The n-th delay after the n-th attempt, the last one from then on.
+    """Seconds to wait after the n-th attempt: the n-th delay, or the last one.
 
     Source: Worker.php, calculateBackoff (13.x).
     """

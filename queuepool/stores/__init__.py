@@ -1,1 +1,1 @@
-"""The queues: one contract, one folder for each kind of store."""
+"""The stores: one contract, and one package for each kind of store."""

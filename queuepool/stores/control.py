@@ -1,4 +1,4 @@
-"""The control keys: restart, pause and maintenance, where Laravel's cache keeps them, and the pools' own notices."""
+"""The control keys: restart, pause and maintenance, in Laravel's cache, and the pools' own notices."""
 
 from __future__ import annotations
 
@@ -11,45 +11,47 @@ from queuepool.stores.contract import Control
 _RESTART = "illuminate:queue:restart"
 _PHP_TRUE = b"b:1;"
 
-#: seconds between two looks at the control keys
+#: seconds between two reads of the control keys
 PERIOD = 1.0
 
 
 class ControlReader(Protocol):
     """The part of a store that holds the control keys."""
 
-    def read(self, queues: Sequence[str]) -> Control: ...
+    def read(self, queues: Sequence[str]) -> Control:
+        """The control keys for these queues."""
 
 
 class Cache(Protocol):
-    """Named values as Laravel's cache keeps them in a store, and the pools' notices beside them."""
+    """Named values in Laravel's cache, and the pools' notices beside them."""
 
     def get(self, names: Sequence[str]) -> list[bytes | None]:
-        """Their values in PHP's serialization, where Redis keeps numbers plain; ``None`` for what is not there."""
+        """The values in PHP's serialization (in Redis, numbers are plain); ``None`` for each name that is missing."""
 
     def put(self, name: str, value: bytes) -> None:
-        """Until it is removed."""
+        """Store a value until it is removed."""
 
     def remove(self, name: str) -> bool:
-        """``False`` when it was not there."""
+        """Remove a value; ``False`` when there was none."""
 
     def stamp(self, name: str) -> int:
-        """Set it to the store's current second, or to one more than it was; gives it."""
+        """Set the value to the store's Unix second, or to one more than before if that is later; returns it."""
 
     def publish(self, pool: str, notice: Mapping[str, Any]) -> None:
-        """Keep a pool's notice for ``NOTICE_LASTS``, with the store's current second as ``at``."""
+        """Keep a pool's notice for ``NOTICE_LASTS`` seconds, with the store's current Unix second as ``at``."""
 
-    def withdraw(self, pool: str) -> None: ...
+    def withdraw(self, pool: str) -> None:
+        """Remove a pool's notice."""
 
     def notices(self) -> list[bytes]:
-        """The living ones, JSON; others are cleared away."""
+        """The notices of living pools, as JSON; expired ones are removed."""
 
 
 class ControlKeys:
-    """Reads and writes them; ``cache`` is what ``control_url`` leads to, ``restart_key`` its raw key.
+    """Reads and writes the control keys: ``cache`` is at ``control_url``, and ``restart_key`` is the full key in it.
 
-    Laravel's cache prefix is what stands before its own name for the restart key. ``down``: the name of our own
-    maintenance mode, on the ``own`` shelf.
+    Laravel's cache prefix is the part of that key before Laravel's own name. ``down`` is the name of our own
+    maintenance mode in the cache ``own``, beside the queue.
     """
 
     def __init__(self, cache: Cache, own: Cache, down: str, restart_key: str, connection: str) -> None:
@@ -61,7 +63,7 @@ class ControlKeys:
         self._connection = connection
 
     def read(self, queues: Sequence[str]) -> Control:
-        """All of them in one question, one more where they live in two places."""
+        """All control keys in one round trip, or in two if there are two caches."""
         laravels = [self._restart_key, self._all_paused, self._maintenance, *map(self._paused, queues)]
         if self._cache is self._own:
             down, *values = self._own.get([self._down, *laravels])
@@ -77,32 +79,35 @@ class ControlKeys:
         )
 
     def restart(self) -> int:
-        """Tell every worker of every host to make room for a fresh one; gives the stamp."""
+        """Ask every worker on every host to exit and be replaced; returns the stamp."""
         return self._cache.stamp(self._restart_key)
 
     def pause(self, queue: str) -> None:
+        """Pause a queue on all hosts."""
         self._cache.put(self._paused(queue), _PHP_TRUE)
 
     def resume(self, queue: str) -> bool:
-        """``False`` when it was not paused."""
+        """Continue a queue; ``False`` when it was not paused."""
         return self._cache.remove(self._paused(queue))
 
     def down(self) -> None:
+        """Begin our maintenance mode."""
         self._own.put(self._down, _PHP_TRUE)
 
     def up(self) -> bool:
-        """``False`` when it was not down."""
+        """End our maintenance mode; ``False`` when it was not on."""
         return self._own.remove(self._down)
 
     def publish(self, pool: str, facts: Mapping[str, Any]) -> None:
-        """Let any host see this pool; ``facts`` are JSON-ready."""
+        """Publish this pool to all hosts; ``facts`` must be JSON-ready."""
         self._own.publish(pool, facts)
 
     def withdraw(self, pool: str) -> None:
+        """Remove this pool's notice."""
         self._own.withdraw(pool)
 
     def pools(self) -> list[dict[str, Any]]:
-        """What the living pools of all hosts published last."""
+        """The last facts of the living pools on all hosts."""
         return sorted(map(json.loads, self._own.notices()), key=lambda facts: (facts["host"], facts["pool"]))
 
     @property
@@ -118,10 +123,10 @@ class ControlKeys:
 
 
 def prefix_of(restart_key: str) -> str:
-    """Laravel's cache prefix, if the key ends as Laravel's does."""
+    """Laravel's cache prefix, if the key ends in Laravel's name; otherwise empty."""
     return restart_key.removesuffix(_RESTART) if restart_key.endswith(_RESTART) else ""
 
 
 def _is_set(value: bytes | None) -> bool:
-    """PHP's null and false do not count; anything else does."""
+    """Whether a value is set: any but PHP's null, false, 0 and empty."""
     return value is not None and value not in (b"", b"0", b"N;", b"b:0;", b"i:0;")

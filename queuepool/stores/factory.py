@@ -1,4 +1,4 @@
-"""How things fit together: the only place that turns settings into working parts, and that names the drivers."""
+"""Builds the stores from settings: the only place that does, and that names the drivers."""
 
 from __future__ import annotations
 
@@ -18,29 +18,29 @@ if TYPE_CHECKING:
     from queuepool.stores.redis.client import Client as RedisClient
     from queuepool.stores.sql.client import Client as SqlClient
 
-#: seconds after which a silent server counts as gone, to a loop; a producer's are a setting
+#: seconds after which a silent server counts as gone, for a loop; for a producer, a setting says
 PATIENCE = 2.0
 _LOOPS = {"redis": PATIENCE, "sql": 3.0}
-#: the same to a person, who may ask for a count of millions
+#: the same for a person, who may ask for a count of millions
 _PEOPLES = {"redis": 7.0, "sql": 60.0}
-#: seconds that a producer waits while others write to its SQLite file, which keeps no line of those who wait
+#: seconds that a producer waits while others write to its SQLite file, which does not queue writers
 _LOCKED = 60.0
-#: how errors name the stores beside the one with the jobs
+#: how errors name the stores other than the queue's
 FAILED, CONTROL = "failed store", "control store"
 
 
 class Stores:
-    """Everything that one connection's settings lead to; nothing is sent before the first verb.
+    """All the stores of one connection's settings; nothing is sent before the first verb.
 
     ``shared``: for the threads of a producer, not for one loop. ``patience``: seconds after which a silent server
-    counts as gone. ``by_hand``: for a person, who waits longer.
+    counts as gone. ``by_hand``: for a person, who waits longer. Raises ``ConfigError`` if a driver is missing.
     """
 
     queue: QueueStore
     failed: FailedStore
     quarantine: QuarantineStore
     control: ControlKeys
-    #: takes failures to the failed store, where that is another server's
+    #: forwards failures to the failed store, if that is on another server
     forwarder: Forwarder | None = None
     _outbox: Outbox
 
@@ -70,17 +70,18 @@ class Stores:
 
     @property
     def client(self) -> Any:
-        """The connection that the queue uses, for who looks behind the store."""
+        """The client that the queue uses, for code that bypasses the contract."""
         return self._own
 
     def examine(self, queue: str) -> None:
-        """Raises ``StoreUnfit`` when what answers there is no store for us, ``StoreError`` when that cannot be said."""
+        """Raise ``StoreUnfit`` when the server is unsuitable, ``StoreError`` when that cannot be determined."""
         if is_redis(self.settings.url):
-            self.queue.sizes(queue)  # of keys that a cluster keeps apart, by what a worker may do
+            self.queue.sizes(queue)  # reads keys that a cluster would spread, with a worker's rights
         else:
             self._own.examine()
 
     def close(self) -> None:
+        """Close all connections; the next verb would open them again."""
         for client in self._clients:
             client.close()
 
@@ -125,7 +126,7 @@ class Stores:
         return self.settings.failed != "null"
 
     def _records(self, url: str) -> Records:
-        """The failed store, if it is not beside the queue."""
+        """The failed store at ``failed_url``."""
         if is_redis(url):
             from queuepool.stores.redis.failed import RedisFailed
             from queuepool.stores.redis.keys import Keys
@@ -137,7 +138,7 @@ class Stores:
         return SqlFailed(self._sql_client(url, FAILED), Failures(self.settings.name), None)
 
     def _shelf(self, url: str) -> Cache:
-        """Where Laravel's cache is, if not beside the queue."""
+        """Laravel's cache at ``control_url``."""
         if is_redis(url):
             from queuepool.stores.redis.cache import RedisCache
             from queuepool.stores.redis.keys import Keys
@@ -173,7 +174,7 @@ class Stores:
 
 
 def refuse_unfit(settings: ConnectionSettings, queue: str) -> None:
-    """Raises ``StoreUnfit`` when what answers there is no store for us; a store that is away may be one."""
+    """Raise ``StoreUnfit`` when the server is unsuitable; one that does not answer passes."""
     with closing(Stores(settings)) as stores:
         try:
             stores.examine(queue)
@@ -184,7 +185,7 @@ def refuse_unfit(settings: ConnectionSettings, queue: str) -> None:
 
 
 def load(settings: ConnectionSettings) -> None:
-    """Import all that the stores will need, drivers too, so that who is forked then need not; nothing is opened."""
+    """Import everything that the stores need, drivers included, so that forked processes share it. Opens nothing."""
     Stores(settings)
     for url in (settings.url, settings.failed_url, settings.control_url):
         if url and not is_redis(url):
@@ -194,5 +195,5 @@ def load(settings: ConnectionSettings) -> None:
 
 
 def is_redis(url: str) -> bool:
-    """By its scheme; anything else is a database."""
+    """Whether the URL's scheme is one of Redis; any other is a database's."""
     return kind_of(url) == "redis"

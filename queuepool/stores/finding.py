@@ -1,4 +1,4 @@
-"""What a check finds."""
+"""The findings of a check."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from queuepool.errors import StoreDenied, StoreDown, StoreError
 
 
 class Grade(Enum):
-    """How bad it is: nothing, worth knowing, or jobs will be lost or not run."""
+    """How bad a finding is: fine, worth knowing, or jobs will be lost or not run."""
 
     OK = "ok"
     WARN = "warn"
@@ -19,7 +19,7 @@ class Grade(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing looked at; ``words`` say what is the matter and what to do."""
+    """The result for one subject; ``words`` say what is wrong and what to do."""
 
     grade: Grade
     what: str
@@ -27,7 +27,7 @@ class Finding:
 
 
 def refusal(ask: Callable[[], object]) -> str:
-    """What the store says to it; empty when it is permitted. Raises ``StoreDown`` when it is away."""
+    """The store's refusal of a call; empty when it is permitted. Raises ``StoreDown`` when the store is unavailable."""
     try:
         ask()
     except StoreDenied as error:

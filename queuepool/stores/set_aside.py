@@ -1,4 +1,4 @@
-"""The contracts of the stores for what is set aside: jobs that failed, and payloads that could not be jobs."""
+"""The contracts of the stores for failed jobs and for quarantined payloads."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Protocol
 
 
 class RecordKey(NamedTuple):
-    """Which record: of all that have one id at different times, the one with this ``mark``."""
+    """Identifies a record: several may have one id at different times, but only one has this ``mark``."""
 
     id: str
     mark: str
@@ -18,7 +18,7 @@ class RecordKey(NamedTuple):
 class FailedJob:
     """A row of the failed store; ``failed_at`` in Unix seconds of the store's clock.
 
-    ``attempts`` is ``None`` where nobody wrote down how many there were: Laravel's table has no place for it.
+    ``attempts`` is ``None`` where it is not recorded: Laravel's table has no column for it.
     """
 
     id: str
@@ -33,12 +33,13 @@ class FailedJob:
 
     @property
     def key(self) -> RecordKey:
+        """What identifies this record."""
         return RecordKey(self.id, self.mark)
 
 
 @dataclass(frozen=True, slots=True)
 class PendingFailure:
-    """The record of a failed job that waits in the jobs' store for the failed store; no two have one ``id``."""
+    """A failed job's record that waits in the jobs' store for the failed store; its ``id`` is unique."""
 
     id: str
     record: Mapping[str, Any]
@@ -46,7 +47,7 @@ class PendingFailure:
 
 @dataclass(frozen=True, slots=True)
 class Quarantined:
-    """A payload that could not be a job, as it was; ``at`` in Unix seconds."""
+    """A payload that cannot be a job, unchanged; ``at`` in Unix seconds."""
 
     id: str
     queue: str
@@ -61,48 +62,53 @@ class FailedStore(Protocol):
     def now(self) -> float:
         """This store's clock, Unix seconds."""
 
-    def count(self) -> int: ...
+    def count(self) -> int:
+        """How many records there are."""
 
     def page(self, first: int = 0, count: int = 1000) -> list[FailedJob]:
-        """``count`` records from the ``first`` on, the latest first."""
+        """``count`` records from number ``first`` on, latest first."""
 
-    def get(self, job_id: str) -> FailedJob | None: ...
+    def get(self, job_id: str) -> FailedJob | None:
+        """The record with this id; ``None`` if there is none."""
 
     def retry(self, failed: FailedJob, queue: str | None = None) -> bool:
-        """Put it back to its queue (or this one) with all its tries; ``False`` when it is gone already."""
+        """Return the job to its queue (or this one) with all its tries; ``False`` when its record is gone."""
 
     def drop(self, keys: Sequence[RecordKey]) -> int:
-        """Drop these very records, and no later ones of the same jobs; gives how many there were."""
+        """Drop these records, and no later ones of the same jobs; returns how many existed."""
 
     def older_than(self, moment: float, count: int = 1000) -> list[RecordKey]:
-        """Of jobs that failed before this Unix second, at most ``count``."""
+        """Records of jobs that failed before this Unix second, at most ``count``."""
 
 
 class Records(FailedStore, Protocol):
-    """A failed store on another server than the jobs."""
+    """A failed store on a server other than the jobs'."""
 
     def record(self, failure: PendingFailure) -> None:
-        """Keep its record; does nothing when this very failure is recorded already, by its id."""
+        """Store its record; does nothing if the failure with this id is already recorded."""
 
 
 class Outbox(Protocol):
-    """Failures that wait in the jobs' store, the oldest first."""
+    """Failures that wait in the jobs' store, oldest first."""
 
-    def count_pending(self) -> int: ...
+    def count_pending(self) -> int:
+        """How many failures wait."""
 
-    def pending(self, first: int = 0, count: int = 100) -> list[PendingFailure]: ...
+    def pending(self, first: int = 0, count: int = 100) -> list[PendingFailure]:
+        """``count`` failures from number ``first`` on."""
 
     def drop_pending(self, failure: PendingFailure) -> None:
-        """It is recorded. May be called again."""
+        """Remove a failure that is recorded. May be repeated."""
 
 
 class QuarantineStore(Protocol):
-    """Payloads that could not be jobs."""
+    """Quarantined payloads, which cannot be jobs."""
 
     def entries(self, queue: str) -> Iterator[Quarantined]:
-        """The oldest first, read page by page."""
+        """The entries, oldest first, read page by page."""
 
     def put_back(self, queue: str, entry_id: str, payload: bytes | None = None) -> bool:
-        """Back to the end of its queue, as it is or as ``payload``; ``False`` when there is no such entry."""
+        """Put it at the tail of its queue, unchanged or as ``payload``; ``False`` when there is no such entry."""
 
-    def drop(self, queue: str, entry_id: str) -> bool: ...
+    def drop(self, queue: str, entry_id: str) -> bool:
+        """Drop an entry; ``False`` when there is no such entry."""

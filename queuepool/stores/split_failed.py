@@ -1,9 +1,8 @@
-"""A failed store beside the queue, as Laravel applications have it: the queue in Redis, ``failed_jobs`` in a database.
+"""A failed store apart from the queue, as in Laravel applications: the queue in Redis, ``failed_jobs`` in a database.
 
-Two servers know no common transaction. So a job that fails is ended in the same step that puts its record into an
-outbox beside the jobs, and the record is taken from there to the failed store. A failure has an id of its own, which
-its record bears: taken twice it is recorded once, and the record of an earlier failure of the same job is not taken
-for it.
+Two servers share no transaction. So one step removes a failed job and puts its record into an outbox beside the jobs;
+the record is then forwarded to the failed store. Each failure has an id of its own, which its record carries: forwarded
+twice, it is recorded once, and the record of an earlier failure of the same job is not mistaken for it.
 """
 
 from __future__ import annotations
@@ -15,18 +14,19 @@ from queuepool.errors import StoreDown, StoreError
 from queuepool.payload.envelope import uncounted
 from queuepool.stores.set_aside import FailedJob, Outbox, PendingFailure, Records
 
-#: failures that are looked at in one go
+#: failures that are read at once
 _BATCH = 100
 
 
 class Jobs(Protocol):
-    """The part of a queue that is needed."""
+    """The part of a queue that is needed here."""
 
-    def push(self, queue: str, payloads: Sequence[bytes], delay: float = 0.0) -> None: ...
+    def push(self, queue: str, payloads: Sequence[bytes], delay: float = 0.0) -> None:
+        """As ``QueueStore.push``."""
 
 
 class FailedElsewhere:
-    """Looks after the records, and puts their jobs back to the queue where it is."""
+    """The failed store on another server; retries return jobs to the queue on its own server."""
 
     def __init__(self, records: Records, jobs: Jobs) -> None:
         self._records = records
@@ -39,7 +39,7 @@ class FailedElsewhere:
         self.older_than = records.older_than
 
     def retry(self, failed: FailedJob, queue: str | None = None) -> bool:
-        """Pushed first and dropped after: what dies in between leaves the job twice, never not at all."""
+        """Push the job, then drop its record: a crash in between leaves the job twice, but never loses it."""
         current = self._records.get(failed.id)
         if current is None or current.key != failed.key:
             return False
@@ -48,20 +48,20 @@ class FailedElsewhere:
 
 
 class Forwarder:
-    """Takes failures from the outbox to the failed store."""
+    """Moves failures from the outbox to the failed store."""
 
     def __init__(self, outbox: Outbox, records: Records) -> None:
         self._outbox = outbox
         self._records = records
-        #: why the failed store refused the last one that it refused
+        #: why the failed store refused a failure, the last time that it did
         self.problem = ""
 
     def count(self) -> int:
-        """How many wait."""
+        """How many failures wait."""
         return self._outbox.count_pending()
 
     def forward(self) -> int:
-        """Gives how many are left: those that the failed store refuses. Raises ``StoreDown``."""
+        """Forward all; returns how many are left because the failed store refuses them. Raises ``StoreDown``."""
         refused, self.problem = 0, ""
         while batch := self._outbox.pending(refused, _BATCH):
             refused += sum(not self._take(failure) for failure in batch)
@@ -72,7 +72,7 @@ class Forwarder:
             self._records.record(failure)
         except StoreDown:
             raise
-        except StoreError as error:  # one that cannot be stored must not keep the others waiting
+        except StoreError as error:  # one that cannot be stored must not block the others
             self.problem = str(error)
             return False
         self._outbox.drop_pending(failure)

@@ -1,4 +1,4 @@
-"""What a Redis server is, where it is not one that we can work with: a node of a cluster, a Sentinel."""
+"""Redis servers that are unsuitable as a store: a node of a cluster, a Sentinel."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ _UNKNOWN = re.compile(r"unknown command [`'](\w+)")
 
 
 def examine(mode: str) -> None:
-    """By what the server says of itself (``redis_mode``). Raises ``StoreUnfit``."""
+    """Raise ``StoreUnfit`` if the server's ``redis_mode`` is unsuitable."""
     if mode in _KINDS:
         raise StoreUnfit(_KINDS[mode])
 
 
 def by_words(text: str, *, is_cluster: bool) -> StoreUnfit | None:
-    """By what it says of a command, or of a script's; ``is_cluster``: its error is one that only such a node has."""
+    """The error for the text of a server's refusal, if any; ``is_cluster``: only a cluster's node refuses like that."""
     if is_cluster or _CLUSTERS_WORDS.search(text):
         return StoreUnfit(_KINDS["cluster"])
     if lacking := _UNKNOWN.search(text):

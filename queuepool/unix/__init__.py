@@ -1,1 +1,1 @@
-"""What we ask of the operating system: processes, signals, files."""
+"""The operating system: processes, signals, files."""

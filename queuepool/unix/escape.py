@@ -1,9 +1,9 @@
-"""Text that may come from a payload, made safe for a line of a log or of a terminal."""
+"""Escape text that may come from a payload, for one line of a log or of a terminal."""
 
 from __future__ import annotations
 
 #: what could break a line, command a terminal or deceive its reader: control characters, Unicode's own line ends,
-#: marks of direction, and what nobody sees (but the two joiners that scripts and emoji are made with)
+#: direction marks and invisible characters (except the two joiners that scripts and emoji need)
 _UNSAFE = [
     *range(32), *range(127, 160), 0x61C, 0x180E, 0x200B, 0x200E, 0x200F, *range(0x2028, 0x202F), *range(0x2060, 0x2070),
     0xFEFF, *range(0xFFF9, 0xFFFC), *range(0xE0000, 0xE0080),
@@ -12,5 +12,5 @@ _ESCAPES = {code: repr(chr(code))[1:-1] for code in _UNSAFE}
 
 
 def escaped(text: str) -> str:
-    """One safe line for a terminal, whatever a job's data holds."""
+    """The text as one line that is safe for a terminal: each unsafe character becomes its Python escape."""
     return text.translate(_ESCAPES)

@@ -1,20 +1,20 @@
-"""Every exit code, of commands and of a pool's processes. 64 and above are those of sysexits.h."""
+"""Every exit code, of commands and of a pool's processes. 64 to 78 are those of sysexits.h."""
 
 from __future__ import annotations
 
-#: a command, or a pool: done as asked, or not
+#: a command or a pool succeeded, or failed
 OK, FAILED = 0, 1
-#: click's, for a command line that is wrong
+#: click's, for a wrong command line
 USAGE = 2
-#: of ``status`` and of whatever needs a pool that runs; as init scripts have it
+#: ``status`` and every command that needs a running pool, as in init scripts
 NOT_RUNNING = 3
-#: of ``status``: the master does not answer
+#: ``status``: the master does not answer
 NOT_MOVING = 4
 NO_ROOM, ALREADY_RUNNING, CONFIG = 73, 75, 78
-#: as shells say it of signals
+#: 128 plus the signal's number, as in shells
 INTERRUPTED, BROKEN_PIPE = 130, 141
 
-#: a worker: left in order; its modules did not import; it had grown too large
+#: a worker: exited cleanly; its modules did not import; it exceeded its memory limit
 LEFT, BOOT, MEMORY = 0, 3, 12
-#: a process that ended by an exception of ours (EX_SOFTWARE)
+#: a process that an exception of ours ended (EX_SOFTWARE)
 BROKEN = 70

@@ -14,30 +14,30 @@ from queuepool.unix import proc
 from queuepool.unix.exit_codes import BROKEN
 from queuepool.unix.signals import default_actions
 
-#: seconds between two looks whether a process has been handed on
+#: seconds between two checks whether a process has been reparented
 _MOMENT = 0.001
 
 
 def spawn(main: Callable[[], int]) -> int:
-    """Fork a child that runs ``main`` and leaves with its code; gives the pid. Raises ``OSError``.
+    """Fork a child that runs ``main`` and exits with its code; returns the pid. Raises ``OSError``.
 
-    The child leads a process group of its own, so that a kill takes a job's subprocesses along, and is told by
-    SIGTERM when its parent dies. It keeps the parent's blocked signals until it has handlers for them.
+    The child leads a process group of its own, so that a kill includes a job's subprocesses, and gets SIGTERM when
+    its parent dies. It keeps the parent's blocked signals until it has handlers for them.
     """
     parent = os.getpid()
     pid = os.fork()
     if pid == 0:
         _live(main, parent)
-    with suppress(OSError):  # both sides do it, whoever is first: the group must exist before the first kill
+    with suppress(OSError):  # both sides do it, in either order: the group must exist before the first kill
         os.setpgid(pid, pid)
     return pid
 
 
 def hand_on(main: Callable[[], int], heir: int, note: Callable[[int], None]) -> None:
-    """Fork a child that lives as one of ``spawn`` by our parent, the ``heir``. Raises ``OSError``.
+    """Fork a child that is reparented to our parent, ``heir``, as if ``heir`` had spawned it. Raises ``OSError``.
 
-    A process in between forks it, has its pid noted and ends: the kernel gives orphans to the next subreaper above.
-    It keeps what has been made of our signals.
+    An intermediate process forks the child, calls ``note`` with its pid and exits: the kernel gives orphans to the
+    next subreaper above. Unlike a child of ``spawn``, it keeps our signal actions.
     """
     _flush()
     between = os.fork()
@@ -46,13 +46,16 @@ def hand_on(main: Callable[[], int], heir: int, note: Callable[[int], None]) -> 
     try:
         code = os.waitstatus_to_exitcode(os.waitpid(between, 0)[1])
     except ChildProcessError:
-        return  # whose end the user's modules ignore, or have somebody see
+        return  # the user's modules ignore SIGCHLD, or have reaped it
     if code > 0:
         raise OSError(code, os.strerror(code))
 
 
 def reap(known: Container[int]) -> Iterator[tuple[int, int]]:
-    """``(pid, wait status)`` of every child that has ended; of a ``known`` one, the process group's rest is killed."""
+    """``(pid, wait status)`` of every child that has ended; never waits for one.
+
+    The rest of a ``known`` child's process group is killed.
+    """
     while True:
         try:
             ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
@@ -60,14 +63,14 @@ def reap(known: Container[int]) -> Iterator[tuple[int, int]]:
             return
         if ended is None:
             return
-        # While it is not reaped, nobody else can have its pid, nor a group by that number.
+        # Until it is reaped, no other process can have its pid, and no other group its number.
         if ended.si_pid in known:
             _signal_group(ended.si_pid, signal.SIGKILL)
         yield os.waitpid(ended.si_pid, 0)
 
 
 def is_child(pid: int) -> bool:
-    """Whether this is a child of ours, dead and not yet reaped ones too."""
+    """Whether this is a child of ours, dead or alive, that is not yet reaped."""
     try:
         os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
     except (OSError, OverflowError):
@@ -76,13 +79,16 @@ def is_child(pid: int) -> bool:
 
 
 def kill(pid: int) -> None:
-    """At once, with all of its group, even if the process has left its group. Only for a child not yet reaped."""
+    """Kill a process and its whole group, even if the process has left the group. Only for a child not yet reaped.
+
+    Raises ``ValueError`` for a pid of 1 or less.
+    """
     _signal_group(pid, signal.SIGKILL)
     tell(pid, signal.SIGKILL)
 
 
 def kill_other(pid: int, still: Callable[[int], bool]) -> None:
-    """As ``kill``, for a process that is no child of ours: only if it ``still`` is the one that is meant."""
+    """As ``kill``, for a process that is not our child: only if ``still(pid)`` says that it is the one meant."""
     try:
         handle = os.pidfd_open(pid)
     except OSError:
@@ -92,32 +98,35 @@ def kill_other(pid: int, still: Callable[[int], bool]) -> None:
             _signal_group(pid, signal.SIGKILL)
             signal.pidfd_send_signal(handle, signal.SIGKILL)
     except ProcessLookupError:
-        pass  # it has ended just now
+        pass  # it has just ended
     finally:
         os.close(handle)
 
 
 def tell(pid: int, signum: signal.Signals) -> None:
-    """Send a signal to one process: a child not yet reaped, or a master (in a container, process 1)."""
+    """Send a signal to one process: a child not yet reaped, or a master (in a container, process 1).
+
+    Raises ``ValueError`` for a pid of 0 or less.
+    """
     _check(pid, above=0)
-    with suppress(ProcessLookupError):  # it has ended, the next reap will find it
+    with suppress(ProcessLookupError):  # it has ended; the next reap finds it
         os.kill(pid, signum)
 
 
 def _check(pid: int, above: int) -> None:
-    # To the kernel 0 and less are groups, or everybody; the group of 1 is the whole container.
+    # To the kernel, a pid of 0 or less means a group or every process; the group of 1 is the whole container.
     if pid <= above:
         raise ValueError(f"{pid} is nobody to be signalled")
 
 
 def _signal_group(pid: int, signum: signal.Signals) -> None:
     _check(pid, above=1)
-    with suppress(ProcessLookupError, PermissionError):  # it is in no group of its own, or has one of strangers
+    with suppress(ProcessLookupError, PermissionError):  # it leads no group, or the group is another user's
         os.killpg(pid, signum)
 
 
 def _bear(main: Callable[[], int], heir: int, note: Callable[[int], None]) -> None:
-    """In between: the exit code is the error's number."""
+    """The intermediate process: exits with 0, or with the error's number."""
     code, own = BROKEN, os.getpid()
     try:
         pid = os.fork()
@@ -143,11 +152,11 @@ def _live(main: Callable[[], int], parent: int, *, fresh: bool = True) -> None:
         _close_input()
         if proc.end_with_parent(parent, signal.SIGTERM):
             code = main()
-    except BaseException:  # noqa: BLE001 - nothing may climb into the parent's frames below
+    except BaseException:  # noqa: BLE001 - nothing may reach the parent's frames below
         traceback.print_exc()
     finally:
         _flush()
-        # Never by return or sys.exit: the parent's exit handlers and buffers are not the child's.
+        # Never return or sys.exit: the parent's exit handlers and buffers are not the child's.
         os._exit(code)
 
 
@@ -158,7 +167,7 @@ def _flush() -> None:
 
 
 def _close_input() -> None:
-    # A background process group that reads from the terminal would be stopped by it.
+    # The terminal would stop a background process group that reads from it.
     null = os.open(os.devnull, os.O_RDONLY)
     os.dup2(null, 0)
     if null:

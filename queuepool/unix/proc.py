@@ -1,4 +1,4 @@
-"""What the kernel knows of processes: who they are, how large they are, what they are called."""
+"""Facts about processes from the kernel: identity, parent, memory, group, title."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _MB = 1024 * 1024
 
 @cache
 def library() -> Any:
-    """psutil. It is slow to import, and `status` does without; a pool calls this before it forks."""
+    """psutil, imported on first use: slow to import, and `status` does without. A pool calls this before forking."""
     import psutil
 
     return psutil
 
 
 def born_if_seen(pid: int) -> int:
-    """``born``; also 0 when nobody can look, as without a free descriptor: for what is only noted."""
+    """As ``born``, but 0 when it cannot be read (no free descriptor, say): for values that are only recorded."""
     try:
         return born(pid)
     except OSError:
@@ -34,11 +34,14 @@ def born_if_seen(pid: int) -> int:
 
 
 def born(pid: int) -> int:
-    """When this process began, in the kernel's ticks; 0 when there is none. With its pid it names it for good."""
+    """When this process started, in the kernel's ticks (on Linux; elsewhere in Unix seconds); 0 when there is none.
+
+    With the pid it identifies the process for good. Raises ``OSError`` when it cannot be read.
+    """
     try:
         return int(_stat(pid)[19])
     except FileNotFoundError:
-        pass  # not a Linux, or no such process: the library knows
+        pass  # not Linux, or no such process: ask psutil
     except ProcessLookupError:
         return 0
     try:
@@ -48,7 +51,7 @@ def born(pid: int) -> int:
 
 
 def is_alive(pid: int, birth: int) -> bool:
-    """Whether that very process still runs, not a later one with its pid."""
+    """Whether the process that started at ``birth`` (see ``born``) still runs, rather than a later one with its pid."""
     return pid > 0 and birth != 0 and born(pid) == birth and not _is_zombie(pid)
 
 
@@ -66,12 +69,12 @@ def _is_zombie(pid: int) -> bool:
 
 
 def _stat(pid: int) -> list[bytes]:
-    """What the kernel says of it in a line, from its state on. Raises ``OSError``."""
+    """The fields of the kernel's ``stat`` line, from the state on. Raises ``OSError``."""
     return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
 
 
 def resident_mb(pid: int) -> float:
-    """Current resident memory in MB (not the peak); 0.0 when the process is gone, or nobody can look."""
+    """Current resident memory in MB of 1024 KiB (not the peak); 0.0 when the process is gone or cannot be read."""
     try:
         return float((_self(pid) if pid == os.getpid() else library().Process(pid)).memory_info().rss) / _MB
     except (library().Error, OSError):
@@ -80,12 +83,15 @@ def resident_mb(pid: int) -> float:
 
 @lru_cache(maxsize=1)
 def _self(pid: int) -> psutil.Process:
-    """Kept: to make one is to read most of what the kernel has to tell."""
+    """Cached: creating one reads most of what the kernel knows about the process."""
     return library().Process(pid)  # type: ignore[no-any-return]
 
 
 def children() -> list[int]:
-    """Our own, dead and not yet reaped ones too; of a process of one thread. None when nobody can look."""
+    """Pids of our children, dead ones not yet reaped included; for a process of one thread.
+
+    Empty when the list cannot be read.
+    """
     try:
         return [int(pid) for pid in Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()]
     except FileNotFoundError:
@@ -95,12 +101,12 @@ def children() -> list[int]:
 
 
 def everybody() -> list[int]:
-    """Every process that this system shows us."""
+    """Every pid that this system shows us."""
     return list(library().pids())
 
 
 def environment(pid: int) -> dict[str, str]:
-    """What it was started with; empty when it is gone, or not ours to look at."""
+    """The environment that it was started with; empty when it is gone or not ours to read."""
     try:
         return dict(library().Process(pid).environ())
     except (library().Error, OSError):
@@ -116,34 +122,34 @@ def group(pid: int) -> int:
 
 
 def adopt_orphans() -> bool:
-    """Be the parent of whoever loses theirs below us; ``False`` where that cannot be (Linux can)."""
+    """Become the parent of every process below us that loses its own; ``False`` where the system cannot (Linux can)."""
     return _prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
 
 def end_with_parent(parent: int, signum: signal.Signals) -> bool:
-    """Have the kernel send ``signum`` when the parent dies; ``False`` when it has died already."""
+    """Have the kernel send us ``signum`` when the parent dies; ``False`` when it has already died."""
     _prctl(_PR_SET_PDEATHSIG, int(signum))
-    # It may have died before the call; compared with the recorded pid because a subreaper is not 1.
+    # It may have died before the call. Compare with the recorded pid, not with 1: a subreaper has another pid.
     return os.getppid() == parent
 
 
 def _prctl(option: int, value: int) -> bool:
-    """Linux's; ``False`` where it was refused, or where there is none."""
-    import ctypes  # here, as psutil: who forks has called this before
+    """Call Linux's prctl; ``False`` where it was refused or does not exist."""
+    import ctypes  # imported here, as psutil is: a process that forks has called this before
 
     libc = ctypes.CDLL(None, use_errno=True)
     return hasattr(libc, "prctl") and libc.prctl(option, value, 0, 0, 0) == 0
 
 
 def show(title: str) -> None:
-    """What ``ps`` shows: one line of printable ASCII, at most 200 bytes."""
+    """Set the title that ``ps`` shows: one line of printable ASCII (``?`` for the rest), at most 200 bytes."""
     if not (title.isascii() and title.isprintable()):
         title = "".join(char if " " <= char <= "~" else "?" for char in title)
     setproctitle(title[:200])
 
 
 def plausible(status: int | None) -> int | None:
-    """``None`` for what can be no wait status."""
+    """The status itself; ``None`` if it cannot be a wait status."""
     try:
         os.waitstatus_to_exitcode(status or 0)
     except (ValueError, OverflowError):
@@ -152,7 +158,7 @@ def plausible(status: int | None) -> int | None:
 
 
 def cause_of(status: int) -> str:
-    """A wait status in words: ``signal 9 (SIGKILL)`` or ``exit code 3``."""
+    """A wait status in words: ``signal 9 (SIGKILL)`` or ``exit code 3``. Raises ``ValueError`` for no wait status."""
     code = os.waitstatus_to_exitcode(status)
     if code >= 0:
         return f"exit code {code}"

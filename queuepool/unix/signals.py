@@ -1,10 +1,10 @@
 """The one place that deals with signals.
 
-The master reads its mail: everything it hears is blocked and taken by ``sigtimedwait``, so it has no handlers, nothing
-is lost between a fork and a mask, and there is nothing to be re-entered. A worker's handlers set one attribute, and
-raise only while it waits: Python restarts a wait that a handler merely interrupted (PEP 475).
-A job's timeout needs no handler at all: SIGALRM keeps its default action, and faulthandler's C code writes the stacks
-before it takes effect, also inside C code and with the GIL held.
+The master blocks the signals that it handles and reads them with ``sigtimedwait``. It has no handlers, so no signal is
+lost between a fork and a mask, and no code is re-entered. A worker's handlers set attributes, and raise only while the
+worker waits: Python restarts a wait that a handler merely interrupted (PEP 475).
+A job's timeout needs no Python handler: SIGALRM keeps its default action, and faulthandler's C code writes the stacks
+before it takes effect, even inside C code and with the GIL held.
 """
 
 from __future__ import annotations
@@ -21,34 +21,34 @@ HEARD = {
     signal.SIGTTIN, signal.SIGTTOU, signal.SIGCHLD,
 }  # fmt: skip
 
-#: whatever terminal a process belongs to
+#: the terminal that a process belongs to
 _TERMINAL, _TO_LOOK = "/dev/tty", os.O_RDONLY | os.O_NOCTTY | os.O_NONBLOCK | os.O_CLOEXEC
-#: Python ignores these in every process of its own accord
+#: Python itself ignores these in every process
 _PYTHONS = {signal.SIGPIPE, signal.SIGXFSZ}
 
 
 def begin(blocked: Collection[signal.Signals] = ()) -> None:
-    """First of all in a process that others started: only these are blocked, and every signal has its default action.
+    """Call first in a process that others started: only ``blocked`` is blocked, and no signal is ignored.
 
-    Both pass through ``exec``. Where the end of children is ignored the kernel reaps them itself, so that nobody would
-    hear of a dead worker, and a job's subprocesses would all seem to have ended well. HUP stays as it is: where it is
-    ignored (nohup), the pool is to live on without its terminal.
+    Both are inherited through ``exec``. Where SIGCHLD is ignored, the kernel reaps children itself: a worker's death
+    would go unnoticed, and all of a job's subprocesses would seem to have succeeded. HUP stays as it is: where it is
+    ignored (nohup), the pool is to outlive its terminal.
     """
-    signal.pthread_sigmask(signal.SIG_SETMASK, blocked)  # first: a stop that comes now must not end us
+    signal.pthread_sigmask(signal.SIG_SETMASK, blocked)  # first: a stop that arrives now must not end us
     for signum in signal.valid_signals() - _PYTHONS - {signal.SIGHUP}:
         if signal.getsignal(signum) == signal.SIG_IGN:
             signal.signal(signum, signal.SIG_DFL)
 
 
 class Terminal:
-    """The one that this process was started on, in its foreground, if there is one and it may end us by its end."""
+    """The terminal in whose foreground this process was started, if there is one and HUP is not ignored."""
 
     def __init__(self) -> None:
         self._is_ours = signal.getsignal(signal.SIGHUP) != signal.SIG_IGN and _is_in_foreground()
 
     @property
     def is_gone(self) -> bool:
-        """Whether it was closed: then there is nobody to whom the pool belongs."""
+        """Whether it was closed: then the pool has lost its owner."""
         return self._is_ours and not _has_terminal()
 
 
@@ -74,17 +74,17 @@ def _has_terminal() -> bool:
 
 
 class Mailbox:
-    """The master's signals, in the kernel's own queue."""
+    """The master's signals, queued by the kernel."""
 
     def __init__(self) -> None:
         self._terminal = Terminal()
 
     def open(self) -> None:
-        """From now on signals wait until they are read."""
+        """Block the signals, so that they wait until they are read."""
         signal.pthread_sigmask(signal.SIG_BLOCK, HEARD)
 
     def next(self, timeout: float) -> int | None:
-        """The next signal, or ``None`` after ``timeout`` seconds; a HUP of a terminal that was closed is a TERM."""
+        """The next signal, or ``None`` after ``timeout`` seconds; a HUP because our terminal was closed is a TERM."""
         info = signal.sigtimedwait(HEARD, max(timeout, 0.0))
         if info is not None and info.si_signo == signal.SIGHUP and self._terminal.is_gone:
             return signal.SIGTERM
@@ -96,7 +96,7 @@ class Interrupted(BaseException):
 
 
 class WorkerSignals:
-    """What a worker or steward has been told by signals."""
+    """What signals have asked of a worker or steward."""
 
     def __init__(self, *, paused: bool = False) -> None:
         self.stop = False
@@ -105,20 +105,20 @@ class WorkerSignals:
         self._waiting = False
 
     def listen(self) -> None:
-        """From now on. TERM, INT, QUIT: stop. USR2, CONT: pause, go on. USR1, HUP: only wake."""
+        """Install the handlers. TERM, INT, QUIT: stop. USR2, CONT: pause, continue. USR1, HUP: only wake."""
         for signum in (*_STOPS, _PAUSE, _CONTINUE, signal.SIGUSR1, signal.SIGHUP):
             signal.signal(signum, self._hear)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, HEARD)
 
     def begin_round(self) -> bool:
-        """Whether a signal came since the last round; one that comes from now on will end the next wait."""
+        """Whether a signal came since the last round; a signal from now on ends the next wait."""
         news, self._news = self._news, False
         return news
 
     def wait(self, blocking: Callable[[], object]) -> None:
         """Run ``blocking`` until it returns or a signal arrives, or not at all if one came in this round.
 
-        For waits only: never for ``reserve`` or a settlement, which must not be broken off.
+        For waits only: never for ``reserve`` or a settlement, which must not be interrupted.
         """
         try:
             self._waiting = True
@@ -128,11 +128,11 @@ class WorkerSignals:
             finally:
                 self._waiting = False
         except Interrupted:
-            pass  # the signal's attribute says what it wanted
+            pass  # the attributes say what the signal asked
 
     def _hear(self, signum: int, frame: FrameType | None) -> None:
-        # One handler for all, which calls nothing: a second signal may be handled between any two of these lines, and
-        # if that one raised into this one, what this one has heard would be lost.
+        # One handler for all signals, and it calls nothing: a second signal may be handled between any two of these
+        # lines, and if its handler raised into this one, the first signal would be lost.
         if signum in _STOPS:
             self.stop = True
         elif signum in (_PAUSE, _CONTINUE):
@@ -149,7 +149,7 @@ _HEAR = WorkerSignals._hear.__code__
 
 
 class Alarm:
-    """The kernel's deadline for one job: stacks into ``trace``, then death by signal 14."""
+    """The kernel's deadline for one job: writes the stacks to ``trace``, then kills the process by signal 14."""
 
     def __init__(self, trace: IO[bytes]) -> None:
         self._trace = trace
@@ -158,15 +158,15 @@ class Alarm:
         self.prepare()
 
     def prepare(self) -> None:
-        """So that it can go off; again, when the user's code may have changed that."""
-        faulthandler.unregister(signal.SIGALRM)  # it would not look whether it still is what the kernel calls
+        """Set up handler, file and mask; call again when user code may have changed them."""
+        faulthandler.unregister(signal.SIGALRM)  # or register would keep an entry that the kernel no longer calls
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
         faulthandler.enable(file=self._trace, all_threads=True)
         faulthandler.register(signal.SIGALRM, file=self._trace, all_threads=True, chain=True)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGALRM})
 
     def is_intact(self) -> bool:
-        """Whether the trace file is still open, and its number nobody else's."""
+        """Whether the trace file is still open and its descriptor was not reused for another file."""
         try:
             now = os.fstat(self._number)
         except OSError:
@@ -174,7 +174,7 @@ class Alarm:
         return now.st_ino == self._identity.st_ino and now.st_dev == self._identity.st_dev
 
     def is_open(self) -> bool:
-        """Whether that number is in use at all: a third of the time."""
+        """Whether the descriptor is in use at all; takes a third of the time of ``is_intact``."""
         try:
             os.lseek(self._number, 0, os.SEEK_CUR)
         except OSError:
@@ -182,22 +182,23 @@ class Alarm:
         return True
 
     def arm(self, seconds: float) -> None:
-        """``seconds`` from now; 0 = never. For every job anew: the one before may have used the timer itself."""
+        """Fire in ``seconds``; 0 = never. Call for every job: the one before may have used the timer itself."""
         signal.setitimer(signal.ITIMER_REAL, seconds)
 
     def disarm(self) -> None:
+        """Cancel the deadline."""
         signal.setitimer(signal.ITIMER_REAL, 0.0)
 
 
 def leave_signals_to_the_main_thread() -> None:
-    """In another thread: a signal that it took would not end the main thread's wait."""
+    """Block all signals in another thread: one that it received would not end the main thread's wait."""
     signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
 
 
 def default_actions() -> None:
-    """In a fresh child: nothing of the master's mask or handlers."""
+    """In a fresh child: give the signals that we use their default actions. The mask stays as it is."""
     for signum in HEARD | {signal.SIGALRM}:
-        # Not without need: the kernel would throw away a CONT that the master has sent already, since to ignore it is
-        # its default, and who was forked paused would stay so.
+        # Only where needed: the kernel discards a pending CONT when its action is set to the default, which is to
+        # ignore it, and a worker that was forked paused would stay paused.
         if signal.getsignal(signum) != signal.SIG_DFL:
             signal.signal(signum, signal.SIG_DFL)

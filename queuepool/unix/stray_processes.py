@@ -1,7 +1,7 @@
-"""Processes that jobs leave behind: children that moved to a session of their own and outlive their worker.
+"""Stray processes, which jobs leave behind: children that moved to a session of their own and outlive their worker.
 
-The master is their reaper (``PR_SET_CHILD_SUBREAPER``), so the kernel hands it every orphan below it. A worker marks
-its environment with a cookie, and all that is started from there inherits it.
+The master is a subreaper (``PR_SET_CHILD_SUBREAPER``), so the kernel makes it the parent of every orphan below it. A
+worker marks its environment with a cookie, and every process that is started from it inherits the cookie.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _log = logging.getLogger("queuepool")
 
 
 class Origin(NamedTuple):
-    """A worker whose descendants are looked for: its cookie, its pid and when it began (see ``proc.born``)."""
+    """A worker whose descendants are searched for: its cookie, its pid and when it started (see ``proc.born``)."""
 
     cookie: str
     pid: int
@@ -26,14 +26,14 @@ class Origin(NamedTuple):
 
 
 def mark(cookie: str) -> None:
-    """In a worker: what it starts from now on is known to be its own."""
+    """In a worker: mark every process that it starts from now on as its own."""
     os.environ[COOKIE] = cookie
 
 
 def sweep(living: Container[int], cookies: Container[str]) -> None:
-    """End this process's children that are of no living worker: neither one of the pids, nor marked with a cookie.
+    """Kill this process's children that belong to no living worker: by none of these pids, by none of these cookies.
 
-    What hides its origin is of a job, too; not so where we are PID 1, and orphans of anybody come to us.
+    A child without a cookie counts as a job's, except where we are PID 1 and every orphan becomes our child.
     """
     for pid in proc.children():
         if pid not in living and _is_lost(proc.environment(pid).get(COOKIE, ""), cookies):
@@ -46,16 +46,16 @@ def _is_lost(cookie: str, living: Container[str]) -> bool:
 
 
 def hunt(origin: Origin) -> None:
-    """End what a dead orphan left behind. It is not handed to a steward, so all processes are looked at."""
+    """Kill processes left by a dead orphaned worker. They are not reparented to the steward, so scan every process."""
     for pid in proc.everybody():
         if pid != os.getpid() and is_left_behind(origin, pid):
             fork.kill_other(pid, lambda pid: is_left_behind(origin, pid))
 
 
 def is_left_behind(origin: Origin, pid: int) -> bool:
-    """Whether this process came from that dead worker: by its cookie, or because it still is in its group."""
+    """Whether this process came from that dead worker: it has its cookie, or still is in its group."""
     if proc.environment(pid).get(COOKIE) == origin.cookie:
         return True
-    # A killed master may not have come to write the number down, and group 0 is everybody's outside of the container.
-    # While a group has members, nobody else can have its dead leader's number.
+    # A killed master may not have recorded the pid, and group 0 is that of every process outside of the container.
+    # While a group has members, no other process can have its dead leader's pid.
     return origin.pid > 1 and proc.group(pid) == origin.pid and proc.born(origin.pid) in (0, origin.born)

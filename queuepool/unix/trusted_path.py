@@ -1,4 +1,4 @@
-"""Open a file where others may have been before us: whose links are followed, and that nothing is waited for."""
+"""Open a file in a place that others may write to: follow trusted links only, and wait for nothing."""
 
 from __future__ import annotations
 
@@ -9,15 +9,16 @@ from pathlib import Path
 from queuepool.errors import ConfigError
 
 _MOST_LINKS = 40
-#: how a directory, or a link itself, is held without reading it (O_PATH is Linux's)
+#: opens a directory, or a link itself, without reading it (O_PATH is Linux's)
 _PLACE = getattr(os, "O_PATH", os.O_RDONLY) | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 def open_to_append(key: str, path: Path) -> int:
-    """A descriptor for this path, made if it is not there. Raises ``OSError``.
+    """A descriptor for appending to this path; the file is made if it does not exist. Raises ``OSError``.
 
-    Raises ``ConfigError`` for a symbolic link that another user has put there, who would have us write where they
-    cannot: also as a part of the path. Root's are followed, as those of ``/dev/stdout`` are.
+    Raises ``ConfigError`` for another user's symbolic link anywhere in the path, which could make us write where that
+    user cannot. Our own and root's links are followed (``/dev/stdout`` is one). Also raises it for more than 40 links
+    and for a FIFO without a reader.
     """
     rest = [*reversed(path.absolute().parts[1:])]
     here, shown, links = os.open("/", _PLACE), Path("/"), 0
@@ -39,14 +40,14 @@ def open_to_append(key: str, path: Path) -> int:
             if target.startswith("/"):
                 here, shown = _entered(here, "/"), Path("/")
     except OSError as error:
-        error.filename = str(path)  # each call has named one part of it
+        error.filename = str(path)  # each call names only one part of it
         raise
     finally:
         os.close(here)
 
 
 def _link(key: str, here: int, path: Path) -> str | None:
-    """Where it leads; ``None`` when it is no link, or not there."""
+    """The link's target; ``None`` when it is not a link or does not exist."""
     try:
         about = os.lstat(path.name, dir_fd=here)
         if not stat.S_ISLNK(about.st_mode):
@@ -66,7 +67,7 @@ def _entered(here: int, name: str) -> int:
 
 
 def _is_open_file(folder: Path) -> bool:
-    """``/proc/PID/fd``: what lies there looks like a link, and leads where no path does."""
+    """Whether this is ``/proc/PID/fd``: an entry there looks like a link, but leads where no path does."""
     return folder.parts[1:2] == ("proc",) and folder.name == "fd"
 
 

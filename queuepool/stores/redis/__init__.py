@@ -1,1 +1,1 @@
-"""Laravel's Redis queue: its keys, one Lua file for each change of state."""
+"""Laravel's Redis queue: its keys, and one Lua file for each change of state."""

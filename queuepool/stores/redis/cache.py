@@ -14,7 +14,7 @@ from queuepool.stores.redis.keys import Keys
 
 
 class RedisCache:
-    """Keys of one connection, raw; the notices lie under ours."""
+    """The cache on one connection. Names are full keys; the notices are under our own."""
 
     def __init__(self, client: Client, keys: Keys) -> None:
         self._client = client
@@ -44,7 +44,7 @@ class RedisCache:
             if json.loads(text)["at"] + NOTICE_LASTS >= now:
                 alive.append(text)
             else:
-                with suppress(StoreError):  # who may only look leaves it to somebody else
+                with suppress(StoreError):  # a user who may only read leaves it to others
                     self._client.command("HDEL", self._keys.pools, pool)
         return alive
 

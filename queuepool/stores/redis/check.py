@@ -1,4 +1,4 @@
-"""The server of one connection: its version, what it would lose, and what we may do on it."""
+"""Check the server of one connection: its version, which jobs it could lose, and our permissions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _HERE = ("localhost", "127.0.0.1", "::1")
 
 
 def inspect_server(stores: Stores, queues: Sequence[str]) -> Iterator[Finding]:
-    """Raises ``StoreError`` when it does not even answer."""
+    """The findings about the server. Raises ``StoreError`` when it does not answer at all."""
     what = f"connection {stores.settings.name}"
     stores.client.command("PING")
     yield Finding(Grade.OK, what, f"{masked(stores.settings.url)} answers")
@@ -77,7 +77,7 @@ def _eviction(policy: str) -> tuple[Grade, str]:
 
 
 def _denied(stores: Stores, queues: Sequence[str]) -> Iterator[str]:
-    """Every right of a worker's that is missing, by name; what is written is written under a key of our own."""
+    """Every permission that a worker lacks, by name; the tries write only to keys of our own."""
     scratch = _scratch(stores)
     for words in _workers(f"{stores.settings.prefix}queuepool:due:check", *scratch):
         yield from _attempt(stores, words)
@@ -86,7 +86,7 @@ def _denied(stores: Stores, queues: Sequence[str]) -> Iterator[str]:
 
 
 def _people(stores: Stores) -> Iterator[str]:
-    """The commands that people who look or mend need besides, and may not run."""
+    """The further commands that people need to inspect and repair, and may not run."""
     scratch = _scratch(stores)
     for words in (*_peoples(*scratch), ("UNLINK", *scratch)):
         if any(_attempt(stores, words)):
@@ -99,7 +99,7 @@ def _scratch(stores: Stores) -> list[str]:
 
 
 def _workers(channel: str, text: str, entries: str, table: str, ordered: str) -> Iterator[tuple[object, ...]]:
-    """All that our Lua files and stores send for a pool; each on data of its own type."""
+    """Every command that our Lua files and stores send for a pool, each on data of its type."""
     yield from (("TIME",), ("SET", text, 1), ("GET", text), ("MGET", text), ("EXISTS", text), ("EXPIRE", text, 60))
     yield from (("RPUSH", entries, 1), ("LPUSH", entries, 1), ("LLEN", entries), ("LINDEX", entries, 0))
     yield from (("LRANGE", entries, 0, 0), ("LTRIM", entries, 0, 5), ("BLPOP", entries, 0.01), ("PUBLISH", channel, 1))
@@ -123,7 +123,7 @@ def _attempt(stores: Stores, words: Sequence[object]) -> Iterator[str]:
 
 
 def _look(stores: Stores, queues: Sequence[str]) -> Iterator[str]:
-    """Whether the keys themselves may be read."""
+    """Every store whose own keys may not be read, and why."""
     looks: list[tuple[str, Callable[[], object]]] = [
         *((f"queue {name}", partial(stores.queue.sizes, name)) for name in queues),
         ("the stewards' channel", partial(stores.queue.wait_for_change, queues, 0.01)),

@@ -1,4 +1,4 @@
-"""Talks to redis-py, with ``line``, and nobody else does: connections, scripts, and its exceptions made ours."""
+"""Connections, scripts and errors: only this module, ``connection`` and ``refusals`` use redis-py."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from queuepool.stores.redis.scripts import script
 
 #: seconds that the server takes to confirm a subscription
 _CONFIRMS = 2.0
-#: so that who only listens finds within a minute that the other side is gone without a word; the kernel takes 2 hours
+#: so that a connection that only listens notices within a minute that its peer is gone; by default it takes 2 hours
 _KEEPALIVE = {
     getattr(socket, name): value
     for name, value in (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3), ("TCP_USER_TIMEOUT", 60_000))
@@ -30,8 +30,8 @@ _KEEPALIVE = {
 class Client:
     """Commands to one server; ``shared`` between threads, else one connection for one loop.
 
-    ``store``: how errors name it.
-    redis-py's own retries are off: after a lost reply it would push twice or reserve twice.
+    ``longest_wait`` and ``patience``, in seconds, add up to the time-out of a reply; ``store`` is how errors name it.
+    redis-py's own retries are off: after a lost reply they would push or reserve twice.
     """
 
     def __init__(
@@ -58,12 +58,12 @@ class Client:
         self._store = store
         self._waits = longest_wait + patience
         self._heard: tuple[str, ...] = ()
-        #: commands that were sent, perhaps, and not answered: each may still be carried out
+        #: commands that may have been sent and were not answered: each may still be carried out
         self.unanswered = 0
 
     @cached_property
     def _redis(self) -> Any:
-        # A client of one connection connects when it is made: not before the first command, which may say so.
+        # A client of one connection connects when it is created: so create it at the first command, which may raise.
         return self._open()
 
     @cached_property
@@ -75,40 +75,40 @@ class Client:
         return Lines(self._redis.connection_pool.make_connection)
 
     def reach(self) -> None:
-        """Connect, unless that is done. Not where it is ``shared``."""
+        """Connect, unless connected. Not for a ``shared`` client."""
         with self._translating("connect", ()):
             self._line.open()
 
     def command(self, *words: Any) -> Any:
-        """One command; raises ``StoreDown`` or ``StoreError``."""
+        """Send one command and return its reply. Raises ``StoreDown`` or ``StoreError``, as all methods do."""
         with self._translating(str(words[0]).lower(), words[1:2]):
             if not self._shared:
                 self._line.clear()
             return self._redis.execute_command(*words)
 
     def blocking(self, *words: Any) -> Any:
-        """One command that a signal handler may raise out of."""
+        """As ``command``, but a signal handler may raise out of it."""
         with self._translating(str(words[0]).lower(), words[1:2]):
             return self._ask(*words)
 
     def script(self, name: str, keys: Sequence[str], args: Sequence[Any]) -> Any:
-        """Run one of our Lua files."""
+        """Run one of our Lua files and return its reply."""
         return self._run(name, keys, args, self._ask)
 
     def script_in_time(self, name: str, keys: Sequence[str], args: Sequence[Any] = ()) -> Any:
-        """As ``script``, for what people ask: it is not carried out once they have been told that it failed."""
+        """As ``script``, for people's commands: it is not carried out once it has been reported as failed."""
         seconds, micros = self.command("TIME")
         return self.script(name, keys, [*args, int(seconds) + int(micros) / 1e6 + self._waits])
 
     def script_ahead(self, name: str, keys: Sequence[str], args: Sequence[Any]) -> Callable[[], Any]:
-        """As ``script``, but only sent: call what it gives for the answer, later. Not where it is ``shared``."""
+        """As ``script``, but only sends it: call the result later to read the reply. Not for a ``shared`` client."""
         text, digest = script(name)
         with self._translating(name, keys, text):
             answer = self._line.send("EVALSHA", digest, len(keys), *keys, *args)
         return lambda: self._run(name, keys, args, lambda *_: answer.get())
 
     def _run(self, name: str, keys: Sequence[str], args: Sequence[Any], first: Callable[..., Any]) -> Any:
-        """NOSCRIPT means that nothing was executed, so it is safe to send again."""
+        """Run a script by digest, else by its text: NOSCRIPT means that nothing was executed, so a retry is safe."""
         text, digest = script(name)
         with self._translating(name, keys, text):
             try:
@@ -118,7 +118,7 @@ class Client:
 
     @contextmanager
     def _translating(self, verb: str, names: Sequence[Any], source: str = "") -> Iterator[None]:
-        """redis-py's exceptions as ``translated`` says."""
+        """Raise redis-py's exceptions as ours (see ``translated``)."""
         try:
             yield
         except redis.RedisError as error:
@@ -130,15 +130,15 @@ class Client:
         return self._lines.ask(*words) if self._shared else self._line.ask(*words)
 
     def hear(self, channels: tuple[str, ...], timeout: float) -> bool:
-        """Block until something is published on these channels, or the time is over, to the millisecond.
+        """Block until a message is published on these channels (``True``) or ``timeout`` seconds are over.
 
-        (The server ends a blocked command only at its next tick, up to 100 ms late.) A connection of its own; a signal
-        handler may raise out of it.
+        It is precise to the millisecond, whereas the server ends a blocked command only at its next tick, up to 100 ms
+        late. Uses a connection of its own; a signal handler may raise out of it.
         """
         try:
             if self._heard != channels:
                 self._subscribe(channels)
-                return True  # what was said before we listened is not known
+                return True  # a message before the subscription would have been missed
             return self._ears.get_message(timeout=timeout) is not None
         except redis.RedisError as error:
             self._stop_hearing()
@@ -157,7 +157,7 @@ class Client:
         return client.pubsub()
 
     def close(self) -> None:
-        """Give the connection back; the next command would open it again."""
+        """Close the connections; the next command would open them again."""
         if "_redis" in vars(self):
             self._redis.close()
             del self._redis

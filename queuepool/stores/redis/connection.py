@@ -1,4 +1,4 @@
-"""Connections to a server, on which a command may be sent before somebody has time for its answer."""
+"""Connections to a server, on which a command can be sent long before its reply is read."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import redis
 
 
 class Answer:
-    """To a command that was sent; read when it is asked for, or before the next command is sent."""
+    """The reply to a command that was sent; read on demand, or before the next command is sent."""
 
     def __init__(self, connection: Any) -> None:
         self._connection = connection
@@ -19,7 +19,7 @@ class Answer:
         self._error: redis.RedisError | None = None
 
     def read(self) -> None:
-        """Keep it, whatever it is."""
+        """Read the reply or its error, once, and keep it."""
         if not self._is_read:
             self._is_read = True
             try:
@@ -28,7 +28,7 @@ class Answer:
                 self._error = error
 
     def get(self) -> Any:
-        """What the server said; raises what it refused."""
+        """The reply; raises redis-py's exception for an error."""
         self.read()
         if self._error:
             raise self._error
@@ -36,7 +36,7 @@ class Answer:
 
 
 class Line:
-    """redis-py's connection without its client: what that does around each command takes longer than the command.
+    """A connection of redis-py without its client, which takes more time around a command than the command itself.
 
     Raises redis-py's exceptions.
     """
@@ -46,11 +46,11 @@ class Line:
         self._unread: Answer | None = None
 
     def open(self) -> None:
-        """Connect, unless that is done."""
+        """Connect, unless connected."""
         self._connection.connect()
 
     def ask(self, *words: Any) -> Any:
-        """One command, and what the server says of it; a signal handler may raise out of it."""
+        """Send one command and return its reply; a signal handler may raise out of it."""
         self.clear()
         try:
             self._connection.send_command(*words)
@@ -62,20 +62,20 @@ class Line:
             raise
 
     def send(self, *words: Any) -> Answer:
-        """One command; its answer may come while something else is done."""
+        """Send one command; its reply can be read later."""
         self.clear()
         self._connection.send_command(*words)
         self._unread = Answer(self._connection)
         return self._unread
 
     def clear(self) -> None:
-        """Read what is still to come: it must not be taken for the answer to something else."""
+        """Read an outstanding reply, so that it is not taken for the reply to the next command."""
         if self._unread:
             self._unread.read()
             self._unread = None
 
     def refresh(self) -> None:
-        """The server may have closed it since: then the next command opens it again."""
+        """If the server has closed the connection, close it too, so that the next command opens it again."""
         try:
             is_open = not self._connection.can_read()
         except (redis.RedisError, OSError):
@@ -84,12 +84,12 @@ class Line:
             self.close()
 
     def close(self) -> None:
-        """The next command would open it again."""
+        """Close the connection; the next command would open it again."""
         self._connection.disconnect()
 
 
 class Lines:
-    """For threads: each takes one for a command. A process that was forked opens its own."""
+    """A pool of connections for threads: each takes one per command. A forked process opens its own."""
 
     def __init__(self, connect: Callable[[], Any]) -> None:
         self._connect = connect
@@ -102,7 +102,7 @@ class Lines:
         try:
             answer = line.ask(*words)
         except (redis.ConnectionError, redis.TimeoutError):
-            line.close()  # and not kept: to look whether it is open would open it, and wait for the server once more
+            line.close()  # and drop it: the check whether it is open would open it, and wait for the server again
             raise
         except BaseException:
             self._free.append(line)

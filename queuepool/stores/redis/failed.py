@@ -1,4 +1,4 @@
-"""Failed jobs in Redis: a hash of records by id, a sorted set of ids by time."""
+"""Failed jobs in Redis: a hash of records by id, and a sorted set of ids by time."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class RedisFailed:
         return int(self._client.command("ZCARD", self._keys.failed_times))
 
     def page(self, first: int = 0, count: int = 1000) -> list[FailedJob]:
-        """``count`` records from the ``first`` on, the latest first."""
+        """``count`` records from number ``first`` on, latest first."""
         rows = self._client.command("ZREVRANGE", self._keys.failed_times, first, first + count - 1, "WITHSCORES")
         texts = self._client.command("HMGET", self._keys.failed, *rows[::2]) if rows else []
         found = zip(rows[::2], texts, rows[1::2], strict=True)
@@ -38,13 +38,13 @@ class RedisFailed:
         return _record(job_id, text, float(at)) if at is not None and text is not None else None
 
     def record(self, failure: PendingFailure) -> None:
-        """Keep its record; does nothing when this very failure is recorded already."""
+        """Store its record; does nothing if this failure is already recorded."""
         mark = {"failure": failure.id}
         args = ["", failure.record["id"], json.dumps({**failure.record, **mark}), json.dumps(mark)[1:-1]]
         self._client.script("record", [self._keys.failed, self._keys.failed_times], args)
 
     def retry(self, failed: FailedJob, queue: str | None = None) -> bool:
-        """Put it back to its queue (or this one) with all its tries; ``False`` when it is gone already."""
+        """Return the job to its queue (or this one) with all its tries; ``False`` when its record is gone."""
         target = queue or failed.queue
         keys = [
             self._keys.failed,
@@ -55,12 +55,12 @@ class RedisFailed:
         return bool(self._client.script("retry", keys, [failed.id, failed.payload, failed.mark]) == 1)
 
     def drop(self, keys: Sequence[RecordKey]) -> int:
-        """Drop these very records; gives how many there were."""
+        """Drop exactly these records; returns how many existed."""
         words = [word for key in keys for word in key]
         return int(self._client.script("drop", [self._keys.failed, self._keys.failed_times], words)) if words else 0
 
     def older_than(self, moment: float, count: int = 1000) -> list[RecordKey]:
-        """Of jobs that failed before this Unix second, at most ``count``."""
+        """Records of jobs that failed before this Unix second, at most ``count``."""
         bounds = ("-inf", f"({moment}", "WITHSCORES", "LIMIT", 0, count)
         rows = self._client.command("ZRANGEBYSCORE", self._keys.failed_times, *bounds)
         return [RecordKey(key.decode(), repr(float(at))) for key, at in zip(rows[::2], rows[1::2], strict=True)]

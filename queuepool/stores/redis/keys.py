@@ -1,10 +1,10 @@
-"""Every key in one place: Laravel's under ``queues:``, ours under ``queuepool:``."""
+"""The names of all keys: Laravel's under ``queues:``, ours under ``queuepool:``."""
 
 from __future__ import annotations
 
 import re
 
-#: what a pattern of Redis' takes for more than itself
+#: the special characters of a Redis pattern
 _GLOB, _ESCAPED = re.compile(r"[\\*?\[\]^-]"), r"\\\g<0>"
 
 
@@ -26,11 +26,11 @@ class Keys:
 
     @property
     def pattern(self) -> str:
-        """For SCAN: matches all keys of queues and few others."""
+        """A pattern for SCAN that matches all keys of queues and few others."""
         return f"{_GLOB.sub(_ESCAPED, self._queues.removesuffix('s:'))}*"
 
     def queue_of(self, key: str) -> str | None:
-        """The queue of which this key holds jobs, or what could be none; ``None`` for any other key."""
+        """The queue whose jobs or quarantined payloads this key holds; ``None`` for any other key."""
         if key.startswith(self._quarantines):
             return key.removeprefix(self._quarantines)
         if not key.startswith(self._queues) or key.endswith(":notify"):  # which may outlive the jobs
@@ -53,7 +53,7 @@ class Keys:
         return f"{self._quarantines}{queue}"
 
     def channel(self, queue: str) -> str:
-        """Where stewards hear of jobs that are due sooner than they know."""
+        """The channel on which stewards learn of jobs that are due sooner than they know."""
         return f"{self._ours}due:{queue}"
 
     def tallies(self, job_id: str) -> str:

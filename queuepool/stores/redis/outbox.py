@@ -1,4 +1,4 @@
-"""Failures that wait in Redis for a failed store elsewhere: a hash of records, a sorted set of their ids by time."""
+"""Failures that wait in Redis for another failed store: a hash of records, and a sorted set of their ids by time."""
 
 from __future__ import annotations
 

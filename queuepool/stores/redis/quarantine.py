@@ -1,4 +1,4 @@
-"""Payloads that could not be jobs: a list for each queue, every entry ``TIME REASON BYTES``."""
+"""Payloads that cannot be jobs: a list for each queue, with entries ``TIME REASON BYTES``."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ _PAGE = 100
 
 
 class RedisQuarantine:
-    """The quarantine of one connection; an entry's id is the beginning of its SHA-1."""
+    """The quarantine of one connection; an entry's id is the start of its SHA-1."""
 
     def __init__(self, client: Client, keys: Keys) -> None:
         self._client = client
         self._keys = keys
 
     def entries(self, queue: str) -> Iterator[Quarantined]:
-        """The oldest first, read page by page."""
+        """The entries, oldest first, read page by page."""
         return (_parsed(queue, raw) for raw in self._raw(queue))
 
     def put_back(self, queue: str, entry_id: str, payload: bytes | None = None) -> bool:
-        """Back to the end of its queue, as it is or as ``payload``; ``False`` when there is no such entry."""
+        """Put it at the tail of its queue, unchanged or as ``payload``; ``False`` when there is no such entry."""
         raw = self._find(queue, entry_id)
         if raw is None:
             return False

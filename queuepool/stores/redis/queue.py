@@ -1,4 +1,4 @@
-"""Jobs in Laravel's Redis queues; the contract is ``stores.base.QueueStore``."""
+"""Jobs in Laravel's Redis queues; the contract is ``stores.contract.QueueStore``."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from queuepool.stores.redis.client import Client
 from queuepool.stores.redis.keys import Keys
 from queuepool.stores.redis.wire import BATCH, batches, by_queue, reservation
 
-#: a tag fits the bits that a lease's score leaves (lua/include/lease.lua)
+#: as many as fit the bits of a lease's score (lua/include/lease.lua)
 TAGS = 131072
-#: seconds that the server's clock is trusted to run as ours does
+#: seconds for which the server's clock is assumed to run at the speed of ours
 _CLOCK_LASTS = 10.0
-#: keys that the server looks at in one step of a scan
+#: keys that the server reads in one step of a scan
 _PAGE = 1000
 
 
 class RedisQueue:
-    """Laravel's queue on one connection; ``keep`` says whether failed jobs are kept, ``outbox`` whether their records
-    only wait here for a failed store elsewhere.
+    """Laravel's queue on one connection.
 
+    ``keep``: record failed jobs; ``outbox``: their records only wait here, for a failed store on another server.
     ``clock`` is '' for the server's, or a test's Unix seconds as text.
     """
 
@@ -93,7 +93,7 @@ class RedisQueue:
         self.client.blocking("BLPOP", *map(self.keys.notify, queues), f"{max(timeout, 0.001):.3f}")
 
     def wait_for_change(self, queues: Sequence[str], timeout: float) -> bool:
-        """Block until a job may be due earlier than the last ``stage`` said (``True``), or the time is over."""
+        """Block until a job may be due earlier than the last ``stage`` returned (``True``), or the time is over."""
         return self.client.hear(tuple(map(self.keys.channel, queues)), timeout)
 
     def delete(self, leases: Sequence[Lease]) -> list[bool]:
@@ -129,7 +129,7 @@ class RedisQueue:
         except StoreDown:
             raise
         except StoreError:
-            return []  # a key of the wrong type: reserve tells of it, and the other queues go on
+            return []  # a key of the wrong type: reserve reports it, and the other queues continue
 
     def renew(self, leases: Sequence[Lease]) -> list[bool]:
         queues = sorted({lease.queue for lease in leases})
@@ -165,7 +165,7 @@ class RedisQueue:
         return Sizes(*self.client.script("size", names, []))
 
     def queues(self) -> list[str]:
-        """By SCAN, page by page: KEYS would hold up the server."""
+        """The names of all queues that are not empty, by SCAN, page by page: KEYS would block the server."""
         found, cursor = set(), 0
         while True:
             cursor, keys = self.client.command("SCAN", cursor, "MATCH", self.keys.pattern, "COUNT", _PAGE)
@@ -174,7 +174,7 @@ class RedisQueue:
                 return sorted(name for name in found if name is not None)
 
     def clear(self, queue: str) -> int:
-        """Drop a queue's jobs, ready, delayed and reserved; the quarantine stays. Gives how many there were."""
+        """Drop a queue's ready, delayed and reserved jobs, but not the quarantine; returns how many there were."""
         keys = self.keys
         names = [keys.ready(queue), keys.delayed(queue), keys.reserved(queue), keys.notify(queue)]
         return int(self.client.script_in_time("clear", names))

@@ -1,4 +1,4 @@
-"""What a server refuses, or redis-py raises, as errors of ours."""
+"""A server's refusals, and redis-py's exceptions, as our errors."""
 
 from __future__ import annotations
 
@@ -12,30 +12,30 @@ from queuepool.errors import LoginRefused, StoreDenied, StoreDown, StoreError, T
 from queuepool.stores import certificates, unfit
 from queuepool.stores.redis.scripts import script
 
-#: redis-py's own classes for what may pass; it takes the code out of their text
+#: redis-py's classes for errors that may pass; it removes the code from their text
 _GONE = (
     redis.ConnectionError, redis.TimeoutError, redis.ReadOnlyError, redis.exceptions.OutOfMemoryError,
     redis.exceptions.MasterDownError,
 )  # fmt: skip
-#: those for what only a cluster's node says
+#: redis-py's classes for errors that only a cluster's node returns
 _CLUSTERS = (
     redis.exceptions.AskError, redis.exceptions.TryAgainError, redis.exceptions.ClusterDownError,
     redis.exceptions.ClusterCrossSlotError,
 )  # fmt: skip
-#: what a server says that may answer again in a moment
+#: words in the errors of a server that may soon answer again
 _PASSING = (
     "LOADING", "MASTERDOWN", "READONLY", "MISCONF", "NOREPLICAS", "BUSY", "OOM", "UNBLOCKED", "max number of clients",
     "LATE",
 )  # fmt: skip
 
-#: what a server says of what its user may not do within a script
+#: a server's words for what its user may not do in a script
 _DENIED = re.compile("executing the script can't|ACL failure in script|NOPERM")
 
 
 def translated(error: redis.RedisError, verb: str, names: Sequence[Any], source: str = "") -> StoreError:
-    """A redis-py exception as one of ours; the URL, and so the password, is never in it.
+    """A redis-py exception as one of ours; it never holds the URL, and so never the password.
 
-    ``verb``: the command, or the script of this ``source``; ``names``: the keys or channels that it was about.
+    ``verb``: the command, or the script with this ``source``; ``names``: its keys or channels.
     """
     text = certificates.explained(" ".join(str(error).split()) or type(error).__name__)
     if text.startswith("RETIRED"):
@@ -53,7 +53,7 @@ def translated(error: redis.RedisError, verb: str, names: Sequence[Any], source:
 
 
 def denial(text: str, verb: str, names: Sequence[Any], source: str) -> str:
-    """What the server's ACL forbids, by name. Of a command in a script a server before 7.2 says the line only."""
+    """What the server's ACL forbids, by name. For a command in a script, a server before 7.2 names only its line."""
     if "key" in text or "channel" in text:
         return f"the user may not use a key or channel of {verb!r}: {' '.join(map(str, names))} (ACL)"
     commands = re.findall(r"the '(\S+)' command", text)
@@ -66,5 +66,5 @@ def denial(text: str, verb: str, names: Sequence[Any], source: str) -> str:
 
 
 def explained(text: str, name: str) -> str:
-    """A server's error that a script has caught."""
+    """The text for a server's error that the script of this name has caught."""
     return denial(text, name, (), script(name)[0]) if _DENIED.search(text) else text

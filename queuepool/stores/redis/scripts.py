@@ -1,4 +1,4 @@
-"""The Lua files, whole: each with the parts that it includes."""
+"""The Lua files, each with the parts that it includes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from importlib.resources import files
 
 @cache
 def script(name: str) -> tuple[str, str]:
-    """Its text, and the digest by which the server knows it."""
+    """The script's text, and the SHA-1 digest by which the server knows it."""
     folder = files(__package__) / "lua"
     text = (folder / f"{name}.lua").read_text()
     included = re.search(r"^-- include: (.*)$", text, re.MULTILINE)

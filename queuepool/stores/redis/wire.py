@@ -1,4 +1,4 @@
-"""What our scripts are sent and what they say, as the words of the contract."""
+"""The arguments and replies of our scripts, in the types of the contract."""
 
 from __future__ import annotations
 
@@ -9,18 +9,19 @@ from queuepool.payload.lease import Lease
 from queuepool.stores.contract import Reservation
 from queuepool.stores.redis.refusals import explained
 
-#: rows that one call may move; more would stall the server's other clients
+#: jobs that one call may move; more would stall the server's other clients
 BATCH = 1000
-#: bytes that one push sends: the server reads all of a command before it serves anybody else
+#: bytes that one push sends: more would keep other clients waiting, as the server reads a command as a whole
 BATCH_BYTES = 1024 * 1024
 
 
 def by_queue(leases: Sequence[Lease], queues: Sequence[str]) -> list[Lease]:
+    """The leases in the order of their queues. Raises ``ValueError`` for a queue that is not among them."""
     return sorted(leases, key=lambda lease: queues.index(lease.queue))
 
 
 def reservation(answer: Sequence[Any], queues: Sequence[str], tag: int, done: Sequence[Lease]) -> Reservation:
-    """What reserve.lua said; ``done`` is what went along, in the order in which it did."""
+    """The reply of reserve.lua; ``done`` are the leases that were sent along, in that order."""
     refused, taken, odd, problems, due = answer
     return Reservation(
         leases=[Lease(queues[number - 1], receipt, tag) for number, receipt in _pairs(taken)],
@@ -36,7 +37,7 @@ def _pairs(flat: Sequence[Any]) -> Iterator[tuple[Any, Any]]:
 
 
 def batches(payloads: Sequence[bytes]) -> Iterator[Sequence[bytes]]:
-    """So many rows and bytes at once; a payload that is larger goes alone."""
+    """Batches of at most ``BATCH`` payloads and ``BATCH_BYTES``; a larger payload goes alone."""
     first = size = 0
     for at, payload in enumerate(payloads):
         if at - first == BATCH or (size + len(payload) > BATCH_BYTES and at > first):

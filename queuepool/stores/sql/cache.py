@@ -1,4 +1,4 @@
-"""Named values in Laravel's ``cache`` table: its own, the pools' notices, and what jobs have raised and killed.
+"""Named values in Laravel's ``cache`` table: its own, the pools' notices, and the jobs' tallies.
 
 The contract is ``stores.control.Cache``. Source: Illuminate/Cache/DatabaseStore.php (13.x).
 """
@@ -21,13 +21,13 @@ from queuepool.stores.sql.encoding import bytes_of
 from queuepool.stores.sql.names import is_name
 from queuepool.stores.sql.tables import cache
 
-#: seconds: Laravel's "for ever", and how long it counts a job's exceptions
+#: seconds: Laravel's "forever", and how long it counts a job's exceptions
 _FOREVER, _DAY = 315_360_000, 86_400
 _LAST = 2**31 - 1
 
 
 class SqlCache:
-    """``prefix`` is Laravel's cache prefix; what is ours stands under it too, so that no other application sees it."""
+    """``prefix`` is Laravel's cache prefix; our own values have it too, so that no other application sees them."""
 
     def __init__(self, client: Client, prefix: str) -> None:
         self._client = client
@@ -86,7 +86,7 @@ class SqlCache:
         return self._client.ask(look)
 
     def count(self, connection: Connection, job_id: str, tally: str) -> None:
-        """One more of this tally, in the transaction that gives the job back."""
+        """Raise this tally of the job by one, in the transaction that releases it."""
         counts = json.loads(_value(connection, self._tallies(job_id)) or "{}")
         counts[tally] = counts.get(tally, 0) + 1
         _put(connection, self._tallies(job_id), json.dumps(counts), _DAY)
@@ -112,7 +112,7 @@ def _now(connection: Connection) -> int:
 
 
 def _put(connection: Connection, name: str, value: str, lasting: float) -> None:
-    # Before Laravel 13 the column has four bytes, and "for ever" would not fit from 2028 on.
+    # Before Laravel 13 the column has four bytes, and "forever" does not fit from 2028 on.
     ends = Clock(connection.dialect).up(lasting)
     row = {"value": value, "expiration": case((ends < _LAST, ends), else_=_LAST)}
     if not connection.execute(update(cache).where(cache.c.key == name).values(**row)).rowcount:

@@ -1,4 +1,4 @@
-"""The database of one connection: its version, its tables, what we may do with them, and what SQLite's file needs."""
+"""Check the database of one connection: its version, its tables, our rights on them, and SQLite's file."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _OLDEST = {"sqlite": (3, 35), "postgresql": (12,), "mysql": (8,), "mariadb": (10
 _NAMES = {"sqlite": "SQLite", "postgresql": "PostgreSQL", "mysql": "MySQL", "mariadb": "MariaDB"}
 _MISSING = {"sqlite": "RETURNING", "mysql": "SKIP LOCKED", "mariadb": "SKIP LOCKED"}
 _HERE = ("localhost", "127.0.0.1", "::1", None)
-#: an option that says so forces a connection to be encrypted
+#: the options that force a connection to be encrypted
 _ENCRYPTING = {"sslmode=require", "sslmode=verify-ca", "sslmode=verify-full"}
 _REMEDY = {"postgresql": "?sslmode=verify-full"}
 _ROWS: dict[Any, dict[str, Any]] = {
@@ -35,7 +35,7 @@ _ROWS: dict[Any, dict[str, Any]] = {
 
 
 def inspect_database(stores: Stores, queues: Sequence[str], crews: Sequence[int]) -> Iterator[Finding]:
-    """``crews``: how many workers each pool has. Raises ``StoreError`` when it does not even answer."""
+    """The findings; ``crews`` is how many workers each pool has. Raises ``StoreError`` when it does not answer."""
     what = f"connection {stores.settings.name}"
     yield from (Finding(grade, what, words) for grade, words in _findings(stores, queues, crews))
 
@@ -81,7 +81,7 @@ def _version(dialect: Dialect) -> tuple[Grade, str]:
 
 
 def _unwritable(url: str) -> Iterator[tuple[Grade, str]]:
-    """SQLite's file, and its directory: the journal stands beside it."""
+    """A finding if SQLite's file or its directory, where the journal is, cannot be written."""
     path = Path(database_of(url))
     for place in (path, path.parent) if scheme_of(url) == "sqlite" and path.exists() else ():
         if not os.access(place, os.W_OK):
@@ -97,7 +97,7 @@ def _journal(client: Client) -> tuple[Grade, str]:
 
 
 def _pooler(client: Client) -> tuple[Grade, str]:
-    """In transaction mode two who ask one after the other meet the same session, if nobody else comes between."""
+    """The pooler's mode: in transaction mode, two clients in turn get the same session, unless a third interferes."""
 
     def session(connection: Connection) -> int:
         return int(connection.exec_driver_sql("SELECT pg_backend_pid()").scalar_one())
@@ -123,7 +123,7 @@ def _tables(client: Client, queues: Sequence[str]) -> Iterator[tuple[Grade, str]
 
 
 def _elsewhere(stores: Stores, queues: Sequence[str]) -> Iterator[tuple[Grade, str]]:
-    """What is not beside the queue."""
+    """The findings about stores on other servers."""
     settings = stores.settings
     looks: dict[str, Callable[[], object]] = {}
     if settings.failed_url:
@@ -142,7 +142,7 @@ def _faults(client: Client, table: str) -> list[str]:
 
 
 def _denied(client: Client, table: Any) -> Iterator[str]:
-    """Each right that is missing, by name: tried for real, and undone."""
+    """Each missing right, by name: each right is tried for real, and rolled back."""
     nothing: Any = false()
     tries: dict[str, Executable] = {
         "SELECT": select(table).where(nothing),
@@ -156,7 +156,7 @@ def _denied(client: Client, table: Any) -> Iterator[str]:
 
 
 class _Undo(Exception):
-    """Takes a transaction back."""
+    """Rolls a transaction back."""
 
 
 def _try(client: Client, statement: Executable) -> None:

@@ -1,4 +1,4 @@
-"""What a server's own rules mean for these pools: how many may connect, and which names it takes for one."""
+"""Check what a server's rules mean for these pools: how many can connect, and which names it treats as one."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from queuepool.stores.sql.client import Client
 from queuepool.stores.sql.tables import jobs
 
 _LIMITS = {
-    # -1 and 0 are no limit of their own
+    # -1 and 0 mean no limit
     "postgresql": (
         "SELECT current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int, "
         "rolconnlimit, datconnlimit FROM pg_roles, pg_database "
@@ -23,7 +23,10 @@ _LIMITS["mariadb"] = _LIMITS["mysql"]
 
 
 def connections(client: Client, crews: Sequence[int]) -> Iterator[tuple[Grade, str]]:
-    """``crews``: the workers of each pool. Each holds a connection, and so does each steward, all the time."""
+    """Whether the connections suffice; ``crews`` is how many workers each pool has.
+
+    Each worker and each steward always holds one.
+    """
     limit, workers, stewards = client.ask(_limit), sum(crews), len(crews)
     if limit is None or 2 * workers + stewards <= limit:
         return
@@ -36,7 +39,7 @@ def connections(client: Client, crews: Sequence[int]) -> Iterator[tuple[Grade, s
 
 
 def merged_queues(client: Client, queues: Sequence[str]) -> Iterator[tuple[Grade, str]]:
-    """Jobs that Laravel would run as if they were in one of these queues, and we do not."""
+    """Jobs that Laravel runs as if they were in one of these queues, and we do not."""
     named = select(jobs.c.queue).where(jobs.c.queue.in_(queues)).distinct()
     others = set(client.ask(lambda connection: connection.execute(named).scalars().all())) - {*queues}
     if others:
@@ -49,7 +52,7 @@ def merged_queues(client: Client, queues: Sequence[str]) -> Iterator[tuple[Grade
 
 
 def _limit(connection: Connection) -> int | None:
-    """How many connections this user may have to this database; ``None`` where there is no limit."""
+    """How many connections this user may have to this database; ``None`` = no limit."""
     statement = _LIMITS.get(connection.dialect.name)
     limits = connection.exec_driver_sql(statement).one() if statement else ()
     return min((limit for limit in limits if limit > 0), default=None)

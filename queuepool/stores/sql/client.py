@@ -1,4 +1,4 @@
-"""The one place that connects: an engine for each process, transactions, and the drivers' exceptions made ours."""
+"""The one place that connects: an engine for each process, transactions, and the drivers' exceptions as ours."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from queuepool.stores.sql.sqlite import FileConnection
 from queuepool.stores.sql.transaction import FormerFile, carry_out, file_of, former_of, in_current_file
 
 T = TypeVar("T")
-#: how often a transaction that the database took back is tried before it counts as an outage
+#: how often a transaction that the database rolled back is tried before it counts as an outage
 _TRIES = 5
 
 
 class Client:
     """One database; ``shared`` between threads, else one connection for one loop.
 
-    The drivers are in autocommit: a statement alone is its own transaction, and ``transaction`` begins one by itself.
-    ``patience``: seconds after which a silent server counts as gone. ``create``: an SQLite file that is missing is
-    made, with Laravel's tables in it. Errors name the database as ``store``.
+    The drivers are in autocommit: a single statement is its own transaction, and ``transaction`` begins one itself.
+    ``patience``: seconds after which a silent server counts as gone. ``create``: make a missing SQLite file, with
+    Laravel's tables in it. Errors name the database as ``store``.
     """
 
     def __init__(
@@ -43,30 +43,31 @@ class Client:
         self._mine: Connection | None = None
         self._file: FileConnection | None = None
         self._pid = 0
-        #: transactions that were perhaps sent, and not answered: each may still be committed
+        #: transactions that may have been sent and were not answered: each may still be committed
         self.unanswered = 0
-        #: how often another file has taken the place of the one that was open
+        #: how often another file has replaced the open one
         self.replaced = 0
         self._former: FormerFile | None = None
 
     def transaction(self, work: Callable[[Connection], T]) -> T:
-        """All of ``work`` or nothing, and again if others were in its way. Raises ``StoreDown`` or ``StoreError``."""
+        """Do all of ``work`` or nothing; retry on a conflict with others. Raises ``StoreDown`` or ``StoreError``."""
         return self._insist(partial(self._attempt, work))
 
     def ask(self, work: Callable[[Connection], T]) -> T:
-        """Carry out statements that need no transaction around them. Raises ``StoreDown`` or ``StoreError``.
+        """Run statements that need no transaction around them. Raises ``StoreDown`` or ``StoreError``.
 
-        Again if others were in its way, which a statement alone meets where the database's default is serializable.
+        Retries on a conflict with others, which even a single statement can have if the database's default isolation is
+        serializable.
         """
         return self._insist(partial(self._carry_out, work))
 
     def examine(self) -> None:
-        """Raises ``StoreUnfit`` when it has no transactions, as a pooler may."""
+        """Raise ``StoreUnfit`` when there are no transactions, as with some poolers."""
         if scheme_of(self.url) == "postgresql":
             self.transaction(lambda _: None)
 
     def interruptible(self, work: Callable[[Connection], T]) -> T:
-        """``ask`` for what a signal handler may raise out of: the connection may be anywhere in a statement then."""
+        """As ``ask``, but a signal handler may raise out of it, in mid-statement; the connection is then dropped."""
         try:
             return self.ask(work)
         except StoreError:
@@ -77,23 +78,23 @@ class Client:
 
     @property
     def commits_late(self) -> float:
-        """Seconds after which the server has ended a transaction whose client it does not hear of any more."""
+        """Seconds after which the server has certainly ended a transaction whose client is silent."""
         return 0.0 if self.engine.dialect.name == "sqlite" else LATEST_COMMIT + 0.5
 
     @property
     def former(self) -> FormerFile | None:
-        """The SQLite file that was replaced under us, as long as something of it may be held."""
+        """The SQLite file that was replaced while open, as long as jobs from it may be held."""
         return self._former if self._former and self._former.is_open else None
 
     def forget_former(self, unused_for: float = 0.0) -> None:
-        """Give it up, if nothing was settled there for so many seconds."""
+        """Close it, if no job was settled there for ``unused_for`` seconds."""
         if self._former and self._former.unused_for >= unused_for:
             self._former.close()
             self._former = None
 
     @property
     def engine(self) -> Engine:
-        """This process's own: what was opened before a fork is the parent's."""
+        """This process's own engine: one that was opened before a fork is the parent's."""
         if self._engine is None or self._pid != os.getpid():
             if self._engine is not None:
                 self._engine.dispose(close=False)
@@ -110,7 +111,7 @@ class Client:
                 mine.close()
 
     def close(self) -> None:
-        """Give everything back; the next verb would open it again."""
+        """Close everything; the next verb would open it again."""
         self.forget_former()
         self.disconnect()
         if self._engine is not None and self._pid == os.getpid():
@@ -142,7 +143,7 @@ class Client:
                 try:
                     yield connection
                 except BaseException:
-                    # It may be anywhere in a statement or a transaction: nobody must find it in the pool.
+                    # It may be in mid-statement or in mid-transaction: it must not go back to the pool.
                     connection.invalidate()
                     raise
             return
@@ -155,7 +156,7 @@ class Client:
         yield self._mine
 
     def _leave(self, connection: Connection, file: FileConnection) -> None:
-        """Raises ``StoreDown``: what the next verb opens is another database."""
+        """Keep the connection as the former one and raise ``StoreDown``: the next verb opens another database."""
         former = former_of(connection, file)
         self.forget_former()
         self._former, self._mine, self.replaced = former, None, self.replaced + 1

@@ -1,4 +1,4 @@
-"""The database's clock, which alone decides what is due: hosts whose clocks are wrong do no harm."""
+"""The database's clock, which alone decides what is due: wrong clocks of hosts do no harm."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ _NOW = {
     "mysql": "unix_timestamp(now(6))",
     "mariadb": "unix_timestamp(now(6))",
 }
-#: what is added so that rounding down rounds up
+#: added so that rounding down rounds up
 _UP = 0.999999
-#: Laravel says its times in UTC, and MySQL takes them for times of its own zone
+#: Laravel writes times in UTC, and MySQL takes them for times of its own zone
 _UTC: ColumnElement[str] = literal("+00:00")
 _ZONE: ColumnElement[str] = literal_column("@@global.time_zone")
 
 
 def later(delay: float) -> float:
-    """What a moment is after that is to come: without a delay it may be the second that has begun, else never early."""
+    """The parameter for ``Clock.after``, in seconds: with a delay never too early, else the second that has begun."""
     return delay + _UP if delay > 0 else 0.0
 
 
 class Clock:
-    """Expressions for Unix seconds; ``fixed`` is '' for the database's own, or a test's seconds as text."""
+    """SQL expressions for Unix seconds; ``fixed`` is '' for the database's clock, or a test's seconds as text."""
 
     def __init__(self, dialect: Dialect, fixed: str = "") -> None:
         self._name = dialect.name
@@ -46,25 +46,25 @@ class Clock:
         )
 
     def now(self) -> ColumnElement[Any]:
-        """With its fraction."""
+        """The current second, with its fraction."""
         return self._now
 
     def down(self, later: Any = 0) -> ColumnElement[Any]:
-        """The whole second, not after ``later`` seconds from now."""
+        """The time ``later`` seconds from now, rounded down to a whole second."""
         moment = self._now + later
-        # SQLite has no floor everywhere, and cuts where the others would round.
+        # Not every SQLite has floor, but its cast truncates where the others' rounds.
         return cast(moment, Integer) if self._name == "sqlite" else func.floor(moment, type_=Integer)
 
     def up(self, later: Any = 0) -> ColumnElement[Any]:
-        """The whole second, not before ``later`` seconds from now."""
+        """The time ``later`` seconds from now, rounded up to a whole second."""
         return self.down(later + _UP)
 
     def after(self, name: str) -> ColumnElement[Any]:
-        """The whole second for a parameter that ``later`` made."""
+        """The whole second for the parameter ``name``, whose value is from ``later``."""
         return self.down(bindparam(name, type_=Float))
 
     def as_timestamp(self, moment: ColumnElement[Any]) -> ColumnElement[Any]:
-        """Unix seconds as what a timestamp column holds, in UTC."""
+        """Unix seconds as the value of a timestamp column in UTC."""
         if self._name == "sqlite":
             return func.datetime(moment, "unixepoch")
         if self._name == "postgresql":
@@ -80,5 +80,5 @@ class Clock:
         return func.unix_timestamp(func.convert_tz(column, _UTC, _ZONE))
 
     def past(self, ago: float = 0) -> ColumnElement[Any]:
-        """The whole second ``ago``, looked up once and not for every row."""
+        """The time ``ago`` seconds before now, rounded down; evaluated once, not for every row."""
         return select(self.down(-ago)).scalar_subquery()

@@ -1,17 +1,17 @@
-"""Payloads are bytes, columns are texts."""
+"""Conversions between payloads, which are bytes, and columns, which are texts."""
 
 from __future__ import annotations
 
 
 def bytes_of(value: str | bytes | memoryview | None) -> bytes:
-    """A column's value as it was pushed; NULL is nothing at all."""
+    """A column's value as the bytes that were pushed; NULL is empty."""
     if isinstance(value, str):
         return value.encode()
     return bytes(value or b"")
 
 
 def text_of(raw: bytes) -> str | bytes:
-    """A text, if it is one: of the databases, SQLite alone takes anything else."""
+    """The text, if the bytes are UTF-8, else the bytes, which only SQLite takes."""
     try:
         return raw.decode()
     except UnicodeDecodeError:
@@ -19,5 +19,5 @@ def text_of(raw: bytes) -> str | bytes:
 
 
 def storable(text: str) -> str:
-    """Without the characters that PostgreSQL refuses, or no encoding has."""
+    """The text with NUL, which PostgreSQL refuses, and lone surrogates, which have no encoding, written as escapes."""
     return text.encode("utf-8", "backslashreplace").decode().replace("\0", "\\x00")

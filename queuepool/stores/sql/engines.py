@@ -1,4 +1,4 @@
-"""How each database is opened: its driver, its time-outs, its durability. The drivers are named here alone."""
+"""How to open each database: its driver, its time-outs, its durability. Only this module names the drivers."""
 
 from __future__ import annotations
 
@@ -22,23 +22,26 @@ DRIVERS = {
 
 
 def load_driver(url: str) -> None:
-    """Import it, and SQLAlchemy's part of it."""
+    """Import the driver for this URL, and SQLAlchemy's dialect."""
     _named(url).get_dialect().import_dbapi()
 
 
 def open_engine(url: str, *, shared: bool, patience: float, create: bool) -> Engine:
-    """Nothing is sent yet. Producers (``shared``) have a pool of connections, a loop has one."""
+    """An engine; sends nothing yet. Producers (``shared``) have a pool of connections, a loop has one.
+
+    ``patience``: seconds after which a silent server counts as gone. ``create``: make a missing SQLite file.
+    """
     named = _named(url)
-    # Nothing is left open that would have to be reset.
+    # No transaction is left open that would have to be reset.
     pool: dict[str, Any] = {"max_overflow": -1, "pool_reset_on_return": None} if shared else {"poolclass": NullPool}
     openers = {"sqlite": _sqlite, "postgresql": postgresql.open_engine}
     return openers.get(named.get_backend_name(), _mysql)(named, pool, shared, patience, create)
 
 
 def _named(url: str) -> URL:
-    """With its driver."""
+    """The URL with its driver."""
     parsed = make_url(url)
-    # Up to 2.0 SQLAlchemy takes the escapes in the database's name for the name.
+    # Up to 2.0, SQLAlchemy does not decode the escapes in a database's name.
     return parsed.set(drivername=DRIVERS[parsed.get_backend_name()], database=database_of(url))
 
 
@@ -46,25 +49,25 @@ def _sqlite(url: URL, pool: dict[str, Any], shared: bool, patience: float, creat
     path = Path(url.database or "").absolute()
     opener = partial(sqlite.connect, path, durable=shared, patience=patience, create=create)
     engine = create_engine(url, creator=opener, isolation_level="AUTOCOMMIT", **pool)
-    if shared:  # a loop looks by itself, before each verb
+    if shared:  # a loop checks by itself, before each verb
 
         @event.listens_for(engine, "checkout")
         def look(connection: sqlite.FileConnection, _record: Any, _proxy: Any) -> None:
             if not connection.is_current:
                 connection.retire()
-                raise exc.DisconnectionError  # makes the pool open what is there now
+                raise exc.DisconnectionError  # makes the pool open the present file
 
     return engine
 
 
 def _mysql(url: URL, pool: dict[str, Any], shared: bool, patience: float, create: bool) -> Engine:
-    # Strict: else a queue's name that is too long would be cut without a word. And nothing of the server's own modes:
-    # in some of them BEGIN begins a block, or an empty text is NULL.
+    # Strict, or a queue's name that is too long would be cut silently. And none of the server's own modes: in some of
+    # them BEGIN starts a block, or an empty text is NULL.
     session = (
         "SET SESSION time_zone = '+00:00', sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', "
         f"innodb_lock_wait_timeout = {max(int(patience) - shared, 1)}"
     )
-    # The server gives up a lock before we give up the server; a producer does not wait longer for that.
+    # The server gives up on a lock before we give up on the server; a producer does not wait longer for that.
     silence = patience + (not shared)
     waits = {"connect_timeout": max(patience, 2.0), "read_timeout": silence, "write_timeout": silence}
     engine = create_engine(
@@ -77,7 +80,7 @@ def _mysql(url: URL, pool: dict[str, Any], shared: bool, patience: float, create
 
     @event.listens_for(engine, "do_connect")
     def connect(_dialect: Any, _record: Any, args: list[Any], options: dict[str, Any]) -> Any:
-        from queuepool.stores.sql.tidy_mysql import Tidy  # here: its driver is there for those who need it
+        from queuepool.stores.sql.tidy_mysql import Tidy  # imported here: its driver is optional
 
         return Tidy(*args, **options)
 

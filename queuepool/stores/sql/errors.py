@@ -1,4 +1,4 @@
-"""What a database says when it refuses, as one of our errors. No URL, and so no password, is ever in it."""
+"""A database's refusals as our errors. They never hold a URL, and so never a password."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from sqlalchemy import exc
 from queuepool.errors import LoginRefused, StoreDenied, StoreDown, StoreError, StoreUnfit
 from queuepool.stores import certificates
 
-#: SQLSTATEs, MySQL's numbers and SQLite's names of what may pass
+#: SQLSTATEs, MySQL's numbers and SQLite's names of errors that may pass
 _PASSING = re.compile(
     r"08...|53...|57...|55P03|25006|28...|3D000|"  # PostgreSQL: connection, resources, shutdown, lock, standby, login
     r"1021|1040|1044|1045|1049|1053|1114|1129|1158|1159|1160|1161|1203|1205|1226|1290|1317|1836|1927|1969|2\d\d\d|3024|"
     r"SQLITE_(BUSY|LOCKED|FULL|IOERR|CANTOPEN|NOMEM|PROTOCOL|SCHEMA|INTERRUPT).*"
 )
-#: what somebody has to change in the database before it works
+#: errors that need a change in the database
 _DENIED = re.compile(r"42501|42P01|42703|1142|1143|1146|1054|1227|SQLITE_(READONLY|PERM|AUTH).*")
-#: the transaction is taken back whole, and may be tried again at once: others were in its way, or have taken an id that
-#: it had found free. (In SQLite nobody else writes between a look and an insert.)
+#: the whole transaction was rolled back, and may be retried at once: it met others, or they have taken an id that it
+#: had found free. (In SQLite no other process can write between a select and an insert.)
 _TAKEN_BACK = re.compile(r"40001|40P01|1213|1020|23505|1062")
 _NO_COLUMN = re.compile(r"no such column|has no column named")  # SQLite has no code for it
-#: what a driver raises by itself, without a code from the server
+#: raised by a driver itself, without a code from the server
 _UNANSWERED = (exc.OperationalError, exc.InterfaceError, exc.InternalError, exc.TimeoutError)
 _READ_ONLY = "25006"
 _NO_TRANSACTIONS = "the pooler has no transactions (pool_mode statement): set its pool_mode to transaction or session"
-#: what becomes of prepared statements where a pooler gives sessions to others, and hides it
+#: errors of prepared statements where a pooler lends sessions without showing it
 _MIXED_UP = re.compile(r"26000|42P05")
 _MIXED = "a pooler mixes up prepared statements of several clients: add ?prepare_threshold=none to the url"
 _LOGIN = re.compile(r"28...|1044|1045")
@@ -35,12 +35,12 @@ _NO_TABLE = re.compile(
 
 
 def is_taken_back(error: exc.SQLAlchemyError) -> bool:
-    """Whether nothing of the transaction was carried out because of others': a deadlock, an id that is taken."""
+    """Whether the transaction was rolled back because of others: a deadlock, or an id that is taken."""
     return bool(_TAKEN_BACK.fullmatch(_code(error)))
 
 
 def translated(error: exc.SQLAlchemyError) -> StoreError:
-    """``StoreDown`` where it is worth trying again, ``StoreDenied`` where somebody has to mend the database first."""
+    """Our error: ``StoreDown`` if it is worth a retry, ``StoreDenied`` if the database must first be changed."""
     code, text = _code(error), _text(error)
     if missing := _NO_TABLE.search(text):
         name = next(filter(None, missing.groups()))
@@ -63,7 +63,7 @@ def translated(error: exc.SQLAlchemyError) -> StoreError:
 def _is_passing(error: exc.SQLAlchemyError, code: str) -> bool:
     if _PASSING.fullmatch(code) or _TAKEN_BACK.fullmatch(code):
         return True
-    # Without a code it never came to an answer.
+    # Without a code, the server has not answered.
     return isinstance(error, _UNANSWERED) and not code
 
 
@@ -71,7 +71,7 @@ def _code(error: exc.SQLAlchemyError) -> str:
     origin = getattr(error, "orig", None)
     number = origin.args[0] if origin is not None and origin.args else None
     if isinstance(number, int):
-        # MySQL's say more than the SQLSTATEs beside them. Its driver's own zero: the connection was closed under it.
+        # MySQL's numbers say more than its SQLSTATEs. The driver's own 0 means that the connection was closed.
         return str(number or 2013)
     return str(getattr(origin, "sqlstate", None) or getattr(origin, "sqlite_errorname", None) or "")
 

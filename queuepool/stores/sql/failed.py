@@ -1,4 +1,4 @@
-"""The failed store in Laravel's ``failed_jobs``, uuid flavour."""
+"""The failed store in Laravel's ``failed_jobs`` table, with a uuid column."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from queuepool.stores.sql.encoding import bytes_of, storable
 from queuepool.stores.sql.failed_table import Failures, is_no_job, payload_column
 from queuepool.stores.sql.tables import failed_jobs
 
-#: what stands before a failure's own id
+#: precedes a failure's own id
 _FAILURE = "queuepool failure "
-#: puts a payload to the end of a queue, in the same transaction
+#: adds a payload to the tail of a queue, in the same transaction
 Push = Callable[[Connection, str, bytes], None]
 
 
 class SqlFailed:
-    """``push`` is the queue's in the same database; ``None`` where it is elsewhere."""
+    """The failed store of one database; ``push`` is for a queue in it, ``None`` if the queue is elsewhere."""
 
     def __init__(self, client: Client, failures: Failures, push: Push | None) -> None:
         self._client = client
@@ -35,7 +35,7 @@ class SqlFailed:
         return int(self._client.ask(lambda c: c.execute(counted).scalar_one()))
 
     def page(self, first: int = 0, count: int = 1000) -> list[FailedJob]:
-        """``count`` records from the ``first`` on, the latest first."""
+        """``count`` records from number ``first`` on, latest first."""
 
         def look(connection: Connection) -> list[FailedJob]:
             latest = self._records(connection).where(~is_no_job).order_by(failed_jobs.c.id.desc())
@@ -51,9 +51,9 @@ class SqlFailed:
         return self._client.ask(look)
 
     def record(self, failure: PendingFailure) -> None:
-        """Keep its record; does nothing when this very failure is recorded already.
+        """Store its record; does nothing if this failure is already recorded.
 
-        Its own id stands in the last line of the text, as Laravel's table has no other place for it.
+        The failure's own id is the last line of the exception text, as Laravel's table has no other place for it.
         """
         line = f"\n{_FAILURE}{failure.id}"
         record = {**failure.record, "exception": failure.record["exception"] + line}
@@ -70,7 +70,7 @@ class SqlFailed:
         return float(self._client.ask(lambda c: c.execute(select(Clock(c.dialect).now())).scalar_one()))
 
     def retry(self, failed: FailedJob, queue: str | None = None) -> bool:
-        """Put it back to its queue (or this one) with all its tries; ``False`` when it is gone already.
+        """Return the job to its queue (or this one) with all its tries; ``False`` when its record is gone.
 
         Source: Illuminate/Queue/Console/RetryCommand.php (13.x).
         """
@@ -85,11 +85,11 @@ class SqlFailed:
         return self._client.transaction(work)
 
     def drop(self, keys: Sequence[RecordKey]) -> int:
-        """Drop these very records; gives how many there were."""
+        """Drop exactly these records; returns how many existed."""
         return self._client.transaction(lambda c: self._drop(c, keys)) if keys else 0
 
     def older_than(self, moment: float, count: int = 1000) -> list[RecordKey]:
-        """Of jobs that failed before this Unix second, at most ``count``."""
+        """Records of jobs that failed before this Unix second, at most ``count``."""
 
         def look(connection: Connection) -> list[RecordKey]:
             at = Clock(connection.dialect).as_seconds(failed_jobs.c.failed_at)
@@ -100,7 +100,7 @@ class SqlFailed:
         return self._client.ask(look)
 
     def _drop(self, connection: Connection, keys: Sequence[RecordKey]) -> int:
-        """By the rows' numbers: another record may have a dropped one's uuid by now."""
+        """Drop by row number: another record may now have the uuid of a dropped one."""
         numbers = [int(key.mark) for key in keys]
         return connection.execute(delete(failed_jobs).where(failed_jobs.c.id.in_(numbers))).rowcount
 
@@ -119,7 +119,7 @@ def _record(row: Any) -> FailedJob:
 
 
 def _said(payload: str) -> tuple[str, int | None]:
-    """A record's name and attempts, as far as its payload says; anybody may have written it."""
+    """A record's name and attempts, as far as its payload has them; other programs may have written it."""
     try:
         fields = json.loads(payload)
         name = fields.get("displayName") or fields.get("job")

@@ -1,4 +1,4 @@
-"""Rows of Laravel's ``failed_jobs``: failed jobs, and payloads that could not be jobs, which only their text tells."""
+"""Rows of Laravel's ``failed_jobs``: failed jobs, and quarantined payloads, which only their text distinguishes."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from queuepool.stores.sql.encoding import bytes_of, storable, text_of
 from queuepool.stores.sql.names import exactly, is_name
 from queuepool.stores.sql.tables import failed_jobs
 
-#: how the text of such a payload begins; what follows is why, in one word
+#: how the text of a quarantined payload begins; the reason follows, in one word
 NO_JOB = "queuepool.errors.BadPayload: not a job: "
 
 is_no_job = failed_jobs.c.exception.startswith(NO_JOB, autoescape=True)
 
 
 class Failures:
-    """Within a transaction of somebody else; ``connection`` is Laravel's name for ours."""
+    """Writes and counts rows within a caller's transaction; ``connection`` is Laravel's name for our connection."""
 
     def __init__(self, connection: str) -> None:
         self._name = connection
         self.clock = ""
 
     def add(self, connection: Connection, record: Mapping[str, Any]) -> None:
-        """Keep a record, under its id or, where another job has that, under one of its own.
+        """Store a record under its id or, if another job has that, under a new one.
 
         Source: DatabaseUuidFailedJobProvider.php, log (13.x).
         """
@@ -36,16 +36,17 @@ class Failures:
         self._insert(connection, {**row, "uuid": self._free_id(connection, record["id"])})
 
     def quarantine(self, connection: Connection, lease: Lease, reason: str) -> None:
-        """Keep the bytes of what could not be a job."""
+        """Store the bytes of a payload that cannot be a job."""
         about = {"uuid": str(uuid.uuid4()), "connection": self._name, "queue": lease.queue}
         self._insert(connection, {**about, "payload": text_of(lease.receipt), "exception": NO_JOB + reason})
 
     def count_quarantined(self, connection: Connection, queue: str) -> int:
+        """How many payloads of this queue are quarantined."""
         found = select(func.count()).where(is_name(connection.dialect, failed_jobs.c.queue, queue), is_no_job)
         return int(connection.execute(found).scalar_one())
 
     def queues_quarantined(self, connection: Connection) -> list[str]:
-        """The queues of payloads that were set aside."""
+        """The queues that have quarantined payloads."""
         found = select(exactly(connection.dialect, failed_jobs.c.queue)).where(is_no_job).distinct()
         return [bytes_of(name).decode() for name in connection.execute(found).scalars()]
 
@@ -54,8 +55,8 @@ class Failures:
         connection.execute(insert(failed_jobs).values(failed_at=clock.as_timestamp(clock.down()), **row))
 
     def _free_id(self, connection: Connection, wanted: str) -> str:
-        # Somebody may push one id twice: the second must not take the place of the first. Whoever else looks for a free
-        # one waits here, behind the record that has the id itself, until this transaction is over.
+        # An id may be pushed twice: the second job must not replace the first. Another transaction that needs a free id
+        # waits here, for the lock on the record with the original id, until this one is over.
         found, number = wanted, 1
         there = select(failed_jobs.c.id).with_for_update()
         while connection.execute(there.where(failed_jobs.c.uuid == found)).first():
@@ -65,6 +66,6 @@ class Failures:
 
 
 def payload_column(connection: Connection) -> ColumnElement[Any]:
-    """As bytes where a text may be none."""
+    """The payload; as bytes in SQLite, where a text may be invalid."""
     column = failed_jobs.c.payload
     return cast(column, LargeBinary) if connection.dialect.name == "sqlite" else column

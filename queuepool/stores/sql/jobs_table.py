@@ -1,4 +1,4 @@
-"""Laravel's ``jobs`` table, as far as nobody has to hold a job for it: push, count, clear, and the clock."""
+"""Laravel's ``jobs`` table, for verbs that need no lease: push, count, clear, and the clock."""
 
 from __future__ import annotations
 
@@ -19,15 +19,18 @@ from queuepool.stores.sql.postgresql import CHANNEL
 from queuepool.stores.sql.schema import Schema, schema_of
 from queuepool.stores.sql.statements import Statements, push_of
 
-#: rows that one transaction adds, and that one drops
+#: most rows that one transaction adds, and drops
 _ADDED, _DROPPED = 1000, 10_000
-#: seconds that the database's clock is trusted to run as ours does
+#: seconds for which the database's clock is assumed to run at the speed of ours
 _CLOCK_LASTS = 10.0
 _NOTIFY = text("SELECT pg_notify(:channel, :queue)")
 
 
 class JobsTable:
-    """``failures`` counts what was set aside. ``clock`` is '' for the database's, or a test's Unix seconds as text."""
+    """The table of one database; ``failures`` counts quarantined payloads.
+
+    ``clock`` is '' for the database's, or a test's Unix seconds as text.
+    """
 
     def __init__(self, client: Client, retry_after: float, failures: Failures) -> None:
         self.client = client
@@ -54,13 +57,13 @@ class JobsTable:
         return mono + self._offset
 
     def push(self, queue: str, payloads: Sequence[bytes], delay: float = 0.0) -> None:
-        assert self._schema  # a table of another kind is refused; looked at before a connection is taken for the push
+        assert self._schema  # refuses another kind of table, before a connection is taken for the push
         rows = [{"name": queue, "raw": text_of(raw), "later": later(delay)} for raw in payloads]
         for first in range(0, len(rows), _ADDED):
             self.client.transaction(partial(self._push, rows=rows[first : first + _ADDED]))
 
     def push_within(self, connection: Connection, queue: str, raw: bytes) -> None:
-        """One job to the end of its queue, in somebody else's transaction."""
+        """Add one job to the tail of its queue, in the caller's transaction."""
         self._push(connection, [{"name": queue, "raw": text_of(raw), "later": 0.0}])
 
     def sizes(self, queue: str) -> Sizes:
@@ -91,9 +94,9 @@ class JobsTable:
 
     @cached_property
     def _insertion(self) -> Insert:
-        """Made without a look at the table: that would take a second connection in the midst of a transaction.
+        """The statement of a push, built without reading the table, which would take a second connection meanwhile.
 
-        As many producers as there are connections to be had would each hold one, and wait for ever for another one.
+        Producers that together hold all available connections would each wait forever for another one.
         """
         return push_of(Clock(self.client.engine.dialect, self._fixed))
 
@@ -107,7 +110,7 @@ class JobsTable:
         self._tell(connection, rows[0]["name"])
 
     def _tell(self, connection: Connection, queue: str) -> None:
-        """Those who wait, when the transaction is over."""
+        """Notify waiting workers when the transaction is committed; only PostgreSQL can."""
         if connection.dialect.name == "postgresql":
             connection.execute(_NOTIFY, {"channel": CHANNEL, "queue": queue})
 

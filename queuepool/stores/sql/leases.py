@@ -1,4 +1,4 @@
-"""What becomes of jobs that somebody holds: each verb one transaction, for rows that still are what was reserved."""
+"""The verbs for held jobs: each is one transaction, and touches only rows that are still as they were reserved."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ End = Callable[[Connection, list[int]], object]
 
 
 class Leases(JobsTable):
-    """``shelf`` keeps the tallies; ``keep`` says whether failed jobs are kept.
+    """``shelf`` keeps the tallies; ``keep``: record failed jobs.
 
-    ``outbox``: their records only wait here for a failed store elsewhere.
+    ``outbox``: their records only wait here, for a failed store on another server.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class Leases(JobsTable):
 
     def release(self, lease: Lease, delay: float, job_id: str, tally: str = "") -> bool:
         def end(connection: Connection, ids: list[int]) -> None:
-            # A new row, as Laravel does it: a job that is tried again stands behind those that wait.
+            # A new row, as in Laravel: a retried job comes after those that wait.
             connection.execute(self._sql.release, {"ids": ids, "later": later(delay)})
             self._delete(connection, ids)
             if tally:
@@ -59,7 +59,7 @@ class Leases(JobsTable):
         return self._settle(leases, self._give_back)
 
     def reclaim(self, queues: Sequence[str], tag: int, since: float, known: Sequence[Lease]) -> list[Lease]:
-        """Nobody else ever has this tag, so ``since`` does not matter."""
+        """As the contract says, except for ``since``: no other worker ever has this tag, so it is ignored."""
         asked = {"names": list(queues), "tag": tag}
         rows = self.client.ask(lambda connection: connection.execute(self._sql.taken_by, asked).all())
         taken = [
@@ -99,7 +99,7 @@ class Leases(JobsTable):
         return self._settle_in_former(leases, answers, end)
 
     def _settle_in_former(self, leases: Sequence[Lease], answers: list[bool], end: End) -> list[bool]:
-        """What was refused may have come from the SQLite file that was here before."""
+        """Settle refused leases in the former SQLite file, from which they may have come."""
         former = self.client.former
         if former is None or all(answers):
             return answers
@@ -109,7 +109,7 @@ class Leases(JobsTable):
         return [either or other for either, other in zip(answers, there, strict=True)]
 
     def _settle_within(self, connection: Connection, leases: Sequence[Lease], end: End) -> list[bool]:
-        """``end`` those that are ours; they stay so to the end of the transaction."""
+        """``end`` the leases that are still held; they stay held to the end of the transaction."""
         rows = connection.execute(self._sql.ours, {"ids": [row_of(lease).id for lease in leases]})
         there = {tuple(row) for row in rows}
         answers = [marked(lease) in there for lease in leases]

@@ -1,4 +1,4 @@
-"""Laravel's tables, made where they are missing; never is one that is there altered."""
+"""Creates Laravel's tables where they are missing; never alters an existing one."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from queuepool.stores.sql.schema import TABLES, problems_of
 
 
 def migrate(client: Client, tables: Collection[str] = TABLES) -> list[str]:
-    """Make what is missing of these, or SQLite's whole file; gives the names of the tables that were made.
+    """Create the missing ones of these tables, or SQLite's whole file; returns the names of those created.
 
     Raises ``StoreDown`` or ``StoreError``.
     """
     if scheme_of(client.url) == "sqlite" and not Path(database_of(client.url)).exists():
-        # It is made with its tables, at the first statement.
+        # The first statement creates it, with its tables.
         return client.ask(lambda connection: inspect(connection).get_table_names()) and list(TABLES)
     return client.transaction(partial(_make_missing, tables=tables))
 
 
 def problems(client: Client, tables: Collection[str] = TABLES) -> list[str]:
-    """Why tables that were there before us cannot be worked with."""
+    """Why existing tables cannot be used. Raises ``StoreDown`` or ``StoreError``."""
     return client.ask(lambda connection: [words for table in tables for words in problems_of(connection, table)])
 
 

@@ -1,6 +1,6 @@
-"""Failures that wait in a database for a failed store elsewhere: rows of ``jobs``, on a queue that nobody serves.
+"""Failures that wait in a database for another failed store: rows of ``jobs``, on a queue that no worker serves.
 
-No table of our own is needed for them, and Laravel's cache, which holds what else is ours, may be emptied at any time.
+So they need no table of our own. Laravel's cache, which holds our other values, may be emptied at any time.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ PENDING = "queuepool:failed:pending"
 
 
 def entry_of(record: Mapping[str, Any]) -> str:
-    """What such a row has for a payload; the token makes its id one that no other failure ever has."""
+    """The payload of such a row; the token makes its id unique among all failures."""
     return json.dumps({"token": secrets.token_hex(8), "record": dict(record)})
 
 

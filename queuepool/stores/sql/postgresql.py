@@ -1,7 +1,7 @@
-"""How PostgreSQL is opened: with a session of one's own, or behind a pooler, which lends one for each transaction.
+"""How to open PostgreSQL: with a session of our own, or behind a pooler, which lends one for each transaction.
 
-A pooler (PgBouncer in transaction mode) gives the server's session to somebody else as soon as a transaction is over.
-So what a session would keep is not relied upon there, nor left in it: no prepared statement, no setting, no LISTEN.
+A pooler (PgBouncer in transaction mode) gives the server's session to another client as soon as a transaction is over.
+So we neither rely on session state there nor leave any: no prepared statement, no setting, no LISTEN.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from typing import Any
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event
 
-#: the channel on which pushes are told; the payload is the queue
+#: the channel that announces pushes; the payload is the queue
 CHANNEL = "queuepool"
-#: seconds after which a server ends a transaction that waits for its client: a COMMIT delivered later does nothing
+#: seconds after which a server ends a transaction that waits for its client: a COMMIT that arrives later does nothing
 LATEST_COMMIT = 2
 _DEFAULT_THRESHOLD = "5"
-#: the version from which a server notices in the middle of a statement that its client has died
+#: the version from which on a server notices in mid-statement that its client has died
 _NOTICES_DEATHS = 140000
 _NOTICES = ("client_connection_check_interval", "1s")
 _ENDS = ("idle_in_transaction_session_timeout", f"{LATEST_COMMIT}s")
@@ -57,12 +57,12 @@ def open_engine(url: URL, pool: dict[str, Any], shared: bool, patience: float, c
 
 
 def is_lent(connection: Connection) -> bool:
-    """Whether somebody else may have the server's session after each transaction."""
+    """Whether a pooler lends the server's session, so that another client may get it after each transaction."""
     return bool(connection.info.get("lent"))
 
 
 def begin_lent(connection: Connection) -> str:
-    """Begins a transaction in a session that has nobody's settings, or somebody else's."""
+    """The statements that begin a transaction in a lent session, whose settings are not ours."""
     settings = [_ENDS]
     if _version(connection.connection.driver_connection) >= _NOTICES_DEATHS:
         settings.append(_NOTICES)
@@ -71,18 +71,18 @@ def begin_lent(connection: Connection) -> str:
 
 
 def _set_up(connection: Any) -> bool:
-    """Make the session ours; ``False``, and nothing done, when it is not the one that we were told of at the connect.
+    """Set up the session; ``False``, having done nothing, when it is not the one that was announced at the connect.
 
-    A pooler makes up the process id that it tells, by which it finds out later whose statement is to be cancelled.
+    A pooler announces a process id of its own, by which it later identifies whose statement to cancel.
     """
     settings = [
         ("default_transaction_isolation", "read committed"),
-        # A plan made for a table that was empty sorts it, for every job, when a million rows have come.
+        # A plan made for an empty table would sort the table for every job once it has a million rows.
         ("plan_cache_mode", "force_custom_plan"),
         _ENDS,
     ]
     if _version(connection) >= _NOTICES_DEATHS:
-        # A client that died in the middle of a statement would hold its locks until that is over.
+        # A client that dies in mid-statement would otherwise hold its locks until the statement ends.
         settings.append(_NOTICES)
     wanted = ", ".join(f"set_config('{name}', '{value}', false)" for name, value in settings)
     ours = f"SELECT {wanted} WHERE pg_backend_pid() = {connection.info.backend_pid}"
@@ -94,7 +94,7 @@ def _version(connection: Any) -> int:
 
 
 class _Impatient:
-    """psycopg waits for ever for a server that says nothing; this one for ``patience`` seconds."""
+    """A psycopg connection that waits ``patience`` seconds for a silent server; psycopg's own waits forever."""
 
     patience: float
 

@@ -1,4 +1,4 @@
-"""Payloads that could not be jobs, kept in Laravel's ``failed_jobs``: there its own commands see them too."""
+"""Payloads that cannot be jobs, stored in Laravel's ``failed_jobs``, where its own commands show them too."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ class SqlQuarantine:
         self._push = push
 
     def entries(self, queue: str) -> Iterator[Quarantined]:
-        """The oldest first, read page by page."""
+        """The entries, oldest first, read page by page."""
         last = 0
         while rows := self._client.ask(lambda c, last=last: self._page(c, queue, last)):  # type: ignore[misc]
             yield from (_entry(row) for row in rows)
             last = rows[-1].id
 
     def put_back(self, queue: str, entry_id: str, payload: bytes | None = None) -> bool:
-        """Back to the end of its queue, as it is or as ``payload``; ``False`` when there is no such entry."""
+        """Put it at the tail of its queue, unchanged or as ``payload``; ``False`` when there is no such entry."""
 
         def work(connection: Connection) -> bool:
             kept = select(payload_column(connection)).where(*_is(connection, queue, entry_id))

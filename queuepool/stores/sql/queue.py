@@ -1,4 +1,4 @@
-"""Jobs in Laravel's ``jobs`` table; the contract is ``stores.base.QueueStore``."""
+"""Jobs in Laravel's ``jobs`` table; the contract is ``stores.contract.QueueStore``."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ from queuepool.stores.sql.leases import Leases
 from queuepool.stores.sql.statements import SLACK
 from queuepool.stores.sql.waiting import Waiting, waiting_for
 
-#: jobs that others may take while we choose
+#: how many jobs other workers may take while we choose
 _RIVALS = 16
-#: seconds: what is due and yet was not to be had is locked by another session, and looked for again after these
+#: seconds after which to try again for a due job that another session had locked
 _LOCKED = 0.01
 
 
 class SqlQueue(Leases):
     """Laravel's queue in one database."""
 
-    #: drivers wait for what they have asked
+    #: not supported: the drivers wait for each reply
     reserve_ahead = None
     _due_at = math.inf
-    #: after how many replacements of the file the tag was drawn
+    #: how often the file had been replaced when the tag was drawn
     _joined = 0
 
     @property
     def polls(self) -> bool:
-        """PostgreSQL tells of our own pushes, Laravel's are found by looking; the others look by themselves."""
+        """PostgreSQL notifies of our own pushes only, not of Laravel's; on other databases, ``wait`` polls for both."""
         return self.client.engine.dialect.name == "postgresql"
 
     def reach(self) -> None:
@@ -55,17 +55,17 @@ class SqlQueue(Leases):
         return self.client.commits_late
 
     def join(self, old: int = 0) -> int:
-        """Drawn by lot from 268 million: a counter would repeat itself after a failover, or in a copy of the file."""
+        """A random tag of 268 million: a counter would repeat itself after a failover, or in a copy of the file."""
         self.client.ask(lambda _: None)
         self._joined = self.client.replaced
         return secrets.randbelow(TAGS - 1) + 1
 
     def retire(self, tag: int) -> None:
-        """Whatever is committed late under it is looked for again."""
+        """Nothing to do: jobs of a late commit are searched for again."""
 
     def reserve(self, queues: Sequence[str], tag: int, limit: int, done: Sequence[Lease] = ()) -> Reservation:
         found = self.client.transaction(lambda connection: self._reserve(connection, queues, tag, limit, done))
-        if self.client.former:  # of which a worker that asks for more holds nothing but what it has done
+        if self.client.former:  # a worker that reserves again holds only done jobs from the former file
             answers = self._settle_in_former(found.refused, [False] * len(found.refused), self._delete)
             refused = [lease for lease, is_settled in zip(found.refused, answers, strict=True) if not is_settled]
             found = replace(found, refused=refused)
@@ -74,7 +74,7 @@ class SqlQueue(Leases):
 
     def wait(self, queues: Sequence[str], timeout: float) -> None:
         until_due = max(self._due_at - time.monotonic(), 0.001)
-        if until_due <= _LOCKED:  # too near for a look, which would find ready what is only locked
+        if until_due <= _LOCKED:  # too soon for a query, which would find ready what is only locked
             time.sleep(min(timeout, until_due))
             return
         asked = [{"name": queue} for queue in queues]
@@ -85,12 +85,12 @@ class SqlQueue(Leases):
         self.client.interruptible(lambda connection: self._waiting.wait(connection, look, min(timeout, until_due)))
 
     def wait_for_change(self, queues: Sequence[str], timeout: float) -> bool:
-        """Nobody has to stage anything here: a row is due by itself, and its worker knows when."""
+        """Only sleep: nothing needs staging here, as a row becomes due by itself and a worker knows when."""
         time.sleep(timeout)
         return False
 
     def stage(self, queues: Sequence[str]) -> Staged:
-        # A steward renews and settles what others hold: as long as anything of it is alive, it is of use.
+        # A steward renews and settles the jobs of others: it needs the former file while any of its leases may live.
         self.client.forget_former(unused_for=self._retry_after)
         return Staged(0, None, self._read_clock())
 
@@ -117,13 +117,13 @@ class SqlQueue(Leases):
             if attempts < self._schema.most_attempts:
                 found.leases.append(lease)
             else:
-                # No further attempt could be counted: it would be tried for ever.
+                # No further attempt could be counted: it would be retried forever.
                 self._delete(connection, [number])
                 self._failures.quarantine(connection, lease, "attempts")
                 found.quarantined.append((queue, "attempts"))
 
     def _taken(self, connection: Connection, what: Mapping[str, Any]) -> list[tuple[int, Any, int]]:
-        """(id, payload, attempts) of rows that are ours from now on, the oldest first."""
+        """Take rows: (id, payload, attempts) of each, oldest first."""
         if connection.dialect.update_returning:
             rows = connection.execute(self._sql.take, what)
             return sorted((number, payload, attempts) for number, payload, attempts in rows)
@@ -136,7 +136,7 @@ class SqlQueue(Leases):
         return [(row.id, row.payload, min(max(row.attempts, 0) + 1, most)) for row in chosen]
 
     def _next_due(self, connection: Connection, queues: Sequence[str]) -> float | None:
-        """Seconds to the next job, when there is none now; ends in time what was reserved in the future."""
+        """Seconds to the next job, when there is none now; corrects leases that begin in the future."""
         now, available, first, last = connection.execute(self._sql.next_due, {"names": queues}).one()
         if last is not None and last > now + SLACK:
             connection.execute(self._sql.end_in_time, {"names": queues})

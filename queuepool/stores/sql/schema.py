@@ -1,4 +1,4 @@
-"""What the tables that are there look like: Laravel's have changed over the years."""
+"""The schema of the existing tables: Laravel's have changed over the years."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from sqlalchemy import Connection, exc, inspect
 from queuepool.errors import StoreDenied
 from queuepool.stores.sql.tables import cache, failed_jobs, jobs
 
-#: the largest number of attempts that Laravel's newest table holds, and ours
+#: the most attempts that the table of the newest Laravel holds, and our own
 MOST_ATTEMPTS = 65535
-#: by the name of the column's type: signed, unsigned
+#: the largest number by type of the column: signed, unsigned
 _LARGEST = {"TINYINT": (127, 255), "SMALLINT": (32767, MOST_ATTEMPTS)}
 _COLUMNS = {table.name: {column.name for column in table.columns} for table in (jobs, failed_jobs, cache)}
 TABLES = tuple(_COLUMNS)
@@ -25,13 +25,13 @@ _NO_UUID = (
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """``most_attempts``: a job that has reached it could not be counted further."""
+    """What we need to know about ``jobs``: ``most_attempts`` is the largest number that its column holds."""
 
     most_attempts: int
 
 
 def schema_of(connection: Connection) -> Schema:
-    """Of the ``jobs`` table. Raises ``StoreDenied`` when it is missing or cannot be worked with."""
+    """The schema of the ``jobs`` table. Raises ``StoreDenied`` when it is missing or cannot be used."""
     columns = _columns(connection, "jobs")
     for problem in _problems("jobs", columns):
         raise StoreDenied(problem)
@@ -39,12 +39,12 @@ def schema_of(connection: Connection) -> Schema:
 
 
 def problems_of(connection: Connection, table: str) -> list[str]:
-    """Why this table cannot be worked with. Raises ``StoreDenied`` when it is missing."""
+    """Why this table cannot be used. Raises ``StoreDenied`` when it is missing."""
     return list(_problems(table, _columns(connection, table)))
 
 
 def oddity_of(connection: Connection) -> str:
-    """What works, but less well, of tables without problems; empty when there is nothing to say."""
+    """A warning about tables without problems; empty if there is none."""
     most = schema_of(connection).most_attempts
     if most > 255:
         return ""
@@ -52,7 +52,7 @@ def oddity_of(connection: Connection) -> str:
 
 
 def _columns(connection: Connection, table: str) -> dict[str, Any]:
-    """Their types, by name."""
+    """The columns' types, by name."""
     try:
         return {one["name"]: one["type"] for one in inspect(connection).get_columns(table)}
     except exc.NoSuchTableError:

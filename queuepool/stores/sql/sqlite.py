@@ -1,4 +1,4 @@
-"""How an SQLite file is made and opened, and whether its path still leads to what a connection has open."""
+"""How to create and open an SQLite file, and whether its path still leads to the file that a connection has open."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _MADE = (
     "no url says where the queue is: it is the new file {}. A pool finds it when it is started in this directory, "
     "or with the same configuration (QUEUEPOOL_CONFIG)"
 )
-#: device and inode; ``None``: nothing is there
+#: device and inode; ``None``: no such file
 Identity = tuple[int, int] | None
 
 
 class FileConnection(sqlite3.Connection):
-    """SQLite works on with a file that was deleted or replaced, and sees nothing of the new one: so we look.
+    """A connection that knows its file: SQLite continues with a file that was deleted or replaced, so we must check.
 
     ``file`` and ``log`` are what this connection has open: the file itself, and its write-ahead log if it has one.
     """
@@ -37,13 +37,13 @@ class FileConnection(sqlite3.Connection):
 
     @property
     def is_current(self) -> bool:
-        """Whether the path leads to this very file. One system call, before each verb."""
+        """Whether the path still leads to this file. One system call, before each verb."""
         return identity_of(self.name) == self.file
 
     def retire(self) -> None:
-        """The file has lost its name: complete it, and leave nothing of it beside the one that has the name now.
+        """Call when the file has lost its name: complete it, and remove its log from beside the file that has it now.
 
-        SQLite takes any log that stands beside a file for its own, and would carry out the old one in the new file.
+        SQLite takes any log beside a file for that file's own, and would apply the old one to the new file.
         """
         self.complete()
         with _alone_in(self.path.parent):
@@ -52,13 +52,17 @@ class FileConnection(sqlite3.Connection):
                     _beside(self.path, end).unlink(missing_ok=True)
 
     def complete(self) -> None:
-        """Put into the file what only its log has: wherever it was moved to, it is whole."""
+        """Write the log's content into the file, so that it is complete wherever it was moved to."""
         with suppress(sqlite3.Error):
             self.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
 
 def connect(path: Path, *, durable: bool, patience: float, create: bool) -> FileConnection:
-    """In autocommit. Raises ``StoreDenied`` when there is no such file and it is not to be made."""
+    """A connection in autocommit. Raises ``StoreDenied`` for a missing file that it must not or cannot create.
+
+    ``durable``: a push survives a power failure. ``patience``: seconds to wait for another writer. Raises
+    ``StoreDown`` while the file is being replaced.
+    """
     if not path.exists():
         if not create:
             raise StoreDenied(f"there is no file {path}: make it with `queuepool migrate`")
@@ -66,15 +70,16 @@ def connect(path: Path, *, durable: bool, patience: float, create: bool) -> File
             raise StoreDenied(f"there is no directory {path.parent}")
         if not os.access(path.parent, os.W_OK):
             raise StoreDenied(f"{path.parent} cannot be written to: say where the queue is, url = sqlite:////PATH")
-        if _make(path) and durable:  # by a producer: who is in the wrong directory would wait for its jobs in vain
+        if _make(path) and durable:  # a producer in the wrong directory would wait for its jobs in vain
             _log.warning("%s", _MADE.format(path))
     connection = _known(path, patience)
-    # A push that returned survives a power failure. One may take back what a worker settled: it is done again.
+    # A push that returned survives a power failure. A worker's settlement may not: then the job runs again.
     connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
     return connection
 
 
 def identity_of(path: Path | str) -> Identity:
+    """Which file is at this path; ``None`` if there is none. Raises ``OSError``."""
     try:
         found = os.stat(path)
     except FileNotFoundError:
@@ -83,13 +88,13 @@ def identity_of(path: Path | str) -> Identity:
 
 
 def _known(path: Path, patience: float) -> FileConnection:
-    """Opened, and known which file that was."""
+    """Open the file, and record which file it is."""
     before = identity_of(path)
     with ExitStack() as undo:
         connection = _open(path, "rw", patience)
         undo.callback(connection.close)
         connection.file = before
-        mode = connection.execute("PRAGMA journal_mode").fetchone()[0]  # its answer opens the log
+        mode = connection.execute("PRAGMA journal_mode").fetchone()[0]  # this opens the log
         connection.log = identity_of(_beside(path, "-wal")) if mode == "wal" else None
         if not connection.is_current:
             raise StoreDown(f"the file {path} is being replaced")
@@ -98,11 +103,11 @@ def _known(path: Path, patience: float) -> FileConnection:
 
 
 def _make(path: Path) -> bool:
-    """With Laravel's tables, at once or not at all; who comes second takes what is there. Says whether we did it."""
+    """Create the file with Laravel's tables, completely or not at all; ``False`` if another process was faster."""
     draft = path.with_name(f"{path.name}.new-{secrets.token_hex(4)}")
     try:
         with closing(_open(draft, "rwc", 1.0)) as connection:
-            # Readers and the writer do not wait for each other. The file keeps this; others' files stay as they are.
+            # In WAL mode, readers and the writer do not block each other. The file keeps the mode; we set no other's.
             connection.execute("PRAGMA journal_mode = WAL")
             for statements in statements_of("sqlite").values():
                 connection.executescript(";".join(statements))
@@ -118,7 +123,7 @@ def _make(path: Path) -> bool:
 
 
 def _set_aside_leftovers(path: Path) -> None:
-    """What a file that is gone has left beside its name; its log is kept, as it may be all that is left of jobs."""
+    """Clear away what a file that is gone has left beside its name; keep its log, which may be all that is left."""
     _beside(path, "-shm").unlink(missing_ok=True)
     for end in ("-wal", "-journal"):
         left = _beside(path, end)
@@ -131,7 +136,7 @@ def _set_aside_leftovers(path: Path) -> None:
 
 @contextmanager
 def _alone_in(directory: Path) -> Iterator[None]:
-    """Of our processes, one at a time removes names there: what it looked at stays so until it is done."""
+    """Lock the directory: only one of our processes at a time removes names there, so its checks stay valid."""
     handle = os.open(directory, os.O_RDONLY | os.O_CLOEXEC)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX)

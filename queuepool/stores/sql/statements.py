@@ -1,4 +1,4 @@
-"""Every statement of the queue, built once: SQLAlchemy writes it for each database."""
+"""Every statement of the queue, built once; SQLAlchemy renders it for each database."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from queuepool.stores.sql.lease_tags import mark_of
 from queuepool.stores.sql.names import exactly, is_name, is_one_of
 from queuepool.stores.sql.tables import jobs
 
-#: seconds by which a reservation may begin in the future: it is rounded up
+#: seconds by which a lease may begin in the future, since its begin is rounded up
 SLACK = 5.0
 _QUEUE: Any = bindparam("name")
 _QUEUES: Any = bindparam("names", expanding=True)
@@ -35,22 +35,22 @@ _IDS: Any = bindparam("ids", expanding=True)
 
 
 def skips_locked(dialect: Dialect) -> bool:
-    """Whether it can pass over rows that others are taking; where not, workers wait for each other."""
+    """Whether the database can skip rows that others are taking; otherwise workers wait for each other."""
     oldest = (10, 6) if getattr(dialect, "is_mariadb", False) else {"mysql": (8, 0, 1)}.get(dialect.name, ())
     return (dialect.server_version_info or ()) >= oldest
 
 
 def push_of(clock: Clock) -> Insert:
-    """Adds jobs. By itself, for who pushes needs to know nothing else of the table."""
+    """The statement that adds jobs; apart from ``Statements``, since a push needs to know nothing else of the table."""
     values = {"queue": _QUEUE, "payload": bindparam("raw"), "attempts": 0}
     return insert(jobs).values(**values, created_at=clock.down(), available_at=clock.after("later"))
 
 
 class Statements:
-    """For one database and one ``retry_after``; ``most_attempts`` is the largest that its column holds."""
+    """The statements for one database and one ``retry_after``, in seconds; ``most_attempts`` as in ``Schema``."""
 
     def __init__(self, dialect: Dialect, clock: Clock, retry_after: float, most_attempts: int) -> None:
-        # As bytes: a text that is no UTF-8, which only SQLite can hold, could not even be looked at.
+        # As bytes: a text that is not UTF-8, which only SQLite can hold, could not even be read.
         self.payload: ColumnElement[Any] = (
             cast(jobs.c.payload, LargeBinary) if dialect.name == "sqlite" else jobs.c.payload
         )
@@ -71,16 +71,16 @@ class Statements:
         counted = (jobs.c.attempts < 0, 1), (jobs.c.attempts < most_attempts, jobs.c.attempts + 1)
         attempts = case(*counted, else_=jobs.c.attempts)
         taken = update(jobs).ordered_values(
-            # Up: so it never ends before retry_after is over, in whole seconds too.
+            # Rounded up, so that it never ends before retry_after is over, despite whole seconds.
             (jobs.c.reserved_at, clock.up()),
-            # First, and by what attempts will be: MySQL sees what was assigned before.
+            # Before attempts, and with its new value: MySQL reads values that were assigned earlier.
             (jobs.c.available_at, mark_of(bindparam("tag", type_=BigInteger), attempts)),
             (jobs.c.attempts, attempts),
         )
         shown = (jobs.c.id, self.payload, jobs.c.attempts)
-        # Its own step: a plain subquery may be looked up again for every row, and lock more than it gives.
+        # A CTE: a plain subquery may be evaluated again for every row, and lock more rows than it returns.
         self.take = taken.where(jobs.c.id.in_(select(chosen.cte("chosen").c.id))).returning(*shown)
-        # In two steps: MySQL locks every row that it passes, and there may be a million of delayed ones.
+        # In two steps: MySQL locks every row that it passes, and there may be a million delayed ones.
         self.near = first
         self.choose = chosen.where(jobs.c.id.in_(_IDS)).with_only_columns(*shown)
         self.mark = taken.where(jobs.c.id.in_(_IDS))
@@ -131,7 +131,7 @@ class Statements:
             clock.now(), func.min(case((is_free, jobs.c.available_at))), func.min(jobs.c.reserved_at),
             func.max(jobs.c.reserved_at),
         ).where(self._in_queues)  # fmt: skip
-        # Somebody's clock was wrong: from now on it lasts as long as any.
+        # A clock was wrong: from now on the lease lasts as long as any other.
         self.end_in_time = (
             update(jobs).where(self._in_queues, jobs.c.reserved_at > clock.past(-SLACK)).values(reserved_at=clock.up())
         )

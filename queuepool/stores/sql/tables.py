@@ -16,9 +16,9 @@ jobs = Table(
     Column("queue", Text),
     Column("payload", Text),
     Column("attempts", Integer),
-    #: whole Unix seconds; null = nobody has it
+    #: whole Unix seconds; null = not reserved
     Column("reserved_at", BigInteger),
-    #: whole Unix seconds; of a job that a worker of ours has reserved, that worker's tag
+    #: whole Unix seconds; for a job that our worker has reserved, the mark of its lease (``lease_tags``)
     Column("available_at", BigInteger),
     Column("created_at", BigInteger),
 )

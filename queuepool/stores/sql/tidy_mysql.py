@@ -1,4 +1,4 @@
-"""A connection of PyMySQL without what it leaves undone. Imported where MySQL or MariaDB is the store."""
+"""A PyMySQL connection with some faults corrected. Imported only where MySQL or MariaDB is the store."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ import socket
 import pymysql
 from pymysql.connections import Connection
 
-#: what MySQL itself calls a statement beyond max_allowed_packet
+#: MySQL's own error number for a statement beyond max_allowed_packet
 _TOO_LARGE = 1153
-#: and an answer that does not come
+#: and for a reply that does not come
 _SILENT = 1159
 
 
 class Tidy(Connection):  # type: ignore[misc]
-    """PyMySQL's, which leaves a unix socket open that nobody answers at, and sends what the server will not take.
+    """PyMySQL's own leaves a Unix socket open if the connect fails, and sends statements that are too large.
 
-    The server closes the connection then, in the middle of the statement, which looks as if it had gone away.
+    The server then closes the connection in mid-statement, as if it had gone away.
     """
 
-    #: of one statement; ``None``: the server was not asked yet
+    #: most bytes of a statement; ``None``: not yet known
     most_bytes: int | None = None
 
     def _execute_command(self, command: int, sql: str | bytes) -> None:
@@ -35,7 +35,7 @@ class Tidy(Connection):  # type: ignore[misc]
         except pymysql.OperationalError as error:
             if not isinstance(error.__context__, TimeoutError):
                 raise
-            # No lost connection, to be opened anew: the silent server would be waited for twice.
+            # Not a lost connection, which would be opened again: that would wait for the silent server twice.
             raise pymysql.OperationalError(_SILENT, "the server says nothing") from error
 
     def connect(self, sock: socket.socket | None = None) -> None:
@@ -47,5 +47,5 @@ class Tidy(Connection):  # type: ignore[misc]
             except OSError as error:
                 sock.close()
                 raise pymysql.OperationalError(2002, f"cannot connect: {error.strerror or error}") from error
-            self._secure = True  # as PyMySQL says of a socket that it has opened itself
+            self._secure = True  # as PyMySQL sets it for a socket that it has opened itself
         super().connect(sock)

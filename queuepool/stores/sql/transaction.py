@@ -1,4 +1,4 @@
-"""One transaction on one connection, and the SQLite file that was replaced: what came from there is settled there."""
+"""One transaction on one connection; and a replaced SQLite file, in which jobs that came from it are settled."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 def carry_out(connection: Connection, work: Callable[[Connection], T], drop: Callable[[], object]) -> T:
-    """All of ``work`` or nothing; ``drop`` the connection if it cannot even be rolled back."""
+    """Do all of ``work`` or nothing; ``drop`` the connection if it cannot even be rolled back."""
     connection.exec_driver_sql(_begin_of(connection))
     try:
         answer = work(connection)
@@ -30,21 +30,25 @@ def carry_out(connection: Connection, work: Callable[[Connection], T], drop: Cal
 
 
 def file_of(connection: Connection) -> FileConnection | None:
-    """What it has open, if that is a file."""
+    """The connection's SQLite file, if it has one."""
     driver = connection.connection.driver_connection
     return driver if isinstance(driver, FileConnection) else None
 
 
 def in_current_file(work: Callable[[Connection], T], connection: Connection) -> T:
-    """Looked at once more when nobody else can write: whoever replaces a file under its lock has all that is in it."""
+    """Do ``work`` after checking the file again, now under its write lock. Raises ``StoreDown`` if it was replaced.
+
+    So a program that replaces the file under that lock has everything that is in it.
+    """
     if (file := file_of(connection)) and not file.is_current:
         raise StoreDown(f"the file {file.path} was moved or replaced meanwhile")
     return work(connection)
 
 
 class FormerFile:
-    """A file that has lost its name, by the handle that is still open: wherever it was moved to, it learns what became
-    of its jobs. It is never opened again, for its path leads to another one.
+    """A file that has lost its name, through the connection that is still open.
+
+    Its jobs are settled in it, wherever it was moved to. It is never opened again, since its path leads to another.
     """
 
     def __init__(self, connection: Connection, file: FileConnection) -> None:
@@ -56,20 +60,22 @@ class FormerFile:
 
     @property
     def unused_for(self) -> float:
-        """Seconds."""
+        """Seconds since a job was last settled in it."""
         return time.monotonic() - self._used
 
     def transaction(self, work: Callable[[Connection], T]) -> T:
-        """Raises ``StoreError``."""
+        """As ``Client.transaction``, without a retry. Raises ``StoreError``."""
         try:
             return carry_out(self._connection, work, self.close)
         except exc.SQLAlchemyError as error:
             raise translated(error) from error
 
     def was_of_use(self) -> None:
+        """Note that a job was settled in it."""
         self._used = time.monotonic()
 
     def close(self) -> None:
+        """Complete the file and close the connection."""
         self.is_open = False
         self._file.complete()
         with suppress(exc.SQLAlchemyError):
@@ -78,7 +84,7 @@ class FormerFile:
 
 
 def former_of(connection: Connection, file: FileConnection) -> FormerFile:
-    """Raises ``StoreDown`` as long as nothing has taken the file's place: it may come back."""
+    """The former file. Raises ``StoreDown`` as long as no other file has taken its place: it may come back."""
     if not file.path.exists():
         raise StoreDown(f"there is no file {file.path}: put it back, or make it with `queuepool migrate`")
     return FormerFile(connection, file)
@@ -86,7 +92,7 @@ def former_of(connection: Connection, file: FileConnection) -> FormerFile:
 
 def _begin_of(connection: Connection) -> str:
     if connection.dialect.name == "sqlite":
-        return "BEGIN IMMEDIATE"  # else it finds out in the middle that others write, when it is too late to wait
+        return "BEGIN IMMEDIATE"  # otherwise it learns in mid-transaction that others write, too late to wait
     return postgresql.begin_lent(connection) if postgresql.is_lent(connection) else "BEGIN"
 
 
@@ -94,5 +100,5 @@ def _roll_back(connection: Connection, drop: Callable[[], object]) -> None:
     try:
         connection.exec_driver_sql("ROLLBACK")
     except exc.SQLAlchemyError:
-        # It is rolled back by the end of the connection, which must not be met again: it would refuse everything.
+        # The end of the connection rolls it back. The connection must not be reused: it would refuse every statement.
         drop()

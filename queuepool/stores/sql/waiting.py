@@ -1,6 +1,6 @@
-"""Waiting for jobs: a table cannot block, so what is cheapest to look at is looked at.
+"""Waiting for jobs: a table cannot block, so each database is watched in its cheapest way.
 
-PostgreSQL tells of pushes (NOTIFY); SQLite counts the commits of others in its file; else the queue is looked at.
+PostgreSQL notifies of pushes (NOTIFY), SQLite counts others' commits in its file, and elsewhere the queue is polled.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ from sqlalchemy import Connection
 from queuepool.stores.sql.postgresql import is_lent
 from queuepool.stores.sql.transaction import file_of
 
-#: a look may cost this part of the time, so that a queue full of delayed jobs is looked at less often
+#: polling may take this share of the time, so that a queue full of delayed jobs is polled less often
 _PART = 0.05
 
 Look = Callable[[Connection], bool]
 
 
 class Waiting(Protocol):
-    """One loop's way of waiting. ``look`` says whether a job may be taken now."""
+    """One loop's way of waiting. ``look`` returns whether a job may be taken now."""
 
     def wait(self, connection: Connection, look: Look, timeout: float) -> None:
-        """Until a job may be there or the time is over."""
+        """Block until a job may be ready or ``timeout`` seconds are over."""
 
 
 class Polling:
-    """Looks at the queues, less and less often, at most every ``longest`` seconds."""
+    """Polls the queues, at intervals that grow from ``shortest`` to ``longest`` seconds."""
 
     def __init__(self, shortest: float, longest: float) -> None:
         self._shortest = shortest
@@ -43,12 +43,12 @@ class Polling:
                 return
             cost = time.monotonic() - began
             pause = min(pause * 1.1, self._longest)
-            # Both of two: the first may have had to connect, and any may have met a busy moment.
+            # The lower of two costs: the first may include a connect, and any may meet a busy moment.
             time.sleep(min(max(pause, min(cost, before) / _PART), left))
             before = cost
 
     def _is_other(self, connection: Connection) -> bool:
-        """Whether this is not the database any more: the next verb finds out which one is."""
+        """Whether the database was replaced: the next verb finds out by which."""
         return False
 
     def _has_changed(self, connection: Connection) -> bool:
@@ -56,14 +56,14 @@ class Polling:
 
 
 class CountingCommits(Polling):
-    """SQLite's own count of others' commits is one system call, or none: so it may be looked at often."""
+    """SQLite's count of others' commits takes one system call or none, so it can be polled often."""
 
     def __init__(self) -> None:
         super().__init__(0.001, 0.012)
         self._seen = math.nan
 
     def wait(self, connection: Connection, look: Look, timeout: float) -> None:
-        # What this connection itself commits is not counted, and others may have before it began to count.
+        # The count omits this connection's own commits, and others may have committed before it started.
         self._seen = math.nan
         super().wait(connection, look, timeout)
 
@@ -72,7 +72,7 @@ class CountingCommits(Polling):
         return file is not None and not file.is_current
 
     def _has_changed(self, connection: Connection) -> bool:
-        driver: Any = connection.connection.driver_connection  # looked at so often that the way there counts
+        driver: Any = connection.connection.driver_connection  # direct, since it is polled so often
         (count,) = driver.execute("PRAGMA data_version").fetchone()
         has_changed = bool(count != self._seen)
         self._seen = count
@@ -80,9 +80,9 @@ class CountingCommits(Polling):
 
 
 class Listening:
-    """PostgreSQL's NOTIFY, which our producers send; those of Laravel are found when the wait is over.
+    """PostgreSQL's NOTIFY, which our producers send; jobs from Laravel are found when the wait is over.
 
-    Behind a pooler nobody can listen: there the queue is looked at.
+    Behind a pooler LISTEN does not work, so the queue is polled.
     """
 
     def __init__(self, instead: Waiting) -> None:
@@ -92,7 +92,7 @@ class Listening:
         if is_lent(connection):
             self._instead.wait(connection, look, timeout)
             return
-        # What is told during the look lies no longer in the socket.
+        # A notice that arrives during the query is no longer in the socket.
         connection.info["told"] = False
         if timeout > 0 and not look(connection) and not connection.info["told"]:
             driver: Any = connection.connection.driver_connection
@@ -100,7 +100,7 @@ class Listening:
 
 
 def waiting_for(name: str) -> Waiting:
-    """By the database's name."""
+    """The way of waiting for a database, by its name."""
     if name == "sqlite":
         return CountingCommits()
     polling = Polling(0.002, 0.05)

@@ -1,9 +1,9 @@
--- delete.lua: the end of jobs that were done.
+-- delete.lua: remove jobs that are done.
 -- Source:  Illuminate/Queue/RedisQueue.php, deleteReserved (13.x)
 -- KEYS     the reserved zset of each queue
 -- ARGV     for each job: its queue's number, the tag of its worker, its receipt
--- Returns  for each job 1, or 0 when it was not ours any more
--- Differs  many at once, fenced by the tag, and says what it did.
+-- Returns  for each job 1, or 0 when its lease was lost
+-- Differs  many jobs at once, fenced by the tag; returns what it did.
 -- include: lease
 local answers = {}
 for i = 1, #ARGV, 3 do

@@ -1,15 +1,14 @@
--- fail.lua: record a job as failed and end it, both or neither.
+-- fail.lua: record a job as failed and remove it, both or neither.
 -- Source:  Illuminate/Queue/Jobs/Job.php, fail (13.x)
 -- KEYS     1 reserved zset   2 failed jobs, hash   3 failed jobs by time, zset   4 the job's tallies
 -- ARGV     1 test clock, '' = the server's   2 receipt   3 id   4 record, JSON; '' = keep none   5 its worker's tag
--- Returns  1, or 0 when the job was not ours any more
--- Differs  Laravel deletes first and records after: a crash in between loses the job; of two jobs with
---          one id, both are kept.
+-- Returns  1, or 0 when the lease was lost
+-- Differs  Laravel deletes, then records, and a crash in between loses the job; keeps both of two jobs with one id.
 -- include: clock lease full
 write_nothing(KEYS[1])
 if not is_held(redis.call('zscore', KEYS[1], ARGV[2]), tonumber(ARGV[5])) then return 0 end
 if ARGV[4] ~= '' then
-  -- Somebody may push one id twice: the second must not take the place of the first.
+  -- An id may be pushed twice: the second job must not replace the first.
   local id, number = ARGV[3], 1
   while redis.call('hexists', KEYS[2], id) == 1 do
     number = number + 1

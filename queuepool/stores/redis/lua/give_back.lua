@@ -1,8 +1,8 @@
--- give_back.lua: put reserved jobs that never began back to the head of their queue, attempts as they were.
--- Source:  none; Laravel lets them wait for retry_after.
+-- give_back.lua: return reserved jobs that never began to the head of their queue, with their former attempts.
+-- Source:  none; in Laravel they wait for retry_after.
 -- KEYS     1 ready list   2 reserved zset   3 notify list
 -- ARGV     for each job, oldest first: the tag of its worker, its receipt
--- Returns  for each job 1, or 0 when it was not ours any more
+-- Returns  for each job 1, or 0 when its lease was lost
 -- include: lease splice tokens full
 local answers = {}
 write_nothing(KEYS[2])

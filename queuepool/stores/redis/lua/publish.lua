@@ -1,4 +1,4 @@
--- publish.lua: let every host see a pool.
+-- publish.lua: publish a pool to every host.
 -- Source:  none.
 -- KEYS     1 the pools' notices, hash
 -- ARGV     1 the pool   2 its notice, JSON

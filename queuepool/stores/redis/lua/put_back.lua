@@ -1,4 +1,4 @@
--- put_back.lua: put a quarantined payload back to the end of its queue, as it is or mended.
+-- put_back.lua: put a quarantined payload at the tail of its queue, unchanged or repaired.
 -- Source:  none.
 -- KEYS     1 quarantine list   2 ready list   3 notify list
 -- ARGV     1 the quarantined entry   2 the payload to put back

@@ -1,8 +1,8 @@
--- quarantine.lua: set a reserved payload aside that the worker found to be no job.
+-- quarantine.lua: move a reserved payload that the worker found not to be a job to the quarantine.
 -- Source:  none; Laravel's pop loses such a payload.
 -- KEYS     1 reserved zset   2 quarantine list
 -- ARGV     1 test clock, '' = the server's   2 receipt   3 why, one word   4 its worker's tag
--- Returns  1, or 0 when it was not ours any more
+-- Returns  1, or 0 when the lease was lost
 -- include: clock lease splice full
 write_nothing(KEYS[1])
 if not is_held(redis.call('zscore', KEYS[1], ARGV[2]), tonumber(ARGV[4])) then return 0 end

@@ -1,11 +1,10 @@
--- reclaim.lua: give back what a worker reserved without ever hearing of it (its reply was lost, or it died
--- before it could read it).
--- Source:  none; with Laravel such a job waits for retry_after.
+-- reclaim.lua: give back what a worker reserved without ever reading the reply (it was lost, or the worker died first).
+-- Source:  none; in Laravel such a job waits for retry_after.
 -- KEYS     1 ready list   2 reserved zset   3 notify list
 -- ARGV     1 test clock, '' = the server's   2 retry_after, seconds   3 the worker's tag
---          4 seconds since it asked   then the receipts it does know of
+--          4 seconds since it sent the reserve   then the receipts that it knows
 -- Returns  the receipts of the jobs that went back to the head of the queue, oldest first
--- The tag is retired before (join.lua, retire.lua): nothing is reserved under it after this has looked.
+-- The tag must be retired first (join.lua, retire.lua), so that nothing is reserved under it after this search.
 -- include: clock lease splice tokens full
 local known = {}
 for i = 5, #ARGV do known[ARGV[i]] = true end

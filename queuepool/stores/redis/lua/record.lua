@@ -1,8 +1,8 @@
--- record.lua: keep the record of a job that failed elsewhere.
+-- record.lua: store the record of a job that failed on another server.
 -- Source:  none.
 -- KEYS     1 failed jobs, hash   2 failed jobs by time, zset
--- ARGV     1 test clock, '' = the server's   2 id   3 record, JSON   4 the failure's own id, as it stands in that JSON
--- Returns  1, or 0 when this very failure is recorded already
+-- ARGV     1 test clock, '' = the server's   2 id   3 record, JSON   4 the failure's own id, as written in that JSON
+-- Returns  1, or 0 when this failure is already recorded
 -- include: clock full
 local id, number = ARGV[2], 1
 write_nothing(KEYS[2])

@@ -1,11 +1,11 @@
--- release.lua: try a job again, now or later.
+-- release.lua: retry a job, now or after a delay.
 -- Source:  Illuminate/Queue/LuaScripts.php, release (13.x)
 -- KEYS     1 ready list   2 delayed zset   3 reserved zset   4 notify list   5 the job's tallies
 -- ARGV     1 test clock, '' = the server's   2 delay, seconds   3 receipt
 --          4 the tally to raise ('exceptions', 'crashes'; '' = none)   5 the stewards' channel   6 its worker's tag
--- Returns  1, or 0 when the job was not ours any more
--- Differs  fenced: Laravel's makes a second copy of a job that somebody else holds; no delay means the
---          ready list at once, not at the next poll; counts exceptions and crashes with the job.
+-- Returns  1, or 0 when the lease was lost
+-- Differs  fenced: Laravel's makes a second copy of a job that another worker holds; without a delay the job is in the
+--          ready list at once, not at the next poll; counts exceptions and crashes in the same step.
 -- include: clock lease put wake tokens full
 local now, delay, receipt = clock(ARGV[1]), tonumber(ARGV[2]), ARGV[3]
 write_nothing(KEYS[3])

@@ -1,19 +1,19 @@
 -- reserve.lua: settle what is done, stage what is due, reserve the oldest jobs in strict queue priority.
 -- Source:  Illuminate/Queue/LuaScripts.php, pop and migrateExpiredJobs (13.x). Same bytes on the wire.
--- KEYS     1 the tags, zset   then for each queue: ready list, delayed zset, reserved zset, notify list, quarantine list
+-- KEYS     1 the tags, zset   then for each queue: ready list, delayed zset, reserved zset, notify list, quarantine
 -- ARGV     1 test clock, '' = the server's   2 retry_after, seconds   3 the worker's tag   4 most jobs
 --          5 most bytes of a payload   then for the done jobs of each queue and tag: the queue's number, the tag of the
 --          worker that reserved them, how many, their receipts
--- Returns  {done jobs that were not ours any more, by number from 1},
---          {queue's number, payload as reserved, ...}, {queue's number, why, ...} for what was
---          quarantined, {queue's number, the server's error, ...}, seconds to the next due job or ''
--- Differs  looks before it takes: what cannot be a job goes to the quarantine, Laravel's is lost;
---          splices `attempts`, Laravel rewrites the payload; the server's clock; bounded batches;
---          counts the wake-up tokens; one queue's wrong type does not stop the others; refuses a tag that was
---          retired: its worker has given up on this very call.
+-- Returns  {done jobs whose lease was lost, by number from 1},
+--          {queue's number, payload as reserved, ...}, {queue's number, why, ...} for quarantined
+--          payloads, {queue's number, the server's error, ...}, seconds to the next due job or ''
+-- Differs  checks before it takes: a payload that cannot be a job goes to the quarantine, Laravel's pop loses it;
+--          splices `attempts`, where Laravel rewrites the payload; the server's clock; bounded batches;
+--          corrects the number of wake-up tokens; a wrong type of one queue does not stop the others; refuses a
+--          retired tag, whose worker has given up on this call.
 -- include: clock lease put splice tokens stage refusal full tags
 local STAGED_AT_MOST = 100
--- jobs that are taken in one step, and bytes after which it is enough, however many were asked for
+-- jobs that are taken in one step, and bytes after which it stops, however many were requested
 local AT_ONCE, ENOUGH = 16, 256 * 1024
 local now, retry_after, tag = clock(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
 local wanted, most_bytes = tonumber(ARGV[4]), tonumber(ARGV[5])
@@ -22,8 +22,8 @@ local refused, leases, odd, problems, next_due, bytes_taken = {}, {}, {}, {}, ni
 write_nothing(KEYS[4])
 if not use_tag(KEYS[1], tag, now, retry_after) then return redis.error_reply('RETIRED tag ' .. ARGV[3]) end
 
--- Under this worker's own tag the bytes prove it: nobody gives back what it holds without retiring the tag first. Under
--- an older one of its tags the score has to.
+-- Under this worker's present tag the bytes prove the lease: its jobs are given back only after the tag is retired.
+-- Under one of its older tags the score must prove it.
 local function is_ours(reserved, receipt, owner)
   if owner == tag then return true end
   local score = redis.pcall('zscore', reserved, receipt)
@@ -34,7 +34,7 @@ end
 local number = 0
 local function end_done(reserved, owner, first, last)
   for i = first, last do
-    -- Where the key has the wrong type the lease is gone too; the other queues must still be served.
+    -- If the key has the wrong type, the lease is gone too; the other queues must still be served.
     local removed = is_ours(reserved, ARGV[i], owner) and redis.pcall('zrem', reserved, ARGV[i])
     if is_refusal(removed) then redis.call('zrem', reserved, ARGV[i]) end
     number = number + 1
@@ -66,7 +66,7 @@ local function move(job, queue, reserved, quarantine)
   end
 end
 
--- Some of the oldest at once: two commands for all of them. Gives how many that were, and of how many bytes.
+-- Take some of the oldest jobs at once, with two commands for all. Returns how many these were, and their bytes.
 local function take(most, queue, ready, reserved, quarantine)
   local jobs, bytes, moved = redis.call('lrange', ready, 0, most - 1), 0, 0
   local fine, problem = pcall(function()

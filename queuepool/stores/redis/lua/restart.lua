@@ -1,8 +1,8 @@
--- restart.lua: broadcast a restart to every worker of every host, Laravel's too.
+-- restart.lua: broadcast a restart to every worker on every host, Laravel's too.
 -- Source:  Illuminate/Queue/Console/RestartCommand.php (13.x): the current Unix second
 -- KEYS     1 the restart key
 -- Returns  the second written
--- Differs  always a new value: Laravel's second restart within one second is not seen.
+-- Differs  always a new value: in Laravel, a second restart within one second has no effect.
 local now = tonumber(redis.call('time')[1])
 local last = tonumber(redis.call('get', KEYS[1]) or '')
 if last and last >= now then now = last + 1 end

@@ -1,4 +1,4 @@
--- retire.lua: no reserve under this tag is carried out from now on.
+-- retire.lua: refuse every reserve under this tag from now on.
 -- Source:  none.
 -- KEYS     1 the tags, zset
 -- ARGV     1 test clock, '' = the server's   2 the tag

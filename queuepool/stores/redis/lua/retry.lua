@@ -1,9 +1,9 @@
--- retry.lua: put a failed job back to its queue with all its tries.
+-- retry.lua: return a failed job to its queue with all its tries.
 -- Source:  Illuminate/Queue/Console/RetryCommand.php (13.x)
 -- KEYS     1 failed jobs, hash   2 failed jobs by time, zset   3 ready list   4 notify list
 -- ARGV     1 id   2 payload   3 the record's time
--- Returns  1, or 0 when there is no such record any more
--- Differs  one step: Laravel pushes first and forgets after.
+-- Returns  1, or 0 when the record is gone
+-- Differs  one step: Laravel pushes, then forgets.
 -- include: splice tokens
 if tonumber(redis.call('zscore', KEYS[2], ARGV[1]) or '') ~= tonumber(ARGV[3]) then return 0 end
 redis.call('rpush', KEYS[3], (splice(ARGV[2], none)) or ARGV[2])

@@ -1,8 +1,8 @@
--- stage.lua: move delayed jobs and ended reservations that are due to their ready lists.
+-- stage.lua: move delayed jobs that are due, and jobs whose leases have ended, to their ready lists.
 -- Source:  Illuminate/Queue/LuaScripts.php, migrateExpiredJobs (13.x)
 -- KEYS     for each queue: ready list, delayed zset, reserved zset, notify list
 -- ARGV     1 test clock, '' = the server's   2 most jobs
--- Returns  how many were moved, seconds to the next due job or '', seconds since 1970
+-- Returns  how many were moved, seconds to the next due job or '', the clock in Unix seconds
 -- Differs  bounded (500,000 rows at once would stall every client for seconds); wakes exactly as many
 --          workers as jobs; the server's clock.
 -- include: clock tokens stage refusal full
@@ -20,7 +20,7 @@ end
 write_nothing(KEYS[3])
 for i = 1, #KEYS, 4 do
   if moved >= most then break end
-  -- A key of the wrong type stops its own queue alone; the workers' reserve reports it.
+  -- A key of the wrong type stops only its own queue; the workers' reserve reports it.
   local fine, problem = pcall(serve, unpack(KEYS, i, i + 3))
   if not fine then of_its_queue(problem) end
 end

@@ -1,4 +1,4 @@
-"""The statements that Laravel's migrations send, a file for each family of databases.
+"""The statements of Laravel's migrations, in one file for each family of databases.
 
 Source: Illuminate/Queue/Console/stubs and Illuminate/Cache/Console/stubs (13.x).
 """
@@ -13,7 +13,7 @@ from importlib.resources import files
 
 @cache
 def statements_of(database: str) -> Mapping[str, list[str]]:
-    """By the name of the table that they make."""
+    """The statements for this database, by the name of the table that they create."""
     family = "mysql" if database == "mariadb" else database
     text = (files(__package__) / f"{family}.sql").read_text()
     _, *parts = re.split(r"^-- (\w+)\n", text, flags=re.MULTILINE)

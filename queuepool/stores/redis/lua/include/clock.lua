@@ -1,4 +1,4 @@
--- Seconds since 1970 as the server sees them; a test passes its own.
+-- Unix seconds of the server's clock; a test passes its own.
 local function clock(given)
   if given ~= '' then return tonumber(given) end
   local time = redis.call('time')

@@ -1,5 +1,5 @@
--- Before anything else a write that changes nothing: a full server (maxmemory, noeviction) refuses what may take memory,
--- but not once a script has written. What only moves or ends jobs goes on there, or nothing would ever make room.
+-- Start with a write that changes nothing: a full server (maxmemory, noeviction) refuses commands that may take memory,
+-- but not once a script has written. Scripts that only move or end jobs must run there, or nothing would free memory.
 local function write_nothing(key)
   redis.pcall('zremrangebyrank', key, 1, 0)
 end

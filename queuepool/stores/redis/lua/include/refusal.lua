@@ -1,12 +1,12 @@
--- What a caught error was about. A key of the wrong type concerns its own queue alone; what the server says of itself
--- is raised again: an answer would say that something was done, or that it was not there.
+-- Classify a caught error. A key of the wrong type concerns only its own queue. An error of the whole server is raised
+-- again: a reply would claim that something was done, or was not there.
 local OF_THE_SERVER = {'READONLY', 'NOREPLICAS', 'MISCONF', 'OOM', 'MASTERDOWN', 'LOADING', 'BUSY'}
 
 local function text_of(problem)
   return type(problem) == 'table' and problem.err or tostring(problem)
 end
 
--- The text of an error that is one queue's own.
+-- The text of an error that concerns only one queue; raises any other again.
 local function of_its_queue(problem)
   local text = text_of(problem)
   for _, word in ipairs(OF_THE_SERVER) do
@@ -15,8 +15,8 @@ local function of_its_queue(problem)
   return text
 end
 
--- Whether this answer of redis.pcall is an error other than that of a key of the wrong type. It must stop the script
--- and not pass for a lease that is gone: called again, by redis.call, it does, and says which command it was.
+-- Whether this reply of redis.pcall is an error other than a key of the wrong type. It must stop the script and not be
+-- taken for a lost lease: the caller repeats the command with redis.call, which stops the script and names the command.
 local function is_refusal(answer)
   return type(answer) == 'table' and answer.err and not string.find(answer.err, 'WRONGTYPE', 1, true)
 end

@@ -1,16 +1,16 @@
--- Change a payload's top-level `attempts` and no other byte. cjson would turn [] into {} and round
--- numbers from 15 digits on, so it may only prove a splice, never write one.
+-- Change a payload's top-level `attempts` and no other byte. cjson would turn [] into {} and round numbers from 15
+-- digits on, so it may only verify a splice, never write one.
 -- A job that was pushed with 65,535 attempts can be reserved once more.
 local MOST_ATTEMPTS = 65535
--- Nobody else is served while a script looks through a payload: as much as it may in some tens of milliseconds.
+-- The server serves no other client while a script searches a payload: this many bytes take some tens of milliseconds.
 local MOST_TO_LOOK_THROUGH = 1024 * 1024
 
 local function replaced(job, first, last, attempts)
   return string.sub(job, 1, first - 1) .. attempts .. string.sub(job, last + 1)
 end
 
--- Laravel's and our own payloads end in "attempts":N} or in "attempts":N,"delay":D}. There it is the
--- top-level key and outside of every string: inside one, its quotes would be escaped.
+-- Laravel's and our own payloads end in "attempts":N} or in "attempts":N,"delay":D}. There it is the top-level key, not
+-- part of a string: in a string, its quotes would be escaped.
 local function at_the_end(job)
   local first, digits = string.match(job, '"attempts":()(%d+)}$', -18)
   if first then return first, digits end
@@ -24,7 +24,7 @@ local function as_count(attempts)
   return math.max(attempts, 0)
 end
 
--- Where the string that begins at `first` ends.
+-- The end of the string that begins at `first`.
 local function end_of_string(job, first)
   local at = first + 1
   while true do
@@ -34,7 +34,7 @@ local function end_of_string(job, first)
   end
 end
 
--- Where the value of the top-level key `attempts` begins and ends; `job` is valid JSON.
+-- The first and last position of the value of the top-level key `attempts`; `job` must be valid JSON.
 local function top_level(job)
   local depth, at = 0, 1
   while true do
@@ -68,13 +68,13 @@ local function anywhere(job, change)
   end
   local first, last = top_level(job)
   local spliced = first and replaced(job, first, last, attempts)
-  -- Decoded again to prove it: a key written with escapes, or twice, is not what was found.
+  -- Decode again to verify it: if the key is written with escapes, or twice, the search has found another.
   local proof, again = pcall(cjson.decode, spliced or '')
   if not proof or again.attempts ~= attempts then return nil, 'attempts' end
   return spliced
 end
 
--- The payload with change(attempts); or nil and why it cannot be a job.
+-- The payload with change(attempts) in place of its attempts; or nil, and why it cannot be a job.
 local function splice(job, change)
   local first, digits = at_the_end(job)
   local attempts = first and change(tonumber(digits))
@@ -88,7 +88,7 @@ local function one_more(attempts) return attempts + 1 end
 local function one_less(attempts) return math.max(attempts - 1, 0) end
 local function none() return 0 end
 
--- As it was before it was reserved.
+-- The payload as it was before it was reserved.
 local function unbumped(receipt)
   return splice(receipt, one_less) or receipt
 end

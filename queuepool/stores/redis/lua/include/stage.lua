@@ -1,10 +1,10 @@
--- Move what is due to the end of the ready list, at most `most` jobs; give how many that were.
+-- Move at most `most` due jobs to the tail of the ready list; returns how many.
 local CHUNK = 100 -- unpack's stack is finite
 
 local function move_due(source, ready, now, most)
   local due = redis.call('zrangebyscore', source, '-inf', now, 'LIMIT', 0, most)
   if #due == 0 then return 0 end
-  -- Added before removed, here as everywhere: a key of the wrong type stops a script where it stands.
+  -- Add before removing, here as everywhere: a key of the wrong type stops a script midway.
   for first = 1, #due, CHUNK do
     redis.call('rpush', ready, unpack(due, first, math.min(first + CHUNK - 1, #due)))
   end

@@ -1,6 +1,7 @@
--- The tags of workers: a sorted set by the second until which nobody else may be given one, renewed while it is used.
--- Below zero: the tag is retired, and until then no reserve under it is carried out, however late it is delivered.
--- Seconds: beyond a lease, at least and at most; as long as a request may be on its way.
+-- The tags of workers: a sorted set by the Unix second until which no other worker may get the tag, renewed while in
+-- use. A negative score: the tag is retired, and until that second no reserve under it is carried out, however late it
+-- arrives.
+-- Seconds: how long a tag is kept beyond a lease, at least and at most; how long a request may be on its way.
 local KEPT, RENEWED, RETIRED = 300, 600, 3600
 
 local function keep_tag(tags, tag, now, retry_after)

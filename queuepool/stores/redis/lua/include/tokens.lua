@@ -1,6 +1,6 @@
--- One wake-up token for each ready job: what BLPOP took, what Laravel's pop took twice and what its
--- failed pops left behind is put right here, whoever calls. Tokens are hints: where a job has moved already, a token
--- that cannot be written must not look like a failure (pcall).
+-- Restore one wake-up token for each ready job: BLPOP takes tokens, Laravel's pop takes two, and its failed pops leave
+-- some behind. Tokens are hints: once a job has moved, a token that cannot be written must not look like a failure
+-- (pcall).
 local MOST_TOKENS = 100
 
 local function count_tokens(ready, notify)
