@@ -1,4 +1,4 @@
-"""What can befall a database server, its connections and its rows."""
+"""Faults of a database server, its connections and its rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""People who try failed jobs again while the pools run."""
+"""People who retry failed jobs while the pools run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What can befall the way to the store; only the pool behind the proxy goes it."""
+"""Faults of the network to the store; they hit only the pool behind the proxy."""
 
 from __future__ import annotations
 

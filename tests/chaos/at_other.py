@@ -1,4 +1,4 @@
-"""What can befall the store of the failed jobs and the control keys, while that of the jobs is well."""
+"""Faults of the store of failed jobs and control keys, while the jobs' store is well."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What can befall the pool's processes."""
+"""Faults of the pool's processes."""
 
 from __future__ import annotations
 

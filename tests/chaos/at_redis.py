@@ -1,4 +1,4 @@
-"""What can befall Redis."""
+"""Faults of Redis."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What can befall a file that everybody has open."""
+"""Faults of an SQLite file that every process has open."""
 
 from __future__ import annotations
 

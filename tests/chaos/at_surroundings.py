@@ -1,4 +1,4 @@
-"""What can befall what a pool stands on: its board, its runtime directory, the signals that it was born with."""
+"""Faults of a pool's surroundings: its board, its runtime directory, the signals that it inherits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What can befall the network between two hosts with a pool each and the one that has the store."""
+"""Faults of the network between two hosts with a pool each and the host of the store."""
 
 from __future__ import annotations
 

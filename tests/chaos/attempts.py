@@ -1,4 +1,4 @@
-"""The life of each job: starts, finishes and what was said in between (I2, I4, I5, I6)."""
+"""The attempts of each job: starts, finishes and what was reported in between (I2, I4, I5, I6)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What became of each job: finished, failed, stored; or lost (I1, I3, I15)."""
+"""The outcome of each job: finished, failed, stored, or lost (I1, I3, I15)."""
 
 from __future__ import annotations
 

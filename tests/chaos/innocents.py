@@ -1,4 +1,4 @@
-"""An async job is harmed by nothing that an earlier one has left on its worker's loop (I18)."""
+"""Nothing that an earlier async job left on the worker's loop harms the next one (I18)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Laravel's own worker on the same queues, beside the pools."""
+"""Laravel's own worker on the pools' queues, beside them."""
 
 from __future__ import annotations
 

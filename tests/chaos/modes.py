@@ -1,4 +1,4 @@
-"""What jobs do to their workers. A mode is given the attempt, counted from 1; ``False``: it did not come to its end."""
+"""What jobs do to their workers. A mode takes the attempt, counted from 1; ``False``: it did not finish."""
 
 from __future__ import annotations
 

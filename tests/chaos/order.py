@@ -1,4 +1,4 @@
-"""First in, first out, as far as it can be seen from starts (I7)."""
+"""First in, first out, as far as starts show it (I7)."""
 
 from __future__ import annotations
 

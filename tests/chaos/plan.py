@@ -1,4 +1,4 @@
-"""How long, how hard, and with what: the settings of a run."""
+"""The settings of a run: how long, how hard, with which store and faults."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A pool under test, kept going as systemd would: a master that is gone is started anew."""
+"""A pool under test, kept running as systemd would: a master that has ended is started again."""
 
 from __future__ import annotations
 

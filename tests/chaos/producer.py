@@ -1,4 +1,4 @@
-"""Pushes jobs for as long as it is let: ``python -m tests.chaos.producer``, a process of its own.
+"""Pushes jobs until it is stopped: ``python -m tests.chaos.producer``, a process of its own.
 
 Three streams: ``t`` tiny jobs in bulk on ``default``, as many as keep a backlog; ``h`` on ``high``: naps for a killer
 to hit, delayed jobs, and those that harm their worker; ``r``, on ``high`` too, jobs that fail whenever they are tried.

@@ -1,4 +1,4 @@
-"""A bad network: a relay on a unix socket in front of the server, a thread for each direction of each connection."""
+"""A bad network: a relay on a unix socket in front of the server, with a thread per direction of each connection."""
 
 from __future__ import annotations
 

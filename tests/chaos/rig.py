@@ -1,4 +1,4 @@
-"""The world of one run: store, two pools, producer and watcher, each a process of its own, in one directory."""
+"""The set-up of one run: store, two pools, producer and watcher, each a process of its own, in one directory."""
 
 from __future__ import annotations
 

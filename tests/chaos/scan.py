@@ -1,4 +1,4 @@
-"""What is there to be seen from outside: in the store, among the processes, in the files."""
+"""What can be seen from outside: in the store, among the processes, in the files."""
 
 from __future__ import annotations
 

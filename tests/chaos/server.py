@@ -1,4 +1,4 @@
-"""A private Redis that keeps what it was given, and what can be done to it."""
+"""A private Redis with persistent data, and what can be done to it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Harm that is undone after a while, and done again after a rest."""
+"""Faults that end after a while and begin again after a pause."""
 
 from __future__ import annotations
 

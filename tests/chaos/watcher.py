@@ -1,4 +1,4 @@
-"""Notes the moment of each worker's death: ``python -m tests.chaos.watcher``, a process of its own, to be on time."""
+"""Records the moment of each worker's death: ``python -m tests.chaos.watcher``, a process of its own for precision."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When which nemesis was at work, and which process died when: what excuses what."""
+"""When each nemesis was at work, and when each process died: which events excuse which."""
 
 from __future__ import annotations
 

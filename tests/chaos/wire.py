@@ -1,4 +1,4 @@
-"""A cable between two hosts, in user space: packets go from one TUN device to the other, unless they are harmed."""
+"""A cable between two hosts, in user space: packets go from one TUN device to the other, unless a fault hits them."""
 
 from __future__ import annotations
 

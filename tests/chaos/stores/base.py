@@ -1,4 +1,4 @@
-"""What the chaos run needs of a store: a life, faults of its own, and a look from outside."""
+"""What the chaos run needs of a store: a server to start and stop, faults of its own, and a view from outside."""
 
 from __future__ import annotations
 

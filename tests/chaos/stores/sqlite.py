@@ -1,4 +1,4 @@
-"""SQLite: one file for everybody; where mounting is allowed on a small file system of its own, which can be full."""
+"""SQLite: one file for every process, where mounting is allowed on a small file system, which can be full."""
 
 from __future__ import annotations
 

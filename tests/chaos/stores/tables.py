@@ -1,4 +1,4 @@
-"""Laravel's tables, looked at from outside: each look is one statement, and so one moment."""
+"""Laravel's tables, seen from outside: each view is one statement, and so one moment."""
 
 from __future__ import annotations
 
