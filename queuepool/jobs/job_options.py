@@ -90,7 +90,7 @@ def _seconds(key: str, value: object) -> float | None:
 
 
 def _check_number(key: str, value: object, *kinds: type) -> None:
-    # Checked now: whoever reads the payload would ignore a wrong value, or quarantine the job.
+    # Checked now: a worker would ignore a wrong value in the payload, or quarantine the job.
     if value is not None and (isinstance(value, bool) or not isinstance(value, kinds) or not 0 <= value < _MOST):  # type: ignore[operator]
         raise ConfigError("@job", f"{key} cannot be {value!r}")
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Innocents:
-    """What a job has raised its own worker says; of one that was killed the steward speaks."""
+    """A job's own worker reports what it raised; the steward reports jobs of killed workers."""
 
     HEARS = ("start", "release", "fail", "ghost")
 

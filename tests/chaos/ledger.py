@@ -40,9 +40,9 @@ class Ledger:
         self.open()
 
     def open(self) -> None:
-        """Again, should somebody have closed every descriptor."""
+        """Open it again, in case a job has closed every descriptor."""
         fd = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        # Far from the numbers that others use: who writes to a number that was closed under him must not hit this file.
+        # Far from the descriptors of other files: a write to one that was closed meanwhile must not hit this file.
         self._fd = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, _FAR)
         os.close(fd)
 

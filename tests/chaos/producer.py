@@ -28,7 +28,7 @@ from tests.chaos.overruns import OVERRUN, ROBBERS
 _LONG = 0.01
 #: seconds for a job that comes to its end by itself
 _ENOUGH = 20.0
-#: one of so many tiny jobs takes longer, if one is to
+#: one in this many tiny jobs takes longer, if any does
 _LONGER = 20
 
 
@@ -67,7 +67,7 @@ class Producer:
         return stored
 
     def _may_push(self) -> bool:
-        """In bursts: until the backlog is there, then not before so many may have come on average."""
+        """Push in bursts up to the backlog, then pause until the average rate allows the next."""
         self._bursting = self._bursting or self._acknowledged < self._orders.rate * (time.monotonic() - self._began)
         self._bursting = self._bursting and self._queue.sizes("default").ready < self._orders.backlog
         return self._bursting

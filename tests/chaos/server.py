@@ -22,7 +22,7 @@ class Server:
         self.password = password
         self.url = f"unix://:{password}@{self.socket}"
         self.client = redis.Redis(unix_socket_path=self.socket, password=password, socket_timeout=5, retry=None)
-        #: what it is started by, and told besides
+        #: command words before the server's, and its options
         self.preface: list[str] = []
         self.options = ["--port", "0"]
         self.process: subprocess.Popen[bytes] | None = None
@@ -65,7 +65,7 @@ class Server:
         try:
             self.client.execute_command(*words)
         except redis.RedisError:
-            return  # it may cut off whoever said it
+            return  # it may cut off the client that sent it
 
     def kill(self) -> None:
         if self.process:

@@ -12,7 +12,7 @@ from tests.chaos.book import BOOK
 
 
 class Watcher:
-    """Workers announce themselves on a socket; the kernel says when one is gone."""
+    """Workers announce themselves on a socket; the kernel reports when one is gone."""
 
     def __init__(self, address: str) -> None:
         self._ears = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)

@@ -21,7 +21,7 @@ _ALL = "SELECT payload FROM jobs UNION ALL SELECT payload FROM failed_jobs"
 
 
 class Tables:
-    """``engine`` keeps no connection between two looks."""
+    """``engine`` keeps no connection between two queries."""
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
