@@ -76,7 +76,7 @@ class StewardProcess:
         )
 
     def _outlive(self, steward: Steward) -> None:
-        """Go on after the master's death, of which the kernel signals: workers finish their jobs and need a steward."""
+        """Outlive the master, whose death the kernel has signalled: workers finish their jobs and need a steward."""
         self._attention.stop = False
         steward.drop([*self._watching, self._publish])
         steward.run(until=lambda: self._orphaned_boards.own.is_settled)

@@ -12,7 +12,7 @@ from queuepool.settlement.settler import Settler
 from queuepool.steward.lost_replies import LostReplies
 from queuepool.steward.orphaned_boards import OrphanedBoards
 
-#: seconds that a job may run before those behind it are given back; between rounds if a worker is busy; if none is
+#: seconds: run time after which the jobs behind are given back; pause while a worker is busy; pause while none is
 _PATIENCE, _TICK, _IDLE = 0.06, 0.03, 0.2
 #: seconds until what a worker has written before is visible to every process
 _SETTLES = 0.002
@@ -97,7 +97,7 @@ def _held_at_a_job(slot: Slot) -> list[HeldJob]:
     try:
         held = slot.hand.held()
     except (ValueError, OSError):
-        return []  # its worker is writing this very moment, so it is not stuck
+        return []  # its worker is writing it right now, so it is not stuck
     at = slot.at
     if not 0 <= at < len(held):
         return []

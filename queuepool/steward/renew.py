@@ -39,7 +39,7 @@ class Renew:
             _write(slot, turn, asked + self._retry_after)
         for slot, turn, _ in missed & self._missed:
             _write(slot, turn, asked)  # the lease is lost: the master kills the worker now
-        # Its worker may have settled it this very moment: check once more.
+        # Its worker may have just settled it: check once more.
         self._missed = missed
         return _SECOND_LOOK if missed else self._retry_after / 3
 
@@ -52,7 +52,7 @@ def _leases_of(slot: Slot) -> list[tuple[Slot, int, Lease]]:
         kept = (Stage.RUNNING,) if slot.wanted_back == turn else (Stage.RESERVED, Stage.RUNNING, Stage.DONE)
         leases = [(slot, turn, one.lease) for one in slot.hand.held() if one.stage in kept]
     except (ValueError, OSError):
-        return []  # its worker is writing this very moment: a fresh lease needs no renewal
+        return []  # its worker is writing it right now: a fresh lease needs no renewal
     return leases if slot.turn == turn else []
 
 

@@ -65,7 +65,7 @@ class SettleDead:
         return _PERIOD
 
     def _look_after(self, board: Board) -> None:
-        """Settle an orphaned board's dead. Living orphans finish their jobs; a board is removed once all is settled."""
+        """Settle an orphaned board's dead workers. Living ones finish their jobs; a settled board is removed."""
         for slot in board.of(Role.WORKER, Role.TEMPLATE):
             if slot.settled_life != slot.life and not proc.is_alive(slot.pid, slot.born):
                 stray_processes.hunt(Origin(board.cookie(slot), slot.pid, slot.born))
@@ -107,7 +107,7 @@ class SettleDead:
     def _settle(self, slot: Slot, lease: Lease, status: int | None, trace: str) -> None:
         if slot.killed == Killed.STOP:
             self._settler.give_back(lease)
-        elif slot.killed != Killed.LEASE:  # a lost lease may be another worker's, and ends by itself
+        elif slot.killed != Killed.LEASE:  # else another worker may have the job, or the lease's end stages it
             self._rule(slot, lease, _error_of(slot, status, trace))
 
     def _settle_the_rest(self, slot: Slot, held: Sequence[HeldJob]) -> None:

@@ -43,7 +43,7 @@ class Told:
 class SideStores:
     """One process's view of them: emits an event when one goes away, when the reason changes, and when it is back.
 
-    ``header``: the board on which it shows them.
+    ``header``: where it shows them on the board.
     """
 
     def __init__(self, teller: Teller, header: Header | None = None) -> None:

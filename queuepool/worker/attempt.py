@@ -62,7 +62,7 @@ class Runner:
         except BadPayload as odd:
             self._set_aside(lease, odd.reason)
             return None
-        # Read the clock while the job still counts as not started, and before its timeout runs.
+        # Read the clock while the job still counts as not started, and before its timeout starts.
         now = self._now() if attempt.plan.policy.retry_until is not None else 0.0
         job = Current(attempt.payload, lease.queue)
         self._slot_writer.begins(attempt.payload, lease.queue, attempt.plan)

@@ -35,7 +35,7 @@ class Invoker:
             self._loop.run(around(result))
 
     def clear(self, job: JobFacts) -> None:
-        """Cancel the tasks that this job or its hook left, and report them. Tasks that do not end keep the loop."""
+        """Cancel the tasks that this job or its hook left, and report them. If some do not end, abandon the loop."""
         self.has_awaited = False
         left = self._loop.clear() if self._loop else Left(0, set())
         if left.refusing and self._loop:

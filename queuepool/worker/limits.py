@@ -73,7 +73,7 @@ class Limits:
 
     def reached(self, *, jobs: int, rss: float, found_none: bool, now: float) -> StopReason | None:
         """The first reason to leave, in Laravel's order. Source: Worker.php, stopIfNecessary (13.x)."""
-        if self.memory and jobs and rss >= self.memory:  # a worker that has run none would be as large the next time
+        if self.memory and jobs and rss >= self.memory:  # before its first job its successor would be as large
             return StopReason.MEMORY
         if self.stop_when_empty and found_none:
             return StopReason.EMPTY

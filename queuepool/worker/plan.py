@@ -40,7 +40,7 @@ class Plans:
         self._known: dict[tuple[int, str], Plan] = {}
 
     def of(self, payload: Payload) -> Plan:
-        """The plan for this payload; made once, then kept."""
+        """The plan for this payload; made once, then cached."""
         # By the identity of the options, which the plan keeps alive: comparing them all would take longer.
         key = id(payload.terms), payload.name
         plan = self._known.get(key)

@@ -21,7 +21,7 @@ class PrefetchSize:
         self.begin_anew()
 
     def begin_anew(self) -> None:
-        """Forget the averages: after a pause, the next jobs may be of another kind."""
+        """Forget the averages: the next jobs may be of another kind."""
         self._seconds, self._bytes, self.wanted = _AT_ONCE, 0.0, 1
 
     def took(self, seconds: float, size: int) -> None:

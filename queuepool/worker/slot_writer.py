@@ -50,7 +50,7 @@ class SlotWriter:
             self._title(f"{state.name.lower()} done={self.slot.done}")
 
     def alive(self) -> None:
-        """No job runs: disarm the alarm. The next call must come within ``stall`` seconds, or the master steps in."""
+        """No job runs: disarm the alarm. The next call must come within ``stall`` seconds, else the master kills us."""
         self.slot.lease_end = 0.0
         if self._has_run:
             self._alarm.disarm()
