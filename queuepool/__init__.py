@@ -3,7 +3,7 @@
 from importlib import import_module
 from types import MappingProxyType
 
-TYPE_CHECKING = False  # typing's own would cost more than all of this; type checkers know the name
+TYPE_CHECKING = False  # importing typing would cost more than this whole module; type checkers know the name
 if TYPE_CHECKING:
     from queuepool.events.listeners import on
     from queuepool.jobs.client import Queue, configure, connect
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["Job", "Queue", "configure", "connect", "current", "job", "on", "register_type"]
 __version__ = "0.1.0"
 
-#: where each name is; imported at its first use, so that no process has more of us in memory than it needs
+#: the module of each public name; imported at first use, so that a process loads only what it needs
 _PLACES = MappingProxyType({
     "Job": "jobs.job_class", "Queue": "jobs.client", "configure": "jobs.client", "connect": "jobs.client",
     "current": "jobs.current_job", "job": "jobs.decorator", "on": "events.listeners",

@@ -1,4 +1,4 @@
-"""``python -m queuepool`` is the console script."""
+"""``python -m queuepool`` runs the console script."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ def keep(work: Any) -> None:
 
 
 async def go_on() -> None:
-    """Until it is cancelled."""
+    """Runs until it is cancelled."""
     try:
         while True:
             await asyncio.sleep(0.01)

@@ -28,7 +28,7 @@ SCRIBBLES: dict[str, Callable[[int], bytes]] = {
 
 @job("truncate_open_files")
 def truncate_open_files(gate: str = "") -> None:
-    """As a job does that closes in on a file of its own with the wrong number."""
+    """Like a job that truncates files by the wrong descriptor."""
     cut = []
     for link in Path("/proc/self/fd").iterdir():
         with suppress(OSError):
@@ -51,7 +51,7 @@ def truncate_board(size: int) -> None:
 
 @job("scribble")
 def scribble(how: str, gate: str = "", first: int = 0, last: int = 1 << 40) -> None:
-    """Over the board, from ``first`` to ``last``; the mapping is found as a stray pointer would find it."""
+    """Write over the board, from ``first`` to ``last``; finds the mapping as a stray pointer would."""
     note(event="scribbles")
     for line in Path("/proc/self/maps").read_text().splitlines():
         if "board." in line:
@@ -65,7 +65,7 @@ def scribble(how: str, gate: str = "", first: int = 0, last: int = 1 << 40) -> N
 
 @job("fill")
 def fill() -> None:
-    """Every byte of the runtime directory's disk."""
+    """Fill the runtime directory's disk to the last byte."""
     fd = os.open("run/filler", os.O_WRONLY | os.O_CREAT)
     with suppress(OSError):
         while os.write(fd, bytes(1 << 16)):

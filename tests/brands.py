@@ -18,22 +18,22 @@ _PLACES = [*map(str, _POSTGRES), os.environ.get("PATH", os.defpath), "/usr/sbin"
 
 
 class Brand(Protocol):
-    """One kind of server, with all its files in ``folder``.
+    """A kind of server, with all its files in ``folder``.
 
-    A commit outlives a killed server in any case; if ``durable``, as servers are by default, a failing machine too.
+    A commit outlives a killed server in any case; if ``durable``, the servers' default, also a failing machine.
     """
 
     folder: str
     durable: bool
-    #: what SQLAlchemy puts behind the scheme
+    #: what SQLAlchemy appends to the scheme
     driver: str
-    #: the database that is there from the start
+    #: the database that exists from the start
     first: str
-    #: asks for an orderly end that waits for no client
+    #: requests a clean stop that waits for no client
     ends_by: signal.Signals
-    #: what it gets when its starter dies, be it ready or not
+    #: what it receives when its starter dies, whether it is ready or not
     orphaned_by: signal.Signals
-    #: what the pid file says, besides the pid, when connections are heard
+    #: what the pid file contains, besides the pid, once connections are accepted
     ready: list[str]
 
     @property
@@ -72,7 +72,7 @@ class Postgres:
     def command(self) -> list[str]:
         place = ["--listen_addresses=", f"--unix_socket_directories={self.folder}", "--port=5432"]
         fsync = "on" if self.durable else "off"
-        # Its default for deadlocks, a second, is as long as the patience that tests give a store.
+        # Its default for deadlocks, one second, is as long as a store's timeout in the tests.
         small = ["--shared_buffers=16MB", "--deadlock_timeout=50ms"]
         return [find("postgres"), "-D", f"{self.folder}/data", *place, *small, f"--fsync={fsync}"]
 
@@ -80,7 +80,7 @@ class Postgres:
         return f"postgresql://{USER}@/{database}?host={self.socket}"
 
     def empty(self, database: str) -> list[str]:
-        """Ten times as fast as a new one, which is hundreds of files."""
+        """Ten times as fast as creating a new database of hundreds of files."""
         others = "datname = current_database() AND pid <> pg_backend_pid()"
         end_others = f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE {others}"
         return [end_others, "DROP SCHEMA public CASCADE", "CREATE SCHEMA public"]
@@ -93,7 +93,7 @@ class MariaDB:
     driver = "pymysql"
     first = USER
     ends_by = signal.SIGTERM
-    # A SIGTERM before it accepts connections stops its start for ever, and does not end it.
+    # Before it accepts connections, SIGTERM stops its start for ever instead of ending it.
     orphaned_by = signal.SIGKILL
     ready = []
 
@@ -139,7 +139,7 @@ class MariaDB:
 
 
 def find(program: str) -> str:
-    """Where it is; skips the test without it, but fails where CI is set."""
+    """The program's path. Without it, skips the test, or fails it if CI is set."""
     found = shutil.which(program, path=os.pathsep.join(_PLACES))
     if found is None:
         (pytest.fail if "CI" in os.environ else pytest.skip)(f"needs {program}")

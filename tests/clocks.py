@@ -1,4 +1,4 @@
-"""A server's clock that a test sets: libfaketime, with an offset in a file that is read at every look at the time."""
+"""A server's clock that a test sets: libfaketime, with an offset in a file that it reads at every clock call."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ import pytest
 
 
 class SetClock:
-    """The clock of what is started within ``preloaded``; monotonic time goes on as it is."""
+    """The clock of processes started within ``preloaded``; monotonic time is unchanged."""
 
     def __init__(self, folder: Path) -> None:
         self._file = folder / "offset"
         self.step(0)
 
     def step(self, seconds: float) -> None:
-        """So far from the host's clock, from now on."""
+        """From now on the clock is ``seconds`` ahead of the host's."""
         draft = self._file.with_suffix(".new")
         draft.write_text(f"{seconds:+g}\n")
         draft.chmod(0o644)
@@ -26,7 +26,7 @@ class SetClock:
 
     @contextmanager
     def preloaded(self, environment: pytest.MonkeyPatch) -> Iterator[None]:
-        """What begins meanwhile has this clock."""
+        """Processes started meanwhile have this clock."""
         with environment.context() as patch:
             for name, value in self._variables().items():
                 patch.setenv(name, value)
@@ -37,7 +37,7 @@ class SetClock:
         if library is None:
             (pytest.fail if "CI" in os.environ else pytest.skip)("needs faketime")
         return {
-            # The C library's memory before Redis' own, whose first call asks for the time, which asks for memory.
+            # The C library's malloc before Redis' own: that one's first call reads the time, which allocates memory.
             "LD_PRELOAD": f"{library} libc.so.6",
             "FAKETIME_TIMESTAMP_FILE": str(self._file),
             "FAKETIME_NO_CACHE": "1",

@@ -1,4 +1,4 @@
-"""The real command, run to its end."""
+"""Run the real command to its end."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Done = subprocess.CompletedProcess[str]
 
 
 def queuepool(*words: str | bytes, env: dict[str, str] | None = None, **more: Any) -> Done:
-    """``env`` is put on top of ours; of what is not said, nothing of the caller's pools is in it."""
+    """``env`` is added to our environment, which is passed on without its ``QUEUEPOOL_`` variables."""
     inherited = {key: value for key, value in os.environ.items() if not key.startswith("QUEUEPOOL_")}
     paths = f"{ROOT / 'tests'}:{ROOT}"
     usual: dict[str, Any] = {"capture_output": True, "text": True, "timeout": 30, "check": False}

@@ -1,4 +1,4 @@
-"""One real server of each kind for the session, empty for each test, and what is built on it."""
+"""Fixtures: one real server of each kind for the session, emptied for each test, and what is built on it."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from queuepool.stores.factory import Stores
 
 pytest_plugins = ["shared_tables"]
 PREFIX = "laravel_database_"
-#: Debian's redis-tools has the whole server under this name; what it is, it takes from argv[0]
+#: Debian's redis-tools has the whole server under this name; it chooses its role by argv[0]
 TOOL = "/usr/bin/redis-check-rdb"
 
 
-#: files of a minute or two, longest first: none is to begin when the other process has nothing left to do
+#: files that take a minute or two, longest first: none must start when the other process has nothing left to do
 LONG = (
     "test_chaos", "test_processes", "test_supply", "test_migrate", "test_preload", "test_attacked_board",
     "test_two_stores", "test_clock_steps", "test_sql_faults", "test_pool_database", "test_embedded",
@@ -44,12 +44,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: LONG.index(item.path.stem) if item.path.stem in LONG else len(LONG))
 
 
-# In the background of a script SIGINT is ignored, and so it would be by all that the tests start.
+# A script's background processes ignore SIGINT, and so would all processes that the tests start.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def start_redis(folder: str, *options: str) -> subprocess.Popen[bytes]:
-    """A private server on ``FOLDER/redis.sock``, ready to answer; whoever starts it ends it."""
+    """Start a private server on ``FOLDER/redis.sock``, ready to answer; the caller must end it."""
     binary = redis_binary()
     path = f"{folder}/redis.sock"
     usual = ["--port", "0", "--unixsocket", path, "--dir", folder, "--save", ""]
@@ -59,7 +59,7 @@ def start_redis(folder: str, *options: str) -> subprocess.Popen[bytes]:
 
 
 def redis_binary() -> str:
-    """Redis' program; skips the test without it, but fails where CI is set."""
+    """Redis' program. Without it, skips the test, or fails it if CI is set."""
     binary = shutil.which("redis-server") or shutil.which(TOOL)
     if binary is None:
         (pytest.fail if "CI" in os.environ else pytest.skip)("needs redis-server")
@@ -73,7 +73,7 @@ def free_port() -> int:
 
 
 class Server:
-    """A server of one test's own, which keeps what it was given (AOF)."""
+    """One test's own server; its data outlives a kill (AOF)."""
 
     def __init__(self, folder: str, *options: str) -> None:
         self.folder = folder
@@ -89,7 +89,7 @@ class Server:
         self.process.wait()
 
     def say(self, *words: object) -> Any:
-        """The answer to one command."""
+        """Send one command; returns the answer."""
         with redis.Redis(unix_socket_path=self.path) as client:
             return client.execute_command(*words)
 
@@ -108,7 +108,7 @@ def redis_socket() -> Iterator[str]:
 
 @pytest.fixture
 def redis_url(redis_socket: str) -> str:
-    """An empty server."""
+    """The URL of an empty server."""
     with redis.Redis(unix_socket_path=redis_socket) as server:
         server.flushall()
     return f"unix://{redis_socket}"
@@ -116,7 +116,7 @@ def redis_url(redis_socket: str) -> str:
 
 @pytest.fixture
 def server(redis_url: str) -> Iterator[redis.Redis]:
-    """The server itself, to look behind the store's back."""
+    """A client of the server, to look past the store."""
     with redis.Redis.from_url(redis_url) as client:
         yield client
 
@@ -145,14 +145,14 @@ def _answers(path: str) -> bool:
         with redis.Redis(unix_socket_path=path, retry=Retry(NoBackoff(), 0)) as client:
             return bool(client.ping())
     except redis.AuthenticationError:
-        return True  # it wants a password
+        return True  # it runs and wants a password
     except redis.ConnectionError:
         return False
 
 
 @pytest.fixture
 def site(connection: ConnectionSettings, tmp_path: Path) -> Iterator[Site]:
-    """A place for a pool of its own: see pools.Site."""
+    """A place for a test's own pools: see ``pools.Site``."""
     queue = Queue(connection)
     yield Site(connection, tmp_path, queue)
     queue.close()
@@ -169,7 +169,7 @@ def own_server() -> Iterator[Server]:
 
 @pytest.fixture
 def away(own_server: Server, connection: ConnectionSettings, tmp_path: Path) -> Iterator[Site]:
-    """A site on that server."""
+    """A site on the test's own server."""
     own = replace(connection, url=f"unix://{own_server.path}")
     queue = Queue(own)
     yield Site(own, tmp_path, queue)
@@ -190,33 +190,33 @@ def mariadb() -> Iterator[DatabaseServer]:
 
 @pytest.fixture
 def sqlite_url(tmp_path: Path) -> str:
-    """A file that does not exist yet."""
+    """The URL of a file that does not exist yet."""
     return f"sqlite:///{tmp_path / 'queuepool.db'}"
 
 
 @pytest.fixture
 def postgres_url(postgres: DatabaseServer) -> Iterator[str]:
-    """An empty database."""
+    """The URL of an empty database."""
     with postgres.database() as url:
         yield url
 
 
 @pytest.fixture
 def mariadb_url(mariadb: DatabaseServer) -> Iterator[str]:
-    """An empty database."""
+    """The URL of an empty database."""
     with mariadb.database() as url:
         yield url
 
 
 @pytest.fixture
 def own_postgres() -> Iterator[DatabaseServer]:
-    """One that a test may kill."""
+    """A server that a test may kill."""
     with running(Postgres) as server:
         yield server
 
 
 @pytest.fixture
 def own_mariadb() -> Iterator[DatabaseServer]:
-    """One that a test may kill."""
+    """A server that a test may kill."""
     with running(MariaDB) as server:
         yield server

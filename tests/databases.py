@@ -27,11 +27,11 @@ __all__ = ["USER", "DatabaseServer", "MariaDB", "Postgres", "running"]
 
 
 class DatabaseServer:
-    """One running server; what was committed is there again after ``kill`` and ``start``."""
+    """One running server; commits survive ``kill`` and ``start``."""
 
     def __init__(self, brand: Brand) -> None:
         self.brand = brand
-        #: for a server of one's own; with the session's, take ``database``
+        #: for a test's own server; on the session's, use ``database``
         self.url = brand.url(brand.first)
         self.log = Path(brand.folder, "log")
         self._numbers = count(1)
@@ -47,7 +47,7 @@ class DatabaseServer:
         return self.brand.socket
 
     def start(self) -> None:
-        """Returns when it answers."""
+        """Start the server; returns once it answers."""
         self.process = self._launch(["setpriv", "--pdeathsig", self.brand.orphaned_by.name, *self.brand.command()])
         with _all_or_nothing(self.process):
             eventually(lambda: self.process.poll() is not None or self._is_ready(), within=30)
@@ -55,11 +55,11 @@ class DatabaseServer:
             self.execute(self.url, "SELECT 1")
 
     def kill(self) -> None:
-        """SIGKILL for all of it, as when the machine dies."""
+        """Kill all its processes by SIGKILL, as when the machine dies."""
         _kill(self.process)
 
     def stop(self) -> None:
-        """An orderly end; nothing if it has ended already."""
+        """Stop it cleanly; does nothing if it has already ended."""
         self.process.send_signal(signal.SIGCONT)
         self.process.send_signal(self.brand.ends_by)
         self.process.wait(timeout=30)
@@ -69,11 +69,11 @@ class DatabaseServer:
         self.start()
 
     def engine(self, url: str) -> Engine:
-        """Without a pool: nothing stays open behind a test."""
+        """An engine without a connection pool: no connection outlives a test."""
         return create_engine(url.replace("://", f"+{self.brand.driver}://", 1), poolclass=NullPool)
 
     def execute(self, url: str, *lines: str) -> None:
-        """Each line by itself, outside of any transaction."""
+        """Execute each statement outside of any transaction."""
         with self.engine(url).connect() as connection:
             connection.execution_options(isolation_level="AUTOCOMMIT")
             for line in lines:
@@ -81,7 +81,7 @@ class DatabaseServer:
 
     @contextmanager
     def database(self) -> Iterator[str]:
-        """The URL of an empty database, emptied again at the end; whoever is connected then loses the connection."""
+        """The URL of an empty database, emptied again at the end; clients connected then lose their connections."""
         name = self._spare.pop() if self._spare else self._create()
         url = self.brand.url(name)
         yield url
@@ -100,7 +100,7 @@ class DatabaseServer:
             )
 
     def _is_ready(self) -> bool:
-        """Ready to be asked. By what it writes: PyMySQL leaves a socket open when a connection is refused."""
+        """Whether it is ready, by its pid file: PyMySQL leaves a socket open when a connection is refused."""
         try:
             words = Path(self.brand.pid_file).read_text().split()
         except FileNotFoundError:
@@ -110,7 +110,7 @@ class DatabaseServer:
 
 @contextmanager
 def running(brand: type[Brand], durable: bool = False) -> Iterator[DatabaseServer]:
-    """A server for a while, in a folder of its own."""
+    """A running server in a folder of its own, stopped at the end."""
     with tempfile.TemporaryDirectory(prefix="queuepool-sql-") as folder:
         os.chown(folder, account().get("user", -1), account().get("group", -1))
         server = DatabaseServer(brand(folder, durable))
@@ -122,7 +122,7 @@ def running(brand: type[Brand], durable: bool = False) -> Iterator[DatabaseServe
 
 @contextmanager
 def _all_or_nothing(process: subprocess.Popen[bytes]) -> Iterator[None]:
-    """Whoever interrupts the tests finds nothing half started, which would not heed an orderly end."""
+    """Kill the server if its start is interrupted: half started, it would ignore a clean stop."""
     try:
         yield
     except BaseException:
@@ -135,14 +135,14 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
         return
     process.send_signal(signal.SIGSTOP)  # so that it forks no more
     family = psutil.Process(process.pid).children(recursive=True)
-    for one in [*family, process]:  # the parent last: it keeps the dead from being reaped, and the living from leaving
+    for one in [*family, process]:  # the parent last: until then no dead child is reaped, and no living one leaves
         one.kill()
     process.wait()
     eventually(lambda: all(is_gone(one.pid) for one in family))
 
 
 def account() -> dict[str, Any]:
-    """Whom a server runs as."""
+    """The user that a server runs as."""
     if 0 != os.getuid():
         return {}
     nobody = pwd.getpwnam("nobody")

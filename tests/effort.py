@@ -1,4 +1,4 @@
-"""How hard Hypothesis tries: the same few examples at every run of the same files, or very many new ones at night.
+"""How much Hypothesis tries: the same few examples at every run of the same files, or very many new ones at night.
 
 ``HYPOTHESIS_PROFILE=nightly`` asks for the latter; what it finds is kept in ``.hypothesis`` and tried first next time.
 """
@@ -12,12 +12,12 @@ from hypothesis import HealthCheck, settings
 
 NIGHTLY = os.environ.get("HYPOTHESIS_PROFILE") == "nightly"
 _AT_NIGHT = 100
-#: a failure is made small before it is told
+#: a failing example is shrunk before it is reported
 patient = pytest.mark.timeout(0 if NIGHTLY else 600)
 
 
 def effort(examples: int, steps: int = 50) -> settings:
-    """So many examples, of so many steps where they have steps."""
+    """Settings for this many examples, of this many steps in stateful tests."""
     return settings(
         max_examples=examples * (_AT_NIGHT if NIGHTLY else 1),
         stateful_step_count=steps,

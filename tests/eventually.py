@@ -1,4 +1,4 @@
-"""Waiting for what other processes do; the only place in the tests that sleeps."""
+"""Wait for what other processes do; the only place in the tests that sleeps."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _PAUSE = 0.01
 
 
 def eventually(condition: Callable[[], T], within: float = 30.0) -> T:
-    """Ask until the answer is true, and give it; fails after ``within`` seconds, which a busy machine may need."""
+    """Call ``condition`` until its answer is true, and return that; fails after ``within`` seconds."""
     deadline = time.monotonic() + within
     while not (answer := condition()):
         assert time.monotonic() < deadline, f"not within {within:g} s: {getattr(condition, '__name__', condition)}"

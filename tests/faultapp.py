@@ -1,4 +1,4 @@
-"""Jobs that do harm to their own worker."""
+"""Jobs that harm their own worker."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from queuepool import current, job
 
 
 class Odd(BaseException):
-    """No exception of anybody's."""
+    """A direct subclass of ``BaseException``."""
 
 
 class Mute(Exception):
@@ -29,7 +29,7 @@ class Mute(Exception):
 
 
 class Empty(Exception):
-    """False to whoever asks for its truth, as an error that counts what it holds may be."""
+    """False as a truth value, as an error with a length may be."""
 
     def __len__(self) -> int:
         return 0
@@ -68,7 +68,7 @@ def abort() -> None:
 
 @job("recurse")
 def recurse() -> None:
-    """Only ever with the address space bounded: without, it takes all memory there is."""
+    """Use only with a limit on the address space: otherwise it takes all memory there is."""
     most = 96 * 2**20
     resource.setrlimit(resource.RLIMIT_AS, (most, most))
     sys.setrecursionlimit(2**31 - 1)
@@ -86,7 +86,7 @@ def close_all() -> None:
 
 @job("spoil")
 def spoil(folder: str) -> None:
-    """All that a process has of settings."""
+    """Spoil all settings of this process."""
     os.mkdir(folder)
     os.chdir(folder)
     os.rmdir(folder)
@@ -118,7 +118,7 @@ def linger() -> None:
 
 @job("leave_an_orphan")
 def leave_an_orphan() -> None:
-    """That hides where it comes from."""
+    """Leave an orphan that hides its origin."""
     subprocess.run(["env", "-i", "/bin/sh", "-c", "(/bin/sleep 0.3; exit 3) & exit 0"], check=True)
 
 

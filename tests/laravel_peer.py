@@ -28,7 +28,7 @@ exit(array_filter($extensions, fn ($name) => !extension_loaded($name))
 
 @dataclass(frozen=True, slots=True)
 class Talk:
-    """A Laravel that stays; its clock stands where each order says."""
+    """A Laravel process that keeps running; each request sets its clock."""
 
     php: subprocess.Popen[str]
 
@@ -44,9 +44,9 @@ class Talk:
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """One Laravel application on one store, a Redis unless ``url`` names a database; its jobs write to ``out``.
+    """A Laravel application on one store: Redis, unless ``url`` names a database. Its jobs write to ``out``.
 
-    On Redis its failures do too; on a database they are rows of ``failed_jobs``.
+    On Redis its failures go there too; on a database they are rows of ``failed_jobs``.
     """
 
     socket: str
@@ -56,7 +56,7 @@ class Peer:
 
     @classmethod
     def on(cls, url: str, out: Path) -> Peer:
-        """On a database, named as to queuepool."""
+        """A peer on a database, by the same URL as queuepool's."""
         return cls("", "", out, url)
 
     def run(self, command: str, *args: str, **flags: object) -> dict[str, Any]:
@@ -69,7 +69,7 @@ class Peer:
             timeout=LIMIT,
             check=False,
         )
-        # Laravel's worker kills itself when a job times out; a shell, or supervisord, sees 137.
+        # Laravel's worker kills itself if a job times out; a shell, or supervisord, sees 137.
         if "work" == command and -signal.SIGKILL == done.returncode:
             return {"status": 128 + signal.SIGKILL}
         assert 0 == done.returncode, f"peer.php {command}: exit {done.returncode}\n{done.stdout}{done.stderr}"
@@ -77,13 +77,13 @@ class Peer:
 
     @contextmanager
     def serving(self) -> Iterator[Talk]:
-        """One process for many orders."""
+        """One process for many requests."""
         with self.staying("serve") as php:
             yield Talk(php)
 
     @contextmanager
     def staying(self, command: str, **flags: object) -> Iterator[subprocess.Popen[str]]:
-        """A process for a while, killed at the end."""
+        """A running process, killed at the end."""
         words = ["php", str(SCRIPT), command, *_options(flags)]
         with subprocess.Popen(words, env=self._env(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as php:
             try:
@@ -103,7 +103,7 @@ class Peer:
 
 
 def require_php(*drivers: str) -> None:
-    """Skip without PHP, phpredis, Illuminate and the PDO ``drivers``; fail instead where CI is set."""
+    """Skip the test without PHP, phpredis, Illuminate and the PDO ``drivers``; fail it if CI is set."""
     extensions = ("redis", "pcntl", *(f"pdo_{driver}" for driver in drivers))
     if is_installed(extensions):
         return

@@ -1,4 +1,4 @@
-"""A network that delivers a request after the socket was closed on which it was sent, as TCP's retransmission does."""
+"""A network that delivers a request after its socket was closed, as TCP's retransmission does."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 class LateProxy:
-    """Relays requests and answers on a unix socket, a thread for each direction of each connection."""
+    """Relays requests and replies on a unix socket, with a thread for each direction of each connection."""
 
     def __init__(self, server: str, folder: Path) -> None:
         self.path = str(folder / "late.sock")
@@ -31,7 +31,7 @@ class LateProxy:
             server.close()
 
     def hold_the_next(self, words: bytes) -> None:
-        """The next request with these bytes: its client finds the connection closed, the server has not heard of it."""
+        """Hold the next request with these bytes: the client's connection is closed, the server has not received it."""
         self._wanted = words
 
     @property
@@ -39,7 +39,7 @@ class LateProxy:
         return bool(self._held)
 
     def deliver(self) -> bytes:
-        """What was held reaches the server; gives the answer that nobody reads."""
+        """Deliver what was held to the server; returns the reply, which no client reads."""
         server, request = self._held.pop()
         with server:
             server.sendall(request)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 class LossyProxy:
-    """Passes everything on, until it is told to let the server act and keep the answer to itself."""
+    """Relays everything, until it is to lose a reply after the server has acted."""
 
     def __init__(self, server: str, folder: Path) -> None:
         self.path = str(folder / "proxy.sock")
@@ -29,7 +29,7 @@ class LossyProxy:
         self._thread.join()
 
     def lose_the_next_reply(self, to: bytes = b"") -> None:
-        """To the next request that contains these bytes."""
+        """Lose the reply to the next request that contains these bytes."""
         self._losing, self._wanted = True, to
 
     def _serve(self) -> None:
@@ -45,7 +45,7 @@ class LossyProxy:
     def _relay(self, client: socket.socket, server: socket.socket) -> None:
         while request := client.recv(1 << 20):
             server.sendall(request)
-            # An answer to us alone means that the request was carried out.
+            # The reply, received here alone, means that the request was carried out.
             reply = server.recv(1 << 20)
             if self._losing and self._wanted in request:
                 self._losing = False

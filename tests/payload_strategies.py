@@ -1,4 +1,4 @@
-"""Payloads of every kind, with ``@@`` where their attempts stand."""
+"""Payloads of every kind, with ``@@`` in place of their attempts."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ others = st.dictionaries(keys.filter(lambda key: key != "attempts"), values, max
 
 @dataclass(frozen=True)
 class Style:
-    """How a JSON writer writes."""
+    """The style of a JSON writer."""
 
     ascii: bool
     comma: str
@@ -47,7 +47,7 @@ styles = st.sampled_from(
 
 @st.composite
 def anywhere(draw: st.DrawFn) -> tuple[str, int]:
-    """A payload with ``@@`` where its attempts stand: before, between or behind its other fields."""
+    """A payload with ``@@`` in place of its attempts: before, between or after its other fields."""
     style, fields = draw(styles), list(draw(others).items())
     place = draw(st.integers(0, len(fields)))
     parts = [style.field(key, value) for key, value in fields]
@@ -89,7 +89,7 @@ def as_bytes(template: str, attempts: object) -> bytes:
 
 
 def parts(template: str) -> tuple[str, str]:
-    """What stands before the attempts and behind: where a text holds ``@@`` too, those are behind their key."""
+    """What comes before and after the attempts; texts may hold ``@@`` too, but only the one after its key counts."""
     for mark in ('"attempts":@@', '"attempts": @@', '"attempts" :@@'):
         head, found, tail = template.partition(mark)
         if found:

@@ -1,4 +1,4 @@
-"""The jobs that the tests run: one handler with modes, which leaves a trail of what really happened."""
+"""The jobs that the tests run: one handler with modes, which writes a trail of what really happened."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _memory: list[bytearray] = []
 
 
 def note(**facts: Any) -> None:
-    """One line, one write: lines of several processes do not mix."""
+    """Write one line at once, so that lines of several processes do not mix."""
     line = json.dumps({"pid": os.getpid(), "at": time.time(), **facts}) + "\n"
     fd = os.open(os.environ["TRAIL"], os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
     os.write(fd, line.encode())
@@ -137,7 +137,7 @@ def start_a_session(gate: str) -> None:
 
 
 def leave_a_copy() -> None:
-    """A child of the worker's own group, not started from its environment."""
+    """A forked child in the worker's process group, not started from its environment."""
     child = os.fork()
     if child == 0:
         time.sleep(120)
@@ -165,7 +165,7 @@ def make_deaf() -> None:
 
 
 def until_told(gate: str) -> None:
-    """Hold the job until the file is there."""
+    """Hold the job until the file exists."""
     while not Path(gate).exists():
         time.sleep(0.005)
 

@@ -41,7 +41,7 @@ class PgBouncer:
         self.start()
 
     def start(self) -> None:
-        """Returns when it answers."""
+        """Start the pooler; returns once it answers."""
         command = ["setpriv", "--pdeathsig", "SIGINT", find("pgbouncer"), "-q", str(self.folder / "pgbouncer.ini")]
         self.process = subprocess.Popen(command, **account(), cwd=self.folder, start_new_session=True)
         eventually(lambda: self.process.poll() is not None or self._answers())
@@ -57,13 +57,13 @@ class PgBouncer:
             return probe.connect_ex(str(self.folder / f".s.PGSQL.{PORT}")) == 0
 
     def before(self, url: str) -> str:
-        """This database's URL, by way of the pooler."""
+        """This database's URL through the pooler."""
         return f"postgresql://{USER}@:{PORT}{urlsplit(url).path}?host={self.folder}"
 
 
 @contextmanager
 def pooler(server: DatabaseServer, mode: str, size: int = 20) -> Iterator[PgBouncer]:
-    """One for a while."""
+    """A running pooler, stopped at the end."""
     with tempfile.TemporaryDirectory(prefix="queuepool-pooler-") as folder:
         os.chown(folder, account().get("user", -1), account().get("group", -1))
         running = PgBouncer(server, folder, mode, size)

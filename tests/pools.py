@@ -1,4 +1,4 @@
-"""A real pool under test: the command line in a process of its own, its trail and its log."""
+"""A real pool under test: the command in a process of its own, its trail and its log."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ TESTS = Path(__file__).parent
 
 @dataclass
 class Site:
-    """A place for pools: a store, a directory, a trail of what jobs did."""
+    """A place for pools: a store, a directory, and a trail of what jobs did."""
 
     connection: ConnectionSettings
     path: Path
@@ -40,50 +40,50 @@ class Site:
         return {**os.environ, "TRAIL": str(self.trail_file), "PYTHONPATH": ":".join(paths)}
 
     def trail(self, **wanted: Any) -> list[dict[str, Any]]:
-        """What jobs noted, those that match."""
+        """The matching notes that jobs wrote."""
         if not self.trail_file.exists():
             return []
-        whole, _, _ = self.trail_file.read_text().rpartition("\n")  # the last line may be half written
+        whole, _, _ = self.trail_file.read_text().rpartition("\n")  # the last line may be incomplete
         lines = [json.loads(line) for line in whole.splitlines()]
         return [line for line in lines if all(line.get(key) == value for key, value in wanted.items())]
 
     def push(self, mode: str = "ok", *, queue: str = "default", delay: float = 0, name: str = "do", **data: Any) -> str:
-        """Push the job ``do``; keys of Laravel's own (maxTries, timeout …) become options."""
+        """Push the job ``do``; Laravel's keys in ``data`` (maxTries, timeout …) become options."""
         laravels = ("maxTries", "maxExceptions", "failOnTimeout", "backoff", "timeout", "retryUntil")
         options = {key: data.pop(key) for key in laravels if key in data}
         return self.queue.push(name, {"mode": mode, **data}, queue=queue, delay=delay, options=options)
 
     @property
     def where(self) -> list[str]:
-        """What every verb needs."""
+        """The flags that every verb needs."""
         prefix = ["--prefix", self.connection.prefix] if self.connection.prefix else []
         return ["--url", self.connection.url, *prefix]
 
     def flags(self, *given: str) -> list[str]:
-        """What every worker needs, unless it is given."""
+        """The flags that every worker needs, unless given here."""
         usual = zip([*self.where[::2], "--modules"], [*self.where[1::2], "poolapp"], strict=True)
         return [*(word for said in usual if said[0] not in given for word in said), *given]
 
     def run(
         self, verb: str, *flags: str, check: bool = True, parent: Sequence[str] = (), **more: Any
     ) -> subprocess.CompletedProcess[str]:
-        """One command to its end."""
+        """Run one command to its end."""
         command = [*parent, sys.executable, "-m", "queuepool", verb, *flags]
         return subprocess.run(
             command, env=self.env(), capture_output=True, text=True, timeout=30, check=check, cwd=self.path, **more
         )
 
     def work(self, *flags: str, check: bool = True) -> subprocess.CompletedProcess[str]:
-        """One worker until its queue is empty."""
+        """Run one worker until its queue is empty."""
         return self.run("work", *self.flags("--stop-when-empty", *flags), check=check)
 
     @contextmanager
     def pool(
         self, *flags: str, config: str = "", wait: bool = True, parent: Sequence[str] = ()
     ) -> Iterator[RunningPool]:
-        """A pool, started and ready, stopped at the end; nothing of it may be left.
+        """A pool, started and ready; stopped at the end, when nothing of it may be left.
 
-        ``parent``: a command that becomes the pool by ``exec``, once it has made the surroundings.
+        ``parent``: a command that prepares the environment and then becomes the pool by ``exec``.
         """
         place = () if "--runtime-dir" in flags else ("--runtime-dir", str(self.path / "run"))
         pool = RunningPool(self, self.flags(*place, *flags), config, parent)
@@ -99,7 +99,7 @@ class Site:
 
 
 class RunningPool:
-    """``queuepool start`` and what can be seen of it."""
+    """A running ``queuepool start``, and what can be seen of it."""
 
     def __init__(self, site: Site, flags: list[str], config: str, parent: Sequence[str] = ()) -> None:
         self.site = site
@@ -132,7 +132,7 @@ class RunningPool:
         return {pid: title for pid, title in found.items() if title.startswith("queuepool:")}
 
     def pids(self, pattern: str) -> list[int]:
-        """Processes whose title matches."""
+        """The processes whose title matches."""
         return [pid for pid, title in self.titles().items() if re.search(pattern, title)]
 
     def workers(self) -> list[int]:
@@ -153,18 +153,18 @@ class RunningPool:
         self.process.send_signal(signum)
 
     def wait(self, within: float = 10.0) -> int:
-        """The exit code."""
+        """Wait for the end; returns the exit code."""
         return self.process.wait(timeout=within)
 
     def end(self) -> None:
-        """Stop it if it runs; then nothing of it may be left."""
+        """Stop the pool if it runs; then nothing of it may be left."""
         self.titles()
         if self.process.poll() is None:
             self.signal(signal.SIGTERM)
             assert 0 == self.wait()
         eventually(lambda: not [pid for pid in self.seen if psutil.pid_exists(pid) and is_ours(pid)])
         run = Path(self.runtime)  # a killed master's steward clears it a second after the last of the orphans
-        # A note for the hook of a job that died at the very end waits for the next start.
+        # The note of a deferred hook, of a job that died at the very end, waits for the next start.
         eventually(lambda: not [path for path in run.glob("*/*") if not path.name.startswith("mourn.")])
 
     def kill_all(self) -> None:
@@ -182,7 +182,7 @@ class RunningPool:
 
 
 def is_gone(pid: int) -> bool:
-    """Dead, whether or not its parent has noticed."""
+    """Whether the process is dead, reaped or not."""
     try:
         return bool(psutil.Process(pid).status() == psutil.STATUS_ZOMBIE)
     except psutil.NoSuchProcess:
@@ -197,7 +197,7 @@ def is_ours(pid: int) -> bool:
 
 @contextmanager
 def psutil_gone() -> Iterator[None]:
-    """A process may end while we look at it."""
+    """Ignores that a process ends while it is looked at."""
     try:
         yield
     except (psutil.NoSuchProcess, psutil.ZombieProcess):

@@ -1,4 +1,4 @@
-"""Payloads as the tests need them, and what a reservation makes of them."""
+"""Payloads for the tests, and the same after a reservation."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from queuepool.payload.lease import Lease
 
 
 def payload(identity: str = "a", /, **fields: object) -> bytes:
-    """A job of this id with our own payloads' ending: ``"attempts":0}``."""
+    """A job with this id that ends like our own payloads: ``"attempts":0}``."""
     attempts = fields.pop("attempts", 0)
     known: dict[str, object] = {"uuid": identity, "displayName": "app.ok", "job": "app.ok", "data": {}, "id": identity}
     return json.dumps({**known, **fields, "attempts": attempts}, separators=(",", ":")).encode()
 
 
 def attempted(raw: bytes, attempts: int = 1) -> bytes:
-    """What ``payload`` gave, begun so many times."""
+    """A result of ``payload``, with this number of attempts."""
     head, _, _ = raw.rpartition(b":")
     return head + b":%d}" % attempts
 

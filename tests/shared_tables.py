@@ -1,6 +1,6 @@
-"""One database that a Laravel application and queuepool work on together, emptied for each test.
+"""One database that a Laravel application and queuepool share, emptied for each test.
 
-Who made its tables is said by each module: ``pytestmark = made("postgres-8")``.
+Each module names the creator of its tables: ``pytestmark = made("postgres-8")``.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ EVERY = [f"{brand}-{shape}" for brand in BRANDS for shape in ("8", "13")]
 
 
 def made(*tables: str) -> pytest.MarkDecorator:
-    """The module's tests, for each of these: by Laravel 8's migrations, by those of 13, or by ``ours``."""
+    """Run the module's tests for each of these: tables by Laravel 8's migrations, by Laravel 13's, or by ``ours``."""
     return pytest.mark.parametrize("tables", tables, indirect=True, scope="module")
 
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """Both sides of one database, and a look behind their backs."""
+    """Both sides of one database, and direct access to it."""
 
     brand: str
     connection: ConnectionSettings
@@ -63,21 +63,21 @@ class Shared:
                 connection.execute(text(statement))
 
     def runs(self) -> list[dict[str, Any]]:
-        """What jobs noted on Laravel's side."""
+        """The notes that jobs wrote on Laravel's side."""
         return [line for line in self.peer.lines() if "job" in line]
 
     def reserve(self, name: str = "default", at: float | None = None) -> list[Lease]:
-        """What a worker of ours gets, at that second or now."""
+        """Reserve one job as our worker does, at that second or now."""
         self.store.clock = "" if at is None else repr(float(at))
         return list(self.store.reserve([name], TAG, 1).leases)
 
     def reserved(self, name: str = "default", at: float | None = None) -> tuple[Lease, Payload]:
-        """The next job, as a worker gets it."""
+        """The next job, as a worker reserves it."""
         [lease] = self.reserve(name, at)
         return lease, decode(lease.receipt, lease.attempts)
 
     def fail(self, name: str = "default") -> str:
-        """One attempt of ours that fails for good; gives the id."""
+        """Make one attempt that fails for good; returns the id."""
         lease, job = self.reserved(name)
         row = record(job, lease, "default", ValueError("told to"))
         assert self.store.fail(lease, job.id, row)
@@ -110,7 +110,7 @@ def shared(tables: tuple[str, str], tmp_path: Path) -> Iterator[Shared]:
 
 @pytest.fixture(scope="module")
 def talking(tables: tuple[str, str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Talk]:
-    """A Laravel that stays, at the second that each order says."""
+    """A running Laravel; each request sets its clock."""
     with Peer.on(tables[1], tmp_path_factory.mktemp("talk") / "laravel.jsonl").serving() as talk:
         yield talk
 

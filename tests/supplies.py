@@ -1,4 +1,4 @@
-"""A supply of its own: a worker's hand on a real board and a real store, and what a script does with it."""
+"""A prefetch in a process of its own, on a real board and a real store, driven by a script."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 from queuepool.config.settings import ConnectionSettings
 
-# In a process of its own, as its alarm is the process's.
+# A process of its own, since the alarm belongs to the process.
 SUPPLY = """
 import sys, time
 from pathlib import Path

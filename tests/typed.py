@@ -1,4 +1,4 @@
-"""What a user's type checker is to accept, and to refuse where a comment says so: see test_typing.py."""
+"""What a user's type checker must accept, and must refuse where a comment says so: see test_typing.py."""
 
 from queuepool import Job, connect, current, job
 

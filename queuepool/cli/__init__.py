@@ -1,4 +1,4 @@
-"""The command line, ``queuepool VERB``: this is where a process begins and how it ends."""
+"""The command line, ``queuepool VERB``: where a process starts and how it ends."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ def main() -> None:
     """The console script."""
     try:
         code = run(sys.argv[1:])
-    except KeyboardInterrupt:  # a second one, while the first was dealt with
+    except KeyboardInterrupt:  # a second Ctrl-C while the first was handled
         code = INTERRUPTED
-    if code != INTERRUPTED:  # then at once: a second Ctrl-C would find us half gone
+    if code != INTERRUPTED:  # else exit at once: a second Ctrl-C could come in between
         with suppress(OSError, ValueError):
             sys.stdout.flush()
             sys.stderr.flush()
@@ -29,7 +29,7 @@ def main() -> None:
 
 
 def run(args: list[str]) -> int:
-    """One verb to its end; the exit code. What a person did wrong becomes a line, never a traceback."""
+    """Run one verb; returns the exit code. A user's mistake becomes one line, never a traceback."""
     try:
         output.open_streams()
         code = _invoke(args)
@@ -40,7 +40,7 @@ def run(args: list[str]) -> int:
 
 
 def _invoke(args: list[str]) -> int:
-    from queuepool.cli.verbs import verbs  # here: Ctrl-C while it is imported is a Ctrl-C like any other
+    from queuepool.cli.verbs import verbs  # imported here: Ctrl-C during the import is handled, too
 
     if asked := os.environ.get(COMPLETE):
         from queuepool.cli.completion import answer

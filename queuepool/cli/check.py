@@ -1,4 +1,4 @@
-"""Looks for what would hurt later: the configuration, the server, our rights on it, the modules."""
+"""Look for what would fail later: the configuration, the server, our rights on it, the modules."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from queuepool.unix import proc
 from queuepool.unix.exit_codes import CONFIG, FAILED
 from queuepool.worker.boot import import_jobs, other_threads
 
-#: looks at one connection and the queues that are served there
+#: inspects one connection and the queues that are served there
 Inspector = Callable[[Stores, Sequence[str]], Iterator[Finding]]
 
 
@@ -81,7 +81,7 @@ def _boards(where: Where) -> Iterator[Finding]:
 
 
 def _inspector(where: Where, connection: ConnectionSettings) -> Inspector:
-    """Of its kind of store, whose library is only there if it is used."""
+    """The inspector of this kind of store, whose library may not be installed if it is not used."""
     if kind_of(connection.url) == "redis":
         from queuepool.stores.redis.check import inspect_server
 
@@ -109,7 +109,7 @@ def _modules(where: Where) -> Iterator[Finding]:
         return
     before = other_threads()
     try:
-        with redirect_stdout(sys.stderr):  # what they print is none of our findings
+        with redirect_stdout(sys.stderr):  # what they print is not a finding
             import_jobs([name for name in names if name in modules], names)
     except BootFailure as failure:
         if isinstance(failure.__cause__, KeyboardInterrupt):
@@ -126,7 +126,7 @@ def _modules(where: Where) -> Iterator[Finding]:
 
 
 def _sizes(where: Where) -> Iterator[Finding]:
-    """A worker is about as large as we are now."""
+    """Memory limits that are too small: a worker is about as large as this process is now."""
     booted = proc.resident_mb(os.getpid())
     for pool in where.pools():
         if pool.memory.is_too_small(booted):

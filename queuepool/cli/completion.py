@@ -15,9 +15,9 @@ _PROGRAM = "queuepool"
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 @click.pass_context
 def completion(context: click.Context, shell: str) -> None:
-    """Print the script that completes verbs and flags in a shell
+    """Print a shell's completion script for verbs and flags
 
-    For bash, put this into ~/.bashrc, and with zsh for bash into ~/.zshrc:
+    For bash, put this into ~/.bashrc; for zsh, into ~/.zshrc with zsh instead of bash:
 
         eval "$(queuepool completion bash)"
 
@@ -29,5 +29,5 @@ def completion(context: click.Context, shell: str) -> None:
 
 
 def answer(verbs: click.Group, asked: str) -> int:
-    """What may come next, printed as the shell's script wants it; ``asked`` is the value of ``COMPLETE``."""
+    """Print the possible completions in the format of the shell's script; ``asked`` is the value of ``COMPLETE``."""
     return shell_complete(verbs, {}, _PROGRAM, COMPLETE, asked)

@@ -1,4 +1,4 @@
-"""What pools are told: pause, go on, restart, maintenance. The local one by signal, all through the store."""
+"""Control pools: pause, continue, restart, maintenance. The local pool by signal, all pools through the store."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def pause(where: Where, queues: Sequence[str]) -> None:
 @located(*PLACE)
 @QUEUES
 def resume(where: Where, queues: Sequence[str]) -> None:
-    """Go on after a pause"""
+    """Continue after a pause"""
     if queues:
         _tell_each(where, queues, _resume)
     else:
@@ -45,9 +45,9 @@ def resume(where: Where, queues: Sequence[str]) -> None:
 @located(*PLACE)
 @WAIT
 def restart(where: Where, wait: float) -> None:
-    """Replace every worker of every host after its job
+    """Replace the workers of all hosts, each after its job
 
-    With --wait it ends when the new code works in the local pools, or with 1 and the cause when it does not.
+    With --wait it returns once the new code works in the local pools, or prints the cause and exits with 1.
     """
     local = rollouts(runtime_of(where, pool) for pool in where.pools()) if wait else []
     for connection in where.connections():
@@ -61,10 +61,9 @@ def restart(where: Where, wait: float) -> None:
 @located(*PLACE)
 @WAIT
 def reload(where: Where, wait: float) -> None:
-    """Replace every worker of the local pools after its job
+    """Replace the workers of the local pools, each after its job
 
-    As the signal HUP to their masters. With --wait it ends when the new code works, or with 1 and the cause when it
-    does not.
+    Sends HUP to their masters. With --wait it returns once the new code works, or prints the cause and exits with 1.
     """
     local = rollouts(runtime_of(where, pool) for pool in where.pools())
     for rollout in local:
@@ -79,7 +78,7 @@ def reload(where: Where, wait: float) -> None:
 def down(where: Where) -> None:
     """Begin maintenance mode
 
-    No worker takes a job, but for those with --force.
+    No worker takes a job, except those with --force.
     """
     for connection in where.connections():
         with closing(Queue(connection, by_hand=True)) as queue:

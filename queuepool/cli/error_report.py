@@ -1,4 +1,4 @@
-"""How every error ends: its line on standard error and its exit code."""
+"""How every error is reported: its line on standard error and its exit code."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ _CODES: dict[type[BaseException], int] = {
     errors.StoreUnfit: CONFIG,
     errors.NotRunning: NOT_RUNNING,
 }
-#: characters of a usage error
+#: most characters of a usage error
 _MOST_TEXT = 400
-#: what is told in a line; anything else is a mistake of ours, and its traceback is wanted
+#: reported in one line; anything else is a bug of ours and shows its traceback
 TOLD = (click.UsageError, click.Abort, errors.QueuepoolError, OSError, KeyboardInterrupt)
 
 
 def code_of(error: BaseException, pool: str = "") -> int:
-    """Tell what went wrong, and with which of several pools; the exit code."""
+    """Report an error, and which of several pools it concerns; returns the exit code. Raises errors not in ``TOLD``."""
     match error:
         case KeyboardInterrupt() | click.Abort():
             return INTERRUPTED
@@ -57,8 +57,8 @@ def _usage(error: click.UsageError) -> str:
 
 
 def _not_a_flag(option: str) -> str:
-    """Of a key of the configuration that has none: where it is said instead."""
-    from queuepool.config.loader import CONNECTION_KEYS  # here: a mistake may cost more than a command that is right
+    """For a configuration key without a flag: where to set it instead; else empty."""
+    from queuepool.config.loader import CONNECTION_KEYS  # imported here: only a mistake needs it
 
     key = option.removeprefix("--").replace("-", "_")
     if key not in CONNECTION_KEYS:
@@ -67,7 +67,7 @@ def _not_a_flag(option: str) -> str:
 
 
 def _cut(text: str) -> str:
-    """What was typed is repeated, but an argument may have 128 KiB."""
+    """Shorten what was typed: an argument may have 128 KiB."""
     return text if len(text) <= _MOST_TEXT else f"{text[: _MOST_TEXT // 2]} … {text[-_MOST_TEXT // 2 :]}"
 
 
@@ -88,7 +88,7 @@ def _of_the_system(error: OSError) -> int:
 
 def _ours(error: errors.QueuepoolError, whose: str) -> int:
     if isinstance(error, errors.ConfigError):
-        # They name the file and the line, as compilers do.
+        # Each line names the file and the line, as compilers do.
         for line in str(error).split("\n"):
             output.complain(f"{whose}{line}")
     elif isinstance(error, errors.StoreDown) and not isinstance(error, errors.StoreDenied):

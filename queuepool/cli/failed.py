@@ -1,4 +1,4 @@
-"""The failed store: look, try again, drop. Long stores are gone through in batches."""
+"""The failed store: list, retry, drop. Long stores are read in batches."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from queuepool.jobs.client import Queue
 from queuepool.stores.set_aside import FailedJob
 from queuepool.unix.exit_codes import FAILED
 
-#: records that one look at the store brings
+#: records in one batch
 _BATCH = 1000
 _HOUR = 3600.0
 _IDS = click.argument("ids", metavar="ID...", nargs=-1, required=True, type=TEXT)
@@ -47,9 +47,9 @@ def failed(where: Where, job_id: str | None, as_json: bool) -> int:
 @click.command()
 @located(*CONNECTION)
 @click.argument("ids", metavar="[ID... | all]", nargs=-1, type=TEXT)
-@option("--queue", metavar="QUEUE", type=parsed(one_queue), help="Retry all that failed on this queue")
+@option("--queue", metavar="QUEUE", type=parsed(one_queue), help="Retry all jobs that failed on this queue")
 def retry(where: Where, ids: Sequence[str], queue: str | None) -> int:
-    """Put failed jobs back, with all their tries"""
+    """Put failed jobs back on their queues, with all their tries"""
     everything = ids == ("all",) or (queue is not None and not ids)
     if not (ids or everything) or (queue is not None and not everything):
         raise click.UsageError("name failed jobs by ID, or say all, or --queue")
@@ -72,7 +72,7 @@ def forget(where: Where, ids: Sequence[str]) -> int:
 
 @click.command()
 @located(*CONNECTION)
-@option("--hours", metavar="HOURS", type=parsed(values.count), default=0, help="Keep what failed in the last hours")
+@option("--hours", metavar="HOURS", type=parsed(values.count), default=0, help="Keep failures of the last HOURS")
 def flush(where: Where, hours: int) -> None:
     """Drop all failed jobs"""
     _prune(where, hours)
@@ -85,7 +85,7 @@ def flush(where: Where, hours: int) -> None:
     metavar="HOURS",
     type=parsed(values.count),
     default=24,
-    help="Keep what failed in the last hours  [default: 24]",
+    help="Keep failures of the last HOURS  [default: 24]",
 )
 def prune(where: Where, hours: int) -> None:
     """Drop old failed jobs"""
@@ -102,7 +102,7 @@ def _list(rows: Iterator[dict[str, Any]], as_json: bool) -> None:
 
 
 def _tell_of_pending(queue: Queue) -> None:
-    """Of those that are not in the list yet."""
+    """Mention failed jobs that are not in the list yet."""
     forwarder = queue.stores.forwarder
     if forwarder and (waiting := forwarder.count()):
         output.complain(
@@ -128,7 +128,7 @@ def _all(queue: Queue) -> Iterator[FailedJob]:
 
 
 def _retry_all(connection: Queue, queue: str | None) -> int:
-    """Only what had failed when we began: workers may fail them again faster than we go on."""
+    """Retry only what had failed at the start: workers may fail jobs again faster than this loop runs."""
     store = connection.stores.failed
     began = store.now()
     retried = passed = 0

@@ -1,4 +1,4 @@
-"""Every flag that overrides a key of the configuration: its unit and its line of help."""
+"""Every flag that overrides a configuration key: its unit and its help text."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from queuepool.config.settings import ConnectionSettings, PoolSettings
 
 @dataclass(frozen=True, slots=True)
 class Flag:
-    """``unit`` is the metavar, empty for a yes or no; ``forms`` are its spellings where they are not the key's."""
+    """``unit`` is the metavar, empty for a switch; ``forms`` are its spellings if they differ from the key's."""
 
     unit: str
     help: str
@@ -20,40 +20,40 @@ class Flag:
 
 
 FLAGS: Mapping[str, Flag] = MappingProxyType({
-    "connection.url": Flag("URL", "Where the queue is: redis://HOST, sqlite:///FILE, postgresql://USER@HOST/DATABASE, mysql://..."),
-    "connection.prefix": Flag("TEXT", "What stands before every key in Redis, as laravel_database_"),
-    "pool.runtime_dir": Flag("DIR", "Where the pool's own directory lies"),
-    "pool.workers": Flag("COUNT", "Number of workers, or auto: one for each CPU"),
-    "pool.queue": Flag("QUEUE,...", "Serve these queues, the first one first"),
-    "pool.modules": Flag("MODULE,...", "Import the jobs from these modules"),
-    "pool.listeners": Flag("MODULE,...", "Import event listeners from these modules"),
-    "pool.preload": Flag("", "Import the modules once, and share their memory", ("--preload/--no-preload",)),
-    "pool.timeout": Flag("SECONDS", "Limit of a job's run time, 0 = no limit"),
-    "pool.boot_timeout": Flag("SECONDS", "Limit of the time that the modules' import may take, 0 = no limit"),
-    "pool.grace": Flag("SECONDS", "Kill a worker that is this long past its deadline"),
-    "pool.tries": Flag("COUNT", "Number of tries of a job, 0 = no limit"),
-    "pool.backoff": Flag("SECONDS,...", "Wait before the next try, or a list: 1,5,30"),
-    "pool.max_crashes": Flag("COUNT", "Fail a job after this number of workers has died in it, 0 = no limit"),
-    "pool.memory": Flag("MB", "Recycle a worker of this size after a job (+MB: above its size after boot), 0 = never"),
-    "pool.memory_hard": Flag("MB", "Kill a worker of this size in its job, 0 = never"),
-    "pool.sleep": Flag("SECONDS", "Wait between two looks where the store cannot block"),
-    "pool.rest": Flag("SECONDS", "Rest after each job"),
-    "pool.reserve_ahead": Flag("COUNT", "Number of jobs to reserve at once, 0 = auto: by how long they take"),
-    "pool.max_jobs": Flag("COUNT", "Recycle a worker after this number of jobs, 0 = never"),
-    "pool.max_time": Flag("SECONDS", "Recycle a worker after this time, 0 = never"),
-    "pool.stop_timeout": Flag("SECONDS", "Longest wait of a stop for running jobs, 0 = as long as they may run"),
-    "pool.give_up": Flag("SECONDS", "End with 1 when no worker or steward has come to work in this time, 0 = never"),
-    "pool.force": Flag("", "Work on in maintenance mode", ("--force/--no-force",)),
-    "pool.quiet": Flag("", "Log only what asks someone to act", ("-q", "--quiet")),
+    "connection.url": Flag("URL", "URL of the queue: redis://HOST, sqlite:///FILE, postgresql://USER@HOST/DATABASE, mysql://..."),
+    "connection.prefix": Flag("TEXT", "Prefix of every key in Redis, such as laravel_database_"),
+    "pool.runtime_dir": Flag("DIR", "Directory in which the pool makes its own directory"),
+    "pool.workers": Flag("COUNT", "Number of workers; auto = one per CPU"),
+    "pool.queue": Flag("QUEUE,...", "Queues to serve, in strict order of priority"),
+    "pool.modules": Flag("MODULE,...", "Modules to import jobs from"),
+    "pool.listeners": Flag("MODULE,...", "Modules to import event listeners from"),
+    "pool.preload": Flag("", "Import the modules once; workers share their memory", ("--preload/--no-preload",)),
+    "pool.timeout": Flag("SECONDS", "Job timeout; 0 disables it"),
+    "pool.boot_timeout": Flag("SECONDS", "Timeout for importing the modules; 0 disables it"),
+    "pool.grace": Flag("SECONDS", "Grace period before an overdue worker is killed"),
+    "pool.tries": Flag("COUNT", "Number of tries per job; 0 = no limit"),
+    "pool.backoff": Flag("SECONDS,...", "Delay before the next try, or a list of delays: 1,5,30"),
+    "pool.max_crashes": Flag("COUNT", "Fail a job after this many workers have died running it; 0 = no limit"),
+    "pool.memory": Flag("MB", "Recycle a worker of this size after its job (+MB: above its boot size); 0 = never"),
+    "pool.memory_hard": Flag("MB", "Kill a worker of this size during its job; 0 = never"),
+    "pool.sleep": Flag("SECONDS", "Polling interval where the store cannot block"),
+    "pool.rest": Flag("SECONDS", "Pause after each job"),
+    "pool.reserve_ahead": Flag("COUNT", "Number of jobs to reserve at once; 0 = auto, by how long they take"),
+    "pool.max_jobs": Flag("COUNT", "Recycle a worker after this many jobs; 0 = never"),
+    "pool.max_time": Flag("SECONDS", "Recycle a worker after this time; 0 = never"),
+    "pool.stop_timeout": Flag("SECONDS", "Longest wait for running jobs at a stop; 0 = as long as they may run"),
+    "pool.give_up": Flag("SECONDS", "Exit with 1 if no worker or no steward starts working in this time; 0 = never"),
+    "pool.force": Flag("", "Keep working in maintenance mode", ("--force/--no-force",)),
+    "pool.quiet": Flag("", "Log only what needs action", ("-q", "--quiet")),
     "pool.verbose": Flag("", "Log every event", ("-v", "--verbose")),
-    "pool.json": Flag("", "Log in JSON, one object on each line", ("--json",)),
-    "pool.log": Flag("FILE", "Log to this file, else to standard error"),
-    "pool.log_level": Flag("LEVEL", "Log the application's own messages from this level on: debug, info, warning ..."),
+    "pool.json": Flag("", "Log in JSON, one object per line", ("--json",)),
+    "pool.log": Flag("FILE", "Log to this file instead of standard error"),
+    "pool.log_level": Flag("LEVEL", "Log the application's own messages from this level up: debug, info, warning ..."),
 })  # fmt: skip
 
 CONNECTION = ("connection.url", "connection.prefix")
 PLACE = (*CONNECTION, "pool.runtime_dir")
-#: a pool has them all, a lone worker those that are not for its master
+#: a pool takes them all, a lone worker those that do not concern a master
 POOL = tuple(FLAGS)
 _MASTERS = (
     "workers", "preload", "boot_timeout", "grace", "max_crashes", "memory_hard", "stop_timeout", "give_up",
@@ -63,7 +63,7 @@ WORKER = tuple(key for key in FLAGS if key.partition(".")[2] not in _MASTERS)
 
 
 def default_of(key: str) -> str:
-    """As one would write it; empty when there is none."""
+    """The key's default as a user would write it; empty if there is none."""
     section, _, name = key.partition(".")
     settings = PoolSettings() if section == "pool" else ConnectionSettings()
     assert FIELDS.get(name, name) in {field.name for field in fields(settings)}

@@ -1,4 +1,4 @@
-"""A group of verbs that keeps its order and guesses at what was misspelt."""
+"""A group of verbs that keeps their order and suggests one for a misspelt verb."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from difflib import get_close_matches
 
 import click
 
-#: what a shell sets when it asks what may come next: click's name for a program that is called queuepool
+#: the variable that a shell sets to ask for completions: click's name for a program called queuepool
 COMPLETE = "_QUEUEPOOL_COMPLETE"
 
 
 class Verbs(click.Group):
-    """In the order in which they were added."""
+    """Lists the verbs in the order in which they were added."""
 
     def list_commands(self, context: click.Context) -> list[str]:
         return list(self.commands)

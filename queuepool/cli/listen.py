@@ -1,4 +1,4 @@
-"""A fresh interpreter for every job, so that the next job runs the code as it is now. For development."""
+"""Run every job in a fresh interpreter, so that it runs the current code. For development."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def listen(where: Where) -> int:
 
 
 def _command(where: Where, *, brief: bool) -> list[str]:
-    """``work --once`` with the flags that we were given; ``brief``: not a word of each child's coming and going."""
+    """``work --once`` with the given flags; ``brief``: without log lines for each child's start and stop."""
     words = [sys.executable, "-m", "queuepool", "work", "--once", *(["--brief"] if brief else [])]
     words += [f"--config={where.path}"] if where.path else []
     words += [f"--pool={where.pool_name}"] if where.pool_name else []
@@ -53,9 +53,9 @@ def _switch(name: str, value: str) -> list[str]:
 
 
 def _run_one(command: Sequence[str], attention: WorkerSignals) -> bool:
-    """Let one child run until it leaves; ``False`` when it did not come to work, so that we rest.
+    """Run one child until it leaves; ``False`` if it failed to work, so that the caller pauses.
 
-    With nothing to do the child itself waits for ``--sleep``.
+    With no job the child itself waits for ``--sleep``.
     """
     child = subprocess.Popen(command)
     told = False
@@ -64,7 +64,7 @@ def _run_one(command: Sequence[str], attention: WorkerSignals) -> bool:
         if attention.stop and not told:
             told = True
             child.send_signal(signal.SIGTERM)
-        # Only waits, so that a signal can break it off; the next poll reaps.
+        # Does not reap, so that a signal can interrupt it; the next poll reaps.
         attention.wait(lambda: os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT))
     if child.returncode == -signal.SIGALRM:
         output.complain(f"pid={child.pid} killed: its job ran past its timeout, and is tried again when its lease ends")

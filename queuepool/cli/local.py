@@ -8,5 +8,5 @@ from queuepool.config.settings import PoolSettings
 
 
 def runtime_of(where: Where, pool: PoolSettings | None = None) -> RuntimeDir:
-    """A directory that the command line names is meant whatever pool is there."""
+    """The pool's directory. One named on the command line is taken, whatever pool is there."""
     return RuntimeDir(pool or where.pool(), takes_any="pool.runtime_dir" in where.overrides)

@@ -1,4 +1,4 @@
-"""Laravel's tables for who has no Laravel."""
+"""Create Laravel's tables where there is no Laravel."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from queuepool.unix.exit_codes import FAILED
 @click.command()
 @located(*CONNECTION)
 def migrate(where: Where) -> int:
-    """Make Laravel's tables in a database, where they are missing"""
+    """Create Laravel's tables in a database, if they are missing"""
     connections = where.connections()
     places = _places(connections)
     if not places:
@@ -32,7 +32,7 @@ def migrate(where: Where) -> int:
 
 
 def _places(connections: Iterable[ConnectionSettings]) -> dict[str, dict[str, None]]:
-    """By the URL of each database, the tables that belong there, in their order."""
+    """The tables that belong in each database, in order, by its URL."""
     found: dict[str, dict[str, None]] = {}
     for one in connections:
         wanted = {"jobs": one.url, "failed_jobs": one.url, "cache": one.url}
@@ -43,7 +43,7 @@ def _places(connections: Iterable[ConnectionSettings]) -> dict[str, dict[str, No
 
 
 def _make(url: str, tables: Iterable[str]) -> int:
-    from queuepool.stores.sql import migrate as work  # here: its library may not be there
+    from queuepool.stores.sql import migrate as work  # imported here: its library may not be installed
     from queuepool.stores.sql.client import Client
     from queuepool.stores.sql.schema import oddity_of
 

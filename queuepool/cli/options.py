@@ -1,4 +1,4 @@
-"""What the verbs' flags have in common: which configuration, which pool, and that nothing is said twice."""
+"""What the verbs' flags have in common: the configuration, the pool, and that no value is given twice."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ Verb = Callable[..., int | None]
 
 @dataclass(frozen=True)
 class Where:
-    """What the command line says of the configuration. Every method reads it once, and raises ``ConfigError``."""
+    """What the command line says of the configuration, which is read once. Every method raises ``ConfigError``."""
 
     path: Path | None
     pool_name: str | None
     overrides: dict[str, str]
 
     def load(self) -> Config:
-        """The whole file."""
+        """The whole configuration."""
         return self._loaded
 
     @functools.cached_property
@@ -40,7 +40,7 @@ class Where:
         return config.load(self.path, self.overrides)
 
     def pools(self) -> tuple[PoolSettings, ...]:
-        """The named one, else all; without a file there is one, and it has the name that is said."""
+        """The named pool, else all; without a file there is one pool, with the given name. Raises ``UsageError``."""
         pools = self.load().pools
         if self.pool_name and not self.path:
             return tuple(replace(pool, name=self.pool_name) for pool in pools)
@@ -50,23 +50,23 @@ class Where:
         return found
 
     def pool(self) -> PoolSettings:
-        """The one that is meant."""
+        """The one pool that is meant. Raises ``UsageError`` if there are several."""
         pools = self.pools()
         if len(pools) > 1:
             raise click.UsageError(f"there are several pools, name one with --pool: {_names(pools)}")
         return pools[0]
 
     def connections(self) -> list[ConnectionSettings]:
-        """Those of the pools, each once."""
+        """The pools' connections, each once."""
         return list(dict.fromkeys(pool.connection for pool in self.pools()))
 
     def connection(self) -> ConnectionSettings:
-        """The one that is meant; several pools may share it."""
+        """The one connection that is meant; several pools may share it. Raises ``UsageError`` if there are several."""
         found = self.connections()
         return found[0] if len(found) == 1 else self.pool().connection
 
     def queues(self) -> tuple[str, ...]:
-        """Those of the pools, each once."""
+        """The pools' queues, each once."""
         return tuple(dict.fromkeys(queue for pool in self.pools() for queue in pool.queues))
 
 
@@ -75,7 +75,7 @@ def _names(pools: Sequence[PoolSettings]) -> str:
 
 
 class Once(click.Option):
-    """An option with a value that may be given once: the last of two would silently win."""
+    """An option whose value may be given once only: otherwise the last of two would silently win."""
 
     def __init__(self, *args: Any, default: Any = None, **more: Any) -> None:
         super().__init__(*args, **{**more, "multiple": True, "callback": self._only})
@@ -88,12 +88,12 @@ class Once(click.Option):
 
 
 def option(*forms: str, **more: Any) -> Callable[[Verb], Verb]:
-    """``click.option`` for a value that may be given once."""
+    """``click.option`` for a value that may be given once only."""
     return click.option(*forms, cls=Once, **more)
 
 
 def parsed(parse: Callable[[str], T]) -> Callable[[str], T]:
-    """A parser of the configuration as a type of an option: what it refuses is a usage error."""
+    """A type of option from a parser of the configuration: a value that it refuses is a usage error."""
 
     def convert(raw: str) -> T:
         try:
@@ -106,12 +106,12 @@ def parsed(parse: Callable[[str], T]) -> Callable[[str], T]:
     return convert
 
 
-#: any word that can be shown
+#: any printable text
 TEXT = parsed(str)
 
 
 def located(*keys: str) -> Callable[[Verb], Verb]:
-    """``-c``, ``--pool`` and a flag for each key; the verb gets them as its first argument, a ``Where``."""
+    """Adds ``-c``, ``--pool`` and a flag for each key; the verb gets a ``Where`` as its first argument."""
 
     def decorate(verb: Verb) -> Verb:
         @functools.wraps(verb)
@@ -135,13 +135,13 @@ def _file(raw: str) -> Path:
     return Path(raw)
 
 
-#: what a shell may complete a value with, by its unit
+#: how a shell completes a value, by its unit
 _ON_DISK = {"FILE": "file", "DIR": "dir"}
 
 
 def _like(unit: str) -> dict[str, Any]:
     def complete(*_: object) -> list[Any]:
-        from click.shell_completion import CompletionItem  # here: for a shell that asks
+        from click.shell_completion import CompletionItem  # imported here: only a shell asks for it
 
         return [CompletionItem("", type=_ON_DISK[unit])]
 
@@ -155,7 +155,7 @@ _CONFIG = option(
 JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON document")
 _POOL = option(
     "--pool", metavar="NAME", type=parsed(section_name),
-    help="Which of the file's pools; without a file, the name of the pool",
+    help="Pool to take from the file; without a file, the name of the pool",
 )  # fmt: skip
 
 
@@ -175,7 +175,7 @@ def _flag(key: str) -> Callable[[Verb], Verb]:
 
 
 def _judged(key: str) -> Parser:
-    """The key's own parser, but the value stays as it was written: the configuration wants to read it."""
+    """The key's own parser, but returning the value as written: the configuration parses it again."""
     section, _, name = key.partition(".")
 
     def judge(raw: str) -> str:

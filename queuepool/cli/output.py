@@ -1,4 +1,4 @@
-"""The one place that prints. What it prints is escaped: it may come from a payload, and a terminal obeys."""
+"""The one place that prints. It escapes control characters: text may come from a payload, and a terminal obeys."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from typing import Any
 
 from queuepool.unix.escape import escaped
 
-#: rows whose widths a table looks at together; the next so many have their own
+#: rows whose column widths a table computes together; the next batch gets its own
 _ROWS = 1000
 _GAP = "  "
 
 
 def open_streams() -> None:
-    """Whatever the caller left us: no stream is missing, and no character fails."""
+    """Repair what the caller left: no stream is missing, and no character fails to be written."""
     for fd, name in enumerate(("stdin", "stdout", "stderr")):
         try:
             os.fstat(fd)
@@ -32,11 +32,12 @@ def open_streams() -> None:
 
 
 def flush() -> None:
+    """Flush standard output. Raises ``OSError``."""
     sys.stdout.flush()
 
 
 def close() -> None:
-    """Nobody reads on, or there is no room: what is still buffered must not fail again at the exit."""
+    """The reader is gone, or there is no room: what is still buffered must not fail again at the exit."""
     with suppress(OSError):  # there may be no descriptor left
         null = os.open(os.devnull, os.O_WRONLY)
         os.dup2(null, 1)
@@ -55,7 +56,7 @@ def counted(number: int, noun: str) -> str:
 
 def complain(line: str) -> None:
     """One line on standard error."""
-    with suppress(OSError):  # there is nowhere else to say it
+    with suppress(OSError):  # there is nowhere else to report it
         sys.stderr.write(f"{escaped(line)}\n")
         sys.stderr.flush()
 
@@ -67,7 +68,7 @@ def show(text: str) -> None:
 
 
 def raw(data: bytes) -> None:
-    """Bytes as they are."""
+    """Write bytes unchanged."""
     sys.stdout.flush()
     sys.stdout.buffer.write(data)
 
@@ -78,7 +79,7 @@ def document(value: Any) -> None:
 
 
 def documents(values: Iterable[Any]) -> None:
-    """One JSON array, written as it comes."""
+    """One JSON array, written item by item."""
     lead = "["
     for value in values:
         sys.stdout.write(f"{lead}\n{json.dumps(value)}")
@@ -87,7 +88,7 @@ def documents(values: Iterable[Any]) -> None:
 
 
 def listing(rows: Iterable[Mapping[str, Any]], as_json: bool) -> None:
-    """Rows with the same names, as a table or as JSON."""
+    """Rows with the same keys, as a table or as JSON."""
     if as_json:
         documents(rows)
         return
@@ -97,7 +98,7 @@ def listing(rows: Iterable[Mapping[str, Any]], as_json: bool) -> None:
 
 
 def table(headers: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """Columns under their names; nothing at all when there are no rows."""
+    """Columns under their names; nothing at all if there are no rows."""
     cells = (tuple(escaped(str(cell)) for cell in row) for row in rows)
     first = list(islice(cells, _ROWS))
     if first:

@@ -1,4 +1,4 @@
-"""The local pool: start it, stop it, change its size."""
+"""The local pool: start, stop, scale."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from queuepool.config.values import count, seconds
 from queuepool.errors import NotRunning, QueuepoolError
 from queuepool.unix import fork
 
-#: seconds in which the master does what the board asks for, and between two looks
+#: seconds in which the master must do what the board requests, and between checks
 _PATIENCE, _LOOK = 5.0, 0.02
 
 
@@ -27,7 +27,7 @@ _PATIENCE, _LOOK = 5.0, 0.02
 def start(where: Where) -> int:
     """Run the pool in the foreground"""
     pools = where.pools()
-    from queuepool.pool.start import start_all  # here: only who works on the store should wait for its library
+    from queuepool.pool.start import start_all  # imported here: it loads the store's library
 
     served = {queue for pool in where.load().pools for queue in pool.queues}  # also by pools that --pool leaves out
     return start_all(pools, told=code_of, served=served)
@@ -36,7 +36,7 @@ def start(where: Where) -> int:
 @click.command()
 @located(*PLACE)
 @click.option("--now", is_flag=True, help="Kill running jobs; they go back to their queues")
-@option("--wait", metavar="SECONDS", type=parsed(seconds), default=0.0, help="Time to wait for its end  [default: 0]")
+@option("--wait", metavar="SECONDS", type=parsed(seconds), default=0.0, help="Wait this long for its end  [default: 0]")
 def stop(where: Where, now: bool, wait: float) -> None:
     """Stop the local pool after its running jobs"""
     runtime = runtime_of(where)
@@ -56,7 +56,7 @@ def stop(where: Where, now: bool, wait: float) -> None:
 @located(*PLACE)
 @click.argument("workers", metavar="N", type=parsed(count))
 def scale(where: Where, workers: int) -> None:
-    """Let the local pool have N workers"""
+    """Scale the local pool to N workers"""
     runtime = runtime_of(where)
     board = runtime.board(write=True)
     most = board.most_workers
@@ -76,7 +76,7 @@ def _is_master(runtime: RuntimeDir, pid: int) -> bool:
 
 
 def within(limit: float, is_true: Callable[[], bool]) -> bool:
-    """Whether it becomes true in so many seconds."""
+    """Whether it becomes true within ``limit`` seconds; waits for it."""
     deadline = time.monotonic() + limit
     while not is_true():
         if time.monotonic() >= deadline:

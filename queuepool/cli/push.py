@@ -1,4 +1,4 @@
-"""Pushing one job by hand, judged before it is stored: a typing error should not fail hours later."""
+"""Push one job by hand, checked before it is stored: a typo should not fail hours later."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ from queuepool.worker.boot import import_application
     "--queue", metavar="QUEUE", type=parsed(one_queue), help="Push to this queue  [default: the job's own, or default]"
 )
 @option(
-    "--delay", metavar="SECONDS", type=parsed(values.seconds), default=0.0, help="Make it ready later  [default: 0]"
+    "--delay", metavar="SECONDS", type=parsed(values.seconds), default=0.0, help="Time until it is ready  [default: 0]"
 )
-@click.option("--force", is_flag=True, help="Push it although no module registers it")
+@click.option("--force", is_flag=True, help="Push it even if no module registers it")
 def push(where: Where, name: str, data: str | None, queue: str | None, delay: float, force: bool) -> None:
     """Push the job NAME and print its id"""
     value = None if data is None else _json(_stdin() if data == "-" else os.fsencode(data))
@@ -52,7 +52,7 @@ def push(where: Where, name: str, data: str | None, queue: str | None, delay: fl
 
 
 def _judge(name: str, value: object, handler: Handler | None) -> None:
-    """Read it as a worker will: refused now, it never comes to the quarantine or to the failed jobs."""
+    """Read it as a worker will: what is refused now never reaches the quarantine or the failed store."""
     try:
         payload = decode(encode(name, value, created_at=0)[1])
         if handler:
@@ -68,7 +68,7 @@ def _stdin() -> bytes:
 
 
 def _json(raw: bytes) -> Any:
-    """One value, judged as strictly as a worker judges the whole payload."""
+    """One JSON value, checked as strictly as a worker checks the whole payload."""
     if len(raw) > MOST_BYTES:
         raise click.BadParameter(f"is larger than {MOST_BYTES} bytes", param_hint="--data")
     try:
@@ -82,7 +82,7 @@ def _json(raw: bytes) -> Any:
 
 
 def _handler(where: Where, name: str) -> Handler | None:
-    """What runs it, as far as is known; ``Class@method`` and ``App\\Class`` may be for Laravel's workers."""
+    """The job's handler, if known; ``Class@method`` and ``App\\Class`` may be for Laravel's workers."""
     modules = list(dict.fromkeys(module for pool in where.pools() for module in pool.modules))
     if not modules:
         return None

@@ -1,4 +1,4 @@
-"""The quarantine: payloads that could not be jobs, shown with care."""
+"""The quarantine: payloads that could not be jobs, shown safely."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from queuepool.unix.exit_codes import FAILED
 #: bytes of a payload that a list and a single view show
 _GLIMPSE, _VIEW = 40, 8 * 1024
 _BATCH = 100
-#: how a payload begins that something on its way has wrapped, and what that was
+#: how a payload begins that was wrapped on its way, and the hint to give
 _WRAPPED = (
     (rb"[sOa]:\d+:", "it is PHP-serialized: switch off the serializer of the producer's Redis connection"),
     (rb"\x1f\x8b|\x28\xb5\x2f\xfd|\x04\x22\x4d\x18", "it is compressed: switch that off on the producer's connection"),
@@ -36,7 +36,7 @@ _ID = click.argument("entry_id", metavar="ID", type=TEXT)
 
 @click.group(cls=Verbs)
 def quarantine() -> None:
-    """Look after payloads that could not be jobs"""
+    """List, show, retry or drop payloads that could not be jobs"""
 
 
 @quarantine.command("list")
@@ -56,7 +56,7 @@ def list_them(where: Where, queues: Sequence[str], as_json: bool) -> None:
 @located(*CONNECTION)
 @_QUEUE
 @_ID
-@click.option("--raw", "as_bytes", is_flag=True, help="Write the payload's bytes as they are")
+@click.option("--raw", "as_bytes", is_flag=True, help="Print the payload's bytes unchanged")
 def show(where: Where, queue: str, entry_id: str, as_bytes: bool) -> int:
     """Show one payload, at most 8 KiB of it"""
     with closing(Queue(where.connection(), by_hand=True)) as connection:
@@ -75,7 +75,7 @@ def show(where: Where, queue: str, entry_id: str, as_bytes: bool) -> int:
 @_QUEUE
 @_ID
 def retry(where: Where, queue: str, entry_id: str) -> int:
-    """Put one payload back to its queue as it is"""
+    """Put one payload back on its queue unchanged"""
     with closing(Queue(where.connection(), by_hand=True)) as connection:
         return 0 if connection.stores.quarantine.put_back(queue, entry_id) else _not_found(queue, entry_id)
 
@@ -84,7 +84,7 @@ def retry(where: Where, queue: str, entry_id: str) -> int:
 @located(*CONNECTION)
 @_QUEUE
 @click.argument("entry_id", metavar="[ID]", required=False, type=TEXT)
-@click.option("--all", "everything", is_flag=True, help="Drop all of them")
+@click.option("--all", "everything", is_flag=True, help="Drop all payloads of the queue")
 def drop(where: Where, queue: str, entry_id: str | None, everything: bool) -> int:
     """Drop one payload, or all of a queue"""
     if everything == (entry_id is not None):
@@ -97,7 +97,7 @@ def drop(where: Where, queue: str, entry_id: str | None, everything: bool) -> in
 
 
 def _drop_all(connection: Queue, queue: str) -> int:
-    """Only what was there when we began: more may come faster than we go on."""
+    """Drop only what was there at the start: more may come faster than this loop runs."""
     began, dropped = connection.stores.queue.now(), 0
     while page := list(islice(_older(connection, queue, began), _BATCH)):
         dropped += sum(connection.stores.quarantine.drop(queue, entry.id) for entry in page)

@@ -1,4 +1,4 @@
-"""The queues: push, count, watch, clear."""
+"""The queues: count, monitor, clear."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from queuepool.jobs.client import Queue
 from queuepool.stores.contract import Sizes
 from queuepool.unix.exit_codes import FAILED
 
-#: the total from which on artisan's queue:monitor calls a queue busy
+#: the total at which artisan's queue:monitor calls a queue busy
 _BUSY = 1000
 
 
@@ -29,13 +29,14 @@ def _flat(context: click.Context, argument: click.Parameter, given: Sequence[Seq
 
 
 def one_queue(raw: str) -> str:
+    """One queue's name. Raises ``ValueError`` for an invalid name or several."""
     names = values.queues(raw)
     if len(names) > 1:
         raise ValueError("is one queue's name, without a comma")
     return names[0]
 
 
-#: the argument of most verbs here: names, also with commas between them as artisan has it
+#: the argument of most verbs here: names, also separated by commas, as for artisan
 QUEUES = click.argument("queues", metavar="[QUEUE]...", nargs=-1, type=parsed(values.queues), callback=_flat)
 
 
@@ -46,7 +47,7 @@ QUEUES = click.argument("queues", metavar="[QUEUE]...", nargs=-1, type=parsed(va
 def size(where: Where, queues: Sequence[str], as_json: bool) -> None:
     """Count the jobs of queues
 
-    By default the pool's, and all others that hold something.
+    By default the pool's queues, and all others that are not empty.
     """
     with closing(Queue(where.connection(), by_hand=True)) as queue:
         rows = [{"queue": name, "size": queue.size(name)} for name in queues or _all(where, queue)]
@@ -62,14 +63,14 @@ def size(where: Where, queues: Sequence[str], as_json: bool) -> None:
     metavar="COUNT",
     type=parsed(values.count),
     default=_BUSY,
-    help="Alert at this number of jobs and above  [default: 1000]",
+    help="Alert at this many jobs and more  [default: 1000]",
 )
 @click.option("--fail", is_flag=True, help="Exit with 1 on an alert")
 @JSON
 def monitor(where: Where, queues: Sequence[str], most: int, fail: bool, as_json: bool) -> int:
     """Show which queues are too long
 
-    By default of the pool's, and of all others that hold something.
+    By default of the pool's queues, and of all others that are not empty.
     """
     connection = where.connection()
     with closing(Queue(connection, by_hand=True)) as queue:
@@ -82,7 +83,7 @@ def monitor(where: Where, queues: Sequence[str], most: int, fail: bool, as_json:
 @click.command()
 @located(*CONNECTION)
 @QUEUES
-@click.option("--force", is_flag=True, help="Do not ask")
+@click.option("--force", is_flag=True, help="Do not ask for confirmation")
 def clear(where: Where, queues: Sequence[str], force: bool) -> int:
     """Drop the jobs of queues, by default the pool's"""
     connection, names = where.connection(), queues or where.queues()
@@ -96,7 +97,7 @@ def clear(where: Where, queues: Sequence[str], force: bool) -> int:
 
 
 def _all(where: Where, connection: Queue) -> Iterator[str]:
-    """The pools' queues first; the others too, as far as we may look."""
+    """The pools' queues, then the others, if the store lets us list them."""
     configured = where.queues()
     yield from configured
     try:
@@ -128,7 +129,7 @@ def _parts(name: str, sizes: Sizes, most: int, now: float) -> dict[str, Any]:
 
 
 def _age(payload: bytes | None, now: float) -> float | None:
-    """Seconds since the payload was made, if it says when."""
+    """Seconds since the payload was created; ``None`` if it does not say when."""
     try:
         created = json.loads(payload or b"null")["createdAt"]
         return max(round(now - float(created), 1), 0.0)

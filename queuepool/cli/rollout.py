@@ -1,4 +1,4 @@
-"""A restart of the local pools, watched on their boards until the new code has come to work."""
+"""A restart of the local pools, watched on their boards until the new code works."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from queuepool.config.values import seconds
 from queuepool.errors import NotRunning, QueuepoolError
 from queuepool.unix import proc
 
-#: seconds
+#: the default wait in seconds
 _LONGEST = "300"
 WAIT: Callable[[Callable[..., int | None]], Callable[..., int | None]] = option(
     "--wait", metavar="[SECONDS]", is_flag=False, flag_value=_LONGEST, type=parsed(seconds), default=0.0,
-    help=f"Wait until the new code has come to work, else exit with 1  [default: 0; without SECONDS: {_LONGEST}]",
+    help=f"Wait until the new code works, else exit with 1  [default: 0; without SECONDS: {_LONGEST}]",
 )  # fmt: skip
 
 
 class Rollout:
-    """Of one running pool; made before the restart is asked for. Raises ``NotRunning``."""
+    """One running pool's restart. Create it before requesting the restart. Raises ``NotRunning``."""
 
     def __init__(self, runtime: RuntimeDir) -> None:
         self.name, self._path = runtime.name, runtime.path
@@ -33,13 +33,13 @@ class Rollout:
 
     @property
     def master(self) -> int:
-        """Its master's pid."""
+        """The master's pid."""
         return self._board.master[0]
 
     def wait(self, until: float) -> None:
-        """Until the new code works in all of its workers; old ones may still finish a job.
+        """Wait until all workers run the new code; old ones may still finish a job.
 
-        ``until`` is monotonic. Raises ``QueuepoolError`` when the code fails to come, or the time is over.
+        ``until`` is monotonic. Raises ``QueuepoolError`` if the new code fails to boot, or the time is over.
         """
         if not within(max(until - time.monotonic(), 0.0), self._is_done):
             raise QueuepoolError(f"pool {self.name!r}: the time is over, {self._progress()}")
@@ -60,13 +60,13 @@ class Rollout:
         return False
 
     def _renewed(self) -> int:
-        """How many of its workers run the new code."""
+        """How many of the pool's workers run the new code."""
         newest = max(self._board.header.generation, self._before + 1)
         workers = [slot for slot in self._board.of(Role.WORKER) if slot.generation >= newest and not slot.dead]
         return len({slot.number for slot in workers if slot.pid and slot.state != State.STARTING})
 
     def _idle_old_ones(self) -> bool:
-        """Whether a worker with the old code could still take a job: one that is busy has been told to leave."""
+        """Whether a worker with the old code could still take a job: a busy one leaves after its job."""
         workers = [slot for slot in self._board.of(Role.WORKER) if slot.pid and not slot.dead]
         newest = self._board.header.generation
         return any(slot.generation < newest and slot.state != State.BUSY for slot in workers)
@@ -76,7 +76,7 @@ class Rollout:
 
 
 def rollouts(runtimes: Iterable[RuntimeDir]) -> list[Rollout]:
-    """Of those pools that run here; the others are named. Raises ``NotRunning`` when none does."""
+    """One for each pool that runs here; names the others. Raises ``NotRunning`` if none runs."""
     found: list[Rollout] = []
     away: list[NotRunning] = []
     for runtime in runtimes:
@@ -92,6 +92,7 @@ def rollouts(runtimes: Iterable[RuntimeDir]) -> list[Rollout]:
 
 
 def wait_for(several: Iterable[Rollout], seconds: float) -> None:
+    """Wait for all of them, ``seconds`` in total. Raises ``QueuepoolError``."""
     until = time.monotonic() + seconds
     for rollout in several:
         rollout.wait(until)

@@ -1,4 +1,4 @@
-"""What the pools do, from their boards alone: also while the store is away or the master is stopped."""
+"""What the pools do, from their boards alone: works while the store is away or the master is stopped."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _COLUMNS = (
     "process", "pid", "state", "done", "failed", "released", "memory", "job", "queue", "attempt", "running",
 )  # fmt: skip
 _AWAY, _STUCK = "not running", "stopped by a signal"
-#: what a pool that runs no jobs says of itself
+#: what a pool in these states says of itself
 _WORDS = {
     "starting": "workers wait: the steward has not read the control keys yet (restart, pause, maintenance)",
     "failing": "the steward dies again and again, see the log: jobs of dead workers and delayed jobs wait",
@@ -33,14 +33,12 @@ _WORDS = {
 
 @click.command()
 @located(*PLACE)
-@click.option(
-    "--all", "everywhere", is_flag=True, help="Show the pools of all hosts, as they last published themselves"
-)
+@click.option("--all", "everywhere", is_flag=True, help="Show the pools of all hosts, from their last notices")
 @JSON
 def status(where: Where, everywhere: bool, as_json: bool) -> int:
     """Show the local pools: processes, jobs, counters
 
-    Exits with 0 when they all run, 3 when one does not, 4 when one is stopped, starting or failing.
+    Exits with 0 if all of them run, 3 if one does not, 4 if one is stopped, starting or failing.
     """
     pools = _published(where) if everywhere else [_look(pool.name, runtime_of(where, pool)) for pool in where.pools()]
     if as_json:
@@ -54,7 +52,7 @@ def status(where: Where, everywhere: bool, as_json: bool) -> int:
 
 
 def _published(where: Where) -> list[dict[str, Any]]:
-    from queuepool.jobs.client import Queue  # here: the boards of this host need no store
+    from queuepool.jobs.client import Queue  # imported here: the boards of this host need no store
 
     found: list[dict[str, Any]] = []
     for connection in where.connections():
@@ -79,7 +77,7 @@ def _look(name: str, runtime: RuntimeDir) -> dict[str, Any]:
 
 
 def _is_stopped(pid: int) -> bool:
-    """Whether it was stopped, as by SIGSTOP; unknown where there is no /proc."""
+    """Whether the process is stopped, as by SIGSTOP; ``False`` where there is no /proc."""
     try:
         return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[0] in (b"T", b"t")
     except OSError:
@@ -111,7 +109,7 @@ def _absence(pool: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _origin(pool: Mapping[str, Any]) -> str:
-    """Where the pool comes from, as far as it is known: pools of other hosts do not say."""
+    """Where the pool comes from, as far as it is known: notices from other hosts do not say."""
     words = {
         "store": pool.get("store"),
         "prefix": pool.get("prefix"),
@@ -134,7 +132,7 @@ def _head(pool: Mapping[str, Any]) -> Iterator[str]:
         yield origin
     if words := _WORDS.get(pool["state"]):
         yield words
-    if outdated := pool.get("outdated"):  # not there in the notice of an older version
+    if outdated := pool.get("outdated"):  # missing in a notice of an older version
         why = f", new ones do not come to work: {problem}" if (problem := pool["boot_problem"]) else ""
         yield f"restart under way: workers that still run the old code: {outdated}{why}"
     if pool["maintenance"]:

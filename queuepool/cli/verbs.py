@@ -1,4 +1,4 @@
-"""The table of verbs, in the order in which they are listed; each is imported when it is called."""
+"""The table of verbs, in the order in which they are listed; each is imported when it is used."""
 
 from __future__ import annotations
 
@@ -17,38 +17,38 @@ from queuepool.unix.exit_codes import USAGE
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-#: the module and name of each, and the first line of its help: to list them is not to import them
+#: the module and name of each verb, and the first line of its help, so that listing them imports none
 VERBS: Mapping[str, tuple[str, str]] = MappingProxyType({
     "start": ("pools.start", "Run the pool in the foreground"),
     "work": ("work.work", "Run one worker in the foreground, without a master"),
     "listen": ("listen.listen", "Run every job in a fresh interpreter, for development"),
     "stop": ("pools.stop", "Stop the local pool after its running jobs"),
     "pause": ("control.pause", "Pause the local pool, or queues on all hosts"),
-    "continue": ("control.resume", "Go on after a pause"),
-    "scale": ("pools.scale", "Let the local pool have N workers"),
-    "restart": ("control.restart", "Replace every worker of every host after its job"),
-    "reload": ("control.reload", "Replace every worker of the local pools after its job"),
+    "continue": ("control.resume", "Continue after a pause"),
+    "scale": ("pools.scale", "Scale the local pool to N workers"),
+    "restart": ("control.restart", "Replace the workers of all hosts, each after its job"),
+    "reload": ("control.reload", "Replace the workers of the local pools, each after its job"),
     "status": ("status.status", "Show the local pools: processes, jobs, counters"),
     "push": ("push.push", "Push the job NAME and print its id"),
     "size": ("queues.size", "Count the jobs of queues"),
     "monitor": ("queues.monitor", "Show which queues are too long"),
     "clear": ("queues.clear", "Drop the jobs of queues, by default the pool's"),
     "failed": ("failed.failed", "List failed jobs, or show the one with this ID"),
-    "retry": ("failed.retry", "Put failed jobs back, with all their tries"),
+    "retry": ("failed.retry", "Put failed jobs back on their queues, with all their tries"),
     "forget": ("failed.forget", "Drop failed jobs by ID"),
     "flush": ("failed.flush", "Drop all failed jobs"),
     "prune-failed": ("failed.prune", "Drop old failed jobs"),
-    "quarantine": ("quarantine.quarantine", "Look after payloads that could not be jobs"),
+    "quarantine": ("quarantine.quarantine", "List, show, retry or drop payloads that could not be jobs"),
     "down": ("control.down", "Begin maintenance mode"),
     "up": ("control.up", "End maintenance mode"),
-    "migrate": ("migrate.migrate", "Make Laravel's tables in a database, where they are missing"),
+    "migrate": ("migrate.migrate", "Create Laravel's tables in a database, if they are missing"),
     "check": ("check.check", "Check configuration, server, permissions and modules"),
-    "completion": ("completion.completion", "Print the script that completes verbs and flags in a shell"),
+    "completion": ("completion.completion", "Print a shell's completion script for verbs and flags"),
 })  # fmt: skip
 
 
 class _Lazy(Verbs):
-    """``status`` is asked often, and should not wait for what the others need."""
+    """Imports verbs lazily: ``status`` runs often and should not wait for what the others need."""
 
     def list_commands(self, context: click.Context) -> list[str]:
         return list(VERBS)
@@ -62,7 +62,7 @@ class _Lazy(Verbs):
             formatter.write_dl([(verb, line) for verb, (_, line) in VERBS.items()])
 
     def shell_complete(self, context: click.Context, incomplete: str) -> list[CompletionItem]:
-        from click.shell_completion import CompletionItem  # here: for a shell that asks
+        from click.shell_completion import CompletionItem  # imported here: only a shell asks for it
 
         verbs = [CompletionItem(verb, help=line) for verb, (_, line) in VERBS.items() if verb.startswith(incomplete)]
         return [*verbs, *click.Command.shell_complete(self, context, incomplete)]

@@ -1,1 +1,1 @@
-"""What applications import: jobs, how they are pushed, and what a job may ask while it runs."""
+"""What applications import: defining jobs, pushing them, and the job that is running."""

@@ -1,4 +1,4 @@
-"""What the annotations of a function or a class stand for, also where they are texts."""
+"""Type hints of a job's function or class, with string annotations resolved."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from typing import Any
 
 
 def hints_of(target: Any) -> dict[str, Any]:
-    """By name, without those that cannot be resolved: of what only a type checker imports, say."""
+    """Hints by name, without those that cannot be resolved, such as names that only a type checker imports."""
     try:
         return typing.get_type_hints(target if isinstance(target, type) else _function_of(target))
-    except Exception:  # noqa: BLE001 - an annotation is any code; one by one, then
+    except Exception:  # noqa: BLE001 - an annotation can be any code; resolve one by one
         return {name: hint for names, known in _written(target) for name, hint in _resolved(names, known)}
 
 
 def _written(target: Any) -> Iterator[tuple[Mapping[str, Any], Mapping[str, Any]]]:
-    """Annotations as they were written, and the names that they may use; a class's after those of its bases."""
+    """Unresolved annotations, each with the names that they may use; a class comes after its bases."""
     if not isinstance(target, type):
         function = _function_of(target)
         yield _annotations(function), getattr(function, "__globals__", {})
@@ -30,13 +30,13 @@ def _written(target: Any) -> Iterator[tuple[Mapping[str, Any], Mapping[str, Any]
 
 
 def _function_of(target: Any) -> Any:
-    """What was decorated, or is called in the end."""
+    """The function that a call runs in the end, under decorators and partials."""
     target = inspect.unwrap(target.func if isinstance(target, partial) else target)
     return target if inspect.isroutine(target) else type(target).__call__
 
 
 def _annotations(owner: Any) -> Mapping[str, Any]:
-    if sys.version_info >= (3, 14):  # there they are worked out when somebody asks
+    if sys.version_info >= (3, 14):  # 3.14 evaluates annotations lazily
         import annotationlib
 
         return annotationlib.get_annotations(owner, format=annotationlib.Format.FORWARDREF)

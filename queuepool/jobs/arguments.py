@@ -1,4 +1,4 @@
-"""A handler's arguments, made from a payload's data as its annotations say."""
+"""A handler's arguments, converted from a payload's data as its annotations say."""
 
 from __future__ import annotations
 
@@ -21,12 +21,15 @@ _Parameter = inspect.Parameter
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """Of one handler; what has no converter goes through as it is. Raises ``TypeError`` for what does not fit."""
+    """Converts the arguments of one handler; those without a converter stay as they are.
 
-    #: the names of the parameters that have a place, in their order
+    A call returns positional and keyword arguments. Raises ``TypeError`` for a value that does not fit.
+    """
+
+    #: names of the positional parameters, in order
     places: Sequence[str]
     converters: Mapping[str, Converter]
-    #: of all further arguments by place, and by name
+    #: converters for ``*args`` and ``**kwargs``
     more: Converter | None
     others: Converter | None
 
@@ -39,21 +42,21 @@ class Reader:
         return positional, named
 
     def _read(self, name: str, convert: Converter | None, value: Any) -> Any:
-        if isinstance(value, (PhpObject, PhpEnum)):  # of an object job: its handler knows what to expect
+        if isinstance(value, (PhpObject, PhpEnum)):  # from an object job: its handler expects it
             return value
         return within(f"argument {name!r}", convert, value)
 
 
 def task_of(handler: Handler, payload: Payload, read: Reader | None) -> Task:
-    """What one attempt runs; the arguments of Laravel's object jobs are their properties. Raises ``BadArguments``."""
+    """What one attempt runs. Arguments of Laravel's object jobs are their properties. Raises ``BadArguments``."""
     return bound(handler, arguments_in(payload.data) if payload.terms.job == OBJECT_JOB else payload.data, read)
 
 
 def reader_of(name: str, target: Any) -> Reader | None:
-    """What reads the arguments of this function or class; ``None`` when all of them are to stay as they are."""
+    """A reader for the arguments of this function or class; ``None`` if all of them stay as they are."""
     try:
         return _reader_of(name, target)
-    except Exception as error:  # noqa: BLE001 - annotations are anybody's code, and need not concern us
+    except Exception as error:  # noqa: BLE001 - annotations are user code; a job can run without them
         _log.warning(
             "%s: its annotations cannot be read (%r): arguments come as they stand in the payload", name, error
         )

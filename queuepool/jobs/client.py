@@ -1,4 +1,4 @@
-"""The producer's side: a connection to push to, typed in plain words."""
+"""The producer's side: ``Queue``, and ``connect`` and ``configure``, which make one."""
 
 from __future__ import annotations
 
@@ -20,19 +20,20 @@ from queuepool.payload.envelope import OBJECT_JOB, encode
 if TYPE_CHECKING:
     from queuepool.stores.contract import Sizes
 
-#: seconds, ``"90"`` or ``"5m"`` (s, m, h), a ``timedelta``, or a moment: a naive ``datetime`` is local time
+#: seconds, ``"90"`` or ``"5m"`` (s, m, h), a ``timedelta``, or a ``datetime``; a naive one is local time
 Delay = float | str | timedelta | datetime
 
 
 class Queue:
-    """Pushes to one connection; may be shared by threads. Made by ``connect``.
+    """Pushes to one connection. Threads may share it. ``connect`` makes one.
 
-    A push that returns is stored. One that raises ``StoreDown`` may be: nothing is ever sent twice behind your back.
-    A server that says nothing counts as gone after the connection's ``timeout``; ``by_hand``: a person waits longer.
+    A push that returns has been stored. A push that raises ``StoreDown`` may have been stored: it is never resent
+    automatically. A silent server counts as gone after the connection's ``timeout`` in seconds; with ``by_hand``, for
+    a person at a terminal, the wait is longer.
     """
 
     def __init__(self, settings: ConnectionSettings, *, by_hand: bool = False) -> None:
-        # Here: the store's library is slow to import, and many never connect.
+        # Imported here: the store's library is slow to import, and many programs never connect.
         from queuepool.payload.signing import signer_of
         from queuepool.stores.factory import Stores
 
@@ -49,11 +50,15 @@ class Queue:
         delay: Delay = 0,
         options: Mapping[str, object] | None = None,
     ) -> str:
-        """Add a job and give its id. ``options``: Laravel's ``maxTries``, ``timeout``, ``backoff`` …"""
+        """Add a job and return its id. ``options``: Laravel's ``maxTries``, ``timeout``, ``backoff`` …
+
+        Raises ``BadPayload`` for an invalid name, data that JSON cannot hold or too much of it, ``ValueError`` for an
+        invalid delay, and ``StoreError``.
+        """
         return self._push([(name, data)], queue, delay, options)[0]
 
     def later(self, delay: Delay, name: str, data: object = None, *, queue: str = "default") -> str:
-        """``push`` with the delay first, as Laravel says it."""
+        """``push`` with the delay first, like Laravel's ``later``."""
         return self.push(name, data, queue=queue, delay=delay)
 
     def bulk(
@@ -64,34 +69,36 @@ class Queue:
         delay: Delay = 0,
         options: Mapping[str, object] | None = None,
     ) -> list[str]:
-        """Add many ``(name, data)`` in few round trips and give their ids."""
+        """Add many ``(name, data)`` in few round trips and return their ids. Raises as ``push`` does."""
         return self._push(list(jobs), queue, delay, options)
 
     def push_object(
         self, class_name: str, properties: Mapping[str, Any], *, queue: str = "default", delay: Delay = 0
     ) -> str:
-        """Add a job that a Laravel worker runs as an object of this PHP class."""
-        from queuepool.payload.php_serialize import build_command  # here: for those who push such jobs
+        """Add a job that a Laravel worker runs as an object of this PHP class, and return its id."""
+        from queuepool.payload.php_serialize import build_command  # imported here: few programs push such jobs
 
         data = {"commandName": class_name, "command": build_command(class_name, properties)}
         return self._push([(OBJECT_JOB, data)], queue, delay, None, display_name=class_name)[0]
 
     def push_raw(self, payload: bytes, *, queue: str = "default", delay: Delay = 0) -> None:
-        """Add these bytes as they are, so also without a signature."""
+        """Add these bytes unchanged, and so unsigned. Raises ``StoreError``."""
         self.stores.queue.push(queue, [payload], seconds_until(delay))
 
     def size(self, queue: str = "default") -> int:
-        """All that is still to be done: ready, delayed and reserved."""
+        """The number of jobs not yet done: ready, delayed and reserved."""
         return self.sizes(queue).total
 
     def sizes(self, queue: str = "default") -> Sizes:
+        """The number of ready, delayed, reserved and quarantined jobs."""
         return self.stores.queue.sizes(queue)
 
     def clear(self, queue: str = "default") -> int:
-        """Drop the queue's jobs; gives how many there were."""
+        """Drop the queue's ready, delayed and reserved jobs; returns how many there were."""
         return self.stores.queue.clear(queue)
 
     def close(self) -> None:
+        """Close the connections to the stores."""
         self.stores.close()
 
     def _push(
@@ -113,17 +120,17 @@ class Queue:
         return ids
 
     def _tell(self, ids: list[str], names: list[str], queue: str, delay: float) -> None:
-        from queuepool.events import JobQueued  # here: most programs listen to nothing, and have none of the events
+        from queuepool.events import JobQueued  # imported here: most programs have no listeners
 
         for identity, name in zip(ids, names, strict=True) if LISTENERS.wants(JobQueued) else ():
             LISTENERS.tell(JobQueued(identity, name, queue, delay))
 
 
 def connect(where: str | Path | None = None, *, connection: str | None = None, prefix: str = "") -> Queue:
-    """A connection by URL (``redis://…``, ``sqlite:///…``), by configuration file, or of the configuration in force.
+    """A queue by URL (``redis://…``, ``sqlite:///…``), by configuration file, or of the configuration in force.
 
-    Without a name it is the file's only connection, or its ``default``. Raises ``ConfigError``. Nothing is sent before
-    the first push.
+    ``connection`` names one of the file; without it, the file's only connection or its ``default`` is used. ``prefix``
+    goes with a URL. Raises ``ConfigError``. Sends nothing before the first push.
     """
     if isinstance(where, str) and "://" in where:
         said = {"connection.url": where, "connection.prefix": prefix}
@@ -133,7 +140,7 @@ def connect(where: str | Path | None = None, *, connection: str | None = None, p
 
 
 def seconds_until(delay: Delay) -> float:
-    """Seconds from now; a moment that has passed is now. Raises ``ValueError`` for what is no time."""
+    """Seconds from now, 0.0 for the past. Raises ``ValueError`` for a value that is not a delay."""
     if isinstance(delay, str):
         return values.seconds(delay)
     if isinstance(delay, timedelta):
@@ -149,7 +156,7 @@ _default: Queue | None = None
 
 
 def configure(where: str | Path | ConnectionSettings | Queue, *, connection: str | None = None) -> Queue:
-    """Choose where ``dispatch`` pushes to in this process; URLs, files and names as in ``connect``."""
+    """Choose the queue that ``dispatch`` uses in this process; URLs, files, names and errors as in ``connect``."""
     global _default
     if isinstance(where, ConnectionSettings):
         where = Queue(where)
@@ -158,7 +165,7 @@ def configure(where: str | Path | ConnectionSettings | Queue, *, connection: str
 
 
 def default_queue() -> Queue:
-    """Where ``dispatch`` pushes to: as configured, else by ``QUEUEPOOL_CONFIG``, resolved at the first use."""
+    """The queue that ``dispatch`` uses: set by ``configure``, else made by ``connect()`` at its first use."""
     return _default or configure(connect())
 
 

@@ -1,4 +1,4 @@
-"""The job that this process is running, for its handler to ask and to decide."""
+"""The job that this process is running. Its handler reads it and may decide how the attempt ends."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Current:
-    """The running job. What its handler decides here is carried out when it returns."""
+    """The running job. What its handler decides here takes effect when the handler returns."""
 
     payload: Payload
     queue: str
@@ -22,31 +22,34 @@ class Current:
 
     @property
     def id(self) -> str:
+        """The job's id, by which the failed store and the log name it."""
         return self.payload.id
 
     @property
     def uuid(self) -> str:
+        """The payload's uuid; empty if it has none."""
         return self.payload.uuid
 
     @property
     def name(self) -> str:
+        """The name under which its handler is registered."""
         return self.payload.name
 
     @property
     def attempts(self) -> int:
-        """How often it was begun, this time included."""
+        """How often the job was started, this attempt included."""
         return self.payload.attempts
 
     def release(self, delay: float = 0.0) -> None:
-        """Try again in ``delay`` seconds instead of counting as done. Uses up a try: at the last one the job fails."""
+        """Retry the job in ``delay`` seconds instead of completing it. Uses up a try; on the last try the job fails."""
         self.verdict = Release(delay)
 
     def fail(self, reason: str | BaseException = "failed by its handler") -> None:
-        """Over, whatever tries are left: into the failed store."""
+        """Fail the job, whatever tries are left, and record it in the failed store."""
         self.verdict = Fail(reason if isinstance(reason, BaseException) else JobFailedByHand(reason))
 
     def delete(self) -> None:
-        """Done, even if the handler raises after this."""
+        """Complete the job, even if the handler raises after this."""
         self.verdict = Delete()
 
 
@@ -54,18 +57,18 @@ _running: Current | None = None
 
 
 def current() -> Current:
-    """The job that is running. Raises ``QueuepoolError`` outside of one."""
+    """The running job. Raises ``QueuepoolError`` if none is running."""
     if _running is None:
         raise QueuepoolError("no job is running in this process")
     return _running
 
 
 def running_id() -> str:
-    """The id of that job; empty when there is none."""
+    """The id of the running job; empty if there is none."""
     return _running.id if _running else ""
 
 
 def set_current(job: Current | None) -> None:
-    """The worker's: one job at a time, so a plain variable that the job's threads see too."""
+    """Called by the worker. It runs one job at a time, so a plain variable does, which the job's threads see too."""
     global _running
     _running = job

@@ -1,4 +1,4 @@
-"""``@job``: a function that can be dispatched, typed as it is."""
+"""``@job``: makes a function dispatchable and keeps its type."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ def job(name: str | None = None, **wishes: Unpack[JobOptions]) -> Callable[[Call
 
 
 def job(name: str | Callable[P, R] | None = None, **wishes: Unpack[JobOptions]) -> Any:
-    """Register a function as the handler of ``name`` (its own: ``module.function``).
+    """Register a function as the handler of ``name`` (default: ``module.function``).
 
-    ``queue``, ``tries`` (0 = no limit), ``timeout`` and ``backoff`` (seconds, or a list of them), ``max_exceptions``,
-    ``fail_on_timeout``: what is not said is left to the pool.
+    Options: ``queue``, ``tries`` (0 = no limit), ``timeout`` and ``backoff`` (seconds; ``backoff`` also a list of
+    them), ``max_exceptions``, ``fail_on_timeout``. The pool decides those that are not given. Raises ``ConfigError``.
     """
     if callable(name):
         return _registered(None, options_of({}), name)
@@ -47,20 +47,23 @@ def _registered(name: str | None, options: Options, function: Callable[P, R]) ->
 
 @dataclass(frozen=True, slots=True)
 class Target(Generic[P]):
-    """Where and when to push, chosen; ``dispatch`` takes the function's own arguments."""
+    """A job with its queue and delay chosen; ``dispatch`` takes the function's own arguments."""
 
     job: JobFunction[P, Any]
     queue: str
     delay: Delay
 
     def dispatch(self, /, *args: P.args, **kwargs: P.kwargs) -> str:
-        """Push one call and give the job's id. Raises ``TypeError`` for arguments that do not fit."""
+        """Push one call and return the job's id.
+
+        Raises ``TypeError`` for arguments that do not fit, else as ``Queue.push`` does.
+        """
         return self._push([by_name(self.job.__wrapped__, args, kwargs)])[0]
 
     def bulk(self, calls: Iterable[object]) -> list[str]:
         """Push many calls, each given as its payload's data: a dict by name or a list by position.
 
-        Raises ``TypeError`` for arguments that do not fit; none is pushed then.
+        Raises ``TypeError`` for arguments that do not fit, before any is pushed.
         """
         several = list(calls)
         for data in several:
@@ -69,14 +72,14 @@ class Target(Generic[P]):
         return self._push(several)
 
     def _push(self, calls: Iterable[object]) -> list[str]:
-        from queuepool.jobs.client import default_queue  # here: it is slow to import, and a worker may never push
+        from queuepool.jobs.client import default_queue  # imported here: slow, and a worker may never push
 
         jobs = [(self.job.name, data) for data in calls]
         return default_queue().bulk(jobs, queue=self.queue, delay=self.delay, options=wire(self.job.options))
 
 
 class JobFunction(Generic[P, R]):
-    """A function that can also be dispatched. Called, it is still the plain function."""
+    """A function that can also be dispatched. A direct call still runs the plain function."""
 
     def __init__(self, name: str, function: Callable[P, R], options: Options) -> None:
         self.name = name
@@ -94,12 +97,12 @@ class JobFunction(Generic[P, R]):
         return self._function(*args, **kwargs)
 
     def using(self, *, queue: str | None = None, delay: Delay = 0) -> Target[P]:
-        """Choose queue and delay for the dispatch that follows."""
+        """Choose queue and delay for the dispatch that follows. Raises ``ConfigError`` if no worker could run it."""
         check_is_known(self.name)
         return Target(self, target_of(self.options, queue), delay)
 
     def dispatch(self, /, *args: P.args, **kwargs: P.kwargs) -> str:
-        """Push one call and give the job's id."""
+        """Push one call and return the job's id. Raises as ``Target.dispatch`` and ``using`` do."""
         return self.using().dispatch(*args, **kwargs)
 
     def later(self, delay: Delay, /, *args: P.args, **kwargs: P.kwargs) -> str:
@@ -111,26 +114,26 @@ class JobFunction(Generic[P, R]):
         return self.using().bulk(calls)
 
     def after_succeeded(self, hook: Callable[P, object]) -> Callable[P, object]:
-        """Decorator: called with the job's arguments when it is done."""
+        """Decorator: the hook is called with the job's arguments after it has succeeded."""
         self._succeeded = hook
         return hook
 
     def after_failed(
         self, hook: Callable[Concatenate[BaseException, P], object]
     ) -> Callable[Concatenate[BaseException, P], object]:
-        """Decorator: called with the error and the job's arguments when it has failed for good."""
+        """Decorator: the hook is called with the error and the job's arguments after it has failed for good."""
         self._failed = hook
         return hook
 
     def bind(self, /, *args: Any, **kwargs: Any) -> _Call:
-        """The task of one payload. Raises ``TypeError``."""
-        if args or not self._required <= kwargs.keys() <= self._names:  # the usual call needs no closer look
+        """The task for one payload's arguments. Raises ``TypeError`` if they do not fit."""
+        if args or not self._required <= kwargs.keys() <= self._names:  # the usual call skips it
             self._signature.bind(*args, **kwargs)
         return _Call(self._function, args, kwargs, self._succeeded, self._failed)
 
 
 class _Call(NamedTuple):
-    """A function's task."""
+    """The task of a function job."""
 
     function: Callable[..., object]
     args: tuple[Any, ...]

@@ -1,4 +1,4 @@
-"""Whether a function or a class can be a job at all: settled where it is written, not hours later in a worker."""
+"""Checks that a function or a class can be a job, made where it is defined, not hours later in a worker."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _BY_HAND = 'give it one: @job("shop.send")'
 
 
 def check_runs(name: str, function: object) -> None:
-    """Raises ``ConfigError`` for what would do nothing when it is called, or is called with one argument too few."""
+    """Raises ``ConfigError`` for what a worker cannot call: no function, a generator, or a method."""
     if not callable(function):
         raise ConfigError("@job", f"{name!r} is not a function")
     if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
@@ -23,7 +23,7 @@ def check_runs(name: str, function: object) -> None:
 
 
 def name_of(function: Any) -> str:
-    """Its own name, by which a worker knows it: ``module.function``. Raises ``ConfigError`` where it has none."""
+    """The default name of a job: ``module.function``. Raises ``ConfigError`` for a function without a name."""
     where, name = function.__module__, getattr(function, "__qualname__", "")
     if not name:
         raise ConfigError("@job", f"{function!r} has no name: {_BY_HAND}")
@@ -35,7 +35,7 @@ def name_of(function: Any) -> str:
 
 
 def check_is_known(name: str) -> None:
-    """At a dispatch. Raises ``ConfigError`` for a job of the program that was started, which no worker can import."""
+    """Called at a dispatch. Raises ``ConfigError`` for a job defined in ``__main__``, which no worker can import."""
     if name.startswith("__main__."):
         program = Path(getattr(sys.modules["__main__"], "__file__", "this session")).name
         how = 'import it from its module, run that with python -m, or give it a name: @job("shop.send")'
@@ -43,7 +43,7 @@ def check_is_known(name: str) -> None:
 
 
 def check_handle(name: str, handle: Any) -> None:
-    """Of a ``Job`` class. Raises ``ConfigError`` for a method that needs more than the job itself."""
+    """Check a ``Job`` class's ``handle``. Raises ``ConfigError`` if it needs more than the job itself."""
     check_runs(name, handle.__get__(object()))
     for parameter in list(inspect.signature(handle).parameters.values())[1:]:
         if parameter.default is parameter.empty and parameter.kind not in (
@@ -54,7 +54,7 @@ def check_handle(name: str, handle: Any) -> None:
 
 
 def _is_method(function: Any) -> bool:
-    """By its look: a function in a class whose first parameter is the object."""
+    """A guess: a function in a class whose first parameter is ``self`` or ``cls``."""
     defined_in = getattr(function, "__qualname__", "").rpartition(".")[0]
     if not inspect.isfunction(function) or not defined_in or defined_in.endswith("<locals>"):
         return False
@@ -62,6 +62,6 @@ def _is_method(function: Any) -> bool:
 
 
 def _module_of(name: str) -> str:
-    """The name under which others import it: also of a program that ``python -m`` runs."""
+    """The name under which other modules import it, also for a program run by ``python -m``."""
     spec = getattr(sys.modules.get("__main__"), "__spec__", None)
     return spec.name.removesuffix(".__main__") if name == "__main__" and spec else name

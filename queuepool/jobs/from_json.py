@@ -1,4 +1,4 @@
-"""What an annotation makes of a payload's JSON: worked out once for each annotation, and nothing where it is plain."""
+"""Converters from a payload's JSON to the types of annotations; plain JSON types need none."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _OBJECTS = (dict, abc.Mapping, abc.MutableMapping)
 
 
 def converter_of(hint: Any) -> Converter | None:
-    """What makes a value of this annotation from JSON; ``None`` where the value stays as it is."""
+    """A converter from JSON to a value of this annotation; ``None`` if the value stays as it is."""
     hint = _bare(hint)
     origin, inner = typing.get_origin(hint), typing.get_args(hint)
     if origin in (Union, UnionType):
@@ -33,13 +33,13 @@ def converter_of(hint: Any) -> Converter | None:
 
 
 def _bare(hint: Any) -> Any:
-    """Without what only type checkers look at."""
+    """The annotation without the wrappers that only type checkers use."""
     if isinstance(hint, InitVar):
         return _bare(hint.type)
     if typing.get_origin(hint) in (typing.Annotated, typing.Final, typing.ClassVar):
         return _bare(typing.get_args(hint)[0])
     meant = None if isinstance(hint, type) else getattr(hint, "__supertype__", getattr(hint, "__value__", None))
-    return hint if meant is None else _bare(meant)  # a NewType, or: type Name = ...
+    return hint if meant is None else _bare(meant)  # a NewType, or an alias (type Name = ...)
 
 
 def _of_container(cls: type, inner: Sequence[Any]) -> Converter | None:
@@ -58,7 +58,7 @@ def _of_container(cls: type, inner: Sequence[Any]) -> Converter | None:
 
 
 def _one_of(members: Sequence[Any]) -> Converter | None:
-    """The first member that fits, as they stand in the annotation."""
+    """The first member that fits counts, in the annotation's order."""
     rest = [(member, converter_of(member)) for member in members if member is not NoneType]
     if not any(convert for _, convert in rest):
         return None
@@ -82,7 +82,7 @@ def _first(members: Sequence[tuple[Any, Converter | None]], optional: bool, valu
 
 def _is_one(plain: Any, value: object) -> bool:
     cls = typing.get_origin(plain) or plain
-    if not isinstance(cls, type) or cls is Any:  # also a Literal, a variable
+    if not isinstance(cls, type) or cls is Any:  # such as a Literal or a TypeVar
         return cls is not typing.Literal or value in typing.get_args(plain)
     return isinstance(value, (int, float) if cls is float else cls) and (cls is bool or not isinstance(value, bool))
 
@@ -94,7 +94,7 @@ def _record(cls: type, value: Any) -> Any:
     made = {name: within(f".{name}", convert.get(name), item) for name, item in value.items()}
     try:
         return cls(**made)
-    except TypeError as error:  # names of fields, no values
+    except TypeError as error:  # it names fields, not values
         raise Unreadable(f"one for {cls.__qualname__} ({error})", value) from error
     except ValueError as error:
         raise Unreadable(f"one that {cls.__qualname__} accepts", value) from error
@@ -102,7 +102,7 @@ def _record(cls: type, value: Any) -> Any:
 
 @cache
 def _fields(cls: type) -> Mapping[str, Converter | None]:
-    """Not before a value comes: a class may hold others of its kind."""
+    """Resolved when the first value comes, since a class may refer to itself."""
     return {name: converter_of(hint) for name, hint in hints_of(cls).items()}
 
 
@@ -118,7 +118,7 @@ def _fixed(make: Callable[[Any], Any], items: Sequence[Converter | None], value:
 
 
 def _items(value: Any) -> list[Any]:
-    if value == {}:  # what Laravel's script in the server makes of an empty list
+    if value == {}:  # Laravel's Lua script makes this of an empty list
         return []
     if not isinstance(value, list):
         raise Unreadable("a list", value)
@@ -134,7 +134,7 @@ def _mapping(key: Converter | None, item: Converter | None, value: Any) -> dict[
 
 
 def within(place: str, convert: Converter | None, value: Any) -> Any:
-    """The value converted; an ``Unreadable`` says that it was here."""
+    """The converted value. An ``Unreadable`` gets ``place`` put before the place it names."""
     try:
         return convert(value) if convert else value
     except Unreadable as problem:

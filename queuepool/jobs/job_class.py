@@ -1,4 +1,4 @@
-"""``Job``: a job as a class, whose fields are the payload."""
+"""``Job``: a job as a class whose fields are the payload."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass_transform()
 class Job:
-    """The base of job classes; options are given with the class, as with ``@job``.
+    """Base class of job classes. Options are class arguments, the same as those of ``@job``.
 
     ::
 
@@ -35,7 +35,7 @@ class Job:
     def __init_subclass__(cls, *, name: str | None = None, **wishes: Unpack[JobOptions]) -> None:
         dataclass(cls)
         cls.job_options = options_of(wishes)
-        if cls.handle is Job.handle:  # the base of others
+        if cls.handle is Job.handle:  # a base class of jobs
             cls.job_name = name or cls.__qualname__
             return
         cls.job_name = name_of(cls) if name is None else name
@@ -43,45 +43,45 @@ class Job:
         REGISTRY.add(Handler(cls.job_name, _binder(cls), cls.job_options, cls))
 
     def handle(self) -> object:
-        """The work; may be ``async``."""
+        """Do the work; may be ``async``."""
         raise NotImplementedError(f"{type(self).__qualname__} has no handle()")
 
     def after_succeeded(self) -> object:
-        """Called when the job is done."""
+        """Called after the job has succeeded."""
 
     def after_failed(self, error: BaseException) -> object:
-        """Called when the job has failed for good."""
+        """Called after the job has failed for good."""
 
     def dispatch(self) -> str:
-        """Push it and give its id."""
+        """Push the job and return its id. Raises as ``using`` and ``Queue.push`` do."""
         return self.using().dispatch()
 
     def later(self, delay: Delay) -> str:
-        """Push it to become ready after ``delay``."""
+        """Push the job to become ready after ``delay``, and return its id."""
         return self.using(delay=delay).dispatch()
 
     def using(self, *, queue: str | None = None, delay: Delay = 0) -> Pending:
-        """Choose queue and delay for the dispatch that follows."""
+        """Choose queue and delay for the dispatch that follows. Raises ``ConfigError`` if no worker could run it."""
         return Pending(self.job_name, self._data(), self._target(queue), delay, wire(self.job_options))
 
     @classmethod
     def bulk(cls, jobs: Iterable[Self], *, queue: str | None = None, delay: Delay = 0) -> list[str]:
-        """Push many in few round trips and give their ids."""
-        from queuepool.jobs.client import default_queue  # here: it is slow to import, and a worker may never push
+        """Push many jobs in few round trips and return their ids."""
+        from queuepool.jobs.client import default_queue  # imported here: slow, and a worker may never push
 
         pairs = [(cls.job_name, job._data()) for job in jobs]
         return default_queue().bulk(pairs, queue=cls._target(queue), delay=delay, options=wire(cls.job_options))
 
     @classmethod
     def _target(cls, queue: str | None) -> str:
-        """The queue to push to. Raises ``ConfigError`` for what no worker could run or serve."""
+        """The queue to push to. Raises ``ConfigError`` for a job or queue that no worker could run or serve."""
         if cls.handle is Job.handle:
             raise ConfigError("@job", f"{cls.job_name} has no handle()")
         check_is_known(cls.job_name)
         return target_of(cls.job_options, queue)
 
     def _data(self) -> Mapping[str, Any]:
-        # Their values as they are: what is not JSON is written as every argument is.
+        # Raw values: the encoder converts those that JSON lacks, as it does with every argument.
         return {field.name: getattr(self, field.name) for field in fields(self) if field.init}  # type: ignore[arg-type]
 
 
@@ -96,15 +96,15 @@ class Pending:
     options: Mapping[str, object]
 
     def dispatch(self) -> str:
-        """Push it and give its id."""
-        from queuepool.jobs.client import default_queue  # here: it is slow to import, and a worker may never push
+        """Push the job and return its id. Raises as ``Queue.push`` does."""
+        from queuepool.jobs.client import default_queue  # imported here: slow, and a worker may never push
 
         return default_queue().push(self.name, self.data, queue=self.queue, delay=self.delay, options=self.options)
 
 
 @dataclass(frozen=True, slots=True)
 class _Task:
-    """A job object as what an attempt runs."""
+    """Adapts a job object to ``Task``."""
 
     job: Job
 

@@ -1,4 +1,4 @@
-"""What a job may wish for, judged where it is written: in a worker it would be too late."""
+"""A job's options, checked where the job is defined: in a worker it would be too late."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from typing import Any, TypedDict
 from queuepool.config import values
 from queuepool.errors import ConfigError
 
-#: seconds and counts alike
+#: upper limit of seconds and of counts
 _MOST = 2**31
 Seconds = float | str | timedelta
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """A job's own wishes; ``None`` leaves it to its pool. Times in seconds."""
+    """A job's own options; ``None`` leaves one to the pool. Times in seconds."""
 
     queue: str | None = None
     tries: int | None = None
@@ -29,7 +29,7 @@ class Options:
 
 
 class JobOptions(TypedDict, total=False):
-    """``Options`` as they are written with ``@job`` or with a ``Job`` class; ``backoff`` may be one delay."""
+    """``Options`` as written with ``@job`` or a ``Job`` class; ``backoff`` may be one delay."""
 
     queue: str
     tries: int | None
@@ -40,7 +40,7 @@ class JobOptions(TypedDict, total=False):
 
 
 def options_of(wishes: JobOptions) -> Options:
-    """Raises ``ConfigError`` for a wish that does not exist, and for one that no worker would grant."""
+    """Check and parse options. Raises ``ConfigError`` for an unknown option or a value that no worker accepts."""
     known = [field.name for field in fields(Options)]
     for key in wishes.keys() - known:
         raise ConfigError("@job", f"there is no option {key!r}{_hint(key, known)}")
@@ -57,7 +57,7 @@ def options_of(wishes: JobOptions) -> Options:
 
 
 def queue_name(name: str) -> str:
-    """The same name. Raises ``ConfigError`` for one that no pool can serve."""
+    """Return the name unchanged. Raises ``ConfigError`` if no pool can serve it."""
     if not isinstance(name, str):
         raise ConfigError("@job", f"queue cannot be {name!r}")
     try:
@@ -67,7 +67,7 @@ def queue_name(name: str) -> str:
 
 
 def target_of(options: Options, queue: str | None) -> str:
-    """Where to push: to the queue that was chosen for this dispatch, else to the job's own. Raises ``ConfigError``."""
+    """The queue to push to: ``queue`` if given, else the job's own, else ``default``. Raises ``ConfigError``."""
     return options.queue or "default" if queue is None else queue_name(queue)
 
 
@@ -90,13 +90,13 @@ def _seconds(key: str, value: object) -> float | None:
 
 
 def _check_number(key: str, value: object, *kinds: type) -> None:
-    # What a payload holds is judged by its reader: there it would be ignored, or the job set aside.
+    # Checked now: a worker would ignore a wrong value in the payload, or quarantine the job.
     if value is not None and (isinstance(value, bool) or not isinstance(value, kinds) or not 0 <= value < _MOST):  # type: ignore[operator]
         raise ConfigError("@job", f"{key} cannot be {value!r}")
 
 
 def wire(options: Options) -> dict[str, object]:
-    """As Laravel's fields, so that a PHP worker respects them too. Source: Queue.php, createPayloadArray (13.x)."""
+    """As Laravel's payload fields, so that PHP workers respect them. Source: Queue.php, createPayloadArray (13.x)."""
     backoff = options.backoff and ",".join(f"{delay:g}" for delay in options.backoff)
     return {
         "maxTries": options.tries,

@@ -1,4 +1,4 @@
-"""Single values, read from the texts and numbers that stand for them in JSON."""
+"""Converters for single values from the text or number that stands for them in JSON."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from queuepool.payload.to_json import OwnType, as_json, own_type
 Converter = Callable[[Any], Any]
 
 _WORDS = {str: "a text", bool: "true or false", int: "a number", float: "a number", list: "a list", dict: "an object"}
-#: for each type what holds its place in JSON, how that is read, and how it is called; the first that fits counts
+#: for each type: the types it has in JSON, how it is read, and its name in errors; the first match counts
 _SCALARS: tuple[tuple[type, tuple[type, ...], Callable[[Any, Any], object], str], ...] = (
     (datetime, (str,), lambda cls, text: cls.fromisoformat(text), "an ISO date and time"),
     (date, (str,), lambda cls, text: cls.fromisoformat(text), "an ISO date"),
@@ -29,7 +29,7 @@ _SCALARS: tuple[tuple[type, tuple[type, ...], Callable[[Any, Any], object], str]
 
 
 class Unreadable(TypeError):
-    """A value that is not what its annotation wants. It names types and the place; the value may be secret."""
+    """A value that does not fit its annotation. Names the types and the place, not the value: it may be secret."""
 
     def __init__(self, wanted: str, value: object) -> None:
         super().__init__(wanted)
@@ -42,10 +42,10 @@ class Unreadable(TypeError):
 
 
 def reader_of(cls: type) -> Converter | None:
-    """What reads a value of this type; ``None`` for types that are JSON's own, and for unknown ones."""
+    """A converter for values of this type; ``None`` for JSON's own types and for unknown ones."""
     if own := own_type(cls):
         return partial(_own, cls, own)
-    if hasattr(cls, "model_validate"):  # pydantic's
+    if hasattr(cls, "model_validate"):  # a pydantic model
         return partial(_own, cls, OwnType(as_json, cls.model_validate))
     if issubclass(cls, Enum):
         return partial(_member, cls)
@@ -56,7 +56,7 @@ def reader_of(cls: type) -> Converter | None:
 
 
 def key_of(hint: Any) -> Converter | None:
-    """What reads the key of an object, which is a text in JSON."""
+    """A converter for the keys of an object, which are texts in JSON; ``None`` if they stay as they are."""
     if hint in (int, float):
         return partial(_scalar, hint, (str,), "a number in a text")
     return reader_of(hint) if isinstance(hint, type) else None
@@ -65,7 +65,7 @@ def key_of(hint: Any) -> Converter | None:
 def _own(cls: type, own: OwnType, value: Any) -> Any:
     try:
         return own.from_json(value)
-    except Exception as error:  # the application's code: whatever it raises, this is no such argument
+    except Exception as error:  # application code: whatever it raises, the value does not fit
         raise Unreadable(f"what {cls.__qualname__} is made from", value) from error
 
 
@@ -74,7 +74,7 @@ def _scalar(read: Converter, kinds: tuple[type, ...], wanted: str, value: Any) -
         if isinstance(value, kinds) and not isinstance(value, bool):
             return read(value)
     except (ValueError, ArithmeticError):
-        pass  # said below, without the value
+        pass  # reported below, without the value
     raise Unreadable(wanted, value)
 
 
@@ -83,15 +83,15 @@ def _member(cls: type[Enum], value: Any) -> Enum:
         if not isinstance(value, bool):  # true is 1 in Python
             return cls(value)
     except ValueError:
-        pass  # no member has this very value; one may have what JSON made of it
-    for member in cls:  # its value may be a tuple, or a Decimal
+        pass  # no member has exactly this value, but JSON may have changed a member's
+    for member in cls:  # such as a tuple or a Decimal
         if type(value) is type(sent := _sent(member.value)) and value == sent:
             return member
     raise Unreadable(f"the value of a {cls.__qualname__}", value)
 
 
 def _sent(value: Any) -> object:
-    """What was written for it."""
+    """What the encoder writes for this value."""
     if isinstance(value, (tuple, list)):
         return [_sent(item) for item in value]
     return value if value is None or isinstance(value, (str, int, float, dict)) else as_json(value)

@@ -1,4 +1,4 @@
-"""What a payload's name may run: nothing but what somebody registered under exactly that name."""
+"""Handlers by name. A payload runs only the handler registered under exactly its name."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from queuepool.errors import BadArguments, ConfigError, UnknownJob
 from queuepool.jobs.job_options import Options
 
-#: makes arguments of what a payload holds in their places; raises ``TypeError``
+#: converts a payload's positional and keyword arguments; raises ``TypeError``
 Read = Callable[[Sequence[Any], Mapping[str, Any]], tuple[list[Any], dict[str, Any]]]
 
 
@@ -18,20 +18,21 @@ class Task(Protocol):
     """A handler with its arguments: what one attempt runs."""
 
     def run(self) -> object:
-        """The work; a coroutine is run on the worker's loop."""
+        """Do the work; a coroutine that it returns runs on the worker's event loop."""
 
     @property
     def after_succeeded(self) -> Callable[[], object] | None:
-        """The hook, if there is one."""
+        """The success hook; ``None`` if there is none."""
 
-    def after_failed(self, error: BaseException) -> object: ...
+    def after_failed(self, error: BaseException) -> object:
+        """Call the failure hook, if there is one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Handler:
-    """A registered name; ``bind`` takes keyword or positional arguments and raises ``TypeError`` for wrong ones.
+    """A registered job. ``bind`` takes keyword or positional arguments; raises ``TypeError`` for wrong ones.
 
-    ``target`` is the function or the class whose annotations say what the arguments are.
+    ``target`` is the function or class whose annotations define the arguments.
     """
 
     name: str
@@ -47,7 +48,7 @@ class Registry:
         self._handlers: dict[str, Handler] = {}
 
     def add(self, handler: Handler) -> None:
-        """Raises ``ConfigError`` when another handler has the name."""
+        """Register a handler. Raises ``ConfigError`` if its name is empty or taken."""
         if not handler.name.strip():
             raise ConfigError("@job", "a job needs a name")
         if handler.name in self._handlers:
@@ -55,20 +56,21 @@ class Registry:
         self._handlers[handler.name] = handler
 
     def find(self, name: str) -> Handler:
-        """Raises ``UnknownJob``."""
+        """The handler of this name. Raises ``UnknownJob``."""
         try:
             return self._handlers[name]
         except KeyError:
             raise UnknownJob(name) from None
 
     def names(self) -> list[str]:
+        """All names, sorted."""
         return sorted(self._handlers)
 
 
 def bound(handler: Handler, data: object, read: Read | None = None) -> Task:
-    """The task for a payload's data: an object calls by keyword, a list by position, ``""`` and null with nothing.
+    """The task for a payload's data, passed to the handler as ``arguments_of`` says.
 
-    ``read`` makes of the arguments what the handler's annotations say. Raises ``BadArguments``.
+    ``read`` converts the arguments to the types of the handler's annotations. Raises ``BadArguments``.
     """
     args, kwargs = arguments_of(data)
     try:
@@ -80,7 +82,10 @@ def bound(handler: Handler, data: object, read: Read | None = None) -> Task:
 
 
 def by_name(function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> object:
-    """``data`` for this call: an object of the arguments by name, a list where names cannot call the function."""
+    """``data`` for this call: the arguments by name, or a list if the function takes positional-only ones or ``*args``.
+
+    Raises ``TypeError`` for arguments that do not fit.
+    """
     signature = inspect.signature(function)
     given = signature.bind(*args, **kwargs)
     kinds = {parameter.kind for parameter in signature.parameters.values()}
@@ -98,7 +103,7 @@ def by_name(function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping
 
 
 def keywords(signature: inspect.Signature) -> tuple[set[str], set[str]]:
-    """The parameters that can be given by name, and those of them that must be."""
+    """The parameters that can be passed by name, and those of them that are required."""
     by_keyword = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
     parameters = signature.parameters.values()
     names = {one.name for one in parameters if one.kind in by_keyword}
@@ -112,7 +117,7 @@ def keywords(signature: inspect.Signature) -> tuple[set[str], set[str]]:
 
 
 def arguments_of(data: object) -> tuple[list[Any], dict[str, Any]]:
-    """What a payload's data calls with: an object by keyword, a list by position, ``""`` and null with nothing."""
+    """A call's arguments in a payload's data: an object by keyword, a list by position, none for ``""`` and null."""
     if data is None or data == "":
         return [], {}
     if isinstance(data, dict):
@@ -120,5 +125,5 @@ def arguments_of(data: object) -> tuple[list[Any], dict[str, Any]]:
     return (data, {}) if isinstance(data, list) else ([data], {})
 
 
-#: What ``job`` adds to: the handlers of this process.
+#: The handlers of this process; ``@job`` and ``Job`` add to it.
 REGISTRY = Registry()

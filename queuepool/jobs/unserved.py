@@ -1,4 +1,4 @@
-"""Jobs that would never run: on a queue that no pool of the configuration serves, or because no job is known at all."""
+"""Warnings of jobs that would never run: no pool serves their queue, or no module registers any job."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections.abc import Collection
 
 from queuepool.jobs.registry import Registry
 
-#: what a job is pushed to that names no queue: who pushes it may choose another one
+#: the queue of jobs that name none; a dispatch may choose another
 _DEFAULT = "default"
-#: names of jobs in a warning
+#: most job names in one warning
 _MOST_NAMES = 3
 NO_MODULES = "no modules are named, so no job is known: say modules = app.jobs, or --modules app.jobs"
 

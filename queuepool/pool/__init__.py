@@ -1,1 +1,1 @@
-"""How a pool is put together: the start, and what each process begins with."""
+"""Assembles a pool: its start, and what each of its processes runs."""

@@ -1,4 +1,4 @@
-"""What a log begins with: what runs here, on which store, from which files, and which jobs it knows."""
+"""The log's first lines: what runs here, on which store, from which files, and which jobs it knows."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from queuepool.config.settings import PoolSettings
 from queuepool.config.urls import masked
 from queuepool.jobs.registry import REGISTRY
 
-#: names of jobs in a line
+#: most job names in one line
 _MOST = 100
 
 
 def beginning(version: str, pool: PoolSettings, *, workers: int, directory: Path | None) -> None:
-    """Before anything is imported: when an import fails, this is what one wants to know."""
+    """Log where and how the pool starts, before any import: it explains an import that fails."""
     facts = {
         "store": masked(pool.connection.url),
         "queues": ",".join(pool.queues),
@@ -32,14 +32,14 @@ def beginning(version: str, pool: PoolSettings, *, workers: int, directory: Path
 
 
 def jobs_of_generation(header: Header, slot: Slot) -> None:
-    """Its first worker, or its template, says which jobs the modules have: the master imports none of them."""
+    """Log the jobs once a generation, in its first worker or its template: the master imports no modules."""
     if slot.number <= 1 and header.announced != slot.generation:
         header.announced = slot.generation
         jobs()
 
 
 def jobs() -> None:
-    """The names in the registry."""
+    """Log the names in the registry."""
     names = REGISTRY.names()
     shown = [*names[:_MOST], *(["..."] if len(names) > _MOST else [])]
     log.say("jobs found", {"count": len(names), "names": ",".join(shown) or "none"})

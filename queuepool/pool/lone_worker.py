@@ -1,4 +1,4 @@
-"""The foreground worker: what the master would have prepared for it."""
+"""The foreground worker: it prepares for itself what a master would."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ from queuepool.worker.slot_writer import SlotWriter
 
 
 class _UnreadHeldJobs(HeldJobs):
-    """Nobody buries a lone worker, so what is too large for the board need not be kept beside it."""
+    """No steward settles a lone worker's jobs, so what is too large for the board need not be kept beside it."""
 
     def _file(self, number: int) -> Path:
         return Path(os.devnull)
 
 
 def work_alone(pool: PoolSettings, *, once: bool, stop_when_empty: bool, brief: bool = False) -> int:
-    """Work until there is a reason to leave; the exit code. Raises ``BootFailure`` and ``StoreUnfit``.
+    """Work until there is a reason to leave; returns the exit code. Raises ``BootFailure`` and ``StoreUnfit``.
 
-    ``brief``: the log has nothing of the worker's own coming and going.
+    ``brief``: do not log the worker's own start and stop.
     """
     signals.begin()
     attention = WorkerSignals()
@@ -43,7 +43,7 @@ def work_alone(pool: PoolSettings, *, once: bool, stop_when_empty: bool, brief: 
     refuse_unfit(pool.connection, pool.queues[0])
     if not brief:
         announce.beginning(__version__, pool, workers=1, directory=None)
-    trace = os.fdopen(os.dup(2), "wb", buffering=0)  # 2 itself may lead to the log from here on
+    trace = os.fdopen(os.dup(2), "wb", buffering=0)  # descriptor 2 may lead to the log from here on
     with captured():
         alarm = Alarm(trace)
         boot(pool, attention, alarm, unlogged=(WorkerStarting, WorkerStopping) if brief else ())
@@ -59,18 +59,18 @@ def _work(
     limits = limits_of(settings, slot_writer, once=once, stop_when_empty=stop_when_empty)
     reason = work(settings, slot_writer, attention, limits)
     if reason is StopReason.ONCE and not slot_writer.slot.turn:
-        # As artisan's: who calls us in a loop should not spin. Source: Worker.php, runNextJob (13.x).
+        # As artisan does: a caller in a loop should not spin. Source: Worker.php, runNextJob (13.x).
         attention.wait(lambda: time.sleep(settings.sleep))
     return reason
 
 
 def _without_renewal(pool: PoolSettings) -> PoolSettings:
-    """There is no steward to renew leases: a job must end before its own."""
+    """There is no steward to renew leases: a job must end before its lease."""
     return replace(pool, connection=replace(pool.connection, renew=False))
 
 
 def _slot() -> Slot:
-    """A place on a board that nobody else can see."""
+    """A slot on a board that no other process can see."""
     board = Board.private()
     slot = board.slots[0]
     hand = _UnreadHeldJobs(slot.memory, slot.base + Slot.size, board.path)

@@ -1,4 +1,4 @@
-"""The first thing a forked child does: from a slot and settings to a running worker or steward."""
+"""What each forked child runs: from a slot and settings to a running worker, template or steward."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _STALL = 30.0
 
 
 class Processes:
-    """What the master forks: each method runs one process of the pool and gives its exit code."""
+    """What the master forks: each method runs one process of the pool and returns its exit code."""
 
     def __init__(self, settings: PoolSettings, board: Board, runtime: RuntimeDir, served: Collection[str] = ()) -> None:
         self._settings = settings
@@ -42,6 +42,7 @@ class Processes:
         self._served = served
 
     def worker(self, slot: Slot, paused: bool) -> int:
+        """Imports the user's modules and runs jobs."""
         attention = WorkerSignals(paused=paused)
         attention.listen()
         slot = self._mapped(slot)
@@ -49,8 +50,8 @@ class Processes:
         return self._work(slot, attention, alarm) if self._has_booted(slot, attention, alarm, trace) else BOOT
 
     def template(self, slot: Slot, paused: bool) -> int:
-        """Imports what the workers need, and forks them."""
-        # Whatever its modules have done to signals: it has nothing to finish.
+        """Imports the user's modules and forks the workers."""
+        # By SIGKILL, which its modules cannot catch: a template has nothing to finish.
         proc.end_with_parent(self._board.master[0], signal.SIGKILL)
         attention = WorkerSignals()
         attention.listen()
@@ -64,20 +65,20 @@ class Processes:
         return LEFT
 
     def _copied_worker(self, slot: Slot) -> int:
-        """A worker that a template has forked: the modules are there."""
+        """A worker that a template has forked: the modules are imported already."""
         attention = WorkerSignals()
         attention.listen()
         alarm = Alarm(self._enter(slot, f"worker {slot.number}"))
         return self._work(slot, attention, alarm)
 
     def _mapped(self, slot: Slot) -> Slot:
-        """Its place, in its own memory: jobs run here, which must not find a file of the pool's open."""
+        """The slot, mapped into memory anew: jobs run here, and must not find a file of the pool open."""
         self._board = self._board.mapped()
         self._runtime.let_go()
         return self._board.slots[slot.index]
 
     def _enter(self, slot: Slot, role: str) -> FileIO:
-        """Make the process known; gives its trace file."""
+        """Set the process's title, log and marks; returns its trace file."""
         proc.show(f"queuepool: {role} [{self._settings.name}] starting")
         log.setup(self._settings, role.replace(" ", "="), patience=1.0, running=running_id)
         capture()
@@ -85,7 +86,7 @@ class Processes:
         return self._board.new_trace(slot)
 
     def _has_booted(self, slot: Slot, attention: WorkerSignals, alarm: Alarm, trace: FileIO) -> bool:
-        """In its time, or not at all."""
+        """Import the modules; ``False`` if that failed. The alarm ends the process after ``boot_timeout`` seconds."""
         timeout = self._settings.boot_timeout
         slot.deadline = time.monotonic() + timeout if timeout else 0.0
         alarm.arm(timeout)
@@ -108,6 +109,7 @@ class Processes:
         return work(settings, slot_writer, attention, limits, self._board, self._runtime).code
 
     def steward(self, slot: Slot, paused: bool) -> int:
+        """Imports the listeners and runs the steward."""
         attention = WorkerSignals()
         attention.listen()
         self._runtime.let_go()
@@ -126,7 +128,7 @@ class Processes:
         return LEFT
 
     def _has_listeners(self, slot: Slot, trace: FileIO) -> bool:
-        """A steward imports these alone; the master ends one that takes too long."""
+        """Import the listeners, all that a steward imports; the master kills it if that takes too long."""
         timeout = self._settings.boot_timeout
         slot.deadline = time.monotonic() + timeout if timeout else 0.0
         try:
@@ -140,7 +142,7 @@ class Processes:
 def boot(
     settings: PoolSettings, attention: WorkerSignals, alarm: Alarm, unlogged: Collection[type[Event]] = ()
 ) -> None:
-    """Import the user's modules; what they dispatch goes where this pool's jobs come from. Raises ``BootFailure``."""
+    """Import the user's modules; what they dispatch goes to this pool's connection. Raises ``BootFailure``."""
     client.configure(settings.connection)
     import_jobs(settings.modules, settings.listeners)
     _hear_again(attention, alarm)
@@ -149,6 +151,6 @@ def boot(
 
 
 def _hear_again(attention: WorkerSignals, alarm: Alarm) -> None:
-    """Whatever the modules did to signals: else no stop and no deadline would be obeyed."""
+    """Restore handlers and alarm, whatever the modules did to signals: stops and deadlines must take effect."""
     attention.listen()
     alarm.prepare()

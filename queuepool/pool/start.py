@@ -1,4 +1,4 @@
-"""Starting a pool: its directory, its board, its master; and several pools of one file side by side."""
+"""Start a pool: its directory, its board, its master; or several pools of one file side by side."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from queuepool.stores import factory as build
 from queuepool.unix import fork, proc, signals
 
 _SPARE_SLOTS = 14
-#: the steward, and the template or one worker more while a number is replaced
+#: the steward, and the template or one more worker while one is replaced
 _HELPERS = 2
-#: letters of the pools' names in the title of the process that starts several
+#: most characters of pool names in the title of the process that starts several pools
 _MOST_NAMES = 100
 _STOPS = (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT)
 _log = logging.getLogger("queuepool")
 
 
 def start(settings: PoolSettings, served: Collection[str] = ()) -> int:
-    """Run this pool until it is told to stop; its exit code. Raises ``PoolRunning``, ``ConfigError``, ``StoreUnfit``.
+    """Run this pool until it stops; returns its exit code. Raises ``PoolRunning``, ``ConfigError``, ``StoreUnfit``.
 
     ``served``: the queues of all pools of the configuration.
     """
@@ -61,10 +61,10 @@ def start(settings: PoolSettings, served: Collection[str] = ()) -> int:
 def start_all(
     pools: Sequence[PoolSettings], told: Callable[[QueuepoolError, str], int], served: Collection[str] = ()
 ) -> int:
-    """Run each pool under a master of its own, and pass every signal on; the worst exit code.
+    """Run each pool under a master of its own and forward every signal; returns the worst exit code.
 
-    ``told`` says in a line why one of several could not start, and which, and gives its exit code; of a single one it
-    is raised.
+    ``told`` reports why one of several pools could not start, and which one, and returns its exit code. A single
+    pool's error is raised.
     """
     if len(pools) == 1:
         return start(pools[0], served)
@@ -88,7 +88,7 @@ def start_all(
 
 
 def _title_of(names: Sequence[str]) -> str:
-    """As the other processes' titles begin; of many pools, the first ones' names."""
+    """The start of the title, as of the other processes' titles; long lists of names are cut."""
     shown = ",".join(names)
     return f"queuepool: parent [{shown if len(shown) <= _MOST_NAMES else shown[:_MOST_NAMES] + '...'}]"
 
@@ -101,7 +101,7 @@ def _start_or_tell(pool: PoolSettings, told: Callable[[QueuepoolError, str], int
 
 
 def _new_board(runtime: RuntimeDir, workers: int) -> Board:
-    """Twice the workers: in a rolling restart a number has two. There is room for those who are always there."""
+    """Two slots per worker, since a rolling restart may run two; room is set aside for the usual processes."""
     sweep(runtime.path)
     try:
         board = runtime.new_board(max(64, 2 * workers + _SPARE_SLOTS), room_for=workers + _HELPERS)

@@ -1,4 +1,4 @@
-"""From settings and a board to a running steward."""
+"""Assembles a steward from settings and a board."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from queuepool.steward.watch_control import WatchControl
 from queuepool.stores.factory import PATIENCE, Stores
 from queuepool.unix.signals import WorkerSignals
 
-#: seconds before its lease ends at which an orphan is killed: so long may a steward wait for a silent store and rest
+#: seconds before a lease's end at which an orphan is killed: a silent store may delay the steward by that much
 _GUARDS_MARGIN = 5.0
 
 
@@ -42,7 +42,7 @@ class StewardProcess:
         self._board = board
         self._runtime = runtime
         self._attention = attention
-        # Whoever looks after leases must not wait long for a silent store: it must kill before they end.
+        # The steward must not wait long for a silent store: it must kill orphans before their leases end.
         patience = min(PATIENCE, settings.connection.retry_after / 8)
         self._outage = Outage(attention, LISTENERS, telling=True, patient=False, longest=patience)
         self._stores = Stores(replace(settings.connection, block_for=0.0), patience=patience)
@@ -53,10 +53,10 @@ class StewardProcess:
         self._watching = self._control_chores()
 
     def run(self, slot: Slot) -> None:
-        """Until it is told to stop, and after its master's death until the last job is settled."""
+        """Run until a stop signal; after the master's death, until the last job is settled."""
         steward = self._steward(slot)
         steward.run()
-        with suppress(StoreError):  # it is away: the notice runs out by itself
+        with suppress(StoreError):  # the store is away: the notice expires by itself
             self._publish.withdraw()
         if self._orphaned_boards.is_orphaned():
             self._outlive(steward)
@@ -76,7 +76,7 @@ class StewardProcess:
         )
 
     def _outlive(self, steward: Steward) -> None:
-        """The kernel told everybody that the master is dead. The workers finish their jobs, and need a steward."""
+        """Outlive the master, whose death the kernel has signalled: workers finish their jobs and need a steward."""
         self._attention.stop = False
         steward.drop([*self._watching, self._publish])
         steward.run(until=lambda: self._orphaned_boards.own.is_settled)
@@ -85,7 +85,7 @@ class StewardProcess:
     def _urgent(self) -> list[Chore]:
         settings, queue = self._settings, self._stores.queue
         return [
-            # First, for it needs no store, and the others may have to wait for theirs.
+            # First: it needs no store, and the others may have to wait for theirs.
             Guard(
                 self._orphaned_boards, settings.grace, margin=min(_GUARDS_MARGIN, settings.connection.retry_after / 3)
             ),
@@ -103,7 +103,7 @@ class StewardProcess:
         return LostReplies(self._stores.queue, self._settler, settings.queues, settings.connection.retry_after)
 
     def _control_chores(self) -> list[Chore]:
-        """The control keys; and, in a thread with connections of its own, whatever is in stores elsewhere."""
+        """The chores of the control and failed stores; if those are separate, in a thread with its own connections."""
         connection, header, queues = self._settings.connection, self._board.header, self._settings.queues
         if not (connection.control_url or connection.failed_url):
             return [WatchControl(header, self._stores.control, LISTENERS, queues, SideStores(LISTENERS))]

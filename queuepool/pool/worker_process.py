@@ -1,4 +1,4 @@
-"""From settings and a place on a board to a running worker."""
+"""Assembles a worker from settings and a slot."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _log = logging.getLogger("queuepool")
 def limits_of(
     settings: PoolSettings, slot_writer: SlotWriter, *, once: bool = False, stop_when_empty: bool = False
 ) -> Limits:
-    """How long this worker lives; it has just imported its modules."""
+    """The limits of a worker that has just imported its modules: a relative ``memory`` counts from its size now."""
     booted, memory = slot_writer.rss(), settings.memory
     if memory.is_too_small(booted) and _is_first(slot_writer):
         _log.warning(
@@ -51,14 +51,14 @@ def limits_of(
 
 
 def warn_of_jobs(settings: PoolSettings, slot_writer: SlotWriter, served: Collection[str]) -> None:
-    """Of those that will never run, as far as the modules show it."""
+    """Log a warning of jobs that will never run, as far as the modules show it."""
     if _is_first(slot_writer):
         for words in unserved(REGISTRY, {*served, *settings.queues}):
             _log.warning("%s", words)
 
 
 def _is_first(slot_writer: SlotWriter) -> bool:
-    """Whether this worker is to say what each of them would say."""
+    """Whether this worker is the one to log what each of them would log."""
     return slot_writer.slot.number <= 1 >= slot_writer.slot.life
 
 
@@ -70,7 +70,7 @@ def work(
     board: Board | None = None,
     runtime: RuntimeDir | None = None,
 ) -> StopReason:
-    """Run one worker until it leaves; without a board it is alone and looks after itself."""
+    """Run one worker until it leaves; without a board it is alone and does without a steward."""
     alone = board is None
     stores = Stores(settings.connection)
     outage = Outage(attention, LISTENERS, telling=alone, meanwhile=slot_writer.alive)
@@ -109,10 +109,10 @@ def _run(worker: Worker, recorder: FailureRecorder | None) -> StopReason:
     try:
         reason = worker.run()
     except StoreDown:
-        # Told to stop while the store is away: what is still in hand is the steward's to settle, or its lease ends.
+        # Stopped while the store is away: the steward settles what is still held, or its lease ends.
         return StopReason.INTERRUPTED
     if recorder:
-        with suppress(StoreError):  # what cannot be recorded waits beside the jobs, for the next one
+        with suppress(StoreError):  # what cannot be recorded waits beside the jobs, for the next worker
             recorder.record()
     return reason
 
@@ -122,5 +122,5 @@ def _recorder(stores: Stores) -> FailureRecorder | None:
 
 
 def _pace(settings: PoolSettings, limits: Limits, alone: bool) -> PrefetchSize:
-    """Alone, nobody would take back what waits behind a slow job; with a rest after each, all would wait."""
+    """One job at a time if no steward would give waiting jobs back, or if a rest follows each job."""
     return PrefetchSize(1 if alone or limits.once or settings.rest else settings.reserve_ahead)

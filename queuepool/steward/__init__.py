@@ -1,1 +1,1 @@
-"""The process that looks after the store: leases, delayed jobs, dead workers' jobs, control keys."""
+"""The process that looks after the pool's jobs in the store: leases, delays, dead workers' jobs, control keys."""

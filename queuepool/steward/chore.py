@@ -1,4 +1,4 @@
-"""What every chore is."""
+"""The interface of the steward's chores."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Protocol
 
 
 class Chore(Protocol):
-    """One periodic duty of the steward. Raises ``StoreDown``; it is then tried again when the store is back."""
+    """One periodic duty of the steward. If it raises ``StoreDown``, it is retried once the store is back."""
 
     def run(self, now: float) -> float:
-        """Do what is due at ``now`` (monotonic); gives the seconds until it wants to run again."""
+        """Do what is due at ``now`` (monotonic seconds); returns the seconds until the next run."""

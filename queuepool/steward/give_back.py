@@ -1,4 +1,4 @@
-"""Give back what waits in a hand behind a slow or stuck job: others may be idle."""
+"""Give back the jobs that a worker holds behind a slow or stuck one: other workers may be idle."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from queuepool.settlement.settler import Settler
 from queuepool.steward.lost_replies import LostReplies
 from queuepool.steward.orphaned_boards import OrphanedBoards
 
-#: seconds that a job may run before those behind it are given back, and between two looks while anybody works or not
+#: seconds: run time after which the jobs behind are given back; pause while a worker is busy; pause while none is
 _PATIENCE, _TICK, _IDLE = 0.06, 0.03, 0.2
-#: seconds in which whatever a worker has written before is seen by all
+#: seconds until what a worker has written before is visible to every process
 _SETTLES = 0.002
-#: life, turn and number of the job that a slot's worker is at
+#: a slot's incarnation and batch, and the index of the job that its worker runs
 _Place = tuple[int, int, int]
 
 
 class _Stuck(NamedTuple):
-    """A worker that has been at one job for long, all that it holds, and when it asked for what it has not heard of."""
+    """A worker that has run one job for long, all that it holds, and when it sent a reserve that has no reply."""
 
     slot: Slot
     place: _Place
@@ -30,19 +30,21 @@ class _Stuck(NamedTuple):
     asked: float
 
     def behind(self, stage: Stage) -> list[Lease]:
-        """Of those besides the job, the ones that have come so far."""
+        """The leases of the other held jobs at this stage."""
         return [one.lease for number, one in enumerate(self.held) if number != self.place[2] and one.stage == stage]
 
     @property
     def holds_more(self) -> bool:
+        """Whether there is anything to take besides the running job."""
         return bool(self.held and (self.asked or self.behind(Stage.RESERVED) or self.behind(Stage.DONE)))
 
 
 class GiveBack:
-    """Says on the board what it wants back, waits for a moment, and takes it unless the worker has gone on meanwhile.
+    """Marks on the board what it wants back, waits a moment, and takes it unless the worker has moved on meanwhile.
 
-    A worker says which job it turns to, and then looks whether it may (``SlotWriter.turns_to``): it sees our word,
-    and puts back the rest itself, or we see that it has gone on. No lock is held that a dead process could keep.
+    A worker first writes which job it starts, then checks for the mark (``SlotWriter.turns_to``). So either it sees
+    the mark and gives back the rest itself, or the steward sees that it has moved on. No lock is needed, which a dead
+    process could keep.
     """
 
     def __init__(self, orphaned_boards: OrphanedBoards, settler: Settler, lost_replies: LostReplies) -> None:
@@ -67,19 +69,19 @@ class GiveBack:
         return _TICK if any(slot.state == State.BUSY for slot in workers) else _IDLE
 
     def _stuck(self, slot: Slot, now: float) -> _Stuck | None:
-        """What waits in its hand, when it has been at one job for longer than others should wait for."""
+        """What the slot's worker holds, if it has run one job for longer than others should wait."""
         if slot.state != State.BUSY or self._given.get(slot) == (place := _place(slot))[:2]:
             return None
         if self._at.get(slot, (None, 0.0))[0] != place:
             self._at[slot] = place, now
         if now - self._at[slot][1] < _PATIENCE:
             return None
-        # All read before it is told: what is read later may be of the worker's next turn.
+        # Read all of it before setting the mark: a later read may see the worker's next batch.
         found = _Stuck(slot, place, slot.tag, _held_at_a_job(slot), slot.asked)
         return found if found.holds_more and _place(slot) == place else None
 
     def _take(self, stuck: _Stuck) -> None:
-        if stuck.asked:  # it came last, so it goes back first
+        if stuck.asked:  # reserved last, so it goes back first
             self._lost_replies.take(stuck.tag, stuck.asked, [one.lease for one in stuck.held])
         self._settler.delete(stuck.behind(Stage.DONE))
         self._settler.put_back(stuck.behind(Stage.RESERVED))
@@ -91,14 +93,14 @@ def _place(slot: Slot) -> _Place:
 
 
 def _held_at_a_job(slot: Slot) -> list[HeldJob]:
-    """All that it holds, if it is at a job."""
+    """All that the slot's worker holds, if it is running one of them; else nothing."""
     try:
         held = slot.hand.held()
     except (ValueError, OSError):
-        return []  # its worker is writing it this moment, so it is not stuck
+        return []  # its worker is writing it right now, so it is not stuck
     at = slot.at
     if not 0 <= at < len(held):
         return []
-    # What is done may still be at its hook, or at what it has left on the loop: so long its lease is kept.
+    # A done job may still run its hook or tasks that it left; until they end, the slot shows a lease.
     is_at_it = held[at].stage in (Stage.RESERVED, Stage.RUNNING) or (held[at].stage == Stage.DONE and slot.lease_end)
-    return held if is_at_it else []  # else that one is over: it is the store that its worker waits for
+    return held if is_at_it else []  # otherwise the job is over, and its worker waits for the store

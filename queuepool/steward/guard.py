@@ -1,4 +1,4 @@
-"""Kill in time whoever has no master to do it."""
+"""Kill overdue orphaned workers, which have no master to do it."""
 
 from __future__ import annotations
 
@@ -10,12 +10,17 @@ from queuepool.board.deadlines import overdue
 from queuepool.steward.orphaned_boards import OrphanedBoards
 from queuepool.unix import fork, proc
 
+#: seconds between rounds while there are orphans, and while there are none
 _TICK, _NOBODY = 0.25, 1.0
 _log = logging.getLogger("queuepool")
 
 
 class Guard:
-    """Deadlines and leases of orphans. ``margin``: seconds before a lease's end, as the store may keep us waiting."""
+    """Enforces the deadlines and leases of orphans.
+
+    ``grace``: seconds that a worker may be past its deadline. ``margin``: seconds before a lease's end at which its
+    worker is killed, since the store may keep the steward waiting.
+    """
 
     def __init__(self, orphaned_boards: OrphanedBoards, grace: float, margin: float) -> None:
         self._orphaned_boards = orphaned_boards
@@ -36,4 +41,5 @@ class Guard:
 
 
 def is_living(slot: Slot) -> bool:
+    """Whether the slot's process is alive."""
     return not slot.dead and proc.is_alive(slot.pid, slot.born)

@@ -1,4 +1,4 @@
-"""The steward: the pool's housekeeper at the store, a loop over its chores."""
+"""The steward's loop: it runs the chores that look after the pool's jobs in the store."""
 
 from __future__ import annotations
 
@@ -17,14 +17,16 @@ from queuepool.unix.signals import WorkerSignals
 #: seconds that one round of chores may take before the master replaces the steward
 _STALL = 30.0
 _LONGEST_NAP = 1.0
-#: seconds for which a steward leaves a chore aside that others have died of
+#: seconds for which a steward skips a chore that earlier stewards have died of
 _ASIDE = 60.0
 _log = logging.getLogger("queuepool")
 
 
 class Steward:
-    """Runs each chore when it is due, the urgent ones at every wake: by the master for an obituary, by a push for what
-    is due sooner. ``wait`` blocks for so many seconds, and says whether a push ended it.
+    """Runs each chore when it is due, and the urgent ones at every wake-up.
+
+    The master wakes it for a death record; a push wakes it for a job that is due sooner. ``wait`` blocks for up to the
+    given seconds and returns whether a push ended it.
     """
 
     def __init__(
@@ -55,7 +57,7 @@ class Steward:
         self._refused = ""
 
     def run(self, until: Callable[[], bool] = lambda: False) -> None:
-        """Until told to stop, or until this is so; then what is urgent once more."""
+        """Run until a stop signal, or until ``until`` is true; then run the urgent chores once more."""
         for chore in self._aside:
             _log.error("%s is set aside for %gs: stewards have died of it", _name_of(chore), _ASIDE)
         while not (self._attention.stop or until()):
@@ -66,12 +68,12 @@ class Steward:
         self._round(woken=True)
 
     def drop(self, chores: Sequence[Chore]) -> None:
-        """These are nobody's wish any more."""
+        """Run these chores no more."""
         for chore in chores:
             del self._due[chore]
 
     def _show(self) -> None:
-        """At work: it has come through all its chores once."""
+        """Show the state after a round: it is running."""
         if self._slot.state != State.RUNNING:
             self._slot.state = State.RUNNING
             proc.show(f"queuepool: steward [{self._name}] running")
@@ -89,7 +91,7 @@ class Steward:
             self._due[chore] = now + pause
 
     def _attempt(self, chore: Chore, now: float) -> float | None:
-        """The seconds until it wants to run again; ``None`` when the store did not answer."""
+        """Run one chore. Returns the seconds until its next run; ``None`` if the store did not answer."""
         if chore in self._aside and now < self._aside_until:
             self._unanswered.discard(chore)
             return self._aside_until - now
@@ -105,7 +107,7 @@ class Steward:
         except StoreError as error:
             self._refuse(str(error))
             return _LONGEST_NAP
-        # A chore that had nothing to ask proves nothing: the store is back when every chore has been run through.
+        # A chore that did not use the store proves nothing: the store is back once every chore has run.
         self._unanswered.discard(chore)
         if not self._unanswered:
             self._outage.regained()

@@ -1,4 +1,4 @@
-"""What a worker reserved without hearing of it, because it died asking. Known by its tag alone."""
+"""Jobs that a worker reserved without receiving the reply, because it died or hung. Only its tag identifies them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from queuepool.stores.contract import UNDER_WAY, QueueStore
 
 
 class LostReplies:
-    """Gives such jobs back."""
+    """Gives such jobs back to their queues."""
 
     def __init__(self, store: QueueStore, settler: Settler, queues: Sequence[str], retry_after: float) -> None:
         self._store = store
@@ -21,21 +21,21 @@ class LostReplies:
         self._due: list[tuple[float, int, float, Sequence[Lease]]] = []
 
     def take(self, tag: int, asked: float, known: Sequence[Lease]) -> None:
-        """Of the worker with this tag, which asked at this time (monotonic); all but the leases that are ``known``.
+        """Give back what this tag reserved since ``asked`` (monotonic seconds), except the leases that are ``known``.
 
-        Its caller has to tell what is noted. After a lease there is nothing left to give back, and the tag may soon be
-        another worker's.
+        The caller must emit the noted events. After a lease's duration this does nothing: nothing is left to give
+        back, and the tag may soon be another worker's. Raises ``StoreDown``.
         """
         now = time.monotonic()
         if not 0.0 <= now - asked < self._lasts:
             return
         self._store.retire(tag)
         self._reclaim(now, tag, asked, known)
-        if self._store.commits_late:  # its transaction may be ended by the server after ours
+        if self._store.commits_late:  # the server may commit its transaction after ours
             self._due.append((now + self._store.commits_late, tag, asked, known))
 
     def look_again(self, now: float) -> None:
-        """Whenever it is time to."""
+        """Repeat the search where a late transaction may have been committed by now. Raises ``StoreDown``."""
         for due in [due for due in self._due if now >= due[0]]:
             self._reclaim(now, *due[1:])
             self._due.remove(due)

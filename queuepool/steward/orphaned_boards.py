@@ -1,8 +1,8 @@
-"""Boards whose master was killed. A steward looks after them: its own board's, and others' whose steward is dead too.
+"""Boards whose master was killed. A steward looks after its own board, and after others whose steward is dead too.
 
-So a killed master's workers finish their jobs with their leases renewed and their deadlines held, and what they
-leave is settled, whether or not a new master comes. A board of another store is only guarded: its receipts are good
-for nothing in ours, so they are left to their leases and to the next pool on their store.
+So a killed master's workers finish their jobs with their leases renewed and their deadlines enforced, and what they
+leave is settled, whether or not a new master comes. On a board of another store, deadlines are enforced but nothing
+is settled: its receipts are invalid in our store, so its jobs wait for their leases or for that store's next pool.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _log = logging.getLogger("queuepool")
 
 
 class OrphanedBoards:
-    """Seen from one steward; ``own`` is the board of its pool."""
+    """As one steward sees them; ``own`` is the board of its pool."""
 
     def __init__(self, own: Board, runtime: RuntimeDir, blame: Blame) -> None:
         self.own = own
@@ -32,18 +32,18 @@ class OrphanedBoards:
         self._told: set[Path] = set()
 
     def boards(self) -> list[Board]:
-        """Those whose jobs are ours to look after now."""
+        """The orphaned boards whose jobs this steward looks after."""
         return [board for board in self.orphaned() if board is self.own or self._is_of_our_store(board)]
 
     def orphaned(self) -> list[Board]:
-        """Those that no master and no other steward looks after, of whichever store."""
+        """The boards that no master and no other steward looks after, of any store."""
         paths = [path for path in self._runtime.board_paths() if path != self.own.path]
         self._others = {path: self._others.get(path) or self._open(path) for path in paths}  # type: ignore[misc]
         others = [board for board in self._others.values() if board and self._is_alone(board)]
         return [*([self.own] if self.is_orphaned() else []), *others]
 
     def all(self) -> list[Board]:
-        """Our own, and those that are ours to look after; each once."""
+        """Our own board, and those whose jobs this steward looks after; each once."""
         return [self.own, *(board for board in self.boards() if board is not self.own)]
 
     def is_orphaned(self) -> bool:
@@ -71,21 +71,21 @@ class OrphanedBoards:
         try:
             about = path.lstat()
             if not stat.S_ISREG(about.st_mode) or about.st_uid != os.geteuid():
-                raise ValueError(f"{path} is not ours")  # it would have us delete and fail jobs of its choice
+                raise ValueError(f"{path} is not ours")  # it could make us delete or fail any job
             return Board.open(path, write=True)
         except (OSError, ValueError):
-            with suppress(OSError):  # half made, or another version's: its leases end by themselves
+            with suppress(OSError):  # half written, or another version's: its leases end by themselves
                 remove(path)
             return None
 
 
 def left_by_others(runtime: RuntimeDir) -> list[str]:
-    """The names of the boards in this directory that killed pools on other stores have left."""
+    """The names of the boards in this directory left by killed pools on other stores."""
     return [path.name for path in runtime.board_paths() if _is_left_by_another(path, runtime.store)]
 
 
 def words_for(name: str) -> str:
-    """What there is to say of such a board."""
+    """The warning about such a board."""
     until = "for their leases to end, or for that pool's next start"
     return f"{name} was left by a pool on another store than the configured one: its jobs wait {until}"
 

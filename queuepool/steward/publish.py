@@ -1,4 +1,4 @@
-"""Let any host see this pool."""
+"""Publish the pool's status in the store, where any host can read it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from queuepool.board.board import Board
 from queuepool.board.status import overview
 
-#: seconds; at first soon again, for the workers are still starting
+#: seconds between notices; the first interval is short, as workers are still starting
 _PERIOD, _FIRST = 5.0, 1.0
 
 
@@ -23,7 +23,7 @@ class Publisher(Protocol):
 
 
 class Publish:
-    """What ``status`` shows here, for ``status --all`` elsewhere."""
+    """Publishes what ``status`` shows here, for ``status --all`` on other hosts."""
 
     def __init__(self, name: str, board: Board, store: Publisher) -> None:
         self._name = name
@@ -40,5 +40,5 @@ class Publish:
         return pause
 
     def withdraw(self) -> None:
-        """The pool has ended."""
+        """Remove the notice: the pool has ended. Raises ``StoreError``."""
         self._store.withdraw(self._key)

@@ -1,16 +1,16 @@
-"""Take failures from the outbox beside the jobs to the failed store, where that is another server's."""
+"""Move failures from the outbox beside the jobs to the failed store, if that is on another server."""
 
 from __future__ import annotations
 
 from queuepool.board.board import Board
 from queuepool.steward.side_stores import PERIOD, FailureRecorder
 
-#: seconds between two looks at the board
+#: seconds between checks of the board
 _TICK = 0.05
 
 
 class RecordFailures:
-    """At once when the board says that a job has failed, and now and then for those of other hosts."""
+    """Runs at once when the board shows another failed job, and once a second for those of other hosts."""
 
     def __init__(self, board: Board, recorder: FailureRecorder) -> None:
         self._board = board

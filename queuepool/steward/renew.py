@@ -1,4 +1,4 @@
-"""Renew the leases of running jobs, so that a job may be longer than retry_after."""
+"""Renew the leases of running jobs, so that a job may run longer than ``retry_after``."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from queuepool.payload.lease import Lease
 from queuepool.steward.orphaned_boards import OrphanedBoards
 from queuepool.stores.contract import QueueStore
 
-#: seconds between a lease found missing and the second look
+#: seconds until a missing lease is looked for once more
 _SECOND_LOOK = 0.05
 
 
 class Renew:
-    """Every third of ``retry_after``, all leases in living hands in one call."""
+    """Renews all leases that living workers hold, in one call every third of ``retry_after``."""
 
     def __init__(self, orphaned_boards: OrphanedBoards, store: QueueStore, retry_after: float) -> None:
         self._orphaned_boards = orphaned_boards
@@ -38,8 +38,8 @@ class Renew:
         for slot, turn, _ in set(held) - missed:
             _write(slot, turn, asked + self._retry_after)
         for slot, turn, _ in missed & self._missed:
-            _write(slot, turn, asked)  # over: the master kills it now
-        # Perhaps its worker has settled it this very moment: look again.
+            _write(slot, turn, asked)  # the lease is lost: the master kills the worker now
+        # Its worker may have just settled it: check once more.
         self._missed = missed
         return _SECOND_LOOK if missed else self._retry_after / 3
 
@@ -52,7 +52,7 @@ def _leases_of(slot: Slot) -> list[tuple[Slot, int, Lease]]:
         kept = (Stage.RUNNING,) if slot.wanted_back == turn else (Stage.RESERVED, Stage.RUNNING, Stage.DONE)
         leases = [(slot, turn, one.lease) for one in slot.hand.held() if one.stage in kept]
     except (ValueError, OSError):
-        return []  # its worker is writing it this moment: a fresh lease, not one to renew
+        return []  # its worker is writing it right now: a fresh lease needs no renewal
     return leases if slot.turn == turn else []
 
 

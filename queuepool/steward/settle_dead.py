@@ -1,4 +1,4 @@
-"""Settle, at once, every job that a dead worker held; also of the boards that a killed master left."""
+"""Settle at once every job that a dead worker held, also on boards that a killed master left."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _log = logging.getLogger("queuepool")
 
 
 class SettleDead:
-    """Reads the obituaries. The master wakes the steward for each; the period is for those it could not."""
+    """Reads the death records. The master wakes the steward for each; the period covers a lost wake-up."""
 
     def __init__(
         self,
@@ -56,7 +56,7 @@ class SettleDead:
         self._lost_replies.look_again(now)
         board = self._orphaned_boards.own
         for slot in board.of(Role.WORKER, Role.TEMPLATE):
-            life = slot.life  # before anything else: a slot that the master frees may soon be somebody else's
+            life = slot.life  # read first: the master may free the slot and reuse it
             if slot.dead and slot.settled_life != life and not slot.holds_nothing:
                 self._try(board, slot, life, slot.status)
         for ward in self._orphaned_boards.boards():
@@ -65,7 +65,7 @@ class SettleDead:
         return _PERIOD
 
     def _look_after(self, board: Board) -> None:
-        """A living orphan still finishes its job; the board goes when the last one is settled."""
+        """Settle an orphaned board's dead workers. Living ones finish their jobs; a settled board is removed."""
         for slot in board.of(Role.WORKER, Role.TEMPLATE):
             if slot.settled_life != slot.life and not proc.is_alive(slot.pid, slot.born):
                 stray_processes.hunt(Origin(board.cookie(slot), slot.pid, slot.born))
@@ -74,7 +74,7 @@ class SettleDead:
             board.unlink()
 
     def _try(self, board: Board, slot: Slot, life: int, status: int | None) -> None:
-        """Settle what it held, unless stewards have died of that."""
+        """Settle what the slot's process held, unless stewards have died of it."""
         what = f"{board.path.name} slot {slot.index} life {life}"
         if self._blame.is_deadly(what):
             _log.error("%s is set aside: stewards have died of it; its jobs wait for their leases to end", what)
@@ -84,7 +84,7 @@ class SettleDead:
             self._bury(board, slot, life, status)
 
     def _bury(self, board: Board, slot: Slot, life: int, status: int | None) -> None:
-        """``status`` is ``None`` when nobody saw it die. Written down as settled before anybody is told."""
+        """``status`` is ``None`` if no master saw the death. Marks the slot as settled before it emits events."""
         believed, trace, status = _believed(slot), boot_report.text_in(board.trace(slot)), proc.plausible(status)
         held = believed or []
         try:
@@ -98,7 +98,7 @@ class SettleDead:
         except StoreDown:
             raise
         except StoreError as error:
-            # One broken key must not keep the other dead waiting; this one's leases end by themselves.
+            # One broken key must not delay the other dead workers; this one's leases end by themselves.
             self._settler.note(events.StoreRefused(slot.queue, str(error)))
         self._note(board, slot, status, trace, held)
         slot.settled_life = life
@@ -107,11 +107,11 @@ class SettleDead:
     def _settle(self, slot: Slot, lease: Lease, status: int | None, trace: str) -> None:
         if slot.killed == Killed.STOP:
             self._settler.give_back(lease)
-        elif slot.killed != Killed.LEASE:  # else it may be somebody else's by now; its end stages it
+        elif slot.killed != Killed.LEASE:  # else another worker may have the job, or the lease's end stages it
             self._rule(slot, lease, _error_of(slot, status, trace))
 
     def _settle_the_rest(self, slot: Slot, held: Sequence[HeldJob]) -> None:
-        """What is done, and what was not begun: at once and in its order, but for each queue, for one may be broken."""
+        """Delete done jobs and give back those not started, in order: one call per queue, as one may be broken."""
         alike: dict[tuple[Stage, str], list[int]] = {}
         for number, one in enumerate(held):
             alike.setdefault((one.stage, one.lease.queue), []).append(number)
@@ -128,7 +128,7 @@ class SettleDead:
 
     def _rule(self, slot: Slot, lease: Lease, error: AttemptLost) -> None:
         payload, policy = decode(lease.receipt, lease.attempts), Policy.from_text(slot.policy)
-        # Not judged anew after an unanswered call: that one may have raised the tallies that another verdict rests on.
+        # After an unanswered call the verdict stays: that call may have raised the tallies that a new one would use.
         verdict = self._settler.begun(lease) or judge(
             error, payload.attempts, policy, self._store.tallies(payload.id), self._store.now()
         )
@@ -143,7 +143,7 @@ class SettleDead:
 
     def _note(self, board: Board, slot: Slot, status: int | None, trace: str, held: Sequence[HeldJob]) -> None:
         if slot.killed == Killed.STOP or (not held and (slot.left or not slot.pid)):
-            return  # told to leave; or it left in order, or was never forked
+            return  # told to stop, exited cleanly, or never forked
         event: events.Event = events.WorkerDied(
             Role(slot.role).name.lower(), slot.number, slot.pid, _cause(slot, status)
         )
@@ -155,14 +155,14 @@ class SettleDead:
         self._settler.note(event)
 
     def _boot_failed(self, slot: Slot, report: BootReport) -> events.BootFailed:
-        """The modules' doing; in full when it is not what was told last."""
+        """The event for a boot that the modules failed; with the traceback only if it differs from the last one."""
         is_new, self._last_boot = report != self._last_boot, report
         problem, trace = report if is_new else BootReport("")
         return events.BootFailed(slot.number, trace, problem)
 
 
 def _believed(slot: Slot) -> list[HeldJob] | None:
-    """All that it held; ``None`` where a job has written over it: nothing is settled then, and its leases end."""
+    """All that it held; ``None`` if a job has overwritten it: then nothing is settled, and its leases end."""
     if slot.killed == Killed.OVERWRITTEN or not slot.is_plausible(inf, inf):
         return None
     try:

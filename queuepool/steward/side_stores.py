@@ -1,4 +1,4 @@
-"""The stores beside the one with the jobs: the failed store and the control store. While one is away the jobs go on."""
+"""The failed store and the control store, when they are not in the jobs' store. Jobs go on while one is away."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from queuepool.events.listeners import Listeners
 from queuepool.settlement.outage import Reasons
 from queuepool.stores.split_failed import Forwarder
 
-#: seconds between two looks whether failures wait, or a store is back
+#: seconds between checks for waiting failures, or for a store that is back
 PERIOD = 1.0
-#: where waiting for a silent store took time, so many times that time are left to the jobs
+#: after waiting for a silent store, the jobs get this many times that time
 _RESTS = 10.0
 
 
 class Teller(Protocol):
-    """Who passes events on to listeners."""
+    """Emits events to listeners."""
 
     def tell(self, event: Event) -> object: ...
 
 
 class Told:
-    """Events of another thread, until the main thread tells the listeners."""
+    """Keeps another thread's events until the main thread emits them."""
 
     def __init__(self) -> None:
         self._events: deque[Event] = deque()
@@ -35,21 +35,26 @@ class Told:
         self._events.append(event)
 
     def pass_on(self, listeners: Listeners) -> None:
+        """Emit what was kept; called by the main thread."""
         while self._events:
             listeners.tell(self._events.popleft())
 
 
 class SideStores:
-    """One process's view of them: when one goes, when the reason changes, when it is back. ``header``: shows it."""
+    """One process's view of them: emits an event when one goes away, when the reason changes, and when it is back.
+
+    ``header``: where it shows them on the board.
+    """
 
     def __init__(self, teller: Teller, header: Header | None = None) -> None:
         self._teller = teller
         self._header = header
-        #: which are away, and since when (monotonic)
+        #: the stores that are away, and since when (monotonic)
         self._lost: dict[str, float] = {}
         self._reasons: dict[str, Reasons] = {}
 
     def lost(self, error: StoreDown) -> None:
+        """The store that ``error.store`` names is away."""
         if error.store not in self._lost:
             self._lost[error.store] = time.monotonic()
             self._reasons[error.store] = Reasons(str(error))
@@ -59,6 +64,7 @@ class SideStores:
             self._teller.tell(StoreStillLost(error.store, str(error)))
 
     def answered(self, store: str) -> None:
+        """This store has answered."""
         if store in self._lost:
             self._show(store, 0.0)
             self._teller.tell(SideStoreRegained(store, time.monotonic() - self._lost.pop(store)))
@@ -69,7 +75,7 @@ class SideStores:
 
 
 class FailureRecorder:
-    """Takes failures to the failed store: the steward's, or a lone worker's, which has no steward."""
+    """Moves failures to the failed store, for the steward or for a lone worker, which has no steward."""
 
     def __init__(self, forwarder: Forwarder, teller: Teller, stores: SideStores) -> None:
         self._forwarder = forwarder
@@ -79,14 +85,14 @@ class FailureRecorder:
         self._refused = ""
 
     def run(self) -> None:
-        """Once a second. Raises ``StoreDown`` of the store with the jobs."""
+        """``record``, at most once a second."""
         began = time.monotonic()
         if began >= self._again:
             self.record()
             self._again = time.monotonic() + max(PERIOD, _RESTS * (time.monotonic() - began))
 
     def record(self) -> int:
-        """All that wait, now; gives how many still do."""
+        """Record all waiting failures now; returns how many still wait. Raises ``StoreDown`` of the jobs' store."""
         try:
             left = self._forwarder.forward()
         except StoreDown as error:

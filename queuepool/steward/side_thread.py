@@ -1,4 +1,4 @@
-"""Chores at the stores beside the one with the jobs: in a thread, so that a silent store keeps nobody else waiting."""
+"""Run the chores of the failed and control stores in a thread, so that a silent one delays no other chore."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from queuepool.steward.chore import Chore
 from queuepool.steward.side_stores import PERIOD, SideStores, Told
 from queuepool.unix.signals import leave_signals_to_the_main_thread
 
-#: seconds between two looks at what the thread tells
+#: seconds between checks for the thread's events
 _TICK = 0.1
 
 
 class SideThread:
-    """One chore for the steward: it runs the others in their thread, and tells the listeners what these have told."""
+    """One chore for the steward: it runs others in a thread of theirs, and emits their events in the main thread."""
 
     def __init__(self, chores: Sequence[Chore], stores: SideStores, told: Told, listeners: Listeners) -> None:
         self._due = dict.fromkeys(chores, 0.0)
@@ -28,7 +28,7 @@ class SideThread:
         self._broken: BaseException | None = None
 
     def run(self, now: float) -> float:
-        """Raises what the thread has died of: the steward dies with it, and the next one begins anew."""
+        """Raises whatever ended the thread: the steward dies of it, and the next one starts afresh."""
         if self._thread is None:
             self._thread = threading.Thread(target=self._loop, daemon=True)
             self._thread.start()
@@ -58,5 +58,5 @@ class SideThread:
             if error.store:
                 self._stores.lost(error)
         except StoreError:
-            pass  # of the store with the jobs: the steward's other chores meet it and tell of it
+            pass  # from the jobs' store: the steward's other chores meet and report it
         return PERIOD

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 from queuepool.stores.contract import QueueStore
 
-#: seconds after the server's whole second: Laravel's delays end on it, and it tells nobody of new ones
+#: seconds after the server's whole second, on which Laravel's delays end; Laravel announces no new ones
 _AFTER_THE_SECOND = 0.002
 
 
 class StageDue:
-    """At every whole second of the store's clock, and whenever something is due in between."""
+    """Runs at every whole second of the store's clock, and whenever a job is due in between."""
 
     def __init__(self, store: QueueStore, queues: Sequence[str]) -> None:
         self._store = store

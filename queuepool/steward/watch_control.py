@@ -1,4 +1,4 @@
-"""Read the control keys and put what they say on the board."""
+"""Read the control keys and write their state on the board."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from queuepool.events import MaintenanceChanged, PoolContinued, PoolPaused, Pool
 from queuepool.steward.side_stores import SideStores, Teller
 from queuepool.stores.control import PERIOD, ControlReader
 
-#: seconds after which work begins though the control store has never answered
+#: seconds after which work begins although the control store has never answered
 WITHOUT_ORDERS = 10.0
 _log = logging.getLogger("queuepool")
 
 
 class WatchControl:
-    """One command a second for the whole pool. While a control store elsewhere is away, work begins without it."""
+    """One command a second for the whole pool. While a separate control store is away, work begins without it."""
 
     def __init__(
         self, header: Header, control: ControlReader, listeners: Teller, queues: Sequence[str], sides: SideStores
@@ -29,7 +29,7 @@ class WatchControl:
         self._listeners = listeners
         self._sides = sides
         self._queues = queues
-        #: when the control store was first found to be away (monotonic)
+        #: when the control store first failed to answer (monotonic)
         self._since = 0.0
         self._stamp = ""
 
@@ -46,7 +46,7 @@ class WatchControl:
             self._header.down = said.down
             self._header.has_changed()
             self._listeners.tell(MaintenanceChanged(said.down))
-        self._restart(said.restart)  # last: with it, workers take the orders as known
+        self._restart(said.restart)  # last: it tells the workers that the control state is known
         return PERIOD
 
     def _go_on_without(self, now: float) -> None:
@@ -57,15 +57,15 @@ class WatchControl:
 
     def _restart(self, stamp: str | None) -> None:
         header = self._header
-        known = hashlib.sha256((stamp or "").encode()).hexdigest()  # of any length it fits its place
+        known = hashlib.sha256((stamp or "").encode()).hexdigest()  # a key of any length fits the field
         if not self._stamp:
             self._stamp = (header.restart_known and header.restart_stamp) or known
-        # A key that is gone (evicted, flushed) is no restart; Laravel's workers would leave.
+        # A key that is gone (evicted, flushed) is no restart, though Laravel's workers would exit.
         if stamp is not None and known != self._stamp:
             self._stamp = known
             header.restarts = as_count(header.restarts) + 1
             self._listeners.tell(PoolRestarting())
-        # Written down for the next steward, and each time, for a job may have written over it.
+        # Kept for the next steward; written every time, since a job may have overwritten it.
         header.restart_stamp, header.restart_known = self._stamp, 1
 
     def _pause(self, paused: frozenset[str]) -> None:

@@ -1,4 +1,4 @@
-"""One attempt at one job: read it, run it, rule on it, have it settled."""
+"""One attempt at one job: read the payload, run the job, rule on the outcome, settle it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from queuepool.worker.slot_writer import SlotWriter
 
 
 class Runner:
-    """Runs jobs one after the other, in one process."""
+    """Runs jobs one after another, in one process."""
 
     def __init__(
         self,
@@ -56,19 +56,19 @@ class Runner:
         self.lines = JobLines()
 
     def run(self, lease: Lease) -> Lease | None:
-        """Run it; gives the lease back when it is done and only its receipt is left to be deleted."""
+        """Run the job. Returns the lease if the job is done and only its receipt is left to be deleted."""
         try:
             attempt = self._open(lease)
         except BadPayload as odd:
             self._set_aside(lease, odd.reason)
             return None
-        # Asked for while it still counts as not begun, and outside of its time.
+        # Read the clock while the job still counts as not started, and before its timeout starts.
         now = self._now() if attempt.plan.policy.retry_until is not None else 0.0
         job = Current(attempt.payload, lease.queue)
         self._slot_writer.begins(attempt.payload, lease.queue, attempt.plan)
         began = time.monotonic()
-        # In no variable: its traceback holds this frame, and all that the job had in memory would stay until the
-        # collector comes.
+        # Keep the error in no variable: its traceback holds this frame, so all that the job had in memory would stay
+        # until the next garbage collection.
         return self._conclude(attempt, job, self._perform(attempt, job, now), began, now)
 
     def _now(self) -> float:
@@ -80,9 +80,9 @@ class Runner:
     ) -> Lease | None:
         ended = time.monotonic()
         duration = ended - began
-        if error is None and job.verdict is None:  # as nearly always: there is nothing to judge
+        if error is None and job.verdict is None:  # nearly always: there is nothing to judge
             return self._done(attempt, error, duration, ended)
-        self._pause()  # the store and the listeners may take their time, which is not the job's
+        self._pause()  # time in the store and in listeners is not the job's
         verdict = self._judge(attempt, job.verdict, error, now + duration)
         if isinstance(verdict, Delete):
             self._slot_writer.succeeded()
@@ -112,8 +112,8 @@ class Runner:
             self._slot_writer.slot.released += 1
 
     def mourn(self, lease: Lease, error: BaseException) -> None:
-        """Call the ``after_failed`` of a job that failed with its worker, somewhere else."""
-        with suppress(BadPayload):  # the keys that it was signed with may be others by now
+        """Call the ``after_failed`` hook of a job that failed when another worker died."""
+        with suppress(BadPayload):  # its signing keys may have changed since
             self._mourn(self._open(lease), error)
 
     def _set_aside(self, lease: Lease, reason: str) -> None:
@@ -123,7 +123,7 @@ class Runner:
         self._settler.tell()
 
     def _open(self, lease: Lease) -> Attempt:
-        """Raises ``BadPayload``."""
+        """Decode the payload and look up its plan. Raises ``BadPayload``."""
         signer, raw, attempts = self._signer, lease.receipt, lease.attempts
         payload = signer.open(raw, lease.queue, attempts) if signer else decode(raw, attempts)
         plan = self._plans.of(payload)
@@ -149,7 +149,7 @@ class Runner:
                 self._listeners.tell(JobProcessing(attempt.facts))
             self._calls.call(task.run)
             error = None
-        # Whatever a job raises, SystemExit too, ends the job and not the worker.
+        # Whatever a job raises, even SystemExit, ends the job and not the worker.
         except BaseException as raised:  # noqa: BLE001
             error = raised
         self._calls.leave_if_forked()
@@ -160,7 +160,7 @@ class Runner:
             self.leave_if_broken()
         if succeeded and (hook := task.after_succeeded):
             self._hook(attempt, "after_succeeded", hook)
-        if self._calls.has_awaited:  # now: what cannot be ended in its time costs the worker, not a job that succeeded
+        if self._calls.has_awaited:  # only now: tasks that do not end in time cost the worker, not a job that succeeded
             self._calls.clear(attempt.facts)
         renew_connections()
         self._slot_writer.ended()
@@ -171,7 +171,7 @@ class Runner:
             del error  # as above
 
     def _task(self, attempt: Attempt, now: float) -> Task:
-        """Raises ``JobError`` when it may not or cannot begin."""
+        """The handler with its arguments. Raises ``JobError`` if the job may not or cannot start."""
         handler = attempt.plan.handler or self._registry.find(attempt.payload.name)
         refusal = may_start(attempt.payload.name, attempt.payload.attempts, attempt.plan.policy, now)
         if refusal:
@@ -179,13 +179,13 @@ class Runner:
         return task_of(handler, attempt.payload, attempt.plan.read)
 
     def _pause(self) -> None:
-        """No job runs for a while, and something is about to be written."""
+        """Stop the job's clock before something is written; exit if the worker's files are broken."""
         self._slot_writer.alive()
         self.leave_if_broken()
 
     def leave_if_broken(self) -> None:
-        # A job that closed all files: the numbers of the log and of the trace may be a connection's next. Not one more
-        # line may be written; the steward settles what the board says.
+        # If a job has closed all files, a connection may get the descriptors of the log and the trace next. Not one
+        # more line may be written; the steward settles what the board says.
         if not self._slot_writer.is_intact():
             os._exit(BROKEN)
 
@@ -200,14 +200,14 @@ class Runner:
         return judge(error, payload.attempts, policy, tallies, now)
 
     def _tell(self, attempt: Attempt, error: BaseException | None, duration: float) -> None:
-        if error is not None:  # not by its truth: an exception with a len() of 0 is one too
+        if error is not None:  # not by truth value: an exception with a len() of 0 is false
             self._listeners.tell(JobExceptionOccurred(attempt.facts, error, duration))
         elif self._listeners.wants(JobProcessed):
             self._pause()
             self._listeners.tell(attempt.processed(duration))
 
     def _mourn(self, attempt: Attempt, error: BaseException) -> None:
-        """The job is over already: its hook may hang or raise, but cannot change that."""
+        """Call ``after_failed``. The job is already over: a hook that hangs or raises cannot change that."""
         if attempt.plan.handler is None:
             return
         self._slot_writer.arm(attempt.plan.timeout)
@@ -225,6 +225,6 @@ class Runner:
     def _hook(self, attempt: Attempt, name: str, hook: Callable[[], object]) -> None:
         try:
             self._calls.call(hook)
-        except BaseException as error:  # noqa: BLE001 - a hook is the user's code, and harms nothing
+        except BaseException as error:  # noqa: BLE001 - a hook is user code, and its errors harm nothing
             self._listeners.tell(HookRaised(attempt.facts, name, error))
         self._calls.leave_if_forked()

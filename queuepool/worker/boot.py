@@ -1,4 +1,4 @@
-"""Importing the user's modules: after the fork, so that a recycled worker runs new code."""
+"""Import the user's modules: after the fork, so that a recycled worker runs new code."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ T = TypeVar("T")
 
 
 def other_threads() -> int:
-    """Of Python's, those besides the one that asks: a fork has none of them."""
+    """How many Python threads run besides the calling one: a fork has none of them."""
     return len(sys._current_frames()) - 1
 
 
 def import_jobs(modules: Iterable[str], listeners: Iterable[str]) -> None:
-    """Raises ``BootFailure`` also where no job is there, named ``modules`` or not.
+    """Import modules and listeners. Raises ``BootFailure``, also if no job is registered afterwards.
 
-    A worker without jobs would fail, as unknown, every job that it takes. One of several modules may have none: it may
-    set up what the others need.
+    A worker without jobs would fail every job that it takes as unknown. One of several modules may register none: it
+    may set up what the others need.
     """
     imported = import_application(modules)
     import_modules(listeners)
@@ -39,13 +39,13 @@ def import_jobs(modules: Iterable[str], listeners: Iterable[str]) -> None:
 
 
 def import_application(modules: Iterable[str]) -> list[ModuleType]:
-    """Before the modules Django, where ``DJANGO_SETTINGS_MODULE`` is set. Raises ``BootFailure``."""
+    """Set up Django if ``DJANGO_SETTINGS_MODULE`` is set, then import the modules. Raises ``BootFailure``."""
     _carry_out(os.environ.get("DJANGO_SETTINGS_MODULE", ""), django_support.set_up)
     return import_modules(modules)
 
 
 def import_modules(names: Iterable[str]) -> list[ModuleType]:
-    """Raises ``BootFailure`` with the original traceback, our own frames left out."""
+    """Import each module. Raises ``BootFailure`` with the original traceback, without our own frames."""
     imported = []
     for name in names:
         imported.append(_carry_out(name, partial(importlib.import_module, name)))
@@ -55,22 +55,22 @@ def import_modules(names: Iterable[str]) -> list[ModuleType]:
 
 
 def _carry_out(name: str, step: Callable[[], T]) -> T:
-    """One step of a boot, which runs the user's code in the module ``name``. Raises ``BootFailure``."""
+    """Run one step of a boot, which runs user code in the module ``name``. Raises ``BootFailure``."""
     pid = os.getpid()
-    # As `python -m` would: the project's directory, which a console script does not have.
+    # Like `python -m`: a console script does not have the working directory on its path.
     if os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())
     try:
         return step()
-    # SystemExit too: a module that calls sys.exit() at its import has not been imported.
+    # Even SystemExit: a module that calls sys.exit() at its import has not been imported.
     except BaseException as error:
         raise BootFailure(problem_of(name, error), "" if is_missing(name, error) else _frames_of(error)) from error
     finally:
         if os.getpid() != pid:
-            os._exit(BROKEN)  # a copy that the module forked: it would be a second worker in our place
+            os._exit(BROKEN)  # a child that the module forked would be a second worker in this slot
 
 
 def _frames_of(error: BaseException) -> str:
-    """The traceback without its last line, where that is what the problem says."""
+    """The traceback, without its last line if the problem already says the same."""
     head, _, last = traceback_of(error).rstrip("\n").rpartition("\n")
     return head if last == summary(error) else f"{head}\n{last}"

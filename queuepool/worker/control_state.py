@@ -1,7 +1,7 @@
-"""What a worker is told from outside: restart, paused queues, maintenance.
+"""The control state that a worker obeys: restart, paused queues, maintenance.
 
-In a pool the steward reads the control keys and writes them on the board, so that no worker spends a round trip on
-them. A lone worker reads them itself, at most once a second.
+In a pool the steward reads the control keys and writes their state on the board, so that no worker spends a round trip
+on them. A lone worker reads them itself, at most once a second.
 """
 
 from __future__ import annotations
@@ -19,32 +19,32 @@ from queuepool.stores.control import PERIOD, ControlReader
 
 
 class ControlState(Protocol):
-    """Asked in every round, after a ``look``."""
+    """Queried in every round, after a ``look``."""
 
     def are_known(self) -> bool:
-        """Whether anybody has read the control keys yet: before that, nobody knows whether work is allowed."""
+        """Whether the control keys have been read yet; until then it is unknown whether work is allowed."""
 
     def look(self) -> None:
-        """Read them anew. Raises ``StoreDown``."""
+        """Read the state again. Raises ``StoreDown``."""
 
     def must_leave(self) -> bool:
-        """A restart was broadcast, and nobody but this worker will carry it out."""
+        """Whether a restart was broadcast that this worker must carry out itself."""
 
     def is_replaced(self) -> bool:
-        """Whether a worker that is told to leave leaves for a newer generation."""
+        """Whether there is a newer generation, which replaces this worker when it is stopped."""
 
     def is_down(self) -> bool:
-        """Maintenance mode."""
+        """Whether maintenance mode is on."""
 
     def paused(self) -> frozenset[str]:
-        """Queues not to be served."""
+        """The queues that must not be served."""
 
     def mourned(self) -> int:
-        """How many jobs have failed with their worker so far."""
+        """How many jobs have failed with their worker so far; a change means that a deferred hook may wait."""
 
 
 class BoardControlState:
-    """From the board; restarts are the master's to carry out."""
+    """The state on the board; the master carries out restarts."""
 
     def __init__(self, header: Header, generation: int) -> None:
         self._header = header
@@ -83,7 +83,7 @@ class BoardControlState:
 
 
 class StoreControlState:
-    """From the store, at most once a second. What a control store that is away said last holds until it is back."""
+    """The state in the store, read at most once a second. While a control store is away, its last state holds."""
 
     def __init__(self, control: ControlReader, queues: Sequence[str], listeners: Listeners) -> None:
         self._reader = control
@@ -112,11 +112,11 @@ class StoreControlState:
 
     def must_leave(self) -> bool:
         restart = self._control.restart
-        # A key that is gone (evicted, flushed) is no restart; Laravel's worker would leave.
+        # A key that is gone (evicted, flushed) is no restart, though Laravel's worker would exit.
         return restart is not None and self._first is not None and restart != self._first.restart
 
     def is_replaced(self) -> bool:
-        return False  # there is no other
+        return False  # there is no other worker
 
     def is_down(self) -> bool:
         return self._control.down

@@ -1,4 +1,4 @@
-"""What a Django application needs around its jobs, where there is one: Django is never imported for it."""
+"""What a Django application needs around its jobs. Other applications never import Django."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _log = logging.getLogger("queuepool")
 
 
 def set_up() -> None:
-    """As ``manage.py`` does: with ``DJANGO_SETTINGS_MODULE`` set, models can be imported. Again is harmless."""
+    """Set up Django as ``manage.py`` does if ``DJANGO_SETTINGS_MODULE`` is set. Repeating it is harmless."""
     if os.environ.get("DJANGO_SETTINGS_MODULE") and find_spec("django"):
         import django
 
@@ -20,19 +20,19 @@ def set_up() -> None:
 
 
 def renew_connections() -> None:
-    """Before and after each job, as around each request: close the connections that are broken or too old.
+    """Close database connections that are broken or too old, before and after each job, as Django does around requests.
 
-    Without a Django that is set up this is one look into a dict.
+    If Django is not set up, this costs one dictionary lookup.
     """
     if "django.db" in sys.modules and _is_ready():
         try:
             sys.modules["django.db"].close_old_connections()
-        except Exception as error:  # noqa: BLE001 - a database's driver may raise anything; the job will find out
+        except Exception as error:  # noqa: BLE001 - a driver may raise anything; the job will meet it
             _log.warning("django: a connection could not be closed: %r", error)
 
 
 def around(work: Awaitable[object]) -> Awaitable[object]:
-    """The same for a coroutine, whose queries Django runs in a thread with connections of its own."""
+    """The same around a coroutine: Django runs its queries in a thread with connections of its own."""
     return _with_new_connections(work) if "django.db" in sys.modules and _is_ready() else work
 
 

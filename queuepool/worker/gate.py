@@ -1,4 +1,4 @@
-"""May I work: paused by signal, maintenance, paused queues, or a listener that says no."""
+"""Whether a worker may take jobs: paused by signal, maintenance, paused queues, or a listener's veto."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from queuepool.worker.control_state import ControlState
 
 
 class Gate:
-    """Asked at the beginning of every round; tells once when it closes and once when it opens."""
+    """Queried at the start of every round; emits an event when it closes, when the reason changes and when it opens."""
 
     def __init__(
         self, queues: tuple[str, ...], force: bool, orders: ControlState, attention: WorkerSignals, listeners: Listeners
@@ -22,7 +22,7 @@ class Gate:
         self.closed_by = ""
 
     def queues(self) -> tuple[str, ...]:
-        """Those to be served in this round; none when there must be no work. Raises ``StoreDown``."""
+        """The queues to serve in this round; none if no work is allowed. Raises ``StoreDown``."""
         self._orders.look()
         paused = self._orders.paused()
         queues = tuple(queue for queue in self._queues if queue not in paused) if paused else self._queues

@@ -1,4 +1,4 @@
-"""Calling the user's code: plain or async, and going on in the worker alone, not in a copy that the code has forked."""
+"""Call user code, plain or async. If that code forks, only the worker itself goes on, not the copy."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from queuepool.worker.job_loop import JobLoop, Left
 
 
 class Invoker:
-    """All async calls of a worker share one loop, as long as nothing is left on it."""
+    """A worker's async calls share one event loop, until a task on it does not end."""
 
     def __init__(self, listeners: Listeners) -> None:
         self._listeners = listeners
         self._pid = os.getpid()
         self._loop: JobLoop | None = None
-        #: kept, so that nothing of them runs in mid-job, when the collector finds them
+        #: kept, so that garbage collection never runs their code in the middle of a job
         self._abandoned: list[Left] = []
         #: whether there may be something to ``clear``
         self.has_awaited = False
 
     def call(self, function: Callable[[], object]) -> None:
-        """Raises whatever it raises."""
+        """Call the function and await its result, if that is awaitable. Raises whatever it raises."""
         result = function()
         if result is not None and inspect.isawaitable(result):
             if self._loop is None or self._loop.is_closed:
@@ -35,7 +35,7 @@ class Invoker:
             self._loop.run(around(result))
 
     def clear(self, job: JobFacts) -> None:
-        """End what this job or its hook has left on the loop, and tell of it. Tasks that do not end keep the loop."""
+        """Cancel the tasks that this job or its hook left, and report them. If some do not end, abandon the loop."""
         self.has_awaited = False
         left = self._loop.clear() if self._loop else Left(0, set())
         if left.refusing and self._loop:
@@ -46,6 +46,6 @@ class Invoker:
             self._listeners.tell(TasksLeft(job, left.cancelled, len(left.refusing)))
 
     def leave_if_forked(self) -> None:
-        """A job that forked and returned in both: only the worker itself may go on to settle it."""
+        """Exit in a child that the job forked and that returned too: only the worker itself may settle the job."""
         if os.getpid() != self._pid:
             os._exit(BROKEN)

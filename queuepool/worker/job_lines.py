@@ -1,4 +1,4 @@
-"""The log's line for each job that is done; a worker that does many in a second has one for all of them."""
+"""The log's line for each finished job; a worker that runs many in a second sums them up in one line."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from queuepool import log
 from queuepool.events import JobProcessed
 
 _log = logging.getLogger("queuepool")
-#: jobs of a second that have lines of their own
+#: most jobs in a second that get lines of their own
 _MOST = 100
 _SECOND = 1.0
 
 
 class JobLines:
-    """Counts what a worker has done this second; all times are monotonic.
+    """Counts the jobs that a worker has done this second; all times are monotonic seconds.
 
-    The first jobs of a second have their lines; if there are too many the rest is summed up at its end, and so is the
-    whole next second.
+    The first jobs of a second get lines of their own. If there are more, the rest is summed up at its end, and so is
+    the whole next second.
     """
 
     def __init__(self) -> None:
@@ -31,12 +31,12 @@ class JobLines:
         self._until = self._since + _SECOND if self._is_on else math.inf
 
     def is_due(self, now: float) -> bool:
-        """One more is done; whether there is something to be written."""
+        """Count one more job; returns whether a line is due."""
         self._count += 1
         return self._count <= self._singles or now >= self._until
 
     def write(self, event: JobProcessed, now: float) -> None:
-        """For the job that was counted last."""
+        """Write the lines that are due, for the job that was counted last."""
         if now >= self._until:
             self._count -= 1
             self.sum_up(now)
@@ -45,12 +45,12 @@ class JobLines:
             log.write(event)
 
     def rest(self) -> None:
-        """No job runs: is the second over?"""
+        """Called while no job runs: sum up if the second is over."""
         if (now := time.monotonic()) >= self._until:
             self.sum_up(now)
 
     def sum_up(self, now: float) -> None:
-        """Write what has no line yet, and begin another second."""
+        """Write one line for the jobs that have none yet, and start another second."""
         if self._is_on and (unsaid := self._count - self._singles) > 0:
             log.say("jobs done", {"count": unsaid, "seconds": round(now - self._since, 3)})
         is_busy = self._count > _MOST and now < self._until + _SECOND

@@ -1,4 +1,4 @@
-"""The event loop of a worker's async jobs: after each of them it is as new, but for what clients keep open on it."""
+"""The event loop of a worker's async jobs: clean after each of them, except for what clients keep open on it."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ import asyncio
 from collections.abc import Awaitable
 from typing import NamedTuple
 
-#: seconds that cancelled tasks have to end, within the time of the job that left them
+#: seconds that cancelled tasks have to end, within the timeout of the job that left them
 _PATIENCE = 5.0
 _Task = asyncio.Task[object]
 
 
 class Left(NamedTuple):
-    """How many tasks were left and cancelled, and those of them that did not end."""
+    """How many leftover tasks were cancelled, and the tasks that did not end."""
 
     cancelled: int
     refusing: set[_Task]
 
 
 class JobLoop:
-    """Runs one job's coroutines after another."""
+    """Runs the coroutines of one job after another."""
 
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
@@ -29,30 +29,30 @@ class JobLoop:
         return self._loop.is_closed()
 
     def run(self, work: Awaitable[object]) -> object:
-        """Until it is done, even if somebody stops the loop meanwhile. Raises whatever it raises."""
+        """Run until it is done, even if other code stops the loop meanwhile. Raises whatever it raises."""
         task = self._loop.create_task(_awaited(work))
         ended: list[_Task] = []
         task.add_done_callback(ended.append)
         task.add_done_callback(lambda _: self._loop.stop())
         try:
-            # The loop may also stop by an earlier job's timer, or in this job's last step, before our word is heard: a
-            # word that is left would stop the next job's run.
+            # An earlier job's timer, or this job's last step, may also stop the loop, before our callback has run; a
+            # callback left over would stop the next job's run.
             while not ended:
                 self._loop.run_forever()
             return task.result()
         finally:
             if task.done() and not task.cancelled():
-                task.exception()  # it was heard, even where something else is raised: SystemExit goes by the task
+                task.exception()  # retrieved, even if something else is raised: SystemExit bypasses the task
             del task, ended[:]  # the error's traceback holds this frame, and the task holds the error
 
     def clear(self) -> Left:
-        """Cancel what was left, and wait for it to end. The time is that of the job: its alarm still is set."""
+        """Cancel leftover tasks and wait for them to end. This counts as the job's time: its alarm is still set."""
         left = asyncio.all_tasks(self._loop)
         if not left:
             return Left(0, left)
         try:
             found = self.run(_cleared())
-        # Whatever a task raises as it is cancelled, SystemExit too, must end neither the worker nor the next job.
+        # Whatever a cancelled task raises, even SystemExit, must end neither the worker nor the next job.
         except BaseException:  # noqa: BLE001
             return Left(len(left), left)
         return found if isinstance(found, Left) else Left(0, left)
@@ -66,7 +66,7 @@ async def _awaited(work: Awaitable[object]) -> object:
 
 
 async def _cleared() -> Left:
-    await asyncio.sleep(0)  # what is about to end does so by itself
+    await asyncio.sleep(0)  # tasks about to end do so by themselves
     loop, me = asyncio.get_running_loop(), asyncio.current_task()
     until = loop.time() + _PATIENCE
     cancelled: set[_Task] = set()
@@ -80,5 +80,5 @@ async def _cleared() -> Left:
 
 
 def _closes_a_generator(task: _Task) -> bool:
-    """The loop's own task, for an async generator that was not exhausted: it ends soon, and nobody left it."""
+    """Whether it is the loop's own task, closing an unexhausted async generator: it ends soon; no job left it."""
     return type(task.get_coro()).__name__.startswith("async_generator")

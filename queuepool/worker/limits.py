@@ -1,4 +1,4 @@
-"""When a worker leaves: one expression from facts to an exit code and a reason."""
+"""When a worker leaves: a pure function from facts to a reason with its exit code."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _JITTER = 0.1
 class StopReason(StrEnum):
     """Why a worker left; Laravel's names (WorkerStopReason.php, 13.x) where it has them."""
 
-    #: told to: the pool ends or becomes smaller
+    #: by a stop signal: the pool stops or shrinks
     STOPPED = "stop_signal"
-    #: likewise while the store was away, with what it held left to the steward
+    #: likewise while the store was away; the steward settles what it held
     INTERRUPTED = "interrupted"
     MEMORY = "memory"
     EMPTY = "empty"
@@ -53,7 +53,7 @@ class Limits:
         once: bool = False,
         stop_when_empty: bool = False,
     ) -> Limits:
-        """Up to a tenth less than asked for, so that workers that began together do not leave together."""
+        """Jobs and time up to a tenth below the settings, so that workers started together do not leave together."""
         less = 1 - random.random() * _JITTER
         return cls(
             memory=memory,
@@ -68,18 +68,18 @@ class Limits:
         return self.once or self.stop_when_empty
 
     def is_last(self, jobs: int) -> bool:
-        """Whether no job may follow so many."""
+        """Whether no job may follow after this number."""
         return (jobs > 0 and self.once) or 0 < self.max_jobs <= jobs
 
     def reached(self, *, jobs: int, rss: float, found_none: bool, now: float) -> StopReason | None:
         """The first reason to leave, in Laravel's order. Source: Worker.php, stopIfNecessary (13.x)."""
-        if self.memory and jobs and rss >= self.memory:  # what has run none would be no smaller the next time
+        if self.memory and jobs and rss >= self.memory:  # before its first job its successor would be as large
             return StopReason.MEMORY
         if self.stop_when_empty and found_none:
             return StopReason.EMPTY
         if self.once and (jobs or found_none):
             return StopReason.ONCE
-        if self.until and now >= self.until and (jobs or found_none):  # it has looked for one at least
+        if self.until and now >= self.until and (jobs or found_none):  # it has looked for a job at least once
             return StopReason.MAX_TIME
         if self.is_last(jobs):
             return StopReason.MAX_JOBS

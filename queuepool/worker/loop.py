@@ -1,4 +1,4 @@
-"""The loop: may I run, reserve, run, settle, is it time to leave."""
+"""The worker's loop: check the gate, reserve, run, settle, check whether to leave."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from queuepool.worker.membership import Membership
 from queuepool.worker.prefetch import Prefetch
 from queuepool.worker.slot_writer import SlotWriter
 
-#: seconds by which a store may end a wait too late: Redis looks ten times a second
+#: seconds by which a store may end a wait late: Redis checks ten times a second
 _STORES_TICK = 0.1
-#: seconds for which quick jobs are run without a look at signals' news, orders, limits and memory
+#: seconds for which quick jobs run without a check of signals, control state, limits and memory
 _LOOKS = 0.001
-#: seconds between two looks at the board while a new pool's steward has not read the control keys
+#: seconds between checks of the board until a new pool's steward has read the control keys
 _ORDERS_COME = 0.01
 
 
@@ -69,7 +69,7 @@ class Worker:
         self._take_mourned = take_mourned
         self._gate = Gate(pool.queues, pool.force, orders, attention, listeners)
         self._alone = alone
-        # What a steward would do, where there is none.
+        # Does what a steward would do, if there is none.
         self._look_after = look_after
         self._parent = os.getppid()
         self._jobs = 0
@@ -77,9 +77,9 @@ class Worker:
         self._found_none = False
 
     def run(self) -> StopReason:
-        """Work until there is a reason to leave; settles what is done before it gives that reason.
+        """Work until there is a reason to leave, settle what is done, and return the reason.
 
-        Raises ``StoreDown`` when told to stop while the store is away.
+        Raises ``StoreDown`` if a stop signal comes while the store is away.
         """
         self._membership.join()
         while not (self._orders.are_known() or self._attention.stop):
@@ -94,15 +94,15 @@ class Worker:
             except StoreDown as error:
                 self._outage.lost(error)
                 if self._attention.stop:
-                    raise  # what is in hand stays there, for the steward
+                    raise  # what is held stays on the board, for the steward
                 self._outage.rest()
             except StoreError as error:
                 self._prefetch.reports.refused({("", str(error))})
                 self._attention.wait(lambda: time.sleep(self._pool.sleep))
         self._prefetch.let_go()
-        with suppress(StoreError):  # else the steward does it, who sees that we had asked
+        with suppress(StoreError):  # else the steward does it: the board shows the reserve
             self._prefetch.reclaim()
-        with suppress(StoreDown):  # a lone worker's; it has nobody to mourn
+        with suppress(StoreDown):  # a lone worker's, which has no deferred hooks
             self._orders.look()
         self._mourn()
         self._attempts.lines.sum_up(time.monotonic())
@@ -126,7 +126,7 @@ class Worker:
         self._look_after()
         queues = self._gate.queues()
         if not queues:
-            # As Laravel: who leaves when there is nothing to do does not wait for a pause to end.
+            # Like Laravel: a worker that leaves when there is no job does not wait for a pause to end.
             self._found_none = True
             self._pause(0.0 if self._limits.is_leaving_when_empty else self._pool.sleep)
             return
@@ -141,7 +141,7 @@ class Worker:
                 self._pause(self._pool.rest)
 
     def _work_on(self, lease: Lease | None) -> None:
-        """This job, and those in hand after it as long as no look around is due: so after a slow one it is at once."""
+        """Run this job, and the held ones after it until the next checks are due: after a slow job, at once."""
         began = now = time.monotonic()
         looks = began + (0.0 if self._listeners.wants(Looping) else _LOOKS)
         while lease:
@@ -156,7 +156,7 @@ class Worker:
             lease = self._prefetch.next_held()
 
     def _mourn(self) -> None:
-        """Call the hooks of jobs that failed with their worker; the board says when there may be one."""
+        """Call the deferred hooks of jobs that failed with their worker; the board shows when there may be one."""
         mourned_so_far = self._orders.mourned()
         if self._mourned != mourned_so_far:
             self._mourned = mourned_so_far
@@ -165,12 +165,12 @@ class Worker:
                 self._attempts.mourn(mourned.lease, mourned.error)
 
     def _wait(self, queues: Sequence[str]) -> None:
-        """Until a job may be there. A lone worker also wakes for what is due; in a pool the steward stages it."""
+        """Wait until a job may be ready. A lone worker also wakes for due jobs; in a pool the steward stages them."""
         self._slot_writer.show(State.IDLE)
         self._attempts.lines.rest()
         if self._limits.is_leaving_when_empty:
             return
-        self._slot_writer.tidy()  # here, where there is time: not when a job has come
+        self._slot_writer.tidy()  # here, where there is time, not once a job has come
         looks_again = self._prefetch.reports.has_problems or self._store.polls
         timeout = min(self._pool.connection.block_for, self._pool.sleep if looks_again else math.inf)
         self._slot_writer.waits(timeout)

@@ -1,4 +1,4 @@
-"""A worker's tag: drawn at its start, and another one whenever a request under the old one may still be on its way."""
+"""A worker's tag: drawn at its start, and replaced whenever a request under the old one may still be on its way."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from queuepool.settlement.outage import Outage
 from queuepool.settlement.settler import Settler
 from queuepool.stores.contract import UNDER_WAY, QueueStore
 
-#: seconds beyond a lease for which a worker takes its tag to be its own since it used it; the stores keep it longer
+#: seconds beyond a lease for which a worker trusts its tag after using it; the stores keep it longer
 _LASTS = 240.0
 
 
 class Membership:
-    """Of one worker among all that serve its ``queues``; its ``slot`` shows the tag to the steward, if it dies."""
+    """One worker's, among all that serve its ``queues``. Its ``slot`` shows the tag to the steward if it dies."""
 
     def __init__(
         self, connection: ConnectionSettings, queues: Sequence[str], store: QueueStore, settler: Settler,
@@ -31,26 +31,26 @@ class Membership:
         self._settler = settler
         self._outage = outage
         self._slot = slot
-        #: what the store counted as unanswered when the tag was drawn
+        #: the store's count of unanswered calls when the tag was drawn
         self._unanswered = 0
-        #: when it was drawn or reserved under last (monotonic)
+        #: when the tag was drawn or last used for a reserve (monotonic)
         self.used_at = 0.0
-        #: retired tags under which a transaction may still be committed, and when to look (monotonic)
+        #: when to search (monotonic), and for which retired tag: its transaction may still be committed until then
         self._late: deque[tuple[float, int]] = deque()
 
     def join(self) -> None:
-        """The first tag."""
+        """Draw the first tag; waits for the store. Raises ``StoreDown`` if a stop signal comes first."""
         self.tag = self._slot.tag = self._draw(0)
 
     @property
     def is_spent(self) -> bool:
-        """Whether a request under this tag may still be on its way: it must not meet what is reserved next."""
+        """Whether a request under this tag may still be on its way: the next reserve must not share the tag with it."""
         return self._store.unanswered != self._unanswered or not self._is_kept()
 
     def renew(self, known: Sequence[Lease]) -> None:
-        """Another tag; what the old one has reserved goes back, all but the leases that are ``known``.
+        """Draw a new tag, and give back what the old one reserved, except the leases that are ``known``.
 
-        First nothing more can be reserved under it, and then what was is looked for. Raises ``StoreDown``.
+        First retires the old tag, which can then reserve nothing more, then finds its jobs. Raises ``StoreDown``.
         """
         slot, kept = self._slot, self._is_kept()
         tag = self._draw(self.tag if kept else 0)
@@ -63,7 +63,7 @@ class Membership:
         slot.asked = 0.0
 
     def look_again(self, known: Sequence[Lease]) -> None:
-        """At old tags, once no transaction under them can be committed any more."""
+        """Search again for jobs of old tags, once none of their transactions can be committed any more."""
         while self._late and time.monotonic() >= self._late[0][0]:
             self._settler.reclaim(self._queues, self._late[0][1], UNDER_WAY, known)
             self._settler.tell()
@@ -75,5 +75,5 @@ class Membership:
         return tag
 
     def _is_kept(self) -> bool:
-        """Whether the store keeps the tag for this worker: some time after it was used, another may get it."""
+        """Whether the store still keeps the tag for this worker; long after its last use another may get it."""
         return time.monotonic() - self.used_at < self._lasts

@@ -13,12 +13,12 @@ from types import ModuleType
 
 from queuepool.log.tracebacks import summary
 
-#: characters of an exception's own text
+#: most characters of an exception's own text
 _MOST_TEXT = 500
 
 
 def problem_of(name: str, error: BaseException) -> str:
-    """What to tell when the import of ``name`` raised this."""
+    """The message for an import of ``name`` that raised this error."""
     if is_missing(name, error):
         missing = str(error.name)  # type: ignore[attr-defined]
         hint = _meant(name, missing)
@@ -31,13 +31,13 @@ def problem_of(name: str, error: BaseException) -> str:
 
 
 def is_missing(name: str, error: BaseException) -> bool:
-    """Whether it is this very module, or a package that it should be in, that is not there."""
+    """Whether this very module, or a package that should contain it, is missing."""
     missing = error.name if isinstance(error, ModuleNotFoundError) else None
     return bool(missing) and f"{name}.".startswith(f"{missing}.")
 
 
 def shadowed_by_python(module: ModuleType) -> str:
-    """What to tell when Python's own module of that name was taken for the user's; empty when it was not."""
+    """The message if Python's own module of that name was imported instead of the user's; else empty."""
     name, file = module.__name__, getattr(module, "__file__", None) or "built in"
     own = next((path for path in _files_of(Path.cwd(), name) if path.exists()), None)
     if name not in sys.stdlib_module_names or own is None or file == str(own):
@@ -46,7 +46,7 @@ def shadowed_by_python(module: ModuleType) -> str:
 
 
 def without_jobs(modules: list[ModuleType]) -> str:
-    """What to tell when none of them, nor what they import, has registered a job."""
+    """The message if neither these modules nor what they import registered a job."""
     files = ", ".join(
         f"{one.__name__} ({getattr(one, '__file__', None) or 'a package without a file'})" for one in modules
     )
@@ -67,7 +67,7 @@ def _where_it_is_not(missing: str) -> str:
 
 
 def _meant(name: str, missing: str) -> str:
-    """What was probably meant; empty when there is no guess."""
+    """What was probably meant; empty if there is no guess."""
     parent, _, last = missing.rpartition(".")
     if last == "py" and parent in sys.modules:
         return f"say {parent}, without .py"
@@ -78,7 +78,7 @@ def _meant(name: str, missing: str) -> str:
 
 
 def _elsewhere(name: str, top: str) -> str:
-    """Where a module is that is not on the path: in a directory below or above the working directory."""
+    """The hint if the module is in a directory just below or above the working directory; else empty."""
     here = Path.cwd()
     if here.name == top and any(path.exists() for path in _files_of(here.parent, name)):
         return f"it is in {here.parent}: start there"
@@ -91,7 +91,7 @@ def _elsewhere(name: str, top: str) -> str:
 
 
 def _folders(place: Path) -> Iterator[Path]:
-    """Its directories; ``src`` first, as that is the usual one."""
+    """The directories in ``place``; ``src`` first, the usual one."""
     with suppress(OSError):
         below = sorted(place.iterdir(), key=lambda path: (path.name != "src", path.name))
         yield from (path for path in below if path.is_dir() and not path.name.startswith("."))

@@ -1,4 +1,4 @@
-"""A reserved job that has been read: what the worker knows of it."""
+"""A reserved job whose payload has been read."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from queuepool.worker.plan import Plan
 
 
 class Attempt(NamedTuple):
-    """One attempt at it."""
+    """What the worker knows of one attempt at it."""
 
     lease: Lease
     payload: Payload
@@ -24,5 +24,5 @@ class Attempt(NamedTuple):
         return facts_of(self.payload, self.lease.queue)
 
     def processed(self, duration: float) -> JobProcessed:
-        """It has just returned, after so long."""
+        """The event of a job that has just returned after ``duration`` seconds."""
         return JobProcessed(self.facts, duration, self.payload.waited(time.time() - duration))

@@ -1,4 +1,4 @@
-"""How the jobs of one kind are run: looked up once for all that have the same name and terms."""
+"""How the jobs of one kind run: looked up once for all with the same name and payload options."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ _MOST = 256
 
 
 class Plan(NamedTuple):
-    """``handler`` is ``None`` when nobody is registered under the name; ``timeout`` in seconds, 0 = no limit."""
+    """``handler`` is ``None`` if none is registered under the name; ``timeout`` in seconds, 0 = no limit."""
 
     terms: PayloadOptions
     handler: Handler | None
     policy: Policy
-    #: the policy as it stands on the board
+    #: the policy as written on the board
     text: str
     timeout: float
     warning: str
-    #: what makes the arguments, where the handler's annotations ask for more than JSON has
+    #: converts the arguments, if the handler's annotations need more than plain JSON
     read: Reader | None = None
 
 
 class Plans:
-    """Those of one worker."""
+    """One worker's plans."""
 
     def __init__(self, pool: PoolSettings, registry: Registry) -> None:
         self._pool = pool
@@ -40,7 +40,8 @@ class Plans:
         self._known: dict[tuple[int, str], Plan] = {}
 
     def of(self, payload: Payload) -> Plan:
-        # By the very object, which the plan keeps alive: to compare all of the terms would take longer.
+        """The plan for this payload; made once, then cached."""
+        # By the identity of the options, which the plan keeps alive: comparing them all would take longer.
         key = id(payload.terms), payload.name
         plan = self._known.get(key)
         if plan is None:

@@ -1,4 +1,4 @@
-"""Whose word counts: the payload's own over its handler's over its pool's."""
+"""Which setting counts: the payload's, else its handler's, else its pool's."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from queuepool.jobs.job_options import Options
 from queuepool.payload.options import PayloadOptions
 from queuepool.settlement.verdict import Policy
 
-#: without renewal a job must end before its lease; seconds kept free in between
+#: without renewal a job must end before its lease; seconds in between
 _MARGIN = 1.0
 
 
 def policy_of(terms: PayloadOptions, options: Options, pool: PoolSettings) -> Policy:
     """How often and until when this job may be tried.
 
-    A ``maxTries`` that is not its handler's own came from Laravel or by hand, and means what it means there.
+    A ``maxTries`` that differs from the handler's came from Laravel or a person, and means what it means in Laravel.
     """
     return Policy(
         tries=_first(terms.max_tries, options.tries, pool.tries),
@@ -30,7 +30,7 @@ def policy_of(terms: PayloadOptions, options: Options, pool: PoolSettings) -> Po
 
 
 def timeout_of(terms: PayloadOptions, options: Options, pool: PoolSettings) -> tuple[float, str]:
-    """Seconds this attempt may run (0 = no limit), and a warning when that is less than the job asked for."""
+    """Seconds this attempt may run (0 = no limit), and a warning if that is less than the job wants."""
     asked: float = _first(terms.timeout, options.timeout, pool.timeout)
     if pool.connection.renew:
         return asked, ""

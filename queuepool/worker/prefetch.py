@@ -1,4 +1,4 @@
-"""Where a worker's next job comes from: reserved some ahead while they are quick, settled behind, in one round trip."""
+"""A worker's next jobs: reserved ahead while jobs are quick; one round trip also settles those that are done."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from queuepool.worker.prefetch_size import PrefetchSize
 from queuepool.worker.reservation_reports import Reports
 from queuepool.worker.slot_writer import SlotWriter
 
-#: seconds that a job may have waited in a hand, and still be begun
+#: seconds that a held job may have waited and still be started
 _FRESH = 1.0
 
 
 class _Asked(NamedTuple):
-    """A reserve that was sent: when (monotonic seconds), what it settles, and how its answer is heard."""
+    """A reserve that was sent: when (monotonic seconds), what it settles, and what reads its reply."""
 
     at: float
     done: list[Lease]
@@ -34,9 +34,10 @@ class _Asked(NamedTuple):
 
 
 class Prefetch:
-    """The jobs that a worker holds: some waiting to be begun, some done and waiting to be deleted.
+    """The jobs that a worker holds: some waiting to be started, some done and waiting to be deleted.
 
-    When half of a hand is begun the next one is asked for. Verbs may raise ``StoreDown``; the hand then stays as it is.
+    When half of a batch has been started, the next one is requested. Methods may raise ``StoreDown``; what is held
+    then stays as it is.
     """
 
     def __init__(
@@ -63,15 +64,15 @@ class Prefetch:
         self._held_since = 0.0
         self._done: list[Lease] = []
         self._asked: _Asked | None = None
-        #: how many are left in the hand when it is time to ask for the next one; 0 = not before it is empty
+        #: the number of waiting jobs at which the next batch is requested; 0 = not before none waits
         self._asks_at = 0
-        #: what we held the steward may have settled or put back; it knows it by our tag, which is spent therefore
+        #: the steward may have settled or given back what we held; it goes by our tag, which is therefore spent
         self._overtaken = False
-        #: seconds to the first job, when the last reserve brought none; ``None``: none waits
+        #: seconds until the first job is due, if the last reserve brought none; ``None``: none waits
         self.next_due: float | None = None
 
     def next_job(self, queues: Sequence[str]) -> Lease | None:
-        """The next one, ready to be begun; ``None`` when there is none."""
+        """The next job, ready to be started; ``None`` if there is none."""
         if queues != self._served:
             self.let_go()  # a reserve can settle only what came from the queues it serves
             self._served = queues
@@ -84,7 +85,7 @@ class Prefetch:
         return None
 
     def next_held(self) -> Lease | None:
-        """The next of those in hand; ``None`` when there is none, or ``next_job`` has to see to what is there."""
+        """The next held job; ``None`` if there is none, or if ``next_job`` must deal with what is held."""
         if len(self._waiting) <= self._asks_at:
             return None
         number, lease = self._waiting[0]
@@ -94,15 +95,15 @@ class Prefetch:
         return lease
 
     def took(self, lease: Lease, seconds: float) -> None:
-        """It is over, however it ended."""
+        """This job ran for ``seconds``, whatever its outcome."""
         self._pace.took(seconds, len(lease.receipt))
 
     def is_done(self, lease: Lease) -> None:
-        """Only its receipt is left, to be deleted with the next reserve."""
+        """Only the job's receipt is left: delete it with the next reserve."""
         self._done.append(lease)
 
     def let_go(self) -> None:
-        """Settle what is done, put back what is not begun: nothing is held any more."""
+        """Delete what is done and give back what was not started: nothing is held any more."""
         self._put_back()
         self._settler.delete(self._done)
         self._done = []
@@ -110,12 +111,12 @@ class Prefetch:
         self._settler.tell()
 
     def reclaim(self) -> None:
-        """The last reserve was not answered: what it took goes back before anything else is asked."""
+        """If the last reserve got no reply, give back what it took before sending the next command."""
         if self._slot_writer.slot.asked:
             self._membership.renew(self._done)
 
     def _put_back(self) -> None:
-        """All that is not begun, in its order; what was asked for ahead need not be written down for that."""
+        """Give back what was not started, in order. A batch requested ahead need not be written on the board first."""
         ahead = self._heard()
         leases = [lease for _, lease in self._waiting] + (ahead.leases if ahead else [])
         self._settler.put_back(leases)
@@ -128,16 +129,16 @@ class Prefetch:
         self._settler.tell()
 
     def _ask_ahead(self, queues: Sequence[str]) -> None:
-        """Before the hand is empty: settle what is done so far, and have the next jobs sent."""
+        """Before the batch is used up: delete what is done so far, and request the next jobs."""
         self._asks_at = 0
         if send := self._store.reserve_ahead:
-            with suppress(StoreDown):  # what is in hand needs no store; that we have asked stays written down
+            with suppress(StoreDown):  # what is held needs no store; the board still shows the request
                 at = self._begin_asking(queues)
                 answer = send(queues, self._membership.tag, self._pace.ahead(), self._done)
                 self._asked, self._done = _Asked(at, self._done, answer), []
 
     def _heard(self) -> Reservation | None:
-        """The answer to what was asked for ahead, if that was asked and is answered."""
+        """The reply to a request ahead; ``None`` if none was sent or it got no reply."""
         if not self._asked:
             return None
         asked, self._asked = self._asked, None
@@ -148,7 +149,7 @@ class Prefetch:
             return None
 
     def _hear(self) -> bool:
-        """Hold what was asked for ahead; ``False`` when that was nothing."""
+        """Hold the jobs requested ahead; ``False`` if there are none."""
         if self._slot_writer.is_wanted_back:
             self._put_back()
         if not self._asked:
@@ -164,11 +165,11 @@ class Prefetch:
         return bool(reservation.leases)
 
     def _reserve(self, queues: Sequence[str]) -> bool:
-        """One round trip: settle what is done, stage what is due, take the next jobs; ``False`` when there is none."""
+        """One round trip: delete what is done, stage what is due, take the next jobs; ``False`` if there are none."""
         unsure = self._overtaken or bool(self._slot_writer.slot.asked)
         if unsure or self._membership.is_spent:
             if self._slot_writer.slot.asked:
-                self._pace.begin_anew()  # so many may have found no room on the board
+                self._pace.begin_anew()  # a batch of that size may have found no room on the board
             self._membership.renew(self._done)
             self._overtaken = False
         self._membership.look_again(self._done)
@@ -182,8 +183,8 @@ class Prefetch:
         return bool(reservation.leases)
 
     def _take_in(self, reservation: Reservation, turn: int, *, unsure: bool = False) -> None:
-        """Report what this turn has brought, and put back what is held if the steward has wanted it back."""
-        # Said first, then looked, as in SlotWriter.turns_to: a slow answer may look like a stuck job.
+        """Report what this reply brought, and give back what is held if the steward has wanted it back."""
+        # Written first, then checked, as in SlotWriter.turns_to: a slow reply may look like a stuck job.
         self._overtaken = self._slot_writer.was_wanted_back(turn)
         self.reports.tell(reservation, unsure=unsure or self._overtaken)
         if self._overtaken:
@@ -193,11 +194,11 @@ class Prefetch:
         if self._listeners.wants(JobReserving):
             self._listeners.tell(JobReserving(tuple(queues)))
         try:
-            self._store.reach()  # who could not even ask has nothing to be given back
+            self._store.reach()  # if nothing could be sent, there is nothing to give back
         except StoreDown:
-            self._overtaken = True  # what answers next may be another store, where somebody else has our tag
+            self._overtaken = True  # another store may answer next, where another worker has our tag
             raise
-        # The lease is counted from before it was asked for: it never ends earlier than we believe.
+        # The lease is counted from before the request: it never ends earlier than we believe.
         self._membership.used_at = self._slot_writer.asking()
         return self._membership.used_at
 
@@ -207,5 +208,5 @@ class Prefetch:
         self._waiting.extend(enumerate(leases, start=len(self._done)))
         self._held_since = held_since
         self.next_due = reservation.next_due
-        # Fewer than were wanted are all that there were.
+        # Fewer than requested means that there were no more.
         self._asks_at = len(leases) // 2 if len(leases) == self._pace.wanted and self._store.reserve_ahead else 0

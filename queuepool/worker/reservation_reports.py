@@ -1,4 +1,4 @@
-"""What a worker reports of an answer to its reserve, besides the jobs."""
+"""What a worker reports from a reserve's reply, besides the jobs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from queuepool.stores.contract import Reservation
 
 
 class Reports:
-    """Those of one worker."""
+    """One worker's reports."""
 
     def __init__(self, listeners: Listeners, outage: Outage) -> None:
         self._listeners = listeners
@@ -20,11 +20,11 @@ class Reports:
 
     @property
     def has_problems(self) -> bool:
-        """Whether the last answer named a queue that could not be served."""
+        """Whether the last reply named a queue that could not be served."""
         return bool(self._problems)
 
     def tell(self, reservation: Reservation, *, unsure: bool) -> None:
-        """``unsure``: of what was done, others may have deleted some."""
+        """Emit what the reply reports. ``unsure``: others may have deleted done jobs, so no lost lease is reported."""
         self._outage.regained()
         for lease in reservation.refused if not unsure else ():
             self._listeners.tell(LeaseLost(facts_of(decode(lease.receipt, lease.attempts), lease.queue)))
@@ -33,7 +33,7 @@ class Reports:
         self.refused(set(reservation.problems))
 
     def refused(self, problems: set[tuple[str, str]]) -> None:
-        """(queue, what the server said) of each. Reported when it changes: a broken key stays broken for long."""
+        """Emit ``(queue, message of the server)`` pairs, only new ones: a broken key stays broken for long."""
         for problem in problems - self._problems:
             self._listeners.tell(StoreRefused(*problem))
         self._problems = problems

@@ -1,4 +1,4 @@
-"""A worker's place: its slot on the board, its alarm, and its line in ``ps``."""
+"""What a worker shows of itself: its slot on the board, its alarm, and its line in ``ps``."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from queuepool.unix import proc
 from queuepool.unix.signals import Alarm, WorkerSignals
 from queuepool.worker.plan import Plan
 
-#: seconds that a worker's resident memory is taken to be what it was
+#: seconds for which a measurement of resident memory is reused
 _RSS_LASTS = 0.05
-#: seconds by which a wait may end too late, a silent store included
+#: seconds by which a wait may end late, even with a silent store
 _LATE = 4.0
 
 
 class SlotWriter:
-    """Written by its worker alone; everybody may read the slot. ``stall`` is how long a round may take."""
+    """Used by the slot's worker alone; every process may read the slot. ``stall``: seconds a round may take."""
 
     def __init__(self, slot: Slot, pool: str, alarm: Alarm, attention: WorkerSignals, *, stall: float) -> None:
         self.slot = slot
@@ -44,40 +44,40 @@ class SlotWriter:
         self._lease_end = 0.0
 
     def show(self, state: State) -> None:
-        """What the worker is doing, unless it runs a job."""
+        """Show the state of a worker that runs no job."""
         if self.slot.state != state:
             self.slot.state = state
             self._title(f"{state.name.lower()} done={self.slot.done}")
 
     def alive(self) -> None:
-        """No job runs, whatever is done next; until this is said again the master waits for ``stall`` seconds."""
+        """No job runs: disarm the alarm. The next call must come within ``stall`` seconds, else the master kills us."""
         self.slot.lease_end = 0.0
         if self._has_run:
             self._alarm.disarm()
         self.slot.deadline = time.monotonic() + self._stall
 
     def waits(self, seconds: float) -> None:
-        """A wait for jobs begins: it cannot hang as a round may, so it is missed sooner."""
+        """A wait of ``seconds`` for jobs begins. It cannot take as long as a round may, so its deadline is earlier."""
         self.slot.deadline = time.monotonic() + seconds + min(self._stall, _LATE)
 
     def asking(self) -> float:
-        """A reserve is about to be sent: from now on jobs may be ours without our knowing."""
+        """A reserve is about to be sent: jobs may be ours before we know. Returns the time (monotonic seconds)."""
         now = time.monotonic()
         self.slot.asked = now
         return now
 
     def holds(self, leases: Sequence[Lease], lease_end: float, done: Sequence[Lease] = ()) -> None:
-        """A reserve was answered. What is done and not yet settled stays in the hand, before what is new.
+        """A reserve was answered: write down the new batch. Done jobs not yet settled stay, before the new ones.
 
-        If the steward wants something back, the turn ends here even when nothing new has come.
-        Raises ``StoreError`` when there is no room for it: the last hand stays, and so does that we have asked.
+        If the steward wants something back, the old batch ends here even if nothing new has come. Raises
+        ``StoreError`` if there is no room: the old batch and the mark of the open reserve then stay.
         """
         slot = self.slot
         slot.lease_end = 0.0
         if leases or done or self.is_wanted_back:
             try:
                 slot.hold(leases, done)
-            except OSError as error:  # large receipts lie beside the board
+            except OSError as error:  # large receipts are files beside the board
                 raise StoreError(f"no room beside the board: {error.strerror}: these jobs wait") from error
         else:
             slot.hand.drop()
@@ -87,24 +87,24 @@ class SlotWriter:
         slot.asked = 0.0
 
     def turns_to(self, number: int) -> bool:
-        """The ``number``-th held job, from 0, is next; ``False`` when the steward wants back what is not begun."""
+        """The ``number``-th held job, from 0, is next; ``False`` if the steward wants back what was not started."""
         slot = self.slot
-        # First say it, then look: the steward first says what it wants, waits, and then looks (steward/give_back.py).
+        # Write first, then check: the steward writes what it wants, waits, and then checks (steward/give_back.py).
         slot.at = self._number = number
         slot.lease_end = self._lease_end
         return not self.is_wanted_back
 
     @property
     def is_wanted_back(self) -> bool:
-        """Whether the steward has taken, or is about to take, what waits in the hand."""
+        """Whether the steward has taken, or is about to take, the held jobs not yet started."""
         return self.was_wanted_back(self.slot.turn)
 
     def was_wanted_back(self, turn: int) -> bool:
-        """Likewise, of an earlier turn's hand, and of what was asked for meanwhile."""
+        """The same of an earlier batch, and of what was requested meanwhile."""
         return self.slot.wanted_back == turn
 
     def begins(self, payload: Payload, queue: str, plan: Plan) -> None:
-        """The held job is about to run; the kernel and the master know its deadline."""
+        """The held job is about to run: show it, and set its deadline for the kernel and the master."""
         slot, now = self.slot, time.time()
         if plan is not self._plan or queue != self._queue:  # most jobs are like the one before
             self._describe(payload.name, queue, plan)
@@ -116,41 +116,41 @@ class SlotWriter:
         self.arm(plan.timeout)
 
     def _describe(self, name: str, queue: str, plan: Plan) -> None:
-        shown = name if plan.handler else "unknown"  # a name that nobody registered is never shown
+        shown = name if plan.handler else "unknown"  # an unregistered name is never shown
         self.slot.job, self.slot.queue, self.slot.policy = shown, queue, plan.text
         self._plan, self._queue = plan, queue
         self._about = f"busy queue={_word(queue)} job={_word(shown)}"
 
     def arm(self, timeout: float) -> None:
-        """From now on ``timeout`` seconds, 0 = no limit: the kernel's alarm, and behind it the master."""
+        """Set a deadline in ``timeout`` seconds, 0 = none: the kernel's alarm, and behind it the master."""
         self._has_run = True
         self.slot.deadline = time.monotonic() + timeout if timeout else 0.0
         self._alarm.arm(timeout)
 
     def succeeded(self) -> None:
-        """Nothing but the receipt is left to be deleted, by us or by who buries us. Said twice, it counts once."""
+        """Only the receipt is left to delete, by us or, after our death, by the steward. Idempotent."""
         if not self._succeeded:
             self._succeeded = True
             self._hand.mark(self._number, Stage.DONE)
             self.slot.done += 1
 
     def ended(self) -> None:
-        """The handler and its hook have returned: nobody need be killed when the lease ends, or is found settled.
+        """The handler and its hook have returned: no need to kill the worker when the lease ends or is found settled.
 
-        Its deadline stays for the moment until the next job begins, or until ``alive``.
+        The deadline stays until the next job begins, or until ``alive``.
         """
         self.slot.lease_end = 0.0
 
     def is_intact(self) -> bool:
-        """Whether the worker's open files still are what they were: a job may have closed them all."""
+        """Whether the worker's open files are still the same: a job may have closed them all."""
         return self._alarm.is_intact()
 
     def is_open(self) -> bool:
-        """As ``is_intact``, quicker: what a job has closed and opened anew is not seen."""
+        """Like ``is_intact`` but quicker: misses files that a job has closed and opened anew."""
         return self._alarm.is_open()
 
     def settled_one(self, number: int | None = None) -> None:
-        """Somebody else may hold it now; the last one that was begun, unless another is named."""
+        """Another worker may hold this job now: the ``number``-th held one, or the last one that was started."""
         self.slot.lease_end = 0.0
         self._hand.mark(self._number if number is None else number, Stage.SETTLED)
 
@@ -166,7 +166,7 @@ class SlotWriter:
         return self._rss
 
     def tidy(self) -> None:
-        """If user code has run: signals are made ours again, whatever it did to them, and memory is looked up."""
+        """After user code has run: restore the signal handlers and the alarm, and measure memory."""
         if self._has_run:
             self._attention.listen()
             self._alarm.prepare()
@@ -175,7 +175,7 @@ class SlotWriter:
             self._has_run = False
 
     def leave(self) -> None:
-        """The last word: an exit without it counts as a death."""
+        """Mark a clean exit; an exit without this mark counts as a death."""
         self.slot.state = State.STOPPING
         self.slot.left = 1
 

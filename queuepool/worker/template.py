@@ -1,7 +1,7 @@
-"""The template: it has the user's modules, and forks the workers, which share its memory until they write to it.
+"""The template: it imports the user's modules and forks the workers, which share its memory until they write to it.
 
-It has no store and runs no job. What the master wants stands on the board: a worker's slot without a pid. Whom it forks
-there is the master's child like any other, and nobody else's.
+It has no store and runs no job. The master's requests are on the board: a worker's slot without a pid. A worker forked
+for one becomes the master's child, like any other.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from queuepool.unix.exit_codes import BROKEN
 from queuepool.unix.signals import Mailbox
 from queuepool.worker.boot import other_threads
 
-#: seconds between two looks at the board when nobody wakes it, and after which the master ends one that looks no more
+#: seconds between checks of the board without a wake-up; seconds after which the master ends a stalled template
 _LOOK, _STALL = 1.0, 30.0
-#: seconds between a new worker's looks whether the master knows it
+#: seconds between a new worker's checks whether the master knows it
 _MOMENT = 0.001
 _STOPS = (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT)
 _log = logging.getLogger("queuepool")
 
 
 class Template:
-    """In its own ``slot``; ``worker`` is what a new worker runs."""
+    """``slot`` is its own; ``worker`` is what a new worker runs."""
 
     def __init__(self, pool: str, board: Board, slot: Slot, worker: Callable[[Slot], int]) -> None:
         self._pool = pool
@@ -38,7 +38,7 @@ class Template:
         self._master = board.master[0]
 
     def run(self) -> None:
-        """Until told to leave."""
+        """Fork the workers that the master requests, until a stop signal."""
         mailbox = Mailbox()
         mailbox.open()
         self._alive()
@@ -59,7 +59,7 @@ class Template:
         self._slot.deadline = time.monotonic() + _STALL
 
     def _wanted(self) -> list[Slot]:
-        """The master's orders: it lets one template of a generation live."""
+        """The slots that the master wants filled; it lets one template of each generation live."""
         workers = self._board.of(Role.WORKER)
         return [one for one in workers if one.generation == self._slot.generation and not (one.pid or one.dead)]
 
@@ -75,7 +75,7 @@ class Template:
             _log.error("cannot fork: %s; next try in %gs", error.strerror, _LOOK)
 
     def _begin(self, slot: Slot, life: int) -> int:
-        """The new worker: it begins when the master knows it, who ends whom it does not know."""
+        """The new worker: it starts once the master knows it, and the master kills those that it does not know."""
         fork.tell(self._master, signal.SIGUSR1)
         while (slot.pid, slot.life, os.getppid()) == (os.getpid(), life, self._master):
             if slot.born:

@@ -1,4 +1,4 @@
-"""What really happened, one line each, written by the jobs themselves and by this listener."""
+"""What really happened, one line per event, written by the jobs themselves and by this listener."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from queuepool.events import JobFailed, JobLost, JobReleased, JobTimedOut
 
 
 def note(what: str, **facts: object) -> None:
-    """One write, so that the lines of several processes do not mix."""
+    """Append one line, in one write so that lines of several processes do not mix."""
     line = json.dumps({"at": time.time(), "what": what, "pid": os.getpid(), **facts}) + "\n"
     fd = os.open(os.environ["DEMO_DIARY"], os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
     os.write(fd, line.encode())
@@ -20,5 +20,5 @@ def note(what: str, **facts: object) -> None:
 
 @on(JobFailed, JobLost, JobReleased, JobTimedOut)
 def tell(event: JobFailed | JobLost | JobReleased | JobTimedOut) -> None:
-    """Told in the worker, or in the steward when the worker is dead."""
+    """Called in the worker, or in the steward if the worker is dead."""
     note(type(event).__name__, id=event.job.id, name=event.job.name, attempt=event.job.attempt)

@@ -1,4 +1,4 @@
-"""The demo's jobs: some that behave, and some that do what no job should."""
+"""The demo's jobs: some behave, some do what no job should."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def nap(seconds: float) -> None:
 
 @job(timeout=1)
 def hang() -> None:
-    """Years of work in C code, which no Python exception or signal handler could interrupt."""
+    """Runs for years in C code, which no Python exception or signal handler can interrupt."""
     begin()
     hashlib.pbkdf2_hmac("sha256", b"password", b"salt", 2_000_000_000)
     end()
@@ -59,7 +59,7 @@ def hang() -> None:
 
 @job()
 def crash() -> None:
-    """Reads from address 0."""
+    """Reads from address 0: a segmentation fault."""
     begin()
     ctypes.string_at(0)
     end()

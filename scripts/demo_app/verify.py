@@ -1,4 +1,4 @@
-"""Was it all as the demo says? Compares what was pushed with the diary, the failed store and the quarantine."""
+"""Verifies what the demo says: compares the pushed jobs with the diary, the failed store and the quarantine."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-#: seconds that a fair machine may need at most for what takes milliseconds
+#: most seconds that a decent machine may need for what takes milliseconds
 SOON = 2.0
 
 Line = tuple[bool, str]
@@ -18,13 +18,13 @@ DIARY = [json.loads(line) for line in Path(os.environ["DEMO_DIARY"]).read_text()
 
 
 def diary(what: str, **wanted: object) -> list[dict[str, Any]]:
-    """The lines that say this, the earliest first."""
+    """The matching lines, earliest first."""
     found = [line for line in DIARY if line["what"] == what and wanted.items() <= line.items()]
     return sorted(found, key=lambda line: line["at"])
 
 
 def told(*words: str) -> Any:
-    """What a verb of the command line says in JSON."""
+    """The JSON output of a command."""
     done = subprocess.run(["queuepool", *words, "--json"], capture_output=True, text=True, check=True)
     return json.loads(done.stdout)
 

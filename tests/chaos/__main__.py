@@ -1,6 +1,6 @@
 """``scripts/chaos [--store STORE] [--other STORE] [--hosts 2] [--seconds N] [--seed S] [--only NEMESIS] [--keep]``.
 
-``--check LEDGER`` rules on an old one.
+``--check LEDGER`` rules on the ledger of an earlier run.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tests.chaos.stores.choice import NAMES
 
 
 def main() -> int:
-    # Whoever ends us ends the pools and the server too.
+    # A signal that ends this process must end the pools and the server too.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     options = _options()
     if options.check:
@@ -53,7 +53,7 @@ def _rule(ledger: Path) -> int:
 
 
 def _hosts(options: argparse.Namespace) -> dict[str, int]:
-    """As many workers on either host."""
+    """The same number of workers on either host."""
     if options.hosts == 1:
         return {}
     if options.store != "redis":

@@ -1,4 +1,4 @@
-"""The store of failed jobs and control keys is away, that of the jobs is not: good jobs go on (I17)."""
+"""While only the store of failed jobs and control keys is away, good jobs go on (I17)."""
 
 from __future__ import annotations
 

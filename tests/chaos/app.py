@@ -1,6 +1,6 @@
-"""The jobs of the chaos run: each writes ``start`` first and ``finish`` last, and in between does as its mode says.
+"""The jobs of the chaos run: each writes ``start`` first and ``finish`` last, and in between acts out its mode.
 
-A mode misbehaves at a job's first attempt only; so every job can end, and whatever does not is the pool's fault.
+A mode misbehaves only at a job's first attempt, so every job can end; one that does not is the pool's fault.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What async jobs leave behind on the loop that the next one runs on, and one that is innocent."""
+"""Async jobs that leave something on the loop that the next one runs on, and an innocent one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What can befall a database server, its connections and its rows."""
+"""Faults of a database server, its connections and its rows."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _OF_ONE = "SELECT min(id), max(id) FROM jobs WHERE reserved_at IS NOT NULL GROUP
 
 
 def kill_database(rig: Rig) -> Iterator[float]:
-    """kill -9 for all of it, and started again after a while."""
+    """Kill all of it with kill -9, and start it again after a while."""
     return absences(rig, rig.store.server.kill, rig.store.server.start, (0.1, 2.0), (0.5, 2.0))
 
 
 def stop_database(rig: Rig) -> Iterator[float]:
-    """In order, as for an upgrade."""
+    """Stop it cleanly, as for an upgrade."""
     return absences(rig, rig.store.server.stop, rig.store.server.start, (0.1, 2.0), (0.5, 2.0))
 
 
@@ -33,7 +33,7 @@ def freeze_database(rig: Rig) -> Iterator[float]:
 
 
 def cut_connections(rig: Rig) -> Iterator[float]:
-    """Some, whatever they are at."""
+    """Cut some connections, whatever they are doing."""
     while True:
         for number in _some(rig, rig.store.words.connections):
             rig.store.end_connection(number)
@@ -41,7 +41,7 @@ def cut_connections(rig: Rig) -> Iterator[float]:
 
 
 def cut_transactions(rig: Rig) -> Iterator[float]:
-    """Those that are in the midst of one."""
+    """Cut some connections in the middle of a transaction."""
     while True:
         for number in _some(rig, rig.store.words.transactions):
             rig.store.end_connection(number)
@@ -49,7 +49,7 @@ def cut_transactions(rig: Rig) -> Iterator[float]:
 
 
 def lock_rows(rig: Rig) -> Iterator[float]:
-    """Somebody looks at the oldest jobs, and takes his time."""
+    """A slow reader locks the oldest jobs."""
     while True:
         with rig.store.tables.engine.connect() as connection:
             connection.execute(text(_OLDEST))
@@ -58,7 +58,7 @@ def lock_rows(rig: Rig) -> Iterator[float]:
 
 
 def deadlock(rig: Rig) -> Iterator[float]:
-    """Somebody locks what a worker holds, from the last to the first: the worker settles from the first to the last."""
+    """Another session locks what a worker holds from last to first, while the worker settles from first to last."""
     while True:
         with rig.store.tables.engine.connect() as connection, suppress(exc.DBAPIError):
             for line in rig.store.words.impatient:

@@ -1,4 +1,4 @@
-"""People who try failed jobs again while the pools run."""
+"""People who retry failed jobs while the pools run."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from collections.abc import Callable, Iterator
 from tests.chaos.laravel import PEER
 from tests.chaos.rig import Rig
 
-#: seconds that somebody waits for an answer
+#: seconds that a person waits for an answer
 _PATIENT = 120.0
-#: jobs that one command names
+#: jobs named in one command
 _MOST = 50
 
 
 def retry_all(rig: Rig) -> Iterator[float]:
-    """Of the jobs that are made to be retried: of all others the ledger knows how often they may begin."""
+    """Retry many of the jobs made for retries: the ledger knows how often all others may start."""
     while True:
         yield from _retried(rig, _MOST)
 
@@ -55,14 +55,14 @@ def _failed(rig: Rig, most: int) -> list[str]:
 
 
 def _laravels(rig: Rig) -> dict[str, str]:
-    """What tells the peer of the stores; nothing when none of them is a database."""
+    """The peer's settings of the stores; empty if none of them is a database."""
     jobs: dict[str, str] = rig.store.laravel()
     failed = rig.other.laravel().get("QP_URL", "") if rig.other else jobs.get("QP_URL", "")
     return {**jobs, "QP_FAILED_URL": failed, "QP_OUT": str(rig.folder / "laravel.jsonl")} if failed else {}
 
 
 def _said(rig: Rig, command: list[str], **env: str) -> Iterator[float]:
-    """One command to its end; it is not broken off, for that leaves jobs that are nobody's fault."""
+    """Run one command to its end; a command broken off would leave jobs behind that are no fault of the pool."""
     with (rig.folder / "people.out").open("ab") as output:
         process = subprocess.Popen(command, env={**rig.env(), **env}, stdout=output, stderr=output)
     try:

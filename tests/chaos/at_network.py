@@ -1,4 +1,4 @@
-"""What can befall the way to the store; only the pool behind the proxy goes it."""
+"""Faults of the network to the store; they hit only the pool behind the proxy."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def slow_network(rig: Rig) -> Iterator[float]:
 
 
 def silent_network(rig: Rig) -> Iterator[float]:
-    """Nothing gets through, nobody is told; then everything is cut."""
+    """Nothing gets through and no error comes; then all connections are cut."""
     while True:
         rig.store.proxy.silent = True
         try:
@@ -45,7 +45,7 @@ def cut_network(rig: Rig) -> Iterator[float]:
 
 
 def late_requests(rig: Rig) -> Iterator[float]:
-    """A connection goes silent; when its client has given up and asks anew, what was sent first arrives after all."""
+    """A connection goes silent. After its client has given up and sent again, the first request arrives after all."""
     proxy = rig.store.proxy
     proxy.strikes = 0.35
     try:

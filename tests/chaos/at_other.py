@@ -1,4 +1,4 @@
-"""What can befall the store of the failed jobs and the control keys, while that of the jobs is well."""
+"""Faults of the store of failed jobs and control keys, while the jobs' store is well."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tests.chaos.rig import Rig
 
 
 def other_away(rig: Rig) -> Iterator[float]:
-    """For longer than anybody is patient with one verb."""
+    """It is away for longer than any process waits for one call."""
     while True:
         with rig.other.away():
             rig.ledger.write("other", on=1)

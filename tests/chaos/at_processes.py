@@ -1,4 +1,4 @@
-"""What can befall the pool's processes."""
+"""Faults of the pool's processes."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from tests.chaos.rig import Rig
 
 
 def kill_workers(rig: Rig) -> Iterator[float]:
-    """Every few hundredths of a second; every other time one with a job of some length in hand."""
+    """Kill one every few hundredths of a second; every other time one that runs a job of some length."""
     while True:
         _kill_a_worker(rig, "busy queue=high" if rig.chance.random() < 0.5 else "")
         yield rig.chance.uniform(*rig.plan.kill_every)
 
 
 def kill_sometimes(rig: Rig) -> Iterator[float]:
-    """Beside another nemesis."""
+    """The same beside another nemesis."""
     while True:
         _kill_a_worker(rig)
         yield rig.chance.uniform(0.05, 0.15)
@@ -29,7 +29,7 @@ def leave_in_peace(rig: Rig) -> Iterator[float]:
 
 
 def _kill_a_worker(rig: Rig, word: str = "") -> None:
-    """One that has come to work, or, now and then, any: one that dies while it starts makes the master rest."""
+    """A ready worker or, now and then, any: one that dies while it starts makes the master pause."""
     pool = rig.chance.choice(rig.pools)
     working = pool.pids(" busy ") + pool.pids(" idle ")
     victims = (word and pool.pids(word)) or (working if rig.chance.random() < 0.98 else pool.pids(": worker "))
@@ -53,7 +53,7 @@ def segfault_workers(rig: Rig) -> Iterator[float]:
 
 
 def kill_steward(rig: Rig) -> Iterator[float]:
-    """With workers to bury, too."""
+    """Kill it while there are dead workers to settle, too."""
     while True:
         _kill_a_worker(rig)
         pool, victim = _any(rig, "steward")
@@ -62,7 +62,7 @@ def kill_steward(rig: Rig) -> Iterator[float]:
 
 
 def kill_template(rig: Rig) -> Iterator[float]:
-    """While it forks, too: workers die beside it."""
+    """Kill it while it forks, too: workers die beside it."""
     while True:
         for pool in rig.pools:
             for victim in pool.pids(": template "):
@@ -79,7 +79,7 @@ def stop_steward(rig: Rig) -> Iterator[float]:
 
 
 def kill_master(rig: Rig) -> Iterator[float]:
-    """It is started anew at once; its workers may live on for their last job."""
+    """Kill it; it is started again at once, and its old workers may finish their last job."""
     while True:
         pool = rig.chance.choice(rig.pools)
         _note_master(rig, pool, "master")
@@ -103,7 +103,7 @@ def end_host(rig: Rig, pool: Pool) -> None:
 
 
 def storm_of_signals(rig: Rig) -> Iterator[float]:
-    """Those that ask the master for nothing lasting, in any order."""
+    """Send the signals that have no lasting effect on the master, in any order."""
     while True:
         pool = rig.chance.choice(rig.pools)
         for _ in range(20):
@@ -144,13 +144,13 @@ def restart_rolling(rig: Rig) -> Iterator[float]:
 
 
 def _ask(pool: Pool, signum: signal.Signals) -> None:
-    """A signal to a master that hears already: until then it would end of it."""
+    """Send a signal to a master that handles signals already: earlier it would end the master."""
     if pool.process and pool.titles():
         pool.process.send_signal(signum)
 
 
 def _any(rig: Rig, word: str) -> tuple[Pool, int]:
-    """Some child with this in its title; 0 when there is none just now."""
+    """The pid of some child with this in its title; 0 if there is none just now."""
     pool = rig.chance.choice(rig.pools)
     return pool, rig.chance.choice(pool.pids(word) or [0])
 

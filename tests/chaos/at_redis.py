@@ -1,4 +1,4 @@
-"""What can befall Redis."""
+"""Faults of Redis."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from tests.chaos.world import PREFIX
 
 
 def kill_redis(rig: Rig) -> Iterator[float]:
-    """kill -9, and started again after a while."""
+    """Kill it with kill -9, and start it again after a while."""
     return absences(rig, rig.store.server.kill, rig.store.server.start, (0.1, 2.0), (0.5, 2.0))
 
 
 def load_slowly(rig: Rig) -> Iterator[float]:
-    """Restarted so that it says -LOADING for a while."""
+    """Restart it so that it answers -LOADING for a while."""
     rig.store.server.kill()
     rig.store.server.start("--key-load-delay", "-200", wait=False)
     yield 1.0

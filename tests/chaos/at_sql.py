@@ -1,4 +1,4 @@
-"""What can befall any database with Laravel's tables."""
+"""Faults of any database with Laravel's tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What can befall a file that everybody has open."""
+"""Faults of an SQLite file that every process has open."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.chaos.spells import spells
 
 
 def hold_the_file(rig: Rig) -> Iterator[float]:
-    """A stranger writes, for longer than anybody is patient."""
+    """Another program writes for longer than any process waits."""
     while True:
         with closing(_stranger(rig)) as stranger:
             stranger.execute("BEGIN IMMEDIATE")
@@ -25,7 +25,7 @@ def hold_the_file(rig: Rig) -> Iterator[float]:
 
 
 def hold_a_snapshot(rig: Rig) -> Iterator[float]:
-    """A stranger reads and does not come to an end: the log of writes grows meanwhile."""
+    """Another program reads without end, so that the write-ahead log grows."""
     while True:
         with closing(_stranger(rig)) as stranger:
             stranger.execute("BEGIN")
@@ -35,7 +35,7 @@ def hold_a_snapshot(rig: Rig) -> Iterator[float]:
 
 
 def read_only(rig: Rig) -> Iterator[float]:
-    """For whoever opens it now; who has it open may still write, as the kernel has it."""
+    """For processes that open it now; one that has it open may still write, by the kernel's rules."""
     path = rig.store.path
     return spells(rig, lambda: make_read_only(path), lambda: make_writable(path), (0.3, 2.0), (0.2, 1.0))
 
@@ -54,7 +54,7 @@ def disk_full(rig: Rig) -> Iterator[float]:
 
 
 def move_away(rig: Rig) -> Iterator[float]:
-    """And back: who has it open goes on in it, who opens it meanwhile finds none."""
+    """And back: a process that has it open goes on in it, one that opens it meanwhile finds none."""
     place = rig.store.path.parent / "elsewhere"
     place.mkdir(exist_ok=True)
     return spells(
@@ -67,7 +67,7 @@ def move_away(rig: Rig) -> Iterator[float]:
 
 
 def replace_the_file(rig: Rig) -> Iterator[float]:
-    """By a copy that is made under its lock, so that all is in it that anybody was promised."""
+    """By a copy made under its lock, so that it holds everything that was acknowledged."""
     while True:
         replace_by_a_copy(rig.store.path)
         yield rig.chance.uniform(0.5, 2.0)
@@ -80,7 +80,7 @@ def replace_by_a_copy(path: Path) -> None:
         with closing(sqlite3.connect(path)) as reader, closing(sqlite3.connect(copy)) as written:
             reader.backup(written)
             written.execute("PRAGMA journal_mode = WAL")
-        # The name first: nobody may open the one file with the other's log.
+        # The name first: no process may open one file with the other's log.
         path.rename(old)
         for end in ("-wal", "-shm"):
             path.with_name(path.name + end).unlink(missing_ok=True)

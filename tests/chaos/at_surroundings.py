@@ -1,4 +1,4 @@
-"""What can befall what a pool stands on: its board, its runtime directory, the signals that it was born with."""
+"""Faults of a pool's surroundings: its board, its runtime directory, the signals that it inherits."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def truncate(rig: Rig) -> Iterator[float]:
 
 
 def vanish(rig: Rig) -> Iterator[float]:
-    """Somebody clears temporary directories; the pool, or the next one, must be whole in spite of it."""
+    """A cleaner clears temporary directories; the pool, or the next one, must be whole in spite of it."""
     while True:
         pool = rig.chance.choice(rig.pools)
         pool.may_end()
@@ -95,7 +95,7 @@ def foreign_board(rig: Rig) -> Iterator[float]:
 
 
 def _leave_a_board(rig: Rig, ours: Pool) -> list[Path]:
-    """With a job in hand; our own board lies there meanwhile, and must not keep that pool from working either."""
+    """It holds a job. Our own board lies there meanwhile, and must not keep that pool from working either."""
     folder = rig.folder / "foreign"
     folder.mkdir(exist_ok=True)
     store = f"sqlite:///{folder}/queue.db"

@@ -1,4 +1,4 @@
-"""What can befall the network between two hosts with a pool each and the one that has the store."""
+"""Faults of the network between two hosts with a pool each and the host of the store."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Any
 
 from tests.chaos.rig import Rig
 
-#: seconds in which a kernel has told what its dead sockets had left to say, or has given up
+#: seconds in which a kernel has sent what its dead sockets had left to send, or has given up
 _LAST_WORDS = 20.0
 
 
 def _spells(rig: Rig, harm: Callable[[Any], None], lasts: tuple[float, float] = (0.5, 6.0)) -> Iterator[float]:
-    """To one wire or to both; healed, and then left alone until nothing old is under way any more."""
+    """Harm one wire or both; heal them, then leave them alone until nothing old is under way any more."""
     wires = rig.store.wires
     while True:
         for wire in rig.chance.sample(wires, rig.chance.randint(1, len(wires))):
@@ -33,7 +33,7 @@ def _heal(rig: Rig) -> None:
 
 
 def blackhole(rig: Rig) -> Iterator[float]:
-    """Nothing gets through, and nobody is told."""
+    """Nothing gets through, and no error comes."""
 
     def harm(wire: Any) -> None:
         wire.to.loss = wire.back.loss = 1.0
@@ -42,7 +42,7 @@ def blackhole(rig: Rig) -> Iterator[float]:
 
 
 def flapping(rig: Rig) -> Iterator[float]:
-    """A wire is there, and is not, again and again: what a worker says when it is back may be lost as well."""
+    """A wire fails and returns again and again: what a worker sends on its return may be lost as well."""
     wires = rig.store.wires
     try:
         while True:
@@ -56,7 +56,7 @@ def flapping(rig: Rig) -> Iterator[float]:
 
 
 def dead_connections(rig: Rig) -> Iterator[float]:
-    """Each by itself, for longer than its client waits; what the kernel still has to say for it then arrives late."""
+    """Single connections fail for longer than their clients wait; what the kernel still has to send arrives late."""
 
     def harm(wire: Any) -> None:
         wire.flows.strikes = 0.2
@@ -65,7 +65,7 @@ def dead_connections(rig: Rig) -> Iterator[float]:
 
 
 def one_way(rig: Rig) -> Iterator[float]:
-    """Requests are lost, or answers are; not both."""
+    """Either requests or replies are lost, not both."""
 
     def harm(wire: Any) -> None:
         rig.chance.choice(wire.directions).loss = 1.0
@@ -88,7 +88,7 @@ def delay(rig: Rig) -> Iterator[float]:
 
 
 def mtu_hole(rig: Rig) -> Iterator[float]:
-    """Large packets are swallowed, small ones get through: it looks well until there is something to say."""
+    """Large packets are swallowed, small ones get through: all looks well until there is much to send."""
 
     def harm(wire: Any) -> None:
         for direction in wire.directions:

@@ -1,4 +1,4 @@
-"""The life of each job: starts, finishes and what was said in between (I2, I4, I5, I6)."""
+"""The attempts of each job: starts, finishes and what was reported in between (I2, I4, I5, I6)."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 _MS = 1_000_000
 #: nanoseconds between the last effect and the settlement in which a kill makes a job run twice
 _UNSETTLED = 200 * _MS
-#: such kills are rare, though each may hit a whole hand: more than this share of all, or more jobs, and it is not the
-#: moment that explains what was done twice
+#: such kills are rare, though each may hit a whole batch: above this share of all kills, or of jobs, their moment does
+#: not explain what was done twice
 _FEW, _SHARE = 5, 0.01
 _FEW_JOBS, _JOBS_SHARE = 20, 0.05
-#: nanoseconds by which a death may be seen too late, where it is not known from who killed
+#: nanoseconds by which a death may be seen late, if the harness did not cause it
 _SEEN_LATE = 100 * _MS
 _KILLED = "twice: killed between its last effect and its settlement"
 _UNTOLD = {"kill_steward", "kill_master", "leave_now"}
@@ -28,7 +28,7 @@ _UNTOLD = {"kill_steward", "kill_master", "leave_now"}
 
 @dataclass(frozen=True, slots=True)
 class Again:
-    """A start after an earlier one: what the earlier one had come to. Times in nanoseconds, 0 = not."""
+    """A start after an earlier one, and how far the earlier one got. Times in nanoseconds, 0 = it did not."""
 
     job: str
     pid: int
@@ -51,7 +51,7 @@ class Odd:
 
 
 class Runner:
-    """Two starts of one job are looked at when all deaths are known: they are written by others, and late."""
+    """Judges repeated starts of a job once all deaths are known: other processes write those, and late."""
 
     HEARS = ("start", "finish", "die", "ack", "release", "fail", "requeue", "stale", "undeleted")
 
@@ -144,10 +144,10 @@ class Runner:
             self._findings.violated("I4 overlap", f"{event['id']}: attempt {event['a']} ended after the next had begun")
 
     def _settle(self, what: str, event: Event, stream: Stream, number: int) -> None:
-        """Once for each attempt, whatever it is; ``fail`` is the last word."""
+        """Each attempt may be settled once; after ``fail`` no other settlement may follow."""
         self._findings.count({"release": "released", "fail": "failed"}[what])
         key = (what, event["id"], event["a"])
-        # Who has released an earlier attempt may have been stopped before it could tell.
+        # The process that released an earlier attempt may have been stopped before it could report it.
         is_late = what == "release" and event["a"] < self._failed.get(event["id"], 0)
         if key in self._settled or (stream.has(number, FAILED) and not is_late):
             self._findings.violated("I5 settled twice", f"{event['id']}: {what} of attempt {event['a']}")
@@ -170,10 +170,10 @@ class Runner:
             self._findings.violated("I5 done twice, unexplained", words)
 
     def _count(self, odd: Odd) -> None:
-        """Given back, an attempt counts as not made; that is told after the job is there again."""
+        """An attempt given back counts as not made; it is reported after the job is available again."""
         if odd.attempt == odd.before and (odd.job, odd.before) in self._returned:
             return
-        # Killed when it had been marked as begun, but not yet come to its first line: that attempt has no start.
+        # Killed after it was marked as started, but before its first line: that attempt has no start.
         unseen = range(odd.before + 1, odd.attempt)
         if unseen and all(("release", odd.job, attempt) in self._settled for attempt in unseen):
             self._findings.count("attempts without a start", len(unseen))
@@ -187,10 +187,10 @@ class Runner:
         if odd.attempt > odd.before:
             return self._windows.ended_lease(odd.since, odd.until)
         excuse = self._windows.excuse(odd.since, odd.until)
-        return excuse if excuse in _UNTOLD else ""  # it was given back by one that did not live to tell
+        return excuse if excuse in _UNTOLD else ""  # it was given back by a process that died before reporting it
 
     def _twice(self, again: Again) -> None:
-        """It had had its effect: only a death before the settlement, or a store that was away or refused explain it."""
+        """It had finished: only a death before the settlement, or a store that was away or refused, explains it."""
         findings, windows = self._findings, self._windows
         findings.count("twice")
         what = f"{again.job}: {(again.again - again.finished) / 1e9:.3f} s after it had finished"
@@ -206,7 +206,7 @@ class Runner:
             findings.violated("I5 done twice, unexplained", what)
 
     def _anew(self, again: Again) -> None:
-        """It had not come to its end: its process must have been gone."""
+        """The earlier start had not finished: its process must have been gone."""
         windows = self._windows
         killed, died = windows.killed(again.pid, again.started), windows.died(again.pid, again.started)
         if killed and killed <= again.again:

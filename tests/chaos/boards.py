@@ -1,4 +1,4 @@
-"""Jobs that write where they should not: over the pool's board, or into files that they have inherited."""
+"""Jobs that write where they must not: over the pool's board, or into inherited files."""
 
 from __future__ import annotations
 

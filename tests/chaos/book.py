@@ -1,4 +1,4 @@
-"""This process's ledger: one for its jobs and its listeners, so that it has one descriptor."""
+"""This process's ledger, shared by its jobs and listeners, so that it takes one descriptor."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rules on a history: read once from its beginning to its end, so that millions of lines fit into little memory."""
+"""Rules on a history: reads it once, from beginning to end, so that millions of lines need little memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A death of its worker or host is no failure of the job: the only try that it has is not used up (I19)."""
+"""The death of its worker or host is no failure of a job: it does not use up the job's only try (I19)."""
 
 from __future__ import annotations
 

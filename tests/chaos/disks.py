@@ -1,4 +1,4 @@
-"""Small file systems of the run's own, where mounting is allowed: they can be full without harm to anybody else."""
+"""Small file systems of the run's own, where mounting is allowed: filling them harms no other program."""
 
 from __future__ import annotations
 

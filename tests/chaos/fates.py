@@ -1,4 +1,4 @@
-"""What became of each job: finished, failed, stored; or lost (I1, I3, I15)."""
+"""The outcome of each job: finished, failed, stored, or lost (I1, I3, I15)."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Fates:
                     self._findings.violated("I15 failed, but not recorded", stream.id(number))
 
     def _lost(self, stream: Stream) -> None:
-        # That it has failed says nothing of what became of it when it was tried again.
+        # Its failure says nothing about the outcome of a later retry.
         accounted = FINISHED | STORED if stream.is_retried else FINISHED | FAILED | STORED
         lost = [number for number in stream.numbers(OK) if not stream.state[number] & accounted]
         if not lost:

@@ -1,4 +1,4 @@
-"""The job of a pool on another store that leaves its board behind: it writes nothing into the ledger."""
+"""The job of a pool on another store, which leaves its board behind. It writes nothing into the ledger."""
 
 from __future__ import annotations
 

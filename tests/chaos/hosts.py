@@ -1,4 +1,4 @@
-"""Hosts with a network of their own: namespaces, which the kernel takes away with the process that holds each."""
+"""Hosts with their own network: namespaces, each of which the kernel removes with the process that holds it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An async job is harmed by nothing that an earlier one has left on its worker's loop (I18)."""
+"""Nothing that an earlier async job left on the worker's loop harms the next one (I18)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Innocents:
-    """What a job has raised its own worker says; of one that was killed the steward speaks."""
+    """A job's own worker reports what it raised; the steward reports jobs of killed workers."""
 
     HEARS = ("start", "release", "fail", "ghost")
 

@@ -1,4 +1,4 @@
-"""Laravel's own worker on the same queues, beside the pools."""
+"""Laravel's own worker on the pools' queues, beside them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ PEER = ROOT / "tests" / "laravel"
 
 
 def laravel_too(rig: Rig) -> Iterator[float]:
-    """`queue:work` as a daemon, told to leave at the end; nothing where there is no PHP."""
+    """`queue:work` as a daemon, stopped at the end; nothing if there is no PHP."""
     worker = _start(rig) if shutil.which("php") else None
     try:
         while True:

@@ -1,21 +1,21 @@
-"""The append-only history of one run: a line of JSON for each event, one write for each line.
+"""The append-only history of one run: one line of JSON per event, one write per line.
 
 ``t`` is CLOCK_MONOTONIC in nanoseconds, ``f`` what happened. An event is written before what must not be seen without
 it (``enq_inv`` before the push, ``start`` before the work, ``kill`` before the kill) and after what it confirms.
 ``id`` is PRODUCER.NUMBER, ``a`` the attempt:
 
-enq_inv enq_ok enq_unknown p lo hi      a push of the numbers lo to hi: about to, acknowledged, unanswered
-start finish die id a pid               by the job: first, last; its effect is over, its worker dies or lets it go
-ack release fail requeue stale id a     by a listener: what the pool says it did; stale: refused, not ours any more
+enq_inv enq_ok enq_unknown p lo hi      a push of the numbers lo to hi: about to be sent, acknowledged, unanswered
+start finish die id a pid               by the job: first, last; its effect is over, its worker dies or drops it
+ack release fail requeue stale id a     by a listener: what the pool reports; stale: refused, the lease was lost
 fail e                                  the error's class
-ghost id a pid                          by what an async job left behind: it has gone on after its job
-undeleted id a pid                      by Laravel's own worker: the store refused to delete what it has done
-kill pid why   death pid                by the harness, before; by the watcher, as soon as the kernel says so
+ghost id a pid                          by what an async job left behind: it went on after its job
+undeleted id a pid                      by Laravel's own worker: the store refused to delete a done job
+kill pid why   death pid                by the harness, before the kill; by the watcher, once the kernel reports it
 nemesis name on   back                  a fault begins (1), ends (0); the store answers again
 other on                                the other store goes away (1), answers again (0)
 size sample idle copies stored          what was seen from outside: whole pools, resources, commands, the store
-orphan leftover secret pool_died bad_stop    what should not have been seen
-run seed workers retry_after ahead   end left      the first line and the last; without it the ruling is: unknown
+orphan leftover secret pool_died bad_stop    what must not be seen
+run seed workers retry_after ahead   end left      the first line and the last; without the last the ruling is: unknown
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ class Ledger:
         self.open()
 
     def open(self) -> None:
-        """Again, should somebody have closed every descriptor."""
+        """Open it again, in case a job has closed every descriptor."""
         fd = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        # Far from the numbers that others use: who writes to a number that was closed under him must not hit this file.
+        # Far from the descriptors of other files: a write to one that was closed meanwhile must not hit this file.
         self._fd = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, _FAR)
         os.close(fd)
 

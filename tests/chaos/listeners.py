@@ -1,4 +1,4 @@
-"""What the pool says that it did with jobs, written into the same ledger; in workers and in the steward."""
+"""Listeners in workers and in the steward: they write what the pool reports of jobs into the same ledger."""
 
 from __future__ import annotations
 

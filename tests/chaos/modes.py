@@ -1,4 +1,4 @@
-"""What jobs do to their workers. A mode is given the attempt, counted from 1; ``False``: it did not come to its end."""
+"""What jobs do to their workers. A mode takes the attempt, counted from 1; ``False``: it did not finish."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def leave_a_session(attempt: int, ledger: Ledger, seconds: float) -> bool:
 
 
 def fork_many(attempt: int, ledger: Ledger, children: float) -> None:
-    """A small bomb: so many children that sleep on, in this worker's group."""
+    """A small fork bomb: this many sleeping children, in the worker's process group."""
     for _ in range(int(children) if attempt == 1 else 0):
         if os.fork() == 0:
             time.sleep(30)

@@ -1,8 +1,8 @@
 """One fault at a time, in an order drawn from the seed; a quarter of the time, none.
 
-A nemesis is a generator function: it does its harm, and yields the seconds until it wants to do more. What must be
-healed it heals in ``finally``. The clocks are left alone: the store's is the machine's, and no jump of it can be made
-here without one of all that runs; that they do no harm is shown with the store's test clock.
+A nemesis is a generator function: it injects a fault, and yields the seconds until the next one. What must be undone it
+undoes in ``finally``. Clocks stay as they are: the store's clock is the machine's, so a jump here would hit all that
+runs. Tests with the store's test clock show that jumps do no harm.
 """
 
 from __future__ import annotations

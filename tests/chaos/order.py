@@ -1,4 +1,4 @@
-"""First in, first out, as far as it can be seen from starts (I7)."""
+"""First in, first out, as far as starts show it (I7)."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ if TYPE_CHECKING:
     from tests.chaos.checker import Findings
 
 _STREAM = "t."
-#: a given-back job that so many others of a backlog overtook was not at its head
+#: a given-back job that this many others of a backlog overtook was not at the head
 _BACKLOG, _SHARE = 300, 0.8
-#: somebody else locks a job's row meanwhile: others rightly go round it, wherever it stands; or the steward is stopped
-#: that should hand back what waits behind a slow job; or a host is cut off that has just reserved it
+#: another session locks a job's row, so others rightly skip it, wherever it stands; or the steward is stopped that
+#: should give back what waits behind a slow job; or the host that has just reserved it is cut off
 _HOLDING_UP = {"lock_rows", "deadlock", "stop_steward", *WIRES}
-#: nanoseconds that a worker was at one job, when what came after it had waited in its hand
+#: nanoseconds that a worker ran one job while the next ones that it held had to wait
 _SLOW = 10_000_000
 #: in a rolling restart a worker has an elder beside it for a moment
 _HANDS = 2
 
 
 class Pauses:
-    """How many jobs had been started when a worker began the slow one that was before those in its hand."""
+    """How many jobs had been started when a worker began a slow one, before the others that it held."""
 
     def __init__(self) -> None:
         self._last: dict[int, tuple[int, int]] = {}
@@ -53,7 +53,7 @@ class Order:
 
     def __init__(self, findings: Findings) -> None:
         self._findings = findings
-        #: jobs that may be in some worker's hand
+        #: jobs that some worker may hold
         self._held = _HANDS
         self._calm = self._held_up = False
         self._first = -1
@@ -63,7 +63,7 @@ class Order:
         self._started = 0
         self._returned: dict[str, tuple[int, int]] = {}
         self._pauses = Pauses()
-        #: overtaken, by job; but it may have been in another hand meanwhile, and that be told late
+        #: overtaken, by job; but another worker may have held it meanwhile, which is reported late
         self._overtaken: dict[str, str] = {}
 
     def hear(self, event: Event) -> None:
@@ -86,7 +86,7 @@ class Order:
             case "release":
                 self._returned.pop(event["id"], None)  # begun once more, and at the end now
             case "kill" if event["why"] not in ("worker", "template", "quit"):
-                self._returned.clear()  # whoever has it in hand may be held up
+                self._returned.clear()  # the worker that holds it may be delayed
 
     def _return(self, job: str) -> None:
         self._overtaken.pop(job, None)
@@ -128,7 +128,7 @@ class Order:
             self._missing.clear()
 
     def _back(self, job: str, reserved: int, started: int, backlog: int) -> None:
-        # What is in the others' hands goes before it, wherever it stands.
+        # What other workers hold goes before it, wherever it stands.
         overtaken = reserved - started - self._held
         self._findings.count("given back and followed")
         if backlog >= _BACKLOG and overtaken >= _SHARE * backlog:

@@ -1,4 +1,4 @@
-"""What a producer is told, as JSON on its command line."""
+"""A producer's settings, passed as JSON on its command line."""
 
 from __future__ import annotations
 

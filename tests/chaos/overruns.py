@@ -1,4 +1,4 @@
-"""Jobs that never end by themselves: in C, deaf, or without their alarm."""
+"""Jobs that never end by themselves: in C code, deaf to signals, or without their alarm."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Just enough of IPv4 and TCP to refuse a packet as a firewall does that rejects with a reset."""
+"""Just enough of IPv4 and TCP to refuse a packet with a reset, as a firewall may."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long, how hard, and with what: the settings of a run."""
+"""The settings of a run: how long, how hard, with which store and faults."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Plan:
     with_kills: float = 0.8
     #: most seconds until everything is done, once it is healed
     drain: float = 60.0
-    #: seconds of rest at the end, for a look at whole pools
+    #: seconds of rest at the end, to see whole pools
     settle: float = 2.0
     #: most seconds until a pool that is left in peace is whole again; two are promised to an idle machine
     whole: float = 30.0

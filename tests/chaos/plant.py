@@ -1,4 +1,4 @@
-"""A fault that is written into a copy of the package, and short runs to see it in."""
+"""A mutant: a fault written into a copy of the package, and short runs that must show it."""
 
 from __future__ import annotations
 

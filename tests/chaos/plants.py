@@ -1,4 +1,4 @@
-"""Faults written into a copy of the package, and what the checker must say of each: it is to be seen to bite."""
+"""Mutants of the package, and the verdict that the checker must give on each: they prove that it finds faults."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Faults in what a pool does about its surroundings: its signals, its board, its directory, a second store."""
+"""Mutants of how a pool treats its surroundings: its signals, its board, its directory, a second store."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A pool under test, kept going as systemd would: a master that is gone is started anew."""
+"""A pool under test, kept running as systemd would: a master that has ended is started again."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Pool:
         } | settings
         self.name = name
         self.directory = Path(str(settings["run"]), name)
-        #: what starts the master, and how it is told to be born
+        #: command words before the master's: the host's, and those that change the signals it inherits
         self._preface = preface
         self.birth: Sequence[str] = ()
         self.workers = int(str(settings["workers"]))
@@ -84,7 +84,7 @@ class Pool:
             )  # fmt: skip
 
     def supervise(self) -> None:
-        """Start it anew if it is gone; one that nobody ended is an event."""
+        """Start it again if it has ended; an end that the harness did not cause is an event."""
         if self.process and self.process.poll() is not None:
             if not (self._expected or self.may_not_start):
                 self._ledger.write("pool_died", pool=self.name, code=self.process.returncode)

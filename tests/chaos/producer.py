@@ -1,4 +1,4 @@
-"""Pushes jobs for as long as it is let: ``python -m tests.chaos.producer``, a process of its own.
+"""Pushes jobs until it is stopped: ``python -m tests.chaos.producer``, a process of its own.
 
 Three streams: ``t`` tiny jobs in bulk on ``default``, as many as keep a backlog; ``h`` on ``high``: naps for a killer
 to hit, delayed jobs, and those that harm their worker; ``r``, on ``high`` too, jobs that fail whenever they are tried.
@@ -28,7 +28,7 @@ from tests.chaos.overruns import OVERRUN, ROBBERS
 _LONG = 0.01
 #: seconds for a job that comes to its end by itself
 _ENOUGH = 20.0
-#: one of so many tiny jobs takes longer, if one is to
+#: one in this many tiny jobs takes longer, if any does
 _LONGER = 20
 
 
@@ -67,7 +67,7 @@ class Producer:
         return stored
 
     def _may_push(self) -> bool:
-        """In bursts: until the backlog is there, then not before so many may have come on average."""
+        """Push in bursts up to the backlog, then pause until the average rate allows the next."""
         self._bursting = self._bursting or self._acknowledged < self._orders.rate * (time.monotonic() - self._began)
         self._bursting = self._bursting and self._queue.sizes("default").ready < self._orders.backlog
         return self._bursting

@@ -1,4 +1,4 @@
-"""A bad network: a relay on a unix socket in front of the server, a thread for each direction of each connection."""
+"""A bad network: a relay on a unix socket in front of the server, with a thread per direction of each connection."""
 
 from __future__ import annotations
 
@@ -10,32 +10,32 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-#: seconds between two looks whether the network is well again
+#: seconds between checks whether the network is well again
 _MOMENT = 0.01
-#: a connection's first requests, which log in: were they struck too, hardly any would be asked for anything
+#: a connection's first requests, which log in: if faults hit them too, few connections would get any further
 _OPENING = 4
-#: seconds that a server is given to carry out what was delivered after its client had gone
+#: seconds that a server gets to carry out what was delivered after its client had gone
 _CARRIED_OUT = 0.5
 
 
 class Proxy:
-    """Passes everything on, but for what it has been told to delay, to drop, to swallow, or to deliver late."""
+    """Relays everything, except what it is set to delay, drop, swallow or deliver late."""
 
     def __init__(self, server: str, path: Path) -> None:
         self.path = str(path)
         self.dropped = 0
         self.server = server
         self.chance = random.Random(0)
-        #: connections whose client has given up, and whose last request the server will still get
+        #: connections whose client has given up, but whose last request will still reach the server
         self.on_its_way: set[Connection] = set()
         self._open: set[Connection] = set()
         self._listener = socket.socket(socket.AF_UNIX)
         self.heal()
 
     def heal(self) -> None:
-        """A good network from now on."""
-        #: seconds that each reply takes longer; the share of replies after which the line is cut instead; whether
-        #: nothing gets through, in either direction, and nobody is told
+        """Make the network good from now on."""
+        #: seconds by which each reply is delayed; the share of replies after which the line is cut instead; whether
+        #: nothing gets through in either direction, without an error
         self.delay, self.drop, self.silent = 0.0, 0.0, False
         #: the share of requests with which a connection goes silent by itself; seconds after its client has closed it
         #: until the server gets what had been sent
@@ -54,7 +54,7 @@ class Proxy:
         self.cut()
 
     def cut(self) -> None:
-        """Every connection, in the middle of whatever it is saying."""
+        """Cut every connection, in the middle of whatever it sends."""
         for connection in list(self._open):
             connection.cut()
 
@@ -67,7 +67,7 @@ class Proxy:
             threading.Thread(target=self._connect, args=(client,), daemon=True).start()
 
     def _connect(self, client: socket.socket) -> None:
-        """One connection, for as long as both sides want it."""
+        """Relay one connection until either side closes it."""
         with client, socket.socket(socket.AF_UNIX) as server, suppress(OSError):
             server.connect(self.server)
             connection = Connection(self, client, server)
@@ -79,7 +79,7 @@ class Proxy:
 
 
 class Connection:
-    """A client's, and the one to the server that belongs to it."""
+    """A client's connection and the matching one to the server."""
 
     def __init__(self, network: Proxy, client: socket.socket, server: socket.socket) -> None:
         self._network = network
@@ -148,7 +148,7 @@ class Connection:
                 while self._is_silent and not self._is_left:
                     time.sleep(_MOMENT)
                 if self._is_left:
-                    continue  # nobody is there to read it
+                    continue  # no client is left to read it
                 if not self._passes():
                     break
                 self._client.sendall(data)

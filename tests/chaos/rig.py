@@ -1,4 +1,4 @@
-"""The world of one run: store, two pools, producer and watcher, each a process of its own, in one directory."""
+"""The set-up of one run: store, two pools, producer and watcher, each a process of its own, in one directory."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tests.chaos.world import QUEUES, ROOT
 
 #: room for the boards of two pools, and of some that were killed before
 _RUN_DIR = "256m"
-#: what of the plan a producer is told
+#: the part of the plan that is passed to a producer
 _PRODUCERS = {field.name for field in fields(Orders)}
 
 
@@ -123,7 +123,7 @@ class Rig:
 
     @contextmanager
     def pushing(self, *modes: str, rate: float) -> Iterator[None]:
-        """Jobs of these modes too, so many a second."""
+        """Push jobs of these modes too, at this rate per second."""
         self._streams += 1
         none = dict.fromkeys(("backlog", "naps", "delayed", "refused"), 0)
         orders = {**self._orders(), **none, "modes": modes, "hostile": rate, "stream": f"s{self._streams}"}

@@ -1,4 +1,4 @@
-"""One run from its first process to its last, and then the ruling."""
+"""One run, from its first process to its last, then the ruling."""
 
 from __future__ import annotations
 

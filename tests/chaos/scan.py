@@ -1,4 +1,4 @@
-"""What is there to be seen from outside: in the store, among the processes, in the files."""
+"""What can be seen from outside: in the store, among the processes, in the files."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def note_resources(rig: Rig) -> None:
 
 
 def commands(rig: Rig) -> int:
-    """How much the pools have asked of the store."""
+    """How many commands the pools have sent to the store."""
     return rig.store.commands([pid for pool in rig.pools for pid in pool.titles()])
 
 

@@ -1,4 +1,4 @@
-"""A private Redis that keeps what it was given, and what can be done to it."""
+"""A private Redis with persistent data, and what can be done to it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Server:
         self.password = password
         self.url = f"unix://:{password}@{self.socket}"
         self.client = redis.Redis(unix_socket_path=self.socket, password=password, socket_timeout=5, retry=None)
-        #: what it is started by, and told besides
+        #: command words before the server's, and its options
         self.preface: list[str] = []
         self.options = ["--port", "0"]
         self.process: subprocess.Popen[bytes] | None = None
@@ -65,7 +65,7 @@ class Server:
         try:
             self.client.execute_command(*words)
         except redis.RedisError:
-            return  # it may cut off whoever said it
+            return  # it may cut off the client that sent it
 
     def kill(self) -> None:
         if self.process:

@@ -1,4 +1,4 @@
-"""Harm that is undone after a while, and done again after a rest."""
+"""Faults that end after a while and begin again after a pause."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Range = tuple[float, float]
 def spells(
     rig: Rig, begin: Callable[[], object], end: Callable[[], object], lasts: Range, rests: Range
 ) -> Iterator[float]:
-    """``end`` is called in any case."""
+    """Call ``begin`` and ``end`` in turn; ``end`` in any case."""
     while True:
         begin()
         try:
@@ -26,7 +26,7 @@ def spells(
 def absences(
     rig: Rig, leave: Callable[[], object], come: Callable[[], object], lasts: Range, rests: Range
 ) -> Iterator[float]:
-    """Of the store: the ledger says when it answers again."""
+    """Spells without the store; the ledger shows when it answers again."""
 
     def come_back() -> None:
         come()

@@ -1,4 +1,4 @@
-"""What is known of each job while the history is read: columns of numbers, for there are millions."""
+"""What is known of each job while the history is read: columns of numbers, as there are millions of jobs."""
 
 from __future__ import annotations
 

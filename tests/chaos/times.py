@@ -1,4 +1,4 @@
-"""How soon: recovery, kills after a deadline, delayed jobs, the first job after an outage (I8, I10, I11)."""
+"""Delays: recovery, kills after a deadline, delayed jobs, the first job after an outage (I8, I10, I11)."""
 
 from __future__ import annotations
 

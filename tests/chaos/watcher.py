@@ -1,4 +1,4 @@
-"""Notes the moment of each worker's death: ``python -m tests.chaos.watcher``, a process of its own, to be on time."""
+"""Records the moment of each worker's death: ``python -m tests.chaos.watcher``, a process of its own for precision."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.chaos.book import BOOK
 
 
 class Watcher:
-    """Workers announce themselves on a socket; the kernel says when one is gone."""
+    """Workers announce themselves on a socket; the kernel reports when one is gone."""
 
     def __init__(self, address: str) -> None:
         self._ears = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)

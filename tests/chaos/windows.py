@@ -1,4 +1,4 @@
-"""When which nemesis was at work, and which process died when: what excuses what."""
+"""When each nemesis was at work, and when each process died: which events excuse which."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ WORKERS_ONLY = {
     "retry_one",
     "retry_by_artisan",
 }
-#: those after which a board may not say what was done, and not yet settled
+#: those after which a board may not show what was done but not yet settled
 _WRITTEN_OVER = {"scribble", "truncate"}
 
 
 class Windows:
-    """Built while the history is read; asked at its end."""
+    """Built while the history is read; queried at its end."""
 
     HEARS = ("run", "nemesis", "kill", "death")
 

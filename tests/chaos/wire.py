@@ -1,4 +1,4 @@
-"""A cable between two hosts, in user space: packets go from one TUN device to the other, unless they are harmed."""
+"""A cable between two hosts, in user space: packets go from one TUN device to the other, unless a fault hits them."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from tests.chaos.packets import flow_of, reset_for
 _MTU = 65535
 #: a connection's first packets with data, either way, which log in
 _OPENING = 8
-#: seconds between two looks whether it is over
+#: seconds between checks whether it is over
 _MOMENT = 0.2
 
 
 class Flows:
-    """Connections that go dead one by one, as when one of several paths breaks: the others hear nothing of it."""
+    """Connections that go dead one by one, as when one of several paths breaks, without effect on the others."""
 
     def __init__(self, store: int) -> None:
         self._store = store
@@ -45,7 +45,7 @@ class Flows:
 
 
 class Direction:
-    """One of a wire's two; the kernels at its ends do with losses and delays what they always do."""
+    """One of a wire's two directions; the kernels at its ends treat losses and delays as they always do."""
 
     def __init__(self, source: int, target: int, flows: Flows) -> None:
         self._flows = flows
@@ -57,7 +57,7 @@ class Direction:
 
     def heal(self) -> None:
         #: the share of packets that are lost; seconds that each takes; bytes beyond which one is swallowed; whether
-        #: somebody in between refuses all connections
+        #: a firewall in between refuses all connections
         self.loss, self.delay, self.most, self.rejects = 0.0, 0.0, _MTU, False
 
     def run(self) -> None:

@@ -1,4 +1,4 @@
-"""Names that every part of the run agrees on."""
+"""Names that every part of the run uses."""
 
 from __future__ import annotations
 

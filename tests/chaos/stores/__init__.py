@@ -1,1 +1,1 @@
-"""The stores that are tormented, each behind one protocol; the rest of the chaos run knows no other name of theirs."""
+"""The stores under test, each behind one protocol; the rest of the chaos run knows only that."""

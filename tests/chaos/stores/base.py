@@ -1,4 +1,4 @@
-"""What the chaos run needs of a store: a life, faults of its own, and a look from outside."""
+"""What the chaos run needs of a store: a server to start and stop, faults of its own, and a view from outside."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Store(Protocol):
         """Payloads that are stored at one moment: in none of these lists may a job be twice."""
 
     def clients(self) -> int:
-        """Connections that are open; 0 where there is nobody to count them."""
+        """The number of open connections; 0 if no server counts them."""
 
     def commands(self, pids: Iterable[int]) -> int:
         """How much has been asked of it so far, by these processes if it cannot say so itself."""

@@ -1,4 +1,4 @@
-"""Which stores there are; a driver is imported only for the one that is chosen."""
+"""The stores to choose from; a driver is imported only for the chosen one."""
 
 from __future__ import annotations
 

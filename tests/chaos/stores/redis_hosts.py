@@ -1,4 +1,4 @@
-"""Redis on a host of its own, and each pool on another: over TCP; where that is not allowed, behind proxies."""
+"""Redis on a host of its own and each pool on another, over TCP; where that is not allowed, behind proxies."""
 
 from __future__ import annotations
 

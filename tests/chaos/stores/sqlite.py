@@ -1,4 +1,4 @@
-"""SQLite: one file for everybody; where mounting is allowed on a small file system of its own, which can be full."""
+"""SQLite: one file for every process, where mounting is allowed on a small file system, which can be full."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SIZE = "64m"
 
 
 class SqliteStore(InTables):
-    """There is no server: nobody counts its clients, and what is asked of it are reads and writes of a file."""
+    """There is no server: no process counts its clients, and its commands are reads and writes of a file."""
 
     prefix, counts_after = "", 0.2
 

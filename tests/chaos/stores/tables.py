@@ -1,4 +1,4 @@
-"""Laravel's tables, looked at from outside: each look is one statement, and so one moment."""
+"""Laravel's tables, seen from outside: each view is one statement, and so one moment."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _ALL = "SELECT payload FROM jobs UNION ALL SELECT payload FROM failed_jobs"
 
 
 class Tables:
-    """``engine`` keeps no connection between two looks."""
+    """``engine`` keeps no connection between two queries."""
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine

@@ -1,4 +1,4 @@
-"""What is said to PostgreSQL and to MariaDB in their own words."""
+"""The statements, addresses and figures in which PostgreSQL and MariaDB differ."""
 
 from __future__ import annotations
 
