@@ -121,18 +121,20 @@ def test_the_configuration_of_a_page_is_one(page, tmp_path):
         load(path, environ=variables)
 
 
-@pytest.mark.parametrize("page", having("sh"), ids=named)
+@pytest.mark.parametrize("page", PAGES, ids=named)
 def test_the_commands_of_a_page_exist(page):
-    commands = [line.strip() for block in blocks(page, "sh") for line in block.code.splitlines()]
+    """Those in blocks and in sentences."""
+    lines = [line.strip() for block in blocks(page, "sh") for line in block.code.splitlines()]
+    spans = re.findall(r"`(queuepool [a-z][^`]*)`", page.read_text())
+    commands = [line for line in (*lines, *spans) if line.startswith("queuepool ")]
 
-    assert [] == [line for line in commands if line.startswith("queuepool ") and not is_a_command(line)]
+    assert [] == [line for line in commands if not is_a_command(line)]
 
 
 def is_a_command(line: str) -> bool:
     _, verb, *words = shlex.split(line, comments=True)
     if verb not in VERBS:
         return False
-    path = f"queuepool {verb} {words[0]}" if verb == "quarantine" else f"queuepool {verb}"
-    return path in verbs() and {word.partition("=")[0] for word in words if word.startswith("-")} <= flags(
-        verbs()[path]
-    )
+    path = f"queuepool {verb}"
+    known = flags(verbs()[f"{path} {words[0]}" if verb == "quarantine" and words else path])
+    return {word.partition("=")[0] for word in words if word.startswith("-")} <= known | {"-h", "--help"}
