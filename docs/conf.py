@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,11 @@ def _draw_tree(app: Any, what: str, name: str, obj: object, options: object, lin
         lines[1:] = ["", "::", "", *(f"   {line}" for line in lines[1:]), ""]
 
 
+def _unlink_the_rest(app: Any, page: str, source: list[str]) -> None:
+    """Pages of the repository that are not in the site, as CONTRIBUTING.md, stay as their names."""
+    source[0] = re.sub(r"\[([^]]+)\]\((?:\.\./)+[A-Z]+\.md(?:#[^)]*)?\)", r"\1", source[0])
+
+
 def _append_parts(app: Any, page: str, source: list[str]) -> None:
     """A man page has no other pages to link to."""
     if app.builder.name == "man" and page == "reference/cli":
@@ -56,5 +62,6 @@ def _drop_links(app: Any, tree: nodes.document, page: str) -> None:
 
 def setup(app: Any) -> None:
     app.connect("autodoc-process-docstring", _draw_tree)
+    app.connect("source-read", _unlink_the_rest)
     app.connect("source-read", _append_parts)
     app.connect("doctree-resolved", _drop_links)

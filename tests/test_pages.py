@@ -116,7 +116,8 @@ def test_the_configuration_of_a_page_is_one(page, tmp_path):
     for block in blocks(page, "ini"):
         variables = dict.fromkeys(re.findall(r"(?<!\$)\$\{(\w+)\}", block.code), "x")
         path = tmp_path / "pool.ini"
-        path.write_text(block.code.replace("/etc/", f"{tmp_path}/"))
+        without_certificates = re.sub(r"[?&]ssl\w+=[^&\s]*", "", block.code)
+        path.write_text(without_certificates.replace("/etc/", f"{tmp_path}/"))
         path.chmod(0o600)
         load(path, environ=variables)
 
