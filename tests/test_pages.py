@@ -12,15 +12,19 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from test_docs import flags, verbs
 
 from queuepool.cli.verbs import VERBS
 from queuepool.config.loader import load
-from tests.test_docs import flags, verbs
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 #: a block of code after this comment, which says why, is not tried
 LEFT_OUT = "<!-- not run: "
+
+
+def named(path: Path) -> str:
+    return str(path.relative_to(ROOT))
 
 
 def without_code(text: str) -> str:
@@ -33,7 +37,7 @@ def anchors(path: Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
+@pytest.mark.parametrize("page", PAGES, ids=named)
 def test_every_link_of_a_page_leads_somewhere(page):
     links = re.findall(r"\]\((?!https?:|mailto:)([^)\s]*)\)", without_code(page.read_text()))
 
@@ -47,15 +51,15 @@ def leads_somewhere(page: Path, link: str) -> bool:
 
 
 class Block(NamedTuple):
-    """A block of code, and the text before it."""
+    """A block of code, and the paragraph before it."""
 
     code: str
     before: str
 
     @property
     def module(self) -> str:
-        """The file that its first line or the sentence before it names, without ``.py``; empty without one."""
-        found = re.match(r"# ([\w/]+)\.py\n", self.code) or re.search(r"`([\w/]+)\.py`(?!.*\n\n.)", self.before, re.S)
+        """The file that its first line or that paragraph names, without ``.py``; empty without one."""
+        found = re.match(r"# ([\w/]+)\.py\n", self.code) or re.search(r"`([\w/]+)\.py`", self.before)
         return found[1] if found else ""
 
 
@@ -70,10 +74,6 @@ def blocks(page: Path, language: str) -> Iterator[Block]:
 
 def having(language: str) -> list[Path]:
     return [page for page in PAGES if any(blocks(page, language))]
-
-
-def named(path: Path) -> str:
-    return str(path.relative_to(ROOT))
 
 
 @pytest.fixture(scope="module")
