@@ -50,7 +50,7 @@ class Odd:
     until: int
 
 
-class Runner:
+class Attempts:
     """Judges repeated starts of a job once all deaths are known: other processes write those, and late."""
 
     HEARS = ("start", "finish", "die", "ack", "release", "fail", "requeue", "stale", "undeleted")

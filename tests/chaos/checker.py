@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from tests.chaos.apart import Apart
-from tests.chaos.attempts import Runner
+from tests.chaos.attempts import Attempts
 from tests.chaos.deaths import Deaths
 from tests.chaos.fates import Fates
 from tests.chaos.innocents import Innocents
@@ -55,7 +55,7 @@ def check(history: Iterable[Event | Torn]) -> Findings:
     findings, jobs, windows = Findings(), Jobs(), Windows()
     order, outside = Order(findings), Outside(findings)
     times = Times(findings, windows)
-    attempts = Runner(findings, jobs, windows, times)
+    attempts = Attempts(findings, jobs, windows, times)
     fates = Fates(findings, jobs)
     listeners: dict[str, list[Callable[[Event], None]]] = {}
     for part in (
