@@ -34,7 +34,7 @@ TOOL = "/usr/bin/redis-check-rdb"
 
 #: files that take a minute or two, longest first: none must start when the other process has nothing left to do
 LONG = (
-    "test_chaos", "test_processes", "test_supply", "test_migrate", "test_preload", "test_attacked_board",
+    "test_chaos", "test_processes", "test_prefetch", "test_migrate", "test_preload", "test_attacked_board",
     "test_two_stores", "test_clock_steps", "test_sql_faults", "test_pool_database", "test_embedded",
     "test_stateful_sql", "test_cli",
 )  # fmt: skip

@@ -30,7 +30,7 @@ from queuepool.worker.prefetch import Prefetch
 path, url, prefix, ahead = sys.argv[1:]
 connection = ConnectionSettings(url=url, prefix=prefix, embedded=url.startswith("sqlite"))
 stores, listeners, attention = Stores(connection), Listeners(), WorkerSignals()
-store, outage = stores.queue, Outage(attention, listeners, telling=False)
+store, outage = stores.queue, Outage(attention, listeners, announces=False)
 settler = Settler(store, outage, listeners, "main")
 board = Board.create(Path(path) / "board", capacity=1)
 slot = board.slots[0]

@@ -301,7 +301,7 @@ def ended(children: Children, child: Child, *, left: int = 0, settled: bool = Fa
     child.slot.hand.hold(leases(*[5] * held))
     child.slot.left, child.slot.settled_life = left, child.life if settled else 0
     children.remove(child.pid)
-    children.bury(child, status=0)
+    children.mark_dead(child, status=0)
     children.free_settled()
 
 

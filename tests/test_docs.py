@@ -158,7 +158,7 @@ def test_every_signal_is_in_the_reference_and_nothing_else_is():
         for heading in ("To a pool", "To one process")
     )
 
-    assert {signum.name.removeprefix("SIG") for signum in signals.HEARD} == to_pool
+    assert {signum.name.removeprefix("SIG") for signum in signals.HANDLED} == to_pool
     assert to_pool - {"CHLD", "TTIN", "TTOU"} | {"ALRM", "KILL"} == to_one
 
 

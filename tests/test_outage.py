@@ -171,7 +171,7 @@ def test_a_reason_that_changes_is_logged_again_and_one_that_comes_back_is_not():
     told: list[Event] = []
     listeners = Listeners()
     listeners.add(Event, told.append)
-    outage = Outage(WorkerSignals(), listeners, telling=True)
+    outage = Outage(WorkerSignals(), listeners, announces=True)
     for reason in ("broken pipe", "broken pipe", "wrong password", "port 1 refused", "port 2 refused", "broken pipe"):
         outage.lost(StoreDown(reason))
     outage.regained()

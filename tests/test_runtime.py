@@ -20,7 +20,7 @@ from queuepool.board.runtime_dir import RuntimeDir
 from queuepool.config.settings import PoolSettings
 from queuepool.errors import ConfigError, NotRunning, PoolRunning, WorkerDied
 from queuepool.payload.lease import Lease
-from queuepool.settlement import deferred_hooks as mourning
+from queuepool.settlement import deferred_hooks
 from queuepool.steward.orphaned_boards import OrphanedBoards
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be two users")
@@ -335,29 +335,29 @@ def test_a_note_that_the_steward_did_not_write_is_dropped(tmp_path):
     (tmp_path / "elsewhere").write_text(json.dumps(NOTE))
     (tmp_path / "mourn.store.link").symlink_to(tmp_path / "elsewhere")
     os.mkfifo(tmp_path / "mourn.store.fifo")
-    mourning.leave(tmp_path, "store", Lease("q", b"ours"), WorkerDied("died"))
+    deferred_hooks.leave(tmp_path, "store", Lease("q", b"ours"), WorkerDied("died"))
     if os.geteuid() == 0:
         (tmp_path / "mourn.store.theirs").write_text(json.dumps(NOTE))
         os.chown(tmp_path / "mourn.store.theirs", NOBODY, -1)
-    found = mourning.take(tmp_path, "store")
+    found = deferred_hooks.take(tmp_path, "store")
 
     assert found
     assert b"ours" == found.lease.receipt
-    assert None is mourning.take(tmp_path, "store")
+    assert None is deferred_hooks.take(tmp_path, "store")
     with suppress(FileNotFoundError):
         (tmp_path / "elsewhere").unlink()
     assert [] == list(tmp_path.iterdir())
 
 
 def test_a_note_of_another_stores_job_is_left_for_that_stores_workers(tmp_path):
-    mourning.leave(tmp_path, "theirs", Lease("q", b"job"), WorkerDied("died"))
+    deferred_hooks.leave(tmp_path, "theirs", Lease("q", b"job"), WorkerDied("died"))
 
-    assert None is mourning.take(tmp_path, "ours")
-    assert mourning.take(tmp_path, "theirs")
+    assert None is deferred_hooks.take(tmp_path, "ours")
+    assert deferred_hooks.take(tmp_path, "theirs")
 
 
 def test_a_note_for_which_there_is_no_room_costs_the_hook_and_not_the_steward(tmp_path, caplog):
-    mourning.leave(tmp_path / "gone", "ours", Lease("q", b"ours"), WorkerDied("died"))
+    deferred_hooks.leave(tmp_path / "gone", "ours", Lease("q", b"ours"), WorkerDied("died"))
 
     assert f"after_failed is not called for a job of queue q: {tmp_path}/gone: No such file" in caplog.text
 

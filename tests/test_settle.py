@@ -44,7 +44,7 @@ def settler(stores: Stores, told: list[Event], attention: WorkerSignals | None =
     """One that is never told to stop, unless ``attention`` says so."""
     listeners = Listeners()
     listeners.add(Event, told.append)
-    outage = Outage(attention or WorkerSignals(), listeners, telling=False)
+    outage = Outage(attention or WorkerSignals(), listeners, announces=False)
     return Settler(stores.queue, outage, listeners, "main")
 
 
@@ -216,7 +216,7 @@ def test_a_verdict_that_went_unanswered_is_known_until_it_is_answered(stores, lo
     proxy, unlucky = lossy
     lease, found = reserved(stores)
     writer = Settler(
-        unlucky.queue, Outage(WorkerSignals(), Listeners(), telling=False, patient=False), Listeners(), "main"
+        unlucky.queue, Outage(WorkerSignals(), Listeners(), announces=False, patient=False), Listeners(), "main"
     )
     proxy.lose_the_next_reply()
 

@@ -7,9 +7,9 @@ import sys
 
 _CHILD = """
 import os, signal
-from queuepool.unix.signals import HEARD, WorkerSignals, default_actions
+from queuepool.unix.signals import HANDLED, WorkerSignals, default_actions
 
-signal.pthread_sigmask(signal.SIG_BLOCK, HEARD)  # as its master has them
+signal.pthread_sigmask(signal.SIG_BLOCK, HANDLED)  # as its master has them
 attention = WorkerSignals(paused=True)
 os.kill(os.getpid(), signal.SIGCONT)
 default_actions()

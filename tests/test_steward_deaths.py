@@ -129,7 +129,7 @@ class Harmless:
 
 board = Board.open(Path(sys.argv[1]), write=True)
 attention = WorkerSignals()
-outage = Outage(attention, LISTENERS, telling=True)
+outage = Outage(attention, LISTENERS, announces=True)
 steward = Steward(
     "x", board.slots[0], board.header, [Deadly()], [Harmless()], lambda seconds: False, attention, outage,
     Blame(board.header),

@@ -32,5 +32,5 @@ class Requests:
 
     def have_news(self) -> bool:
         """Whether the workers have something new to read."""
-        before, self._news = self._news, (self._header.orders, self._header.mourned)
+        before, self._news = self._news, (self._header.orders, self._header.deferred_hooks)
         return before != self._news

@@ -54,7 +54,7 @@ class Header(Record):
     unrecorded = Whole()
     down = Whole()
     paused = Text(2500)
-    mourned = Whole()
+    deferred_hooks = Whole()
     #: the last generation of which a process failed to boot, and why
     boot_failed = Whole()
     boot_problem = Text(300)
@@ -81,9 +81,9 @@ class Header(Record):
         """By the steward: the workers have something new to read."""
         self.orders = as_count(self.orders) + 1
 
-    def has_mourned(self) -> None:
+    def has_deferred_hook(self) -> None:
         """By the steward: one more job has failed with its worker."""
-        self.mourned = as_count(self.mourned) + 1
+        self.deferred_hooks = as_count(self.deferred_hooks) + 1
 
     def has_failed_to_boot(self, generation: int, problem: str) -> None:
         """By the steward: a process of this generation failed to boot."""

@@ -134,11 +134,11 @@ class Children:
                 self.add(child)
 
     def newcomers(self) -> list[Child]:
-        """Workers that a template has forked and that wait for ``Spawner.welcome``."""
+        """Workers that a template has forked and that wait for ``Spawner.adopt_forked``."""
         self.meet()
         return [child for child in self._by_pid.values() if not child.birth]
 
-    def bury(self, child: Child, status: int) -> None:
+    def mark_dead(self, child: Child, status: int) -> None:
         """Keep a dead child, with its slot, until the steward has settled its held jobs."""
         child.dead, child.status = True, status
         child.write()

@@ -51,31 +51,31 @@ class Master:
         signum = None
         while True:
             self._reap()
-            self._hear(signum)
+            self._handle_signal(signum)
             self._mind_the_place()
-            self._follow()
-            self._spawner.welcome(paused=self._paused)
+            self._apply_requests()
+            self._spawner.adopt_forked(paused=self._paused)
             self._kill()
-            self._judge()
+            self._give_up_if_hopeless()
             self._refill()
             if self._ending.has_begun and not self._children:
                 self._place.leave()
                 return self._ending.code
             self._show()
-            signum = self._mailbox.next(self._nap())
+            signum = self._mailbox.next(self._sleep_time())
 
     def _reap(self) -> None:
         dead = 0
         for dead, status in fork.reap(self._children):
             if child := self._children.remove(dead):
-                self._bury(child, status)
+                self._mark_dead(child, status)
         if dead:
             self._place.sweep()
 
-    def _bury(self, child: Child, status: int) -> None:
+    def _mark_dead(self, child: Child, status: int) -> None:
         if self._first_boot.has_ended(child, status, self._children):
             return
-        self._place.bury(child, status)
+        self._place.mark_dead(child, status)
         rest, why = self._respawn.died(child, time.monotonic())
         if rest:
             _log.error("%s %s: %s; next try in %.1fs", child, why, proc.cause_of(status), rest)
@@ -84,7 +84,7 @@ class Master:
         if steward := self._children.steward():
             fork.tell(steward.pid, signal.SIGUSR1)
 
-    def _hear(self, signum: int | None) -> None:
+    def _handle_signal(self, signum: int | None) -> None:
         match signum:
             case signal.SIGTERM:
                 self._stop()
@@ -108,7 +108,7 @@ class Master:
         for child in self._place.overwritten():
             self._end(child, Killed.OVERWRITTEN)
 
-    def _follow(self) -> None:
+    def _apply_requests(self) -> None:
         """Carry out what the steward and the command line have requested on the board."""
         if (workers := self._requests.workers()) is not None:
             self._scale(workers)
@@ -178,7 +178,7 @@ class Master:
         for child in self._spawner.fill(self._target, self._generation, paused=self._paused):
             self._retire(child)
 
-    def _judge(self) -> None:
+    def _give_up_if_hopeless(self) -> None:
         """Stop a pool that is hopeless: its first boot has failed, or no process has become ready for too long."""
         for child in self._children.newly_ready():
             self._respawn.came(child)
@@ -205,7 +205,7 @@ class Master:
         elif unsettled and not steward and has_time:
             self._spawner.spawn(Role.STEWARD, 0, self._generation)
 
-    def _nap(self) -> float:
+    def _sleep_time(self) -> float:
         now, grace = time.monotonic(), self._settings.grace
         due = [next_deadline(child.slot, grace) for child in self._children if not child.killed]
         due += [self._ending.kill_at] if self._ending.kill_at > now else []

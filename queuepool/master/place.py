@@ -36,9 +36,9 @@ class Place:
             return False
         return True
 
-    def bury(self, child: Child, status: int) -> None:
+    def mark_dead(self, child: Child, status: int) -> None:
         """Keep a dead child for settlement. For a steward, record whether it was killed from outside."""
-        self._children.bury(child, status)
+        self._children.mark_dead(child, status)
         if child.role == Role.STEWARD:
             self._board.header.steward_killed = int(child.was_killed)
 

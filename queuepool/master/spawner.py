@@ -80,7 +80,7 @@ class Spawner:
             self._children.expect(Child(0, slot, Role.WORKER, number, generation, now, life=slot.life))
             fork.tell(template.pid, signal.SIGUSR1)
 
-    def welcome(self, *, paused: bool) -> None:
+    def adopt_forked(self, *, paused: bool) -> None:
         """Release the workers that a template has forked: they wait until their start time is on the board."""
         for child in self._children.newcomers():
             if paused:

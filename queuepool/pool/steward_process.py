@@ -44,7 +44,7 @@ class StewardProcess:
         self._attention = attention
         # The steward must not wait long for a silent store: it must kill orphans before their leases end.
         patience = min(PATIENCE, settings.connection.retry_after / 8)
-        self._outage = Outage(attention, LISTENERS, telling=True, patient=False, longest=patience)
+        self._outage = Outage(attention, LISTENERS, announces=True, patient=False, longest=patience)
         self._stores = Stores(replace(settings.connection, block_for=0.0), patience=patience)
         self._blame = Blame(board.header)
         self._orphaned_boards = OrphanedBoards(board, runtime, self._blame)

@@ -13,7 +13,7 @@ from queuepool.errors import StoreDown, StoreError
 from queuepool.events.listeners import LISTENERS
 from queuepool.jobs.registry import REGISTRY
 from queuepool.jobs.unserved import unserved
-from queuepool.settlement import deferred_hooks as mourning
+from queuepool.settlement import deferred_hooks
 from queuepool.settlement.outage import Outage
 from queuepool.settlement.settler import Settler
 from queuepool.steward.side_stores import FailureRecorder, SideStores
@@ -73,7 +73,7 @@ def work(
     """Run one worker until it leaves; without a board it is alone and does without a steward."""
     alone = board is None
     stores = Stores(settings.connection)
-    outage = Outage(attention, LISTENERS, telling=alone, meanwhile=slot_writer.alive)
+    outage = Outage(attention, LISTENERS, announces=alone, meanwhile=slot_writer.alive)
     settler = Settler(stores.queue, outage, LISTENERS, settings.connection.name)
     orders: ControlState = (
         StoreControlState(stores.control, settings.queues, LISTENERS)
@@ -96,7 +96,7 @@ def work(
         outage,
         limits,
         LISTENERS,
-        take_mourned=lambda: mourning.take(runtime.path, runtime.store) if runtime else None,
+        take_deferred_hook=lambda: deferred_hooks.take(runtime.path, runtime.store) if runtime else None,
         alone=alone,
         look_after=recorder.run if recorder else lambda: None,
     )

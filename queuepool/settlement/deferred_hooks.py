@@ -60,8 +60,8 @@ def take(directory: Path, store: str) -> DeferredHook | None:
             path.rename(mine)
         except FileNotFoundError:
             continue  # another worker was faster
-        if mourned := _read(mine):
-            return mourned
+        if hook := _read(mine):
+            return hook
     return None
 
 

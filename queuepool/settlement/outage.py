@@ -45,7 +45,7 @@ class Reasons:
 class Outage:
     """One process's view of its store.
 
-    ``telling``: this process emits the events of an outage, as the steward and a lone worker do, and no other does.
+    ``announces``: this process emits the events of an outage, as the steward and a lone worker do, and no other does.
     ``patient``: wait through an outage. ``longest``: seconds of the longest pause between two tries. ``meanwhile`` is
     called before each pause.
     """
@@ -55,7 +55,7 @@ class Outage:
         attention: WorkerSignals,
         listeners: Listeners,
         *,
-        telling: bool,
+        announces: bool,
         patient: bool = True,
         longest: float = _LONGEST,
         meanwhile: Callable[[], None] | None = None,
@@ -63,7 +63,7 @@ class Outage:
         self.since = 0.0
         self._attention = attention
         self._listeners = listeners
-        self._telling = telling
+        self._announces = announces
         self._patient = patient
         self._meanwhile = meanwhile
         self._longest = longest
@@ -100,9 +100,9 @@ class Outage:
         elif not self.since:
             self.since, self._pause = time.monotonic(), _SHORTEST
             self._reasons = Reasons(str(error))
-            if self._telling:
+            if self._announces:
                 self._listeners.tell(StoreLost(str(error)))
-        elif self._telling and self._reasons.has_changed(str(error)):
+        elif self._announces and self._reasons.has_changed(str(error)):
             # An outage may begin with a cut connection, and last because the password is wrong.
             self._listeners.tell(StoreStillLost("", str(error)))
 
@@ -117,7 +117,7 @@ class Outage:
         """A verb was answered."""
         if self.since:
             outage, self.since = time.monotonic() - self.since, 0.0
-            if self._telling:
+            if self._announces:
                 self._listeners.tell(StoreRegained(outage))
 
     def rest(self) -> None:

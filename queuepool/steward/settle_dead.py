@@ -18,7 +18,7 @@ from queuepool.board.runtime_dir import RuntimeDir
 from queuepool.errors import AttemptLost, JobTimedOut, StoreDown, StoreError, WorkerDied
 from queuepool.payload.envelope import Payload, decode
 from queuepool.payload.lease import Lease
-from queuepool.settlement import deferred_hooks as mourning
+from queuepool.settlement import deferred_hooks
 from queuepool.settlement.settler import Settler, facts_of
 from queuepool.settlement.verdict import Fail, Policy, judge
 from queuepool.steward.lost_replies import LostReplies
@@ -81,9 +81,9 @@ class SettleDead:
             slot.settled_life = life
             return
         with self._blame.during(what):
-            self._bury(board, slot, life, status)
+            self._settle_slot(board, slot, life, status)
 
-    def _bury(self, board: Board, slot: Slot, life: int, status: int | None) -> None:
+    def _settle_slot(self, board: Board, slot: Slot, life: int, status: int | None) -> None:
         """``status`` is ``None`` if no master saw the death. Marks the slot as settled before it emits events."""
         believed, trace, status = _believed(slot), boot_report.text_in(board.trace(slot)), proc.plausible(status)
         held = believed or []
@@ -136,8 +136,8 @@ class SettleDead:
             return
         if isinstance(verdict, Fail):
             slot.failed = slot.totals.failed + 1
-            mourning.leave(self._runtime.path, self._runtime.store, lease, error)
-            self._orphaned_boards.own.header.has_mourned()
+            deferred_hooks.leave(self._runtime.path, self._runtime.store, lease, error)
+            self._orphaned_boards.own.header.has_deferred_hook()
         else:
             slot.released = slot.totals.released + 1
 

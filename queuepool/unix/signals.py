@@ -16,7 +16,7 @@ from collections.abc import Callable, Collection
 from types import FrameType
 from typing import IO
 
-HEARD = {
+HANDLED = {
     signal.SIGTERM, signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2, signal.SIGCONT,
     signal.SIGTTIN, signal.SIGTTOU, signal.SIGCHLD,
 }  # fmt: skip
@@ -81,11 +81,11 @@ class Mailbox:
 
     def open(self) -> None:
         """Block the signals, so that they wait until they are read."""
-        signal.pthread_sigmask(signal.SIG_BLOCK, HEARD)
+        signal.pthread_sigmask(signal.SIG_BLOCK, HANDLED)
 
     def next(self, timeout: float) -> int | None:
         """The next signal, or ``None`` after ``timeout`` seconds; a HUP because our terminal was closed is a TERM."""
-        info = signal.sigtimedwait(HEARD, max(timeout, 0.0))
+        info = signal.sigtimedwait(HANDLED, max(timeout, 0.0))
         if info is not None and info.si_signo == signal.SIGHUP and self._terminal.is_gone:
             return signal.SIGTERM
         return None if info is None else info.si_signo
@@ -107,8 +107,8 @@ class WorkerSignals:
     def listen(self) -> None:
         """Install the handlers. TERM, INT, QUIT: stop. USR2, CONT: pause, continue. USR1, HUP: only wake."""
         for signum in (*_STOPS, _PAUSE, _CONTINUE, signal.SIGUSR1, signal.SIGHUP):
-            signal.signal(signum, self._hear)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, HEARD)
+            signal.signal(signum, self._on_signal)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, HANDLED)
 
     def begin_round(self) -> bool:
         """Whether a signal came since the last round; a signal from now on ends the next wait."""
@@ -130,7 +130,7 @@ class WorkerSignals:
         except Interrupted:
             pass  # the attributes say what the signal asked
 
-    def _hear(self, signum: int, frame: FrameType | None) -> None:
+    def _on_signal(self, signum: int, frame: FrameType | None) -> None:
         # One handler for all signals, and it calls nothing: a second signal may be handled between any two of these
         # lines, and if its handler raised into this one, the first signal would be lost.
         if signum in _STOPS:
@@ -138,14 +138,14 @@ class WorkerSignals:
         elif signum in (_PAUSE, _CONTINUE):
             self.paused = signum == _PAUSE
         self._news = True
-        if self._waiting and (frame is None or frame.f_code is not _HEAR):
+        if self._waiting and (frame is None or frame.f_code is not _HANDLER):
             self._waiting = False
             raise Interrupted
 
 
 _STOPS = (int(signal.SIGTERM), int(signal.SIGINT), int(signal.SIGQUIT))
 _PAUSE, _CONTINUE = int(signal.SIGUSR2), int(signal.SIGCONT)
-_HEAR = WorkerSignals._hear.__code__
+_HANDLER = WorkerSignals._on_signal.__code__
 
 
 class Alarm:
@@ -197,7 +197,7 @@ def leave_signals_to_the_main_thread() -> None:
 
 def default_actions() -> None:
     """In a fresh child: give the signals that we use their default actions. The mask stays as it is."""
-    for signum in HEARD | {signal.SIGALRM}:
+    for signum in HANDLED | {signal.SIGALRM}:
         # Only where needed: the kernel discards a pending CONT when its action is set to the default, which is to
         # ignore it, and a worker that was forked paused would stay paused.
         if signal.getsignal(signum) != signal.SIG_DFL:

@@ -107,14 +107,14 @@ class Runner:
             return
         if isinstance(verdict, Fail):
             self._slot_writer.slot.failed += 1
-            self._mourn(attempt, verdict.error)
+            self._call_after_failed(attempt, verdict.error)
         else:
             self._slot_writer.slot.released += 1
 
-    def mourn(self, lease: Lease, error: BaseException) -> None:
+    def call_deferred_hook(self, lease: Lease, error: BaseException) -> None:
         """Call the ``after_failed`` hook of a job that failed when another worker died."""
         with suppress(BadPayload):  # its signing keys may have changed since
-            self._mourn(self._open(lease), error)
+            self._call_after_failed(self._open(lease), error)
 
     def _set_aside(self, lease: Lease, reason: str) -> None:
         self._pause()
@@ -206,7 +206,7 @@ class Runner:
             self._pause()
             self._listeners.tell(attempt.processed(duration))
 
-    def _mourn(self, attempt: Attempt, error: BaseException) -> None:
+    def _call_after_failed(self, attempt: Attempt, error: BaseException) -> None:
         """Call ``after_failed``. The job is already over: a hook that hangs or raises cannot change that."""
         if attempt.plan.handler is None:
             return

@@ -39,7 +39,7 @@ class ControlState(Protocol):
     def paused(self) -> frozenset[str]:
         """The queues that must not be served."""
 
-    def mourned(self) -> int:
+    def deferred_hooks(self) -> int:
         """How many jobs have failed with their worker so far; a change means that a deferred hook may wait."""
 
 
@@ -52,19 +52,19 @@ class BoardControlState:
         self._read = -1
         self._down = False
         self._paused: frozenset[str] = frozenset()
-        self._mourned = 0
+        self._deferred_hooks = 0
 
     def are_known(self) -> bool:
         return bool(self._header.restart_known)
 
     def look(self) -> None:
         header = self._header
-        if header.orders == self._read and header.mourned == self._mourned:
+        if header.orders == self._read and header.deferred_hooks == self._deferred_hooks:
             return
         self._read = header.orders
         self._down = bool(header.down)
         self._paused = frozenset(filter(None, header.paused.split(",")))
-        self._mourned = header.mourned
+        self._deferred_hooks = header.deferred_hooks
 
     def must_leave(self) -> bool:
         return False
@@ -78,8 +78,8 @@ class BoardControlState:
     def paused(self) -> frozenset[str]:
         return self._paused
 
-    def mourned(self) -> int:
-        return self._mourned
+    def deferred_hooks(self) -> int:
+        return self._deferred_hooks
 
 
 class StoreControlState:
@@ -124,5 +124,5 @@ class StoreControlState:
     def paused(self) -> frozenset[str]:
         return self._control.paused
 
-    def mourned(self) -> int:
+    def deferred_hooks(self) -> int:
         return 0

@@ -50,7 +50,7 @@ class Worker:
         outage: Outage,
         limits: Limits,
         listeners: Listeners,
-        take_mourned: Callable[[], DeferredHook | None],
+        take_deferred_hook: Callable[[], DeferredHook | None],
         *,
         alone: bool,
         look_after: Callable[[], object],
@@ -66,14 +66,14 @@ class Worker:
         self._outage = outage
         self._limits = limits
         self._listeners = listeners
-        self._take_mourned = take_mourned
+        self._take_deferred_hook = take_deferred_hook
         self._gate = Gate(pool.queues, pool.force, orders, attention, listeners)
         self._alone = alone
         # Does what a steward would do, if there is none.
         self._look_after = look_after
         self._parent = os.getppid()
         self._jobs = 0
-        self._mourned = -1
+        self._deferred_hooks = -1
         self._found_none = False
 
     def run(self) -> StopReason:
@@ -104,7 +104,7 @@ class Worker:
             self._prefetch.reclaim()
         with suppress(StoreDown):  # a lone worker's, which has no deferred hooks
             self._orders.look()
-        self._mourn()
+        self._call_deferred_hooks()
         self._attempts.lines.sum_up(time.monotonic())
         self._listeners.tell(WorkerStopping(self._slot_writer.slot.number, reason, reason.code, self._jobs))
         return reason
@@ -130,7 +130,7 @@ class Worker:
             self._found_none = True
             self._pause(0.0 if self._limits.is_leaving_when_empty else self._pool.sleep)
             return
-        self._mourn()
+        self._call_deferred_hooks()
         lease = self._prefetch.next_job(queues)
         self._found_none = lease is None
         if lease is None:
@@ -155,14 +155,14 @@ class Worker:
                 return
             lease = self._prefetch.next_held()
 
-    def _mourn(self) -> None:
+    def _call_deferred_hooks(self) -> None:
         """Call the deferred hooks of jobs that failed with their worker; the board shows when there may be one."""
-        mourned_so_far = self._orders.mourned()
-        if self._mourned != mourned_so_far:
-            self._mourned = mourned_so_far
-            while mourned := self._take_mourned():
+        deferred_so_far = self._orders.deferred_hooks()
+        if self._deferred_hooks != deferred_so_far:
+            self._deferred_hooks = deferred_so_far
+            while hook := self._take_deferred_hook():
                 self._prefetch.let_go()
-                self._attempts.mourn(mourned.lease, mourned.error)
+                self._attempts.call_deferred_hook(hook.lease, hook.error)
 
     def _wait(self, queues: Sequence[str]) -> None:
         """Wait until a job may be ready. A lone worker also wakes for due jobs; in a pool the steward stages them."""

@@ -78,7 +78,7 @@ class Prefetch:
             self._served = queues
         if 0 < len(self._waiting) <= self._asks_at:
             self._ask_ahead(queues)
-        while self._waiting or self._hear() or self._reserve(queues):
+        while self._waiting or self._hold_reply_ahead() or self._reserve(queues):
             if lease := self.next_held():
                 return lease
             self._put_back()
@@ -117,7 +117,7 @@ class Prefetch:
 
     def _put_back(self) -> None:
         """Give back what was not started, in order. A batch requested ahead need not be written on the board first."""
-        ahead = self._heard()
+        ahead = self._reply_ahead()
         leases = [lease for _, lease in self._waiting] + (ahead.leases if ahead else [])
         self._settler.put_back(leases)
         while self._waiting:
@@ -137,7 +137,7 @@ class Prefetch:
                 answer = send(queues, self._membership.tag, self._pace.ahead(), self._done)
                 self._asked, self._done = _Asked(at, self._done, answer), []
 
-    def _heard(self) -> Reservation | None:
+    def _reply_ahead(self) -> Reservation | None:
         """The reply to a request ahead; ``None`` if none was sent or it got no reply."""
         if not self._asked:
             return None
@@ -148,13 +148,13 @@ class Prefetch:
             self._done = [*asked.done, *self._done]
             return None
 
-    def _hear(self) -> bool:
+    def _hold_reply_ahead(self) -> bool:
         """Hold the jobs requested ahead; ``False`` if there are none."""
         if self._slot_writer.is_wanted_back:
             self._put_back()
         if not self._asked:
             return False
-        at, turn, reservation = self._asked.at, self._slot_writer.slot.turn, self._heard()
+        at, turn, reservation = self._asked.at, self._slot_writer.slot.turn, self._reply_ahead()
         if not reservation:
             return False
         if reservation.leases:

@@ -57,7 +57,7 @@ class Client:
         self._shared = shared
         self._store = store
         self._waits = longest_wait + patience
-        self._heard: tuple[str, ...] = ()
+        self._subscribed: tuple[str, ...] = ()
         #: commands that may have been sent and were not answered: each may still be carried out
         self.unanswered = 0
 
@@ -136,7 +136,7 @@ class Client:
         late. Uses a connection of its own; a signal handler may raise out of it.
         """
         try:
-            if self._heard != channels:
+            if self._subscribed != channels:
                 self._subscribe(channels)
                 return True  # a message before the subscription would have been missed
             return self._ears.get_message(timeout=timeout) is not None
@@ -149,7 +149,7 @@ class Client:
         self._ears.subscribe(*channels)
         for _ in channels:
             self._ears.get_message(timeout=_CONFIRMS)  # the server confirms each
-        self._heard = channels
+        self._subscribed = channels
 
     @cached_property
     def _ears(self) -> Any:
@@ -166,7 +166,7 @@ class Client:
         self._stop_hearing()
 
     def _stop_hearing(self) -> None:
-        self._heard = ()
+        self._subscribed = ()
         if "_ears" in vars(self):
             self._ears.close()
             del self._ears

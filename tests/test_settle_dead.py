@@ -48,7 +48,7 @@ def bury(board: Board, told: list[Event], tmp_path: Path) -> Callable[[Stores], 
     def chore(stores: Stores) -> SettleDead:
         listeners, blame = Listeners(), Blame(board.header)
         listeners.add(Event, told.append)
-        settler = Settler(stores.queue, Outage(WorkerSignals(), listeners, telling=False), listeners, "main")
+        settler = Settler(stores.queue, Outage(WorkerSignals(), listeners, announces=False), listeners, "main")
         runtime = RuntimeDir(PoolSettings(runtime_dir=tmp_path / "gone"))
         lost_replies = LostReplies(stores.queue, settler, ["default"], retry_after=90.0)
         return SettleDead(OrphanedBoards(board, runtime, blame), runtime, stores.queue, settler, lost_replies, blame)
@@ -106,7 +106,7 @@ class Counting(logging.Handler):
         self.board, self.counts = board, []
 
     def emit(self, record: logging.LogRecord) -> None:
-        self.counts.append(self.board.header.mourned)
+        self.counts.append(self.board.header.deferred_hooks)
 
 
 def test_workers_hear_of_a_hook_that_waits_after_it_was_left_for_them(stores, board, bury):
@@ -118,7 +118,7 @@ def test_workers_hear_of_a_hook_that_waits_after_it_was_left_for_them(stores, bo
     logging.getLogger("queuepool").removeHandler(heard)
 
     assert [0] == heard.counts  # that it cannot be left is told
-    assert 1 == board.header.mourned
+    assert 1 == board.header.deferred_hooks
 
 
 def test_what_is_committed_after_a_burial_is_given_back_later(board, bury, postgres_url):
