@@ -1,4 +1,4 @@
-"""One attempt at one job: read the payload, run the job, rule on the outcome, settle it."""
+"""One attempt at one job: prepare it, run it, rule on it, settle it, report it."""
 
 from __future__ import annotations
 
@@ -9,24 +9,22 @@ from contextlib import suppress
 
 from queuepool.config.settings import PoolSettings
 from queuepool.errors import BadPayload
-from queuepool.events import HookRaised, JobExceptionOccurred, JobProcessed, JobProcessing, PayloadOdd
+from queuepool.events import HookRaised, JobExceptionOccurred, JobProcessed, JobProcessing
 from queuepool.events.listeners import Listeners
 from queuepool.jobs.arguments import task_of
 from queuepool.jobs.current_job import Current, set_current
 from queuepool.jobs.registry import Registry, Task
-from queuepool.payload.envelope import decode
-from queuepool.payload.lease import Lease, Tallies
-from queuepool.payload.signing import signer_of
+from queuepool.payload.lease import Lease
 from queuepool.settlement.outage import Outage
 from queuepool.settlement.settler import Settler
-from queuepool.settlement.verdict import Delete, Fail, Release, Verdict, judge, judge_release, may_start, needs_tallies
+from queuepool.settlement.verdict import Delete, Fail, Release, may_start
 from queuepool.stores.contract import QueueStore
 from queuepool.unix.exit_codes import BROKEN
 from queuepool.worker.django_support import renew_connections
 from queuepool.worker.invoker import Invoker
 from queuepool.worker.job_lines import JobLines
-from queuepool.worker.opened import Attempt
-from queuepool.worker.plan import Plans
+from queuepool.worker.preparation import Attempt, Preparer
+from queuepool.worker.ruling import Ruler
 from queuepool.worker.slot_writer import SlotWriter
 
 
@@ -43,27 +41,24 @@ class Runner:
         settler: Settler,
         outage: Outage,
     ) -> None:
-        self._store = store
         self._registry = registry
-        self._plans = Plans(pool, registry)
         self._listeners = listeners
         self._slot_writer = slot_writer
         self._settler = settler
-        self._outage = outage
-        self._signer = signer_of(pool.connection.signing, pool.connection.signing_keys)
-        self._calls = Invoker(listeners)
-        self._warned: set[tuple[str, str]] = set()
+        self._preparer = Preparer(pool, registry, listeners, self._pause)
+        self._ruler = Ruler(store, outage)
+        self._invoker = Invoker(listeners)
         self.lines = JobLines()
 
     def run(self, lease: Lease) -> Lease | None:
         """Run the job. Returns the lease if the job is done and only its receipt is left to be deleted."""
         try:
-            attempt = self._open(lease)
+            attempt = self._preparer.prepare(lease)
         except BadPayload as odd:
             self._set_aside(lease, odd.reason)
             return None
         # Read the clock while the job still counts as not started, and before its timeout starts.
-        now = self._now() if attempt.plan.policy.retry_until is not None else 0.0
+        now = self._now(attempt)
         job = Current(attempt.payload, lease.queue)
         self._slot_writer.begins(attempt.payload, lease.queue, attempt.plan)
         began = time.monotonic()
@@ -71,9 +66,12 @@ class Runner:
         # until the next garbage collection.
         return self._conclude(attempt, job, self._perform(attempt, job, now), began, now)
 
-    def _now(self) -> float:
+    def _now(self, attempt: Attempt) -> float:
+        """The store's clock, in Unix seconds, if the job's policy goes by it."""
+        if attempt.plan.policy.retry_until is None:
+            return 0.0
         self._pause()
-        return self._outage.insist(self._store.now)[0]
+        return self._ruler.now()
 
     def _conclude(
         self, attempt: Attempt, job: Current, error: BaseException | None, began: float, now: float
@@ -83,7 +81,7 @@ class Runner:
         if error is None and job.verdict is None:  # nearly always: there is nothing to judge
             return self._done(attempt, error, duration, ended)
         self._pause()  # time in the store and in listeners is not the job's
-        verdict = self._judge(attempt, job.verdict, error, now + duration)
+        verdict = self._ruler.rule(attempt, job.verdict, error, now + duration)
         if isinstance(verdict, Delete):
             self._slot_writer.succeeded()
             return self._done(attempt, error, duration, ended)
@@ -114,31 +112,13 @@ class Runner:
     def call_deferred_hook(self, lease: Lease, error: BaseException) -> None:
         """Call the ``after_failed`` hook of a job that failed when another worker died."""
         with suppress(BadPayload):  # its signing keys may have changed since
-            self._call_after_failed(self._open(lease), error)
+            self._call_after_failed(self._preparer.prepare(lease), error)
 
     def _set_aside(self, lease: Lease, reason: str) -> None:
         self._pause()
         self._settler.quarantine(lease, reason)
         self._slot_writer.settled_one()
         self._settler.tell()
-
-    def _open(self, lease: Lease) -> Attempt:
-        """Decode the payload and look up its plan. Raises ``BadPayload``."""
-        signer, raw, attempts = self._signer, lease.receipt, lease.attempts
-        payload = signer.open(raw, lease.queue, attempts) if signer else decode(raw, attempts)
-        plan = self._plans.of(payload)
-        attempt = Attempt(lease, payload, plan)
-        if payload.oddities or plan.warning:
-            self._warn(attempt)
-        return attempt
-
-    def _warn(self, attempt: Attempt) -> None:
-        self._pause()
-        payload, warning = attempt.payload, attempt.plan.warning
-        for oddity in (*payload.oddities, *([warning] if warning else [])):
-            if (attempt.payload.name, oddity) not in self._warned:
-                self._warned.add((attempt.payload.name, oddity))
-                self._listeners.tell(PayloadOdd(attempt.facts, oddity))
 
     def _perform(self, attempt: Attempt, job: Current, now: float) -> BaseException | None:
         set_current(job)
@@ -147,12 +127,12 @@ class Runner:
             renew_connections()
             if self._listeners.wants(JobProcessing):
                 self._listeners.tell(JobProcessing(attempt.facts))
-            self._calls.call(task.run)
+            self._invoker.call(task.run)
             error = None
         # Whatever a job raises, even SystemExit, ends the job and not the worker.
         except BaseException as raised:  # noqa: BLE001
             error = raised
-        self._calls.leave_if_forked()
+        self._invoker.leave_if_forked()
         succeeded = error is None and (job.verdict is None or isinstance(job.verdict, Delete))
         if succeeded:
             self._slot_writer.succeeded()
@@ -160,8 +140,10 @@ class Runner:
             self.leave_if_broken()
         if succeeded and (hook := task.after_succeeded):
             self._hook(attempt, "after_succeeded", hook)
-        if self._calls.has_awaited:  # only now: tasks that do not end in time cost the worker, not a job that succeeded
-            self._calls.clear(attempt.facts)
+        if (
+            self._invoker.has_awaited
+        ):  # only now: tasks that do not end in time cost the worker, not a job that succeeded
+            self._invoker.clear(attempt.facts)
         renew_connections()
         self._slot_writer.ended()
         set_current(None)
@@ -189,16 +171,6 @@ class Runner:
         if not self._slot_writer.is_intact():
             os._exit(BROKEN)
 
-    def _judge(self, attempt: Attempt, asked: Verdict | None, error: BaseException | None, now: float) -> Verdict:
-        if isinstance(asked, (Delete, Fail)):
-            return asked
-        payload, policy, tallies = attempt.payload, attempt.plan.policy, Tallies()
-        if needs_tallies(payload.attempts, policy):
-            tallies = self._outage.insist(lambda: self._store.tallies(payload.id))[0]
-        if asked is not None:
-            return judge_release(asked, payload.name, payload.attempts, policy, tallies, now)
-        return judge(error, payload.attempts, policy, tallies, now)
-
     def _tell(self, attempt: Attempt, error: BaseException | None, duration: float) -> None:
         if error is not None:  # not by truth value: an exception with a len() of 0 is false
             self._listeners.tell(JobExceptionOccurred(attempt.facts, error, duration))
@@ -218,13 +190,13 @@ class Runner:
         if task:
             renew_connections()
             self._hook(attempt, "after_failed", lambda: task.after_failed(error))
-            if self._calls.has_awaited:
-                self._calls.clear(attempt.facts)
+            if self._invoker.has_awaited:
+                self._invoker.clear(attempt.facts)
         self._slot_writer.alive()
 
     def _hook(self, attempt: Attempt, name: str, hook: Callable[[], object]) -> None:
         try:
-            self._calls.call(hook)
+            self._invoker.call(hook)
         except BaseException as error:  # noqa: BLE001 - a hook is user code, and its errors harm nothing
             self._listeners.tell(HookRaised(attempt.facts, name, error))
-        self._calls.leave_if_forked()
+        self._invoker.leave_if_forked()

@@ -1,0 +1,32 @@
+"""Ruling on an attempt that has ended: the facts are gathered here, the verdict is ``settlement.verdict``'s."""
+
+from __future__ import annotations
+
+from queuepool.payload.lease import Tallies
+from queuepool.settlement.outage import Outage
+from queuepool.settlement.verdict import Delete, Fail, Verdict, judge, judge_release, needs_tallies
+from queuepool.stores.contract import QueueStore
+from queuepool.worker.preparation import Attempt
+
+
+class Ruler:
+    """That of one worker."""
+
+    def __init__(self, store: QueueStore, outage: Outage) -> None:
+        self._store = store
+        self._outage = outage
+
+    def now(self) -> float:
+        """The store's clock, in Unix seconds. Waits out an outage."""
+        return self._outage.insist(self._store.now)[0]
+
+    def rule(self, attempt: Attempt, asked: Verdict | None, error: BaseException | None, now: float) -> Verdict:
+        """``asked`` is what the handler asked for. Waits out an outage if earlier attempts have to be looked up."""
+        if isinstance(asked, (Delete, Fail)):
+            return asked
+        payload, policy, tallies = attempt.payload, attempt.plan.policy, Tallies()
+        if needs_tallies(payload.attempts, policy):
+            tallies = self._outage.insist(lambda: self._store.tallies(payload.id))[0]
+        if asked is not None:
+            return judge_release(asked, payload.name, payload.attempts, policy, tallies, now)
+        return judge(error, payload.attempts, policy, tallies, now)
