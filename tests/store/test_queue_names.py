@@ -119,7 +119,7 @@ def test_the_index_is_still_used(mariadb_url, mariadb: DatabaseServer):
 
 def test_a_second_queue_of_that_name_cannot_be_paused_unseen(built):
     built.control.pause("Emails")
-    merges = built._settings.url.startswith("mariadb")  # it has one key for both
+    merges = built.settings.url.startswith("mariadb")  # it has one key for both
     with pytest.raises(StoreError, match="Emails") if merges else nullcontext():
         built.control.pause("emails")
 
