@@ -234,7 +234,7 @@ def test_a_job_is_settled_in_the_file_that_it_came_from(worker, producer, file, 
     assert settle(worker.queue, lease)
     worker.close()
     assert 1 == producer.sizes().total
-    assert not settle(Stores(worker._settings).queue, lease)
+    assert not settle(Stores(worker.settings).queue, lease)
 
 
 def test_the_old_file_is_given_up_when_nothing_of_it_is_held(worker, producer, file):
