@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,8 @@ sys.path[:0] = [] if TESTS in sys.path else [TESTS]
 from samples import ids, payload  # noqa: E402
 
 from queuepool.config.settings import ConnectionSettings  # noqa: E402
+from queuepool.errors import StoreDown  # noqa: E402
+from queuepool.payload.lease import Lease  # noqa: E402
 from queuepool.stores.factory import Stores  # noqa: E402
 from store.contract import record  # noqa: E402
 
@@ -79,10 +82,17 @@ def drain(stores: Any, queue: str, batch: str) -> list[str]:
     return names
 
 
+def reserved(stores: Any, queue: str) -> list[Lease]:
+    """One job, as a worker reserves it: the server ends the transaction of a process that got no processor for 2 s."""
+    while True:
+        with suppress(StoreDown):
+            return list(stores.queue.reserve([queue], stores.queue.join(), 1).leases)
+
+
 def fail(stores: Any, queue: str, identity: str) -> int:
     """All of them under one id."""
-    tag, failed = stores.queue.join(), 0
-    while leases := stores.queue.reserve([queue], tag, 1).leases:
+    failed = 0
+    while leases := reserved(stores, queue):
         failed += stores.queue.fail(leases[0], identity, record(leases[0], identity))
     return failed
 
