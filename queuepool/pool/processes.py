@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from io import FileIO
 
 from queuepool import log
@@ -87,13 +87,8 @@ class Processes:
 
     def _has_booted(self, slot: Slot, attention: WorkerSignals, alarm: Alarm, trace: FileIO) -> bool:
         """Import the modules; ``False`` if that failed. The alarm ends the process after ``boot_timeout`` seconds."""
-        timeout = self._settings.boot_timeout
-        slot.deadline = time.monotonic() + timeout if timeout else 0.0
-        alarm.arm(timeout)
-        try:
-            boot(self._settings, attention, alarm)
-        except BootFailure as failure:
-            boot_report.leave(failure, trace)
+        alarm.arm(self._settings.boot_timeout)
+        if not self._has_imported(slot, trace, lambda: boot(self._settings, attention, alarm)):
             return False
         alarm.disarm()
         announce.jobs_of_generation(self._board.header, slot)
@@ -120,7 +115,7 @@ class Processes:
         alarm = Alarm(trace := self._board.new_trace(slot))
         if not self._has_listeners(slot, trace):
             return BOOT
-        _hear_again(attention, alarm)
+        _restore_signals(attention, alarm)
         log.adopt(settings)
         log.listen(LISTENERS)
         StewardProcess(settings, self._board, self._runtime, attention).run(slot)
@@ -128,11 +123,15 @@ class Processes:
         return LEFT
 
     def _has_listeners(self, slot: Slot, trace: FileIO) -> bool:
-        """Import the listeners, all that a steward imports; the master kills it if that takes too long."""
+        """Import the listeners, all that a steward imports."""
+        return self._has_imported(slot, trace, lambda: import_modules(self._settings.listeners))
+
+    def _has_imported(self, slot: Slot, trace: FileIO, load: Callable[[], object]) -> bool:
+        """``False`` if that failed, with the reason in the trace; the master kills a process that takes too long."""
         timeout = self._settings.boot_timeout
         slot.deadline = time.monotonic() + timeout if timeout else 0.0
         try:
-            import_modules(self._settings.listeners)
+            load()
         except BootFailure as failure:
             boot_report.leave(failure, trace)
             return False
@@ -145,12 +144,12 @@ def boot(
     """Import the user's modules; what they dispatch goes to this pool's connection. Raises ``BootFailure``."""
     client.configure(settings.connection)
     import_jobs(settings.modules, settings.listeners)
-    _hear_again(attention, alarm)
+    _restore_signals(attention, alarm)
     log.adopt(settings)
     log.listen(LISTENERS, unlogged)
 
 
-def _hear_again(attention: WorkerSignals, alarm: Alarm) -> None:
+def _restore_signals(attention: WorkerSignals, alarm: Alarm) -> None:
     """Restore handlers and alarm, whatever the modules did to signals: stops and deadlines must take effect."""
     attention.listen()
     alarm.prepare()

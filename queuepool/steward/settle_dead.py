@@ -59,9 +59,9 @@ class SettleDead:
             life = slot.life  # read first: the master may free the slot and reuse it
             if slot.dead and slot.settled_life != life and not slot.holds_nothing:
                 self._try(board, slot, life, slot.status)
-        for ward in self._orphaned_boards.boards():
-            with self._blame.during(ward.path.name):
-                self._look_after(ward)
+        for orphaned in self._orphaned_boards.boards():
+            with self._blame.during(orphaned.path.name):
+                self._look_after(orphaned)
         return _PERIOD
 
     def _look_after(self, board: Board) -> None:

@@ -140,9 +140,8 @@ class Runner:
             self.leave_if_broken()
         if succeeded and (hook := task.after_succeeded):
             self._hook(attempt, "after_succeeded", hook)
-        if (
-            self._invoker.has_awaited
-        ):  # only now: tasks that do not end in time cost the worker, not a job that succeeded
+        # Only now: tasks that do not end in time cost the worker, not a job that succeeded.
+        if self._invoker.has_awaited:
             self._invoker.clear(attempt.facts)
         renew_connections()
         self._slot_writer.ended()
