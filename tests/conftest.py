@@ -23,7 +23,7 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from queuepool.config.settings import ConnectionSettings
-from queuepool.jobs.client import Queue
+from queuepool.jobs.client import Queue, configure
 from queuepool.stores.factory import Stores
 
 pytest_plugins = ["shared_tables"]
@@ -124,6 +124,15 @@ def server(redis_url: str) -> Iterator[redis.Redis]:
 @pytest.fixture
 def connection(redis_url: str) -> ConnectionSettings:
     return ConnectionSettings(url=redis_url, prefix=PREFIX)
+
+
+@pytest.fixture
+def queue(connection: ConnectionSettings) -> Iterator[Queue]:
+    """Where ``dispatch`` pushes to."""
+    opened = configure(connection)
+    yield opened
+    opened.clear()
+    opened.close()
 
 
 @pytest.fixture

@@ -23,3 +23,11 @@ def attempted(raw: bytes, attempts: int = 1) -> bytes:
 
 def ids(leases: Sequence[Lease]) -> list[str]:
     return [json.loads(lease.receipt)["id"] for lease in leases]
+
+
+_NUMBERS = iter(range(10_000))
+
+
+def fresh(word: str = "job") -> str:
+    """A job's name that no other test has registered."""
+    return f"tests.{word}{next(_NUMBERS)}"

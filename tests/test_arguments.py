@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, NewType, Optional, TypedDict
 
 import pytest
+from samples import fresh
 
-from queuepool import Job, configure, job, register_type
+from queuepool import Job, job, register_type
 from queuepool.errors import BadArguments, BadPayload, NotSendable
 from queuepool.jobs.arguments import reader_of, task_of
 from queuepool.jobs.client import Queue
@@ -24,7 +25,6 @@ from queuepool.payload.envelope import decode
 if TYPE_CHECKING:
     from nowhere import Unknown
 
-_NAMES = iter(range(10_000))
 NOON = datetime(2026, 11, 22, 12, 0, 0, 250, tzinfo=UTC)
 Price = NewType("Price", Decimal)
 
@@ -91,19 +91,6 @@ class Model:
     @classmethod
     def model_validate(cls, made: dict[str, object]) -> Model:
         return cls(**made)
-
-
-@pytest.fixture
-def queue(connection) -> Iterator[Queue]:
-    """Where ``dispatch`` pushes to."""
-    opened = configure(connection)
-    yield opened
-    opened.clear()
-    opened.close()
-
-
-def fresh() -> str:
-    return f"tests.arguments{next(_NAMES)}"
 
 
 def received(queue: Queue) -> Any:

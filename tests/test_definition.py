@@ -5,32 +5,17 @@ from __future__ import annotations
 import functools
 import subprocess
 import sys
-from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+from samples import fresh
 
-from queuepool import Job, configure, job
+from queuepool import Job, job
 from queuepool.errors import ConfigError
-from queuepool.jobs.client import Queue, seconds_until
+from queuepool.jobs.client import seconds_until
 from queuepool.jobs.registry import REGISTRY
-
-_NAMES = iter(range(10_000))
-
-
-def fresh() -> str:
-    """A name that no other test has registered."""
-    return f"tests.defined{next(_NAMES)}"
-
-
-@pytest.fixture
-def queue(connection) -> Iterator[Queue]:
-    """Where ``dispatch`` pushes to."""
-    opened = configure(connection)
-    yield opened
-    opened.close()
 
 
 @job

@@ -9,12 +9,11 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 import pytest
-from samples import payload
+from samples import fresh, payload
 
 import queuepool
-from queuepool import Job, configure, connect, current, job
+from queuepool import Job, connect, current, job
 from queuepool.config.loader import load
-from queuepool.config.settings import ConnectionSettings
 from queuepool.errors import (
     BadArguments,
     BadPayload,
@@ -34,21 +33,6 @@ from queuepool.jobs.registry import REGISTRY, Handler, Registry, bound
 from queuepool.payload.envelope import OBJECT_JOB, decode
 from queuepool.payload.php_unserialize import PhpDataRefused, arguments_in
 from queuepool.settlement.verdict import Delete, Fail, Release
-
-NAMES = iter(range(10_000))
-
-
-def fresh(word: str = "job") -> str:
-    """A name that no other test has registered."""
-    return f"tests.{word}{next(NAMES)}"
-
-
-@pytest.fixture
-def queue(connection: ConnectionSettings) -> Iterator[Queue]:
-    """Where ``dispatch`` pushes to."""
-    opened = configure(connection)
-    yield opened
-    opened.close()
 
 
 def pushed(queue: Queue, name: str = "default") -> dict[str, Any]:
