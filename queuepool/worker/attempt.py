@@ -11,9 +11,9 @@ from queuepool.config.settings import PoolSettings
 from queuepool.errors import BadPayload
 from queuepool.events import HookRaised, JobExceptionOccurred, JobProcessed, JobProcessing
 from queuepool.events.listeners import Listeners
-from queuepool.jobs.arguments import task_of
 from queuepool.jobs.current_job import Current, set_current
-from queuepool.jobs.registry import Registry, Task
+from queuepool.jobs.registry import Registry, Task, bound
+from queuepool.payload.command import Commands
 from queuepool.payload.lease import Lease
 from queuepool.settlement.outage import Outage
 from queuepool.settlement.settler import Settler
@@ -48,6 +48,7 @@ class Runner:
         self._preparer = Preparer(pool, registry, listeners, self._pause)
         self._ruler = Ruler(store, outage)
         self._invoker = Invoker(listeners)
+        self._commands = Commands()
         self.lines = JobLines()
 
     def run(self, lease: Lease) -> Lease | None:
@@ -157,7 +158,7 @@ class Runner:
         refusal = may_start(attempt.payload.name, attempt.payload.attempts, attempt.plan.policy, now)
         if refusal:
             raise refusal.error
-        return task_of(handler, attempt.payload, attempt.plan.read)
+        return bound(handler, self._commands.data_of(attempt.payload), attempt.plan.read)
 
     def _pause(self) -> None:
         """Stop the job's clock before something is written; exit if the worker's files are broken."""
@@ -183,7 +184,8 @@ class Runner:
             return
         self._slot_writer.arm(attempt.plan.timeout)
         try:
-            task = task_of(attempt.plan.handler, attempt.payload, attempt.plan.read)
+            data = self._commands.data_of(attempt.payload)
+            task = bound(attempt.plan.handler, data, attempt.plan.read)
         except Exception:  # noqa: BLE001 - arguments that do not fit are why it failed
             task = None
         if task:
