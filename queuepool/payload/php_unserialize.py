@@ -42,12 +42,17 @@ class PhpDataRefused(QueuepoolError, ValueError):
         self.reason = reason
 
 
-def parse_object(text: str) -> PhpObject:
-    """The object in ``text``; PHP arrays with the keys 0 to n-1 are lists, all others dicts.
+def parse(text: str) -> PhpValue:
+    """The one value in ``text``; PHP arrays with the keys 0 to n-1 are lists, all others dicts.
 
     Bytes that are not UTF-8 become surrogates (``surrogateescape``). Raises ``PhpDataRefused``.
     """
-    value = _Reader(_bytes_of(text)).read()
+    return _Reader(_bytes_of(text)).read()
+
+
+def parse_object(text: str) -> PhpObject:
+    """The object in ``text``, read as by ``parse``. Raises ``PhpDataRefused``."""
+    value = parse(text)
     if not isinstance(value, PhpObject):
         raise PhpDataRefused("not an object")
     return value
