@@ -106,20 +106,22 @@ class Stores:
         from queuepool.stores.sql.cache import SqlCache
         from queuepool.stores.sql.failed import SqlFailed
         from queuepool.stores.sql.failed_table import Failures
+        from queuepool.stores.sql.jobs_table import JobsTable
+        from queuepool.stores.sql.leases import Leases
         from queuepool.stores.sql.outbox import SqlOutbox
         from queuepool.stores.sql.quarantine import SqlQuarantine
         from queuepool.stores.sql.queue import SqlQueue
 
         settings, prefix = self.settings, prefix_of(self.settings.restart_key)
         self._own = client = self._sql_client(settings.url)
-        shelf, failures = SqlCache(client, prefix), Failures(settings.name)
-        self.queue = queue = SqlQueue(
-            client, settings.retry_after, shelf, failures, keep=self._keeps, outbox=self._is_split
-        )
+        cache, failures = SqlCache(client, prefix), Failures(settings.name)
+        table = JobsTable(client, settings.retry_after)
+        leases = Leases(client, table, failures)
+        self.queue = SqlQueue(client, table, leases, cache, failures, keep=self._keeps, outbox=self._is_split)
         self._outbox = SqlOutbox(client)
-        self.failed = SqlFailed(client, failures, queue.push_within)
-        self.quarantine = SqlQuarantine(client, queue.push_within)
-        return shelf, f"{prefix}queuepool:down"
+        self.failed = SqlFailed(client, failures, table.push)
+        self.quarantine = SqlQuarantine(client, table.push)
+        return cache, f"{prefix}queuepool:down"
 
     @property
     def _keeps(self) -> bool:
@@ -163,7 +165,7 @@ class Stores:
         patience = self._patience_with("sql")
         if self._shared and scheme_of(url) == "sqlite":
             patience = max(patience, _LOCKED)
-        client = Client(url, shared=self._shared, patience=patience, create=create, store=store)
+        client = Client(url, shared=self._shared, timeout=patience, create=create, store=store)
         self._clients.append(client)
         return client
 

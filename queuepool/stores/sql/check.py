@@ -72,12 +72,12 @@ def _encrypts(url: str) -> bool:
 def _version(dialect: Dialect) -> tuple[Grade, str]:
     name = "mariadb" if getattr(dialect, "is_mariadb", False) else dialect.name
     numbers = tuple(getattr(dialect, "server_version_info", None) or ())
-    said = f"{_NAMES[name]} {'.'.join(map(str, numbers[:3]))}"
+    version = f"{_NAMES[name]} {'.'.join(map(str, numbers[:3]))}"
     if numbers < _OLDEST[name]:
         oldest = ".".join(map(str, _OLDEST[name]))
         lacking = f" (it has no {_MISSING[name]})" if name in _MISSING else ""
-        return Grade.FAIL, f"{said}: at least {oldest} is needed{lacking}"
-    return Grade.OK, said
+        return Grade.FAIL, f"{version}: at least {oldest} is needed{lacking}"
+    return Grade.OK, version
 
 
 def _unwritable(url: str) -> Iterator[tuple[Grade, str]]:
@@ -125,13 +125,13 @@ def _tables(client: Client, queues: Sequence[str]) -> Iterator[tuple[Grade, str]
 def _elsewhere(stores: Stores, queues: Sequence[str]) -> Iterator[tuple[Grade, str]]:
     """The findings about stores on other servers."""
     settings = stores.settings
-    looks: dict[str, Callable[[], object]] = {}
+    queries: dict[str, Callable[[], object]] = {}
     if settings.failed_url:
-        looks["the failed store"] = stores.failed.count
+        queries["the failed store"] = stores.failed.count
     if settings.control_url:
-        looks["the control keys"] = partial(stores.control.read, queues)
-    for what, look in looks.items():
-        if words := refusal(look):
+        queries["the control keys"] = partial(stores.control.read, queues)
+    for what, query in queries.items():
+        if words := refusal(query):
             yield Grade.FAIL, f"{what} is refused: {words}"
 
 
