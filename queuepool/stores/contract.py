@@ -2,9 +2,9 @@
 
 Every verb may raise ``StoreDown`` (worth a retry) or ``StoreError`` (not worth one). After ``StoreDown`` it is unknown
 whether the verb was carried out or will be: the network may deliver it after its caller gave up.
-``delete``, ``finish``, ``release``, ``give_back``, ``fail``, ``quarantine`` and ``renew`` may be repeated: they are conditional on
-the lease, which no later reservation of the same job equals. ``push`` and ``reserve`` may not. After an unanswered call
-of any verb, a worker takes a new tag, and no reserve is carried out under the old one (``join``).
+``delete``, ``finish``, ``release``, ``give_back``, ``fail``, ``quarantine`` and ``renew`` may be repeated: they are
+conditional on the lease, which no later reservation of the same job equals. ``push`` and ``reserve`` may not. After an
+unanswered call of any verb, a worker takes a new tag, and no reserve is carried out under the old one (``join``).
 """
 
 from __future__ import annotations

@@ -9,7 +9,10 @@ _GLOB, _ESCAPED = re.compile(r"[\\*?\[\]^-]"), r"\\\g<0>"
 
 
 class Keys:
-    """The keys of a connection with this prefix; ``cache_prefix`` is that of Laravel's cache, in full. Source: RedisQueue.php, getQueue (13.x)."""
+    """The keys of a connection with this prefix; ``cache_prefix`` is that of Laravel's cache, in full.
+
+    Source: RedisQueue.php, getQueue (13.x).
+    """
 
     def __init__(self, prefix: str = "", cache_prefix: str = "") -> None:
         self._cache = cache_prefix

@@ -32,7 +32,7 @@ class RedisQueue:
     """Laravel's queue on one connection.
 
     ``keep``: record failed jobs; ``outbox``: their records only wait here, for a failed store on another server.
-    ``clock`` is '' for the server's, or a test's Unix seconds as text.
+    ``locks`` divides unique locks between this store and Laravel's cache. ``clock``: '' = the server's, or a test's.
     """
 
     def __init__(
@@ -165,19 +165,17 @@ class RedisQueue:
 
     def finish(self, lease: Lease, ending: Ending) -> bool:
         names, args = following(ending, self._locks.here(ending.unlocks), self.keys)
-        answer = self.client.script(
-            "finish", [self.keys.reserved(lease.queue), *names], [lease.receipt, lease.tag, *args]
-        )
-        return bool(answer == 1)
+        proof = [lease.receipt, lease.tag]
+        return bool(self.client.script("finish", [self.keys.reserved(lease.queue), *names], [*proof, *args]) == 1)
 
     def fail(self, lease: Lease, job_id: str, record: Mapping[str, Any], ending: Ending = NOTHING) -> bool:
         keys = self.keys
         kept = [keys.pending, keys.pending_times] if self._outbox else [keys.failed, keys.failed_times]
-        names = [keys.reserved(lease.queue), *kept, keys.tallies(job_id)]
         identity = secrets.token_hex(8) if self._outbox else record["id"]
         args = [self.clock, lease.receipt, identity, json.dumps(record) if self._keep else "", lease.tag]
-        more, words = following(ending, self._locks.here(ending.unlocks), self.keys) if ending != NOTHING else ([], [])
-        return bool(self.client.script("fail", [*names, *more], [*args, *words]) == 1)
+        more, words = following(ending, self._locks.here(ending.unlocks), keys)
+        names = [keys.reserved(lease.queue), *kept, keys.tallies(job_id), *more]
+        return bool(self.client.script("fail", names, [*args, *words]) == 1)
 
     def quarantine(self, lease: Lease, reason: str) -> bool:
         names = [self.keys.reserved(lease.queue), self.keys.quarantine(lease.queue)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from queuepool.payload.ending import Ending, Unlock
+from queuepool.payload.ending import NOTHING, Ending, Unlock
 from queuepool.payload.lease import Lease
 from queuepool.stores.contract import Reservation
 from queuepool.stores.redis.keys import Keys
@@ -18,7 +18,9 @@ BATCH_BYTES = 1024 * 1024
 
 
 def following(ending: Ending, unlocks: Sequence[Unlock], keys: Keys) -> tuple[list[str], list[Any]]:
-    """Keys and arguments for ``follow.lua``."""
+    """Keys and arguments for ``follow.lua``; none if nothing follows."""
+    if ending == NOTHING:
+        return [], []
     queue, payload = ending.outcome or ("", b"")
     names = [keys.ready(queue), keys.notify(queue), *(keys.lock(lock.name) for lock in unlocks)]
     return names, [payload, *(lock.owner for lock in unlocks)]

@@ -13,11 +13,13 @@ from typing import Any
 from sqlalchemy import Connection, case, delete, insert, select, update
 
 from queuepool.errors import StoreError
+from queuepool.payload.ending import Unlock
 from queuepool.payload.lease import Tallies
 from queuepool.stores.contract import NOTICE_LASTS
 from queuepool.stores.sql.client import Client
 from queuepool.stores.sql.clock import Clock
 from queuepool.stores.sql.encoding import bytes_of
+from queuepool.stores.sql.locks import SqlLocks
 from queuepool.stores.sql.names import is_name
 from queuepool.stores.sql.tables import cache
 
@@ -31,6 +33,7 @@ class SqlCache:
 
     def __init__(self, client: Client, prefix: str) -> None:
         self._client = client
+        self._prefix = prefix
         self._ours = f"{prefix}queuepool:"
 
     def get(self, names: Sequence[str]) -> list[bytes | None]:
@@ -84,6 +87,10 @@ class SqlCache:
             return [bytes_of(text) for text in connection.execute(select(cache.c.value).where(notices)).scalars()]
 
         return self._client.ask(read)
+
+    def release(self, unlocks: Sequence[Unlock]) -> None:
+        """As ``stores.locks.Locks``."""
+        SqlLocks(self._client, self._prefix).release(unlocks)
 
     def count(self, connection: Connection, job_id: str, tally: str) -> None:
         """Raise this tally of the job by one, in the transaction that releases it."""

@@ -17,7 +17,7 @@ from queuepool.stores.finding import Finding, Grade, refusal
 from queuepool.stores.sql import check_limits as database_limits
 from queuepool.stores.sql.client import Client
 from queuepool.stores.sql.postgresql import is_lent
-from queuepool.stores.sql.schema import TABLES, oddity_of, problems_of
+from queuepool.stores.sql.schema import REQUIRED, oddity_of, problems_of
 from queuepool.stores.sql.tables import cache, failed_jobs, jobs
 
 _OLDEST = {"sqlite": (3, 35), "postgresql": (12,), "mysql": (8,), "mariadb": (10, 6)}
@@ -111,12 +111,12 @@ def _pooler(client: Client) -> tuple[Grade, str]:
 
 
 def _tables(client: Client, queues: Sequence[str]) -> Iterator[tuple[Grade, str]]:
-    faults = [words for table in TABLES for words in _faults(client, table)]
+    faults = [words for table in REQUIRED for words in _faults(client, table)]
     denied = [words for table in _ROWS for words in _denied(client, table)] if not faults else []
     yield from ((Grade.FAIL, words) for words in (*faults, *denied))
     if faults or denied:
         return
-    yield Grade.OK, f"the tables {', '.join(TABLES)} are there, and every right that is needed is granted"
+    yield Grade.OK, f"the tables {', '.join(REQUIRED)} are there, and every right that is needed is granted"
     if oddity := client.ask(oddity_of):
         yield Grade.WARN, oddity
     yield from database_limits.merged_queues(client, queues)

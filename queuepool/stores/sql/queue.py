@@ -9,10 +9,12 @@ from typing import Any
 
 from sqlalchemy import Connection
 
+from queuepool.payload.ending import NOTHING, Ending, Lock, Unlock
 from queuepool.payload.lease import Lease, Tallies
 from queuepool.stores.contract import Reservation, Sizes, Staged
 from queuepool.stores.sql.cache import SqlCache
 from queuepool.stores.sql.client import Client
+from queuepool.stores.sql.endings import SqlEndings
 from queuepool.stores.sql.failed_table import Failures
 from queuepool.stores.sql.jobs_table import JobsTable
 from queuepool.stores.sql.leases import LOCKED, Leases
@@ -28,8 +30,9 @@ _CLOCK_LASTS = 10.0
 class SqlQueue:
     """Laravel's queue in one database.
 
-    ``cache`` keeps the tallies; ``keep``: record failed jobs in ``failures``, where quarantined payloads are too.
-    ``outbox``: their records only wait here, for a failed store on another server.
+    ``cache`` keeps the tallies; ``endings`` writes what goes with the end of a job. ``keep``: record failed jobs in
+    ``failures``, where quarantined payloads are too. ``outbox``: their records only wait here, for a failed store on
+    another server.
     """
 
     #: not supported: the drivers wait for each reply
@@ -41,6 +44,7 @@ class SqlQueue:
         table: JobsTable,
         leases: Leases,
         cache: SqlCache,
+        endings: SqlEndings,
         failures: Failures,
         *,
         keep: bool = True,
@@ -50,6 +54,7 @@ class SqlQueue:
         self._table = table
         self._leases = leases
         self._cache = cache
+        self._endings = endings
         self._failures = failures
         self._keep = keep
         self._outbox = outbox
@@ -91,6 +96,12 @@ class SqlQueue:
         for first in range(0, len(payloads), _ADDED):
             added = payloads[first : first + _ADDED]
             self.client.transaction(partial(self._table.push, queue=queue, payloads=added, delay=delay))
+
+    def push_unique(self, queue: str, payload: bytes, delay: float, lock: Lock) -> bool:
+        return self._endings.push_unique(queue, payload, delay, lock)
+
+    def unlock(self, unlocks: Sequence[Unlock]) -> None:
+        self._endings.unlock(unlocks)
 
     def reserve(self, queues: Sequence[str], tag: int, limit: int, done: Sequence[Lease] = ()) -> Reservation:
         return self._leases.reserve(queues, tag, limit, done)
@@ -139,7 +150,18 @@ class SqlQueue:
 
         return self._leases.if_held([lease], act)[0]
 
-    def fail(self, lease: Lease, job_id: str, record: Mapping[str, Any]) -> bool:
+    def finish(self, lease: Lease, ending: Ending) -> bool:
+        follow = self._endings.following(ending)
+
+        def act(connection: Connection, ids: list[int]) -> None:
+            self._table.delete(connection, ids)
+            follow(connection)
+
+        return self._leases.if_held([lease], act)[0]
+
+    def fail(self, lease: Lease, job_id: str, record: Mapping[str, Any], ending: Ending = NOTHING) -> bool:
+        follow = self._endings.following(ending)
+
         def act(connection: Connection, ids: list[int]) -> None:
             if self._keep and self._outbox:
                 self._table.move(connection, ids, PENDING, entry_of(record))
@@ -148,6 +170,7 @@ class SqlQueue:
                 if self._keep:
                     self._failures.add(connection, record)
             self._cache.forget_counts(connection, job_id)
+            follow(connection)
 
         return self._leases.if_held([lease], act)[0]
 
