@@ -10,14 +10,18 @@ from queuepool.config.urls import kind_of
 from queuepool.errors import BadArguments, NeedsLaravel
 from queuepool.payload.command import Command, Commands
 from queuepool.payload.ending import NOTHING, Ending, Outcome, Unlock
-from queuepool.payload.envelope import OBJECT_JOB, Payload
+from queuepool.payload.envelope import CONTEXT, OBJECT_JOB, Payload
 from queuepool.payload.php_unserialize import PhpObject, PhpValue
 from queuepool.payload.signing import signer_of
 from queuepool.payload.unique_locks import is_own, said_in
 from queuepool.settlement.outcome import outcome_of
+from queuepool.settlement.verdict import Locks
 
 #: the middleware that a worker here carries out
 SKIP_IF_CANCELLED = "Illuminate\\Queue\\Middleware\\SkipIfBatchCancelled"
+
+
+_OBJECT_JOB, _CONTEXT = OBJECT_JOB.rpartition("\\")[2].encode(), CONTEXT.encode()
 
 
 class Endings:
@@ -25,15 +29,20 @@ class Endings:
 
     def __init__(self, connection: ConnectionSettings, commands: Commands) -> None:
         self._connection = connection
-        self._commands = commands
+        self.commands = commands
         self._signer = signer_of(connection.signing, connection.signing_keys)
         self._reachable = {kind_of(url) for url in (connection.url, connection.control_url) if url}
+
+    @staticmethod
+    def may_follow(receipt: bytes) -> bool:
+        """Whether more than nothing may follow, by a glance at a job's bytes."""
+        return _OBJECT_JOB in receipt or _CONTEXT in receipt
 
     def refusal(self, payload: Payload) -> NeedsLaravel | None:
         """Why a worker must not begin an object job, although it has a handler. Raises ``BadArguments``."""
         if payload.terms.job != OBJECT_JOB or self._connection.foreign == "ignore":
             return None
-        command = self._commands.of(payload)
+        command = self.commands.of(payload)
         lacking = _always_lacking(command)
         if not self._connection.outcomes:
             lacking += _lacking_without_outcomes(command)
@@ -48,21 +57,24 @@ class Endings:
             f"its unique lock {lock.name!r} is in the cache store {lock.store!r}, which is out of reach: it stays held"
         )
 
-    def after(
-        self, payload: Payload, error: BaseException | None = None, locks: tuple[Unlock, ...] | None = None
-    ) -> Ending:
+    def after(self, payload: Payload, error: BaseException | None = None, locks: Locks = None) -> Ending:
         """What goes with the end of this job: it has succeeded, or failed for good with ``error``.
 
-        ``locks`` are those that its worker knows of; ``None`` = those that the payload names.
+        ``locks`` is from its policy.
         """
         if locks is None and not _may_say_more(payload):
             return NOTHING
-        if locks is None:
-            lock = self._lock(payload)
-            locks = (lock,) if lock else ()
-        within_reach = tuple(lock for lock in locks if not lock.store or lock.store in self._reachable)
-        stays = len(within_reach) < len(locks)
+        held = self.held_locks(payload, locks)
+        within_reach = tuple(lock for lock in held if not lock.store or lock.store in self._reachable)
+        stays = len(within_reach) < len(held)
         return Ending(self._outcome(payload, error, unlocked=not stays, must=stays), within_reach)
+
+    def held_locks(self, payload: Payload, locks: Locks = None) -> tuple[Unlock, ...]:
+        """The unique locks to release: those that the policy names, else the one that the payload names."""
+        if locks is not None:
+            return tuple(map(Unlock, locks))
+        lock = self._lock(payload)
+        return (lock,) if lock else ()
 
     def _outcome(self, payload: Payload, error: BaseException | None, *, unlocked: bool, must: bool) -> Outcome | None:
         queue, class_name = self._connection.outcomes, self._connection.outcome_class
@@ -74,7 +86,7 @@ class Endings:
     def _concerns_laravel(self, payload: Payload, error: BaseException | None) -> bool:
         """Whether Laravel has anything left to do for an object job that has ended."""
         try:
-            command = self._commands.of(payload)
+            command = self.commands.of(payload)
         except BadArguments:
             return True  # it has failed, and only Laravel may be able to read it
         if error is None:
@@ -92,7 +104,7 @@ class Endings:
 
     def _owner(self, payload: Payload) -> str:
         try:
-            return self._commands.of(payload).owner if payload.terms.job == OBJECT_JOB else ""
+            return self.commands.of(payload).owner if payload.terms.job == OBJECT_JOB else ""
         except BadArguments:
             return ""
 

@@ -87,10 +87,9 @@ class RedisQueue:
                 self.client.script("push", [self.keys.ready(queue), self.keys.notify(queue)], batch)
 
     def push_unique(self, queue: str, payload: bytes, delay: float, lock: Lock) -> bool:
-        keys = self.keys
-        names = [keys.lock(lock.name), keys.ready(queue), keys.notify(queue), keys.delayed(queue)]
-        args = [lock.owner, lock.seconds, payload, self.clock, delay, keys.channel(queue)]
-        return bool(self.client.script("push_unique", names, args) == 1)
+        names = [key(queue) for key in (self.keys.ready, self.keys.notify, self.keys.delayed)]
+        args = [lock.owner, lock.seconds, payload, self.clock, delay, self.keys.channel(queue)]
+        return bool(self.client.script("push_unique", [self.keys.lock(lock.name), *names], args) == 1)
 
     def unlock(self, unlocks: Sequence[Unlock]) -> None:
         if here := self._locks.here(unlocks):
@@ -113,7 +112,6 @@ class RedisQueue:
         self.client.blocking("BLPOP", *map(self.keys.notify, queues), f"{max(timeout, 0.001):.3f}")
 
     def wait_for_change(self, queues: Sequence[str], timeout: float) -> bool:
-        """Block until a job may be due earlier than the last ``stage`` returned (``True``), or the time is over."""
         return self.client.hear(tuple(map(self.keys.channel, queues)), timeout)
 
     def delete(self, leases: Sequence[Lease]) -> list[bool]:
@@ -165,8 +163,8 @@ class RedisQueue:
 
     def finish(self, lease: Lease, ending: Ending) -> bool:
         names, args = following(ending, self._locks.here(ending.unlocks), self.keys)
-        proof = [lease.receipt, lease.tag]
-        return bool(self.client.script("finish", [self.keys.reserved(lease.queue), *names], [*proof, *args]) == 1)
+        names = [self.keys.reserved(lease.queue), *names]
+        return bool(self.client.script("finish", names, [lease.receipt, lease.tag, *args]) == 1)
 
     def fail(self, lease: Lease, job_id: str, record: Mapping[str, Any], ending: Ending = NOTHING) -> bool:
         keys = self.keys
