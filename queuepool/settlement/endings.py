@@ -67,7 +67,9 @@ class Endings:
         held = self.held_locks(payload, locks)
         within_reach = tuple(lock for lock in held if not lock.store or lock.store in self._reachable)
         stays = len(within_reach) < len(held)
-        return Ending(self._outcome(payload, error, unlocked=not stays, must=stays), within_reach)
+        # Before 11.39 a payload does not say whether it has a lock, and only Laravel can tell.
+        unlocked = not stays and bool(held or locks is not None)
+        return Ending(self._outcome(payload, error, unlocked=unlocked, must=stays), within_reach)
 
     def held_locks(self, payload: Payload, locks: Locks = None) -> tuple[Unlock, ...]:
         """The unique locks to release: those that the policy names, else the one that the payload names."""
