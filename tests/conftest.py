@@ -14,6 +14,7 @@ import redis
 from queuepool.config.settings import ConnectionSettings
 from queuepool.jobs.client import Queue, configure
 from queuepool.stores.factory import Stores
+from tests.faults.entries import entries_of
 from tests.support.databases import DatabaseServer, MariaDB, Postgres, running
 from tests.support.laravel_peer import Peer, require_php
 from tests.support.pools import Site
@@ -42,6 +43,11 @@ LONG = [
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     files = [Path(__file__).parent / name for name in LONG]
     items.sort(key=lambda item: files.index(item.path) if item.path in files else len(files))
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """``-k F06`` selects the tests of that entry of the catalogue."""
+    item.extra_keyword_matches.update(entries_of(item))
 
 
 # A script's background processes ignore SIGINT, and so would all processes that the tests start.

@@ -333,7 +333,8 @@ def test_without_a_file_lines_go_to_standard_error(capfd, logger):
     assert re.fullmatch(rf"{STAMP} WARNING pool=default master pid=\d+ a word\n", capfd.readouterr().err)
 
 
-def test_F32_a_pipe_that_nobody_reads_loses_lines_and_stops_nobody():
+@pytest.mark.fault("F32")
+def test_a_pipe_that_nobody_reads_loses_lines_and_stops_nobody():
     with subprocess.Popen(
         [sys.executable, "-c", FLOOD], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as flooding:
@@ -343,8 +344,9 @@ def test_F32_a_pipe_that_nobody_reads_loses_lines_and_stops_nobody():
         assert "line 0 " in flooding.stderr.readline()
 
 
+@pytest.mark.fault("F32")
 @pytest.mark.parametrize("where", ["2>/dev/full", "2>&-"])
-def test_F32_a_log_that_cannot_be_written_stops_nobody(where):
+def test_a_log_that_cannot_be_written_stops_nobody(where):
     done = subprocess.run(
         ["sh", "-c", f'exec "$0" -c "$1" {where}', sys.executable, FLOOD], capture_output=True, text=True, check=True
     )

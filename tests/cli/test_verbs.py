@@ -102,7 +102,8 @@ def wait_for_start(site: Site, count: int = 1) -> None:
 # Bad command lines
 
 
-def test_B091_what_follows_two_dashes_is_an_operand(cli, at):
+@pytest.mark.bad_input("B091")
+def test_what_follows_two_dashes_is_an_operand(cli, at):
     done = cli("size", *at, "--json", "--", "--max")
 
     assert [{"queue": "--max", "size": 0}] == json.loads(done.stdout)
@@ -155,7 +156,8 @@ def test_without_a_verb_the_help_is_shown_with_exit_code_2(cli):
 # Output
 
 
-def test_B098_a_closed_pipe_ends_it_quietly_with_141(site, at):
+@pytest.mark.bad_input("B098")
+def test_a_closed_pipe_ends_it_quietly_with_141(site, at):
     command = [sys.executable, "-m", "queuepool", "size", *at]
     reader, writer = os.pipe()
     os.close(reader)
@@ -165,7 +167,8 @@ def test_B098_a_closed_pipe_ends_it_quietly_with_141(site, at):
     assert (141, "") == (done.returncode, done.stderr)
 
 
-def test_B098_a_full_disk_is_told_with_exit_code_1(site, at):
+@pytest.mark.bad_input("B098")
+def test_a_full_disk_is_told_with_exit_code_1(site, at):
     command = [sys.executable, "-m", "queuepool", "size", *at]
     with open("/dev/full", "w") as full:
         done = subprocess.run(command, env=site.env(), stdout=full, stderr=subprocess.PIPE, text=True, check=False)
@@ -173,14 +176,16 @@ def test_B098_a_full_disk_is_told_with_exit_code_1(site, at):
     assert (1, "queuepool: output: No space left on device\n") == (done.returncode, done.stderr)
 
 
-def test_B087_closed_standard_streams_harm_nothing(site, at):
+@pytest.mark.bad_input("B087")
+def test_closed_standard_streams_harm_nothing(site, at):
     script = f'exec "{sys.executable}" -m queuepool size "$@" <&- >&- 2>&-'
     done = subprocess.run(["/bin/sh", "-c", script, "sh", *at], env=site.env(), check=False)
 
     assert 0 == done.returncode
 
 
-def test_B099_ctrl_c_ends_a_waiting_command_with_130_and_without_a_word(site, start, at):
+@pytest.mark.bad_input("B099")
+def test_ctrl_c_ends_a_waiting_command_with_130_and_without_a_word(site, start, at):
     with site.pool("--workers", "1"):
         site.push("sleep", seconds=60)
         wait_for_start(site)
@@ -241,7 +246,9 @@ def test_there_is_a_completion_for_the_usual_shells(cli):
 # The local pool
 
 
-def test_F30_B102_a_second_pool_of_the_same_name_exits_with_75_and_names_the_first(site, here):
+@pytest.mark.fault("F30")
+@pytest.mark.bad_input("B102")
+def test_a_second_pool_of_the_same_name_exits_with_75_and_names_the_first(site, here):
     with site.pool("--workers", "1") as pool:
         second = site.run("start", *site.flags(), *here, check=False)
 
@@ -268,7 +275,8 @@ def test_status_shows_every_process_and_its_job(site, cli, here):
     assert [["do", "default", "1"]] == [job[:3] for job in jobs]
 
 
-def test_B097_status_of_no_pool_exits_with_3_and_says_where_it_looked(site, cli, here):
+@pytest.mark.bad_input("B097")
+def test_status_of_no_pool_exits_with_3_and_says_where_it_looked(site, cli, here):
     told, facts = cli("status", *here), cli("status", *here, "--json")
 
     words = f"pool default: not running (no live master in {site.path}/run/default)\n"
@@ -277,7 +285,8 @@ def test_B097_status_of_no_pool_exits_with_3_and_says_where_it_looked(site, cli,
     assert (3, "not running") == (facts.returncode, json.loads(facts.stdout)[0]["state"])
 
 
-def test_B097_status_says_when_the_master_was_killed(site, cli, here, at):
+@pytest.mark.bad_input("B097")
+def test_status_says_when_the_master_was_killed(site, cli, here, at):
     with site.pool("--workers", "1") as pool:
         site.push("until", gate=str(site.path / "gate"))
         wait_for_start(site)  # an idle worker would leave at once, and its steward clear up behind it
@@ -293,7 +302,8 @@ def test_B097_status_says_when_the_master_was_killed(site, cli, here, at):
     assert "\nboard." in elsewhere.stdout
 
 
-def test_B097_status_says_when_the_master_is_stopped_and_exits_with_4(site, cli, here):
+@pytest.mark.bad_input("B097")
+def test_status_says_when_the_master_is_stopped_and_exits_with_4(site, cli, here):
     with site.pool("--workers", "1") as pool:
         pool.signal(signal.SIGSTOP)
         told = eventually(lambda: (done := cli("status", *here)).returncode == 4 and done)
@@ -494,6 +504,7 @@ def test_push_reads_its_data_from_standard_input(site, at):
     assert 37 == len(done.stdout)
 
 
+@pytest.mark.bad_input("B092")
 @pytest.mark.parametrize(
     "data",
     [
@@ -507,7 +518,7 @@ def test_push_reads_its_data_from_standard_input(site, at):
         b"0" * (16 * 2**20 + 1),
     ],
 )
-def test_B092_what_is_not_json_is_refused(site, at, data):
+def test_what_is_not_json_is_refused(site, at, data):
     command = [sys.executable, "-m", "queuepool", "push", "do", *at, "--data", "-"]
     done = subprocess.run(command, env=site.env(), input=data, capture_output=True, check=False)
 
@@ -515,7 +526,8 @@ def test_B092_what_is_not_json_is_refused(site, at, data):
     assert 0 == site.queue.size()
 
 
-def test_B092_push_does_not_wait_for_a_terminal(site, at):
+@pytest.mark.bad_input("B092")
+def test_push_does_not_wait_for_a_terminal(site, at):
     master, terminal = pty.openpty()
     command = [sys.executable, "-m", "queuepool", "push", "do", *at, "--data", "-"]
     done = subprocess.run(
@@ -527,7 +539,8 @@ def test_B092_push_does_not_wait_for_a_terminal(site, at):
     assert (2, True) == (done.returncode, "is a terminal" in done.stderr)
 
 
-def test_B094_a_job_that_no_module_registers_is_refused_unless_it_is_laravels_or_forced(site):
+@pytest.mark.bad_input("B094")
+def test_a_job_that_no_module_registers_is_refused_unless_it_is_laravels_or_forced(site):
     flags = site.flags()
     refused, laravels, forced = (
         site.run("push", *words, *flags, check=False) for words in (["dou"], ["App\\Jobs\\Other"], ["dou", "--force"])
@@ -630,7 +643,8 @@ def test_failed_lists_what_failed_and_shows_one_with_its_trace(site, cli, at):
     assert "exception" in json.loads(cli("failed", identity, *at, "--json").stdout)
 
 
-def test_B103_what_a_jobs_data_holds_never_commands_the_terminal(site, cli, at):
+@pytest.mark.bad_input("B103")
+def test_what_a_jobs_data_holds_never_commands_the_terminal(site, cli, at):
     site.queue.push("do", {"mode": EVIL}, queue="high")
     quarantine(site, f"not a job {EVIL}".encode())
     [row] = json.loads(cli("quarantine", "list", "high", *at, "--json").stdout)
@@ -644,7 +658,8 @@ def test_B103_what_a_jobs_data_holds_never_commands_the_terminal(site, cli, at):
     assert all("\\x1b[31m" in done.stdout for done in shown)
 
 
-def test_B096_an_unknown_id_is_told_and_the_others_are_done(site, cli, at):
+@pytest.mark.bad_input("B096")
+def test_an_unknown_id_is_told_and_the_others_are_done(site, cli, at):
     first, second = fail(site, 2)
     retried, forgotten, shown = (
         cli("retry", "nope", first, *at), cli("forget", second, "nope", *at), cli("failed", "nope", *at)
@@ -656,7 +671,8 @@ def test_B096_an_unknown_id_is_told_and_the_others_are_done(site, cli, at):
     assert (1, 0) == (site.queue.size("high"), site.queue.stores.failed.count())
 
 
-def test_B096_retry_all_takes_every_batch_or_one_queue(site, cli, at):
+@pytest.mark.bad_input("B096")
+def test_retry_all_takes_every_batch_or_one_queue(site, cli, at):
     fail(site, 2, "low")
     fail(site, 3, "high")
     high, rest = cli("retry", "--queue", "high", *at), cli("retry", "all", *at)
@@ -710,7 +726,8 @@ def test_check_finds_nothing_worse_than_a_server_that_forgets(site):
     assert "jobs: App\\Jobs\\Report@build, App\\Jobs\\SendMail, Import, add, do, slow" in done.stdout
 
 
-def test_F49_check_tells_a_server_that_drops_jobs_when_it_is_full(cli, at, server):
+@pytest.mark.fault("F49")
+def test_check_tells_a_server_that_drops_jobs_when_it_is_full(cli, at, server):
     server.config_set("maxmemory-policy", "allkeys-lru")
     done = cli("check", *at, "--json")
     server.config_set("maxmemory-policy", "noeviction")

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.faults.corpus.cases import case, cases
 from tests.faults.corpus.command_lines import REFUSED, SECRET
 from tests.faults.corpus.payloads import CATALOGUE
 from tests.support.commands import queuepool
@@ -24,7 +25,7 @@ from tests.support.samples import payload
 USAGE = 2
 
 
-@pytest.mark.parametrize("name", REFUSED)
+@pytest.mark.parametrize("name", cases(REFUSED))
 def test_bad_input(name: str) -> None:
     words, said = REFUSED[name]
     done = queuepool(*words)
@@ -36,7 +37,8 @@ def test_bad_input(name: str) -> None:
     assert SECRET not in done.stderr
 
 
-def test_B096_retry_all_goes_through_a_long_store_in_batches(site, server) -> None:
+@pytest.mark.bad_input("B096")
+def test_retry_all_goes_through_a_long_store_in_batches(site, server) -> None:
     """Killed in between it has put back some, and the next one goes on with the rest."""
     rows, failed = {}, f"{PREFIX}queuepool:failed"
     for number in range(2500):
@@ -57,11 +59,11 @@ def test_B096_retry_all_goes_through_a_long_store_in_batches(site, server) -> No
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("B052 phpredis serializer", "switch off the serializer"),
-        ("B058 gzip", "it is compressed"),
-        ("B054 pickle", "a Python pickle"),
-        ("B005 BOM", "byte order mark"),
-        ("B002 no JSON", ""),
+        case("B052 phpredis serializer", "B052 phpredis serializer", "switch off the serializer"),
+        case("B058 gzip", "B058 gzip", "it is compressed"),
+        case("B054 pickle", "B054 pickle", "a Python pickle"),
+        case("B005 BOM", "B005 BOM", "byte order mark"),
+        case("B002 no JSON", "B002 no JSON", ""),
     ],
 )
 def test_bad_input_is_shown_with_what_has_wrapped_it(site, name: str, words: str) -> None:
@@ -73,8 +75,9 @@ def test_bad_input_is_shown_with_what_has_wrapped_it(site, name: str, words: str
     assert (bool(words), True) == ("hint:" in shown, words in shown)
 
 
+@pytest.mark.bad_input("B097")
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can be somebody else")
-def test_B097_the_pool_of_another_user_is_told_as_such(site) -> None:
+def test_the_pool_of_another_user_is_told_as_such(site) -> None:
     """Not as one that does not run."""
     script = "import os, sys; from queuepool.cli import main, status, verbs; os.setuid(65534); main()"
     with tempfile.TemporaryDirectory(prefix="queuepool-") as folder:
@@ -89,8 +92,9 @@ def test_B097_the_pool_of_another_user_is_told_as_such(site) -> None:
     assert "belongs to another user" in done.stderr
 
 
+@pytest.mark.bad_input("B099")
 @pytest.mark.parametrize("after", [0.0, 0.01, 0.03, 0.06, 0.1, 0.2])
-def test_B099_ctrl_c_at_any_point_once_or_twice_is_clean(site, after: float) -> None:
+def test_ctrl_c_at_any_point_once_or_twice_is_clean(site, after: float) -> None:
     """From our first line on; before that it is Python's."""
     first = (
         "sys.addaudithook(lambda what, of: (what, of[0]) == ('import', 'queuepool.cli.verbs') and os.write(1, b'.'))"

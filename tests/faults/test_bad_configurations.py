@@ -12,6 +12,7 @@ from urllib.parse import unquote
 
 import pytest
 
+from tests.faults.corpus.cases import cases
 from tests.faults.corpus.configs import ACCEPTED, FILES, PASSWORDS, REFUSED, SECRET
 from tests.support.commands import Done, queuepool
 
@@ -52,7 +53,7 @@ def accepted(tmp_path_factory: pytest.TempPathFactory) -> Sections:
     return Sections(tmp_path_factory.mktemp("accepted"), ACCEPTED, "status")
 
 
-@pytest.mark.parametrize("name", REFUSED)
+@pytest.mark.parametrize("name", cases(REFUSED))
 def test_bad_input(refused: Sections, name: str) -> None:
     said, words = refused.said_of(name), REFUSED[name][1].split("|")
 
@@ -67,7 +68,7 @@ def test_all_that_is_wrong_is_told_at_once_and_nothing_is_started(refused: Secti
     assert SECRET not in refused.done.stderr
 
 
-@pytest.mark.parametrize("name", ACCEPTED)
+@pytest.mark.parametrize("name", cases(ACCEPTED))
 def test_bad_input_that_is_none(accepted: Sections, name: str) -> None:
     assert [] == accepted.said_of(name)
     assert NOT_RUNNING == accepted.done.returncode
@@ -79,7 +80,7 @@ def told(done: Done) -> tuple[int, int, str]:
     return done.returncode, len(done.stderr.splitlines()), done.stderr.strip()
 
 
-@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("name", cases(FILES))
 def test_bad_input_file(tmp_path: Path, name: str) -> None:
     data, words = FILES[name]
     (tmp_path / "pool.ini").write_bytes(data)
@@ -89,16 +90,17 @@ def test_bad_input_file(tmp_path: Path, name: str) -> None:
     assert words in said
 
 
+@pytest.mark.bad_input("B071", "B072")
 @pytest.mark.parametrize(
     ("entry", "words"),
     [
-        ("B071-directory", "is a directory"),
-        ("B071-fifo", "is not a regular file"),
-        ("B071-gigabyte", "is larger than 1 MB"),
-        ("B072-missing", "No such file"),
-        ("B072-loop", "symbolic links"),
+        ("directory", "is a directory"),
+        ("fifo", "is not a regular file"),
+        ("gigabyte", "is larger than 1 MB"),
+        ("missing", "No such file"),
+        ("loop", "symbolic links"),
         pytest.param(
-            "B072-unreadable",
+            "unreadable",
             "Permission denied",
             marks=pytest.mark.skipif(ROOT, reason="root reads everything"),
         ),
@@ -113,17 +115,18 @@ def test_bad_input_that_is_no_file_of_ours(odd_files: Path, entry: str, words: s
 
 @pytest.fixture
 def odd_files(tmp_path: Path) -> Path:
-    (tmp_path / "B071-directory").mkdir()
-    os.mkfifo(tmp_path / "B071-fifo")
-    with (tmp_path / "B071-gigabyte").open("wb") as huge:
+    (tmp_path / "directory").mkdir()
+    os.mkfifo(tmp_path / "fifo")
+    with (tmp_path / "gigabyte").open("wb") as huge:
         huge.truncate(1 << 30)
-    (tmp_path / "B072-loop").symlink_to("B072-loop")
-    (tmp_path / "B072-unreadable").write_text("[pool]\n")
-    (tmp_path / "B072-unreadable").chmod(0)
+    (tmp_path / "loop").symlink_to("loop")
+    (tmp_path / "unreadable").write_text("[pool]\n")
+    (tmp_path / "unreadable").chmod(0)
     return tmp_path
 
 
-def test_B070_a_password_of_any_characters_is_what_was_written(tmp_path: Path, redis_socket: str, server) -> None:
+@pytest.mark.bad_input("B070")
+def test_a_password_of_any_characters_is_what_was_written(tmp_path: Path, redis_socket: str, server) -> None:
     text = "[pool]\n[connection]\n"
     for number, password in enumerate(PASSWORDS):
         server.acl_setuser(f"u{number}", True, passwords=[f"+{unquote(password)}"], keys=["*"], commands=["+@all"])
@@ -139,21 +142,22 @@ def test_B070_a_password_of_any_characters_is_what_was_written(tmp_path: Path, r
     assert [] == [password for password in PASSWORDS if password in done.stdout]
 
 
+@pytest.mark.bad_input("B076")
 @pytest.mark.parametrize(
     ("entry", "words"),
     [
-        ("B076-missing", "No such file"),
-        ("B076-no-socket", "Connection refused"),
-        ("B076-nobody-listens", "Connection refused"),
-        pytest.param("B076-forbidden", "Permission denied", marks=pytest.mark.skipif(ROOT, reason="root may connect")),
+        ("missing", "No such file"),
+        ("no-socket", "Connection refused"),
+        ("nobody-listens", "Connection refused"),
+        pytest.param("forbidden", "Permission denied", marks=pytest.mark.skipif(ROOT, reason="root may connect")),
     ],
 )
 def test_bad_input_socket(tmp_path: Path, entry: str, words: str) -> None:
-    (tmp_path / "B076-no-socket").touch()
-    for name in ("B076-nobody-listens", "B076-forbidden"):
+    (tmp_path / "no-socket").touch()
+    for name in ("nobody-listens", "forbidden"):
         with socket.socket(socket.AF_UNIX) as lost_replies:
             lost_replies.bind(str(tmp_path / name))
-    (tmp_path / "B076-forbidden").chmod(0)
+    (tmp_path / "forbidden").chmod(0)
     code, lines, said = told(queuepool("size", "--url", f"unix://{tmp_path}/{entry}"))
 
     assert (FAILED, 1) == (code, lines)
@@ -170,15 +174,16 @@ def world_writable(path: Path) -> None:
     path.chmod(0o777)
 
 
+@pytest.mark.bad_input("B080")
 @pytest.mark.parametrize(
     ("entry", "make", "words"),
     [
-        ("B080-below-a-file", lambda path: path.parent.write_text(""), "/run: File exists"),
-        ("B080-world-writable", world_writable, "must be a directory of yours with mode 0700"),
-        ("B080-symlink", lambda path: path.symlink_to("/tmp"), "must be a directory of yours with mode 0700"),
-        ("B080-a-file", lambda path: path.write_text(""), "File exists"),
-        ("B080-pidfile-is-a-directory", lambda path: (path / "master.pid").mkdir(parents=True), "Is a directory"),
-        ("B080-pidfile-is-a-symlink", linked_pidfile, "Too many levels of symbolic links"),
+        ("below-a-file", lambda path: path.parent.write_text(""), "/run: File exists"),
+        ("world-writable", world_writable, "must be a directory of yours with mode 0700"),
+        ("symlink", lambda path: path.symlink_to("/tmp"), "must be a directory of yours with mode 0700"),
+        ("a-file", lambda path: path.write_text(""), "File exists"),
+        ("pidfile-is-a-directory", lambda path: (path / "master.pid").mkdir(parents=True), "Is a directory"),
+        ("pidfile-is-a-symlink", linked_pidfile, "Too many levels of symbolic links"),
     ],
 )
 def test_bad_input_runtime_directory(tmp_path: Path, entry: str, make: Callable[[Path], object], words: str) -> None:

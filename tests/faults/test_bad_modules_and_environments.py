@@ -9,12 +9,13 @@ import sys
 
 import pytest
 
+from tests.faults.corpus.cases import cases
 from tests.faults.corpus.modules import BROKEN, HOSTILE
 from tests.support.commands import queuepool
 from tests.support.eventually import eventually
 
 
-@pytest.mark.parametrize("entry", HOSTILE)
+@pytest.mark.parametrize("entry", cases(HOSTILE))
 def test_bad_input_module(site, entry):
     """Jobs run once, within their time, and a stop is obeyed."""
     (site.path / "hostile.py").write_text(HOSTILE[entry])
@@ -31,7 +32,7 @@ def test_bad_input_module(site, entry):
     assert "signal 14" in site.queue.stores.failed.page()[0].exception
 
 
-@pytest.mark.parametrize("entry", BROKEN)
+@pytest.mark.parametrize("entry", cases(BROKEN))
 def test_bad_input_module_that_does_not_import(tmp_path, entry):
     text, words = BROKEN[entry]
     if text:
@@ -60,7 +61,7 @@ ENVIRONMENTS = {
 }
 
 
-@pytest.mark.parametrize("entry", ENVIRONMENTS)
+@pytest.mark.parametrize("entry", cases(ENVIRONMENTS))
 def test_bad_input_environment(site, entry):
     site.push("ok", tag="zwölf \u202e")
     paths = {key: value for key, value in site.env().items() if key in ("PYTHONPATH", "TRAIL")}
@@ -74,6 +75,7 @@ def test_bad_input_environment(site, entry):
     assert [] == [line for line in lines if b"Z " not in line[:26]]
 
 
+@pytest.mark.bad_input("B083")
 @pytest.mark.parametrize(
     ("name", "value", "words"),
     [
@@ -84,7 +86,7 @@ def test_bad_input_environment(site, entry):
         ("QUEUEPOOL_CONFIG", "nowhere.ini", "cannot be read"),
     ],
 )
-def test_B083_a_bad_variable_is_refused_by_its_name_also_where_the_file_says_it_well(tmp_path, name, value, words):
+def test_a_bad_variable_is_refused_by_its_name_also_where_the_file_says_it_well(tmp_path, name, value, words):
     (tmp_path / "pool.ini").write_text("[pool]\nworkers = 2\nqueue = a\n")
     file = [] if name == "QUEUEPOOL_CONFIG" else ["-c", "pool.ini"]
     done = queuepool("start", *file, env={name: value}, cwd=tmp_path)
@@ -95,7 +97,8 @@ def test_B083_a_bad_variable_is_refused_by_its_name_also_where_the_file_says_it_
     assert "s3cr3t" not in done.stderr
 
 
-def test_B087_with_few_descriptors_and_little_address_space_a_pool_runs_all_the_same(site):
+@pytest.mark.bad_input("B087")
+def test_with_few_descriptors_and_little_address_space_a_pool_runs_all_the_same(site):
     for _ in range(40):  # none is leaked from job to job
         site.push("ok")
     with site.pool("--workers", "2", wait=False) as pool:

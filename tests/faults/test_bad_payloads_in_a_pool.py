@@ -16,6 +16,7 @@ from queuepool.jobs.registry import arguments_of
 from queuepool.payload.envelope import decode
 from queuepool.stores.set_aside import FailedJob
 from tests.faults.corpus.app import digest
+from tests.faults.corpus.cases import cases
 from tests.faults.corpus.payloads import CATALOGUE, OK, F, Q
 from tests.support.eventually import eventually
 from tests.support.pools import Site
@@ -99,7 +100,7 @@ def aftermath(store: redis.Redis, redis_socket: str, tmp_path_factory: pytest.Te
 
 
 @pytest.mark.timeout(180)  # the first of them waits for the pool, and the machine may be busy
-@pytest.mark.parametrize("name", CATALOGUE)
+@pytest.mark.parametrize("name", cases(CATALOGUE))
 def test_bad_input(aftermath: Aftermath, name: str) -> None:
     row = CATALOGUE[name]
     raw = marked(row.raw, name)
@@ -123,21 +124,26 @@ def test_between_all_that_is_bad_every_good_job_ran_once(aftermath: Aftermath) -
     assert [] == [line for line in aftermath.ran if line["event"] != "ran"]
 
 
-def test_F67_B044_no_name_in_a_payload_was_imported(aftermath: Aftermath) -> None:
+@pytest.mark.fault("F67")
+@pytest.mark.bad_input("B044")
+def test_no_name_in_a_payload_was_imported(aftermath: Aftermath) -> None:
     assert [] == [line for line in aftermath.ran if line["imported"]]
 
 
-def test_B059_what_is_too_large_is_not_copied_through_the_log(aftermath: Aftermath) -> None:
+@pytest.mark.bad_input("B059")
+def test_what_is_too_large_is_not_copied_through_the_log(aftermath: Aftermath) -> None:
     assert 2 == list(aftermath.quarantined.values()).count("too-large")
     assert LONGEST_LINE > max(map(len, aftermath.log.splitlines()))
 
 
-def test_B062_delayed_rows_that_are_no_jobs_are_set_aside_when_they_are_due(aftermath: Aftermath) -> None:
+@pytest.mark.bad_input("B062")
+def test_delayed_rows_that_are_no_jobs_are_set_aside_when_they_are_due(aftermath: Aftermath) -> None:
     assert {"json"} == {aftermath.quarantined[f"due at {score}".encode()] for score in SCORES}
     assert {payload(score) for score in NEVER_DUE} == set(aftermath.left)
 
 
-def test_B063_a_queue_that_is_no_list_is_reported_once_by_each_worker_and_left_as_it_is(aftermath: Aftermath) -> None:
+@pytest.mark.bad_input("B063")
+def test_a_queue_that_is_no_list_is_reported_once_by_each_worker_and_left_as_it_is(aftermath: Aftermath) -> None:
     told = [line for line in aftermath.log.splitlines() if "WRONGTYPE" in line]
 
     assert 3 >= len(told) >= 1

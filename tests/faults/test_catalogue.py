@@ -1,42 +1,43 @@
-"""Every entry of the catalogues of bad inputs (B) and of faults (F) is some test's, or it is said why not."""
+"""Every entry of CATALOGUE.md has a test or a reason for having none, and every mark names an entry."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
+from tests.faults.entries import entries_of
+
 TESTS = Path(__file__).parents[1]
-INPUTS = {f"B{number:03}" for number in range(1, 105)}
-FAULTS = {f"F{number:02}" for number in range(1, 75)}
-#: entries that nothing can be shown of yet, and why
-NO_INPUTS: dict[str, str] = {}
-NO_FAULTS = {
-    "F08": "a cgroup's memory.max takes a cgroup of one's own, which neither containers nor users have by default",
-    "F14": "a process in state D takes fsfreeze, which takes a file system of one's own",
-    "F38": "nothing is loaded before the fork: the modules of the jobs are imported in each worker",
-    "F43": "suspending takes the whole machine; what is late after it is what F25 shows",
-    "F57": "there is no client for clusters; a URL of one of its servers gets MOVED, an error that is told",
-}
-CLAIM = re.compile(r"(?:\[|_)(?:[bB](\d{3})(?!\d)|F(\d\d)(?=_))")
+CATALOGUE, _, UNTESTED = (TESTS / "faults/CATALOGUE.md").read_text().partition("## Without a test")
 
 
-def _claimed(items: list[pytest.Item]) -> set[str]:
-    found = CLAIM.findall("\n".join(item.name for item in items))
-    return {f"B{number}" if number else f"F{fault}" for number, fault in found}
+def ids(text: str) -> list[str]:
+    """What begins the rows of the tables, in their order."""
+    return re.findall(r"(?m)^\| ([FB]\d+) \|(?= *\S.*\|$)", text)
 
 
-@pytest.mark.parametrize(
-    ("catalogue", "excluded"), [(INPUTS, NO_INPUTS), (FAULTS, NO_FAULTS)], ids=["inputs", "faults"]
-)
-def test_every_entry_has_a_test_with_its_number_in_its_name(
-    request: pytest.FixtureRequest, catalogue: set[str], excluded: Mapping[str, str]
-) -> None:
+def test_entries_are_numbered_without_a_gap():
+    faults, inputs = ([entry for entry in ids(CATALOGUE) if entry[0] == kind] for kind in "FB")
+
+    assert [f"F{number:02}" for number in range(1, len(faults) + 1)] == faults
+    assert [f"B{number:03}" for number in range(1, len(inputs) + 1)] == inputs
+    assert 1 < min(len(faults), len(inputs))
+
+
+def test_a_mark_of_a_test_names_an_entry(request: pytest.FixtureRequest) -> None:
+    unknown = {
+        (item.nodeid, entry) for item in request.session.items for entry in entries_of(item) - set(ids(CATALOGUE))
+    }
+
+    assert set() == unknown
+
+
+def test_every_entry_has_a_test_or_a_reason_for_having_none(request: pytest.FixtureRequest) -> None:
     items = request.session.items
     if {item.path for item in items} < set(TESTS.rglob("test_*.py")):
         pytest.skip("only the whole suite has them all")
-    claimed = {entry for entry in _claimed(items) if entry[0] == min(catalogue)[0]}
+    tested = {entry for item in items for entry in entries_of(item)}
 
-    assert sorted(catalogue - set(excluded)) == sorted(claimed)
+    assert sorted(ids(CATALOGUE)) == sorted([*tested, *ids(UNTESTED)])

@@ -28,7 +28,8 @@ def links(pid: int) -> list[str]:
     return [os.readlink(path) for path in Path(f"/proc/{pid}/fd").iterdir()]
 
 
-def test_F25_a_master_that_was_stopped_kills_nobody_when_it_goes_on(site):
+@pytest.mark.fault("F25")
+def test_a_master_that_was_stopped_kills_nobody_when_it_goes_on(site):
     """Leases and deadlines passed meanwhile, all but one of them kept by somebody else."""
     gate = site.path / "gate"
     for _ in range(3):
@@ -51,8 +52,9 @@ def test_F25_a_master_that_was_stopped_kills_nobody_when_it_goes_on(site):
     assert [1] * 4 == [line["attempt"] for line in site.trail(event="start")]
 
 
+@pytest.mark.fault("F26")
 @pytest.mark.parametrize("seed", [1, 2])
-def test_F26_a_storm_of_signals_loses_none_and_ends_in_one_clean_exit(site, seed):
+def test_a_storm_of_signals_loses_none_and_ends_in_one_clean_exit(site, seed):
     dice = random.Random(seed)
     for number in range(50):
         site.push("ok", tag=str(number))
@@ -71,7 +73,8 @@ def test_F26_a_storm_of_signals_loses_none_and_ends_in_one_clean_exit(site, seed
     assert 0 == site.queue.size()
 
 
-def test_F27_a_master_without_descriptors_keeps_what_it_has_and_refills_when_it_can(site):
+@pytest.mark.fault("F27")
+def test_a_master_without_descriptors_keeps_what_it_has_and_refills_when_it_can(site):
     with site.pool("--workers", "2") as pool:
         usual = resource.prlimit(pool.pid, resource.RLIMIT_NOFILE)
         resource.prlimit(pool.pid, resource.RLIMIT_NOFILE, (4, usual[1]))
@@ -96,9 +99,10 @@ def can_be_nobody() -> bool:
     return IS_ROOT and subprocess.call(probe, stderr=subprocess.DEVNULL, cwd="/") == 0
 
 
+@pytest.mark.fault("F27")
 @pytest.mark.skipif(not can_be_nobody(), reason="takes root, and an interpreter that everybody can read")
-def test_F27_a_master_that_cannot_fork_is_shown_as_nobody_where_root_runs_the_tests():
-    test = f"{__file__}::{test_F27_a_master_that_cannot_fork_keeps_what_it_has_and_refills_when_it_can.__name__}"
+def test_a_master_that_cannot_fork_is_shown_as_nobody_where_root_runs_the_tests():
+    test = f"{__file__}::{test_a_master_that_cannot_fork_keeps_what_it_has_and_refills_when_it_can.__name__}"
     command = [*AS_NOBODY, "-B", "-m", "pytest", "-p", "no:cacheprovider", "--tb=short", test]
     done = subprocess.run(
         command, env={**os.environ, "HOME": "/"}, cwd=Path(__file__).parents[2], capture_output=True, text=True
@@ -107,8 +111,9 @@ def test_F27_a_master_that_cannot_fork_is_shown_as_nobody_where_root_runs_the_te
     assert "1 passed" in done.stdout, done.stdout + done.stderr
 
 
+@pytest.mark.fault("F27")
 @pytest.mark.skipif(IS_ROOT, reason="the limit does not hold for root")
-def test_F27_a_master_that_cannot_fork_keeps_what_it_has_and_refills_when_it_can(site):
+def test_a_master_that_cannot_fork_keeps_what_it_has_and_refills_when_it_can(site):
     with site.pool("--workers", "2") as pool:
         usual = resource.prlimit(pool.pid, resource.RLIMIT_NPROC)
         resource.prlimit(pool.pid, resource.RLIMIT_NPROC, (1, usual[1]))
@@ -120,7 +125,9 @@ def test_F27_a_master_that_cannot_fork_keeps_what_it_has_and_refills_when_it_can
         pool.wait_until_ready(2)
 
 
-def test_F28_B080_a_pidfile_that_names_a_stranger_is_nobodys(site):
+@pytest.mark.fault("F28")
+@pytest.mark.bad_input("B080")
+def test_a_pidfile_that_names_a_stranger_is_nobodys(site):
     """Its lock says who is master: a stranger with a number that was a master's is never told anything."""
     here = site.path / "run" / "default"
     here.mkdir(mode=0o700, parents=True)
@@ -135,7 +142,9 @@ def test_F28_B080_a_pidfile_that_names_a_stranger_is_nobodys(site):
     assert (3, True) == (stop.returncode, alive)
 
 
-def test_F28_B080_what_is_left_of_a_killed_master_is_taken_over(site):
+@pytest.mark.fault("F28")
+@pytest.mark.bad_input("B080")
+def test_what_is_left_of_a_killed_master_is_taken_over(site):
     with site.pool("--workers", "1") as pool:
         pool.signal(signal.SIGKILL)
         pool.wait()
@@ -146,8 +155,9 @@ def test_F28_B080_what_is_left_of_a_killed_master_is_taken_over(site):
 NAMESPACE = ["unshare", "--pid", "--fork", "--mount-proc", "--kill-child"]
 
 
+@pytest.mark.fault("F29")
 @pytest.mark.skipif(subprocess.call([*NAMESPACE, "true"], stderr=subprocess.DEVNULL) != 0, reason="needs unshare")
-def test_F29_as_process_1_it_buries_strangers_and_takes_none_for_a_worker(site):
+def test_as_process_1_it_buries_strangers_and_takes_none_for_a_worker(site):
     flags = [*site.flags(*MODULES), "--workers", "1", "--runtime-dir", str(site.path / "run")]
     command = [*NAMESPACE, sys.executable, "-m", "queuepool", "start", *flags]
     site.queue.push("leave_an_orphan")
@@ -171,8 +181,9 @@ def test_F29_as_process_1_it_buries_strangers_and_takes_none_for_a_worker(site):
     assert "ERROR" not in log_text
 
 
+@pytest.mark.fault("F32")
 @pytest.mark.timeout(180)
-def test_F32_a_pipe_that_nobody_reads_holds_no_deadline_up(site):
+def test_a_pipe_that_nobody_reads_holds_no_deadline_up(site):
     reader, writer = os.pipe()
     command = [sys.executable, "-m", "queuepool", "start", *site.flags(*MODULES), "--workers", "1", "--verbose"]
     for number in range(300):  # whose lines are more than a pipe holds, some more than it takes at once
@@ -192,7 +203,8 @@ def test_F32_a_pipe_that_nobody_reads_holds_no_deadline_up(site):
         os.close(reader)
 
 
-def test_F32_a_full_disk_under_the_log_harms_nobody(site):
+@pytest.mark.fault("F32")
+def test_a_full_disk_under_the_log_harms_nobody(site):
     site.push("ok")
     site.push("hang_in_c", timeout=0.3, maxTries=1)
     with site.pool("--workers", "1", "--log", "/dev/full"):
@@ -201,7 +213,8 @@ def test_F32_a_full_disk_under_the_log_harms_nobody(site):
     assert 1 == len(site.trail(event="end"))
 
 
-def test_F33_a_restart_is_ignored_while_stopping_and_the_stop_ends_in_time(site):
+@pytest.mark.fault("F33")
+def test_a_restart_is_ignored_while_stopping_and_the_stop_ends_in_time(site):
     site.push("until", gate=str(site.path / "gate"))
     with site.pool("--workers", "1", "--stop-timeout", "1") as pool:
         eventually(lambda: site.trail(event="start"))
@@ -217,7 +230,8 @@ def test_F33_a_restart_is_ignored_while_stopping_and_the_stop_ends_in_time(site)
     assert 1 == site.queue.sizes().ready
 
 
-def test_F36_F37_a_master_has_neither_threads_nor_connections_to_give_away(site):
+@pytest.mark.fault("F36", "F37")
+def test_a_master_has_neither_threads_nor_connections_to_give_away(site):
     site.push("ok")
     with site.pool("--workers", "1", "--queue", "default") as pool:
         eventually(lambda: site.trail(event="end"))

@@ -37,7 +37,8 @@ def drained(store: Any) -> list[int]:
     return moved[:-1]
 
 
-def test_F56_many_thousand_ended_leases_are_moved_in_batches_and_none_is_lost(server, store):
+@pytest.mark.fault("F56")
+def test_many_thousand_ended_leases_are_moved_in_batches_and_none_is_lost(server, store):
     rows = {payload(str(number)): NOW - 1 for number in range(20_500)}
     server.zadd(f"{READY}:reserved", rows)
 
@@ -45,7 +46,8 @@ def test_F56_many_thousand_ended_leases_are_moved_in_batches_and_none_is_lost(se
     assert set(rows) == set(server.lrange(READY, 0, -1))
 
 
-def test_F66_twenty_thousand_jobs_due_in_one_second_are_moved_in_batches_and_in_order(server, store):
+@pytest.mark.fault("F66")
+def test_twenty_thousand_jobs_due_in_one_second_are_moved_in_batches_and_in_order(server, store):
     many = [payload(f"{number:05}") for number in range(20_000)]
     store.push("default", many, delay=1.0)
     store.clock = repr(NOW + 1)
@@ -54,8 +56,9 @@ def test_F66_twenty_thousand_jobs_due_in_one_second_are_moved_in_batches_and_in_
     assert many == server.lrange(READY, 0, -1)
 
 
+@pytest.mark.fault("F44")
 @pytest.mark.parametrize("moment", [2**31 - 1.5, 2**31 - 0.5, 2**32 - 200.0], ids=["2038", "after", "2106"])
-def test_F44_no_year_that_a_lease_can_tell_is_special(store, moment):
+def test_no_year_that_a_lease_can_tell_is_special(store, moment):
     store.clock = repr(moment)
     store.push("default", [payload("a")], delay=1.0)
     store.clock = repr(moment + 1)
@@ -70,7 +73,8 @@ def test_F44_no_year_that_a_lease_can_tell_is_special(store, moment):
     assert ([], 1) == (early, len(store.reserve(["default"], 7, 1).leases))
 
 
-def test_F63_a_job_that_kills_every_worker_fails_in_the_end_and_keeps_no_other_waiting_for_ever(site):
+@pytest.mark.fault("F63")
+def test_a_job_that_kills_every_worker_fails_in_the_end_and_keeps_no_other_waiting_for_ever(site):
     poison = [site.push("kill", maxTries=0) for _ in range(2)]
     for _ in range(5):
         site.push("ok")
@@ -102,7 +106,8 @@ def starts(site: Site, peer: Peer) -> dict[str, list[tuple[int, int]]]:
     return {"here": [(line["id"], line["attempt"]) for line in site.trail(event="start")], "there": there}
 
 
-def test_F65_workers_of_both_programs_that_are_killed_on_one_queue_lose_nothing(site, peer):
+@pytest.mark.fault("F65")
+def test_workers_of_both_programs_that_are_killed_on_one_queue_lose_nothing(site, peer):
     (site.path / "fleet.py").write_text(FLEET)
     site.queue.bulk([(REPORT, {"id": number, "sleep": 0.03}) for number in range(MIXED)], options={"maxTries": 9})
     config = "[connection]\nretry_after = 2\nblock_for = 1\n"

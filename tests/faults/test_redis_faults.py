@@ -56,7 +56,8 @@ def meanwhile(act: Callable[[], object], pause: float) -> Iterator[None]:
         thread.join()
 
 
-def test_F45_a_server_that_is_killed_under_load_loses_nothing_and_costs_nobody_his_life(away, own_server):
+@pytest.mark.fault("F45")
+def test_a_server_that_is_killed_under_load_loses_nothing_and_costs_nobody_his_life(away, own_server):
     push_many(away)
     with away.pool("--workers", "2") as pool:
         before = set(pool.workers())
@@ -72,8 +73,9 @@ def test_F45_a_server_that_is_killed_under_load_loses_nothing_and_costs_nobody_h
     assert_each_ran_once(away)
 
 
+@pytest.mark.fault("F46")
 @pytest.mark.parametrize("cut", [1, 200, 700])
-def test_F46_of_a_log_whose_end_is_gone_only_the_last_pushes_are_lost(away, own_server, cut):
+def test_of_a_log_whose_end_is_gone_only_the_last_pushes_are_lost(away, own_server, cut):
     pushed = [away.push("ok") for _ in range(20)]
     own_server.kill()
     [log] = Path(own_server.folder, "appendonlydir").glob("*.incr.aof")
@@ -102,7 +104,8 @@ def pair(tmp_path) -> Iterator[tuple[Server, Server]]:
                 server.kill()
 
 
-def test_F47_clients_go_on_with_a_replica_that_is_promoted_after_the_primary_was_killed(pair, connection, tmp_path):
+@pytest.mark.fault("F47")
+def test_clients_go_on_with_a_replica_that_is_promoted_after_the_primary_was_killed(pair, connection, tmp_path):
     primary, replica = pair
     here = tmp_path / "redis.sock"  # a path that moves, as a host's name does
     here.symlink_to(primary.path)
@@ -122,7 +125,8 @@ def test_F47_clients_go_on_with_a_replica_that_is_promoted_after_the_primary_was
     site.queue.close()
 
 
-def test_F48_a_server_that_becomes_a_replica_fails_no_job_and_is_used_again_when_promoted(away, own_server):
+@pytest.mark.fault("F48")
+def test_a_server_that_becomes_a_replica_fails_no_job_and_is_used_again_when_promoted(away, own_server):
     gate = away.path / "gate"
     away.push("until", gate=str(gate), maxTries=1)
     with away.pool("--workers", "2", config=QUICK) as pool:
@@ -139,7 +143,8 @@ def test_F48_a_server_that_becomes_a_replica_fails_no_job_and_is_used_again_when
     assert "lease lost" not in pool.log()
 
 
-def test_F49_a_full_server_is_emptied_and_refuses_pushes_alone(away, own_server):
+@pytest.mark.fault("F49")
+def test_a_full_server_is_emptied_and_refuses_pushes_alone(away, own_server):
     push_many(away)
     later = away.push("ok", delay=0.3)
     away.push("raise", maxTries=1)
@@ -158,7 +163,8 @@ def test_F49_a_full_server_is_emptied_and_refuses_pushes_alone(away, own_server)
     assert "store lost" not in pool.log()
 
 
-def test_F51_scripts_that_are_forgotten_every_few_milliseconds_lose_and_double_nothing(away, own_server):
+@pytest.mark.fault("F51")
+def test_scripts_that_are_forgotten_every_few_milliseconds_lose_and_double_nothing(away, own_server):
     push_many(away)
     with meanwhile(lambda: own_server.say("SCRIPT", "FLUSH"), 0.003), away.pool("--workers", "2"):
         eventually(lambda: settled(away))
@@ -175,7 +181,8 @@ def descriptors(pids: list[int]) -> list[int]:
     return [len(list(Path(f"/proc/{pid}/fd").iterdir())) for pid in pids]
 
 
-def test_F54_connections_that_are_cut_again_and_again_lose_nothing_and_leave_none_open(away, own_server):
+@pytest.mark.fault("F54")
+def test_connections_that_are_cut_again_and_again_lose_nothing_and_leave_none_open(away, own_server):
     with away.pool("--workers", "2") as pool:
         everybody = [*pool.workers(), pool.steward()]
         away.push("ok")
@@ -190,7 +197,8 @@ def test_F54_connections_that_are_cut_again_and_again_lose_nothing_and_leave_non
     assert {1} == set(Counter(line["id"] for line in away.trail(event="start")).values())
 
 
-def test_F55_a_store_that_is_emptied_in_the_middle_of_a_job_loses_what_it_held_and_nobody_else(away, own_server):
+@pytest.mark.fault("F55")
+def test_a_store_that_is_emptied_in_the_middle_of_a_job_loses_what_it_held_and_nobody_else(away, own_server):
     gate = away.path / "gate"
     away.push("until", gate=str(gate))
     with away.pool("--workers", "1", config=QUICK) as pool:
@@ -206,7 +214,8 @@ def test_F55_a_store_that_is_emptied_in_the_middle_of_a_job_loses_what_it_held_a
     assert 1 == pool.log().count("lease lost")
 
 
-def test_F60_a_job_whose_wake_up_was_lost_is_found_when_the_wait_is_over(away, own_server):
+@pytest.mark.fault("F60")
+def test_a_job_whose_wake_up_was_lost_is_found_when_the_wait_is_over(away, own_server):
     with away.pool("--workers", "1", config=QUICK):
         away.push("ok")
         eventually(lambda: settled(away))

@@ -88,7 +88,8 @@ STATES = {
 }
 
 
-def test_F50_whatever_a_server_says_of_itself_is_told_once_when_it_begins_and_once_when_it_is_over(away, own_server):
+@pytest.mark.fault("F50")
+def test_whatever_a_server_says_of_itself_is_told_once_when_it_begins_and_once_when_it_is_over(away, own_server):
     with away.pool("--workers", "1", config=QUICK) as pool:
         before = pool.workers()
         for times, state in enumerate(STATES.values(), start=1):
@@ -122,10 +123,11 @@ def served(site: Site, server: Server) -> Site:
     return replace(site, queue=queue)
 
 
+@pytest.mark.fault("F59")
 @pytest.mark.skipif(
     subprocess.call([*OWN_NAMES, "/etc/hosts", "true"], stderr=subprocess.DEVNULL) != 0, reason="needs unshare"
 )
-def test_F59_a_name_is_looked_up_again_and_its_dead_address_is_passed_over(site, tmp_path):
+def test_a_name_is_looked_up_again_and_its_dead_address_is_passed_over(site, tmp_path):
     port, hosts = free_port(), tmp_path / "hosts"
     hosts.write_text("127.0.0.2 queue.test\n127.0.0.9 queue.test\n")  # sorted by the library: the nearest first
     flags = site.flags("--url", f"redis://queue.test:{port}", "--runtime-dir", str(tmp_path / "run"), "--workers", "1")

@@ -21,7 +21,8 @@ from tests.support.eventually import eventually
 from tests.support.pools import Site, is_gone
 
 
-def test_F45_a_pool_outlives_a_killed_store_and_its_running_job_is_settled_after(away, own_server):
+@pytest.mark.fault("F45")
+def test_a_pool_outlives_a_killed_store_and_its_running_job_is_settled_after(away, own_server):
     gate = away.path / "gate"
     away.push("until", gate=str(gate))
     with away.pool("--workers", "2") as pool:
@@ -47,7 +48,8 @@ def test_F45_a_pool_outlives_a_killed_store_and_its_running_job_is_settled_after
     assert 0 == away.queue.size()
 
 
-def test_F45_a_pool_stops_at_once_while_the_store_is_away(away, own_server):
+@pytest.mark.fault("F45")
+def test_a_pool_stops_at_once_while_the_store_is_away(away, own_server):
     with away.pool("--workers", "2") as pool:
         own_server.kill()
         eventually(lambda: "store lost" in pool.log())
@@ -73,7 +75,8 @@ def test_what_the_store_takes_to_answer_after_a_job_has_raised_is_not_the_jobs_t
     assert "timed out" not in pool.log()
 
 
-def test_F52_a_store_that_hangs_does_not_wedge_the_pool(away, own_server):
+@pytest.mark.fault("F52")
+def test_a_store_that_hangs_does_not_wedge_the_pool(away, own_server):
     with away.pool("--workers", "1") as pool:
         own_server.process.send_signal(signal.SIGSTOP)
         eventually(lambda: "store lost" in pool.log(), within=15)
@@ -82,7 +85,8 @@ def test_F52_a_store_that_hangs_does_not_wedge_the_pool(away, own_server):
         eventually(lambda: away.trail(event="end"))
 
 
-def test_F51_scripts_that_the_server_forgot_are_sent_again(away):
+@pytest.mark.fault("F51")
+def test_scripts_that_the_server_forgot_are_sent_again(away):
     with away.pool("--workers", "1"):
         away.push("ok")
         eventually(lambda: len(away.trail(event="end")) == 1)
@@ -93,7 +97,8 @@ def test_F51_scripts_that_the_server_forgot_are_sent_again(away):
     assert 0 == away.queue.size()
 
 
-def test_F52_a_worker_whose_lease_cannot_be_renewed_is_killed_before_it_ends_and_the_job_comes_back(away, own_server):
+@pytest.mark.fault("F52")
+def test_a_worker_whose_lease_cannot_be_renewed_is_killed_before_it_ends_and_the_job_comes_back(away, own_server):
     gate = away.path / "gate"
     away.push("until", gate=str(gate), maxTries=0)
     config = "[connection]\nretry_after = 3\nblock_for = 1\n"
@@ -122,7 +127,8 @@ def partitioned(away, own_server, tmp_path):
     proxy.stop()
 
 
-def test_F62_a_host_that_is_cut_off_kills_its_worker_before_another_host_starts_the_job(partitioned):
+@pytest.mark.fault("F62")
+def test_a_host_that_is_cut_off_kills_its_worker_before_another_host_starts_the_job(partitioned):
     proxy, cut_off, other = partitioned
     gate = other.path / "gate"
     other.push("until", gate=str(gate), maxTries=0)
@@ -145,7 +151,8 @@ def test_F62_a_host_that_is_cut_off_kills_its_worker_before_another_host_starts_
     assert 0 == other.queue.size()
 
 
-def test_F52_a_steward_without_a_master_kills_the_orphan_whose_lease_it_cannot_renew(partitioned):
+@pytest.mark.fault("F52")
+def test_a_steward_without_a_master_kills_the_orphan_whose_lease_it_cannot_renew(partitioned):
     proxy, cut_off, other = partitioned
     other.push("until", gate=str(other.path / "gate"), maxTries=0)
     config = "[connection]\nretry_after = 4\nblock_for = 1\n"

@@ -17,7 +17,8 @@ def failures(site, count):
     return eventually(lambda: len(rows := site.queue.stores.failed.page()) == count and {row.id: row for row in rows})
 
 
-def test_F05_F20_whatever_a_job_raises_it_is_recorded_and_its_worker_goes_on(site):
+@pytest.mark.fault("F05", "F20")
+def test_whatever_a_job_raises_it_is_recorded_and_its_worker_goes_on(site):
     ids = {site.queue.push("throw", {"what": what}): what for what in RAISED}
     with site.pool("--workers", "1", *MODULES) as pool:
         before = pool.workers()
@@ -47,8 +48,9 @@ def test_what_a_failed_job_had_in_memory_is_free_at_once_and_not_when_the_collec
         assert before == pool.workers()
 
 
+@pytest.mark.fault("F06", "F07")
 @pytest.mark.parametrize(("name", "words"), [("abort", "SIGABRT"), ("recurse", "faultapp.py")])
-def test_F06_F07_a_job_that_ends_in_c_costs_one_worker_and_says_where(site, name, words):
+def test_a_job_that_ends_in_c_costs_one_worker_and_says_where(site, name, words):
     site.queue.push(name)
     site.push("ok")
     with site.pool("--workers", "1", *MODULES):
@@ -59,7 +61,8 @@ def test_F06_F07_a_job_that_ends_in_c_costs_one_worker_and_says_where(site, name
     assert 0 == site.queue.size()
 
 
-def test_F16_a_job_that_closes_every_descriptor_is_settled_once_and_the_next_one_has_its_deadline(site):
+@pytest.mark.fault("F16")
+def test_a_job_that_closes_every_descriptor_is_settled_once_and_the_next_one_has_its_deadline(site):
     site.queue.push("close_all")
     site.push("ok")
     site.push("hang_in_c", timeout=0.3)
@@ -70,7 +73,8 @@ def test_F16_a_job_that_closes_every_descriptor_is_settled_once_and_the_next_one
     assert (1, 0) == (len(site.trail(event="end", mode="ok")), site.queue.size())
 
 
-def test_F18_what_a_job_does_to_its_process_ends_with_it_where_workers_run_one_job_each(site):
+@pytest.mark.fault("F18")
+def test_what_a_job_does_to_its_process_ends_with_it_where_workers_run_one_job_each(site):
     for _ in range(2):
         site.queue.push("canary")
         site.queue.push("spoil", {"folder": str(site.path / "gone")})
@@ -83,7 +87,8 @@ def test_F18_what_a_job_does_to_its_process_ends_with_it_where_workers_run_one_j
     )
 
 
-def test_F18_a_worker_whose_job_spoiled_its_process_works_on_and_tells_where_the_next_one_hangs(site):
+@pytest.mark.fault("F18")
+def test_a_worker_whose_job_spoiled_its_process_works_on_and_tells_where_the_next_one_hangs(site):
     site.queue.push("spoil", {"folder": str(site.path / "gone")})
     site.push("hang_in_c", timeout=0.3)
     site.push("ok")
@@ -95,7 +100,8 @@ def test_F18_a_worker_whose_job_spoiled_its_process_works_on_and_tells_where_the
     assert "in hang_in_c" in row.exception
 
 
-def test_F19_a_thread_and_an_exit_handler_that_never_end_hold_nobody_up(site):
+@pytest.mark.fault("F19")
+def test_a_thread_and_an_exit_handler_that_never_end_hold_nobody_up(site):
     site.queue.push("linger")
     done = site.work(*("--modules", "tests.support.faultapp"))
     site.queue.push("linger")
@@ -109,8 +115,9 @@ def test_F19_a_thread_and_an_exit_handler_that_never_end_hold_nobody_up(site):
     assert 0 == done.returncode
 
 
+@pytest.mark.fault("F21")
 @pytest.mark.timeout(180)
-def test_F21_a_job_that_ends_about_its_deadline_is_done_or_timed_out_and_never_both(site):
+def test_a_job_that_ends_about_its_deadline_is_done_or_timed_out_and_never_both(site):
     """Within five milliseconds of it, on both sides."""
     timeout, ids = 0.05, []
     for number in range(200):
@@ -129,7 +136,8 @@ def test_F21_a_job_that_ends_about_its_deadline_is_done_or_timed_out_and_never_b
     assert (set(), len(set(succeeded))) == (failed & set(succeeded), len(succeeded))
 
 
-def test_F23_a_finally_that_never_ends_does_not_outlast_the_first_deadline(site):
+@pytest.mark.fault("F23")
+def test_a_finally_that_never_ends_does_not_outlast_the_first_deadline(site):
     site.queue.push("hold_on", options={"timeout": 0.3})
     with site.pool("--workers", "1", *MODULES):
         [row] = failures(site, 1).values()
@@ -138,7 +146,8 @@ def test_F23_a_finally_that_never_ends_does_not_outlast_the_first_deadline(site)
     assert "signal 14" in row.exception
 
 
-def test_F39_every_worker_draws_numbers_of_its_own(site):
+@pytest.mark.fault("F39")
+def test_every_worker_draws_numbers_of_its_own(site):
     for _ in range(12):
         site.queue.push("draw")
     with site.pool("--workers", "4", "--max-jobs", "2", *MODULES):
@@ -148,7 +157,8 @@ def test_F39_every_worker_draws_numbers_of_its_own(site):
     assert (12, 12) == tuple(len({line[key] for line in drawn}) for key in ("number", "id"))
 
 
-def test_F40_what_a_job_leaves_in_a_buffer_is_printed_once(site):
+@pytest.mark.fault("F40")
+def test_what_a_job_leaves_in_a_buffer_is_printed_once(site):
     site.queue.push("mutter")
     with site.pool("--workers", "1", *MODULES) as pool:
         eventually(lambda: 0 == site.queue.size())

@@ -107,6 +107,7 @@ def test_of_two_jobs_with_one_id_laravel_tries_both_again(shared):
 # What could not be a job
 
 
+@pytest.mark.bad_input("B064")
 @pytest.mark.parametrize(
     ("raw", "back"),
     [
@@ -115,7 +116,7 @@ def test_of_two_jobs_with_one_id_laravel_tries_both_again(shared):
         ('{"job":"J","data":"é","maxTries":"many"}', rb'{"job":"J","data":"\u00e9","maxTries":"many"}'),
     ],
 )
-def test_B064_what_could_not_be_a_job_is_listed_there_and_does_no_harm_when_it_is_put_back(shared, raw, back):
+def test_what_could_not_be_a_job_is_listed_there_and_does_no_harm_when_it_is_put_back(shared, raw, back):
     shared.store.push("default", [raw.encode()])
     [lease] = shared.reserve()
     shared.store.quarantine(lease, "json")

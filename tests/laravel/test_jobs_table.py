@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from queuepool.payload.php_unserialize import arguments_in
 from tests.support.shared_tables import MAIL, REPORT, TAG, made
 
@@ -86,7 +88,8 @@ def test_an_attempt_that_failed_here_is_finished_there_as_the_second(shared):
     assert [] == shared.rows("jobs")
 
 
-def test_F65_a_job_that_goes_to_and_fro_counts_every_attempt(shared, talk):
+@pytest.mark.fault("F65")
+def test_a_job_that_goes_to_and_fro_counts_every_attempt(shared, talk):
     shared.store.push("default", [RAW.encode()])
     counted = []
     for second in range(T, T + 6, 2):

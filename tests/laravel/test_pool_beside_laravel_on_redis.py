@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from queuepool.payload.envelope import MOST_BYTES
 from tests.support.eventually import eventually
 from tests.support.lossy_proxy import LossyProxy
@@ -23,7 +25,8 @@ def test_what_laravel_pushed_runs_here_object_and_string_jobs_alike(site, peer):
     assert 0 == peer.run("size")["size"]
 
 
-def test_F65_an_attempt_that_failed_there_is_finished_here(site, peer):
+@pytest.mark.fault("F65")
+def test_an_attempt_that_failed_there_is_finished_here(site, peer):
     peer.run("push-string", "App\\Jobs\\Report@build", '{"id": 7, "fail_times": 1}')
     peer.run("work", once=True, tries=3)
     site.work("--tries", "3")
@@ -31,7 +34,8 @@ def test_F65_an_attempt_that_failed_there_is_finished_here(site, peer):
     assert [2] == [line["attempt"] for line in site.trail(mode="Report")]
 
 
-def test_F65_an_attempt_that_failed_here_is_finished_there(site, peer):
+@pytest.mark.fault("F65")
+def test_an_attempt_that_failed_here_is_finished_there(site, peer):
     (site.path / "reports.py").write_text(
         "from queuepool import current, job\n"
         "@job('App\\\\Jobs\\\\Report@build', tries=3)\n"
@@ -53,7 +57,8 @@ def test_laravels_restart_broadcast_replaces_our_workers(site, peer):
         eventually(lambda: len(now := set(pool.workers())) == 2 and not now & before)
 
 
-def test_F53_a_reservation_whose_reply_was_lost_is_taken_back_at_once(site, redis_socket, tmp_path):
+@pytest.mark.fault("F53")
+def test_a_reservation_whose_reply_was_lost_is_taken_back_at_once(site, redis_socket, tmp_path):
     with LossyProxy(redis_socket, tmp_path) as proxy:
         site.push("ok")
         proxy.lose_the_next_reply(to=str(MOST_BYTES).encode())  # only a reserve says how large a payload may be

@@ -4,7 +4,8 @@ Two queues in one table. What happens in the one, Laravel does alone; in the oth
 Laravel and us by turns as in a fleet of both. After each step both queues must hold the same rows, column by column
 but for the number, the age of a job that was released, and what ``available_at`` says while it is reserved. We differ
 there on purpose, and in the fractions of seconds and late settlements that do not occur here:
-``test_deliberate_differences.py`` shows how, and why. Laravel cannot renew a lease or give a job back: in its queue that is done by hand.
+``test_deliberate_differences.py`` shows how, and why. Laravel cannot renew a lease or give a job back: in its queue
+that is done by hand.
 """
 
 from __future__ import annotations

@@ -199,7 +199,8 @@ def test_an_attempt_that_failed_here_is_finished_there_as_the_second(peer, queue
     assert 0 == queue.size()
 
 
-def test_F65_a_job_that_goes_to_and_fro_counts_every_attempt(peer, queue, store):
+@pytest.mark.fault("F65")
+def test_a_job_that_goes_to_and_fro_counts_every_attempt(peer, queue, store):
     queue.push(REPORT, {"release_times": 9}, options={"maxTries": 9})
     for _ in range(3):
         peer.run("work", once=True)
@@ -276,7 +277,8 @@ def test_a_job_given_back_is_popped_by_laravel_as_a_first_attempt(peer, queue, s
     assert (identity, 1, raw.decode()) == (held["id"], held["attempts"], held["raw"])
 
 
-def test_F61_what_laravels_pop_would_lose_is_set_aside_before_it_comes_there(peer, store, stores):
+@pytest.mark.fault("F61")
+def test_what_laravels_pop_would_lose_is_set_aside_before_it_comes_there(peer, store, stores):
     store.push("default", [b"not json"])
     store.reserve(["default"], 1, 1)
 
@@ -345,7 +347,8 @@ def test_a_restart_of_ours_makes_laravels_worker_leave_in_order(peer, control, q
         assert ('{"status":0}\n', 0) == (worker.communicate(timeout=10)[0], worker.returncode)
 
 
-def test_F65_a_worker_of_laravels_that_a_job_timed_out_leaves_it_to_us(peer, queue, store, server):
+@pytest.mark.fault("F65")
+def test_a_worker_of_laravels_that_a_job_timed_out_leaves_it_to_us(peer, queue, store, server):
     queue.push(REPORT, {"sleep": 20}, options={"maxTries": 3, "timeout": 1})
     # Laravel's --once sets no alarm.
     assert {"status": 128 + signal.SIGKILL} == peer.run("work", max_jobs=1)

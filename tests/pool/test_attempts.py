@@ -113,7 +113,8 @@ def test_a_job_that_deleted_itself_is_done_even_if_it_raises_after(site):
     assert [] == failed(site)
 
 
-def test_F17_a_job_that_forks_and_returns_twice_is_settled_once(site):
+@pytest.mark.fault("F17")
+def test_a_job_that_forks_and_returns_twice_is_settled_once(site):
     site.push("fork")
     site.work()
 
@@ -139,6 +140,7 @@ def test_async_handlers_run(site):
     assert [5] == [line["sum"] for line in site.trail(mode="add")]
 
 
+@pytest.mark.fault("F67")
 @pytest.mark.parametrize(
     ("name", "data", "reason"),
     [
@@ -149,14 +151,15 @@ def test_async_handlers_run(site):
         ("add", [1, 2, 3], "BadArguments"),
     ],
 )
-def test_F67_what_cannot_run_fails_at_once_however_many_tries_it_has(site, name, data, reason):
+def test_what_cannot_run_fails_at_once_however_many_tries_it_has(site, name, data, reason):
     site.queue.push(name, data)
     site.work("--tries", "0")
 
     assert [reason] == [line.partition(":")[0] for _, line in failed(site)] if reason else [] == failed(site)
 
 
-def test_F67_a_payload_without_a_name_fails_as_unknown(site):
+@pytest.mark.fault("F67")
+def test_a_payload_without_a_name_fails_as_unknown(site):
     site.queue.push_raw(b'{"id":"x1","data":null,"attempts":0}')
     site.work("--tries", "0")
 
@@ -206,7 +209,8 @@ def test_odd_wishes_of_a_payload_are_ignored_with_a_warning_and_the_job_runs(sit
     assert 1 == done.stderr.count("timeout")
 
 
-def test_F61_what_is_no_job_is_quarantined_and_the_queue_flows_on(site):
+@pytest.mark.fault("F61")
+def test_what_is_no_job_is_quarantined_and_the_queue_flows_on(site):
     site.queue.push_raw(b"\xff\xfe nonsense")
     site.queue.push_raw(b'{"id":"a\\u0000b","job":"do","attempts":0}')
     site.push("ok")

@@ -34,8 +34,9 @@ def only_failure(site):
     return eventually(site.queue.stores.failed.page)[0]
 
 
+@pytest.mark.fault("F10", "F11")
 @pytest.mark.parametrize("mode", ["hang_in_c", "hold_the_gil", "swallow"])
-def test_F10_F11_a_job_past_its_deadline_is_killed_wherever_it_hangs_and_says_where(site, mode):
+def test_a_job_past_its_deadline_is_killed_wherever_it_hangs_and_says_where(site, mode):
     site.push(mode, maxTries=1, timeout=0.5)
     with site.pool("--workers", "1"):
         record = only_failure(site)
@@ -45,8 +46,9 @@ def test_F10_F11_a_job_past_its_deadline_is_killed_wherever_it_hangs_and_says_wh
     assert "poolapp.py" in record.exception
 
 
+@pytest.mark.fault("F12", "F13")
 @pytest.mark.parametrize("mode", ["block_signals", "stop"])
-def test_F12_F13_a_job_that_escapes_the_alarm_is_killed_by_the_master_after_the_grace(site, mode):
+def test_a_job_that_escapes_the_alarm_is_killed_by_the_master_after_the_grace(site, mode):
     site.push(mode, maxTries=1, timeout=0.5)
     with site.pool("--workers", "1", "--grace", "0.3"):
         record = only_failure(site)
@@ -71,11 +73,12 @@ def test_fail_on_timeout_ends_a_job_that_has_tries_left(site):
     assert 1 == len(site.trail(event="start"))
 
 
+@pytest.mark.fault("F03", "F04")
 @pytest.mark.parametrize(
     ("mode", "cause"),
     [("segfault", "SIGSEGV"), ("exit", "exit code 0"), ("kill", "SIGKILL")],
 )
-def test_F03_F04_a_job_that_ends_its_worker_is_tried_again_and_then_fails_with_the_cause(site, mode, cause):
+def test_a_job_that_ends_its_worker_is_tried_again_and_then_fails_with_the_cause(site, mode, cause):
     site.push(mode, maxTries=2)
     site.push("ok")
     with site.pool("--workers", "1"):
@@ -87,7 +90,8 @@ def test_F03_F04_a_job_that_ends_its_worker_is_tried_again_and_then_fails_with_t
     assert cause in record.exception
 
 
-def test_F06_a_segfault_leaves_its_stack_in_the_failed_record(site):
+@pytest.mark.fault("F06")
+def test_a_segfault_leaves_its_stack_in_the_failed_record(site):
     site.push("segfault", maxTries=1)
     with site.pool("--workers", "1"):
         record = only_failure(site)
@@ -95,7 +99,8 @@ def test_F06_a_segfault_leaves_its_stack_in_the_failed_record(site):
     assert "poolapp.py" in record.exception
 
 
-def test_F63_a_job_that_keeps_killing_its_worker_fails_after_max_crashes_whatever_its_tries(site):
+@pytest.mark.fault("F63")
+def test_a_job_that_keeps_killing_its_worker_fails_after_max_crashes_whatever_its_tries(site):
     site.push("kill", maxTries=0)
     with site.pool("--workers", "1"):
         only_failure(site)
@@ -113,7 +118,8 @@ def test_the_hook_of_a_job_that_died_with_its_worker_is_called_by_another(site):
     assert start["pid"] != hook["pid"]
 
 
-def test_F01_a_worker_killed_from_outside_costs_nothing_but_the_attempt(site):
+@pytest.mark.fault("F01")
+def test_a_worker_killed_from_outside_costs_nothing_but_the_attempt(site):
     site.push("until", gate=str(site.path / "gate"), maxTries=0)
     with site.pool("--workers", "1"):
         eventually(lambda: site.trail(event="start"))
@@ -196,7 +202,8 @@ def test_subprocesses_of_a_killed_job_die_with_it(site):
         eventually(lambda: not psutil.pid_exists(child) or psutil.Process(child).status() == psutil.STATUS_ZOMBIE)
 
 
-def test_F09_memory_is_looked_at_between_jobs_and_the_worker_replaced(site):
+@pytest.mark.fault("F09")
+def test_memory_is_looked_at_between_jobs_and_the_worker_replaced(site):
     site.push("eat", mb=150)
     with site.pool("--workers", "1", "--memory", "100") as pool:
         eventually(lambda: "reason=memory" in pool.log())
@@ -208,7 +215,8 @@ def test_F09_memory_is_looked_at_between_jobs_and_the_worker_replaced(site):
     assert 2 == len({line["pid"] for line in site.trail(event="start")})
 
 
-def test_F09_memory_hard_kills_a_worker_in_the_middle_of_a_job(site):
+@pytest.mark.fault("F09")
+def test_memory_hard_kills_a_worker_in_the_middle_of_a_job(site):
     site.push("eat", mb=300, keep=30, maxTries=1)
     with site.pool("--workers", "1", "--memory", "100", "--memory-hard", "200"):
         record = only_failure(site)
@@ -245,7 +253,8 @@ def test_a_job_longer_than_its_reservation_runs_once(site):
     assert 0 == site.queue.size()
 
 
-def test_F16_a_job_that_closes_every_file_is_settled_as_it_ended_and_its_worker_replaced(site):
+@pytest.mark.fault("F16")
+def test_a_job_that_closes_every_file_is_settled_as_it_ended_and_its_worker_replaced(site):
     site.push("close", maxTries=1)
     site.push("ok")
     with site.pool("--workers", "1", "--log", str(site.path / "pool.log")):
@@ -258,7 +267,8 @@ def test_F16_a_job_that_closes_every_file_is_settled_as_it_ended_and_its_worker_
     assert 0 == site.queue.size()
 
 
-def test_F18_a_worker_whose_job_ignores_and_blocks_all_signals_still_hears_a_stop(site):
+@pytest.mark.fault("F18")
+def test_a_worker_whose_job_ignores_and_blocks_all_signals_still_hears_a_stop(site):
     site.push("deaf")
     with site.pool("--workers", "1") as pool:
         eventually(lambda: site.trail(event="end"))
@@ -266,7 +276,8 @@ def test_F18_a_worker_whose_job_ignores_and_blocks_all_signals_still_hears_a_sto
         assert 0 == pool.wait(within=15)
 
 
-def test_F18_the_next_job_has_its_alarm_again(site):
+@pytest.mark.fault("F18")
+def test_the_next_job_has_its_alarm_again(site):
     site.push("deaf")
     site.push("sleep", seconds=0.1)
     site.push("swallow", timeout=0.3, maxTries=1)

@@ -14,7 +14,8 @@ GOOD = "import tests.support.poolapp\nfrom queuepool import job\n@job(queue='ema
 BAD = "raise RuntimeError('half deployed')\n"
 
 
-def test_F22_a_first_boot_that_fails_ends_the_pool_with_1_and_says_the_cause_once(site):
+@pytest.mark.fault("F22")
+def test_a_first_boot_that_fails_ends_the_pool_with_1_and_says_the_cause_once(site):
     (site.path / "never.py").write_text("import no_such_library\n")
     with site.pool("--workers", "4", "--modules", "tests.support.poolapp,never", wait=False) as pool:
         assert 1 == pool.wait(within=30)
@@ -27,7 +28,8 @@ def test_F22_a_first_boot_that_fails_ends_the_pool_with_1_and_says_the_cause_onc
     assert log.endswith(" stopped: every process of the pool has ended, exit code 1\n")
 
 
-def test_F22_modules_without_a_job_end_it_too_and_listeners_that_do_not_import(site):
+@pytest.mark.fault("F22")
+def test_modules_without_a_job_end_it_too_and_listeners_that_do_not_import(site):
     (site.path / "none.py").write_text("x = 1\n")
     with site.pool("--workers", "2", "--modules", "none", wait=False) as pool:
         assert 1 == pool.wait(within=30)

@@ -34,7 +34,8 @@ def test_a_pool_runs_what_was_pushed_and_counts_it(site):
     assert 0 == site.queue.size()
 
 
-def test_B104_the_titles_follow_their_grammar_and_show_no_arguments(site):
+@pytest.mark.bad_input("B104")
+def test_the_titles_follow_their_grammar_and_show_no_arguments(site):
     grammar = re.compile(r"queuepool: (master|steward|worker \d+) \[\w+\] [a-z]+( [a-z]+=[^ ]+)*")
     held(site, tag="hunter2")
     with site.pool("--workers", "2") as pool:
@@ -90,7 +91,8 @@ def test_a_stop_waits_no_longer_than_it_may(site):
     assert 1 == site.queue.sizes().ready
 
 
-def test_F35_hup_replaces_every_worker_with_new_code_and_never_has_fewer(site):
+@pytest.mark.fault("F35")
+def test_hup_replaces_every_worker_with_new_code_and_never_has_fewer(site):
     module = site.path / "versioned.py"
     module.write_text(
         "from queuepool import job\nfrom tests.support.poolapp import note\n@job('v')\ndef v(): note(version=1)\n"
@@ -109,7 +111,8 @@ def test_F35_hup_replaces_every_worker_with_new_code_and_never_has_fewer(site):
     assert 2 == fewest
 
 
-def test_F35_a_replacement_that_cannot_boot_costs_nobody(site):
+@pytest.mark.fault("F35")
+def test_a_replacement_that_cannot_boot_costs_nobody(site):
     module = site.path / "versioned.py"
     module.write_text("import queuepool\n")
     with site.pool("--workers", "2", "--modules", "tests.support.poolapp,versioned") as pool:
@@ -134,7 +137,8 @@ def test_the_restart_broadcast_replaces_the_workers(site):
     assert "restart" in said.stdout
 
 
-def test_F34_a_restart_key_that_is_gone_is_no_restart(site, server):
+@pytest.mark.fault("F34")
+def test_a_restart_key_that_is_gone_is_no_restart(site, server):
     site.queue.stores.control.restart()
     with site.pool("--workers", "1") as pool:
         before = pool.workers()
@@ -191,7 +195,8 @@ def test_maintenance_holds_the_pool_unless_forced(site):
         eventually(lambda: len(site.trail(event="end")) == 2)
 
 
-def test_F22_an_import_that_never_ends_is_ended_and_shows_where_it_hung(site):
+@pytest.mark.fault("F22")
+def test_an_import_that_never_ends_is_ended_and_shows_where_it_hung(site):
     (site.path / "endless.py").write_text("import threading\nthreading.Event().wait()\n")
     flags = ["--workers", "1", "--modules", "endless", "--boot-timeout", "0.5", "--give-up", "1.5"]
     with site.pool(*flags, wait=False) as pool:
@@ -200,7 +205,8 @@ def test_F22_an_import_that_never_ends_is_ended_and_shows_where_it_hung(site):
         assert "never came to work: signal 14" in pool.log()
 
 
-def test_F22_a_pool_that_waits_for_its_store_does_not_give_up(site):
+@pytest.mark.fault("F22")
+def test_a_pool_that_waits_for_its_store_does_not_give_up(site):
     with site.pool("--workers", "1", "--url", "unix:///nonexistent.sock", "--give-up", "0.5", wait=False) as pool:
         worker = eventually(lambda: pool.pids(r"^queuepool: worker 1 \[default\] starting"))[0]
         eventually(lambda: psutil.Process(worker).create_time() < time.time() - 1.5)
@@ -231,7 +237,8 @@ def is_stopped_in_its_wait(site, worker: int) -> bool:
     return False
 
 
-def test_F31_workers_that_keep_dying_young_are_replaced_later_and_later_and_the_pool_goes_on(site):
+@pytest.mark.fault("F31")
+def test_workers_that_keep_dying_young_are_replaced_later_and_later_and_the_pool_goes_on(site):
     for _ in range(3):
         site.push("kill", maxTries=0)
     with site.pool("--workers", "1") as pool:

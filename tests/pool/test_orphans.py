@@ -56,7 +56,8 @@ def begun(site, jobs=1, **wanted):
     return eventually(lambda: len(found := site.trail(event="start", **wanted)) == jobs and found)
 
 
-def test_F24_workers_of_a_killed_master_finish_and_leave_and_their_steward_clears_up_after_them(site):
+@pytest.mark.fault("F24")
+def test_workers_of_a_killed_master_finish_and_leave_and_their_steward_clears_up_after_them(site):
     gate = site.path / "gate"
     site.push("until", gate=str(gate))
     with site.pool("--workers", "2") as pool:
@@ -81,7 +82,8 @@ def pool_workers(pool, state: str) -> list[int]:
     return found
 
 
-def test_F24_an_orphans_job_longer_than_its_reservation_is_not_started_again_by_others(site):
+@pytest.mark.fault("F24")
+def test_an_orphans_job_longer_than_its_reservation_is_not_started_again_by_others(site):
     gate = site.path / "gate"
     site.push("until", gate=str(gate), tag="long")
     config = "[connection]\nretry_after = 1\n"
@@ -100,7 +102,8 @@ def test_F24_an_orphans_job_longer_than_its_reservation_is_not_started_again_by_
     assert 0 == site.queue.size()
 
 
-def test_F24_a_new_master_takes_over_while_the_old_ones_workers_still_run(site):
+@pytest.mark.fault("F24")
+def test_a_new_master_takes_over_while_the_old_ones_workers_still_run(site):
     gate = site.path / "gate"
     site.push("until", gate=str(gate), tag="orphan")
     site.push("until", gate=str(gate), tag="dead", maxTries=0)
@@ -117,7 +120,8 @@ def test_F24_a_new_master_takes_over_while_the_old_ones_workers_still_run(site):
     assert 0 == site.queue.size()
 
 
-def test_F24_an_orphan_that_escapes_its_alarm_is_killed_by_the_steward(site):
+@pytest.mark.fault("F24")
+def test_an_orphan_that_escapes_its_alarm_is_killed_by_the_steward(site):
     site.push("block_signals", timeout=2, maxTries=1)
     with site.pool("--workers", "1", "--grace", "0.2") as pool:
         begun(site)
@@ -128,6 +132,7 @@ def test_F24_an_orphan_that_escapes_its_alarm_is_killed_by_the_steward(site):
     assert "JobTimedOut" in record.exception
 
 
+@pytest.mark.fault("F24")
 @pytest.mark.parametrize(
     "order",
     [
@@ -141,7 +146,7 @@ def test_F24_an_orphan_that_escapes_its_alarm_is_killed_by_the_steward(site):
         "master worker steward",
     ],
 )
-def test_F24_in_any_order_of_deaths_the_job_is_done_and_nothing_is_left(site, order):
+def test_in_any_order_of_deaths_the_job_is_done_and_nothing_is_left(site, order):
     gate = site.path / "gate"
     site.push("until", gate=str(gate), maxTries=0)
     with site.pool("--workers", "2") as pool:
@@ -164,8 +169,9 @@ def test_F24_in_any_order_of_deaths_the_job_is_done_and_nothing_is_left(site, or
     assert 0 == site.queue.size()
 
 
+@pytest.mark.fault("F15")
 @pytest.mark.parametrize("mode", ["session", "daemon"])
-def test_F15_what_a_job_has_left_in_a_session_of_its_own_ends_with_its_worker(site, mode):
+def test_what_a_job_has_left_in_a_session_of_its_own_ends_with_its_worker(site, mode):
     gate = site.path / "gate"
     site.push(mode, gate=str(gate), maxTries=1)
     with site.pool("--workers", "1", wait=False):  # a daemon keeps the title of the worker that forked it
@@ -176,7 +182,8 @@ def test_F15_what_a_job_has_left_in_a_session_of_its_own_ends_with_its_worker(si
         eventually(lambda: is_gone(child))
 
 
-def test_F15_what_a_job_has_left_outlives_the_workers_of_others_and_ends_with_a_stop(site):
+@pytest.mark.fault("F15")
+def test_what_a_job_has_left_outlives_the_workers_of_others_and_ends_with_a_stop(site):
     gate = site.path / "gate"
     site.push("session", gate=str(gate), maxTries=1)
     with site.pool("--workers", "2") as pool:
@@ -192,7 +199,8 @@ def test_F15_what_a_job_has_left_outlives_the_workers_of_others_and_ends_with_a_
     assert is_gone(child)
 
 
-def test_F15_what_an_orphans_job_has_left_ends_with_the_orphan(site):
+@pytest.mark.fault("F15")
+def test_what_an_orphans_job_has_left_ends_with_the_orphan(site):
     gate = site.path / "gate"
     site.push("session", gate=str(gate), maxTries=1)
     with site.pool("--workers", "1") as pool:
@@ -204,8 +212,9 @@ def test_F15_what_an_orphans_job_has_left_ends_with_the_orphan(site):
         wait_until_all_have_left(pool, site.path / "run")
 
 
+@pytest.mark.fault("F15")
 @pytest.mark.parametrize("reaped", [True, False])
-def test_F15_what_an_orphan_has_left_ends_also_when_the_orphan_leaves_in_order(site, reaped):
+def test_what_an_orphan_has_left_ends_also_when_the_orphan_leaves_in_order(site, reaped):
     site.push("copy")
     with site.pool("--workers", "1", wait=False) as pool, reaping(reaped):
         (line,) = eventually(lambda: site.trail(event="child"))
@@ -215,7 +224,8 @@ def test_F15_what_an_orphan_has_left_ends_also_when_the_orphan_leaves_in_order(s
         wait_until_all_have_left(pool, site.path / "run")
 
 
-def test_F28_a_slot_whose_number_was_never_written_down_has_left_nobody_behind(tmp_path):
+@pytest.mark.fault("F28")
+def test_a_slot_whose_number_was_never_written_down_has_left_nobody_behind(tmp_path):
     board = Board.create(tmp_path / "board", capacity=1)
     nobody = subprocess.Popen(["true"])
     nobody.wait()
@@ -225,7 +235,8 @@ def test_F28_a_slot_whose_number_was_never_written_down_has_left_nobody_behind(t
     assert not [pid for pid in (nobody.pid, 1, 2, os.getpid()) if is_left_behind(origin, pid)]
 
 
+@pytest.mark.fault("F28")
 @pytest.mark.parametrize("pid", [-1, 0, 1])
-def test_F28_groups_and_everybody_are_never_signalled(pid):
+def test_groups_and_everybody_are_never_signalled(pid):
     with pytest.raises(ValueError, match="nobody to be signalled"):
         fork.kill(pid)

@@ -75,7 +75,8 @@ def test_what_waits_behind_a_stuck_job_is_done_by_another_worker(site):
     assert 1 == site.queue.sizes().ready  # the stuck one, put back
 
 
-def test_F24_workers_of_a_killed_master_finish_and_nothing_runs_twice(site):
+@pytest.mark.fault("F24")
+def test_workers_of_a_killed_master_finish_and_nothing_runs_twice(site):
     gate = site.path / "gate"
     site.push("until", gate=str(gate))
     with site.pool("--workers", "2") as pool:
@@ -89,7 +90,8 @@ def test_F24_workers_of_a_killed_master_finish_and_nothing_runs_twice(site):
     assert 1 == len(site.trail(event="start")) == len(site.trail(event="end"))
 
 
-def test_F68_a_pool_outlives_a_killed_database_and_its_running_job_is_settled_after(away, server):
+@pytest.mark.fault("F68")
+def test_a_pool_outlives_a_killed_database_and_its_running_job_is_settled_after(away, server):
     gate = away.path / "gate"
     away.push("until", gate=str(gate))
     with away.pool("--workers", "2") as pool:

@@ -11,6 +11,7 @@ from contextlib import contextmanager, suppress
 import psutil
 import pytest
 
+from tests.faults.corpus.cases import cases
 from tests.faults.corpus.modules import HOSTILE
 from tests.support.eventually import eventually
 from tests.support.pools import is_gone, psutil_gone
@@ -231,7 +232,7 @@ def test_the_template_stands_in_ps_and_in_the_status(site, module):
     assert re.search(rf"^template +{pid} +idle ", status, re.MULTILINE)
 
 
-@pytest.mark.parametrize("entry", HOSTILE)
+@pytest.mark.parametrize("entry", cases(HOSTILE))
 def test_bad_input_module_that_is_preloaded(site, entry):
     """Jobs run once, within their time, and a stop is obeyed."""
     (site.path / "hostile.py").write_text(HOSTILE[entry])
@@ -248,6 +249,7 @@ def test_bad_input_module_that_is_preloaded(site, entry):
     assert ("thread" in entry) == ("the modules started threads=1" in pool.log())
 
 
+@pytest.mark.fault("F38")
 @pytest.mark.parametrize(("preload", "warned"), [("yes", True), ("no", False)])
 def test_check_warns_of_threads_that_no_worker_would_have(site, preload, warned):
     (site.path / "threaded.py").write_text(HOSTILE["B084 starts a thread"].replace("args=", "daemon=True, args="))
@@ -260,7 +262,8 @@ def test_check_warns_of_threads_that_no_worker_would_have(site, preload, warned)
 # Restarts
 
 
-def test_F35_a_restart_brings_new_code_and_never_has_fewer_workers(site, module):
+@pytest.mark.fault("F35")
+def test_a_restart_brings_new_code_and_never_has_fewer_workers(site, module):
     with preloading(site, "--workers", "2") as pool:
         before, old, fewest = set(pool.workers()), template(pool), 2
         module.write_text(MODULE.replace("version=1", "version=22"))
@@ -275,7 +278,8 @@ def test_F35_a_restart_brings_new_code_and_never_has_fewer_workers(site, module)
     assert 1 == len(site.trail(event="import", version=22))
 
 
-def test_F35_new_code_that_does_not_import_is_told_once_and_costs_nobody_and_the_old_code_stays_whole(site, module):
+@pytest.mark.fault("F35")
+def test_new_code_that_does_not_import_is_told_once_and_costs_nobody_and_the_old_code_stays_whole(site, module):
     with preloading(site, "--workers", "2") as pool:
         before = set(pool.workers())
         module.write_text("raise RuntimeError('half deployed')\n")
@@ -330,7 +334,8 @@ def test_restarts_in_a_row_do_not_keep_a_pool_from_beginning(site, module):
 # Imports that fail
 
 
-def test_F22_a_pool_whose_first_template_cannot_import_ends_with_1_and_the_cause_once(site, module):
+@pytest.mark.fault("F22")
+def test_a_pool_whose_first_template_cannot_import_ends_with_1_and_the_cause_once(site, module):
     module.write_text("raise RuntimeError('not ever')\n")
     with preloading(site, wait=False) as pool:
         assert 1 == pool.wait()
@@ -343,8 +348,9 @@ def test_F22_a_pool_whose_first_template_cannot_import_ends_with_1_and_the_cause
 DEAF = "from tests.support.poolapp import make_deaf\nmake_deaf()\n"
 
 
+@pytest.mark.fault("F22")
 @pytest.mark.parametrize(("before", "cause"), [("", "never came to work: signal 14"), (DEAF, "killed: OVERDUE")])
-def test_F22_an_import_that_never_ends_is_ended(site, module, before, cause):
+def test_an_import_that_never_ends_is_ended(site, module, before, cause):
     module.write_text(f"{before}import threading\nthreading.Event().wait()\n")
     flags = ["--boot-timeout", "0.5", "--grace", "0.3", "--give-up", "1.5"]
     with preloading(site, *flags, wait=False) as pool:
@@ -423,7 +429,8 @@ def test_a_stop_in_the_midst_of_a_fork_leaves_nobody_behind(site, depth):
         assert 0 == pool.wait()
 
 
-def test_F24_a_killed_masters_template_leaves_at_once_and_its_workers_finish(site, module):
+@pytest.mark.fault("F24")
+def test_a_killed_masters_template_leaves_at_once_and_its_workers_finish(site, module):
     gate = site.path / "gate"
     site.push("until", gate=str(gate))
     with preloading(site, "--workers", "2") as pool:

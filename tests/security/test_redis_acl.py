@@ -265,8 +265,9 @@ def test_check_names_every_right_that_is_missing(login, meddle):
     assert [True] == ["queuepool:due:default" in line for line in failures if "stewards' channel" in line]
 
 
+@pytest.mark.fault("F58")
 @pytest.mark.parametrize("command", ["blpop", "zremrangebyscore", "mget"])
-def test_F58_a_pool_without_a_right_names_it_once_and_works_when_it_gets_it(login, meddle, command):
+def test_a_pool_without_a_right_names_it_once_and_works_when_it_gets_it(login, meddle, command):
     site = login("worker")
     site.push("ok")
     meddle(f"-{command}")
@@ -291,7 +292,8 @@ def test_a_right_that_only_a_script_misses_is_told_with_where_to_look(login, med
     assert 1 == site.queue.size()
 
 
-def test_F58_a_steward_without_a_right_says_it_once_and_settles_when_it_gets_it(login, meddle, root):
+@pytest.mark.fault("F58")
+def test_a_steward_without_a_right_says_it_once_and_settles_when_it_gets_it(login, meddle, root):
     site = login("worker")
     meddle("-hset")  # in fail.lua
     site.push("kill", maxTries=1)
@@ -306,7 +308,8 @@ def test_F58_a_steward_without_a_right_says_it_once_and_settles_when_it_gets_it(
     assert 1 == len(site.trail(event="start"))
 
 
-def test_F58_a_lease_that_may_not_be_looked_up_is_not_taken_for_one_that_is_gone(login, meddle):
+@pytest.mark.fault("F58")
+def test_a_lease_that_may_not_be_looked_up_is_not_taken_for_one_that_is_gone(login, meddle):
     site = login("worker")
     store = site.queue.stores.queue
     site.push("ok")
@@ -319,7 +322,8 @@ def test_F58_a_lease_that_may_not_be_looked_up_is_not_taken_for_one_that_is_gone
     assert [True] == store.renew([lease])
 
 
-def test_F58_a_job_that_is_done_is_settled_when_the_right_to_is_given_back(login, meddle):
+@pytest.mark.fault("F58")
+def test_a_job_that_is_done_is_settled_when_the_right_to_is_given_back(login, meddle):
     site = login("worker")
     gate = site.path / "gate"
     site.push("until", gate=str(gate))
@@ -334,7 +338,8 @@ def test_F58_a_job_that_is_done_is_settled_when_the_right_to_is_given_back(login
     assert 1 == len(site.trail(event="start"))
 
 
-def test_F58_a_pool_whose_password_was_changed_says_it_once_and_goes_on_when_it_is_right_again(login, meddle, root):
+@pytest.mark.fault("F58")
+def test_a_pool_whose_password_was_changed_says_it_once_and_goes_on_when_it_is_right_again(login, meddle, root):
     site = login("worker")
     with site.pool("--workers", "2") as pool:
         meddle("resetpass", ">another-password")

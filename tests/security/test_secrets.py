@@ -39,9 +39,10 @@ def refusal(path: Path) -> str:
     return str(caught.value)
 
 
+@pytest.mark.bad_input("B072")
 @pytest.mark.parametrize("mode", [0o644, 0o604, 0o606, 0o664])
 @pytest.mark.parametrize("line", OPEN_LINES)
-def test_B072_a_secret_that_every_user_can_read_is_refused_with_the_remedy(tmp_path, line, mode):
+def test_a_secret_that_every_user_can_read_is_refused_with_the_remedy(tmp_path, line, mode):
     path = written(tmp_path / "pool.ini", SECTION.format(line), mode)
     said = refusal(path)
 

@@ -78,7 +78,8 @@ def test_every_key_verifies_and_the_first_one_signs():
     assert "new" == json.loads(pushed())["qp"]["kid"]
 
 
-def test_B061_unsigned_payloads_pass_only_where_they_are_accepted():
+@pytest.mark.bad_input("B061")
+def test_unsigned_payloads_pass_only_where_they_are_accepted():
     unsigned = changed(pushed(), lambda fields: fields.pop("qp"))
 
     assert "unsigned" == refusal(unsigned)
@@ -117,9 +118,10 @@ TAMPERED: list[tuple[str, Callable[[dict[str, Any]], object]]] = [
 ]
 
 
+@pytest.mark.bad_input("B061")
 @pytest.mark.parametrize(("reason", "change"), TAMPERED)
 @pytest.mark.parametrize("required", [True, False])
-def test_B061_a_signature_that_is_wrong_never_passes(reason, change, required):
+def test_a_signature_that_is_wrong_never_passes(reason, change, required):
     raw = changed(pushed(amount=1), change)
 
     assert reason == refusal(raw, signer=Signer((NEW, OLD), required=required))
@@ -131,7 +133,8 @@ def test_a_signature_of_somebody_else_with_the_keys_name_does_not_pass():
     assert "wrong-signature" == refusal(raw)
 
 
-def test_B061_a_job_that_was_signed_for_another_queue_does_not_pass():
+@pytest.mark.bad_input("B061")
+def test_a_job_that_was_signed_for_another_queue_does_not_pass():
     assert "signed-for-another-queue" == refusal(pushed(queue="harmless"), "default")
 
 

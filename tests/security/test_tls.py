@@ -113,6 +113,7 @@ def test_a_good_certificate_is_taken(good, host):
     assert 0 == connect(good.url(host)).size()
 
 
+@pytest.mark.bad_input("B075")
 @pytest.mark.parametrize(
     ("shown", "ca", "cause"),
     [
@@ -121,7 +122,7 @@ def test_a_good_certificate_is_taken(good, host):
         ("good", "stranger", "certificate verify failed: self-signed certificate in certificate chain"),
     ],
 )
-def test_B075_a_wrong_certificate_is_refused_and_the_cause_is_told(tls, shown, ca, cause):
+def test_a_wrong_certificate_is_refused_and_the_cause_is_told(tls, shown, ca, cause):
     tls.shows(shown)
 
     assert cause in refusal(tls.url(ca=ca))
@@ -157,7 +158,8 @@ def first_words(plain: socket.socket) -> bytes:
         return caller.recv(4096)
 
 
-def test_F58_a_pool_whose_certificate_expired_says_so_once_and_goes_on_with_a_new_one(tls, tmp_path):
+@pytest.mark.fault("F58")
+def test_a_pool_whose_certificate_expired_says_so_once_and_goes_on_with_a_new_one(tls, tmp_path):
     tls.shows("expired")
     connection = ConnectionSettings(url=tls.url())
     site = Site(connection, tmp_path, Queue(connection))
@@ -191,8 +193,9 @@ def misfit(url: str) -> str:
     return str(caught.value)
 
 
+@pytest.mark.bad_input("B075")
 @pytest.mark.parametrize("wish", ["none", "optional", "0", "", "required&ssl_check_hostname=false"])
-def test_B075_nobody_can_ask_for_tls_without_verification(wish):
+def test_nobody_can_ask_for_tls_without_verification(wish):
     said = misfit(f"rediss://:s3cr3t@h?ssl_cert_reqs={wish}")
 
     assert "has a wrong option after the ?" in said
@@ -203,6 +206,7 @@ def test_verification_may_be_asked_for():
     assert load(None, {"connection.url": "rediss://h?ssl_cert_reqs=required"}, {})
 
 
+@pytest.mark.bad_input("B075")
 @pytest.mark.parametrize(
     ("option", "reason"),
     [
@@ -214,7 +218,7 @@ def test_verification_may_be_asked_for():
         ("ssl_certfile=/etc/passwd", "its ssl_certfile /etc/passwd cannot be used: "),
     ],
 )
-def test_B075_a_file_that_is_no_certificate_is_a_fault_of_the_configuration(option, reason):
+def test_a_file_that_is_no_certificate_is_a_fault_of_the_configuration(option, reason):
     assert reason in misfit(f"rediss://h?{option}")
 
 

@@ -153,8 +153,9 @@ def test_many_that_are_done_are_deleted_at_once(stores, told):
     assert 0 == stores.queue.sizes("default").total
 
 
+@pytest.mark.fault("F62")
 @pytest.mark.parametrize("verdict", VERDICTS, ids=repr)
-def test_F62_a_job_that_is_not_ours_any_more_is_told_and_nothing_is_written(stores, told, verdict):
+def test_a_job_that_is_not_ours_any_more_is_told_and_nothing_is_written(stores, told, verdict):
     lease, found = reserved(stores)
     stores.queue.give_back([lease])
 
@@ -199,8 +200,9 @@ def lossy(redis_socket: str, connection: Any, tmp_path: Any, stores: Stores) -> 
         unlucky.close()
 
 
+@pytest.mark.fault("F53")
 @pytest.mark.parametrize("verdict", VERDICTS, ids=repr)
-def test_F53_a_settlement_whose_reply_is_lost_is_carried_out_once_and_counts_as_ours(stores, lossy, told, verdict):
+def test_a_settlement_whose_reply_is_lost_is_carried_out_once_and_counts_as_ours(stores, lossy, told, verdict):
     proxy, unlucky = lossy
     lease, found = reserved(stores)
     proxy.lose_the_next_reply()

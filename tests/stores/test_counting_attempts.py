@@ -81,9 +81,10 @@ def test_attempt_for_attempt_nothing_but_the_count_changes(store, sample, count)
 rubbish = st.binary(max_size=60) | st.text(string.printable, max_size=60).map(str.encode)
 
 
+@pytest.mark.fault("F61")
 @MANY
 @given(raw=rubbish | values.map(PHP.written).map(str.encode))
-def test_F61_whatever_bytes_are_pushed_they_are_reserved_or_set_aside(stores, raw):
+def test_whatever_bytes_are_pushed_they_are_reserved_or_set_aside(stores, raw):
     store = stores.queue
     store.client.command("FLUSHALL")
     store.push("default", [raw])

@@ -55,7 +55,8 @@ def table(postgres_url) -> Iterator[QueueStore]:
         yield stores.queue
 
 
-def test_F53_what_was_reserved_before_the_burial_is_given_back_at_once_and_what_is_known_is_not(store, lost_replies):
+@pytest.mark.fault("F53")
+def test_what_was_reserved_before_the_burial_is_given_back_at_once_and_what_is_known_is_not(store, lost_replies):
     store.push("default", JOBS)
     asked = time.monotonic()
     (known,) = store.reserve(["default"], TAG, 1).leases
@@ -79,7 +80,8 @@ def test_a_hand_that_nobody_heard_of_goes_back_in_its_order(store, lost_replies)
     assert [json.loads(job)["id"] for job in jobs] == [json.loads(lease.receipt)["id"] for lease in again]
 
 
-def test_F53_a_late_request_reserves_nothing_after_the_burial(store, lost_replies):
+@pytest.mark.fault("F53")
+def test_a_late_request_reserves_nothing_after_the_burial(store, lost_replies):
     lost_replies.take(TAG, time.monotonic(), [])
     store.push("default", JOBS)
 
@@ -88,7 +90,8 @@ def test_F53_a_late_request_reserves_nothing_after_the_burial(store, lost_replie
     assert (2, 0) == (store.sizes("default").ready, store.sizes("default").reserved)
 
 
-def test_F53_the_tag_is_retired_before_it_is_looked_for(store, lost_replies, server):
+@pytest.mark.fault("F53")
+def test_the_tag_is_retired_before_it_is_looked_for(store, lost_replies, server):
     """Or what is carried out in between would be missed."""
     names = {script(name)[1]: name for name in ("retire", "reclaim")}
     with server.monitor() as heard:
@@ -99,7 +102,8 @@ def test_F53_the_tag_is_retired_before_it_is_looked_for(store, lost_replies, ser
     assert ["retire", "reclaim"] == [names[words[1]] for words in said if words[0] == "EVALSHA" and words[1] in names]
 
 
-def test_F53_what_is_committed_after_the_burial_is_given_back_when_nothing_can_be_committed_any_more(table, told):
+@pytest.mark.fault("F53")
+def test_what_is_committed_after_the_burial_is_given_back_when_nothing_can_be_committed_any_more(table, told):
     lost_replies = chore(table, told)
     lost_replies.take(TAG, time.monotonic(), [])
     table.push("default", JOBS)
@@ -114,7 +118,8 @@ def test_F53_what_is_committed_after_the_burial_is_given_back_when_nothing_can_b
     assert ["a"] == [event.job.id for event in told]
 
 
-def test_F53_a_second_look_spares_what_is_known_and_what_is_of_others(table, told):
+@pytest.mark.fault("F53")
+def test_a_second_look_spares_what_is_known_and_what_is_of_others(table, told):
     lost_replies = chore(table, told)
     table.push("default", JOBS)
     (known,) = table.reserve(["default"], TAG, 1).leases
@@ -136,7 +141,8 @@ def test_a_tag_that_may_be_another_workers_by_now_is_left_alone(store, lost_repl
     assert 1 == len(store.reserve(["default"], TAG, 1).leases)
 
 
-def test_F53_a_look_that_is_held_up_itself_still_finds_what_was_reserved(store, lost_replies, monkeypatch):
+@pytest.mark.fault("F53")
+def test_a_look_that_is_held_up_itself_still_finds_what_was_reserved(store, lost_replies, monkeypatch):
     store.push("default", JOBS[:1])
     asked = time.monotonic()
     store.reserve(["default"], TAG, 1)

@@ -136,7 +136,8 @@ def test_a_connection_that_keeps_no_failed_jobs_ends_them_all_the_same(server, c
     stores.close()
 
 
-def test_F41_F42_the_servers_clock_counts_where_no_other_is_given(server, stores):
+@pytest.mark.fault("F41", "F42")
+def test_the_servers_clock_counts_where_no_other_is_given(server, stores):
     seconds, micros = server.time()
 
     assert pytest.approx(seconds + micros / 1e6, abs=1.0) == stores.queue.now()
@@ -165,7 +166,8 @@ def test_a_full_batch_wakes_a_hundred_and_each_of_them_wakes_more(server, store)
     assert (100, 200) == (woken, server.llen(NOTIFY))
 
 
-def test_F60_tokens_that_others_left_behind_are_taken_away(server, store):
+@pytest.mark.fault("F60")
+def test_tokens_that_others_left_behind_are_taken_away(server, store):
     server.rpush(NOTIFY, 1, 1, 1)
     store.push("default", [payload("a"), payload("b")])
 
@@ -174,7 +176,8 @@ def test_F60_tokens_that_others_left_behind_are_taken_away(server, store):
     assert 1 == server.llen(NOTIFY)
 
 
-def test_F60_tokens_that_others_took_twice_are_put_back(server, store):
+@pytest.mark.fault("F60")
+def test_tokens_that_others_took_twice_are_put_back(server, store):
     store.push("default", [payload("a"), payload("b"), payload("c")])
     server.delete(NOTIFY)
 
@@ -192,9 +195,10 @@ WRONG: dict[str, Callable[[redis.Redis, str], object]] = {
 }
 
 
+@pytest.mark.fault("F55")
 @pytest.mark.parametrize("kind", WRONG)
 @pytest.mark.parametrize("suffix", ["", ":delayed", ":reserved", ":notify"])
-def test_F55_a_key_of_the_wrong_type_is_reported_and_the_other_queues_go_on(server, store, suffix, kind):
+def test_a_key_of_the_wrong_type_is_reported_and_the_other_queues_go_on(server, store, suffix, kind):
     WRONG[kind](server, f"{PREFIX}queues:broken{suffix}")
     store.push("default", [payload("a")])
 
@@ -205,8 +209,9 @@ def test_F55_a_key_of_the_wrong_type_is_reported_and_the_other_queues_go_on(serv
     assert "WRONGTYPE" in reservation.problems[0][1]
 
 
+@pytest.mark.fault("F55")
 @pytest.mark.parametrize("suffix", ["", ":delayed", ":reserved", ":notify"])
-def test_F55_a_key_of_the_wrong_type_does_not_keep_other_queues_from_being_staged(server, store, suffix):
+def test_a_key_of_the_wrong_type_does_not_keep_other_queues_from_being_staged(server, store, suffix):
     server.set(f"{PREFIX}queues:broken{suffix}", "x")
     store.push("default", [payload("a")], delay=1.0)
     store.clock = repr(NOW + 1)
@@ -239,8 +244,9 @@ BREAKING: dict[str, tuple[str, Callable[[Any, Lease], object]]] = {
 }
 
 
+@pytest.mark.fault("F55")
 @pytest.mark.parametrize("verb", BREAKING)
-def test_F55_a_settlement_that_the_server_refuses_leaves_the_job_where_it_was(server, store, verb):
+def test_a_settlement_that_the_server_refuses_leaves_the_job_where_it_was(server, store, verb):
     key, settle = BREAKING[verb]
     lease = reserved(store, JOB)[0]
     server.set(PREFIX + key, "x")
@@ -375,7 +381,8 @@ def test_an_entry_that_somebody_else_put_back_meanwhile_is_not_put_back_twice(se
     assert 0 == server.llen(READY)
 
 
-def test_F51_a_server_that_forgot_the_scripts_is_taught_them_again(server, store):
+@pytest.mark.fault("F51")
+def test_a_server_that_forgot_the_scripts_is_taught_them_again(server, store):
     lease = reserved(store, payload("a"))[0]
 
     server.script_flush()
@@ -404,7 +411,8 @@ def lossy(proxy, connection, store):
     stores.close()
 
 
-def test_F53_a_push_whose_reply_is_lost_is_stored_once(proxy, lossy, store):
+@pytest.mark.fault("F53")
+def test_a_push_whose_reply_is_lost_is_stored_once(proxy, lossy, store):
     proxy.lose_the_next_reply()
 
     with pytest.raises(StoreDown):
@@ -412,7 +420,8 @@ def test_F53_a_push_whose_reply_is_lost_is_stored_once(proxy, lossy, store):
     assert 1 == store.sizes("default").total
 
 
-def test_F53_a_reserve_whose_reply_is_lost_takes_one_job_and_can_be_reclaimed(proxy, lossy, store):
+@pytest.mark.fault("F53")
+def test_a_reserve_whose_reply_is_lost_takes_one_job_and_can_be_reclaimed(proxy, lossy, store):
     lossy.clock = repr(NOW)
     store.push("default", [payload("a"), payload("b")])
     proxy.lose_the_next_reply()
@@ -430,7 +439,8 @@ def raws_of(store: Any) -> list[bytes]:
     return store.client.command("LRANGE", READY, 0, -1)
 
 
-def test_F53_after_a_lost_reply_the_connection_works_again(proxy, lossy):
+@pytest.mark.fault("F53")
+def test_after_a_lost_reply_the_connection_works_again(proxy, lossy):
     proxy.lose_the_next_reply()
     with pytest.raises(StoreDown):
         lossy.push("default", [payload("a")])
@@ -438,7 +448,8 @@ def test_F53_after_a_lost_reply_the_connection_works_again(proxy, lossy):
     assert 1 == lossy.sizes("default").total
 
 
-def test_F52_a_server_that_is_stopped_is_noticed_within_the_patience(server, connection):
+@pytest.mark.fault("F52")
+def test_a_server_that_is_stopped_is_noticed_within_the_patience(server, connection):
     quick = Stores(dataclasses.replace(connection, block_for=0.0))
     quick.queue.join()
     server.execute_command("CLIENT", "PAUSE", 2_400)
@@ -483,8 +494,9 @@ BAD_DAYS = {
 }
 
 
+@pytest.mark.fault("F48", "F49", "F50")
 @pytest.mark.parametrize("code", ["NOREPLICAS", "OOM", "READONLY"])
-def test_F48_F49_F50_a_server_that_takes_no_writes_for_now_is_down(server, store, code):
+def test_a_server_that_takes_no_writes_for_now_is_down(server, store, code):
     store.push("other", [payload("a")])
     with bad_day(server, code), pytest.raises(StoreDown):
         store.push("default", [payload("a")])
@@ -520,8 +532,9 @@ FULL: dict[str, Callable[[Stores, Lease], object]] = {
 }
 
 
+@pytest.mark.fault("F49")
 @pytest.mark.parametrize("verb", FULL)
-def test_F49_a_full_server_lets_jobs_be_moved_and_ended(server, stores, store, verb):
+def test_a_full_server_lets_jobs_be_moved_and_ended(server, stores, store, verb):
     [lease] = reserved(store, JOB)
     store.push("default", [payload("b")], delay=1.0)
     store.clock = repr(NOW + 1)
@@ -530,8 +543,9 @@ def test_F49_a_full_server_lets_jobs_be_moved_and_ended(server, stores, store, v
         assert FULL[verb](stores, lease)
 
 
+@pytest.mark.fault("F48", "F50")
 @pytest.mark.parametrize("code", ["NOREPLICAS", "READONLY"])
-def test_F48_F50_a_lease_is_not_taken_for_gone_because_the_server_takes_no_writes(server, store, code):
+def test_a_lease_is_not_taken_for_gone_because_the_server_takes_no_writes(server, store, code):
     done = reserved(store, JOB)
 
     with bad_day(server, code), pytest.raises(StoreDown):
@@ -540,9 +554,10 @@ def test_F48_F50_a_lease_is_not_taken_for_gone_because_the_server_takes_no_write
     assert [] == store.reserve(["default"], 1, 1, done).refused
 
 
+@pytest.mark.fault("F48", "F50")
 @pytest.mark.parametrize("verb", ["reserve", "stage"])
 @pytest.mark.parametrize("code", ["NOREPLICAS", "READONLY"])
-def test_F48_F50_a_queue_is_not_broken_because_the_server_takes_no_writes(server, store, code, verb):
+def test_a_queue_is_not_broken_because_the_server_takes_no_writes(server, store, code, verb):
     store.push("default", [JOB], delay=1.0)
     store.clock = repr(NOW + 1)
     verbs = {
@@ -557,7 +572,8 @@ def test_F48_F50_a_queue_is_not_broken_because_the_server_takes_no_writes(server
     assert 0 == store.sizes("default").delayed
 
 
-def test_F58_a_wrong_password_is_an_outage_that_does_not_repeat_it(redis_socket):
+@pytest.mark.fault("F58")
+def test_a_wrong_password_is_an_outage_that_does_not_repeat_it(redis_socket):
     stores = Stores(ConnectionSettings(url=f"unix://someone:s3cr3t@{redis_socket}"), shared=True)
 
     # A password is changed while jobs run: what they did must still be settled when it is right again.

@@ -102,6 +102,7 @@ def server(request) -> Iterator[tuple[str, str]]:
         yield f"unix://{path}", words
 
 
+@pytest.mark.fault("F57")
 @pytest.mark.parametrize("verb", ["start", "work"])
 def test_a_server_that_is_no_store_for_us_is_refused_at_the_start_in_a_line(server, verb, tmp_path):
     url, words = server

@@ -296,7 +296,7 @@ def test_a_password_in_a_file_is_what_was_written(write, password):
 # What is refused
 
 
-#: besides those of the catalogue: see corpus/configs.py
+#: besides those of the catalogue: see faults/corpus/configs.py
 REFUSED_VALUES = [
     *[("pool", "timeout", raw) for raw in (".5", "5.", "1,5", "87601h", "9" * 400)],
     *[("pool", "sleep", raw) for raw in ("-0.5", "soon")],

@@ -49,7 +49,8 @@ def test_a_job_given_back_twice_is_not_taken_from_who_reserved_it_in_between(sto
     assert 1 == store.sizes("default").reserved
 
 
-def test_F02_F53_what_a_worker_never_heard_of_is_reclaimed_as_it_was(store):
+@pytest.mark.fault("F02", "F53")
+def test_what_a_worker_never_heard_of_is_reclaimed_as_it_was(store):
     store.push("default", [payload("a"), payload("b")])
     store.reserve(["default"], OURS, 1)
 

@@ -33,8 +33,9 @@ def test_a_job_is_settled_once(built, settle):
     assert after == state(built)
 
 
+@pytest.mark.fault("F62")
 @each_settlement
-def test_F62_a_late_settlement_is_refused_when_another_worker_has_the_job(built, at, settle):
+def test_a_late_settlement_is_refused_when_another_worker_has_the_job(built, at, settle):
     late = reserved(built.queue, payload("a"))[0]
     at.advance(RETRY_AFTER + 1)
     theirs = built.queue.reserve(["default"], THEIRS, 1).leases

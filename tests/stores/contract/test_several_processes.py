@@ -39,7 +39,8 @@ def test_a_push_by_another_process_ends_a_wait(connection, store):
     assert ["a"] == ids(store.reserve(["default"], OURS, 1).leases)
 
 
-def test_F70_six_processes_run_every_job_exactly_once(connection, store):
+@pytest.mark.fault("F70")
+def test_six_processes_run_every_job_exactly_once(connection, store):
     names = [f"job-{number}" for number in range(1_500 if connection.url.startswith("sqlite") else 500)]
     store.push("default", [payload(name) for name in names])
 
@@ -76,8 +77,9 @@ def hosted(served: ConnectionSettings) -> Iterator[Stores]:
         yield stores
 
 
+@pytest.mark.fault("F41")
 @pytest.mark.parametrize("clock", WRONG)
-def test_F41_who_has_a_wrong_clock_takes_no_leased_and_no_delayed_job(served, hosted, clock):
+def test_who_has_a_wrong_clock_takes_no_leased_and_no_delayed_job(served, hosted, clock):
     reserved(hosted.queue, payload("leased"))
     hosted.queue.push("default", [payload("delayed")], delay=1_000.0)
 
@@ -88,8 +90,9 @@ def test_F41_who_has_a_wrong_clock_takes_no_leased_and_no_delayed_job(served, ho
     assert 60 < next_due <= 91
 
 
+@pytest.mark.fault("F41")
 @pytest.mark.parametrize("clock", WRONG)
-def test_F41_what_who_has_a_wrong_clock_delays_and_reserves_is_due_when_it_should_be(served, hosted, clock):
+def test_what_who_has_a_wrong_clock_delays_and_reserves_is_due_when_it_should_be(served, hosted, clock):
     wrong = ["faketime", "-f", clock]
     started(served, "push", "default", "leased", 0, before=wrong).answer()
     started(served, "look", "default", before=wrong).answer()
@@ -113,8 +116,9 @@ def test_a_wait_ends_when_a_delayed_job_is_due(sql: Stores):
     assert ["a"] == ids(eventually(lambda: sql.queue.reserve(["default"], OURS, 1).leases, within=QUICK))
 
 
+@pytest.mark.fault("F69")
 @pytest.mark.parametrize("statement", ["", "SELECT pg_sleep(60)"], ids=["between two statements", "in a statement"])
-def test_F69_a_worker_that_is_killed_inside_of_the_reserving_transaction_had_taken_nothing(sql, database, statement):
+def test_a_worker_that_is_killed_inside_of_the_reserving_transaction_had_taken_nothing(sql, database, statement):
     dialect = sql.client.engine.dialect.name
     if statement and dialect != "postgresql":
         pytest.skip("PostgreSQL's own statement")
@@ -144,6 +148,7 @@ def is_there_for_others(stores: Any, dialect: str) -> bool:
         return False  # SQLite: the whole file is locked
 
 
+@pytest.mark.fault("F73")
 @pytest.mark.parametrize(
     ("driver", "version", "expected"),
     [
@@ -154,7 +159,7 @@ def is_there_for_others(stores: Any, dialect: str) -> bool:
         ("mariadb+pymysql", (10, 5, 9), "FOR UPDATE"),
     ],
 )
-def test_F73_a_server_that_cannot_skip_locked_rows_is_asked_for_plain_locks(driver, version, expected):
+def test_a_server_that_cannot_skip_locked_rows_is_asked_for_plain_locks(driver, version, expected):
     dialect = create_engine(f"{driver}://").dialect
     dialect.server_version_info = version
     statement = Statements(dialect, Clock(dialect), 90.0, 65535).choose

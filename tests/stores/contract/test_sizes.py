@@ -65,7 +65,8 @@ def test_clearing_one_queue_leaves_the_others_alone(store):
     assert 1 == store.sizes("default").ready
 
 
-def test_F41_F42_the_clock_is_the_stores(store, at):
+@pytest.mark.fault("F41", "F42")
+def test_the_clock_is_the_stores(store, at):
     at.advance(12.5)
 
     assert at.now == store.now()

@@ -55,7 +55,8 @@ def test_a_missing_table_is_named_with_its_remedy_and_used_as_soon_as_it_is_ther
     fresh.close()
 
 
-def test_F74_a_job_that_cannot_be_recorded_for_want_of_a_table_is_not_lost(sql):
+@pytest.mark.fault("F74")
+def test_a_job_that_cannot_be_recorded_for_want_of_a_table_is_not_lost(sql):
     [lease] = reserved(sql.queue, payload("a"))
     drop(sql, "failed_jobs")
 
@@ -107,7 +108,8 @@ def connected(url: str, **options: Any) -> Iterator[Stores]:
     stores.close()
 
 
-def test_F58_a_wrong_password_is_an_outage_that_does_not_repeat_it(own):
+@pytest.mark.fault("F58")
+def test_a_wrong_password_is_an_outage_that_does_not_repeat_it(own):
     own.execute(own.url, *ACCOUNTS[own.brand.driver])
     if own.brand.driver == "psycopg":
         rules = Path(own.brand.folder, "data/pg_hba.conf")
@@ -129,7 +131,8 @@ ACCOUNTS = {
 }
 
 
-def test_F58_an_unknown_database_is_an_outage(server):
+@pytest.mark.fault("F58")
+def test_an_unknown_database_is_an_outage(server):
     stores = Stores(ConnectionSettings(url=server.url.replace(f"/{server.brand.first}?", "/nowhere?")))
 
     with pytest.raises(StoreDown, match=r"nowhere"):
@@ -137,7 +140,8 @@ def test_F58_an_unknown_database_is_an_outage(server):
     stores.close()
 
 
-def test_F71_a_deadlock_is_tried_again(server, remote):
+@pytest.mark.fault("F71")
+def test_a_deadlock_is_tried_again(server, remote):
     remote.queue.push("default", [payload("a"), payload("b")])
     tries: list[int] = []
     has_first, touch = threading.Event(), "UPDATE jobs SET created_at = created_at + 1 WHERE id = {}"
@@ -197,8 +201,9 @@ def silent(server: DatabaseServer) -> Iterator[None]:
             process.resume()
 
 
+@pytest.mark.fault("F52")
 @pytest.mark.parametrize("shared", [False, True], ids=["worker", "producer"])
-def test_F52_a_server_that_says_nothing_is_an_outage_after_the_patience_and_no_longer(own, shared):
+def test_a_server_that_says_nothing_is_an_outage_after_the_patience_and_no_longer(own, shared):
     with connected(own.url, shared=shared) as stores:
         stores.queue.push("default", [payload("a")])
         for verb in ("push", "reserve"):
@@ -221,10 +226,11 @@ def collected() -> Iterator[None]:
 
 
 # PyMySQL leaves a unix socket open until it is collected when nobody answers there.
+@pytest.mark.fault("F68")
 @pytest.mark.filterwarnings("ignore:.*:pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.usefixtures("collected")
 @pytest.mark.parametrize("shared", [False, True], ids=["worker", "producer"])
-def test_F68_a_server_that_was_killed_is_used_again_when_it_is_back(own, shared):
+def test_a_server_that_was_killed_is_used_again_when_it_is_back(own, shared):
     with connected(own.url, shared=shared) as stores:
         leases = reserved(stores.queue, payload("a"), payload("b"))
 
@@ -245,7 +251,8 @@ ENDING = {
 }
 
 
-def test_F68_a_connection_that_the_server_ends_in_mid_transaction_takes_the_transaction_back(own):
+@pytest.mark.fault("F68")
+def test_a_connection_that_the_server_ends_in_mid_transaction_takes_the_transaction_back(own):
     with connected(own.url) as stores:
         [lease] = reserved(stores.queue, payload("a"))
 
@@ -260,6 +267,7 @@ def test_F68_a_connection_that_the_server_ends_in_mid_transaction_takes_the_tran
         assert [True] == stores.queue.delete([lease])
 
 
+@pytest.mark.fault("F70")
 @pytest.mark.parametrize(
     ("obstacle", "said", "remedy"),
     [
@@ -268,7 +276,7 @@ def test_F68_a_connection_that_the_server_ends_in_mid_transaction_takes_the_tran
     ],
     ids=["full", "read-only"],
 )
-def test_F70_what_a_file_refuses_is_told_in_its_words_and_nothing_is_lost(sqlite_url, obstacle, said, remedy):
+def test_what_a_file_refuses_is_told_in_its_words_and_nothing_is_lost(sqlite_url, obstacle, said, remedy):
     """By SQLite's own means: a full disk, and a file of somebody else, are these errors."""
     stores = Stores(ConnectionSettings(url=sqlite_url, embedded=True))
     [lease] = reserved(stores.queue, payload("a"))

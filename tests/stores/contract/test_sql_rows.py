@@ -128,7 +128,8 @@ def test_a_delay_and_a_lease_are_rounded_up_to_whole_seconds(sql, at):
     assert ["leased"] == ids(sql.queue.reserve(["default"], OURS, 2).leases)
 
 
-def test_b064_what_was_reserved_in_the_future_is_leased_from_now_on(sql, at):
+@pytest.mark.bad_input("B064")
+def test_what_was_reserved_in_the_future_is_leased_from_now_on(sql, at):
     reserved(sql.queue, payload("a"))
     write(sql, "UPDATE jobs SET reserved_at = reserved_at + 1000000")
 
@@ -180,8 +181,9 @@ COUNTS: dict[str, tuple[list[str], int]] = {
 }
 
 
+@pytest.mark.fault("F72")
 @pytest.mark.parametrize("begun", [1, 0], ids=["at the end", "one before"])
-def test_F72_a_job_whose_attempts_are_at_the_columns_end_is_set_aside_and_the_queue_flows_on(sql, dialect, begun):
+def test_a_job_whose_attempts_are_at_the_columns_end_is_set_aside_and_the_queue_flows_on(sql, dialect, begun):
     alter, most = COUNTS[dialect]
     write(sql, *alter)
     sql.queue.push("default", [payload("a"), payload("b")])
@@ -218,8 +220,9 @@ def weeded(sql: Stores) -> list[Any]:
     return found
 
 
+@pytest.mark.bad_input("B064")
 @pytest.mark.parametrize("odd", ["NULL", "''"])
-def test_b064_a_payload_of_nothing_is_set_aside_and_the_queue_flows_on(sql, dialect, odd):
+def test_a_payload_of_nothing_is_set_aside_and_the_queue_flows_on(sql, dialect, odd):
     write(sql, *NULLABLE[dialect], ROW.format(odd))
     sql.queue.push("default", [payload("b")])
 
@@ -227,7 +230,8 @@ def test_b064_a_payload_of_nothing_is_set_aside_and_the_queue_flows_on(sql, dial
     assert [("json", b"")] == [(entry.reason, entry.payload) for entry in sql.quarantine.entries("default")]
 
 
-def test_b064_bytes_that_are_no_text_are_set_aside_as_they_are(sql, dialect):
+@pytest.mark.bad_input("B064")
+def test_bytes_that_are_no_text_are_set_aside_as_they_are(sql, dialect):
     if dialect != "sqlite":
         pytest.skip("the others hold no such thing")
     write(sql, ROW.format("x'7b80ff007d'"), ROW.format("CAST(x'7b80ff7d' AS TEXT)"))
@@ -243,8 +247,9 @@ def test_b064_bytes_that_are_no_text_are_set_aside_as_they_are(sql, dialect):
 # Texts
 
 
+@pytest.mark.fault("F72")
 @pytest.mark.parametrize("text", ["a\0b", "a\ud800b", "💥 é", "%s %(x)s :name ? '"], ids=ascii)
-def test_F72_whatever_an_exception_says_is_recorded(sql, text):
+def test_whatever_an_exception_says_is_recorded(sql, text):
     [lease] = reserved(sql.queue, payload("a"))
 
     assert sql.queue.fail(lease, "a", {**record(lease), "exception": text})

@@ -44,7 +44,8 @@ def test_of_hundreds_that_are_staged_at_once_each_is_ready_once_and_in_its_order
     assert names == ids(store.reserve(["default"], OURS, 1_000).leases)
 
 
-def test_F64_identical_payloads_stay_as_many_as_they_are(store, at):
+@pytest.mark.fault("F64")
+def test_identical_payloads_stay_as_many_as_they_are(store, at):
     store.push("default", [payload("a"), payload("a")], delay=1.0)
     store.push("default", [payload("a")], delay=1.0)
     at.advance(1.0)
@@ -60,7 +61,8 @@ def test_two_payloads_of_no_bytes_can_be_delayed(store):
     assert 2 == store.sizes("default").delayed
 
 
-def test_F64_identical_payloads_keep_the_delays_that_each_was_given(store, at):
+@pytest.mark.fault("F64")
+def test_identical_payloads_keep_the_delays_that_each_was_given(store, at):
     for delay in (1.0, 60.0, 30.0):
         store.push("default", [payload("a")], delay)
 
@@ -72,7 +74,8 @@ def test_F64_identical_payloads_keep_the_delays_that_each_was_given(store, at):
     assert [1, 1, 1] == taken
 
 
-def test_F64_identical_payloads_released_for_one_moment_stay_as_many_as_they_are(store, at):
+@pytest.mark.fault("F64")
+def test_identical_payloads_released_for_one_moment_stay_as_many_as_they_are(store, at):
     for lease in reserved(store, payload("a"), payload("a")):
         store.release(lease, 5.0, "a")
     at.advance(5.0)

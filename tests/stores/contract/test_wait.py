@@ -56,8 +56,9 @@ def test_a_job_that_becomes_ready_again_ends_a_wait(built, at, way):
     assert 1 == len(drained(built.queue))
 
 
+@pytest.mark.fault("F60")
 @pytest.mark.parametrize("queue", QUEUES)
-def test_F60_a_wait_ends_at_once_where_a_job_is_ready(store, queue):
+def test_a_wait_ends_at_once_where_a_job_is_ready(store, queue):
     store.push(queue, [payload("a")])
     began = time.monotonic()
 

@@ -28,7 +28,8 @@ def test_a_delay_ends_within_a_second(store, at):
     assert [attempted(payload("a"))] == drained(store)
 
 
-def test_F56_a_reserve_stages_a_hundred_jobs_at_most_so_that_it_is_quick(store, at):
+@pytest.mark.fault("F56")
+def test_a_reserve_stages_a_hundred_jobs_at_most_so_that_it_is_quick(store, at):
     store.push("default", [payload(str(number)) for number in range(150)], delay=1.0)
     at.advance(1.0)
 
@@ -37,15 +38,17 @@ def test_F56_a_reserve_stages_a_hundred_jobs_at_most_so_that_it_is_quick(store, 
     assert (99, 50) == (store.sizes("default").ready, store.sizes("default").delayed)
 
 
-def test_F61_a_reserve_sets_aside_sixteen_payloads_at_most_so_that_it_is_quick(store):
+@pytest.mark.fault("F61")
+def test_a_reserve_sets_aside_sixteen_payloads_at_most_so_that_it_is_quick(store):
     store.push("default", [b"not json"] * 20)
 
     assert 16 == len(store.reserve(["default"], OURS, 1).quarantined)
     assert (4, 16) == (store.sizes("default").ready, store.sizes("default").quarantined)
 
 
+@pytest.mark.fault("F62")
 @each_settlement
-def test_F62_a_late_settlement_is_refused_when_the_job_was_staged_again(built, at, settle):
+def test_a_late_settlement_is_refused_when_the_job_was_staged_again(built, at, settle):
     late = reserved(built.queue, payload("a"))[0]
     at.advance(RETRY_AFTER + 1)
     built.queue.stage(["default"])
@@ -110,7 +113,8 @@ def test_a_stage_announces_the_earlier_of_two_however_many_digits_they_have(stor
     assert pytest.approx(5.0) == store.stage(QUEUES).next_due
 
 
-def test_F64_identical_payloads_are_staged_each_after_its_own_delay(store, at):
+@pytest.mark.fault("F64")
+def test_identical_payloads_are_staged_each_after_its_own_delay(store, at):
     for delay in (1.0, 60.0, 30.0):
         store.push("default", [payload("a")], delay)
 
@@ -122,7 +126,8 @@ def test_F64_identical_payloads_are_staged_each_after_its_own_delay(store, at):
     assert [1, 1, 1] == moved
 
 
-def test_F56_a_stage_moves_a_thousand_jobs_at_most_and_says_that_more_are_due(store, at):
+@pytest.mark.fault("F56")
+def test_a_stage_moves_a_thousand_jobs_at_most_and_says_that_more_are_due(store, at):
     store.push("default", [payload(f"job-{number}") for number in range(1_200)], delay=1.0)
     at.advance(1.0)
 
@@ -131,7 +136,8 @@ def test_F56_a_stage_moves_a_thousand_jobs_at_most_and_says_that_more_are_due(st
     assert [(1_000, 0.0), (200, None)] == [(staged.moved, staged.next_due) for staged in (first, second)]
 
 
-def test_F56_delayed_jobs_and_ended_leases_are_a_thousand_at_most_together(store, at):
+@pytest.mark.fault("F56")
+def test_delayed_jobs_and_ended_leases_are_a_thousand_at_most_together(store, at):
     reserved(store, *(payload(f"lease-{number}") for number in range(600)))
     store.push("default", [payload(f"job-{number}") for number in range(600)], delay=1.0)
     at.advance(2 * RETRY_AFTER)  # each lease ends a step after the one before
