@@ -1,4 +1,4 @@
-"""The comparison with other queues: that its figures are what it says they are."""
+"""The figures of the comparison with other queues are what the report says they are."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What safety costs: that what is measured beside it still is the same worker, without."""
+"""The workers measured for the cost of safety differ only in what is left out."""
 
 from __future__ import annotations
 

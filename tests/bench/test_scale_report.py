@@ -1,4 +1,4 @@
-"""The report of scale: that what it says of growth is what was measured."""
+"""The scale report's statements about growth follow from what was measured."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Chaos runs: faults planted in a copy of the package are caught, and the package as it is comes through."""
+"""Chaos runs catch each fault planted in a copy of the package, and pass the package as it is."""
 
 from __future__ import annotations
 

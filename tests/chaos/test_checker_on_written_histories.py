@@ -1,4 +1,4 @@
-"""The checker of the chaos runs, on histories written by hand."""
+"""The chaos checker rules correctly on histories written by hand."""
 
 from __future__ import annotations
 

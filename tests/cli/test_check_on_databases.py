@@ -1,4 +1,4 @@
-"""``queuepool check`` on databases: their version, their tables, our rights on them, and what SQLite's file needs."""
+"""``queuepool check`` reports a database's version, its tables, our rights and the needs of SQLite's file."""
 
 from __future__ import annotations
 

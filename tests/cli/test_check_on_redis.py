@@ -1,4 +1,4 @@
-"""``queuepool check`` asks for every right that the program needs."""
+"""``queuepool check`` tries every right that the program needs."""
 
 from __future__ import annotations
 

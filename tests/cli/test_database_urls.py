@@ -1,4 +1,4 @@
-"""URLs of databases, and what else a configuration says of them: what is taken, what is refused, what is shown."""
+"""Database URLs and their settings: which are accepted, which are refused, and how they are shown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is told, to whom, and how it looks in a log."""
+"""Log lines: which events are logged, where they go, and how they look."""
 
 from __future__ import annotations
 

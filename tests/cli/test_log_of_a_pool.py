@@ -1,4 +1,4 @@
-"""What a log tells: what runs where, every job, and whatever the jobs have to say."""
+"""A pool's log says what runs where, reports every job, and holds whatever the jobs write."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``queuepool migrate``: the very tables of Laravel, made where they are missing, and old ones told."""
+"""``queuepool migrate`` creates missing tables as Laravel does, and reports old ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a newcomer gets wrong, typed as a newcomer types it: one clear line, which says what to do."""
+"""A newcomer's mistakes, typed as a newcomer types them: each gets one clear line that says what to do."""
 
 from __future__ import annotations
 

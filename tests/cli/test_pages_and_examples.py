@@ -1,4 +1,4 @@
-"""The pages for people: their links lead somewhere, and their examples work."""
+"""The pages of the documentation: their links lead somewhere, and their examples work."""
 
 from __future__ import annotations
 

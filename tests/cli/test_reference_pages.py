@@ -1,4 +1,4 @@
-"""The reference in docs/reference has all that the code has, and nothing else."""
+"""The pages in docs/reference describe everything that the code has, and nothing else."""
 
 from __future__ import annotations
 

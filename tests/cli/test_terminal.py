@@ -1,4 +1,4 @@
-"""A terminal that is closed: the pool in its foreground ends with it, one that was started to live on does not."""
+"""A closed terminal ends the pool in its foreground, but not a pool that was started under nohup."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command line: what each verb does, what it says, and how it ends."""
+"""The command line: what each verb does, what it prints, and how it exits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The entries of CATALOGUE.md that a test is of: its marks ``fault`` and ``bad_input``."""
+"""The entries of CATALOGUE.md that a test covers, by its marks ``fault`` and ``bad_input``."""
 
 from __future__ import annotations
 

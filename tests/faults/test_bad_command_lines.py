@@ -1,4 +1,4 @@
-"""Bad command lines, by the real command."""
+"""The real command refuses bad command lines in one line."""
 
 from __future__ import annotations
 

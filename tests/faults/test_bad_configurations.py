@@ -1,4 +1,4 @@
-"""Bad settings, by the real command: each has its line on standard error, and nothing is started."""
+"""The real command refuses each bad setting in a line on standard error, and starts nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Hostile modules and poor environments: the pool starts, or says in a line what is missing."""
+"""With hostile modules and in poor environments the pool starts, or says in a line what is missing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The catalogue of bad payloads, run for real: all of them in one list, taken by one pool."""
+"""One pool takes all bad payloads of the corpus from one queue."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bad payloads at the store, each by itself and byte for byte; ``test_bad_inputs`` has them all run by a pool."""
+"""The store takes each bad payload of the corpus by itself, and keeps every byte of it."""
 
 from __future__ import annotations
 

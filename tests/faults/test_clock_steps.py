@@ -1,4 +1,4 @@
-"""The store's clock is set while jobs run: what overlaps then and for how long, and what a step back delays.
+"""The store's clock is set while jobs run: which jobs overlap and for how long, and what a step back delays.
 
 A lease is renewed after each third of ``retry_after``: it ends early after a step forward of more than two thirds.
 """

@@ -1,4 +1,4 @@
-"""Databases at their limits, in odd modes, and after a failover."""
+"""Databases at their limits, in unusual modes, and after a failover."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Requests that the server gets after their sender has given them up and gone on: none of them may do any harm."""
+"""Requests that reach the server after their sender gave them up do no harm."""
 
 from __future__ import annotations
 

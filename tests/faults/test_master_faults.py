@@ -1,4 +1,4 @@
-"""Faults of the catalogue that strike a master, injected into a real pool; F numbers are the catalogue's."""
+"""Faults of the master, injected into a real pool."""
 
 from __future__ import annotations
 

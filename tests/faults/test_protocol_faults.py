@@ -1,4 +1,4 @@
-"""Faults of the catalogue that lie in what is queued, in bulk or beside Laravel's workers; F numbers are its."""
+"""Faults in what is queued: in bulk, in far years, and beside Laravel's workers."""
 
 from __future__ import annotations
 

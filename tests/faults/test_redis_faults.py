@@ -1,4 +1,4 @@
-"""Faults of the catalogue that befall the server, under a real pool; F numbers are the catalogue's."""
+"""Faults of the Redis server, under a real pool."""
 
 from __future__ import annotations
 

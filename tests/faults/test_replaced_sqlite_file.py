@@ -1,4 +1,4 @@
-"""SQLite's file is deleted, moved away, or replaced by another one while a pool and producers have it open."""
+"""SQLite's file is deleted, moved or replaced while a pool and producers have it open."""
 
 from __future__ import annotations
 

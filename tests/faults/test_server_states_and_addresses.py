@@ -1,4 +1,4 @@
-"""Faults of the catalogue: what a server says of itself, and where it is; F numbers are the catalogue's."""
+"""The pool treats every unfit state of a Redis server as an outage, and follows its name to a new address."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A server that accepts connections and says nothing: a producer waits as long as it is told to."""
+"""A server accepts connections and never answers: a producer gives up after its timeout."""
 
 from __future__ import annotations
 

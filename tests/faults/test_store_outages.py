@@ -1,4 +1,4 @@
-"""The store goes away and comes back: nobody has to restart anything, and nothing is lost."""
+"""The store goes away and comes back: nothing has to be restarted, and nothing is lost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Faults of the catalogue that strike a worker, injected into a real pool; F numbers are the catalogue's."""
+"""Faults of a worker, injected into a real pool."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Laravel's cache table: what either side says there, the other obeys."""
+"""Laravel's cache table: each side obeys the control keys that the other writes there."""
 
 from __future__ import annotations
 

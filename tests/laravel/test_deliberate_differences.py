@@ -1,4 +1,4 @@
-"""Where our rows are not Laravel's, and why: all that ``laravel/test_same_verbs_on_databases.py`` does not compare."""
+"""Our rows differ from Laravel's where ``test_same_verbs_on_databases.py`` does not compare them: how, and why."""
 
 from __future__ import annotations
 

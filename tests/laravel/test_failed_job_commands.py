@@ -1,4 +1,4 @@
-"""The commands on failed jobs, on a MariaDB whose clock does not show UTC."""
+"""The commands for failed jobs work on a MariaDB whose clock does not show UTC."""
 
 from __future__ import annotations
 

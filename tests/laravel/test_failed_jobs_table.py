@@ -1,4 +1,4 @@
-"""``failed_jobs``, one table for two programs: what either recorded, the other lists, tries again and drops."""
+"""Both programs share ``failed_jobs``: each lists, retries and drops what the other recorded."""
 
 from __future__ import annotations
 

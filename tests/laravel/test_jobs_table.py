@@ -1,4 +1,4 @@
-"""One table, two programs: jobs that Laravel 8.83 pushes and we take, and the other way round."""
+"""Both programs share one table: each takes the jobs that the other pushed."""
 
 from __future__ import annotations
 

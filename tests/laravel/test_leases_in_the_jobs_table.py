@@ -1,4 +1,4 @@
-"""Who holds a job in a table that Laravel works on too: at most one of us, as long as nobody overstays."""
+"""Leases in a table that Laravel works on too: at most one of our workers holds a job within its lease."""
 
 from __future__ import annotations
 

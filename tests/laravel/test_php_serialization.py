@@ -1,4 +1,4 @@
-"""PHP data against PHP itself, and against those who would use it to hurt."""
+"""PHP's serialization, compared with PHP itself, and hostile input to it."""
 
 from __future__ import annotations
 

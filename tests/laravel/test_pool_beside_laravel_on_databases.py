@@ -1,4 +1,4 @@
-"""A real pool and a real Laravel on one database."""
+"""A real pool and a real Laravel work on one database."""
 
 from __future__ import annotations
 

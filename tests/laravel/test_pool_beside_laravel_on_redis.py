@@ -1,4 +1,4 @@
-"""The whole pool beside the real Laravel, and on a network that loses replies."""
+"""A real pool and a real Laravel work on one Redis, also through a network that loses replies."""
 
 from __future__ import annotations
 

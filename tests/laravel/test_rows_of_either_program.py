@@ -1,4 +1,4 @@
-"""The tables of every Laravel, and our own: what either program writes there is the same, and the other reads it."""
+"""Both programs write the same rows, in the tables of each Laravel and in ours, and read each other's."""
 
 from __future__ import annotations
 

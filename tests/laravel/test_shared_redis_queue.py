@@ -1,4 +1,4 @@
-"""One queue, two programs: what Laravel 8.83 pushes and runs, and what is pushed and settled here."""
+"""Laravel 8.83 and queuepool share one queue in Redis: each runs and settles what the other pushed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The real Laravel on a database: that what the other tests lean on stands, on each engine."""
+"""The real Laravel behaves on each database as the other tests assume."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a worker dies, what it leaves on the board, and how the steward settles that."""
+"""A worker dies, leaves its board, and the steward settles what is on it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is promised of every state."""
+"""The invariants: what is promised in every state."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who may do what next: workers, the steward that buries and renews, the master that kills, and the clock."""
+"""The steps of each process: workers, the steward, the master that kills, and the clock."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every verb of the SQL store does, in words of one list of rows: nothing of SQL, nothing of marks but their look.
+"""Each verb of the SQL store on one list of rows, without SQL; marks are compared by their form alone.
 
 Times are Unix seconds; the list's order is that of the rows' ids, which the table gives out and the model learns.
 """

@@ -1,4 +1,4 @@
-"""What each Lua script does to the world, in one step."""
+"""Each Lua script as one step of the world."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every verb of the store does, in words of lists and dictionaries: nothing of Redis, nothing of Lua."""
+"""Each verb of the store on lists and dictionaries, without Redis and without Lua."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every verb in any order on the real databases, and Laravel's moves between them, step by step beside a list of rows.
+"""Any order of verbs and of Laravel's moves, on real databases, compared after each step with a list of rows.
 
 The model is ``model/rows.py``. After each step the three tables must hold what it says: every row of ``jobs`` in its
 order with its count, its times and the mark of who has it, failed jobs and what was set aside, the tallies. Laravel's

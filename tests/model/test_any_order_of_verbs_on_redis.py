@@ -1,4 +1,4 @@
-"""Every verb in any order, on a real server with the real scripts, step by step beside a model of plain lists.
+"""Any order of verbs on a real server with the real scripts, compared after each step with plain lists.
 
 The model is ``model/shelves.py``. After each step all that the server holds must be what the model says: ready,
 delayed and reserved jobs byte for byte in their order with their scores, the quarantine, the failed store, tallies and

@@ -1,4 +1,4 @@
-"""The protocol as a model, searched to its end: ours keeps every law, and what breaks the others is kept as it is.
+"""The search visits every state of the protocol: ours keeps each law; the known violations of others are kept.
 
 The laws are in ``model/laws.py``, what each script does in ``model/scripts.py``, who may do what in
 ``model/protocol.py``. A variant that breaks a law must break it, by a trace of just this length: else the model has

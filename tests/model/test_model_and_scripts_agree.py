@@ -1,4 +1,4 @@
-"""The searched model's scripts do what the store's model does, and that one is held against the real scripts.
+"""The searched model agrees with the store's model, and that one is compared with the real scripts.
 
 So what is proven of ``scripts.py`` (see test_every_interleaving.py) is proven of the Lua (see
 test_any_order_of_verbs_on_redis.py).

@@ -1,4 +1,4 @@
-"""Who is woken for a job: ready jobs, their wake-up tokens, and workers that sleep until they get one."""
+"""Wake-ups: ready jobs, their tokens, and workers that sleep until they get one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an async job leaves behind on its worker's event loop harms no job after it."""
+"""Nothing that an async job leaves on its worker's event loop harms a later job."""
 
 from __future__ import annotations
 

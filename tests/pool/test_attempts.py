@@ -1,4 +1,4 @@
-"""What becomes of attempts: tries, backoff, exceptions, limits, by the hand of one real worker."""
+"""Attempts by one real worker: tries, backoff, exceptions and limits."""
 
 from __future__ import annotations
 

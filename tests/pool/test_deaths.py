@@ -1,4 +1,4 @@
-"""Every kind of death: the job is settled at once, with its trace; the pool goes on."""
+"""A worker dies, in every way: its job is settled at once, with a trace, and the pool goes on."""
 
 from __future__ import annotations
 

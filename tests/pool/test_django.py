@@ -1,4 +1,4 @@
-"""A Django application: set up by its settings' name, and its connections renewed around each job."""
+"""A Django application is set up by the name of its settings; its connections are renewed around each job."""
 
 from __future__ import annotations
 

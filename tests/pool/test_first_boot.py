@@ -1,4 +1,4 @@
-"""Modules that cannot be used: what a start says of them, and what becomes of a restart that brings them."""
+"""Modules that cannot be used end the first start with the cause, and do no harm in a restart."""
 
 from __future__ import annotations
 

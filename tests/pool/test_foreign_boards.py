@@ -1,4 +1,4 @@
-"""A board that a pool on another store has left in our directory: not ours to settle, and no harm to us."""
+"""A board that a pool on another store left in the directory is not settled, and does no harm."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Jobs reserved ahead: how many, and that none of them waits for a slow neighbour."""
+"""Workers reserve jobs ahead: how many, and without making any of them wait for a slow neighbour."""
 
 from __future__ import annotations
 

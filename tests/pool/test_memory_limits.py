@@ -1,4 +1,4 @@
-"""Workers whose modules alone are large: they work, and what is said of a limit below that size."""
+"""Workers with large modules work; a memory limit below their size is reported."""
 
 from __future__ import annotations
 

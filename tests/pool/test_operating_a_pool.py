@@ -1,4 +1,4 @@
-"""A pool in an operator's hands: start, signals, restart, pause, scale, stop."""
+"""Operating a pool: start, signals, restart, pause, scale and stop."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Killed masters: their workers finish, nothing runs twice meanwhile, and nothing is left in any order of deaths."""
+"""Workers of a killed master finish, nothing runs twice, and no order of deaths leaves anything behind."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a pool promises, kept on databases too: deaths, deadlines, long jobs, hands put back, a store that goes away."""
+"""Pools keep their promises on databases too: deaths, deadlines, long jobs, jobs given back, outages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Nothing configured, no server: a pool in an empty directory, its queue a file, and every verb on it."""
+"""A pool starts in an empty directory without configuration or server; its queue is a file for every verb."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Modules that a template imports once: workers share them, restarts bring new code, and no death costs a worker."""
+"""A template imports modules once: workers share them, restarts bring new code, no death costs a worker."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a fresh child makes of signals that came before it could hear."""
+"""A new child obeys signals that arrived before it had its handlers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a steward dies of twice is set aside, and a pool whose steward cannot live says so and gives up."""
+"""What stewards die of repeatedly is set aside; a pool whose stewards cannot live gives up."""
 
 from __future__ import annotations
 

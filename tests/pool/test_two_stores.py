@@ -1,4 +1,4 @@
-"""Jobs in one store, failed jobs or control keys in another: each may be away while the other is there."""
+"""Jobs are in one store, failed jobs or control keys in another: either may be away while the other works."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Items 5 and 6 of docs/attacks.md: a board that is cut short, has no room, or is written over by a job."""
+"""A job cuts the board short, fills its disk, or writes over it (items 5 and 6 of docs/attacks.md)."""
 
 from __future__ import annotations
 

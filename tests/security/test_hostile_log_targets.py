@@ -1,4 +1,4 @@
-"""Item 9 of docs/attacks.md: a log that is a FIFO, a link of somebody else's, or what a start was given to write to."""
+"""The log is a FIFO, another user's link, or an inherited descriptor (item 9 of docs/attacks.md)."""
 
 from __future__ import annotations
 

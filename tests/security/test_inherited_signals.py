@@ -1,4 +1,4 @@
-"""Item 4 of docs/attacks.md: what the pool's parent made of signals before it started the pool."""
+"""The pool's parent ignores or blocks signals before it starts the pool (item 4 of docs/attacks.md)."""
 
 from __future__ import annotations
 

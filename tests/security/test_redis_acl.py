@@ -1,4 +1,4 @@
-"""The recipe of conf/redis-acl.conf: each role can do all of its work, and nothing else."""
+"""Each role in conf/redis-acl.conf can do all of its work, and nothing else."""
 
 from __future__ import annotations
 

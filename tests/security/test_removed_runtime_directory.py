@@ -1,4 +1,4 @@
-"""Item 7 of docs/attacks.md: the runtime directory disappears under a running pool."""
+"""The runtime directory disappears under a running pool (item 7 of docs/attacks.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pool's directory in places where somebody else may have been before."""
+"""The pool refuses a runtime directory that another user may have prepared."""
 
 from __future__ import annotations
 

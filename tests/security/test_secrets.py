@@ -1,4 +1,4 @@
-"""What is secret stays so: in files that others can read it is refused, and what we write never shows it."""
+"""Secrets are refused in files that others can read, and never appear in what the program writes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Signed payloads: whoever can write to the store can still not push a job, nor change one."""
+"""A writer to the store without the key can neither push nor change a signed job."""
 
 from __future__ import annotations
 

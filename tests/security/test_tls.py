@@ -1,4 +1,4 @@
-"""TLS to the store: a certificate that is not right is refused, and the reason is told."""
+"""TLS to the store: a wrong certificate is refused, with the reason."""
 
 from __future__ import annotations
 

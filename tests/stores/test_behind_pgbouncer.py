@@ -1,4 +1,4 @@
-"""Work behind PgBouncer, which gives a server's connection to somebody else after each transaction."""
+"""The store works behind PgBouncer, which passes a server connection on after each transaction."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Verdicts carried out: what is written, what is told, and what a refusal leaves untouched."""
+"""The settler carries out verdicts: what it writes, what it emits, and what a refusal leaves untouched."""
 
 from __future__ import annotations
 

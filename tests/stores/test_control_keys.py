@@ -1,4 +1,4 @@
-"""The control keys: restart, pause, maintenance, and the pools' notices."""
+"""The control keys: restart, pause, maintenance, and what pools publish."""
 
 from __future__ import annotations
 

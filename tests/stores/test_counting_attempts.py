@@ -1,4 +1,4 @@
-"""Attempts are counted by splicing bytes: for any JSON object, nothing else in it changes."""
+"""Counting an attempt changes nothing else in a payload, for any JSON object."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A failed store that is not where the queue is: failures wait beside the jobs, and are taken there one by one."""
+"""Failed jobs wait beside the queue until they are recorded in a store elsewhere, one by one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tags in Redis: kept for the living, refused once they are retired; what is whole is Laravel's."""
+"""Redis keeps the tags of living workers and refuses retired ones; reservations without a tag are Laravel's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a worker reserved without hearing of it, also when its request is carried out after its burial."""
+"""Jobs of a reserve without a reply go back, also if the request is carried out after the worker was settled."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How PostgreSQL looks for the next job."""
+"""PostgreSQL plans the search for the next job anew when an empty table fills."""
 
 from __future__ import annotations
 

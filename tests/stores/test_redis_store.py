@@ -1,4 +1,4 @@
-"""What only the Redis store has: Laravel's keys, wake-up tokens, scripts, and a server that fails."""
+"""The Redis store alone: Laravel's keys, wake-up tokens, scripts, and a server that fails."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One dead worker's slot, and what the steward does about it and says of it."""
+"""The steward settles a dead worker's slot and reports it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Transactions that others are in the way of."""
+"""Transactions that others block or abort are tried again."""
 
 from __future__ import annotations
 

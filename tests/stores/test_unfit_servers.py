@@ -1,4 +1,4 @@
-"""What answers is no store for us: nodes of a Redis Cluster, Sentinels, poolers without transactions."""
+"""Servers that are no store for us are refused: cluster nodes, Sentinels, poolers without transactions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Jobs that harm the process they run in, the files it has open, and the memory that the pool shares."""
+"""Jobs that harm their process, its open files, and the memory that the pool shares."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Another process with a store of its own: it does one thing to a queue, and says in JSON what came of it."""
+"""Another process with a store of its own: it does one thing to a queue and prints the result as JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The jobs that the tests run: one handler with modes, which writes a trail of what really happened."""
+"""The jobs that most tests run: one handler with modes, which writes a trail of what it did."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The verbs and their flags, as the script sees them that writes the reference."""
+"""The verbs and their flags, as docs/make_reference.py sees them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Payloads for the tests, and the same after a reservation."""
+"""Payloads for the tests, before and after a reservation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the tests of the contract share: a clock to be moved, and jobs seen as every store shows them."""
+"""Helpers of the contract's tests: a clock to move, and jobs as every store shows them."""
 
 from __future__ import annotations
 

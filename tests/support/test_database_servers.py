@@ -1,4 +1,4 @@
-"""The servers of the tests: real, recent, empty for each test, and not to be killed for good."""
+"""The tests' database servers are real and recent, empty for each test, and end with their starter."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the house is built: imports point downward, each danger has one door, and nothing grows too large."""
+"""The architecture: imports point downward, each danger has one door, and nothing grows too large."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Arguments that JSON does not know: written as plain texts and numbers, made again by the handler's annotations."""
+"""Arguments that JSON does not know travel as texts and numbers; annotations turn them back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The board: facts in shared memory, the receipts in a hand, and who may read them."""
+"""The board: facts in shared memory, receipts of held jobs, and access to them."""
 
 from __future__ import annotations
 

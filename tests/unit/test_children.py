@@ -1,4 +1,4 @@
-"""Who is to be forked, told to leave, or killed: plans on plain facts."""
+"""Which children are to be forked, stopped or killed: plans from plain facts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Configuration: what is read, what is refused, and in which words."""
+"""The configuration: what is read, what is refused, and in which words."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The envelope: Laravel's JSON read strictly, and our own written as Laravel writes it."""
+"""The envelope: Laravel's JSON is read strictly, and ours is written as Laravel writes it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What each program has in memory: a module that defines jobs, a push, the verbs that are asked often."""
+"""Each program imports only what it needs: modules that define jobs, a push, the frequent verbs."""
 
 from __future__ import annotations
 

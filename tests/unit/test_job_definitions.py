@@ -1,4 +1,4 @@
-"""What is no job, what is not an option, and what cannot be called, said where it is written."""
+"""Bad job definitions are refused where they are written: no job, no such option, nothing to call."""
 
 from __future__ import annotations
 

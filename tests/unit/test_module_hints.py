@@ -1,4 +1,4 @@
-"""What is said of a module that cannot be imported, by where it lies."""
+"""The hint for a module that cannot be imported depends on where its file lies."""
 
 from __future__ import annotations
 

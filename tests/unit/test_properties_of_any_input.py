@@ -1,4 +1,4 @@
-"""What holds for any input; for payloads in the store see stores/test_counting_attempts.py."""
+"""Properties that hold for any input; for payloads in a store see stores/test_counting_attempts.py."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When a dead process is replaced: plans on plain facts."""
+"""A dead process is replaced at once or after a backoff: plans from plain facts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a worker's slot says of its job, for the master and the steward."""
+"""A worker's slot tells the master and the steward about its job."""
 
 from __future__ import annotations
 

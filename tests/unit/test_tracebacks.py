@@ -1,4 +1,4 @@
-"""What is kept of an error: the user's part of it."""
+"""Tracebacks are cut to the user's part of an error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``dispatch`` is checked like the function itself."""
+"""A type checker checks ``dispatch`` like the function itself."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Queues that registered jobs name and that nothing serves."""
+"""Queues that registered jobs name and that no pool serves are reported."""
 
 from __future__ import annotations
 

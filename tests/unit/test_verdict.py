@@ -1,4 +1,4 @@
-"""What becomes of an attempt, and whose word counts: rulings on plain facts."""
+"""Verdicts on an attempt, and which option wins: rulings on plain facts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The handlers that the catalogue's payloads may run, and some that they must not."""
+"""Handlers that the corpus' payloads may run, and some that they must not run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Command lines that must be refused with one line and exit code 2; what that line says."""
+"""Command lines that are refused with exit code 2, and the one line that each prints."""
 
 from __future__ import annotations
 

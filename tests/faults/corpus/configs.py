@@ -1,4 +1,4 @@
-"""Sections of a configuration that must be refused, all in one file, and some that must be taken.
+"""Sections of a configuration that must be refused, all in one file, and some that must be accepted.
 
 ``{name}`` stands for a name of the section's own. Where the program differs from the catalogue, it says so beside the
 entry.

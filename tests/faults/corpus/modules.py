@@ -1,4 +1,4 @@
-"""Modules of the user's, as text."""
+"""Source texts of modules that do not import, or do harm when they are imported."""
 
 from __future__ import annotations
 

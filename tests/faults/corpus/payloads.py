@@ -1,4 +1,4 @@
-"""Payloads that may lie in a list: what becomes of each, and that not one byte of it is lost.
+"""Payloads in a queue, and what becomes of each; no byte of them is lost.
 
 ``Q``: set aside, by the reserve script or by the decoder. ``OK``: a job, every byte but the attempts as it was.
 ``F``: a job that fails at once and is recorded. The ids are those of the catalogue.

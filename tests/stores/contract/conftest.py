@@ -1,4 +1,4 @@
-"""A connection of each driver, with a clock that moves only when a test moves it."""
+"""Fixtures: a connection of each driver, with a clock that only the test moves."""
 
 from __future__ import annotations
 

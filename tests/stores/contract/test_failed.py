@@ -1,4 +1,4 @@
-"""The failed store."""
+"""Failed jobs are recorded, listed, retried and dropped."""
 
 from __future__ import annotations
 

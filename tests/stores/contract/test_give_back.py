@@ -1,4 +1,4 @@
-"""Jobs that go back as they were: what was not begun, and what nobody ever heard of."""
+"""Jobs go back as they were, if they were not begun or their reservation was never answered."""
 
 from __future__ import annotations
 

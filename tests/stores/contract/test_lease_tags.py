@@ -1,4 +1,4 @@
-"""The tags that workers draw: no two living workers have one, and nothing is reserved under one that was given up."""
+"""No two living workers share a tag, and nothing is reserved under a retired one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long a reservation lasts."""
+"""A lease lasts as long as its reservation or renewal says."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A worker's tag: which it has, when it gets another one, and what an old one may still have reserved."""
+"""A worker has one tag from its start, and gives back what was reserved late under an old one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a worker holds, in the moment in which the steward takes it back, its queues change, or it leaves."""
+"""A worker's jobs while the steward takes them back, its queues change, or it leaves."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Those who push: from several threads, before and after a fork, and much at once."""
+"""Producers push from several threads, before and after a fork, and in bulk."""
 
 from __future__ import annotations
 

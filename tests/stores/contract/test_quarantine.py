@@ -1,4 +1,4 @@
-"""What could not be a job is kept as it was."""
+"""The quarantine keeps what is no job, byte for byte."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names of queues are compared by their bytes; MySQL's collations would take many of them for one."""
+"""Queue names are compared by their bytes; MySQL's collations would take many of them for one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Jobs are taken in strict priority, each by one worker."""
+"""Jobs are reserved in strict priority, each by one worker."""
 
 from __future__ import annotations
 

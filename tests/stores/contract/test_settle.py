@@ -1,4 +1,4 @@
-"""What becomes of a reserved job, once, and only while it is its worker's."""
+"""A reserved job is settled once, and only by the worker that holds it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Several processes on one queue, by the store's own clock."""
+"""Several processes work on one queue, by the store's own clock."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a queue holds, and the clock that says so."""
+"""Sizes of a queue, by the store's clock."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Databases that refuse, say nothing, or go away: an outage each, after which the same objects work again."""
+"""A database refuses, hangs or goes away: each is an outage, after which the same objects work again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows of Laravel's tables, as others leave them: other workers, other clocks, other schemas, other texts."""
+"""Rows as other workers, clocks, schemas and texts leave them in Laravel's tables."""
 
 from __future__ import annotations
 

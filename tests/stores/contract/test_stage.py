@@ -1,4 +1,4 @@
-"""Delayed jobs are ready when they are due, each as often as it was pushed."""
+"""Delayed jobs become ready when they are due, as often as they were pushed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Redis alone stages: what is due has to be moved before it can be taken, and stewards are told of it."""
+"""Redis alone stages: due jobs are moved before they can be reserved, and stewards are notified."""
 
 from __future__ import annotations
 
