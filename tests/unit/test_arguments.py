@@ -236,10 +236,10 @@ class Odd:
 @pytest.mark.parametrize(
     ("value", "why"),
     [
-        (Odd(), "no JSON for test_arguments.Odd: queuepool.register_type says what to send"),
+        (Odd(), f"no JSON for {__name__}.Odd: queuepool.register_type says what to send"),
         (b"bytes", "no JSON for bytes: send text"),
-        ([{"a": Odd()}], "no JSON for test_arguments.Odd"),
-        (Line(Odd()), "no JSON for test_arguments.Odd"),  # type: ignore[arg-type]
+        ([{"a": Odd()}], f"no JSON for {__name__}.Odd"),
+        (Line(Odd()), f"no JSON for {__name__}.Odd"),  # type: ignore[arg-type]
         ({Colour.RED: 1}, "keys must be str"),
         (float("nan"), "Out of range float"),
     ],
