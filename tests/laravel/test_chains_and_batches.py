@@ -2,31 +2,59 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from queuepool.config.settings import ConnectionSettings
+from queuepool.config.urls import kind_of
+from queuepool.jobs.client import Queue
 from tests.support.eventually import eventually
 from tests.support.laravel_peer import Peer, require_php
 from tests.support.pools import Site
+from tests.support.redis_server import PREFIX
+from tests.support.shared_tables import BRANDS
 
 STEP, UNIQUE, UNTIL = "App\\Jobs\\Step", "App\\Jobs\\UniqueStep", "App\\Jobs\\UniqueUntilStep"
 OUTCOMES = "[connection]\noutcomes = outcomes\n"
 
 
-@pytest.fixture
-def laravel(peer: Peer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Peer:
-    """An application whose batches are in a file of SQLite."""
-    require_php("sqlite")
-    url = f"sqlite:///{tmp_path / 'batches.db'}"
-    monkeypatch.setenv("QP_BATCHES_URL", url)
-    Peer.on(url, tmp_path / "unused").run("migrate", shape="batches")
-    return peer
+#: how Laravel's locks are found: its cache prefix, and in Redis that of all keys
+KEYS = {"redis": f"{PREFIX}laravel_cache:", "sql": "laravel_cache"}
+
+
+@pytest.fixture(params=["redis", *BRANDS])
+def both(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[tuple[Site, Peer]]:
+    """A place for pools and an application on one store; on Redis, its batches are in a file of SQLite."""
+    require_php("sqlite" if request.param == "redis" else BRANDS[request.param][0])
+    if request.param == "redis":
+        url = f"sqlite:///{tmp_path / 'batches.db'}"
+        monkeypatch.setenv("QP_BATCHES_URL", url)
+        Peer.on(url, tmp_path / "unused").run("migrate", shape="batches")
+        yield request.getfixturevalue("site"), request.getfixturevalue("peer")
+        return
+    url = request.getfixturevalue(f"{request.param}_url")
+    peer = Peer.on(url, tmp_path / "laravel.jsonl")
+    peer.run("migrate")
+    peer.run("migrate", shape="batches")
+    connection = ConnectionSettings(url=url)
+    with closing(Queue(connection)) as queue:
+        yield Site(connection, tmp_path, queue), peer
 
 
 @pytest.fixture
-def steps(site: Site, laravel: Peer) -> Site:
-    """Handlers for the steps, which note their number; Laravel's cache prefix is known."""
+def laravel(both: tuple[Site, Peer]) -> Peer:
+    return both[1]
+
+
+@pytest.fixture
+def steps(both: tuple[Site, Peer]) -> Site:
+    """Handlers for the steps, which note their number."""
+    site, _ = both
     (site.path / "steps.py").write_text(STEPS)
     return site
 
@@ -114,7 +142,7 @@ def test_without_outcomes_a_chain_can_be_cut_on_purpose(steps: Site, laravel: Pe
 
 @pytest.mark.parametrize("fails", [False, True])
 def test_a_unique_lock_is_released_with_the_job(steps: Site, laravel: Peer, fails: bool) -> None:
-    key = f"[connection]\nrestart_key = {steps.connection.prefix}laravel_cache:illuminate:queue:restart\n"
+    key = f"[connection]\nrestart_key = {KEYS[kind_of(steps.connection.url)]}illuminate:queue:restart\n"
     assert laravel.run("unique", "7", queue="steps", fails=fails)["pushed"]
     assert not laravel.run("unique", "7", queue="steps")["pushed"]
     with steps.pool("--queue", "steps", "--modules", "steps", config=key):
