@@ -1,7 +1,7 @@
 """Write the generated halves of docs/reference/cli.md and configuration.md: what follows their marker.
 
 Settings come from conf/pool.ini (text and default), the parsers (what a value may be) and the flags; commands come from
-click. ``scripts/docs`` runs this, and ``tests/test_docs.py`` fails when a page is not what it would write.
+click. ``scripts/docs`` runs this; ``tests/cli/test_reference_pages.py`` fails when a page is not what it would write.
 """
 
 from __future__ import annotations
