@@ -290,7 +290,7 @@ def children() -> Children:
 def began(children: Children, slot: Slot, role: Role = Role.WORKER) -> Child:
     """A worker that has counted 1, 2 and 3."""
     slot.begin(role, 1, 1)
-    child = Child(100 + slot.index, slot, role, 1, 1, born=0.0, life=slot.life)
+    child = Child(100 + slot.index, slot, role, 1, 1, forked_at=0.0, life=slot.life)
     children.add(child)
     child.write()
     slot.done, slot.failed, slot.released = 1, 2, 3

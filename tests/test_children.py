@@ -42,7 +42,7 @@ def add(board: Board, children: Children) -> Add:
     def add(number: int, generation: int = 1, *, ready: bool = True, role: Role = Role.WORKER) -> Child:
         pid, slot = next(places)
         slot.state = State.IDLE if ready else State.STARTING
-        child = Child(pid, slot, role, number, generation, born=0.0)
+        child = Child(pid, slot, role, number, generation, forked_at=0.0)
         children.add(child)
         return child
 
@@ -85,14 +85,14 @@ def test_children_may_leave_while_they_are_counted(children, add):
 
 def expect(children: Children, slot: Slot, number: int, generation: int = 1) -> Child:
     slot.begin(Role.WORKER, number, generation)
-    child = Child(0, slot, Role.WORKER, number, generation, born=0.0)
+    child = Child(0, slot, Role.WORKER, number, generation, forked_at=0.0)
     children.expect(child)
     return child
 
 
 def test_templates_are_the_newest_first_without_those_that_were_ended(children, add):
     elder, younger, ended = (add(0, generation, role=Role.TEMPLATE) for generation in (1, 2, 3))
-    ended.told = True
+    ended.stop_sent = True
 
     assert [younger, elder] == children.templates()
 
@@ -117,7 +117,7 @@ def test_a_newcomer_is_one_until_its_birth_is_written_down(children, slot):
     child = expect(children, slot, 1)
     slot.pid = 4711
     before = children.newcomers()
-    child.birth = 1
+    child.start_time = 1
 
     assert ([child], []) == (before, children.newcomers())
 

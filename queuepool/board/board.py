@@ -84,7 +84,7 @@ class Board:
     def _begun(cls, path: Path, memory: SharedFile | mmap.mmap) -> Board:
         board = cls(path, memory)
         pid = os.getpid()
-        board.header.facts = PoolFacts(_MAGIC, len(board.slots), pid, proc.born(pid))
+        board.header.facts = PoolFacts(_MAGIC, len(board.slots), pid, proc.start_time(pid))
         return board
 
     def mapped(self) -> Board:
@@ -110,7 +110,7 @@ class Board:
 
     @property
     def master(self) -> tuple[int, int]:
-        """Its master's pid and start time (``proc.born``), from the file's name: a job may overwrite its content."""
+        """Its master's pid and ``proc.start_time``, from the file's name: a job may overwrite its content."""
         return _master_of(self.path)
 
     @property
@@ -179,5 +179,5 @@ def sweep(folder: Path) -> None:
 
 
 def _master_of(path: Path) -> tuple[int, int]:
-    pid, _, born = path.name.removeprefix("board.").partition("-")
-    return (int(pid), int(born)) if pid.isdecimal() and born.isdecimal() else (0, 0)
+    pid, _, start_time = path.name.removeprefix("board.").partition("-")
+    return (int(pid), int(start_time)) if pid.isdecimal() and start_time.isdecimal() else (0, 0)

@@ -139,7 +139,7 @@ class RuntimeDir:
 
     def _board_of(self, pid: int) -> Path:
         # With its start time: in a container, every master has the same pid.
-        return self.path / f"board.{pid}-{proc.born(pid)}"
+        return self.path / f"board.{pid}-{proc.start_time(pid)}"
 
     def _make(self) -> None:
         with _refusing("runtime_dir", self.path):

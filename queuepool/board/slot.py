@@ -27,7 +27,7 @@ class Header(Record):
     capacity = Whole()
     # Written by the master.
     master_pid = Whole()
-    master_born = Whole()
+    master_start_time = Whole()
     state = Whole()
     target = Whole()
     # Totals of ended incarnations; the slots hold the others.
@@ -105,7 +105,7 @@ class Slot(Record):
     generation = Whole()
     life = Whole()
     pid = Whole()
-    born = Whole()
+    start_time = Whole()
     dead = Whole()
     status = Whole()
     killed = Whole()

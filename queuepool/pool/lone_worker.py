@@ -76,5 +76,5 @@ def _slot() -> Slot:
     hand = _UnreadHeldJobs(slot.memory, slot.base + Slot.size, board.path)
     slot.hands = hand, hand
     slot.begin(Role.WORKER, 1, 1)
-    slot.pid, slot.born = os.getpid(), proc.born(os.getpid())
+    slot.pid, slot.start_time = os.getpid(), proc.start_time(os.getpid())
     return slot

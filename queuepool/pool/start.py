@@ -52,8 +52,8 @@ def start(settings: PoolSettings, served: Collection[str] = ()) -> int:
     build.load(settings.connection)
     proc.library()
     gc.freeze()  # pages that the collector does not touch stay shared with the children
-    mains = {Role.WORKER: roles.worker, Role.STEWARD: roles.steward, Role.TEMPLATE: roles.template}
-    code = Master(settings, board, runtime, mains).run()
+    entry_points = {Role.WORKER: roles.worker, Role.STEWARD: roles.steward, Role.TEMPLATE: roles.template}
+    code = Master(settings, board, runtime, entry_points).run()
     _log.info("stopped: every process of the pool has ended, exit code %d", code)
     return code
 

@@ -35,11 +35,11 @@ class Guard:
             why = overdue(slot, time.monotonic(), self._grace, self._margin)
             if why:
                 slot.killed = why
-                fork.kill_other(slot.pid, lambda pid, slot=slot: proc.is_alive(pid, slot.born))  # type: ignore[misc]
+                fork.kill_other(slot.pid, lambda pid, slot=slot: proc.is_alive(pid, slot.start_time))  # type: ignore[misc]
                 _log.warning("worker=%d pid=%d killed: %s", slot.number, slot.pid, why.name)
         return _TICK if orphans else _NOBODY
 
 
 def is_living(slot: Slot) -> bool:
     """Whether the slot's process is alive."""
-    return not slot.dead and proc.is_alive(slot.pid, slot.born)
+    return not slot.dead and proc.is_alive(slot.pid, slot.start_time)

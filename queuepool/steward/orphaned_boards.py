@@ -103,4 +103,4 @@ def _has_master(board: Board) -> bool:
 
 
 def _has_steward(board: Board) -> bool:
-    return any(proc.is_alive(slot.pid, slot.born) for slot in board.of(Role.STEWARD))
+    return any(proc.is_alive(slot.pid, slot.start_time) for slot in board.of(Role.STEWARD))

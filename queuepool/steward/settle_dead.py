@@ -67,8 +67,8 @@ class SettleDead:
     def _look_after(self, board: Board) -> None:
         """Settle an orphaned board's dead workers. Living ones finish their jobs; a settled board is removed."""
         for slot in board.of(Role.WORKER, Role.TEMPLATE):
-            if slot.settled_life != slot.life and not proc.is_alive(slot.pid, slot.born):
-                stray_processes.hunt(Origin(board.cookie(slot), slot.pid, slot.born))
+            if slot.settled_life != slot.life and not proc.is_alive(slot.pid, slot.start_time):
+                stray_processes.hunt(Origin(board.cookie(slot), slot.pid, slot.start_time))
                 self._try(board, slot, slot.life, slot.status if slot.dead else None)
         if board.is_settled:
             board.unlink()

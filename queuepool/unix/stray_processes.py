@@ -18,11 +18,11 @@ _log = logging.getLogger("queuepool")
 
 
 class Origin(NamedTuple):
-    """A worker whose descendants are searched for: its cookie, its pid and when it started (see ``proc.born``)."""
+    """A worker whose descendants are searched for: its cookie, its pid and its ``proc.start_time``."""
 
     cookie: str
     pid: int
-    born: int
+    start_time: int
 
 
 def mark(cookie: str) -> None:
@@ -58,4 +58,4 @@ def is_left_behind(origin: Origin, pid: int) -> bool:
         return True
     # A killed master may not have recorded the pid, and group 0 is that of every process outside of the container.
     # While a group has members, no other process can have its dead leader's pid.
-    return origin.pid > 1 and proc.group(pid) == origin.pid and proc.born(origin.pid) in (0, origin.born)
+    return origin.pid > 1 and proc.group(pid) == origin.pid and proc.start_time(origin.pid) in (0, origin.start_time)

@@ -78,7 +78,7 @@ class Template:
         """The new worker: it starts once the master knows it, and the master kills those that it does not know."""
         fork.tell(self._master, signal.SIGUSR1)
         while (slot.pid, slot.life, os.getppid()) == (os.getpid(), life, self._master):
-            if slot.born:
+            if slot.start_time:
                 return self._worker(slot)
             time.sleep(_MOMENT)
         return BROKEN
