@@ -281,14 +281,14 @@ def test_a_worker_is_dead_before_its_lease_ends(slot):
 
 
 def test_a_renewed_lease_counts_to_its_new_end(slot):
-    slot.turn, slot.lease_end, slot.renewed_turn, slot.renewed_end = 5, 100.0, 5, 130.0
+    slot.hand_number, slot.lease_end, slot.renewed_hand, slot.renewed_end = 5, 100.0, 5, 130.0
 
     assert None is overdue(slot, 100.0, GRACE)
     assert Killed.LEASE == overdue(slot, 130.0, GRACE)
 
 
 def test_a_renewal_of_an_earlier_turn_does_not_count(slot):
-    slot.turn, slot.lease_end, slot.renewed_turn, slot.renewed_end = 6, 100.0, 5, 130.0
+    slot.hand_number, slot.lease_end, slot.renewed_hand, slot.renewed_end = 6, 100.0, 5, 130.0
 
     assert Killed.LEASE == overdue(slot, 100.0, GRACE)
 
@@ -302,12 +302,12 @@ def test_the_earlier_of_two_deadlines_is_the_next(slot, deadline, lease_end, ear
 
 def test_nobody_is_killed_for_what_its_worker_changes_while_the_master_looks(slot):
     """A worker that goes from job to job, with and without limits, beside a master that looks all the time."""
-    slot.renewed_turn, slot.renewed_end = 1, 1e9
+    slot.renewed_hand, slot.renewed_end = 1, 1e9
     done = threading.Event()
 
     def work() -> None:
         for turn in range(2, 60_000):
-            slot.lease_end, slot.turn = 0.0, turn
+            slot.lease_end, slot.hand_number = 0.0, turn
             slot.lease_end, slot.deadline = 1e9, 1e9
             slot.deadline = 0.0
         done.set()

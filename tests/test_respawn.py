@@ -176,7 +176,7 @@ def test_a_death_that_is_no_loop_ends_the_growing(add, reason):
     for _ in range(6):
         respawn.died(add(1), now=0.1)
     child = add(1)
-    child.slot.done, child.slot.left = int(reason == "done"), int(reason == "left")
+    child.slot.done, child.slot.exited_cleanly = int(reason == "done"), int(reason == "left")
     child.killed = Killed.STOP if reason == "killed to stop" else Killed.NOT
 
     assert 0.0 == respawn.died(child, now=6.0 if reason == "old" else 0.2)[0]

@@ -123,14 +123,14 @@ class Board:
         # Reading all of them would be most of an idle pool's work.
         return [slot for slot in self.slots[: self.header.used or None] if slot.role in roles]
 
-    def cookie(self, slot: Slot, life: int = 0) -> str:
-        """A name for one incarnation (``life``, by default the present one) of a slot, unique on this host."""
-        return f"{self.path.name}.{slot.index}.{life or slot.life}"
+    def cookie(self, slot: Slot, incarnation: int = 0) -> str:
+        """A name for one incarnation (``incarnation``, by default the present one) of a slot, unique on this host."""
+        return f"{self.path.name}.{slot.index}.{incarnation or slot.incarnation}"
 
     @property
     def is_settled(self) -> bool:
         """Whether no worker is left on the board whose jobs may still have to be settled."""
-        return all(slot.settled_life == slot.life for slot in self.of(Role.WORKER))
+        return all(slot.settled_incarnation == slot.incarnation for slot in self.of(Role.WORKER))
 
     def trace(self, slot: Slot) -> Path:
         """The file to which faulthandler writes the stacks of the process in this slot."""

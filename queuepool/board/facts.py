@@ -12,7 +12,7 @@ class Facts(NamedTuple):
     role: int
     number: int
     generation: int
-    life: int
+    incarnation: int
     pid: int
     start_time: int
     dead: int

@@ -1,6 +1,6 @@
 """The held jobs: a worker's leases, on the board, so that the steward can settle them when the worker is dead.
 
-Each slot has two areas. One holds the present batch (``Slot.hand``); the next batch is written to the other before it
+Each slot has two areas. One holds the present hand (``Slot.hand``); the next hand is written to the other before it
 counts.
 """
 
@@ -20,7 +20,7 @@ from queuepool.payload.lease import Lease, Row
 
 #: bytes on the board for each area; receipts that do not fit there go to files beside the board
 AREA = 128 * 1024
-#: most jobs in a batch: those reserved at once, as many that are done, and one to spare
+#: most jobs in a hand: those reserved at once, as many that are done, and one to spare
 _MOST = 2 * MOST_AHEAD + 1
 #: the layout: the number of jobs; the stage of each; the sizes of each one's queue, receipt and proof; all of these
 _COUNT = struct.Struct("=q")
@@ -68,7 +68,7 @@ class HeldJobs:
     def hold(self, leases: Sequence[Lease], done: Sequence[Lease] = ()) -> None:
         """Hold the done jobs and those just reserved, in this order, in place of the former. Raises ``OSError``."""
         self.drop()
-        # In columns, each made by one call: the loop writes a batch for every few jobs.
+        # In columns, each made by one call: the loop writes a hand for every few jobs.
         parts = [
             part
             for queue, receipt, tag, row in (*done, *leases)
@@ -145,7 +145,7 @@ class HeldJobs:
 
 @lru_cache(maxsize=8)
 def _proof(tag: int) -> bytes:
-    """Cached: all jobs of a batch, and most of a worker's batches, have the same tag."""
+    """Cached: all jobs of a hand, and most of a worker's hands, have the same tag."""
     return array("q", [tag]).tobytes()
 
 

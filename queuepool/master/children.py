@@ -36,7 +36,7 @@ class Child:
     forked_at: float
     was_ready: bool = False
     stop_sent: bool = False
-    life: int = 0
+    incarnation: int = 0
     start_time: int = 0
     dead: bool = False
     status: int = 0
@@ -58,8 +58,9 @@ class Child:
     @property
     def facts(self) -> Facts:
         """The facts that the board must hold."""
-        role, number, generation, life = self.role, self.number, self.generation, self.life
-        return Facts(role, number, generation, life, self.pid, self.start_time, self.dead, self.status, self.killed)
+        role, number, generation, incarnation = self.role, self.number, self.generation, self.incarnation
+        started = self.pid, self.start_time
+        return Facts(role, number, generation, incarnation, *started, self.dead, self.status, self.killed)
 
     def write(self) -> None:
         """Write the facts to the board, for the other processes."""
@@ -69,7 +70,7 @@ class Child:
     def is_settled(self) -> bool:
         """Whether nothing is left to settle for this dead process; writes its facts again."""
         self.write()
-        return self.slot.settled_life == self.life or self.slot.holds_nothing
+        return self.slot.settled_incarnation == self.incarnation or self.slot.holds_nothing
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,7 +44,7 @@ class Place:
 
     def sweep(self) -> None:
         """Kill the stray processes that dead workers' jobs have left behind."""
-        cookies = {self._board.cookie(child.slot, child.life) for child in self._children}
+        cookies = {self._board.cookie(child.slot, child.incarnation) for child in self._children}
         stray_processes.sweep(self._children, cookies)
 
     def leave(self) -> None:

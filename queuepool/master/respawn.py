@@ -113,7 +113,7 @@ class Respawn:
 
     def _count_crash_loop(self, child: Child, now: float) -> float:
         slot = child.slot
-        if slot.done or slot.left or child.killed == Killed.STOP or now >= child.forked_at + _SHORT:
+        if slot.done or slot.exited_cleanly or child.killed == Killed.STOP or now >= child.forked_at + _SHORT:
             self._crash_loops.pop(child.number, None)
             return 0.0
         if slot.state != State.BUSY:

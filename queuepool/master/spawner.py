@@ -75,7 +75,14 @@ class Spawner:
             _log.error("cannot fork: %s; next try in %.1fs", error.strerror, self._respawn.failed_to_fork(role, now))
             return
         child = Child(
-            pid, slot, role, number, generation, now, life=slot.life, start_time=proc.start_time_if_readable(pid)
+            pid,
+            slot,
+            role,
+            number,
+            generation,
+            now,
+            incarnation=slot.incarnation,
+            start_time=proc.start_time_if_readable(pid),
         )
         child.write()
         self._children.add(child)
@@ -85,7 +92,7 @@ class Spawner:
         slot = self._take_slot(Role.WORKER, number, template.generation)
         if slot:
             now, generation = time.monotonic(), template.generation
-            self._children.expect(Child(0, slot, Role.WORKER, number, generation, now, life=slot.life))
+            self._children.expect(Child(0, slot, Role.WORKER, number, generation, now, incarnation=slot.incarnation))
             fork.tell(template.pid, signal.SIGUSR1)
 
     def adopt_forked(self, *, paused: bool) -> None:

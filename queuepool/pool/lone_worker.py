@@ -58,7 +58,7 @@ def _work(
 ) -> StopReason:
     limits = limits_of(settings, slot_writer, once=once, stop_when_empty=stop_when_empty)
     reason = work(settings, slot_writer, attention, limits)
-    if reason is StopReason.ONCE and not slot_writer.slot.turn:
+    if reason is StopReason.ONCE and not slot_writer.slot.hand_number:
         # As artisan does: a caller in a loop should not spin. Source: Worker.php, runNextJob (13.x).
         attention.wait(lambda: time.sleep(settings.sleep))
     return reason

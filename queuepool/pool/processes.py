@@ -61,7 +61,7 @@ class Processes:
             return BOOT
         if not attention.stop:
             Template(self._settings.name, self._board, slot, self._copied_worker).run()
-        slot.left = 1
+        slot.exited_cleanly = 1
         return LEFT
 
     def _copied_worker(self, slot: Slot) -> int:
@@ -119,7 +119,7 @@ class Processes:
         log.adopt(settings)
         log.listen(LISTENERS)
         StewardProcess(settings, self._board, self._runtime, attention).run(slot)
-        slot.left = 1
+        slot.exited_cleanly = 1
         return LEFT
 
     def _has_listeners(self, slot: Slot, trace: FileIO) -> bool:

@@ -59,7 +59,7 @@ def warn_of_jobs(settings: PoolSettings, slot_writer: SlotWriter, served: Collec
 
 def _is_first(slot_writer: SlotWriter) -> bool:
     """Whether this worker is the one to log what each of them would log."""
-    return slot_writer.slot.number <= 1 >= slot_writer.slot.life
+    return slot_writer.slot.number <= 1 >= slot_writer.slot.incarnation
 
 
 def work(

@@ -44,7 +44,7 @@ class WatchControl:
         self._pause(said.paused)
         if bool(self._header.down) != said.down:
             self._header.down = said.down
-            self._header.has_changed()
+            self._header.note_control_change()
             self._listeners.tell(MaintenanceChanged(said.down))
         self._restart(said.restart)  # last: it tells the workers that the control state is known
         return PERIOD
@@ -72,7 +72,7 @@ class WatchControl:
         before = frozenset(filter(None, self._header.paused.split(",")))
         if paused != before:
             self._header.paused = ",".join(sorted(paused))
-            self._header.has_changed()
+            self._header.note_control_change()
             if paused - before:
                 self._listeners.tell(PoolPaused(tuple(sorted(paused - before))))
             if before - paused:

@@ -112,7 +112,7 @@ class Prefetch:
 
     def reclaim(self) -> None:
         """If the last reserve got no reply, give back what it took before sending the next command."""
-        if self._slot_writer.slot.asked:
+        if self._slot_writer.slot.reserve_sent_at:
             self._membership.renew(self._done)
 
     def _put_back(self) -> None:
@@ -124,7 +124,7 @@ class Prefetch:
             self._slot_writer.settled_one(self._waiting.pop()[0])
         self._overtaken = self._overtaken or self._slot_writer.is_wanted_back
         if ahead:
-            self._slot_writer.slot.asked = 0.0
+            self._slot_writer.slot.reserve_sent_at = 0.0
             self.reports.tell(ahead, unsure=self._overtaken)
         self._settler.tell()
 
@@ -154,26 +154,26 @@ class Prefetch:
             self._put_back()
         if not self._asked:
             return False
-        at, turn, reservation = self._asked.at, self._slot_writer.slot.turn, self._reply_ahead()
+        at, turn, reservation = self._asked.at, self._slot_writer.slot.hand_number, self._reply_ahead()
         if not reservation:
             return False
         if reservation.leases:
             self._hold(reservation, at, held_since=at)
         else:
-            self._slot_writer.slot.asked = 0.0
+            self._slot_writer.slot.reserve_sent_at = 0.0
         self._take_in(reservation, turn)
         return bool(reservation.leases)
 
     def _reserve(self, queues: Sequence[str]) -> bool:
         """One round trip: delete what is done, stage what is due, take the next jobs; ``False`` if there are none."""
-        unsure = self._overtaken or bool(self._slot_writer.slot.asked)
+        unsure = self._overtaken or bool(self._slot_writer.slot.reserve_sent_at)
         if unsure or self._membership.is_spent:
-            if self._slot_writer.slot.asked:
+            if self._slot_writer.slot.reserve_sent_at:
                 self._pace.begin_anew()  # a batch of that size may have found no room on the board
             self._membership.renew(self._done)
             self._overtaken = False
         self._membership.look_again(self._done)
-        at, turn = self._begin_asking(queues), self._slot_writer.slot.turn
+        at, turn = self._begin_asking(queues), self._slot_writer.slot.hand_number
         reservation = self._store.reserve(queues, self._membership.tag, self._pace.ahead(), self._done)
         self._done = []
         self._hold(reservation, at, held_since=time.monotonic())

@@ -64,7 +64,7 @@ class Template:
         return [one for one in workers if one.generation == self._slot.generation and not (one.pid or one.dead)]
 
     def _fork(self, slot: Slot) -> None:
-        life = slot.life
+        life = slot.incarnation
 
         def note(pid: int) -> None:
             slot.pid = pid
@@ -77,7 +77,7 @@ class Template:
     def _begin(self, slot: Slot, life: int) -> int:
         """The new worker: it starts once the master knows it, and the master kills those that it does not know."""
         fork.tell(self._master, signal.SIGUSR1)
-        while (slot.pid, slot.life, os.getppid()) == (os.getpid(), life, self._master):
+        while (slot.pid, slot.incarnation, os.getppid()) == (os.getpid(), life, self._master):
             if slot.start_time:
                 return self._worker(slot)
             time.sleep(_MOMENT)
