@@ -93,7 +93,7 @@ def tell(tmp_path: Path) -> Tell:
         listeners = Listeners()
         log.listen(listeners)
         for event in events:
-            listeners.tell(event)
+            listeners.emit(event)
         return path.read_text().splitlines() if path.exists() else []
 
     return tell
@@ -361,7 +361,7 @@ def test_a_listener_hears_its_event_and_those_derived_from_it():
     for kind in (JobFailed, JobEvent, Event, StoreLost):
         listeners.add(kind, lambda event, kind=kind: heard.append(kind.__name__))
 
-    listeners.tell(JobFailed(FACTS, ValueError()))
+    listeners.emit(JobFailed(FACTS, ValueError()))
 
     assert ["JobFailed", "JobEvent", "Event"] == heard
 
@@ -381,7 +381,7 @@ def test_a_listener_that_raises_harms_nobody_and_is_logged(tell, tmp_path):
     listeners.add(StoreLost, lambda event: 1 / 0)
     listeners.add(StoreLost, heard.append)
 
-    assert listeners.tell(StoreLost("gone"))
+    assert listeners.emit(StoreLost("gone"))
     assert 1 == len(heard)
     text = (tmp_path / "log").read_text()
     assert "raised for StoreLost" in text
@@ -394,7 +394,7 @@ def test_one_that_says_false_is_enough_to_hold_the_worker(answers, agreed):
     for answer in answers:
         listeners.add(Looping, lambda event, answer=answer: answer)
 
-    assert agreed is listeners.tell(Looping(("default",)))
+    assert agreed is listeners.emit(Looping(("default",)))
 
 
 def test_everybody_is_asked_even_if_the_first_said_false():
@@ -403,7 +403,7 @@ def test_everybody_is_asked_even_if_the_first_said_false():
     listeners.add(Looping, lambda event: False)
     listeners.add(Looping, asked.append)
 
-    listeners.tell(Looping(()))
+    listeners.emit(Looping(()))
 
     assert 1 == len(asked)
 

@@ -58,16 +58,16 @@ def _run_one(command: Sequence[str], attention: WorkerSignals) -> bool:
     With no job the child itself waits for ``--sleep``.
     """
     child = subprocess.Popen(command)
-    told = False
+    stop_sent = False
     while child.poll() is None:
         attention.begin_round()
-        if attention.stop and not told:
-            told = True
+        if attention.stop and not stop_sent:
+            stop_sent = True
             child.send_signal(signal.SIGTERM)
         # Does not reap, so that a signal can interrupt it; the next poll reaps.
         attention.wait(lambda: os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT))
     if child.returncode == -signal.SIGALRM:
         output.complain(f"pid={child.pid} killed: its job ran past its timeout, and is tried again when its lease ends")
-    elif child.returncode < 0 and not told:
+    elif child.returncode < 0 and not stop_sent:
         output.complain(f"pid={child.pid} died: {signal.Signals(-child.returncode).name}")
     return child.returncode in (0, -signal.SIGALRM)

@@ -30,7 +30,7 @@ def start(where: Where) -> int:
     from queuepool.pool.start import start_all  # imported here: it loads the store's library
 
     served = {queue for pool in where.load().pools for queue in pool.queues}  # also by pools that --pool leaves out
-    return start_all(pools, told=code_of, served=served)
+    return start_all(pools, report=code_of, served=served)
 
 
 @click.command()
@@ -41,7 +41,7 @@ def stop(where: Where, now: bool, wait: float) -> None:
     """Stop the local pool after its running jobs"""
     runtime = runtime_of(where)
     pid = runtime.master_pid()
-    fork.tell(pid, signal.SIGQUIT if now else signal.SIGTERM)
+    fork.send_signal(pid, signal.SIGQUIT if now else signal.SIGTERM)
     if not wait:
         output.say(
             f"pool {runtime.name}: stopping, its running jobs {'go back to their queues' if now else 'may finish'}"

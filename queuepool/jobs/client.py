@@ -116,14 +116,14 @@ class Queue:
         self.stores.queue.push(queue, [payload for _, payload in made], seconds)
         ids = [identity for identity, _ in made]
         if not LISTENERS.is_empty:
-            self._tell(ids, [display_name or name for name, _ in jobs], queue, seconds)
+            self._emit_queued(ids, [display_name or name for name, _ in jobs], queue, seconds)
         return ids
 
-    def _tell(self, ids: list[str], names: list[str], queue: str, delay: float) -> None:
+    def _emit_queued(self, ids: list[str], names: list[str], queue: str, delay: float) -> None:
         from queuepool.events import JobQueued  # imported here: most programs have no listeners
 
         for identity, name in zip(ids, names, strict=True) if LISTENERS.wants(JobQueued) else ():
-            LISTENERS.tell(JobQueued(identity, name, queue, delay))
+            LISTENERS.emit(JobQueued(identity, name, queue, delay))
 
 
 def connect(where: str | Path | None = None, *, connection: str | None = None, prefix: str = "") -> Queue:

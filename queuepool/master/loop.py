@@ -81,7 +81,7 @@ class Master:
         elif child.role == Role.STEWARD and not child.stop_sent:
             _log.warning("%s died: %s", child, proc.cause_of(status))
         if steward := self._children.steward():
-            fork.tell(steward.pid, signal.SIGUSR1)
+            fork.send_signal(steward.pid, signal.SIGUSR1)
 
     def _handle_signal(self, signum: int | None) -> None:
         match signum:
@@ -95,7 +95,7 @@ class Master:
                 self._restart()
             case signal.SIGUSR2 | signal.SIGCONT:
                 self._paused = signum == signal.SIGUSR2
-                self._tell_workers(signal.Signals(signum))
+                self._signal_workers(signal.Signals(signum))
             case signal.SIGTTIN | signal.SIGTTOU:
                 self._scale(self._target + (1 if signum == signal.SIGTTIN else -1))
         # CHLD and USR1 only wake.
@@ -114,7 +114,7 @@ class Master:
         if self._requests.restart():
             self._restart()
         if self._requests.have_news():
-            self._tell_workers(signal.SIGUSR1)  # they read the board when they wake
+            self._signal_workers(signal.SIGUSR1)  # they read the board when they wake
 
     def _stop(self, *, now: bool = False, code: int = 0) -> None:
         if not self._shutdown.has_begun:
@@ -130,9 +130,9 @@ class Master:
         self._respawn.reset_boots()
         _log.info("restarting: every worker is replaced, generation=%d", self._generation)
 
-    def _tell_workers(self, signum: signal.Signals) -> None:
+    def _signal_workers(self, signum: signal.Signals) -> None:
         for child in self._children.workers():
-            fork.tell(child.pid, signum)
+            fork.send_signal(child.pid, signum)
 
     def _scale(self, target: int) -> None:
         if 0 <= target <= self._board.most_workers:
@@ -144,7 +144,7 @@ class Master:
             self._end(child, Killed.STOP)
         # Sent again while it runs no job: a signal that arrives just before a wait does not end that wait.
         elif not was_sent or child.slot.state != State.BUSY:
-            fork.tell(child.pid, signal.SIGTERM)
+            fork.send_signal(child.pid, signal.SIGTERM)
 
     def _kill(self) -> None:
         now = time.monotonic()

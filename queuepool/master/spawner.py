@@ -93,13 +93,13 @@ class Spawner:
         if slot:
             now, generation = time.monotonic(), template.generation
             self._children.expect(Child(0, slot, Role.WORKER, number, generation, now, incarnation=slot.incarnation))
-            fork.tell(template.pid, signal.SIGUSR1)
+            fork.send_signal(template.pid, signal.SIGUSR1)
 
     def adopt_forked(self, *, paused: bool) -> None:
         """Release the workers that a template has forked: they wait until their start time is on the board."""
         for child in self._children.newcomers():
             if paused:
-                fork.tell(child.pid, signal.SIGUSR2)
+                fork.send_signal(child.pid, signal.SIGUSR2)
             child.start_time = proc.start_time_if_readable(child.pid)
             child.write()
 

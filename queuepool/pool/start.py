@@ -59,11 +59,11 @@ def start(settings: PoolSettings, served: Collection[str] = ()) -> int:
 
 
 def start_all(
-    pools: Sequence[PoolSettings], told: Callable[[QueuepoolError, str], int], served: Collection[str] = ()
+    pools: Sequence[PoolSettings], report: Callable[[QueuepoolError, str], int], served: Collection[str] = ()
 ) -> int:
     """Run each pool under a master of its own and forward every signal; returns the worst exit code.
 
-    ``told`` reports why one of several pools could not start, and which one, and returns its exit code. A single
+    ``report`` reports why one of several pools could not start, and which one, and returns its exit code. A single
     pool's error is raised.
     """
     if len(pools) == 1:
@@ -72,7 +72,7 @@ def start_all(
     mailbox = signals.Mailbox()
     title = _title_of([pool.name for pool in pools])
     proc.show(f"{title} running masters={len(pools)}")
-    living = {fork.spawn(lambda pool=pool: _start_or_tell(pool, told, served)) for pool in pools}  # type: ignore[misc]
+    living = {fork.spawn(lambda pool=pool: _start_or_report(pool, report, served)) for pool in pools}  # type: ignore[misc]
     worst = 0
     while living:
         signum = mailbox.next(1.0)
@@ -80,7 +80,7 @@ def start_all(
             if signum in _STOPS:
                 proc.show(f"{title} draining masters={len(living)}")
             for pid in living:
-                fork.tell(pid, signal.Signals(signum))
+                fork.send_signal(pid, signal.Signals(signum))
         for pid, status in fork.reap(living):
             living.discard(pid)
             worst = max(worst, abs(os.waitstatus_to_exitcode(status)))
@@ -93,11 +93,11 @@ def _title_of(names: Sequence[str]) -> str:
     return f"queuepool: parent [{shown if len(shown) <= _MOST_NAMES else shown[:_MOST_NAMES] + '...'}]"
 
 
-def _start_or_tell(pool: PoolSettings, told: Callable[[QueuepoolError, str], int], served: Collection[str]) -> int:
+def _start_or_report(pool: PoolSettings, report: Callable[[QueuepoolError, str], int], served: Collection[str]) -> int:
     try:
         return start(pool, served)
     except QueuepoolError as error:
-        return told(error, pool.name)
+        return report(error, pool.name)
 
 
 def _new_board(runtime: RuntimeDir, workers: int) -> Board:

@@ -23,7 +23,7 @@ from queuepool.steward.publish import Publish
 from queuepool.steward.record_failures import RecordFailures
 from queuepool.steward.renew import Renew
 from queuepool.steward.settle_dead import SettleDead
-from queuepool.steward.side_stores import FailureRecorder, SideStores, Told
+from queuepool.steward.side_stores import EventQueue, FailureRecorder, SideStores
 from queuepool.steward.side_thread import SideThread
 from queuepool.steward.stage import StageDue
 from queuepool.steward.watch_control import WatchControl
@@ -107,9 +107,9 @@ class StewardProcess:
         connection, header, queues = self._settings.connection, self._board.header, self._settings.queues
         if not (connection.control_url or connection.failed_url):
             return [WatchControl(header, self._stores.control, LISTENERS, queues, SideStores(LISTENERS))]
-        told, own = Told(), Stores(replace(connection, block_for=0.0))
-        sides = SideStores(told, header)
-        chores: list[Chore] = [WatchControl(header, own.control, told, queues, sides)]
+        events, own = EventQueue(), Stores(replace(connection, block_for=0.0))
+        side_stores = SideStores(events, header)
+        chores: list[Chore] = [WatchControl(header, own.control, events, queues, side_stores)]
         if own.forwarder:
-            chores.append(RecordFailures(self._board, FailureRecorder(own.forwarder, told, sides)))
-        return [SideThread(chores, sides, told, LISTENERS)]
+            chores.append(RecordFailures(self._board, FailureRecorder(own.forwarder, events, side_stores)))
+        return [SideThread(chores, side_stores, events, LISTENERS)]

@@ -68,7 +68,7 @@ class Outage:
         self._meanwhile = meanwhile
         self._longest = longest
         self._pause = _SHORTEST
-        self._told: dict[str, float] = {}
+        self._reported: dict[str, float] = {}
         self._reasons = Reasons("")
 
     def insist(self, verb: Callable[[], T]) -> tuple[T, bool]:
@@ -101,24 +101,24 @@ class Outage:
             self.since, self._pause = time.monotonic(), _SHORTEST
             self._reasons = Reasons(str(error))
             if self._announces:
-                self._listeners.tell(StoreLost(str(error)))
+                self._listeners.emit(StoreLost(str(error)))
         elif self._announces and self._reasons.has_changed(str(error)):
             # An outage may begin with a cut connection, and last because the password is wrong.
-            self._listeners.tell(StoreStillLost("", str(error)))
+            self._listeners.emit(StoreStillLost("", str(error)))
 
     def forbidden(self, problem: str) -> None:
         """Emit a refusal once a minute, not at every try; in every process, since others may need other rights."""
         now = time.monotonic()
-        if now >= self._told.get(problem, -math.inf) + _REMINDER:
-            self._told[problem] = now
-            self._listeners.tell(StoreRefused("", problem))
+        if now >= self._reported.get(problem, -math.inf) + _REMINDER:
+            self._reported[problem] = now
+            self._listeners.emit(StoreRefused("", problem))
 
     def regained(self) -> None:
         """A verb was answered."""
         if self.since:
             outage, self.since = time.monotonic() - self.since, 0.0
             if self._announces:
-                self._listeners.tell(StoreRegained(outage))
+                self._listeners.emit(StoreRegained(outage))
 
     def rest(self) -> None:
         """Pause before the next try: longer each time, and randomly, so that processes do not retry all at once."""

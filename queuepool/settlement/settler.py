@@ -37,10 +37,10 @@ def _facts_in(lease: Lease) -> JobFacts:
     try:
         return facts_of(decode(lease.receipt, lease.attempts), lease.queue)
     except BadPayload:
-        return _facts_of_nobody(lease.queue)
+        return _facts_unread(lease.queue)
 
 
-def _facts_of_nobody(queue: str) -> JobFacts:
+def _facts_unread(queue: str) -> JobFacts:
     """The facts about a payload that cannot be decoded."""
     return JobFacts("", "", "", queue, 0)
 
@@ -48,8 +48,8 @@ def _facts_of_nobody(queue: str) -> JobFacts:
 class Settler:
     """Writes verdicts to the store, retries through outages, and notes the events that follow.
 
-    The caller first records that the job is settled, then calls ``tell`` to emit the events: a listener may hang or end
-    the process. Unless said otherwise, methods raise ``StoreDown`` only when a stop is requested during an outage.
+    The caller first records that the job is settled, then calls ``emit_noted``: a listener may hang or end the
+    process. Unless said otherwise, methods raise ``StoreDown`` only when a stop is requested during an outage.
     """
 
     def __init__(self, store: QueueStore, outage: Outage, listeners: Listeners, connection: str) -> None:
@@ -62,14 +62,14 @@ class Settler:
         self._noted: list[Event] = []
 
     def note(self, event: Event) -> None:
-        """Emit this event at the next ``tell``."""
+        """Emit this event at the next ``emit_noted``."""
         self._noted.append(event)
 
-    def tell(self) -> None:
+    def emit_noted(self) -> None:
         """Emit the noted events."""
         noted, self._noted = self._noted, []
         for event in noted:
-            self._listeners.tell(event)
+            self._listeners.emit(event)
 
     def begun(self, lease: Lease) -> Verdict | None:
         """The verdict that was not answered and may have been carried out: it must be repeated, not replaced."""
@@ -137,7 +137,7 @@ class Settler:
 
     def quarantine(self, lease: Lease, reason: str) -> None:
         """Move a payload that cannot be a job to the quarantine, unchanged; ``reason`` is one word."""
-        if self._carry_out(_facts_of_nobody(lease.queue), lease, lambda: self._store.quarantine(lease, reason)):
+        if self._carry_out(_facts_unread(lease.queue), lease, lambda: self._store.quarantine(lease, reason)):
             self.note(JobQuarantined(lease.queue, reason))
 
     def delete(self, leases: Sequence[Lease]) -> None:

@@ -85,7 +85,7 @@ class GiveBack:
             self._lost_replies.take(stuck.tag, stuck.reserve_sent_at, [one.lease for one in stuck.held])
         self._settler.delete(stuck.behind(Stage.DONE))
         self._settler.put_back(stuck.behind(Stage.RESERVED))
-        self._settler.tell()
+        self._settler.emit_noted()
 
 
 def _place(slot: Slot) -> _Place:

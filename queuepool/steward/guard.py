@@ -11,7 +11,7 @@ from queuepool.steward.orphaned_boards import OrphanedBoards
 from queuepool.unix import fork, proc
 
 #: seconds between rounds while there are orphans, and while there are none
-_TICK, _NOBODY = 0.25, 1.0
+_TICK, _IDLE = 0.25, 1.0
 _log = logging.getLogger("queuepool")
 
 
@@ -37,7 +37,7 @@ class Guard:
                 slot.killed = why
                 fork.kill_other(slot.pid, lambda pid, slot=slot: proc.is_alive(pid, slot.start_time))  # type: ignore[misc]
                 _log.warning("worker=%d pid=%d killed: %s", slot.number, slot.pid, why.name)
-        return _TICK if orphans else _NOBODY
+        return _TICK if orphans else _IDLE
 
 
 def is_living(slot: Slot) -> bool:

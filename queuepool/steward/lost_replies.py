@@ -39,7 +39,7 @@ class LostReplies:
         for due in [due for due in self._due if now >= due[0]]:
             self._reclaim(now, *due[1:])
             self._due.remove(due)
-            self._settler.tell()
+            self._settler.emit_noted()
 
     def _reclaim(self, now: float, tag: int, reserve_sent_at: float, known: Sequence[Lease]) -> None:
         self._settler.reclaim(self._queues, tag, max(now - reserve_sent_at, 0.0) + UNDER_WAY, known)

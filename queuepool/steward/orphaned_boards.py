@@ -29,7 +29,7 @@ class OrphanedBoards:
         self._runtime = runtime
         self._blame = blame
         self._others: dict[Path, Board] = {}
-        self._told: set[Path] = set()
+        self._warned: set[Path] = set()
 
     def boards(self) -> list[Board]:
         """The orphaned boards whose jobs this steward looks after."""
@@ -62,8 +62,8 @@ class OrphanedBoards:
 
     def _is_of_our_store(self, board: Board) -> bool:
         ours = board.header.store == self._runtime.store
-        if not ours and board.path not in self._told:
-            self._told.add(board.path)
+        if not ours and board.path not in self._warned:
+            self._warned.add(board.path)
             _log.warning(words_for(board.path.name))
         return ours
 

@@ -102,7 +102,7 @@ class SettleDead:
             self._settler.note(events.StoreRefused(slot.queue, str(error)))
         self._note(board, slot, status, trace, held)
         slot.settled_incarnation = incarnation
-        self._settler.tell()
+        self._settler.emit_noted()
 
     def _settle(self, slot: Slot, lease: Lease, status: int | None, trace: str) -> None:
         if slot.killed == Killed.STOP:
@@ -132,7 +132,7 @@ class SettleDead:
         verdict = self._settler.begun(lease) or judge(
             error, payload.attempts, policy, self._store.tallies(payload.id), self._store.now()
         )
-        if not self._settler.settle(lease, payload, verdict, error, _tally(error), _cause_told(lease, payload, error)):
+        if not self._settler.settle(lease, payload, verdict, error, _tally(error), _cause_event(lease, payload, error)):
             return
         if isinstance(verdict, Fail):
             slot.failed = slot.totals.failed + 1
@@ -177,7 +177,7 @@ def _tally(error: AttemptLost) -> str:
     return "exceptions" if isinstance(error, JobTimedOut) else "crashes"
 
 
-def _cause_told(lease: Lease, payload: Payload, error: AttemptLost) -> events.Event:
+def _cause_event(lease: Lease, payload: Payload, error: AttemptLost) -> events.Event:
     facts = facts_of(payload, lease.queue)
     if isinstance(error, JobTimedOut):
         return events.JobTimedOut(facts, error.trace)

@@ -10,7 +10,7 @@ from queuepool.board.board import Header
 from queuepool.board.record import as_count
 from queuepool.errors import StoreDown
 from queuepool.events import MaintenanceChanged, PoolContinued, PoolPaused, PoolRestarting
-from queuepool.steward.side_stores import SideStores, Teller
+from queuepool.steward.side_stores import Emitter, SideStores
 from queuepool.stores.control import PERIOD, ControlReader
 
 #: seconds after which work begins although the control store has never answered
@@ -22,12 +22,12 @@ class WatchControl:
     """One command a second for the whole pool. While a separate control store is away, work begins without it."""
 
     def __init__(
-        self, header: Header, control: ControlReader, listeners: Teller, queues: Sequence[str], sides: SideStores
+        self, header: Header, control: ControlReader, listeners: Emitter, queues: Sequence[str], side_stores: SideStores
     ) -> None:
         self._header = header
         self._control = control
         self._listeners = listeners
-        self._sides = sides
+        self._side_stores = side_stores
         self._queues = queues
         #: when the control store first failed to answer (monotonic)
         self._since = 0.0
@@ -35,18 +35,18 @@ class WatchControl:
 
     def run(self, now: float) -> float:
         try:
-            said = self._control.read(self._queues)
+            keys = self._control.read(self._queues)
         except StoreDown as error:
             if error.store:
                 self._go_on_without(now)
             raise
-        self._sides.answered("control store")
-        self._pause(said.paused)
-        if bool(self._header.down) != said.down:
-            self._header.down = said.down
+        self._side_stores.answered("control store")
+        self._pause(keys.paused)
+        if bool(self._header.down) != keys.down:
+            self._header.down = keys.down
             self._header.note_control_change()
-            self._listeners.tell(MaintenanceChanged(said.down))
-        self._restart(said.restart)  # last: it tells the workers that the control state is known
+            self._listeners.emit(MaintenanceChanged(keys.down))
+        self._restart(keys.restart)  # last: it tells the workers that the control state is known
         return PERIOD
 
     def _go_on_without(self, now: float) -> None:
@@ -64,7 +64,7 @@ class WatchControl:
         if stamp is not None and known != self._stamp:
             self._stamp = known
             header.restarts = as_count(header.restarts) + 1
-            self._listeners.tell(PoolRestarting())
+            self._listeners.emit(PoolRestarting())
         # Kept for the next steward; written every time, since a job may have overwritten it.
         header.restart_stamp, header.restart_known = self._stamp, 1
 
@@ -74,6 +74,6 @@ class WatchControl:
             self._header.paused = ",".join(sorted(paused))
             self._header.note_control_change()
             if paused - before:
-                self._listeners.tell(PoolPaused(tuple(sorted(paused - before))))
+                self._listeners.emit(PoolPaused(tuple(sorted(paused - before))))
             if before - paused:
-                self._listeners.tell(PoolContinued(tuple(sorted(before - paused))))
+                self._listeners.emit(PoolContinued(tuple(sorted(before - paused))))

@@ -84,7 +84,7 @@ def kill(pid: int) -> None:
     Raises ``ValueError`` for a pid of 1 or less.
     """
     _signal_group(pid, signal.SIGKILL)
-    tell(pid, signal.SIGKILL)
+    send_signal(pid, signal.SIGKILL)
 
 
 def kill_other(pid: int, still: Callable[[int], bool]) -> None:
@@ -103,7 +103,7 @@ def kill_other(pid: int, still: Callable[[int], bool]) -> None:
         os.close(handle)
 
 
-def tell(pid: int, signum: signal.Signals) -> None:
+def send_signal(pid: int, signum: signal.Signals) -> None:
     """Send a signal to one process: a child not yet reaped, or a master (in a container, process 1).
 
     Raises ``ValueError`` for a pid of 0 or less.

@@ -100,7 +100,7 @@ class Runner:
         tally = "exceptions" if error is not None and attempt.plan.policy.max_exceptions is not None else ""
         ours = self._settler.settle(attempt.lease, attempt.payload, verdict, error, tally)
         self._slot_writer.settled_one()
-        self._settler.tell()
+        self._settler.emit_noted()
         if not ours:
             return
         if isinstance(verdict, Fail):
@@ -118,7 +118,7 @@ class Runner:
         self._pause()
         self._settler.quarantine(lease, reason)
         self._slot_writer.settled_one()
-        self._settler.tell()
+        self._settler.emit_noted()
 
     def _perform(self, attempt: Attempt, job: Current, now: float) -> BaseException | None:
         set_current(job)
@@ -126,7 +126,7 @@ class Runner:
             task = self._task(attempt, now)
             renew_connections()
             if self._listeners.wants(JobProcessing):
-                self._listeners.tell(JobProcessing(attempt.facts))
+                self._listeners.emit(JobProcessing(attempt.facts))
             self._invoker.call(task.run)
             error = None
         # Whatever a job raises, even SystemExit, ends the job and not the worker.
@@ -172,10 +172,10 @@ class Runner:
 
     def _tell(self, attempt: Attempt, error: BaseException | None, duration: float) -> None:
         if error is not None:  # not by truth value: an exception with a len() of 0 is false
-            self._listeners.tell(JobExceptionOccurred(attempt.facts, error, duration))
+            self._listeners.emit(JobExceptionOccurred(attempt.facts, error, duration))
         elif self._listeners.wants(JobProcessed):
             self._pause()
-            self._listeners.tell(attempt.processed(duration))
+            self._listeners.emit(attempt.processed(duration))
 
     def _call_after_failed(self, attempt: Attempt, error: BaseException) -> None:
         """Call ``after_failed``. The job is already over: a hook that hangs or raises cannot change that."""
@@ -197,5 +197,5 @@ class Runner:
         try:
             self._invoker.call(hook)
         except BaseException as error:  # noqa: BLE001 - a hook is user code, and its errors harm nothing
-            self._listeners.tell(HookRaised(attempt.facts, name, error))
+            self._listeners.emit(HookRaised(attempt.facts, name, error))
         self._invoker.leave_if_forked()

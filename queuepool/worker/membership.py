@@ -56,7 +56,7 @@ class Membership:
         tag = self._draw(self.tag if kept else 0)
         if slot.reserve_sent_at and kept:
             self._settler.reclaim(self._queues, self.tag, time.monotonic() - slot.reserve_sent_at + UNDER_WAY, known)
-            self._settler.tell()
+            self._settler.emit_noted()
             if self._store.commits_late:
                 self._late.append((time.monotonic() + self._store.commits_late, self.tag))
         self.tag = slot.tag = tag
@@ -66,7 +66,7 @@ class Membership:
         """Search again for jobs of old tags, once none of their transactions can be committed any more."""
         while self._late and time.monotonic() >= self._late[0][0]:
             self._settler.reclaim(self._queues, self._late[0][1], UNDER_WAY, known)
-            self._settler.tell()
+            self._settler.emit_noted()
             self._late.popleft()
 
     def _draw(self, old: int) -> int:

@@ -108,7 +108,7 @@ class Prefetch:
         self._settler.delete(self._done)
         self._done = []
         self._slot_writer.settled()
-        self._settler.tell()
+        self._settler.emit_noted()
 
     def reclaim(self) -> None:
         """If the last reserve got no reply, give back what it took before sending the next command."""
@@ -126,7 +126,7 @@ class Prefetch:
         if ahead:
             self._slot_writer.slot.reserve_sent_at = 0.0
             self.reports.tell(ahead, unsure=self._overtaken)
-        self._settler.tell()
+        self._settler.emit_noted()
 
     def _ask_ahead(self, queues: Sequence[str]) -> None:
         """Before the batch is used up: delete what is done so far, and request the next jobs."""
@@ -192,7 +192,7 @@ class Prefetch:
 
     def _begin_asking(self, queues: Sequence[str]) -> float:
         if self._listeners.wants(JobReserving):
-            self._listeners.tell(JobReserving(tuple(queues)))
+            self._listeners.emit(JobReserving(tuple(queues)))
         try:
             self._store.reach()  # if nothing could be sent, there is nothing to give back
         except StoreDown:

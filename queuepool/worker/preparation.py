@@ -62,4 +62,4 @@ class Preparer:
         for oddity in (*payload.oddities, *([warning] if warning else [])):
             if (payload.name, oddity) not in self._warned:
                 self._warned.add((payload.name, oddity))
-                self._listeners.tell(PayloadOdd(attempt.facts, oddity))
+                self._listeners.emit(PayloadOdd(attempt.facts, oddity))

@@ -76,7 +76,7 @@ class Template:
 
     def _begin(self, slot: Slot, life: int) -> int:
         """The new worker: it starts once the master knows it, and the master kills those that it does not know."""
-        fork.tell(self._master, signal.SIGUSR1)
+        fork.send_signal(self._master, signal.SIGUSR1)
         while (slot.pid, slot.incarnation, os.getppid()) == (os.getpid(), life, self._master):
             if slot.start_time:
                 return self._worker(slot)
