@@ -112,7 +112,7 @@ def test_of_what_is_put_back_is_told_what_nobody_had_put_back_before(stores, tol
     stores.queue.give_back([first])
 
     writer = settler(stores, told)
-    writer.put_back([first, second])
+    writer.give_back_unstarted([first, second])
     writer.emit_noted()
     assert [JobGivenBack(facts_of(decode(second.receipt), "default"))] == told
     assert 2 == stores.queue.sizes("default").ready
@@ -122,7 +122,7 @@ def test_what_is_put_back_and_cannot_be_read_is_told_with_its_queue_alone(stores
     stores.queue.push("default", [b'{"id":[],"attempts":0}'])
 
     writer = settler(stores, told)
-    writer.put_back(stores.queue.reserve(["default"], 1, 1).leases)
+    writer.give_back_unstarted(stores.queue.reserve(["default"], 1, 1).leases)
     writer.emit_noted()
     assert [JobGivenBack(JobFacts("", "", "", "default", 0))] == told
 

@@ -239,7 +239,7 @@ def test_a_payload_is_put_back_when_its_key_is_known(keyed, monkeypatch):
     keyed.work()
     [entry] = keyed.queue.stores.quarantine.entries("default")
     monkeypatch.setenv("QUEUEPOOL_CONNECTION_SIGNING_KEYS", f"{':'.join(OLD)}, {KEYS}")
-    keyed.queue.stores.quarantine.put_back("default", entry.id)
+    keyed.queue.stores.quarantine.requeue("default", entry.id)
     keyed.work()
 
     assert "unknown-signing-key" == entry.reason

@@ -77,7 +77,7 @@ def show(where: Where, queue: str, entry_id: str, as_bytes: bool) -> int:
 def retry(where: Where, queue: str, entry_id: str) -> int:
     """Put one payload back on its queue unchanged"""
     with closing(Queue(where.connection(), by_hand=True)) as connection:
-        return 0 if connection.stores.quarantine.put_back(queue, entry_id) else _not_found(queue, entry_id)
+        return 0 if connection.stores.quarantine.requeue(queue, entry_id) else _not_found(queue, entry_id)
 
 
 @quarantine.command()

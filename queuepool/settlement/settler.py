@@ -118,7 +118,7 @@ class Settler:
             self.note(JobGivenBack(facts))
         return ours
 
-    def put_back(self, leases: Sequence[Lease]) -> None:
+    def give_back_unstarted(self, leases: Sequence[Lease]) -> None:
         """Return jobs that have not begun to the head of their queues; another process may already have done so."""
         if not leases:
             return

@@ -84,7 +84,7 @@ class GiveBack:
         if stuck.reserve_sent_at:  # reserved last, so it goes back first
             self._lost_replies.take(stuck.tag, stuck.reserve_sent_at, [one.lease for one in stuck.held])
         self._settler.delete(stuck.behind(Stage.DONE))
-        self._settler.put_back(stuck.behind(Stage.RESERVED))
+        self._settler.give_back_unstarted(stuck.behind(Stage.RESERVED))
         self._settler.emit_noted()
 
 

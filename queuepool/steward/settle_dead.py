@@ -120,7 +120,7 @@ class SettleDead:
             if stage == Stage.DONE:
                 self._settler.delete(leases)
             elif stage == Stage.RESERVED:
-                self._settler.put_back(leases)
+                self._settler.give_back_unstarted(leases)
             else:
                 continue
             for number in numbers:

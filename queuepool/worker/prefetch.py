@@ -119,7 +119,7 @@ class Prefetch:
         """Give back what was not started, in order. A batch requested ahead need not be written on the board first."""
         ahead = self._reply_ahead()
         leases = [lease for _, lease in self._waiting] + (ahead.leases if ahead else [])
-        self._settler.put_back(leases)
+        self._settler.give_back_unstarted(leases)
         while self._waiting:
             self._slot_writer.settled_one(self._waiting.pop()[0])
         self._overtaken = self._overtaken or self._slot_writer.is_wanted_back
