@@ -68,7 +68,7 @@ class SettleDead:
         """Settle an orphaned board's dead workers. Living ones finish their jobs; a settled board is removed."""
         for slot in board.of(Role.WORKER, Role.TEMPLATE):
             if slot.settled_incarnation != slot.incarnation and not proc.is_alive(slot.pid, slot.start_time):
-                stray_processes.hunt(Origin(board.cookie(slot), slot.pid, slot.start_time))
+                stray_processes.kill_all_of(Origin(board.cookie(slot), slot.pid, slot.start_time))
                 self._try(board, slot, slot.incarnation, slot.status if slot.dead else None)
         if board.is_settled:
             board.unlink()

@@ -100,7 +100,7 @@ def children() -> list[int]:
         return []  # we are out of descriptors
 
 
-def everybody() -> list[int]:
+def all_pids() -> list[int]:
     """Every pid that this system shows us."""
     return list(library().pids())
 

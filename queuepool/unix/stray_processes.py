@@ -45,9 +45,9 @@ def _is_lost(cookie: str, living: Container[str]) -> bool:
     return cookie not in living and bool(cookie or os.getpid() != 1)
 
 
-def hunt(origin: Origin) -> None:
+def kill_all_of(origin: Origin) -> None:
     """Kill processes left by a dead orphaned worker. They are not reparented to the steward, so scan every process."""
-    for pid in proc.everybody():
+    for pid in proc.all_pids():
         if pid != os.getpid() and is_left_behind(origin, pid):
             fork.kill_other(pid, lambda pid: is_left_behind(origin, pid))
 

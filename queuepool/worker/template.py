@@ -70,7 +70,7 @@ class Template:
             slot.pid = pid
 
         try:
-            fork.hand_on(lambda: self._begin(slot, life), self._master, note)
+            fork.spawn_for_parent(lambda: self._begin(slot, life), self._master, note)
         except OSError as error:
             _log.error("cannot fork: %s; next try in %gs", error.strerror, _LOOK)
 
