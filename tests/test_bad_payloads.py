@@ -78,21 +78,21 @@ def test_a_job_without_an_id_has_one_that_stays_from_attempt_to_attempt():
 
 @pytest.mark.parametrize(("field", "timeout"), [("0", 0.0), ("-1", 60.0), ('"abc"', 60.0), ("300", 300.0)])
 def test_B048_a_timeout_that_is_none_is_the_pools(field, timeout):
-    assert (timeout, "") == timeout_of(read(f'"timeout":{field}').terms, Options(), PoolSettings())
+    assert (timeout, "") == timeout_of(read(f'"timeout":{field}').options, Options(), PoolSettings())
 
 
 @pytest.mark.parametrize("field", ["0", "300"])
 def test_B048_without_renewal_no_timeout_outlasts_the_lease(field):
     pool = PoolSettings(connection=ConnectionSettings(renew=False, retry_after=90.0), grace=1.0)
 
-    most, warning = timeout_of(read(f'"timeout":{field}').terms, Options(), pool)
+    most, warning = timeout_of(read(f'"timeout":{field}').options, Options(), pool)
 
     assert 88.0 == most
     assert "cut to 88" in warning
 
 
 def test_B048_a_timeout_that_is_none_is_told():
-    assert ("timeout 'abc' is not a number of seconds",) == read('"timeout":"abc"').oddities
+    assert ("timeout 'abc' is not a number of seconds",) == read('"timeout":"abc"').warnings
 
 
 @pytest.mark.parametrize(
@@ -100,19 +100,19 @@ def test_B048_a_timeout_that_is_none_is_told():
     [('"1,5,30"', (1, 5, 30)), ("[1,5]", (1, 5)), ("7", (7,)), ('"1,2,x"', (1, 2)), ("-5", None), ("null", None)],
 )
 def test_B049_a_backoff_keeps_its_numbers(field, backoff):
-    assert backoff == read(f'"backoff":{field}').terms.backoff
+    assert backoff == read(f'"backoff":{field}').options.backoff
 
 
 @pytest.mark.parametrize("field", ['"1,2,x"', "-5", '{"1":2}'])
 def test_B049_a_backoff_that_is_none_is_told(field):
-    assert 1 == len(read(f'"backoff":{field}').oddities)
+    assert 1 == len(read(f'"backoff":{field}').warnings)
 
 
 def test_B050_a_retry_until_that_is_no_time_does_not_count():
     found = read('"retryUntil":"soon"')
 
-    assert None is found.terms.retry_until
-    assert 1 == len(found.oddities)
+    assert None is found.options.retry_until
+    assert 1 == len(found.warnings)
 
 
 def test_F66_B059_a_payload_that_is_too_large_is_refused_where_it_is_made():

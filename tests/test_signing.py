@@ -55,7 +55,7 @@ def refusal(raw: bytes, queue: str = "default", signer: Signer = SEALS) -> str:
 def test_what_was_signed_is_what_the_worker_gets():
     found = SEALS.open(pushed(**FRAGILE), "default")
 
-    assert (FRAGILE, 3, "app.ok", 0) == (found.data, found.terms.max_tries, found.terms.job, found.attempts)
+    assert (FRAGILE, 3, "app.ok", 0) == (found.data, found.options.max_tries, found.options.job, found.attempts)
 
 
 def test_signed_or_not_a_payload_says_the_same():
@@ -74,7 +74,7 @@ def test_attempts_are_counted_without_breaking_the_signature():
 def test_every_key_verifies_and_the_first_one_signs():
     by_old = pushed(signer=Signer((OLD,), required=True))
 
-    assert "app.ok" == SEALS.open(by_old, "default").terms.job
+    assert "app.ok" == SEALS.open(by_old, "default").options.job
     assert "new" == json.loads(pushed())["qp"]["kid"]
 
 
@@ -82,7 +82,7 @@ def test_B061_unsigned_payloads_pass_only_where_they_are_accepted():
     unsigned = changed(pushed(), lambda fields: fields.pop("qp"))
 
     assert "unsigned" == refusal(unsigned)
-    assert "app.ok" == Signer((NEW,), required=False).open(unsigned, "default").terms.job
+    assert "app.ok" == Signer((NEW,), required=False).open(unsigned, "default").options.job
 
 
 # What does not
@@ -139,7 +139,7 @@ def test_what_stands_outside_of_the_signature_is_not_used():
     raw = changed(pushed(amount=1), lambda fields: fields.update(data={"amount": 2}, maxTries=99, timeoutAt=1))
     found = SEALS.open(raw, "default")
 
-    assert ({"amount": 1}, 3, None) == (found.data, found.terms.max_tries, found.terms.retry_until)
+    assert ({"amount": 1}, 3, None) == (found.data, found.options.max_tries, found.options.retry_until)
 
 
 def test_what_the_steward_could_not_read_does_not_pass_although_it_is_signed():

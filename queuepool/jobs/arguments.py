@@ -49,7 +49,7 @@ class Reader:
 
 def task_of(handler: Handler, payload: Payload, read: Reader | None) -> Task:
     """What one attempt runs. Arguments of Laravel's object jobs are their properties. Raises ``BadArguments``."""
-    return bound(handler, arguments_in(payload.data) if payload.terms.job == OBJECT_JOB else payload.data, read)
+    return bound(handler, arguments_in(payload.data) if payload.options.job == OBJECT_JOB else payload.data, read)
 
 
 def reader_of(name: str, target: Any) -> Reader | None:

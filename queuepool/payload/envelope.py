@@ -30,11 +30,11 @@ class Payload(NamedTuple):
     uuid: str
     data: Any
     attempts: int
-    terms: PayloadOptions
+    options: PayloadOptions
     #: whether the payload has an id of its own
     identified: bool = True
     #: warnings: what was not understood and is ignored
-    oddities: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
     #: as received: when it was pushed, in Unix seconds, and how many seconds later it was due
     created_at: object = None
     delay: object = None
@@ -52,10 +52,10 @@ class Payload(NamedTuple):
     @property
     def name(self) -> str:
         """The name that a handler is registered under."""
-        terms = self.terms
-        if terms.job == OBJECT_JOB and isinstance(self.data, dict):
-            return str(self.data.get("commandName") or terms.display_name)
-        return terms.job
+        options = self.options
+        if options.job == OBJECT_JOB and isinstance(self.data, dict):
+            return str(self.data.get("commandName") or options.display_name)
+        return options.job
 
 
 def decode(raw: bytes, attempts: int | None = None) -> Payload:
@@ -69,18 +69,18 @@ def decode(raw: bytes, attempts: int | None = None) -> Payload:
 
 def payload_of(fields: Mapping[str, Any], raw: bytes, attempts: int | None = None) -> Payload:
     """The payload with these decoded fields; ``raw`` is hashed to name a job without an id. Raises ``BadPayload``."""
-    get, terms = fields.get, payload_options_of(fields, len(raw))
-    said, given = get("uuid"), get("id")
-    uuid = said if _is_word(said) else ""
-    own = said if given is None else given
+    get, options = fields.get, payload_options_of(fields, len(raw))
+    raw_uuid, raw_id = get("uuid"), get("id")
+    uuid = raw_uuid if _is_word(raw_uuid) else ""
+    own = raw_uuid if raw_id is None else raw_id
     return Payload(
         uuid if uuid and own == uuid else _identity(own, raw),
         uuid,
         get("data"),
         int(get("attempts") or 0) if attempts is None else attempts,
-        terms,
+        options,
         own is not None,
-        terms.oddities if uuid or not said else (*terms.oddities, "uuid is not 1 to 128 printable characters"),
+        options.warnings if uuid or not raw_uuid else (*options.warnings, "uuid is not 1 to 128 printable characters"),
         get("createdAt"),
         get("delay"),
     )

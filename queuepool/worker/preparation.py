@@ -52,14 +52,14 @@ class Preparer:
         payload = signer.open(raw, lease.queue, attempts) if signer else decode(raw, attempts)
         plan = self._plans.of(payload)
         attempt = Attempt(lease, payload, plan)
-        if payload.oddities or plan.warning:
+        if payload.warnings or plan.warning:
             self._warn(attempt)
         return attempt
 
     def _warn(self, attempt: Attempt) -> None:
         self._pause()
         payload, warning = attempt.payload, attempt.plan.warning
-        for oddity in (*payload.oddities, *([warning] if warning else [])):
+        for oddity in (*payload.warnings, *([warning] if warning else [])):
             if (payload.name, oddity) not in self._warned:
                 self._warned.add((payload.name, oddity))
                 self._listeners.emit(PayloadOdd(attempt.facts, oddity))
