@@ -51,7 +51,7 @@ FLOOD = """
 import logging, sys
 from queuepool import log
 from queuepool.config.settings import PoolSettings
-log.setup(PoolSettings(), "master", patience=0.0)
+log.setup(PoolSettings(), "master", write_timeout=0.0)
 for number in range(5_000):
     logging.getLogger("queuepool").error("line %d %s", number, "x" * 100)
 print("alive")
@@ -89,7 +89,7 @@ def tell(tmp_path: Path) -> Tell:
 
     def tell(*events: Event, **settings: Any) -> list[str]:
         path = tmp_path / "log"
-        log.setup(PoolSettings(log=path, **settings), "worker=2", patience=0.0)
+        log.setup(PoolSettings(log=path, **settings), "worker=2", write_timeout=0.0)
         listeners = Listeners()
         log.listen(listeners)
         for event in events:
@@ -243,7 +243,7 @@ def test_the_settings_say_how_much_is_logged(tell, settings, count):
 
 
 def test_what_nobody_logs_nobody_wants():
-    log.setup(PoolSettings(quiet=True), "worker=1", patience=0.0)
+    log.setup(PoolSettings(quiet=True), "worker=1", write_timeout=0.0)
     listeners = Listeners()
     log.listen(listeners)
 
@@ -326,7 +326,7 @@ def test_a_log_that_was_moved_away_goes_on_in_a_new_file(tell, tmp_path, logger)
 
 
 def test_without_a_file_lines_go_to_standard_error(capfd, logger):
-    log.setup(PoolSettings(), "master", patience=0.0)
+    log.setup(PoolSettings(), "master", write_timeout=0.0)
 
     logger.warning("a word")
 

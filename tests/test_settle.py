@@ -216,7 +216,7 @@ def test_a_verdict_that_went_unanswered_is_known_until_it_is_answered(stores, lo
     proxy, unlucky = lossy
     lease, found = reserved(stores)
     writer = Settler(
-        unlucky.queue, Outage(WorkerSignals(), Listeners(), announces=False, patient=False), Listeners(), "main"
+        unlucky.queue, Outage(WorkerSignals(), Listeners(), announces=False, retries=False), Listeners(), "main"
     )
     proxy.lose_the_next_reply()
 

@@ -19,7 +19,7 @@ from queuepool.errors import NotRunning, QueuepoolError
 from queuepool.unix import fork
 
 #: seconds in which the master must do what the board requests, and between checks
-_PATIENCE, _LOOK = 5.0, 0.02
+_TIMEOUT, _POLL = 5.0, 0.02
 
 
 @click.command()
@@ -63,7 +63,7 @@ def scale(where: Where, workers: int) -> None:
     if workers > most:
         raise click.BadParameter(f"this pool was started with room for {most} workers", param_hint="N")
     board.header.scale = workers + 1
-    if not within(_PATIENCE, lambda: board.header.target == workers):
+    if not within(_TIMEOUT, lambda: board.header.target == workers):
         raise QueuepoolError(f"the master of pool {runtime.name!r} (pid {board.master[0]}) does not answer")
     output.say(f"pool {runtime.name} has {workers} workers")
 
@@ -81,5 +81,5 @@ def within(limit: float, is_true: Callable[[], bool]) -> bool:
     while not is_true():
         if time.monotonic() >= deadline:
             return False
-        time.sleep(_LOOK)
+        time.sleep(_POLL)
     return True

@@ -38,8 +38,8 @@ def start(settings: PoolSettings, served: Collection[str] = ()) -> int:
     """
     check_drivers(settings.connection)
     build.refuse_unfit(settings.connection, settings.queues[0])
-    signals.begin(blocked=signals.HANDLED)  # from here on a signal waits for the master, and does not end it
-    log.setup(settings, "master", patience=0.0, first=True)
+    signals.reset_inherited(blocked=signals.HANDLED)  # from here on a signal waits for the master, and does not end it
+    log.setup(settings, "master", write_timeout=0.0, first=True)
     runtime = RuntimeDir(settings)
     runtime.claim()
     board = _new_board(runtime, settings.workers)
@@ -68,7 +68,7 @@ def start_all(
     """
     if len(pools) == 1:
         return start(pools[0], served)
-    signals.begin(blocked=signals.HANDLED)
+    signals.reset_inherited(blocked=signals.HANDLED)
     mailbox = signals.Mailbox()
     title = _title_of([pool.name for pool in pools])
     proc.show(f"{title} running masters={len(pools)}")

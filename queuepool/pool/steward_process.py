@@ -27,7 +27,7 @@ from queuepool.steward.side_stores import EventQueue, FailureRecorder, SideStore
 from queuepool.steward.side_thread import SideThread
 from queuepool.steward.stage import StageDue
 from queuepool.steward.watch_control import WatchControl
-from queuepool.stores.factory import PATIENCE, Stores
+from queuepool.stores.factory import REPLY_TIMEOUT, Stores
 from queuepool.unix.signals import WorkerSignals
 
 #: seconds before a lease's end at which an orphan is killed: a silent store may delay the steward by that much
@@ -37,15 +37,15 @@ _GUARDS_MARGIN = 5.0
 class StewardProcess:
     """The steward, its store and its chores."""
 
-    def __init__(self, settings: PoolSettings, board: Board, runtime: RuntimeDir, attention: WorkerSignals) -> None:
+    def __init__(self, settings: PoolSettings, board: Board, runtime: RuntimeDir, signals: WorkerSignals) -> None:
         self._settings = settings
         self._board = board
         self._runtime = runtime
-        self._attention = attention
+        self._signals = signals
         # The steward must not wait long for a silent store: it must kill orphans before their leases end.
-        patience = min(PATIENCE, settings.connection.retry_after / 8)
-        self._outage = Outage(attention, LISTENERS, announces=True, patient=False, longest=patience)
-        self._stores = Stores(replace(settings.connection, block_for=0.0), patience=patience)
+        reply_timeout = min(REPLY_TIMEOUT, settings.connection.retry_after / 8)
+        self._outage = Outage(signals, LISTENERS, announces=True, retries=False, max_pause=reply_timeout)
+        self._stores = Stores(replace(settings.connection, block_for=0.0), reply_timeout=reply_timeout)
         self._blame = Blame(board.header)
         self._orphaned_boards = OrphanedBoards(board, runtime, self._blame)
         self._settler = Settler(self._stores.queue, self._outage, LISTENERS, settings.connection.name)
@@ -70,14 +70,14 @@ class StewardProcess:
             urgent=self._urgent(),
             others=[*self._lease_chores(), *self._watching, self._publish],
             wait=lambda timeout: queue.wait_for_change(settings.queues, timeout),
-            attention=self._attention,
+            signals=self._signals,
             outage=self._outage,
             blame=self._blame,
         )
 
     def _outlive(self, steward: Steward) -> None:
         """Outlive the master, whose death the kernel has signalled: workers finish their jobs and need a steward."""
-        self._attention.stop = False
+        self._signals.stop = False
         steward.drop([*self._watching, self._publish])
         steward.run(until=lambda: self._orphaned_boards.own.is_settled)
         self._runtime.clear_away()

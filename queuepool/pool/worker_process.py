@@ -65,7 +65,7 @@ def _is_first(slot_writer: SlotWriter) -> bool:
 def work(
     settings: PoolSettings,
     slot_writer: SlotWriter,
-    attention: WorkerSignals,
+    signals: WorkerSignals,
     limits: Limits,
     board: Board | None = None,
     runtime: RuntimeDir | None = None,
@@ -73,7 +73,7 @@ def work(
     """Run one worker until it leaves; without a board it is alone and does without a steward."""
     alone = board is None
     stores = Stores(settings.connection)
-    outage = Outage(attention, LISTENERS, announces=alone, meanwhile=slot_writer.alive)
+    outage = Outage(signals, LISTENERS, announces=alone, meanwhile=slot_writer.alive)
     settler = Settler(stores.queue, outage, LISTENERS, settings.connection.name)
     orders: ControlState = (
         StoreControlState(stores.control, settings.queues, LISTENERS)
@@ -92,7 +92,7 @@ def work(
         ),
         membership,
         slot_writer,
-        attention,
+        signals,
         outage,
         limits,
         LISTENERS,

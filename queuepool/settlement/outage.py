@@ -15,7 +15,7 @@ from queuepool.events.listeners import Listeners
 from queuepool.unix.signals import WorkerSignals
 
 T = TypeVar("T")
-_SHORTEST, _LONGEST = 0.05, 2.0
+_MIN_PAUSE, _MAX_PAUSE = 0.05, 2.0
 #: seconds after which a lasting refusal, or a reason that came back, is reported again
 _REMINDER = 60.0
 
@@ -46,28 +46,28 @@ class Outage:
     """One process's view of its store.
 
     ``announces``: this process emits the events of an outage, as the steward and a lone worker do, and no other does.
-    ``patient``: wait through an outage. ``longest``: seconds of the longest pause between two tries. ``meanwhile`` is
+    ``retries``: wait through an outage. ``max_pause``: seconds of the longest pause between two tries. ``meanwhile`` is
     called before each pause.
     """
 
     def __init__(
         self,
-        attention: WorkerSignals,
+        signals: WorkerSignals,
         listeners: Listeners,
         *,
         announces: bool,
-        patient: bool = True,
-        longest: float = _LONGEST,
+        retries: bool = True,
+        max_pause: float = _MAX_PAUSE,
         meanwhile: Callable[[], None] | None = None,
     ) -> None:
         self.since = 0.0
-        self._attention = attention
+        self._signals = signals
         self._listeners = listeners
         self._announces = announces
-        self._patient = patient
+        self._retries = retries
         self._meanwhile = meanwhile
-        self._longest = longest
-        self._pause = _SHORTEST
+        self._max_pause = max_pause
+        self._pause = _MIN_PAUSE
         self._reported: dict[str, float] = {}
         self._reasons = Reasons("")
 
@@ -84,7 +84,7 @@ class Outage:
                 answer = verb()
             except StoreDown as error:
                 self.lost(error)
-                if self._attention.stop or not self._patient:
+                if self._signals.stop or not self._retries:
                     raise
                 self.rest()
                 first = False
@@ -95,10 +95,10 @@ class Outage:
     def lost(self, error: StoreDown) -> None:
         """A verb went unanswered, or was forbidden."""
         if isinstance(error, StoreDenied):
-            self._pause = self._longest
+            self._pause = self._max_pause
             self.forbidden(str(error))  # not an outage: other verbs may succeed in between
         elif not self.since:
-            self.since, self._pause = time.monotonic(), _SHORTEST
+            self.since, self._pause = time.monotonic(), _MIN_PAUSE
             self._reasons = Reasons(str(error))
             if self._announces:
                 self._listeners.emit(StoreLost(str(error)))
@@ -125,6 +125,6 @@ class Outage:
         if self._meanwhile:
             self._meanwhile()  # a process that waits for a store must not be taken for stuck
         pause = random.uniform(self._pause / 2, self._pause)
-        self._pause = min(self._pause * 2, self._longest)
-        self._attention.begin_round()  # one signal ends one pause, not all that follow
-        self._attention.wait(lambda: time.sleep(pause))
+        self._pause = min(self._pause * 2, self._max_pause)
+        self._signals.begin_round()  # one signal ends one pause, not all that follow
+        self._signals.wait(lambda: time.sleep(pause))

@@ -15,7 +15,7 @@ from queuepool.unix import proc
 from queuepool.unix.signals import WorkerSignals
 
 #: seconds that one round of chores may take before the master replaces the steward
-_STALL = 30.0
+_STALL_TIMEOUT = 30.0
 _LONGEST_NAP = 1.0
 #: seconds for which a steward skips a chore that earlier stewards have died of
 _ASIDE = 60.0
@@ -37,7 +37,7 @@ class Steward:
         urgent: Sequence[Chore],
         others: Sequence[Chore],
         wait: Callable[[float], bool],
-        attention: WorkerSignals,
+        signals: WorkerSignals,
         outage: Outage,
         blame: Blame,
     ) -> None:
@@ -47,7 +47,7 @@ class Steward:
         self._urgent = urgent
         self._due = dict.fromkeys([*urgent, *others], 0.0)
         self._wait = wait
-        self._attention = attention
+        self._signals = signals
         self._outage = outage
         self._blame = blame
         self._aside = {chore for chore in self._due if blame.is_deadly(_name_of(chore))}
@@ -60,8 +60,8 @@ class Steward:
         """Run until a stop signal, or until ``until`` is true; then run the urgent chores once more."""
         for chore in self._aside:
             _log.error("%s is set aside for %gs: stewards have died of it", _name_of(chore), _ASIDE)
-        while not (self._attention.stop or until()):
-            woken = self._attention.begin_round()
+        while not (self._signals.stop or until()):
+            woken = self._signals.begin_round()
             self._round(woken or self._pushed)
             self._show()
             self._sleep()
@@ -79,7 +79,7 @@ class Steward:
             proc.show(f"queuepool: steward [{self._name}] running")
 
     def _round(self, woken: bool) -> None:
-        self._slot.deadline = time.monotonic() + _STALL
+        self._slot.deadline = time.monotonic() + _STALL_TIMEOUT
         self._pushed = False
         for chore in self._urgent if woken else ():
             self._due[chore] = 0.0
@@ -131,7 +131,7 @@ class Steward:
             return
         pause = min(min(self._due.values()) - time.monotonic(), _LONGEST_NAP)
         if pause > 0:
-            self._attention.wait(lambda: self._doze(pause))
+            self._signals.wait(lambda: self._doze(pause))
 
     def _doze(self, pause: float) -> None:
         try:

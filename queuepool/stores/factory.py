@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from queuepool.stores.sql.client import Client as SqlClient
 
 #: seconds after which a silent server counts as gone, for a loop; for a producer, a setting says
-PATIENCE = 2.0
-_LOOPS = {"redis": PATIENCE, "sql": 3.0}
+REPLY_TIMEOUT = 2.0
+_LOOP_TIMEOUTS = {"redis": REPLY_TIMEOUT, "sql": 3.0}
 #: the same for a person, who may ask for a count of millions
-_PEOPLES = {"redis": 7.0, "sql": 60.0}
+_PERSON_TIMEOUTS = {"redis": 7.0, "sql": 60.0}
 #: seconds that a producer waits while others write to its SQLite file, which does not queue writers
-_LOCKED = 60.0
+_LOCK_TIMEOUT = 60.0
 #: how errors name the stores other than the queue's
 FAILED, CONTROL = "failed store", "control store"
 
@@ -32,7 +32,7 @@ FAILED, CONTROL = "failed store", "control store"
 class Stores:
     """All the stores of one connection's settings; nothing is sent before the first verb.
 
-    ``shared``: for the threads of a producer, not for one loop. ``patience``: seconds after which a silent server
+    ``shared``: for the threads of a producer, not for one loop. ``reply_timeout``: seconds after which a silent server
     counts as gone. ``by_hand``: for a person, who waits longer. Raises ``ConfigError`` if a driver is missing.
     """
 
@@ -50,13 +50,13 @@ class Stores:
         *,
         shared: bool = False,
         by_hand: bool = False,
-        patience: float | None = None,
+        reply_timeout: float | None = None,
     ) -> None:
         check_drivers(settings)
         self.settings = settings
         self._shared = shared
         self._by_hand = by_hand
-        self._patience = patience
+        self._reply_timeout = reply_timeout
         self._clients: list[Any] = []
         self._own: Any
         records = self._records(settings.failed_url) if settings.failed_url else None
@@ -65,7 +65,7 @@ class Stores:
         if records:
             self.failed = FailedElsewhere(records, self.queue)
             self.forwarder = Forwarder(self._outbox, records)
-        cache = self._shelf(settings.control_url) if settings.control_url else own
+        cache = self._control_cache(settings.control_url) if settings.control_url else own
         self.control = ControlKeys(cache, own, down, settings.restart_key, settings.name)
 
     @property
@@ -112,14 +112,14 @@ class Stores:
 
         settings, prefix = self.settings, prefix_of(self.settings.restart_key)
         self._own = client = self._sql_client(settings.url)
-        shelf, failures = SqlCache(client, prefix), Failures(settings.name)
+        cache, failures = SqlCache(client, prefix), Failures(settings.name)
         self.queue = queue = SqlQueue(
-            client, settings.retry_after, shelf, failures, keep=self._keeps, outbox=self._is_split
+            client, settings.retry_after, cache, failures, keep=self._keeps, outbox=self._is_split
         )
         self._outbox = SqlOutbox(client)
         self.failed = SqlFailed(client, failures, queue.push_within)
         self.quarantine = SqlQuarantine(client, queue.push_within)
-        return shelf, f"{prefix}queuepool:down"
+        return cache, f"{prefix}queuepool:down"
 
     @property
     def _keeps(self) -> bool:
@@ -137,7 +137,7 @@ class Stores:
 
         return SqlFailed(self._sql_client(url, FAILED), Failures(self.settings.name), None)
 
-    def _shelf(self, url: str) -> Cache:
+    def _control_cache(self, url: str) -> Cache:
         """Laravel's cache at ``control_url``."""
         if is_redis(url):
             from queuepool.stores.redis.cache import RedisCache
@@ -151,8 +151,8 @@ class Stores:
     def _redis_client(self, url: str, longest_wait: float = 0.0, store: str = "") -> RedisClient:
         from queuepool.stores.redis.client import Client
 
-        patience = self._patience_with("redis")
-        client = Client(url, longest_wait=longest_wait, shared=self._shared, patience=patience, store=store)
+        reply_timeout = self._timeout_of("redis")
+        client = Client(url, longest_wait=longest_wait, shared=self._shared, reply_timeout=reply_timeout, store=store)
         self._clients.append(client)
         return client
 
@@ -160,17 +160,17 @@ class Stores:
         from queuepool.stores.sql.client import Client
 
         create = self.settings.embedded and url == self.settings.url
-        patience = self._patience_with("sql")
+        reply_timeout = self._timeout_of("sql")
         if self._shared and scheme_of(url) == "sqlite":
-            patience = max(patience, _LOCKED)
-        client = Client(url, shared=self._shared, patience=patience, create=create, store=store)
+            reply_timeout = max(reply_timeout, _LOCK_TIMEOUT)
+        client = Client(url, shared=self._shared, patience=reply_timeout, create=create, store=store)
         self._clients.append(client)
         return client
 
-    def _patience_with(self, kind: str) -> float:
-        if self._patience or not self._shared:
-            return self._patience or _LOOPS[kind]
-        return max(self.settings.timeout, _PEOPLES[kind]) if self._by_hand else self.settings.timeout
+    def _timeout_of(self, kind: str) -> float:
+        if self._reply_timeout or not self._shared:
+            return self._reply_timeout or _LOOP_TIMEOUTS[kind]
+        return max(self.settings.timeout, _PERSON_TIMEOUTS[kind]) if self._by_hand else self.settings.timeout
 
 
 def refuse_unfit(settings: ConnectionSettings, queue: str) -> None:

@@ -30,7 +30,7 @@ _KEEPALIVE = {
 class Client:
     """Commands to one server; ``shared`` between threads, else one connection for one loop.
 
-    ``longest_wait`` and ``patience``, in seconds, add up to the time-out of a reply; ``store`` is how errors name it.
+    ``longest_wait`` and ``reply_timeout``, in seconds, add up to the socket's timeout. ``store`` is how errors name it.
     redis-py's own retries are off: after a lost reply they would push or reserve twice.
     """
 
@@ -40,15 +40,15 @@ class Client:
         *,
         longest_wait: float = 0.0,
         shared: bool = False,
-        patience: float = _CONFIRMS,
+        reply_timeout: float = _CONFIRMS,
         store: str = "",
     ) -> None:
         self._open = partial(
             redis.Redis.from_url,
             url,
             retry=Retry(NoBackoff(), 0),
-            socket_timeout=longest_wait + patience,
-            socket_connect_timeout=patience,
+            socket_timeout=longest_wait + reply_timeout,
+            socket_connect_timeout=reply_timeout,
             single_connection_client=not shared,
             client_name="queuepool",
             protocol=2,
@@ -56,7 +56,7 @@ class Client:
         )
         self._shared = shared
         self._store = store
-        self._waits = longest_wait + patience
+        self._socket_timeout = longest_wait + reply_timeout
         self._subscribed: tuple[str, ...] = ()
         #: commands that may have been sent and were not answered: each may still be carried out
         self.unanswered = 0
@@ -98,7 +98,7 @@ class Client:
     def script_in_time(self, name: str, keys: Sequence[str], args: Sequence[Any] = ()) -> Any:
         """As ``script``, for people's commands: it is not carried out once it has been reported as failed."""
         seconds, micros = self.command("TIME")
-        return self.script(name, keys, [*args, int(seconds) + int(micros) / 1e6 + self._waits])
+        return self.script(name, keys, [*args, int(seconds) + int(micros) / 1e6 + self._socket_timeout])
 
     def script_ahead(self, name: str, keys: Sequence[str], args: Sequence[Any]) -> Callable[[], Any]:
         """As ``script``, but only sends it: call the result later to read the reply. Not for a ``shared`` client."""
