@@ -140,7 +140,7 @@ def test_a_board_is_never_made_over_another(board, path):
 def test_a_board_takes_room_only_for_the_processes_that_there_are(path):
     board = Board.create(path, capacity=1_000, room_for=1)
     before = path.stat()
-    board.allot(board.slots[7])
+    board.allocate(board.slots[7])
 
     assert before.st_size > 1_000 * AREA
     assert 2 * AREA <= before.st_blocks * 512 < 1_000_000
@@ -174,7 +174,7 @@ def test_a_board_that_is_cut_short_reads_as_zeros_and_is_made_whole(board, path,
     read = (board.slots[1].role, board.slots[1].hand.held(), board.slots[3].job, board.header.totals)
 
     assert (Role.FREE, [], "", (0, 0, 0)) == read
-    assert (True, False, whole) == (board.mend(), board.mend(), path.stat().st_size)
+    assert (True, False, whole) == (board.restore_length(), board.restore_length(), path.stat().st_size)
 
 
 def test_what_one_mapping_writes_another_reads(board, path):

@@ -73,7 +73,7 @@ class About:
         return {key: value for key, value in asdict(self).items() if key != "identity"}
 
     @property
-    def whose(self) -> str:
+    def description(self) -> str:
         """Which pool it is, in words."""
         return f"that of {self.configuration or f'{self.working_directory} on {self.store}'} (user {self.user})"
 

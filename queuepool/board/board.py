@@ -48,7 +48,7 @@ class Board:
         file = SharedFile(fd, _PAGE + capacity * _SLOT)
         try:
             os.ftruncate(fd, len(file))  # sparse: the other slots get their space when needed
-            file.allot(0, _PAGE + room_for * _SLOT)
+            file.allocate(0, _PAGE + room_for * _SLOT)
             board = cls._begun(path, file)
             board.header.store = store
             path.hardlink_to(draft)
@@ -98,15 +98,15 @@ class Board:
         self.memory.close()
         return mapped
 
-    def allot(self, slot: Slot) -> None:
+    def allocate(self, slot: Slot) -> None:
         """By the master: allocate disk space for a slot. Raises ``OSError``."""
         if isinstance(self.memory, SharedFile):
-            self.memory.allot(slot.base, _SLOT)
+            self.memory.allocate(slot.base, _SLOT)
         self.header.used = self.used = max(self.used, slot.index + 1)
 
-    def mend(self) -> bool:
+    def restore_length(self) -> bool:
         """Restore the file's length if somebody has truncated it; returns whether it was truncated."""
-        return isinstance(self.memory, SharedFile) and self.memory.mend()
+        return isinstance(self.memory, SharedFile) and self.memory.restore_length()
 
     @property
     def master(self) -> tuple[int, int]:

@@ -124,8 +124,8 @@ class Record:
             self.wholes, self.reals = memory.words(base, "q"), memory.words(base, "d")
             return
         # An assignment through a view is one store; struct would write zeros first.
-        mine = memoryview(memory)[base : base + self.size]
-        self.wholes, self.reals = mine.cast("q"), mine.cast("d")
+        view = memoryview(memory)[base : base + self.size]
+        self.wholes, self.reals = view.cast("q"), view.cast("d")
 
     def __init_subclass__(cls) -> None:
         fields = {name: field for name, field in vars(cls).items() if isinstance(field, Field)}

@@ -66,7 +66,7 @@ class RuntimeDir:
         os.close(former)
         return True
 
-    def let_go(self) -> None:
+    def close_in_child(self) -> None:
         """In a child: close the pidfile, so that a job that truncates all of its open files does not find it.
 
         The parent keeps the lock.
@@ -105,7 +105,7 @@ class RuntimeDir:
             raise NotRunning(self.name, self.path)
         found = self.about()
         if found and not self._takes_any and not found.is_meant_by(self._settings):
-            raise NotRunning(self.name, self.path, f"{found.whose}: {found.hint(self.path)} means it")
+            raise NotRunning(self.name, self.path, f"{found.description}: {found.hint(self.path)} means it")
         return pid
 
     def about(self) -> About | None:
@@ -131,7 +131,7 @@ class RuntimeDir:
         """The boards of this pool's masters, living and killed. (The files beside a board have one more dot.)"""
         return sorted(path for path in self.path.glob("board.*") if path.name.count(".") == 1)
 
-    def clear_away(self) -> None:
+    def remove_leftovers(self) -> None:
         """Remove what a killed master left, its pidfile and its directory, unless a new master has started."""
         with suppress(PoolRunning, ConfigError, NoRoom):
             self._lock = self._locked()
@@ -178,7 +178,7 @@ class RuntimeDir:
         except OSError as error:
             with _closing(fd):
                 found = self.about()
-                raise PoolRunning(self.name, _holder(fd), self.path, found.whose if found else "") from error
+                raise PoolRunning(self.name, _holder(fd), self.path, found.description if found else "") from error
         return fd
 
     def _is_in_place(self, fd: int) -> bool:

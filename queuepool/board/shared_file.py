@@ -47,7 +47,7 @@ class SharedFile:
         """The numbers from ``base`` on, of eight bytes each, by their struct ``code``."""
         return Words(self, base, code)
 
-    def allot(self, first: int, count: int) -> None:
+    def allocate(self, first: int, count: int) -> None:
         """Allocate disk space, if the file system can, so that no write there fails. Raises ``OSError``."""
         try:
             os.posix_fallocate(self.fd, first, count)
@@ -55,7 +55,7 @@ class SharedFile:
             if error.errno not in _CANNOT_ALLOT:
                 raise
 
-    def mend(self) -> bool:
+    def restore_length(self) -> bool:
         """Restore the length if somebody has truncated the file; returns whether it was truncated."""
         is_cut = os.fstat(self.fd).st_size < self._size
         if is_cut:

@@ -44,7 +44,7 @@ def code_of(error: BaseException, pool: str = "") -> int:
         case errors.BootFailure():
             return _boot_failure(error)
         case errors.QueuepoolError():
-            return _ours(error, f"pool={pool} " if pool else "")
+            return _report(error, f"pool={pool} " if pool else "")
         case OSError():
             return _of_the_system(error)
     raise error
@@ -86,13 +86,13 @@ def _of_the_system(error: OSError) -> int:
     return FAILED
 
 
-def _ours(error: errors.QueuepoolError, whose: str) -> int:
+def _report(error: errors.QueuepoolError, prefix: str) -> int:
     if isinstance(error, errors.ConfigError):
         # Each line names the file and the line, as compilers do.
         for line in str(error).split("\n"):
-            output.complain(f"{whose}{line}")
+            output.complain(f"{prefix}{line}")
     elif isinstance(error, errors.StoreDown) and not isinstance(error, errors.StoreDenied):
-        output.complain(f"{whose}queuepool: the store cannot be reached or cannot serve now: {error}")
+        output.complain(f"{prefix}queuepool: the store cannot be reached or cannot serve now: {error}")
     else:
-        output.complain(f"{whose}queuepool: {error}")
+        output.complain(f"{prefix}queuepool: {error}")
     return _CODES.get(type(error), FAILED)

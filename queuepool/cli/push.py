@@ -42,11 +42,11 @@ def push(where: Where, name: str, data: str | None, queue: str | None, delay: fl
     value = None if data is None else _json(_stdin() if data == "-" else os.fsencode(data))
     handler = None if force else _handler(where, name)
     options = handler.options if handler else Options()
-    wishes: Mapping[str, object] = wire(options) if handler else {}
+    on_wire: Mapping[str, object] = wire(options) if handler else {}
     _judge(name, value, handler)
     target = queue or options.queue or "default"
     with closing(Queue(where.connection())) as connection:
-        output.say(connection.push(name, value, queue=target, delay=delay, options=wishes))
+        output.say(connection.push(name, value, queue=target, delay=delay, options=on_wire))
     if where.path and target not in where.queues():
         output.complain(f"note: no pool of {where.path} serves queue {target}")
 

@@ -101,11 +101,11 @@ def _all(where: Where, connection: Queue) -> Iterator[str]:
     configured = where.queues()
     yield from configured
     try:
-        there = connection.stores.queue.queues()
+        existing = connection.stores.queue.queues()
     except StoreDenied as error:  # a Redis user without +scan
         output.complain(f"note: queues that no pool of this configuration serves are left out: {error}")
     else:
-        yield from (name for name in there if name not in configured)
+        yield from (name for name in existing if name not in configured)
 
 
 def _is_confirmed(question: str) -> bool:

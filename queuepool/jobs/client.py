@@ -133,8 +133,8 @@ def connect(where: str | Path | None = None, *, connection: str | None = None, p
     goes with a URL. Raises ``ConfigError``. Sends nothing before the first push.
     """
     if isinstance(where, str) and "://" in where:
-        said = {"connection.url": where, "connection.prefix": prefix}
-        return Queue(_connection(config.load(None, said, by="connect({}=...)"), None))
+        overrides = {"connection.url": where, "connection.prefix": prefix}
+        return Queue(_connection(config.load(None, overrides, by="connect({}=...)"), None))
     path = where or os.environ.get("QUEUEPOOL_CONFIG")
     return Queue(_connection(config.load(Path(path) if path else None), connection))
 
@@ -176,5 +176,5 @@ def _connection(loaded: config.Config, name: str | None) -> ConnectionSettings:
     try:
         return known[name or "default"]
     except KeyError:
-        there = ", ".join(known)
-        raise ConfigError(str(loaded.path or ""), f"no connection {name or 'default'!r}; there are: {there}") from None
+        names = ", ".join(known)
+        raise ConfigError(str(loaded.path or ""), f"no connection {name or 'default'!r}; there are: {names}") from None

@@ -39,20 +39,20 @@ class JobOptions(TypedDict, total=False):
     fail_on_timeout: bool | None
 
 
-def options_of(wishes: JobOptions) -> Options:
+def options_of(options: JobOptions) -> Options:
     """Check and parse options. Raises ``ConfigError`` for an unknown option or a value that no worker accepts."""
     known = [field.name for field in fields(Options)]
-    for key in wishes.keys() - known:
+    for key in options.keys() - known:
         raise ConfigError("@job", f"there is no option {key!r}{_hint(key, known)}")
-    backoff = wishes.get("backoff")
+    backoff = options.get("backoff")
     several = (backoff,) if isinstance(backoff, (int, float, str, timedelta)) else backoff
     for key in ("tries", "max_exceptions"):
-        _check_number(key, wishes.get(key), int)
-    timeout = _seconds("timeout", wishes.get("timeout"))
+        _check_number(key, options.get(key), int)
+    timeout = _seconds("timeout", options.get("timeout"))
     delays = [_seconds("backoff", delay) for delay in several or ()]
-    asked = wishes.get("queue")
-    queue = "default" if asked is None else queue_name(asked)
-    given: dict[str, Any] = {**wishes, "queue": queue, "timeout": timeout}
+    named = options.get("queue")
+    queue = "default" if named is None else queue_name(named)
+    given: dict[str, Any] = {**options, "queue": queue, "timeout": timeout}
     return Options(**{**given, "backoff": tuple(map(float, delays)) if several else None})  # type: ignore[arg-type]
 
 

@@ -59,7 +59,7 @@ class Place:
         The steward is not among them, as it holds no jobs: its slot is cleared, and it writes a new deadline every
         second.
         """
-        if self._board.mend():
+        if self._board.restore_length():
             _log.error("%s was cut short, and is made whole", self._board.path)
         found = self._children.overwritten(time.monotonic(), self._settings.connection.retry_after)
         for child in found:

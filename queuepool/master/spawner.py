@@ -109,7 +109,7 @@ class Spawner:
         if slot is None or not self._respawn.is_over(role, number, now):
             return None
         try:
-            self._board.allot(slot)
+            self._board.allocate(slot)
         except OSError as error:
             rest = self._respawn.failed_to_fork(role, now)
             _log.error("no room in %s: %s; next try in %.1fs", self._board.path.parent, error.strerror, rest)

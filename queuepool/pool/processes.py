@@ -74,7 +74,7 @@ class Processes:
     def _mapped(self, slot: Slot) -> Slot:
         """The slot, mapped into memory anew: jobs run here, and must not find a file of the pool open."""
         self._board = self._board.mapped()
-        self._runtime.let_go()
+        self._runtime.close_in_child()
         return self._board.slots[slot.index]
 
     def _enter(self, slot: Slot, role: str) -> FileIO:
@@ -107,7 +107,7 @@ class Processes:
         """Imports the listeners and runs the steward."""
         signals = WorkerSignals()
         signals.listen()
-        self._runtime.let_go()
+        self._runtime.close_in_child()
         settings = self._settings
         proc.show(f"queuepool: steward [{settings.name}] starting")
         log.setup(settings, "steward", write_timeout=1.0)

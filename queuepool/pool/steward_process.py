@@ -80,7 +80,7 @@ class StewardProcess:
         self._signals.stop = False
         steward.drop([*self._watching, self._publish])
         steward.run(until=lambda: self._orphaned_boards.own.is_settled)
-        self._runtime.clear_away()
+        self._runtime.remove_leftovers()
 
     def _urgent(self) -> list[Chore]:
         settings, queue = self._settings, self._stores.queue

@@ -91,10 +91,10 @@ class Settler:
         """
         facts = facts_of(payload, lease.queue)
         verb, outcome = self._settlement(lease, payload, verdict, error, tally)
-        ours = self._carry_out(facts, lease, verb, verdict, cause)
-        if ours and outcome:
+        is_ours = self._carry_out(facts, lease, verb, verdict, cause)
+        if is_ours and outcome:
             self.note(outcome)
-        return ours
+        return is_ours
 
     def _settlement(
         self, lease: Lease, payload: Payload, verdict: Verdict, error: BaseException | None, tally: str
@@ -113,18 +113,18 @@ class Settler:
     def give_back(self, lease: Lease) -> bool:
         """Return a job to the head of its queue, as if it had never been reserved. ``False`` as for ``settle``."""
         facts = _facts_in(lease)
-        ours = self._carry_out(facts, lease, lambda: self._store.give_back([lease])[0])
-        if ours:
+        is_ours = self._carry_out(facts, lease, lambda: self._store.give_back([lease])[0])
+        if is_ours:
             self.note(JobGivenBack(facts))
-        return ours
+        return is_ours
 
     def give_back_unstarted(self, leases: Sequence[Lease]) -> None:
         """Return jobs that have not begun to the head of their queues; another process may already have done so."""
         if not leases:
             return
         answer = self._ask(leases[0].queue, lambda: self._store.give_back(leases))
-        for lease, ours in zip(leases, answer[0] if answer else (), strict=bool(answer)):
-            if ours:
+        for lease, is_ours in zip(leases, answer[0] if answer else (), strict=bool(answer)):
+            if is_ours:
                 self.note(JobGivenBack(_facts_in(lease)))
 
     def reclaim(self, queues: Sequence[str], tag: int, since: float, known: Sequence[Lease]) -> None:
@@ -161,11 +161,11 @@ class Settler:
             self.note(cause)
         if answer is None:
             return False
-        ours, certain = answer[0], answer[1] and not unsure
-        if not ours and certain:
+        is_ours, certain = answer[0], answer[1] and not unsure
+        if not is_ours and certain:
             self.note(LeaseLost(facts))
         # A refusal after an unanswered call means that that call has done it.
-        return ours or not certain
+        return is_ours or not certain
 
     def _ask(self, queue: str, verb: Callable[[], T]) -> tuple[T, bool] | None:
         """The result of ``Outage.insist``; ``None`` when the store refuses the queue, which is noted."""

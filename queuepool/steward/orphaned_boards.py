@@ -61,11 +61,11 @@ class OrphanedBoards:
             return not _has_master(board) and not _has_steward(board)
 
     def _is_of_our_store(self, board: Board) -> bool:
-        ours = board.header.store == self._runtime.store
-        if not ours and board.path not in self._warned:
+        is_ours = board.header.store == self._runtime.store
+        if not is_ours and board.path not in self._warned:
             self._warned.add(board.path)
             _log.warning(words_for(board.path.name))
-        return ours
+        return is_ours
 
     def _open(self, path: Path) -> Board | None:
         try:

@@ -129,7 +129,7 @@ class Client:
     def _ask(self, *words: Any) -> Any:
         return self._lines.ask(*words) if self._shared else self._line.ask(*words)
 
-    def hear(self, channels: tuple[str, ...], timeout: float) -> bool:
+    def wait_for_message(self, channels: tuple[str, ...], timeout: float) -> bool:
         """Block until a message is published on these channels (``True``) or ``timeout`` seconds are over.
 
         It is precise to the millisecond, whereas the server ends a blocked command only at its next tick, up to 100 ms
@@ -139,20 +139,20 @@ class Client:
             if self._subscribed != channels:
                 self._subscribe(channels)
                 return True  # a message before the subscription would have been missed
-            return self._ears.get_message(timeout=timeout) is not None
+            return self._pubsub.get_message(timeout=timeout) is not None
         except redis.RedisError as error:
-            self._stop_hearing()
+            self._close_pubsub()
             found = translated(error, "subscribe", channels)
             raise type(found)(str(found), self._store) from error
 
     def _subscribe(self, channels: tuple[str, ...]) -> None:
-        self._ears.subscribe(*channels)
+        self._pubsub.subscribe(*channels)
         for _ in channels:
-            self._ears.get_message(timeout=_CONFIRMS)  # the server confirms each
+            self._pubsub.get_message(timeout=_CONFIRMS)  # the server confirms each
         self._subscribed = channels
 
     @cached_property
-    def _ears(self) -> Any:
+    def _pubsub(self) -> Any:
         client: Any = self._open()
         return client.pubsub()
 
@@ -163,10 +163,10 @@ class Client:
             del self._redis
             for name in ("_line", "_lines"):
                 vars(self).pop(name, None)
-        self._stop_hearing()
+        self._close_pubsub()
 
-    def _stop_hearing(self) -> None:
+    def _close_pubsub(self) -> None:
         self._subscribed = ()
-        if "_ears" in vars(self):
-            self._ears.close()
-            del self._ears
+        if "_pubsub" in vars(self):
+            self._pubsub.close()
+            del self._pubsub

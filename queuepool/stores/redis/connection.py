@@ -15,7 +15,7 @@ class Answer:
     def __init__(self, connection: Any) -> None:
         self._connection = connection
         self._is_read = False
-        self._said: Any = None
+        self._reply: Any = None
         self._error: redis.RedisError | None = None
 
     def read(self) -> None:
@@ -23,7 +23,7 @@ class Answer:
         if not self._is_read:
             self._is_read = True
             try:
-                self._said = self._connection.read_response()
+                self._reply = self._connection.read_response()
             except redis.RedisError as error:
                 self._error = error
 
@@ -32,7 +32,7 @@ class Answer:
         self.read()
         if self._error:
             raise self._error
-        return self._said
+        return self._reply
 
 
 class Line:

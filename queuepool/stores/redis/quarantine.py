@@ -29,8 +29,8 @@ class RedisQuarantine:
         if raw is None:
             return False
         keys = [self._keys.quarantine(queue), self._keys.ready(queue), self._keys.notify(queue)]
-        chosen = _parsed(queue, raw).payload if payload is None else payload
-        return bool(self._client.script("requeue", keys, [raw, chosen]) == 1)
+        repaired = _parsed(queue, raw).payload if payload is None else payload
+        return bool(self._client.script("requeue", keys, [raw, repaired]) == 1)
 
     def drop(self, queue: str, entry_id: str) -> bool:
         raw = self._find(queue, entry_id)

@@ -20,7 +20,7 @@ from queuepool.stores.redis.wire import BATCH, batches, by_queue, reservation
 
 #: as many as fit the bits of a lease's score (lua/include/lease.lua)
 TAGS = 131072
-#: seconds for which the server's clock is assumed to run at the speed of ours
+#: seconds for which the server's clock is assumed to run at the speed of own
 _CLOCK_LASTS = 10.0
 #: keys that the server reads in one step of a scan
 _PAGE = 1000
@@ -94,7 +94,7 @@ class RedisQueue:
 
     def wait_for_change(self, queues: Sequence[str], timeout: float) -> bool:
         """Block until a job may be due earlier than the last ``stage`` returned (``True``), or the time is over."""
-        return self.client.hear(tuple(map(self.keys.channel, queues)), timeout)
+        return self.client.wait_for_message(tuple(map(self.keys.channel, queues)), timeout)
 
     def delete(self, leases: Sequence[Lease]) -> list[bool]:
         queues = sorted({lease.queue for lease in leases})
@@ -111,11 +111,11 @@ class RedisQueue:
     def give_back(self, leases: Sequence[Lease]) -> list[bool]:
         answers: dict[Lease, bool] = {}
         for queue in {lease.queue for lease in leases}:
-            ours = [lease for lease in leases if lease.queue == queue]
+            own = [lease for lease in leases if lease.queue == queue]
             names = [self.keys.ready(queue), self.keys.reserved(queue), self.keys.notify(queue)]
-            proofs = [word for lease in ours for word in (lease.tag, lease.receipt)]
-            told = self.client.script("give_back", names, proofs)
-            answers |= {lease: answer == 1 for lease, answer in zip(ours, told, strict=True)}
+            proofs = [word for lease in own for word in (lease.tag, lease.receipt)]
+            replies = self.client.script("give_back", names, proofs)
+            answers |= {lease: answer == 1 for lease, answer in zip(own, replies, strict=True)}
         return [answers[lease] for lease in leases]
 
     def reclaim(self, queues: Sequence[str], tag: int, since: float, known: Sequence[Lease]) -> list[Lease]:
