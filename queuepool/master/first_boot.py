@@ -9,7 +9,8 @@ from queuepool.board.board import Board, Role
 from queuepool.board.boot_report import read
 from queuepool.events import BootFailed
 from queuepool.log.fields import line_of
-from queuepool.master.children import Child, Children
+from queuepool.master.child import Child
+from queuepool.master.children import Children
 from queuepool.master.respawn import Respawn
 from queuepool.unix.exit_codes import BOOT
 

@@ -15,7 +15,8 @@ from queuepool.board.deadlines import next_deadline, overdue
 from queuepool.board.requests import Requests
 from queuepool.board.runtime_dir import RuntimeDir
 from queuepool.config.settings import PoolSettings
-from queuepool.master.children import Child, Children
+from queuepool.master.child import Child
+from queuepool.master.children import Children
 from queuepool.master.first_boot import FirstBoot
 from queuepool.master.place import Place
 from queuepool.master.respawn import Respawn

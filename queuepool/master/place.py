@@ -10,7 +10,8 @@ from queuepool.board.runtime_dir import RuntimeDir
 from queuepool.board.status import title
 from queuepool.config.settings import PoolSettings
 from queuepool.errors import QueuepoolError
-from queuepool.master.children import Child, Children
+from queuepool.master.child import Child
+from queuepool.master.children import Children
 from queuepool.unix import proc, stray_processes
 
 _log = logging.getLogger("queuepool")

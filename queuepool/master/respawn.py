@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Container
 
 from queuepool.board.board import Killed, Role, State
-from queuepool.master.children import Child
+from queuepool.master.child import Child
 
 #: a worker that dies within these seconds without a finished job has died young
 _SHORT = 5.0
