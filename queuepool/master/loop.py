@@ -35,14 +35,13 @@ class Master:
 
     def __init__(self, settings: PoolSettings, board: Board, runtime: RuntimeDir, entry_points: EntryPoints) -> None:
         self._settings = settings
-        self._board = board
+        self._board, self._requests = board, Requests(board.header)
         self._mailbox, self._children = Mailbox(), Children(fork.is_child)
         self._place = Place(settings, board, runtime, self._children)
         self._respawn = Respawn(settings.give_up)
         self._first_boot = FirstBoot(board, self._respawn)
         self._spawner = Spawner(board, self._children, self._respawn, entry_points, preload=settings.preload)
         self._target, self._generation, self._paused = settings.workers, 1, False
-        self._requests = Requests(board.header)
         self._shutdown = Shutdown(settings.stop_timeout)
 
     def run(self) -> int:
