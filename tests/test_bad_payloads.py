@@ -14,7 +14,7 @@ from queuepool.config.settings import ConnectionSettings, PoolSettings
 from queuepool.errors import BadPayload
 from queuepool.jobs.job_options import Options
 from queuepool.payload import envelope as payloads
-from queuepool.payload.envelope import MOST_BYTES, Payload, decode, encode
+from queuepool.payload.envelope import MAX_BYTES, Payload, decode, encode
 from queuepool.payload.lease import Lease
 from queuepool.stores.factory import Stores
 from queuepool.worker.policies import timeout_of
@@ -117,14 +117,14 @@ def test_B050_a_retry_until_that_is_no_time_does_not_count():
 
 def test_F66_B059_a_payload_that_is_too_large_is_refused_where_it_is_made():
     with pytest.raises(BadPayload):
-        encode("app.ok", "x" * MOST_BYTES, created_at=0)
+        encode("app.ok", "x" * MAX_BYTES, created_at=0)
 
 
 def test_F66_B059_the_largest_payload_is_a_job(stores):
     raw = payload("a", data="")
-    raw = raw.replace(b'""', b'"%s"' % (b"x" * (payloads.MOST_BYTES - len(raw))))
+    raw = raw.replace(b'""', b'"%s"' % (b"x" * (payloads.MAX_BYTES - len(raw))))
 
-    assert [MOST_BYTES] == [len(lease.receipt) for lease in reserve(stores, raw)]
+    assert [MAX_BYTES] == [len(lease.receipt) for lease in reserve(stores, raw)]
 
 
 def test_B060_keys_made_to_collide_are_read_in_no_time():

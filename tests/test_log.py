@@ -40,7 +40,7 @@ from queuepool.events import (
 )
 from queuepool.events.listeners import Listeners
 from queuepool.log.fields import fields_of, line_of
-from queuepool.log.tracebacks import MOST_TEXT, summary, text_of
+from queuepool.log.tracebacks import MAX_TEXT, summary, text_of
 from queuepool.unix.escape import escaped
 
 FACTS = JobFacts("9f3c", "9f3c", "app.mail", "emails", 2)
@@ -422,7 +422,7 @@ def test_an_exception_without_a_text_is_told_all_the_same(tell, event):
 def test_the_text_of_an_exception_is_bounded():
     text = text_of(ValueError("x" * 10_000_000))
 
-    assert len(text) < MOST_TEXT + 10
+    assert len(text) < MAX_TEXT + 10
     assert text.startswith("ValueError: xx")
 
 

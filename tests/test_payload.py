@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from queuepool.config.settings import PoolSettings
 from queuepool.errors import BadPayload
 from queuepool.jobs.job_options import Options
-from queuepool.payload.envelope import MOST_BYTES, OBJECT_JOB, Payload, decode, encode
+from queuepool.payload.envelope import MAX_BYTES, OBJECT_JOB, Payload, decode, encode
 from queuepool.payload.lease import Lease, Tallies
 from queuepool.payload.options import PayloadOptions
 from queuepool.settlement.failed_record import record
@@ -236,8 +236,8 @@ def test_data_that_holds_itself_is_refused():
 
 
 def test_data_that_is_too_large_is_refused():
-    with pytest.raises(BadPayload, match=str(MOST_BYTES)):
-        encode("ok", "x" * MOST_BYTES, created_at=0)
+    with pytest.raises(BadPayload, match=str(MAX_BYTES)):
+        encode("ok", "x" * MAX_BYTES, created_at=0)
 
 
 @pytest.mark.parametrize("name", ["", "a\nb", "a\x00b"])

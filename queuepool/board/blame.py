@@ -17,7 +17,7 @@ _OWN, _KILLED = 3, 1
 #: the weight from which on it is skipped: two deaths by its own fault
 _ENOUGH = 2 * _OWN
 #: how many things are remembered, the newest first
-_MOST = 4
+_MAX = 4
 
 
 class Blame:
@@ -52,7 +52,7 @@ class Blame:
         return self._counts.get(what, 0) >= _ENOUGH
 
     def _write(self) -> None:
-        self._header.died_of = "\n".join(f"{count} {what}" for what, count in list(self._counts.items())[:_MOST])
+        self._header.died_of = "\n".join(f"{count} {what}" for what, count in list(self._counts.items())[:_MAX])
 
 
 def _parsed(text: str) -> dict[str, int]:

@@ -114,7 +114,7 @@ class Board:
         return _master_of(self.path)
 
     @property
-    def most_workers(self) -> int:
+    def max_workers(self) -> int:
         """The most workers that fit: in a rolling restart, a worker's number has two slots; the steward has one."""
         return len(self.slots) // 2 - 1
 

@@ -15,20 +15,20 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from queuepool.config.values import MOST_AHEAD
+from queuepool.config.values import MAX_AHEAD
 from queuepool.payload.lease import Lease, Row
 
 #: bytes on the board for each area; receipts that do not fit there go to files beside the board
 AREA = 128 * 1024
 #: most jobs in a hand: those reserved at once, as many that are done, and one to spare
-_MOST = 2 * MOST_AHEAD + 1
+_MAX = 2 * MAX_AHEAD + 1
 #: the layout: the number of jobs; the stage of each; the sizes of each one's queue, receipt and proof; all of these
 _COUNT = struct.Struct("=q")
 _STAGES = _COUNT.size
-_SIZES = _STAGES + _MOST
+_SIZES = _STAGES + _MAX
 _PARTS, _SIZE = 3, 4
 #: bytes for all parts, without their sizes; the largest receipt that fits into every area
-_ROOM = AREA - _SIZES - _MOST * _PARTS * _SIZE
+_ROOM = AREA - _SIZES - _MAX * _PARTS * _SIZE
 _SHORT = 512
 #: stands for the size of a receipt that is in a file
 _IN_A_FILE = 0xFFFFFFFF
@@ -101,7 +101,7 @@ class HeldJobs:
         While the worker is alive and may be writing, the result can be wrong. Raises ``ValueError`` and ``OSError``.
         """
         count = self._count()
-        if not 0 <= count <= _MOST:
+        if not 0 <= count <= _MAX:
             raise ValueError(f"{count} jobs in a hand")
         stages, parts = self._memory[self._stages : self._stages + count], iter(self._parts(count * _PARTS))
         return [

@@ -25,7 +25,7 @@ _CODES: dict[type[BaseException], int] = {
     errors.NotRunning: NOT_RUNNING,
 }
 #: most characters of a usage error
-_MOST_TEXT = 400
+_MAX_TEXT = 400
 #: reported in one line; anything else is a bug of ours and shows its traceback
 TOLD = (click.UsageError, click.Abort, errors.QueuepoolError, OSError, KeyboardInterrupt)
 
@@ -68,7 +68,7 @@ def _not_a_flag(option: str) -> str:
 
 def _cut(text: str) -> str:
     """Shorten what was typed: an argument may have 128 KiB."""
-    return text if len(text) <= _MOST_TEXT else f"{text[: _MOST_TEXT // 2]} … {text[-_MOST_TEXT // 2 :]}"
+    return text if len(text) <= _MAX_TEXT else f"{text[: _MAX_TEXT // 2]} … {text[-_MAX_TEXT // 2 :]}"
 
 
 def _boot_failure(error: errors.BootFailure) -> int:

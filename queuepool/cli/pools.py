@@ -59,9 +59,9 @@ def scale(where: Where, workers: int) -> None:
     """Scale the local pool to N workers"""
     runtime = runtime_of(where)
     board = runtime.board(write=True)
-    most = board.most_workers
-    if workers > most:
-        raise click.BadParameter(f"this pool was started with room for {most} workers", param_hint="N")
+    limit = board.max_workers
+    if workers > limit:
+        raise click.BadParameter(f"this pool was started with room for {limit} workers", param_hint="N")
     board.header.scale = workers + 1
     if not within(_TIMEOUT, lambda: board.header.target == workers):
         raise QueuepoolError(f"the master of pool {runtime.name!r} (pid {board.master[0]}) does not answer")

@@ -21,7 +21,7 @@ from queuepool.jobs.arguments import reader_of, task_of
 from queuepool.jobs.client import Queue
 from queuepool.jobs.job_options import Options, wire
 from queuepool.jobs.registry import REGISTRY, Handler
-from queuepool.payload.envelope import MOST_BYTES, decode, encode
+from queuepool.payload.envelope import MAX_BYTES, decode, encode
 from queuepool.payload.strict_json import read_object
 from queuepool.worker.boot import import_application
 
@@ -64,13 +64,13 @@ def _judge(name: str, value: object, handler: Handler | None) -> None:
 def _stdin() -> bytes:
     if sys.stdin is None or sys.stdin.isatty():
         raise click.BadParameter("standard input is a terminal: pipe the JSON in", param_hint="--data")
-    return sys.stdin.buffer.read(MOST_BYTES + 1)
+    return sys.stdin.buffer.read(MAX_BYTES + 1)
 
 
 def _json(raw: bytes) -> Any:
     """One JSON value, checked as strictly as a worker checks the whole payload."""
-    if len(raw) > MOST_BYTES:
-        raise click.BadParameter(f"is larger than {MOST_BYTES} bytes", param_hint="--data")
+    if len(raw) > MAX_BYTES:
+        raise click.BadParameter(f"is larger than {MAX_BYTES} bytes", param_hint="--data")
     try:
         fields = read_object(b'{"data":%b}' % raw)
     except BadPayload as error:

@@ -133,6 +133,6 @@ def _show(entry: Quarantined) -> None:
     output.say(f"payload: {_glimpse(entry.payload, _VIEW)}")
 
 
-def _glimpse(payload: bytes, most: int) -> str:
-    cut = payload[:most].decode("utf-8", "backslashreplace")
-    return f"{cut} … ({len(payload) - most} bytes more)" if len(payload) > most else cut
+def _glimpse(payload: bytes, max_bytes: int) -> str:
+    cut = payload[:max_bytes].decode("utf-8", "backslashreplace")
+    return f"{cut} … ({len(payload) - max_bytes} bytes more)" if len(payload) > max_bytes else cut

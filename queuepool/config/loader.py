@@ -198,8 +198,8 @@ def _lease_problems(pool: PoolSettings, place: Place) -> Iterator[Problem]:
     if pool.connection.renew or (pool.timeout and pool.timeout + pool.grace < lease):
         return
     limit = f"{pool.timeout:.10g} with grace {pool.grace:.10g}" if pool.timeout else "0, no limit,"
-    most = lease - pool.grace - 1
-    remedy = f"at most {most:.10g}" if most > 0 else "raise retry_after"
+    max_timeout = lease - pool.grace - 1
+    remedy = f"at most {max_timeout:.10g}" if max_timeout > 0 else "raise retry_after"
     why = f"is not below retry_after ({lease:.10g}) and renew is off; jobs would run twice"
     yield Problem(place, f"{limit} {why}; {remedy}, or renew = yes")
 

@@ -12,7 +12,7 @@ from queuepool.config import values
 from queuepool.errors import ConfigError
 
 #: upper limit of seconds and of counts
-_MOST = 2**31
+_MAX = 2**31
 Seconds = float | str | timedelta
 
 
@@ -91,7 +91,7 @@ def _seconds(key: str, value: object) -> float | None:
 
 def _check_number(key: str, value: object, *kinds: type) -> None:
     # Checked now: a worker would ignore a wrong value in the payload, or quarantine the job.
-    if value is not None and (isinstance(value, bool) or not isinstance(value, kinds) or not 0 <= value < _MOST):  # type: ignore[operator]
+    if value is not None and (isinstance(value, bool) or not isinstance(value, kinds) or not 0 <= value < _MAX):  # type: ignore[operator]
         raise ConfigError("@job", f"{key} cannot be {value!r}")
 
 

@@ -135,7 +135,7 @@ class Master:
             fork.send_signal(child.pid, signum)
 
     def _scale(self, target: int) -> None:
-        if 0 <= target <= self._board.most_workers:
+        if 0 <= target <= self._board.max_workers:
             self._target = target
 
     def _retire(self, child: Child) -> None:
@@ -163,8 +163,8 @@ class Master:
     def _is_unwanted(self, child: Child, now: float) -> Killed | None:
         if self._shutdown.is_overdue(child.role, now):
             return Killed.STOP
-        most = self._settings.memory_hard
-        if most and child.slot.state == State.BUSY and proc.resident_mb(child.pid) >= most:
+        limit = self._settings.memory_hard
+        if limit and child.slot.state == State.BUSY and proc.resident_mb(child.pid) >= limit:
             return Killed.MEMORY
         return None
 

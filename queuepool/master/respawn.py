@@ -18,7 +18,7 @@ _MOMENT, _STEADY = 1.0, 10.0
 #: how many failures in a row of its steward make a pool failing
 _FAILING_AFTER = 2
 _KINDS = (Role.WORKER, Role.STEWARD, Role.TEMPLATE)
-_MOST_DOUBLINGS = 16
+_MAX_DOUBLINGS = 16
 
 
 class Backoff:
@@ -40,7 +40,7 @@ class Backoff:
             self.since = min(self.since, now)
             self.failures += 1
             doublings = self.failures - self._free - 1
-            delay = min(self._shortest * 2 ** min(doublings, _MOST_DOUBLINGS), self._longest) if doublings >= 0 else 0.0
+            delay = min(self._shortest * 2 ** min(doublings, _MAX_DOUBLINGS), self._longest) if doublings >= 0 else 0.0
             self._until = now + delay
         return self._until - now
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeGuard
 from queuepool.errors import BadPayload, NotSendable
 from queuepool.payload import strict_json
 from queuepool.payload.options import NAME, PayloadOptions, is_time, payload_options_of
-from queuepool.payload.strict_json import MOST_BYTES as MOST_BYTES
+from queuepool.payload.strict_json import MAX_BYTES as MAX_BYTES
 from queuepool.payload.to_json import as_json
 
 #: The class that every object job of Laravel goes through; its own name is in ``data.commandName``.
@@ -101,7 +101,7 @@ def encode(
     ``options`` may hold ``maxTries``, ``maxExceptions``, ``failOnTimeout``, ``backoff``, ``timeout``
     and ``retryUntil``; the worker decides the missing ones. ``created_at`` is in Unix seconds, ``delay`` in seconds.
     ``seal`` returns the signature of the fields that must not change on the way: all but ``delay`` and ``attempts``.
-    Raises ``BadPayload`` for a bad name or more than ``MOST_BYTES``, ``NotSendable`` for data that JSON cannot hold.
+    Raises ``BadPayload`` for a bad name or more than ``MAX_BYTES``, ``NotSendable`` for data that JSON cannot hold.
     Source: Queue.php, createPayloadArray (13.x).
     """
     if not NAME.fullmatch(name):
@@ -142,13 +142,13 @@ def _named(name: str, data: object) -> NotSendable | None:
 
 
 def dump(fields: Mapping[str, object]) -> bytes:
-    """Compact JSON in UTF-8. Raises ``NotSendable`` for what JSON cannot hold, ``BadPayload`` above ``MOST_BYTES``."""
+    """Compact JSON in UTF-8. Raises ``NotSendable`` for what JSON cannot hold, ``BadPayload`` above ``MAX_BYTES``."""
     try:
         raw = _ENCODER.encode(fields).encode()
     except (TypeError, ValueError, RecursionError) as error:
         raise NotSendable(str(error)) from error
-    if len(raw) > MOST_BYTES:
-        raise BadPayload(f"{len(raw)} bytes, at most {MOST_BYTES} are allowed")
+    if len(raw) > MAX_BYTES:
+        raise BadPayload(f"{len(raw)} bytes, at most {MAX_BYTES} are allowed")
     return raw
 
 

@@ -26,7 +26,7 @@ _SPARE_SLOTS = 14
 #: the steward, and the template or one more worker while one is replaced
 _HELPERS = 2
 #: most characters of pool names in the title of the process that starts several pools
-_MOST_NAMES = 100
+_MAX_NAMES = 100
 _STOPS = (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT)
 _log = logging.getLogger("queuepool")
 
@@ -90,7 +90,7 @@ def start_all(
 def _title_of(names: Sequence[str]) -> str:
     """The start of the title, as of the other processes' titles; long lists of names are cut."""
     shown = ",".join(names)
-    return f"queuepool: parent [{shown if len(shown) <= _MOST_NAMES else shown[:_MOST_NAMES] + '...'}]"
+    return f"queuepool: parent [{shown if len(shown) <= _MAX_NAMES else shown[:_MAX_NAMES] + '...'}]"
 
 
 def _start_or_report(pool: PoolSettings, report: Callable[[QueuepoolError, str], int], served: Collection[str]) -> int:

@@ -38,12 +38,12 @@ AROUND = {
     ),
     "counted as it stands on the board": Plant(
         "the pool died",
-        (("board/record.py", "return value if 0 <= value < _MOST else 0", "return value"),),
+        (("board/record.py", "return value if 0 <= value < _MAX else 0", "return value"),),
         replace(QUIET, only=("scribble",), workers=4, hostile=8.0, modes=("scribble",), seconds=4.0),
     ),
     "receipts of another store taken for its own": Plant(
         "I2 invented",
-        (("steward/orphaned_boards.py", "ours = board.header.store == self._runtime.store", "ours = True"),),
+        (("steward/orphaned_boards.py", "is_ours = board.header.store == self._runtime.store", "is_ours = True"),),
         replace(PEACE, only=("foreign_board",)),
     ),
     "failures taken to the other store by the workers": Plant(

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from samples import payload
 
 from queuepool.errors import BadArguments, JobError, JobExpired, UnknownJob
-from queuepool.payload.envelope import MOST_BYTES, OBJECT_JOB
+from queuepool.payload.envelope import MAX_BYTES, OBJECT_JOB
 
 DEEPEST = 999
 GADGET = (
@@ -217,8 +217,8 @@ CATALOGUE: dict[str, Q | OK | F] = {
     "B057 an object cycle": F(command('O:1:"A":1:{s:1:"x";r:1;}'), BadArguments, "reference"),
     "B058 gzip": Q(gzip.compress(payload("a"))),
     "B058 msgpack": Q(b"\x82\xa2id\xa1a\xa8attempts\x00"),
-    "B059 too large": Q(payload("a", data="x" * MOST_BYTES)),
+    "B059 too large": Q(payload("a", data="x" * MAX_BYTES)),
     # Redis takes up to 512 MiB; four times what we allow is treated no other way, and bearable on a shared machine.
-    "B059 much too large": Q(payload("a", data="x" * 4 * MOST_BYTES)),
+    "B059 much too large": Q(payload("a", data="x" * 4 * MAX_BYTES)),
     "B060 a million keys": ok(many_keys(1_000_000)),
 }

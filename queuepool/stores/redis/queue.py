@@ -11,7 +11,7 @@ from operator import itemgetter
 from typing import Any
 
 from queuepool.errors import StoreDown, StoreError
-from queuepool.payload.envelope import MOST_BYTES
+from queuepool.payload.envelope import MAX_BYTES
 from queuepool.payload.lease import Lease, Tallies
 from queuepool.stores.contract import Reservation, Sizes, Staged
 from queuepool.stores.redis.client import Client
@@ -192,7 +192,7 @@ class RedisQueue:
     def _reserve_words(
         self, queues: Sequence[str], tag: int, limit: int, done: Sequence[Lease]
     ) -> tuple[list[str], list[Any]]:
-        args: list[Any] = [self.clock, self._retry_after, tag, limit, MOST_BYTES]
+        args: list[Any] = [self.clock, self._retry_after, tag, limit, MAX_BYTES]
         for (queue, owner), leases in groupby(done, key=itemgetter(0, 2)):
             receipts = [lease.receipt for lease in leases]
             args += queues.index(queue) + 1, owner, len(receipts), *receipts
