@@ -17,12 +17,12 @@ from queuepool.board.shared_file import SharedFile
 
 T = TypeVar("T", int, float, str)
 _WORD = 8
-_MAX = 2**48
+_MAX_COUNT = 2**48
 
 
 def as_count(value: int) -> int:
     """A count read from the memory; 0 if it cannot be one. The field always has room for one more."""
-    return value if 0 <= value < _MAX else 0
+    return value if 0 <= value < _MAX_COUNT else 0
 
 
 class Field(Generic[T]):

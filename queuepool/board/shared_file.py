@@ -15,7 +15,7 @@ from struct import Struct
 
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 #: errors of a file system that cannot allocate space (musl's libc does not emulate it by writing)
-_CANNOT_ALLOT = (errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS)
+_CANNOT_ALLOCATE = (errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS)
 _WORD = 8
 
 
@@ -52,7 +52,7 @@ class SharedFile:
         try:
             os.posix_fallocate(self.fd, first, count)
         except OSError as error:
-            if error.errno not in _CANNOT_ALLOT:
+            if error.errno not in _CANNOT_ALLOCATE:
                 raise
 
     def restore_length(self) -> bool:

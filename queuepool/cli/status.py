@@ -91,17 +91,17 @@ def _show(pools: Sequence[Mapping[str, Any]]) -> None:
         output.say("no pool has published itself")
     for pool in pools:
         if pool["state"] == _NOT_RUNNING:
-            for line in _absence(pool):
+            for line in _not_running_lines(pool):
                 output.say(line)
         else:
-            for line in _head(pool):
+            for line in _header_lines(pool):
                 output.say(line)
             output.table(_COLUMNS, map(_row, pool["processes"]))
         for name in pool.get("left_by_others", ()):
             output.say(words_for(name))
 
 
-def _absence(pool: Mapping[str, Any]) -> Iterator[str]:
+def _not_running_lines(pool: Mapping[str, Any]) -> Iterator[str]:
     if pool["another"]:
         yield f"pool {pool['pool']}: {_NOT_RUNNING} (the one in {pool['directory']} is {pool['another']})"
         return
@@ -123,7 +123,7 @@ def _origin(pool: Mapping[str, Any]) -> str:
     return " ".join(f"{key}={value}" for key, value in words.items() if value)
 
 
-def _head(pool: Mapping[str, Any]) -> Iterator[str]:
+def _header_lines(pool: Mapping[str, Any]) -> Iterator[str]:
     host = f" on {pool['host']}" if "host" in pool else ""
     yield (
         f"pool {pool['pool']}{host}: {pool['state']} master={pool['master']} since={pool['since']} "

@@ -110,8 +110,8 @@ class Queue:
         display_name: str | None = None,
     ) -> list[str]:
         seconds, now = seconds_until(delay), int(time.time())
-        seal = partial(self._signer.seal, queue) if self._signer else None
-        about: dict[str, Any] = {"options": options, "display_name": display_name, "created_at": now, "seal": seal}
+        sign = partial(self._signer.sign, queue) if self._signer else None
+        about: dict[str, Any] = {"options": options, "display_name": display_name, "created_at": now, "sign": sign}
         made = [encode(name, data, delay=round(seconds), **about) for name, data in jobs]
         self.stores.queue.push(queue, [payload for _, payload in made], seconds)
         ids = [identity for identity, _ in made]

@@ -94,13 +94,13 @@ def encode(
     display_name: str | None = None,
     created_at: int,
     delay: float = 0,
-    seal: Callable[[dict[str, object]], object] | None = None,
+    sign: Callable[[dict[str, object]], object] | None = None,
 ) -> tuple[str, bytes]:
     """The id and bytes of a new payload, with Laravel's fields in Laravel's order and ``attempts`` last.
 
     ``options`` may hold ``maxTries``, ``maxExceptions``, ``failOnTimeout``, ``backoff``, ``timeout``
     and ``retryUntil``; the worker decides the missing ones. ``created_at`` is in Unix seconds, ``delay`` in seconds.
-    ``seal`` returns the signature of the fields that must not change on the way: all but ``delay`` and ``attempts``.
+    ``sign`` returns the signature of the fields that must not change on the way: all but ``delay`` and ``attempts``.
     Raises ``BadPayload`` for a bad name or more than ``MAX_BYTES``, ``NotSendable`` for data that JSON cannot hold.
     Source: Queue.php, createPayloadArray (13.x).
     """
@@ -123,8 +123,8 @@ def encode(
         "id": identity,
     }
     try:
-        if seal:
-            fields["qp"] = seal(fields)
+        if sign:
+            fields["qp"] = sign(fields)
         return identity, dump(fields | {"delay": delay or None, "attempts": 0})
     except NotSendable as error:
         raise _named(name, data) or error from error.__cause__

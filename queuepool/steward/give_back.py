@@ -29,14 +29,14 @@ class _Stuck(NamedTuple):
     held: list[HeldJob]
     reserve_sent_at: float
 
-    def behind(self, stage: Stage) -> list[Lease]:
+    def others(self, stage: Stage) -> list[Lease]:
         """The leases of the other held jobs at this stage."""
         return [one.lease for number, one in enumerate(self.held) if number != self.place[2] and one.stage == stage]
 
     @property
     def holds_more(self) -> bool:
         """Whether there is anything to take besides the running job."""
-        return bool(self.held and (self.reserve_sent_at or self.behind(Stage.RESERVED) or self.behind(Stage.DONE)))
+        return bool(self.held and (self.reserve_sent_at or self.others(Stage.RESERVED) or self.others(Stage.DONE)))
 
 
 class GiveBack:
@@ -52,7 +52,7 @@ class GiveBack:
         self._settler = settler
         self._lost_replies = lost_replies
         self._running_since: dict[Slot, tuple[_Place, float]] = {}
-        self._given: dict[Slot, tuple[int, int]] = {}
+        self._given_back: dict[Slot, tuple[int, int]] = {}
 
     def run(self, now: float) -> float:
         self._lost_replies.look_again(now)
@@ -65,12 +65,12 @@ class GiveBack:
         for one in stuck:
             if _place(one.slot) == one.place:
                 self._take(one)
-                self._given[one.slot] = one.place[:2]
+                self._given_back[one.slot] = one.place[:2]
         return _TICK if any(slot.state == State.BUSY for slot in workers) else _IDLE
 
     def _stuck(self, slot: Slot, now: float) -> _Stuck | None:
         """What the slot's worker holds, if it has run one job for longer than others should wait."""
-        if slot.state != State.BUSY or self._given.get(slot) == (place := _place(slot))[:2]:
+        if slot.state != State.BUSY or self._given_back.get(slot) == (place := _place(slot))[:2]:
             return None
         if self._running_since.get(slot, (None, 0.0))[0] != place:
             self._running_since[slot] = place, now
@@ -83,8 +83,8 @@ class GiveBack:
     def _take(self, stuck: _Stuck) -> None:
         if stuck.reserve_sent_at:  # reserved last, so it goes back first
             self._lost_replies.take(stuck.tag, stuck.reserve_sent_at, [one.lease for one in stuck.held])
-        self._settler.delete(stuck.behind(Stage.DONE))
-        self._settler.give_back_unstarted(stuck.behind(Stage.RESERVED))
+        self._settler.delete(stuck.others(Stage.DONE))
+        self._settler.give_back_unstarted(stuck.others(Stage.RESERVED))
         self._settler.emit_noted()
 
 

@@ -11,7 +11,7 @@ from queuepool.steward.orphaned_boards import OrphanedBoards
 from queuepool.stores.contract import QueueStore
 
 #: seconds until a missing lease is looked for once more
-_SECOND_LOOK = 0.05
+_RECHECK = 0.05
 
 
 class Renew:
@@ -34,14 +34,14 @@ class Renew:
             return self._retry_after / 3
         sent_at = time.monotonic()
         renewed = self._store.renew([lease for _, _, lease in held])
-        missed = {entry for entry, still_ours in zip(held, renewed, strict=True) if not still_ours}
+        missed = {entry for entry, is_ours in zip(held, renewed, strict=True) if not is_ours}
         for slot, hand_number, _ in set(held) - missed:
-            _write(slot, hand_number, sent_at + self._retry_after)
+            _renew_on_board(slot, hand_number, sent_at + self._retry_after)
         for slot, hand_number, _ in missed & self._missed:
-            _write(slot, hand_number, sent_at)  # the lease is lost: the master kills the worker now
+            _renew_on_board(slot, hand_number, sent_at)  # the lease is lost: the master kills the worker now
         # Its worker may have just settled it: check once more.
         self._missed = missed
-        return _SECOND_LOOK if missed else self._retry_after / 3
+        return _RECHECK if missed else self._retry_after / 3
 
 
 def _leases_of(slot: Slot) -> list[tuple[Slot, int, Lease]]:
@@ -56,6 +56,6 @@ def _leases_of(slot: Slot) -> list[tuple[Slot, int, Lease]]:
     return leases if slot.hand_number == hand_number else []
 
 
-def _write(slot: Slot, hand_number: int, end: float) -> None:
+def _renew_on_board(slot: Slot, hand_number: int, end: float) -> None:
     slot.renewed_end = end
     slot.renewed_hand = hand_number

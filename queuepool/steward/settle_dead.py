@@ -58,22 +58,22 @@ class SettleDead:
         for slot in board.of(Role.WORKER, Role.TEMPLATE):
             incarnation = slot.incarnation  # read first: the master may free the slot and reuse it
             if slot.dead and slot.settled_incarnation != incarnation and not slot.holds_nothing:
-                self._try(board, slot, incarnation, slot.status)
+                self._try_slot(board, slot, incarnation, slot.status)
         for orphaned in self._orphaned_boards.boards():
             with self._blame.during(orphaned.path.name):
-                self._look_after(orphaned)
+                self._settle_orphaned(orphaned)
         return _PERIOD
 
-    def _look_after(self, board: Board) -> None:
+    def _settle_orphaned(self, board: Board) -> None:
         """Settle an orphaned board's dead workers. Living ones finish their jobs; a settled board is removed."""
         for slot in board.of(Role.WORKER, Role.TEMPLATE):
             if slot.settled_incarnation != slot.incarnation and not proc.is_alive(slot.pid, slot.start_time):
                 stray_processes.kill_all_of(Origin(board.cookie(slot), slot.pid, slot.start_time))
-                self._try(board, slot, slot.incarnation, slot.status if slot.dead else None)
+                self._try_slot(board, slot, slot.incarnation, slot.status if slot.dead else None)
         if board.is_settled:
             board.unlink()
 
-    def _try(self, board: Board, slot: Slot, incarnation: int, status: int | None) -> None:
+    def _try_slot(self, board: Board, slot: Slot, incarnation: int, status: int | None) -> None:
         """Settle what the slot's process held, unless stewards have died of it."""
         what = f"{board.path.name} slot {slot.index} life {incarnation}"
         if self._blame.is_deadly(what):
@@ -85,7 +85,7 @@ class SettleDead:
 
     def _settle_slot(self, board: Board, slot: Slot, incarnation: int, status: int | None) -> None:
         """``status`` is ``None`` if no master saw the death. Marks the slot as settled before it emits events."""
-        believed, trace, status = _believed(slot), boot_report.text_in(board.trace(slot)), proc.plausible(status)
+        believed, trace, status = _read_held(slot), boot_report.text_in(board.trace(slot)), proc.plausible(status)
         held = believed or []
         try:
             if slot.reserve_sent_at and believed is not None:
@@ -161,7 +161,7 @@ class SettleDead:
         return events.BootFailed(slot.number, trace, problem)
 
 
-def _believed(slot: Slot) -> list[HeldJob] | None:
+def _read_held(slot: Slot) -> list[HeldJob] | None:
     """All that it held; ``None`` if a job has overwritten it: then nothing is settled, and its leases end."""
     if slot.killed == Killed.OVERWRITTEN or not slot.is_plausible(inf, inf):
         return None

@@ -16,7 +16,7 @@ from queuepool.stores.split_failed import Forwarder
 #: seconds between checks for waiting failures, or for a store that is back
 PERIOD = 1.0
 #: after waiting for a silent store, the jobs get this many times that time
-_RESTS = 10.0
+_PAUSE_FACTOR = 10.0
 
 
 class Emitter(Protocol):
@@ -81,15 +81,15 @@ class FailureRecorder:
         self._forwarder = forwarder
         self._emitter = emitter
         self._stores = stores
-        self._again = 0.0
+        self._next_run = 0.0
         self._refused = ""
 
     def run(self) -> None:
         """``record``, at most once a second."""
         began = time.monotonic()
-        if began >= self._again:
+        if began >= self._next_run:
             self.record()
-            self._again = time.monotonic() + max(PERIOD, _RESTS * (time.monotonic() - began))
+            self._next_run = time.monotonic() + max(PERIOD, _PAUSE_FACTOR * (time.monotonic() - began))
 
     def record(self) -> int:
         """Record all waiting failures now; returns how many still wait. Raises ``StoreDown`` of the jobs' store."""

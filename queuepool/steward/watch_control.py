@@ -14,7 +14,7 @@ from queuepool.steward.side_stores import Emitter, SideStores
 from queuepool.stores.control import PERIOD, ControlReader
 
 #: seconds after which work begins although the control store has never answered
-WITHOUT_ORDERS = 10.0
+CONTROL_TIMEOUT = 10.0
 _log = logging.getLogger("queuepool")
 
 
@@ -30,7 +30,7 @@ class WatchControl:
         self._side_stores = side_stores
         self._queues = queues
         #: when the control store first failed to answer (monotonic)
-        self._since = 0.0
+        self._silent_since = 0.0
         self._stamp = ""
 
     def run(self, now: float) -> float:
@@ -38,7 +38,7 @@ class WatchControl:
             keys = self._control.read(self._queues)
         except StoreDown as error:
             if error.store:
-                self._go_on_without(now)
+                self._begin_without_control(now)
             raise
         self._side_stores.answered("control store")
         self._pause(keys.paused)
@@ -49,10 +49,12 @@ class WatchControl:
         self._restart(keys.restart)  # last: it tells the workers that the control state is known
         return PERIOD
 
-    def _go_on_without(self, now: float) -> None:
-        self._since = self._since or now
-        if not self._header.restart_known and now - self._since >= WITHOUT_ORDERS:
-            _log.warning("no word from the control store for %gs: work begins as if nothing was paused", WITHOUT_ORDERS)
+    def _begin_without_control(self, now: float) -> None:
+        self._silent_since = self._silent_since or now
+        if not self._header.restart_known and now - self._silent_since >= CONTROL_TIMEOUT:
+            _log.warning(
+                "no word from the control store for %gs: work begins as if nothing was paused", CONTROL_TIMEOUT
+            )
             self._header.restart_known = 1
 
     def _restart(self, stamp: str | None) -> None:

@@ -49,7 +49,7 @@ class Preparer:
     def prepare(self, lease: Lease) -> Attempt:
         """Raises ``BadPayload``. What was not understood in a payload is reported once for each name."""
         signer, raw, attempts = self._signer, lease.receipt, lease.attempts
-        payload = signer.open(raw, lease.queue, attempts) if signer else decode(raw, attempts)
+        payload = signer.verify(raw, lease.queue, attempts) if signer else decode(raw, attempts)
         plan = self._plans.of(payload)
         attempt = Attempt(lease, payload, plan)
         if payload.warnings or plan.warning:

@@ -38,7 +38,7 @@ AROUND = {
     ),
     "counted as it stands on the board": Plant(
         "the pool died",
-        (("board/record.py", "return value if 0 <= value < _MAX else 0", "return value"),),
+        (("board/record.py", "return value if 0 <= value < _MAX_COUNT else 0", "return value"),),
         replace(QUIET, only=("scribble",), workers=4, hostile=8.0, modes=("scribble",), seconds=4.0),
     ),
     "receipts of another store taken for its own": Plant(

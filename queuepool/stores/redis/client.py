@@ -13,7 +13,7 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from queuepool.errors import StoreDown, TagRetired
-from queuepool.stores.redis.connection import Line, Lines
+from queuepool.stores.redis.connection import Connection, ConnectionPool
 from queuepool.stores.redis.refusals import translated
 from queuepool.stores.redis.scripts import script
 
@@ -67,23 +67,23 @@ class Client:
         return self._open()
 
     @cached_property
-    def _line(self) -> Line:
-        return Line(self._redis.connection)
+    def _connection(self) -> Connection:
+        return Connection(self._redis.connection)
 
     @cached_property
-    def _lines(self) -> Lines:
-        return Lines(self._redis.connection_pool.make_connection)
+    def _connections(self) -> ConnectionPool:
+        return ConnectionPool(self._redis.connection_pool.make_connection)
 
     def reach(self) -> None:
         """Connect, unless connected. Not for a ``shared`` client."""
         with self._translating("connect", ()):
-            self._line.open()
+            self._connection.open()
 
     def command(self, *words: Any) -> Any:
         """Send one command and return its reply. Raises ``StoreDown`` or ``StoreError``, as all methods do."""
         with self._translating(str(words[0]).lower(), words[1:2]):
             if not self._shared:
-                self._line.clear()
+                self._connection.clear()
             return self._redis.execute_command(*words)
 
     def blocking(self, *words: Any) -> Any:
@@ -104,7 +104,7 @@ class Client:
         """As ``script``, but only sends it: call the result later to read the reply. Not for a ``shared`` client."""
         text, digest = script(name)
         with self._translating(name, keys, text):
-            answer = self._line.send("EVALSHA", digest, len(keys), *keys, *args)
+            answer = self._connection.send("EVALSHA", digest, len(keys), *keys, *args)
         return lambda: self._run(name, keys, args, lambda *_: answer.get())
 
     def _run(self, name: str, keys: Sequence[str], args: Sequence[Any], first: Callable[..., Any]) -> Any:
@@ -127,7 +127,7 @@ class Client:
             raise type(found)(str(found), self._store) from error
 
     def _ask(self, *words: Any) -> Any:
-        return self._lines.ask(*words) if self._shared else self._line.ask(*words)
+        return self._connections.ask(*words) if self._shared else self._connection.ask(*words)
 
     def wait_for_message(self, channels: tuple[str, ...], timeout: float) -> bool:
         """Block until a message is published on these channels (``True``) or ``timeout`` seconds are over.
@@ -161,7 +161,7 @@ class Client:
         if "_redis" in vars(self):
             self._redis.close()
             del self._redis
-            for name in ("_line", "_lines"):
+            for name in ("_connection", "_connections"):
                 vars(self).pop(name, None)
         self._close_pubsub()
 
