@@ -395,11 +395,11 @@ def test_whatever_a_slot_holds_it_can_be_read(tmp_path_factory, raw, fill):
 
 
 @pytest.mark.parametrize(
-    ("turn", "renewed_turn", "renewed_end", "expected"),
+    ("turn", "renewed_hand", "renewed_end", "expected"),
     [(1, 0, 0.0, 100.0), (1, 1, 150.0, 150.0), (2, 1, 150.0, 100.0)],
 )
-def test_a_lease_ends_as_reserved_or_as_renewed_for_this_very_turn(slot, turn, renewed_turn, renewed_end, expected):
-    slot.lease_end, slot.hand_number, slot.renewed_hand, slot.renewed_end = 100.0, turn, renewed_turn, renewed_end
+def test_a_lease_ends_as_reserved_or_as_renewed_for_this_very_turn(slot, turn, renewed_hand, renewed_end, expected):
+    slot.lease_end, slot.hand_number, slot.renewed_hand, slot.renewed_end = 100.0, turn, renewed_hand, renewed_end
 
     assert expected == slot.lease_deadline
 
