@@ -90,7 +90,7 @@ supply.is_done(lease)
 desk.succeeded()
 
 def settle(event):
-    slot.wanted_back = slot.turn
+    slot.wanted_back = slot.hand_number
     store.delete([lease])
 
 listeners.add(JobReserving, settle)
