@@ -16,7 +16,7 @@ from queuepool.stores.split_failed import Forwarder
 #: seconds between checks for waiting failures, or for a store that is back
 PERIOD = 1.0
 #: after waiting for a silent store, the jobs get this many times that time
-_PAUSE_FACTOR = 10.0
+_PAUSES = 10.0
 
 
 class Emitter(Protocol):
@@ -89,7 +89,7 @@ class FailureRecorder:
         began = time.monotonic()
         if began >= self._next_run:
             self.record()
-            self._next_run = time.monotonic() + max(PERIOD, _PAUSE_FACTOR * (time.monotonic() - began))
+            self._next_run = time.monotonic() + max(PERIOD, _PAUSES * (time.monotonic() - began))
 
     def record(self) -> int:
         """Record all waiting failures now; returns how many still wait. Raises ``StoreDown`` of the jobs' store."""

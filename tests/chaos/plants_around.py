@@ -54,7 +54,7 @@ AROUND = {
                 "recorder = _recorder(stores) if alone else None",
                 "recorder = _recorder(stores)",
             ),
-            ("steward/side_stores.py", "time.monotonic() + max(PERIOD, _PAUSE_FACTOR * (time.monotonic() - began))", "0.0"),
+            ("steward/side_stores.py", "time.monotonic() + max(PERIOD, _PAUSES * (time.monotonic() - began))", "0.0"),
         ),
         replace(PEACE, other="sqlite", only=("other_away",), refused=20.0, seconds=5.0),
     ),
