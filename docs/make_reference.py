@@ -18,7 +18,7 @@ import click
 from queuepool.cli.flags import FLAGS
 from queuepool.cli.verbs import verbs
 from queuepool.config import values
-from queuepool.config.ini_file import section_name
+from queuepool.config.entries import section_name
 from queuepool.config.loader import KEYS
 from queuepool.config.secrets import signing_keys, url
 

@@ -14,7 +14,7 @@ import click
 
 from queuepool.cli.flags import FLAGS, default_of
 from queuepool.config import loader as config
-from queuepool.config.ini_file import section_name
+from queuepool.config.entries import section_name
 from queuepool.config.loader import KEYS, Config
 from queuepool.config.settings import ConnectionSettings, PoolSettings
 from queuepool.config.values import Parser

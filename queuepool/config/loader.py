@@ -14,7 +14,8 @@ from queuepool.config import urls as config_urls
 from queuepool.config import values
 from queuepool.config import variables as config_variables
 from queuepool.config.connections import connection, contradictions
-from queuepool.config.ini_file import Document, Entry, Place, Problem, from_environment, from_flags, read, section_name
+from queuepool.config.entries import Entry, Place, Problem, from_environment, from_flags, section_name
+from queuepool.config.ini_file import Document, read
 from queuepool.config.secrets import open_secrets, signing_keys, url
 from queuepool.config.settings import ConnectionSettings, PoolSettings
 from queuepool.config.urls import masked as masked  # for code that shows a URL
