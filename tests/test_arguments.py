@@ -17,9 +17,9 @@ from samples import fresh
 
 from queuepool import Job, job, register_type
 from queuepool.errors import BadArguments, BadPayload, NotSendable
-from queuepool.jobs.arguments import reader_of, task_of
+from queuepool.jobs.arguments import reader_of
 from queuepool.jobs.client import Queue
-from queuepool.jobs.registry import REGISTRY
+from queuepool.jobs.registry import REGISTRY, bound
 from queuepool.payload.envelope import decode
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ def received(queue: Queue) -> Any:
     """What the handler of the oldest job gives, called as a worker calls it."""
     payload = decode(queue.sizes().oldest or b"")
     handler = REGISTRY.find(payload.name)
-    return task_of(handler, payload, reader_of(handler.name, handler.target)).run()
+    return bound(handler, payload.data, reader_of(handler.name, handler.target)).run()
 
 
 #: annotation, value, what stands in the payload

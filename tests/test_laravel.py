@@ -16,9 +16,9 @@ from laravel_peer import Peer
 
 from queuepool.errors import BadArguments
 from queuepool.jobs.client import Queue
+from queuepool.payload.command import command_of
 from queuepool.payload.envelope import OBJECT_JOB, Payload, decode
 from queuepool.payload.lease import Lease
-from queuepool.payload.php_unserialize import arguments_in
 from queuepool.stores.factory import Stores
 
 REPORT = "App\\Jobs\\Report@build"
@@ -79,7 +79,7 @@ def test_an_object_job_of_laravel_comes_with_its_properties_by_name(peer, store)
     _, found = reserved(store)
 
     assert MAIL == found.name
-    assert {"to": "a@b.c", "template": "vip é"} == arguments_in(found.data)
+    assert {"to": "a@b.c", "template": "vip é"} == command_of(found.data).arguments
 
 
 def test_the_wishes_of_an_object_job_of_laravel_are_understood(peer, store):
@@ -115,7 +115,7 @@ def test_an_encrypted_job_of_laravel_is_a_bad_argument(store, queue):
     queue.push(OBJECT_JOB, {"commandName": MAIL, "command": envelope})
 
     with pytest.raises(BadArguments, match="encrypted"):
-        arguments_in(reserved(store)[1].data)
+        command_of(reserved(store)[1].data)
 
 
 # Pushed here, run there

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from shared_tables import MAIL, REPORT, TAG, made
 
-from queuepool.payload.php_unserialize import arguments_in
+from queuepool.payload.command import command_of
 
 pytestmark = made("sqlite-8", "postgres-13", "mariadb-8")
 RAW = '{"uuid":"u","displayName":"J","job":"J","data":[]}'
@@ -19,7 +19,7 @@ def test_an_object_job_of_laravel_comes_with_its_properties_and_wishes(shared):
 
     _, found = shared.reserved()
 
-    assert (MAIL, {"to": "a@b.c", "template": "vip é"}) == (found.name, arguments_in(found.data))
+    assert (MAIL, {"to": "a@b.c", "template": "vip é"}) == (found.name, command_of(found.data).arguments)
     terms = found.options
     assert (5, 30.0, (1.0, 5.0, 30.0), ()) == (terms.max_tries, terms.timeout, terms.backoff, found.warnings)
 

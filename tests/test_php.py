@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from laravel_peer import require_php
 
 from queuepool.errors import QueuepoolError
+from queuepool.payload.command import command_of, is_encrypted
 from queuepool.payload.php_serialize import build_command
 from queuepool.payload.php_unserialize import (
     MAX_BYTES,
@@ -25,8 +26,6 @@ from queuepool.payload.php_unserialize import (
     PhpEnum,
     PhpObject,
     PhpValue,
-    arguments_of,
-    is_encrypted,
     parse_object,
 )
 
@@ -140,7 +139,7 @@ def test_a_laravel_job_gives_its_own_properties_as_arguments() -> None:
     )
 
     assert "App\\Jobs\\SendMail" == parse_object(text).class_name
-    assert {"to": "a@b.c", "template": "vip"} == arguments_of(parse_object(text))
+    assert {"to": "a@b.c", "template": "vip"} == command_of({"command": text}).arguments
 
 
 def test_laravels_newer_bookkeeping_is_no_argument_either() -> None:
@@ -148,7 +147,7 @@ def test_laravels_newer_bookkeeping_is_no_argument_either() -> None:
     settings = ["maxExceptions", "failOnTimeout", "retryUntil", "uniqueFor", "deleteWhenMissingModels"]
     command = build_command("J", {"to": "x", **dict.fromkeys([*later, *settings, "shouldBeEncrypted"])})
 
-    assert {"to": "x"} == arguments_of(parse_object(command))
+    assert {"to": "x"} == command_of({"command": command}).arguments
 
 
 def test_a_gadget_chain_is_only_data() -> None:

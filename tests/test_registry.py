@@ -30,8 +30,9 @@ from queuepool.jobs.client import Queue, seconds_until
 from queuepool.jobs.current_job import Current, set_current
 from queuepool.jobs.job_options import Options
 from queuepool.jobs.registry import REGISTRY, Handler, Registry, bound
+from queuepool.payload.command import command_of
 from queuepool.payload.envelope import OBJECT_JOB, decode
-from queuepool.payload.php_unserialize import PhpDataRefused, arguments_in
+from queuepool.payload.php_unserialize import PhpDataRefused
 from queuepool.settlement.verdict import Delete, Fail, Release
 
 
@@ -395,7 +396,7 @@ def test_an_object_is_pushed_as_php_would(queue):
         found.name,
         found.options.display_name,
     )
-    assert {"to": "é", "lines": [1, None]} == arguments_in(found.data)
+    assert {"to": "é", "lines": [1, None]} == command_of(found.data).arguments
 
 
 def test_an_object_that_php_cannot_hold_is_refused(queue):

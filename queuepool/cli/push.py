@@ -17,10 +17,11 @@ from queuepool.cli.options import TEXT, Where, located, option, parsed
 from queuepool.cli.queues import one_queue
 from queuepool.config import values
 from queuepool.errors import BadArguments, BadPayload, UnknownJob
-from queuepool.jobs.arguments import reader_of, task_of
+from queuepool.jobs.arguments import reader_of
 from queuepool.jobs.client import Queue
 from queuepool.jobs.job_options import Options, wire
-from queuepool.jobs.registry import REGISTRY, Handler
+from queuepool.jobs.registry import REGISTRY, Handler, bound
+from queuepool.payload.command import Commands
 from queuepool.payload.envelope import MAX_BYTES, decode, encode
 from queuepool.payload.strict_json import read_object
 from queuepool.worker.boot import import_application
@@ -56,7 +57,7 @@ def _judge(name: str, value: object, handler: Handler | None) -> None:
     try:
         payload = decode(encode(name, value, created_at=0)[1])
         if handler:
-            task_of(handler, payload, reader_of(name, handler.target))
+            bound(handler, Commands().data_of(payload), reader_of(name, handler.target))
     except (BadPayload, BadArguments) as error:
         raise click.UsageError(str(error)) from error
 

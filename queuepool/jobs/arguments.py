@@ -11,9 +11,7 @@ from typing import Any
 from queuepool.jobs.annotations import hints_of
 from queuepool.jobs.from_json import converter_of, within
 from queuepool.jobs.json_scalars import Converter
-from queuepool.jobs.registry import Handler, Task, bound
-from queuepool.payload.envelope import OBJECT_JOB, Payload
-from queuepool.payload.php_unserialize import PhpEnum, PhpObject, arguments_in
+from queuepool.payload.php_unserialize import PhpEnum, PhpObject
 
 _log = logging.getLogger("queuepool")
 _Parameter = inspect.Parameter
@@ -45,11 +43,6 @@ class Reader:
         if isinstance(value, (PhpObject, PhpEnum)):  # from an object job: its handler expects it
             return value
         return within(f"argument {name!r}", convert, value)
-
-
-def task_of(handler: Handler, payload: Payload, read: Reader | None) -> Task:
-    """What one attempt runs. Arguments of Laravel's object jobs are their properties. Raises ``BadArguments``."""
-    return bound(handler, arguments_in(payload.data) if payload.options.job == OBJECT_JOB else payload.data, read)
 
 
 def reader_of(name: str, target: Any) -> Reader | None:

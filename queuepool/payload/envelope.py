@@ -18,6 +18,8 @@ from queuepool.payload.to_json import as_json
 
 #: The class that every object job of Laravel goes through; its own name is in ``data.commandName``.
 OBJECT_JOB = "Illuminate\\Queue\\CallQueuedHandler@call"
+#: where the payload holds Laravel's context. Source: Log/Context/ContextServiceProvider.php (11.x)
+CONTEXT = "illuminate:log:context"
 #: created once: json.dumps would create one for every payload
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False, default=as_json)
 _ID = re.compile(r"[^\x00-\x1f\x7f]{1,128}")
@@ -38,6 +40,8 @@ class Payload(NamedTuple):
     #: as received: when it was pushed, in Unix seconds, and how many seconds later it was due
     created_at: object = None
     delay: object = None
+    #: as received: Laravel's context, whose values are serialized one by one (``payload.context``)
+    context: object = None
 
     def waited(self, begun: float) -> float | None:
         """Seconds from when the job was due until ``begun`` (Unix seconds); whole, as Laravel's times are.
@@ -83,6 +87,7 @@ def payload_of(fields: Mapping[str, Any], raw: bytes, attempts: int | None = Non
         options.warnings if uuid or not raw_uuid else (*options.warnings, "uuid is not 1 to 128 printable characters"),
         get("createdAt"),
         get("delay"),
+        get(CONTEXT),
     )
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
-from queuepool.errors import BadArguments, QueuepoolError
+from queuepool.errors import QueuepoolError
 
 MAX_BYTES = 16 * 1024 * 1024
 MAX_DEPTH = 64
@@ -42,49 +42,21 @@ class PhpDataRefused(QueuepoolError, ValueError):
         self.reason = reason
 
 
-def is_encrypted(command: str) -> bool:
-    """Whether Laravel would first decrypt this command. Source: CallQueuedHandler.php, getCommand (8.83)."""
-    return not command.startswith("O:")
-
-
-def parse_object(text: str) -> PhpObject:
-    """The object in ``text``; PHP arrays with the keys 0 to n-1 are lists, all others dicts.
+def parse(text: str) -> PhpValue:
+    """The one value in ``text``; PHP arrays with the keys 0 to n-1 are lists, all others dicts.
 
     Bytes that are not UTF-8 become surrogates (``surrogateescape``). Raises ``PhpDataRefused``.
     """
-    value = _Reader(_bytes_of(text)).read()
+    return _Reader(_bytes_of(text)).read()
+
+
+def parse_object(text: str) -> PhpObject:
+    """The object in ``text``, read as by ``parse``. Raises ``PhpDataRefused``."""
+    value = parse(text)
     if not isinstance(value, PhpObject):
         raise PhpDataRefused("not an object")
     return value
 
-
-def arguments_of(obj: PhpObject) -> dict[str, PhpValue]:
-    """The job's own properties, without Laravel's bookkeeping and the job's settings."""
-    left_out = _NOT_ARGUMENTS.split()
-    return {name: value for name, value in obj.properties.items() if name not in left_out}
-
-
-def arguments_in(data: object) -> dict[str, Any]:
-    """The arguments of an object job, from its payload's ``data``. Raises ``BadArguments``."""
-    command = data.get("command") if isinstance(data, dict) else None
-    name = str(data.get("commandName")) if isinstance(data, dict) else "an object job"
-    if not isinstance(command, str):
-        raise BadArguments(name, "there is no command in its data")
-    if is_encrypted(command):
-        raise BadArguments(name, "it is encrypted, and there is no key")
-    try:
-        return arguments_of(parse_object(command))
-    except PhpDataRefused as error:
-        raise BadArguments(name, error) from error
-
-
-# Source: Bus/Queueable.php, Bus/Batchable.php, Queue/InteractsWithQueue.php (8.x to 13.x), then the settings.
-_NOT_ARGUMENTS = """
-    job connection queue delay afterCommit middleware chained chainConnection chainQueue chainCatchCallbacks
-    batchId fakeBatch messageGroup deduplicator debounceOwner uniqueLockOwner
-    tries timeout backoff maxExceptions failOnTimeout retryUntil uniqueFor deleteWhenMissingModels
-    shouldBeEncrypted
-"""
 
 # Every repetition is bounded: megabytes of digits must reach neither backtracking nor int().
 _TOKEN = re.compile(

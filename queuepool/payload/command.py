@@ -1,0 +1,103 @@
+"""Laravel's object job: its arguments, and what else PHP expects of the worker that runs it.
+
+Source: Bus/Queueable.php, Bus/Batchable.php, Queue/CallQueuedHandler.php (8.83 to 13.x).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from queuepool.errors import BadArguments
+from queuepool.payload.envelope import OBJECT_JOB, Payload
+from queuepool.payload.php_unserialize import PhpDataRefused, PhpObject, PhpValue, parse_object
+
+#: Laravel's bookkeeping and the job's settings: no arguments
+_NOT_ARGUMENTS = frozenset((
+    "job", "connection", "queue", "delay", "afterCommit", "middleware",
+    "chained", "chainConnection", "chainQueue", "chainCatchCallbacks", "batchId", "fakeBatch",
+    "messageGroup", "deduplicator", "debounceOwner", "uniqueLockOwner", "uniqueFor",
+    "tries", "timeout", "backoff", "maxExceptions", "failOnTimeout", "retryUntil", "deleteWhenMissingModels",
+    "shouldBeEncrypted",
+))  # fmt: skip
+#: what PHP has when nothing is set
+_EMPTY: tuple[object, ...] = (None, "", False, [], {})
+
+
+class Command(NamedTuple):
+    """An object job. Parts that a Python worker cannot carry out are only described."""
+
+    class_name: str
+    arguments: dict[str, PhpValue]
+    #: jobs that follow in its chain
+    chained: int = 0
+    #: whether its chain has callbacks for a failure
+    catches: bool = False
+    #: the id of its batch; empty if it has none
+    batch: str = ""
+    #: whether a later dispatch may have replaced it
+    debounced: bool = False
+    middleware: tuple[PhpValue, ...] = ()
+    #: who holds its unique lock, as given at its dispatch (from 13.24); empty if it is not said
+    owner: str = ""
+
+
+class Commands:
+    """Reads the commands of one process; keeps the last one, as an attempt needs it several times."""
+
+    def __init__(self) -> None:
+        self._last: tuple[Payload, Command] | None = None
+
+    def of(self, payload: Payload) -> Command:
+        """The command of an object job. Raises ``BadArguments``."""
+        if self._last is None or self._last[0] is not payload:
+            self._last = payload, command_of(payload.data)
+        return self._last[1]
+
+    def data_of(self, payload: Payload) -> Any:
+        """A handler's arguments: an object job's properties, any other job's data. Raises ``BadArguments``."""
+        return self.of(payload).arguments if payload.options.job == OBJECT_JOB else payload.data
+
+
+def command_of(data: object) -> Command:
+    """The command in an object job's ``data``. Raises ``BadArguments``."""
+    fields: Mapping[str, Any] = data if isinstance(data, dict) else {}
+    name, text = str(fields.get("commandName", "an object job")), fields.get("command")
+    if not isinstance(text, str):
+        raise BadArguments(name, "there is no command in its data")
+    if is_encrypted(text):
+        raise BadArguments(name, "it is encrypted, and there is no key")
+    try:
+        return _described(parse_object(text))
+    except PhpDataRefused as error:
+        raise BadArguments(name, error) from error
+
+
+def is_encrypted(command: str) -> bool:
+    """Whether Laravel would first decrypt this command. Source: CallQueuedHandler.php, getCommand (8.83)."""
+    return not command.startswith("O:")
+
+
+def _described(job: PhpObject) -> Command:
+    own = job.properties
+    arguments = {name: value for name, value in own.items() if name not in _NOT_ARGUMENTS}
+    if len(arguments) == len(own):  # a class with SerializesModels leaves out all that is not set
+        return Command(job.class_name, arguments)
+    batch, owner = own.get("batchId"), own.get("uniqueLockOwner")
+    return Command(
+        job.class_name,
+        arguments,
+        chained=len(_items(own.get("chained"))),
+        catches=own.get("chainCatchCallbacks") not in _EMPTY,
+        batch=batch if isinstance(batch, str) else "",
+        debounced=own.get("debounceOwner") not in _EMPTY,
+        middleware=_items(own.get("middleware")),
+        owner=owner if isinstance(owner, str) else "",
+    )
+
+
+def _items(value: PhpValue) -> tuple[PhpValue, ...]:
+    """A PHP array's values; none for anything else."""
+    if isinstance(value, dict):
+        return tuple(value.values())
+    return tuple(value) if isinstance(value, list) else ()
