@@ -18,7 +18,7 @@ import click
 from queuepool.cli.flags import FLAGS
 from queuepool.cli.verbs import verbs
 from queuepool.config import values
-from queuepool.config.ini_file import section_name
+from queuepool.config.entries import section_name
 from queuepool.config.loader import KEYS
 from queuepool.config.secrets import signing_keys, url
 
@@ -31,8 +31,8 @@ _VALUES: Mapping[object, str] = {
     values.some_seconds: f"{_TIME}; above 0",
     values.delays: f"one or several of: {_TIME}; commas in between",
     values.count: "a whole number",
-    values.workers: f"a whole number from 1 to {values.MOST_WORKERS}, or `auto`",
-    values.ahead: f"a whole number from 1 to {values.MOST_AHEAD}, or `auto`",
+    values.workers: f"a whole number from 1 to {values.MAX_WORKERS}, or `auto`",
+    values.ahead: f"a whole number from 1 to {values.MAX_AHEAD}, or `auto`",
     values.boolean: "yes or no",
     values.megabytes: "MB: `128`, `128M`, `1G`",
     values.memory_limit: "MB: `128`, `128M`, `1G`; or with a `+`: `+128`",

@@ -181,9 +181,9 @@ class NoRoom(QueuepoolError):
 class PoolRunning(QueuepoolError):
     """Another master holds this pool's pidfile."""
 
-    def __init__(self, name: str, pid: int, where: object, whose: str = "") -> None:
+    def __init__(self, name: str, pid: int, where: object, description: str = "") -> None:
         another = "to run another one beside it, name it: [pool:NAME] in its file, or without one --pool NAME"
-        which = f"; it is {whose}" if whose else ""
+        which = f"; it is {description}" if description else ""
         super().__init__(f"pool {name!r} is already running (pid {pid}, in {where}{which}): {another}")
 
 

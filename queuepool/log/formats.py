@@ -52,9 +52,9 @@ class Text(logging.Formatter):
             return _with_facts(record.getMessage(), facts)
         if record.name == OURS:
             return [record.getMessage()]
-        said = "".join(f"{key}={value} " for key, value in _job(self._origin).items())
+        fields = "".join(f"{key}={value} " for key, value in _job(self._origin).items())
         first, *more = record.getMessage().splitlines() or [""]
-        return [f"{said}{record.name}: {first}", *more]
+        return [f"{fields}{record.name}: {first}", *more]
 
 
 class Json(logging.Formatter):
@@ -76,8 +76,8 @@ class Json(logging.Formatter):
     def _fields(self, record: logging.LogRecord) -> dict[str, Any]:
         if event := _event(record):
             return fields_of(event)
-        said = {"message": record.getMessage(), **(_facts(record) or {})}
-        return said if record.name == OURS else {"logger": record.name, **_job(self._origin), **said}
+        fields = {"message": record.getMessage(), **(_facts(record) or {})}
+        return fields if record.name == OURS else {"logger": record.name, **_job(self._origin), **fields}
 
 
 def _with_facts(words: str, facts: Mapping[str, Any]) -> list[str]:

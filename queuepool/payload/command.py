@@ -56,7 +56,7 @@ class Commands:
 
     def data_of(self, payload: Payload) -> Any:
         """A handler's arguments: an object job's properties, any other job's data. Raises ``BadArguments``."""
-        return self.of(payload).arguments if payload.terms.job == OBJECT_JOB else payload.data
+        return self.of(payload).arguments if payload.options.job == OBJECT_JOB else payload.data
 
 
 def command_of(data: object) -> Command:

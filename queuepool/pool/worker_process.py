@@ -59,13 +59,13 @@ def warn_of_jobs(settings: PoolSettings, slot_writer: SlotWriter, served: Collec
 
 def _is_first(slot_writer: SlotWriter) -> bool:
     """Whether this worker is the one to log what each of them would log."""
-    return slot_writer.slot.number <= 1 >= slot_writer.slot.life
+    return slot_writer.slot.number <= 1 >= slot_writer.slot.incarnation
 
 
 def work(
     settings: PoolSettings,
     slot_writer: SlotWriter,
-    attention: WorkerSignals,
+    signals: WorkerSignals,
     limits: Limits,
     board: Board | None = None,
     runtime: RuntimeDir | None = None,
@@ -73,7 +73,7 @@ def work(
     """Run one worker until it leaves; without a board it is alone and does without a steward."""
     alone = board is None
     stores = Stores(settings.connection)
-    outage = Outage(attention, LISTENERS, announces=alone, meanwhile=slot_writer.alive)
+    outage = Outage(signals, LISTENERS, announces=alone, meanwhile=slot_writer.alive)
     settler = Settler(stores.queue, outage, LISTENERS, settings.connection)
     orders: ControlState = (
         StoreControlState(stores.control, settings.queues, LISTENERS)
@@ -92,7 +92,7 @@ def work(
         ),
         membership,
         slot_writer,
-        attention,
+        signals,
         outage,
         limits,
         LISTENERS,

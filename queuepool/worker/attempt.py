@@ -108,7 +108,7 @@ class Runner:
         self._pause()
         self._settler.finish(attempt.lease, attempt.payload, locks)
         self._slot_writer.settled_one()
-        self._settler.tell()
+        self._settler.emit_noted()
         return True
 
     def _settle(self, attempt: Attempt, verdict: Release | Fail, error: BaseException | None) -> None:
@@ -116,7 +116,7 @@ class Runner:
         locks = attempt.plan.policy.locks
         ours = self._settler.settle(attempt.lease, attempt.payload, verdict, error, tally, locks=locks)
         self._slot_writer.settled_one()
-        self._settler.tell()
+        self._settler.emit_noted()
         if not ours:
             return
         if isinstance(verdict, Fail):
@@ -134,7 +134,7 @@ class Runner:
         self._pause()
         self._settler.quarantine(lease, reason)
         self._slot_writer.settled_one()
-        self._settler.tell()
+        self._settler.emit_noted()
 
     def _perform(self, attempt: Attempt, job: Current, now: float) -> BaseException | None:
         set_current(job)
@@ -142,7 +142,7 @@ class Runner:
             task = self._task(attempt, now)
             renew_connections()
             if self._listeners.wants(JobProcessing):
-                self._listeners.tell(JobProcessing(attempt.facts))
+                self._listeners.emit(JobProcessing(attempt.facts))
             self._invoker.call(task.run)
             error = None
         # Whatever a job raises, even SystemExit, ends the job and not the worker.
@@ -190,10 +190,10 @@ class Runner:
 
     def _tell(self, attempt: Attempt, error: BaseException | None, duration: float) -> None:
         if error is not None:  # not by truth value: an exception with a len() of 0 is false
-            self._listeners.tell(JobExceptionOccurred(attempt.facts, error, duration))
+            self._listeners.emit(JobExceptionOccurred(attempt.facts, error, duration))
         elif self._listeners.wants(JobProcessed):
             self._pause()
-            self._listeners.tell(attempt.processed(duration))
+            self._listeners.emit(attempt.processed(duration))
 
     def _call_after_failed(self, attempt: Attempt, error: BaseException) -> None:
         """Call ``after_failed``. The job is already over: a hook that hangs or raises cannot change that."""
@@ -216,5 +216,5 @@ class Runner:
         try:
             self._invoker.call(hook)
         except BaseException as error:  # noqa: BLE001 - a hook is user code, and its errors harm nothing
-            self._listeners.tell(HookRaised(attempt.facts, name, error))
+            self._listeners.emit(HookRaised(attempt.facts, name, error))
         self._invoker.leave_if_forked()

@@ -59,9 +59,9 @@ class BoardControlState:
 
     def look(self) -> None:
         header = self._header
-        if header.orders == self._read and header.deferred_hooks == self._deferred_hooks:
+        if header.control_changes == self._read and header.deferred_hooks == self._deferred_hooks:
             return
-        self._read = header.orders
+        self._read = header.control_changes
         self._down = bool(header.down)
         self._paused = frozenset(filter(None, header.paused.split(",")))
         self._deferred_hooks = header.deferred_hooks

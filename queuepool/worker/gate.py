@@ -28,7 +28,7 @@ class Gate:
         queues = tuple(queue for queue in self._queues if queue not in paused) if paused else self._queues
         why = self._why_closed(queues)
         if why != self.closed_by:
-            self._listeners.tell(WorkerPaused(why) if why else WorkerContinued())
+            self._listeners.emit(WorkerPaused(why) if why else WorkerContinued())
             self.closed_by = why
         return () if why else queues
 
@@ -39,6 +39,6 @@ class Gate:
             return "maintenance"
         if not queues:
             return "all queues are paused"
-        if self._listeners.wants(Looping) and not self._listeners.tell(Looping(queues)):
+        if self._listeners.wants(Looping) and not self._listeners.emit(Looping(queues)):
             return "a listener"
         return ""

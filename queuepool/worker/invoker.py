@@ -43,7 +43,7 @@ class Invoker:
             self._loop.close()
             self._loop = None
         if left.cancelled:
-            self._listeners.tell(TasksLeft(job, left.cancelled, len(left.refusing)))
+            self._listeners.emit(TasksLeft(job, left.cancelled, len(left.refusing)))
 
     def leave_if_forked(self) -> None:
         """Exit in a child that the job forked and that returned too: only the worker itself may settle the job."""

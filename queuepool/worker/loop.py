@@ -86,7 +86,7 @@ class Worker:
             self._slot_writer.alive()
             self._attention.begin_round()
             self._attention.wait(lambda: time.sleep(_ORDERS_COME))
-        self._listeners.tell(WorkerStarting(self._slot_writer.slot.number))
+        self._listeners.emit(WorkerStarting(self._slot_writer.slot.number))
         self._slot_writer.show(State.IDLE)
         while not (reason := self._reason_to_leave()):
             try:
@@ -106,7 +106,7 @@ class Worker:
             self._orders.look()
         self._call_deferred_hooks()
         self._attempts.lines.sum_up(time.monotonic())
-        self._listeners.tell(WorkerStopping(self._slot_writer.slot.number, reason, reason.code, self._jobs))
+        self._listeners.emit(WorkerStopping(self._slot_writer.slot.number, reason, reason.code, self._jobs))
         return reason
 
     def _reason_to_leave(self) -> StopReason | None:

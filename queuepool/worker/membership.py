@@ -54,19 +54,19 @@ class Membership:
         """
         slot, kept = self._slot, self._is_kept()
         tag = self._draw(self.tag if kept else 0)
-        if slot.asked and kept:
-            self._settler.reclaim(self._queues, self.tag, time.monotonic() - slot.asked + UNDER_WAY, known)
-            self._settler.tell()
+        if slot.reserve_sent_at and kept:
+            self._settler.reclaim(self._queues, self.tag, time.monotonic() - slot.reserve_sent_at + UNDER_WAY, known)
+            self._settler.emit_noted()
             if self._store.commits_late:
                 self._late.append((time.monotonic() + self._store.commits_late, self.tag))
         self.tag = slot.tag = tag
-        slot.asked = 0.0
+        slot.reserve_sent_at = 0.0
 
     def look_again(self, known: Sequence[Lease]) -> None:
         """Search again for jobs of old tags, once none of their transactions can be committed any more."""
         while self._late and time.monotonic() >= self._late[0][0]:
             self._settler.reclaim(self._queues, self._late[0][1], UNDER_WAY, known)
-            self._settler.tell()
+            self._settler.emit_noted()
             self._late.popleft()
 
     def _draw(self, old: int) -> int:

@@ -108,25 +108,25 @@ class Prefetch:
         self._settler.delete(self._done)
         self._done = []
         self._slot_writer.settled()
-        self._settler.tell()
+        self._settler.emit_noted()
 
     def reclaim(self) -> None:
         """If the last reserve got no reply, give back what it took before sending the next command."""
-        if self._slot_writer.slot.asked:
+        if self._slot_writer.slot.reserve_sent_at:
             self._membership.renew(self._done)
 
     def _put_back(self) -> None:
         """Give back what was not started, in order. A batch requested ahead need not be written on the board first."""
         ahead = self._reply_ahead()
         leases = [lease for _, lease in self._waiting] + (ahead.leases if ahead else [])
-        self._settler.put_back(leases)
+        self._settler.give_back_unstarted(leases)
         while self._waiting:
             self._slot_writer.settled_one(self._waiting.pop()[0])
         self._overtaken = self._overtaken or self._slot_writer.is_wanted_back
         if ahead:
-            self._slot_writer.slot.asked = 0.0
+            self._slot_writer.slot.reserve_sent_at = 0.0
             self.reports.tell(ahead, unsure=self._overtaken)
-        self._settler.tell()
+        self._settler.emit_noted()
 
     def _ask_ahead(self, queues: Sequence[str]) -> None:
         """Before the batch is used up: delete what is done so far, and request the next jobs."""
@@ -154,26 +154,26 @@ class Prefetch:
             self._put_back()
         if not self._asked:
             return False
-        at, turn, reservation = self._asked.at, self._slot_writer.slot.turn, self._reply_ahead()
+        at, turn, reservation = self._asked.at, self._slot_writer.slot.hand_number, self._reply_ahead()
         if not reservation:
             return False
         if reservation.leases:
             self._hold(reservation, at, held_since=at)
         else:
-            self._slot_writer.slot.asked = 0.0
+            self._slot_writer.slot.reserve_sent_at = 0.0
         self._take_in(reservation, turn)
         return bool(reservation.leases)
 
     def _reserve(self, queues: Sequence[str]) -> bool:
         """One round trip: delete what is done, stage what is due, take the next jobs; ``False`` if there are none."""
-        unsure = self._overtaken or bool(self._slot_writer.slot.asked)
+        unsure = self._overtaken or bool(self._slot_writer.slot.reserve_sent_at)
         if unsure or self._membership.is_spent:
-            if self._slot_writer.slot.asked:
+            if self._slot_writer.slot.reserve_sent_at:
                 self._pace.begin_anew()  # a batch of that size may have found no room on the board
             self._membership.renew(self._done)
             self._overtaken = False
         self._membership.look_again(self._done)
-        at, turn = self._begin_asking(queues), self._slot_writer.slot.turn
+        at, turn = self._begin_asking(queues), self._slot_writer.slot.hand_number
         reservation = self._store.reserve(queues, self._membership.tag, self._pace.ahead(), self._done)
         self._done = []
         self._hold(reservation, at, held_since=time.monotonic())
@@ -192,7 +192,7 @@ class Prefetch:
 
     def _begin_asking(self, queues: Sequence[str]) -> float:
         if self._listeners.wants(JobReserving):
-            self._listeners.tell(JobReserving(tuple(queues)))
+            self._listeners.emit(JobReserving(tuple(queues)))
         try:
             self._store.reach()  # if nothing could be sent, there is nothing to give back
         except StoreDown:

@@ -61,13 +61,13 @@ class Preparer:
     def prepare(self, lease: Lease) -> Attempt:
         """Raises ``BadPayload``. What was not understood in a payload is reported once for each name."""
         signer, raw, attempts = self._signer, lease.receipt, lease.attempts
-        payload = signer.open(raw, lease.queue, attempts) if signer else decode(raw, attempts)
+        payload = signer.verify(raw, lease.queue, attempts) if signer else decode(raw, attempts)
         plan = self._plans.of(payload)
         attempt = Attempt(lease, payload, plan)
         if plan.handler and plan.handler.options.is_unique:
             attempt = self._unique(attempt, plan.handler.options)
             plan = attempt.plan
-        if payload.oddities or plan.warning:
+        if payload.warnings or plan.warning:
             self._warn(attempt)
         return attempt
 
@@ -90,7 +90,7 @@ class Preparer:
     def _warn(self, attempt: Attempt) -> None:
         self._pause()
         payload, warning = attempt.payload, attempt.plan.warning
-        for oddity in (*payload.oddities, *([warning] if warning else [])):
+        for oddity in (*payload.warnings, *([warning] if warning else [])):
             if (payload.name, oddity) not in self._warned:
                 self._warned.add((payload.name, oddity))
-                self._listeners.tell(PayloadOdd(attempt.facts, oddity))
+                self._listeners.emit(PayloadOdd(attempt.facts, oddity))

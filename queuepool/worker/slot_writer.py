@@ -63,7 +63,7 @@ class SlotWriter:
     def asking(self) -> float:
         """A reserve is about to be sent: jobs may be ours before we know. Returns the time (monotonic seconds)."""
         now = time.monotonic()
-        self.slot.asked = now
+        self.slot.reserve_sent_at = now
         return now
 
     def holds(self, leases: Sequence[Lease], lease_end: float, done: Sequence[Lease] = ()) -> None:
@@ -84,20 +84,20 @@ class SlotWriter:
         self._hand = slot.hand
         if leases:
             self._lease_end = slot.lease_end = lease_end
-        slot.asked = 0.0
+        slot.reserve_sent_at = 0.0
 
     def turns_to(self, number: int) -> bool:
         """The ``number``-th held job, from 0, is next; ``False`` if the steward wants back what was not started."""
         slot = self.slot
         # Write first, then check: the steward writes what it wants, waits, and then checks (steward/give_back.py).
-        slot.at = self._number = number
+        slot.current_index = self._number = number
         slot.lease_end = self._lease_end
         return not self.is_wanted_back
 
     @property
     def is_wanted_back(self) -> bool:
         """Whether the steward has taken, or is about to take, the held jobs not yet started."""
-        return self.was_wanted_back(self.slot.turn)
+        return self.was_wanted_back(self.slot.hand_number)
 
     def was_wanted_back(self, turn: int) -> bool:
         """The same of an earlier batch, and of what was requested meanwhile."""
@@ -177,7 +177,7 @@ class SlotWriter:
     def leave(self) -> None:
         """Mark a clean exit; an exit without this mark counts as a death."""
         self.slot.state = State.STOPPING
-        self.slot.left = 1
+        self.slot.exited_cleanly = 1
 
     def _title(self, rest: str) -> None:
         proc.show(f"queuepool: worker {self.slot.number} [{self._pool}] {rest}")

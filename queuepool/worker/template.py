@@ -64,21 +64,21 @@ class Template:
         return [one for one in workers if one.generation == self._slot.generation and not (one.pid or one.dead)]
 
     def _fork(self, slot: Slot) -> None:
-        life = slot.life
+        life = slot.incarnation
 
         def note(pid: int) -> None:
             slot.pid = pid
 
         try:
-            fork.hand_on(lambda: self._begin(slot, life), self._master, note)
+            fork.spawn_for_parent(lambda: self._begin(slot, life), self._master, note)
         except OSError as error:
             _log.error("cannot fork: %s; next try in %gs", error.strerror, _LOOK)
 
     def _begin(self, slot: Slot, life: int) -> int:
         """The new worker: it starts once the master knows it, and the master kills those that it does not know."""
-        fork.tell(self._master, signal.SIGUSR1)
-        while (slot.pid, slot.life, os.getppid()) == (os.getpid(), life, self._master):
-            if slot.born:
+        fork.send_signal(self._master, signal.SIGUSR1)
+        while (slot.pid, slot.incarnation, os.getppid()) == (os.getpid(), life, self._master):
+            if slot.start_time:
                 return self._worker(slot)
             time.sleep(_MOMENT)
         return BROKEN

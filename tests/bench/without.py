@@ -98,7 +98,7 @@ class PlainQueue(redis_queue.RedisQueue):
         self, queues: Sequence[str], tag: int, limit: int, done: Sequence[Lease] = ()
     ) -> Callable[[], Reservation]:
         (queue,) = queues
-        answer = self.client._line.send(*self._words(queue, limit, [lease.receipt for lease in done]))
+        answer = self.client._connection.send(*self._words(queue, limit, [lease.receipt for lease in done]))
         return lambda: Reservation(leases=[Lease(queue, raw) for raw in answer.get() or ()])
 
     def _words(self, queue: str, limit: int, done: list[bytes]) -> list[Any]:

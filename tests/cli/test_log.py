@@ -40,7 +40,7 @@ from queuepool.events import (
 )
 from queuepool.events.listeners import Listeners
 from queuepool.log.fields import fields_of, line_of
-from queuepool.log.tracebacks import MOST_TEXT, summary, text_of
+from queuepool.log.tracebacks import MAX_TEXT, summary, text_of
 from queuepool.unix.escape import escaped
 
 FACTS = JobFacts("9f3c", "9f3c", "app.mail", "emails", 2)
@@ -51,7 +51,7 @@ FLOOD = """
 import logging, sys
 from queuepool import log
 from queuepool.config.settings import PoolSettings
-log.setup(PoolSettings(), "master", patience=0.0)
+log.setup(PoolSettings(), "master", write_timeout=0.0)
 for number in range(5_000):
     logging.getLogger("queuepool").error("line %d %s", number, "x" * 100)
 print("alive")
@@ -89,11 +89,11 @@ def tell(tmp_path: Path) -> Tell:
 
     def tell(*events: Event, **settings: Any) -> list[str]:
         path = tmp_path / "log"
-        log.setup(PoolSettings(log=path, **settings), "worker=2", patience=0.0)
+        log.setup(PoolSettings(log=path, **settings), "worker=2", write_timeout=0.0)
         listeners = Listeners()
         log.listen(listeners)
         for event in events:
-            listeners.tell(event)
+            listeners.emit(event)
         return path.read_text().splitlines() if path.exists() else []
 
     return tell
@@ -243,7 +243,7 @@ def test_the_settings_say_how_much_is_logged(tell, settings, count):
 
 
 def test_what_nobody_logs_nobody_wants():
-    log.setup(PoolSettings(quiet=True), "worker=1", patience=0.0)
+    log.setup(PoolSettings(quiet=True), "worker=1", write_timeout=0.0)
     listeners = Listeners()
     log.listen(listeners)
 
@@ -326,7 +326,7 @@ def test_a_log_that_was_moved_away_goes_on_in_a_new_file(tell, tmp_path, logger)
 
 
 def test_without_a_file_lines_go_to_standard_error(capfd, logger):
-    log.setup(PoolSettings(), "master", patience=0.0)
+    log.setup(PoolSettings(), "master", write_timeout=0.0)
 
     logger.warning("a word")
 
@@ -363,7 +363,7 @@ def test_a_listener_hears_its_event_and_those_derived_from_it():
     for kind in (JobFailed, JobEvent, Event, StoreLost):
         listeners.add(kind, lambda event, kind=kind: heard.append(kind.__name__))
 
-    listeners.tell(JobFailed(FACTS, ValueError()))
+    listeners.emit(JobFailed(FACTS, ValueError()))
 
     assert ["JobFailed", "JobEvent", "Event"] == heard
 
@@ -383,7 +383,7 @@ def test_a_listener_that_raises_harms_nobody_and_is_logged(tell, tmp_path):
     listeners.add(StoreLost, lambda event: 1 / 0)
     listeners.add(StoreLost, heard.append)
 
-    assert listeners.tell(StoreLost("gone"))
+    assert listeners.emit(StoreLost("gone"))
     assert 1 == len(heard)
     text = (tmp_path / "log").read_text()
     assert "raised for StoreLost" in text
@@ -396,7 +396,7 @@ def test_one_that_says_false_is_enough_to_hold_the_worker(answers, agreed):
     for answer in answers:
         listeners.add(Looping, lambda event, answer=answer: answer)
 
-    assert agreed is listeners.tell(Looping(("default",)))
+    assert agreed is listeners.emit(Looping(("default",)))
 
 
 def test_everybody_is_asked_even_if_the_first_said_false():
@@ -405,7 +405,7 @@ def test_everybody_is_asked_even_if_the_first_said_false():
     listeners.add(Looping, lambda event: False)
     listeners.add(Looping, asked.append)
 
-    listeners.tell(Looping(()))
+    listeners.emit(Looping(()))
 
     assert 1 == len(asked)
 
@@ -424,7 +424,7 @@ def test_an_exception_without_a_text_is_told_all_the_same(tell, event):
 def test_the_text_of_an_exception_is_bounded():
     text = text_of(ValueError("x" * 10_000_000))
 
-    assert len(text) < MOST_TEXT + 10
+    assert len(text) < MAX_TEXT + 10
     assert text.startswith("ValueError: xx")
 
 

@@ -148,7 +148,7 @@ def lines(tmp_path: Path) -> Iterator[JobLines]:
     """Of a worker whose log is ``tmp_path/log``."""
     found = logging.getLogger("queuepool")
     before = found.handlers[:], found.propagate, found.level
-    log.setup(PoolSettings(log=tmp_path / "log"), "worker=1", patience=0.0)
+    log.setup(PoolSettings(log=tmp_path / "log"), "worker=1", write_timeout=0.0)
     yield JobLines()
     found.handlers[0].end()  # type: ignore[attr-defined]
     found.handlers[:], found.propagate = before[:2]

@@ -11,7 +11,7 @@ from queuepool.config.settings import ConnectionSettings, PoolSettings
 from queuepool.errors import BadPayload
 from queuepool.jobs.job_options import Options
 from queuepool.payload import envelope as payloads
-from queuepool.payload.envelope import MOST_BYTES, Payload, decode, encode
+from queuepool.payload.envelope import MAX_BYTES, Payload, decode, encode
 from queuepool.payload.lease import Lease
 from queuepool.stores.factory import Stores
 from queuepool.worker.policies import timeout_of
@@ -77,7 +77,7 @@ def test_a_job_without_an_id_has_one_that_stays_from_attempt_to_attempt():
 @pytest.mark.bad_input("B048")
 @pytest.mark.parametrize(("field", "timeout"), [("0", 0.0), ("-1", 60.0), ('"abc"', 60.0), ("300", 300.0)])
 def test_a_timeout_that_is_none_is_the_pools(field, timeout):
-    assert (timeout, "") == timeout_of(read(f'"timeout":{field}').terms, Options(), PoolSettings())
+    assert (timeout, "") == timeout_of(read(f'"timeout":{field}').options, Options(), PoolSettings())
 
 
 @pytest.mark.bad_input("B048")
@@ -85,7 +85,7 @@ def test_a_timeout_that_is_none_is_the_pools(field, timeout):
 def test_without_renewal_no_timeout_outlasts_the_lease(field):
     pool = PoolSettings(connection=ConnectionSettings(renew=False, retry_after=90.0), grace=1.0)
 
-    most, warning = timeout_of(read(f'"timeout":{field}').terms, Options(), pool)
+    most, warning = timeout_of(read(f'"timeout":{field}').options, Options(), pool)
 
     assert 88.0 == most
     assert "cut to 88" in warning
@@ -93,7 +93,7 @@ def test_without_renewal_no_timeout_outlasts_the_lease(field):
 
 @pytest.mark.bad_input("B048")
 def test_a_timeout_that_is_none_is_told():
-    assert ("timeout 'abc' is not a number of seconds",) == read('"timeout":"abc"').oddities
+    assert ("timeout 'abc' is not a number of seconds",) == read('"timeout":"abc"').warnings
 
 
 @pytest.mark.bad_input("B049")
@@ -102,37 +102,37 @@ def test_a_timeout_that_is_none_is_told():
     [('"1,5,30"', (1, 5, 30)), ("[1,5]", (1, 5)), ("7", (7,)), ('"1,2,x"', (1, 2)), ("-5", None), ("null", None)],
 )
 def test_a_backoff_keeps_its_numbers(field, backoff):
-    assert backoff == read(f'"backoff":{field}').terms.backoff
+    assert backoff == read(f'"backoff":{field}').options.backoff
 
 
 @pytest.mark.bad_input("B049")
 @pytest.mark.parametrize("field", ['"1,2,x"', "-5", '{"1":2}'])
 def test_a_backoff_that_is_none_is_told(field):
-    assert 1 == len(read(f'"backoff":{field}').oddities)
+    assert 1 == len(read(f'"backoff":{field}').warnings)
 
 
 @pytest.mark.bad_input("B050")
 def test_a_retry_until_that_is_no_time_does_not_count():
     found = read('"retryUntil":"soon"')
 
-    assert None is found.terms.retry_until
-    assert 1 == len(found.oddities)
+    assert None is found.options.retry_until
+    assert 1 == len(found.warnings)
 
 
 @pytest.mark.fault("F66")
 @pytest.mark.bad_input("B059")
 def test_a_payload_that_is_too_large_is_refused_where_it_is_made():
     with pytest.raises(BadPayload):
-        encode("app.ok", "x" * MOST_BYTES, created_at=0)
+        encode("app.ok", "x" * MAX_BYTES, created_at=0)
 
 
 @pytest.mark.fault("F66")
 @pytest.mark.bad_input("B059")
 def test_the_largest_payload_is_a_job(stores):
     raw = payload("a", data="")
-    raw = raw.replace(b'""', b'"%s"' % (b"x" * (payloads.MOST_BYTES - len(raw))))
+    raw = raw.replace(b'""', b'"%s"' % (b"x" * (payloads.MAX_BYTES - len(raw))))
 
-    assert [MOST_BYTES] == [len(lease.receipt) for lease in reserve(stores, raw)]
+    assert [MAX_BYTES] == [len(lease.receipt) for lease in reserve(stores, raw)]
 
 
 @pytest.mark.bad_input("B060")

@@ -83,7 +83,7 @@ def test_a_reserve_that_comes_late_takes_no_job(behind, network, tmp_path):
 @pytest.fixture
 def hurried(behind: Site) -> Iterator[Stores]:
     """A person's connection, who is not patient; it knows the scripts already."""
-    stores = Stores(replace(behind.connection, block_for=0.0), shared=True, patience=0.1)
+    stores = Stores(replace(behind.connection, block_for=0.0), shared=True, reply_timeout=0.1)
     stores.queue.clear("warm"), stores.control.pause("warm"), stores.control.resume("warm")
     yield stores
     stores.close()

@@ -21,8 +21,8 @@ def test_an_object_job_of_laravel_comes_with_its_properties_and_wishes(shared):
     _, found = shared.reserved()
 
     assert (MAIL, {"to": "a@b.c", "template": "vip é"}) == (found.name, command_of(found.data).arguments)
-    terms = found.terms
-    assert (5, 30.0, (1.0, 5.0, 30.0), ()) == (terms.max_tries, terms.timeout, terms.backoff, found.oddities)
+    terms = found.options
+    assert (5, 30.0, (1.0, 5.0, 30.0), ()) == (terms.max_tries, terms.timeout, terms.backoff, found.warnings)
 
 
 def test_a_job_that_laravel_delayed_is_due_when_laravel_said(shared, talk):

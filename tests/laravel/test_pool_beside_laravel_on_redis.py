@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from queuepool.payload.envelope import MOST_BYTES
+from queuepool.payload.envelope import MAX_BYTES
 from tests.support.eventually import eventually
 from tests.support.lossy_proxy import LossyProxy
 
@@ -61,7 +61,7 @@ def test_laravels_restart_broadcast_replaces_our_workers(site, peer):
 def test_a_reservation_whose_reply_was_lost_is_taken_back_at_once(site, redis_socket, tmp_path):
     with LossyProxy(redis_socket, tmp_path) as proxy:
         site.push("ok")
-        proxy.lose_the_next_reply(to=str(MOST_BYTES).encode())  # only a reserve says how large a payload may be
+        proxy.lose_the_next_reply(to=str(MAX_BYTES).encode())  # only a reserve says how large a payload may be
         lossy = replace(site, connection=replace(site.connection, url=f"unix://{proxy.path}"))
         done = lossy.work()
 

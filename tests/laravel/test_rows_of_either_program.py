@@ -27,9 +27,9 @@ def test_a_string_job_of_laravel_comes_with_its_data(shared):
     lease, found = shared.reserved("high")
 
     assert (REPORT, "App\\Jobs\\Report", 1, row["payload"].encode()) == (
-        found.name, found.terms.display_name, found.attempts, lease.receipt
+        found.name, found.options.display_name, found.attempts, lease.receipt
     )  # fmt: skip
-    assert ({"id": 7, "tags": [], "name": "é/"}, (), True) == (found.data, found.oddities, found.id == found.uuid)
+    assert ({"id": 7, "tags": [], "name": "é/"}, (), True) == (found.data, found.warnings, found.id == found.uuid)
 
 
 def test_jobs_of_ours_are_run_by_laravel_in_their_order(shared):

@@ -60,11 +60,11 @@ def test_a_string_job_of_laravel_comes_with_its_data(peer, store):
     assert (identity, REPORT, "App\\Jobs\\Report", 1) == (
         found.id,
         found.name,
-        found.terms.display_name,
+        found.options.display_name,
         found.attempts,
     )
     assert {"id": 7, "tags": [], "name": "é/"} == found.data
-    assert () == found.oddities
+    assert () == found.warnings
 
 
 def test_a_string_job_of_laravel_without_data_has_none(peer, store):
@@ -87,8 +87,8 @@ def test_the_wishes_of_an_object_job_of_laravel_are_understood(peer, store):
 
     _, found = reserved(store)
 
-    terms = found.terms
-    assert (5, 30.0, (1.0, 5.0, 30.0), ()) == (terms.max_tries, terms.timeout, terms.backoff, found.oddities)
+    terms = found.options
+    assert (5, 30.0, (1.0, 5.0, 30.0), ()) == (terms.max_tries, terms.timeout, terms.backoff, found.warnings)
 
 
 def test_a_job_that_laravel_delayed_is_due_when_laravel_said(peer, store, server):

@@ -158,7 +158,7 @@ class Rows:
         self.jobs.remove(row)
         self.kept.append(Kept("", row.queue, row.payload or b"", reason, self.second))
 
-    def put_back(self, kept: Kept, queue: str) -> None:
+    def requeue(self, kept: Kept, queue: str) -> None:
         self.kept.remove(kept)
         self.push(queue, [kept.payload], 0.0)
 

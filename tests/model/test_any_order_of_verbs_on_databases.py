@@ -146,7 +146,7 @@ class Verbs(Tables):
         if found and kept:
             assert self.stores.failed.retry(found, queue)
             assert not self.stores.failed.retry(found, queue)
-            self.model.put_back(kept, queue or kept.queue)
+            self.model.requeue(kept, queue or kept.queue)
 
     @rule(queue=queues)
     def put_back_the_first_that_was_set_aside(self, queue: str) -> None:
@@ -156,9 +156,9 @@ class Verbs(Tables):
         found = [(one.reason, one.payload, int(one.at)) for one in entries]
         assert [(one.reason, one.payload, one.at) for one in aside] == found
         if entries:
-            assert self.stores.quarantine.put_back(queue, entries[0].id)
-            assert not self.stores.quarantine.put_back(queue, entries[0].id)
-            self.model.put_back(aside[0], queue)
+            assert self.stores.quarantine.requeue(queue, entries[0].id)
+            assert not self.stores.quarantine.requeue(queue, entries[0].id)
+            self.model.requeue(aside[0], queue)
 
     # Laravel's: what its driver says to the database
 

@@ -149,7 +149,7 @@ def test_a_timer_that_a_job_has_taken_is_set_again_for_the_next_one(site):
 def have_asked(site) -> list[bool]:
     """Of each worker, whether it holds jobs that it has not heard of."""
     [path] = (path for path in (site.path / "run").rglob("board.*") if path.name.count(".") == 1)
-    return [bool(slot.asked) for slot in Board.open(path).of(Role.WORKER)]
+    return [bool(slot.reserve_sent_at) for slot in Board.open(path).of(Role.WORKER)]
 
 
 def push_quick_ones_around(site, mode: str, **options) -> None:

@@ -231,7 +231,7 @@ def test_a_slot_whose_number_was_never_written_down_has_left_nobody_behind(tmp_p
     nobody.wait()
 
     slot = board.slots[0]
-    origin = Origin(board.cookie(slot), slot.pid, slot.born)
+    origin = Origin(board.cookie(slot), slot.pid, slot.start_time)
     assert not [pid for pid in (nobody.pid, 1, 2, os.getpid()) if is_left_behind(origin, pid)]
 
 

@@ -153,7 +153,7 @@ def test_the_viewer_sees_everything_and_changes_nothing(login, root):
     for change in (
         site.queue.clear, stores.control.down, partial(stores.control.pause, "default"), partial(site.push, "ok"),
         partial(stores.failed.drop, [record.id]), partial(stores.failed.retry, record),
-        partial(stores.quarantine.drop, "default", entry.id), partial(stores.quarantine.put_back, "default", entry.id),
+        partial(stores.quarantine.drop, "default", entry.id), partial(stores.quarantine.requeue, "default", entry.id),
     ):  # fmt: skip
         with pytest.raises(StoreDenied):
             change()
@@ -178,7 +178,7 @@ def test_the_operator_mends_and_cannot_take_a_job(login, root):
     control.restart(), control.pause("default"), control.down()
 
     assert (True, True, True) == (control.read(["default"]).down, control.up(), control.resume("default"))
-    assert (True, True) == (stores.failed.retry(record), stores.quarantine.put_back("default", entry.id))
+    assert (True, True) == (stores.failed.retry(record), stores.quarantine.requeue("default", entry.id))
     assert ([], 0, []) == (stores.failed.older_than(1.0), stores.failed.drop([RecordKey("none", "0")]), control.pools())
     assert not stores.quarantine.drop("default", "none")
     assert 3 == queue.clear()

@@ -24,17 +24,17 @@ from tests.support.laravel_peer import Peer
 from tests.support.pools import Site
 
 OLD, NEW = ("old", "0123456789abcdef"), ("new", "fedcba9876543210")
-SEALS = Signer((NEW, OLD), required=True)
+SIGNER = Signer((NEW, OLD), required=True)
 #: what Laravel's pop would round, or make an object of
 FRAGILE = {"big": 1234567890123456789, "none": [], "empty": {}, "float": 0.30000000000000004, "text": 'é/"\\\x7f\0'}
 KEYS = "new:fedcba9876543210"
 
 
-def pushed(queue: str = "default", signer: Signer = SEALS, **data: Any) -> bytes:
-    def seal(fields: dict[str, object]) -> object:
-        return signer.seal(queue, fields)
+def pushed(queue: str = "default", signer: Signer = SIGNER, **data: Any) -> bytes:
+    def sign(fields: dict[str, object]) -> object:
+        return signer.sign(queue, fields)
 
-    return encode("app.ok", data, options={"maxTries": 3}, created_at=0, seal=seal)[1]
+    return encode("app.ok", data, options={"maxTries": 3}, created_at=0, sign=sign)[1]
 
 
 def changed(raw: bytes, change: Callable[[dict[str, Any]], object]) -> bytes:
@@ -43,9 +43,9 @@ def changed(raw: bytes, change: Callable[[dict[str, Any]], object]) -> bytes:
     return json.dumps(fields).encode()
 
 
-def refusal(raw: bytes, queue: str = "default", signer: Signer = SEALS) -> str:
+def refusal(raw: bytes, queue: str = "default", signer: Signer = SIGNER) -> str:
     with pytest.raises(BadPayload) as caught:
-        signer.open(raw, queue)
+        signer.verify(raw, queue)
     return caught.value.reason
 
 
@@ -53,28 +53,28 @@ def refusal(raw: bytes, queue: str = "default", signer: Signer = SEALS) -> str:
 
 
 def test_what_was_signed_is_what_the_worker_gets():
-    found = SEALS.open(pushed(**FRAGILE), "default")
+    found = SIGNER.verify(pushed(**FRAGILE), "default")
 
-    assert (FRAGILE, 3, "app.ok", 0) == (found.data, found.terms.max_tries, found.terms.job, found.attempts)
+    assert (FRAGILE, 3, "app.ok", 0) == (found.data, found.options.max_tries, found.options.job, found.attempts)
 
 
 def test_signed_or_not_a_payload_says_the_same():
     raw = pushed(**FRAGILE)
 
-    assert decode(raw) == SEALS.open(raw, "default")
+    assert decode(raw) == SIGNER.verify(raw, "default")
     assert raw.endswith(b',"delay":null,"attempts":0}')
 
 
 def test_attempts_are_counted_without_breaking_the_signature():
     raw = pushed().replace(b'"attempts":0}', b'"attempts":7}')
 
-    assert 7 == SEALS.open(raw, "default").attempts
+    assert 7 == SIGNER.verify(raw, "default").attempts
 
 
 def test_every_key_verifies_and_the_first_one_signs():
     by_old = pushed(signer=Signer((OLD,), required=True))
 
-    assert "app.ok" == SEALS.open(by_old, "default").terms.job
+    assert "app.ok" == SIGNER.verify(by_old, "default").options.job
     assert "new" == json.loads(pushed())["qp"]["kid"]
 
 
@@ -83,7 +83,7 @@ def test_unsigned_payloads_pass_only_where_they_are_accepted():
     unsigned = changed(pushed(), lambda fields: fields.pop("qp"))
 
     assert "unsigned" == refusal(unsigned)
-    assert "app.ok" == Signer((NEW,), required=False).open(unsigned, "default").terms.job
+    assert "app.ok" == Signer((NEW,), required=False).verify(unsigned, "default").options.job
 
 
 # What does not
@@ -140,9 +140,9 @@ def test_a_job_that_was_signed_for_another_queue_does_not_pass():
 
 def test_what_stands_outside_of_the_signature_is_not_used():
     raw = changed(pushed(amount=1), lambda fields: fields.update(data={"amount": 2}, maxTries=99, timeoutAt=1))
-    found = SEALS.open(raw, "default")
+    found = SIGNER.verify(raw, "default")
 
-    assert ({"amount": 1}, 3, None) == (found.data, found.terms.max_tries, found.terms.retry_until)
+    assert ({"amount": 1}, 3, None) == (found.data, found.options.max_tries, found.options.retry_until)
 
 
 def test_what_the_steward_could_not_read_does_not_pass_although_it_is_signed():
@@ -156,12 +156,12 @@ def test_no_change_of_a_byte_of_the_signed_text_or_its_signature_goes_unseen(pla
     place = first + place % (last - first)
     flipped = raw[:place] + bytes([raw[place] ^ bits]) + raw[place + 1 :]
     try:
-        found = SEALS.open(flipped, "default")
+        found = SIGNER.verify(flipped, "default")
     except BadPayload:
         return
 
     # Another way to write the same text in JSON.
-    assert SEALS.open(raw, "default") == found
+    assert SIGNER.verify(raw, "default") == found
 
 
 # In a pool
@@ -242,7 +242,7 @@ def test_a_payload_is_put_back_when_its_key_is_known(keyed, monkeypatch):
     keyed.work()
     [entry] = keyed.queue.stores.quarantine.entries("default")
     monkeypatch.setenv("QUEUEPOOL_CONNECTION_SIGNING_KEYS", f"{':'.join(OLD)}, {KEYS}")
-    keyed.queue.stores.quarantine.put_back("default", entry.id)
+    keyed.queue.stores.quarantine.requeue("default", entry.id)
     keyed.work()
 
     assert "unknown-signing-key" == entry.reason

@@ -18,7 +18,7 @@ from queuepool.config.loader import load
 from queuepool.config.settings import ConnectionSettings
 from queuepool.errors import ConfigError, StoreDown
 from queuepool.jobs.client import Queue, connect
-from queuepool.stores.redis.check import _in_the_clear
+from queuepool.stores.redis.check import _is_unencrypted
 from tests.support.eventually import eventually
 from tests.support.pools import Site
 from tests.support.redis_server import start_redis
@@ -180,8 +180,8 @@ def test_a_pool_whose_certificate_expired_says_so_once_and_goes_on_with_a_new_on
         ("unix://u:pw@/run/redis.sock", False),
     ],
 )  # fmt: skip
-def test_check_warns_of_a_password_in_the_clear(url, warned):
-    assert warned == _in_the_clear(url)
+def test_check_warns_of_a_password_that_goes_unencrypted(url, warned):
+    assert warned == _is_unencrypted(url)
 
 
 # The configuration

@@ -62,7 +62,7 @@ def test_what_is_done_is_deleted_without_a_word(stores, told):
     writer = settler(stores, told)
     assert writer.settle(lease, found, Delete())
     assert [] == told
-    writer.tell()
+    writer.emit_noted()
     assert ([], 0) == (told, stores.queue.sizes("default").total)
 
 
@@ -72,7 +72,7 @@ def test_what_is_released_is_told_with_its_delay_and_its_reason(stores, told):
     writer = settler(stores, told)
     assert writer.settle(lease, found, Release(5.0), ERROR, "exceptions")
     assert [] == told
-    writer.tell()
+    writer.emit_noted()
     assert [JobReleased(facts_of(found, "default"), 5.0, ERROR)] == told
     assert (1, Tallies(exceptions=1)) == (stores.queue.sizes("default").delayed, stores.queue.tallies("a"))
 
@@ -83,7 +83,7 @@ def test_what_failed_is_recorded_and_told(stores, told):
     writer = settler(stores, told)
     assert writer.settle(lease, found, Fail(ERROR), ERROR)
     assert [] == told
-    writer.tell()
+    writer.emit_noted()
     assert [JobFailed(facts_of(found, "default"), ERROR)] == told
     [record] = stores.failed.page()
     assert ("a", "app.ok", "default", "main", 1, lease.receipt.decode()) == (
@@ -103,7 +103,7 @@ def test_what_is_given_back_is_told(stores, told):
     writer = settler(stores, told)
     assert writer.give_back(lease)
     assert [] == told
-    writer.tell()
+    writer.emit_noted()
     assert [JobGivenBack(facts_of(found, "default"))] == told
     assert payload("a") == stores.queue.sizes("default").oldest
 
@@ -114,8 +114,8 @@ def test_of_what_is_put_back_is_told_what_nobody_had_put_back_before(stores, tol
     stores.queue.give_back([first])
 
     writer = settler(stores, told)
-    writer.put_back([first, second])
-    writer.tell()
+    writer.give_back_unstarted([first, second])
+    writer.emit_noted()
     assert [JobGivenBack(facts_of(decode(second.receipt), "default"))] == told
     assert 2 == stores.queue.sizes("default").ready
 
@@ -124,8 +124,8 @@ def test_what_is_put_back_and_cannot_be_read_is_told_with_its_queue_alone(stores
     stores.queue.push("default", [b'{"id":[],"attempts":0}'])
 
     writer = settler(stores, told)
-    writer.put_back(stores.queue.reserve(["default"], 1, 1).leases)
-    writer.tell()
+    writer.give_back_unstarted(stores.queue.reserve(["default"], 1, 1).leases)
+    writer.emit_noted()
     assert [JobGivenBack(JobFacts("", "", "", "default", 0))] == told
 
 
@@ -134,14 +134,14 @@ def test_what_is_reclaimed_is_told(stores, told):
 
     writer = settler(stores, told)
     writer.reclaim(["default"], 1, 1.0, known=())
-    writer.tell()
+    writer.emit_noted()
     assert [JobGivenBack(facts_of(found, "default"))] == told
 
 
 def test_what_is_set_aside_is_told_with_one_word(stores, told):
     writer = settler(stores, told)
     writer.quarantine(reserved(stores)[0], "odd")
-    writer.tell()
+    writer.emit_noted()
 
     assert [JobQuarantined("default", "odd")] == told
     assert 1 == stores.queue.sizes("default").quarantined
@@ -164,7 +164,7 @@ def test_a_job_that_is_not_ours_any_more_is_told_and_nothing_is_written(stores, 
     writer = settler(stores, told)
     assert not writer.settle(lease, found, verdict, ERROR, "crashes")
     assert [] == told
-    writer.tell()
+    writer.emit_noted()
     assert [LeaseLost(facts_of(found, "default"))] == told
     assert (payload("a"), 0, Tallies()) == (
         stores.queue.sizes("default").oldest,
@@ -181,7 +181,7 @@ def test_what_the_store_refuses_is_told(stores, server, told, verdict):
     writer = settler(stores, told)
     assert not writer.settle(lease, found, verdict)
     assert [] == told
-    writer.tell()
+    writer.emit_noted()
     assert [StoreRefused] == [type(event) for event in told]
     assert "WRONGTYPE" in told[0].problem  # type: ignore[attr-defined]
 
@@ -220,7 +220,7 @@ def test_a_verdict_that_went_unanswered_is_known_until_it_is_answered(stores, lo
     proxy, unlucky = lossy
     lease, found = reserved(stores)
     writer = Settler(
-        unlucky.queue, Outage(WorkerSignals(), Listeners(), announces=False, patient=False), Listeners(), MAIN
+        unlucky.queue, Outage(WorkerSignals(), Listeners(), announces=False, retries=False), Listeners(), MAIN
     )
     proxy.lose_the_next_reply()
 

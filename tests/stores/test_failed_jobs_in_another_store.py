@@ -13,7 +13,7 @@ from queuepool.errors import StoreDenied
 from queuepool.events import FailureUnrecorded
 from queuepool.events.listeners import Listeners
 from queuepool.payload.envelope import uncounted
-from queuepool.steward.side_stores import FailureRecorder, SideStores, Told
+from queuepool.steward.side_stores import EventQueue, FailureRecorder, SideStores
 from queuepool.stores.factory import Stores
 from queuepool.stores.sql.client import Client
 from queuepool.stores.sql.migrate import migrate
@@ -154,14 +154,14 @@ def test_a_failure_that_the_failed_store_refuses_waits_and_its_reason_is_told_on
 ):
     make_tables(sqlite_url)
     stores = Stores(replace(connection, url=sqlite_url, failed_url=redis_url))
-    told, listeners, heard = Told(), Listeners(), []
+    told, listeners, heard = EventQueue(), Listeners(), []
     listeners.add(FailureUnrecorded, heard.append)
     recorder = FailureRecorder(stores.forwarder, told, SideStores(told))
     server.set(f"{PREFIX}queuepool:failed", "x")
     stores.queue.fail(reserved(stores, payload("a"))[0], "a", record("a", payload("a")))
 
     assert [1, 1] == [recorder.record() for _ in range(2)]
-    told.pass_on(listeners)
+    told.emit_to(listeners)
     server.delete(f"{PREFIX}queuepool:failed")
 
     assert [(1, True)] == [(event.count, "WRONGTYPE" in event.problem) for event in heard]

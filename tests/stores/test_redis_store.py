@@ -312,7 +312,7 @@ MOVING: dict[str, Callable[[Stores], object]] = {
     "release": lambda stores: stores.queue.release(reserved(stores.queue, JOB)[0], 0.0, "a"),
     "give back": lambda stores: stores.queue.give_back(reserved(stores.queue, JOB)),
     "reclaim": lambda stores: reserved(stores.queue, JOB) and stores.queue.reclaim(["default"], 1, 0.0, known=()),
-    "put back": lambda stores: stores.quarantine.put_back("default", set_aside(stores).id),
+    "put back": lambda stores: stores.quarantine.requeue("default", set_aside(stores).id),
     "retry": lambda stores: stores.failed.retry(failed(stores)),
 }
 
@@ -359,7 +359,7 @@ def test_what_was_set_aside_stays_so_where_its_queue_has_the_wrong_type(server, 
     server.set(READY, "x")
 
     with pytest.raises(StoreError):
-        stores.quarantine.put_back("default", entry.id)
+        stores.quarantine.requeue("default", entry.id)
     assert [entry] == list(stores.quarantine.entries("default"))
 
 
@@ -377,7 +377,7 @@ def test_a_token_that_cannot_be_written_does_not_make_a_reclaim_uncounted(server
 def test_an_entry_that_somebody_else_put_back_meanwhile_is_not_put_back_twice(server, store):
     keys = [f"{PREFIX}queuepool:quarantine:default", READY, NOTIFY]
 
-    assert 0 == store.client.script("put_back", keys, [b"1.0 odd x", b"x"])
+    assert 0 == store.client.script("requeue", keys, [b"1.0 odd x", b"x"])
     assert 0 == server.llen(READY)
 
 

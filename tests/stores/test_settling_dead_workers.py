@@ -65,7 +65,7 @@ def dead(board: Board, *, pid: int = 2**22, left: int = 0) -> Slot:
     """The slot of a worker that was killed while it asked."""
     slot = board.slots[0]
     slot.begin(Role.WORKER, 1, 1)
-    slot.pid, slot.tag, slot.asked, slot.left = pid, TAG, time.monotonic(), left
+    slot.pid, slot.tag, slot.reserve_sent_at, slot.exited_cleanly = pid, TAG, time.monotonic(), left
     slot.status, slot.dead = signal.SIGKILL, 1
     return slot
 
@@ -92,7 +92,7 @@ def test_of_who_left_without_an_answer_and_of_who_never_came_no_death_is_told(st
     slot = dead(board, **of_whom)
     bury(stores).run(time.monotonic())
 
-    assert ([], slot.life) == (told, slot.settled_life)
+    assert ([], slot.incarnation) == (told, slot.settled_incarnation)
 
 
 def test_what_is_settled_is_written_down_job_by_job(stores, board, bury):

@@ -108,7 +108,7 @@ VERBS: dict[str, Callable[..., Any]] = {"push": push, "look": look, "drain": dra
 
 
 def main(url: str, prefix: str, verb: str, *words: str) -> None:
-    stores = Stores(ConnectionSettings(url=url, prefix=prefix), patience=10.0)
+    stores = Stores(ConnectionSettings(url=url, prefix=prefix), reply_timeout=10.0)
     print(json.dumps(VERBS[verb](stores, *words)))
     stores.close()
 

@@ -45,7 +45,7 @@ DOORS = {
         "cli/pools.py",
         "unix/fork.py",
         "settlement/outage.py",
-        "board/runtime_dir.py",
+        "board/pidfile.py",
         "steward/loop.py",
         "stores/sql/queue.py",
         "stores/sql/waiting.py",

@@ -19,7 +19,8 @@ from queuepool.board.deadlines import next_deadline
 from queuepool.board.held_jobs import AREA, HeldJob, Stage
 from queuepool.board.record import Record, Seconds, Text, Whole
 from queuepool.board.status import overview, title
-from queuepool.master.children import Child, Children
+from queuepool.master.child import Child
+from queuepool.master.children import Children
 from queuepool.payload.lease import Lease
 
 READER = """
@@ -140,7 +141,7 @@ def test_a_board_is_never_made_over_another(board, path):
 def test_a_board_takes_room_only_for_the_processes_that_there_are(path):
     board = Board.create(path, capacity=1_000, room_for=1)
     before = path.stat()
-    board.allot(board.slots[7])
+    board.allocate(board.slots[7])
 
     assert before.st_size > 1_000 * AREA
     assert 2 * AREA <= before.st_blocks * 512 < 1_000_000
@@ -174,7 +175,7 @@ def test_a_board_that_is_cut_short_reads_as_zeros_and_is_made_whole(board, path,
     read = (board.slots[1].role, board.slots[1].hand.held(), board.slots[3].job, board.header.totals)
 
     assert (Role.FREE, [], "", (0, 0, 0)) == read
-    assert (True, False, whole) == (board.mend(), board.mend(), path.stat().st_size)
+    assert (True, False, whole) == (board.restore_length(), board.restore_length(), path.stat().st_size)
 
 
 def test_what_one_mapping_writes_another_reads(board, path):
@@ -275,11 +276,11 @@ def test_a_new_life_has_nothing_of_the_last_one(slot):
 
 def test_a_life_is_not_settled_because_the_one_before_it_was(slot):
     slot.begin(Role.WORKER, 1, 1)
-    slot.settled_life = slot.life
+    slot.settled_incarnation = slot.incarnation
 
     slot.begin(Role.WORKER, 1, 1)
 
-    assert slot.life != slot.settled_life
+    assert slot.incarnation != slot.settled_incarnation
 
 
 @pytest.fixture
@@ -290,7 +291,7 @@ def children() -> Children:
 def began(children: Children, slot: Slot, role: Role = Role.WORKER) -> Child:
     """A worker that has counted 1, 2 and 3."""
     slot.begin(role, 1, 1)
-    child = Child(100 + slot.index, slot, role, 1, 1, born=0.0, life=slot.life)
+    child = Child(100 + slot.index, slot, role, 1, 1, forked_at=0.0, incarnation=slot.incarnation)
     children.add(child)
     child.write()
     slot.done, slot.failed, slot.released = 1, 2, 3
@@ -299,7 +300,7 @@ def began(children: Children, slot: Slot, role: Role = Role.WORKER) -> Child:
 
 def ended(children: Children, child: Child, *, left: int = 0, settled: bool = False, held: int = 0) -> None:
     child.slot.hand.hold(leases(*[5] * held))
-    child.slot.left, child.slot.settled_life = left, child.life if settled else 0
+    child.slot.exited_cleanly, child.slot.settled_incarnation = left, child.incarnation if settled else 0
     children.remove(child.pid)
     children.mark_dead(child, status=0)
     children.free_settled()
@@ -359,7 +360,8 @@ def test_a_slot_that_is_written_over_is_not_given_away_and_is_written_anew(board
 
 
 NONSENSE = {
-    "state": 7, "left": 2, "tag": -1, "asked": 200.0, "turn": 2**62, "at": -(2**63), "deadline": float("nan"),
+    "state": 7, "exited_cleanly": 2, "tag": -1, "reserve_sent_at": 200.0, "hand_number": 2**62,
+    "current_index": -(2**63), "deadline": float("nan"),
     "lease_end": 300.0, "done": 2**63 - 1, "failed": -1, "released": -1, "rss": 2**50, "since": float("inf"),
 }  # fmt: skip
 
@@ -393,11 +395,11 @@ def test_whatever_a_slot_holds_it_can_be_read(tmp_path_factory, raw, fill):
 
 
 @pytest.mark.parametrize(
-    ("turn", "renewed_turn", "renewed_end", "expected"),
+    ("turn", "renewed_hand", "renewed_end", "expected"),
     [(1, 0, 0.0, 100.0), (1, 1, 150.0, 150.0), (2, 1, 150.0, 100.0)],
 )
-def test_a_lease_ends_as_reserved_or_as_renewed_for_this_very_turn(slot, turn, renewed_turn, renewed_end, expected):
-    slot.lease_end, slot.turn, slot.renewed_turn, slot.renewed_end = 100.0, turn, renewed_turn, renewed_end
+def test_a_lease_ends_as_reserved_or_as_renewed_for_this_very_turn(slot, turn, renewed_hand, renewed_end, expected):
+    slot.lease_end, slot.hand_number, slot.renewed_hand, slot.renewed_end = 100.0, turn, renewed_hand, renewed_end
 
     assert expected == slot.lease_deadline
 

@@ -11,7 +11,8 @@ import pytest
 
 from queuepool.board.board import Board, Killed, Role, Slot, State
 from queuepool.board.deadlines import LEASE_MARGIN, next_deadline, overdue
-from queuepool.master.children import Child, Children, Plan
+from queuepool.master.child import Child
+from queuepool.master.children import Children, Plan
 
 GRACE = 1.0
 #: pids from here on are of other families
@@ -42,7 +43,7 @@ def add(board: Board, children: Children) -> Add:
     def add(number: int, generation: int = 1, *, ready: bool = True, role: Role = Role.WORKER) -> Child:
         pid, slot = next(places)
         slot.state = State.IDLE if ready else State.STARTING
-        child = Child(pid, slot, role, number, generation, born=0.0)
+        child = Child(pid, slot, role, number, generation, forked_at=0.0)
         children.add(child)
         return child
 
@@ -85,14 +86,14 @@ def test_children_may_leave_while_they_are_counted(children, add):
 
 def expect(children: Children, slot: Slot, number: int, generation: int = 1) -> Child:
     slot.begin(Role.WORKER, number, generation)
-    child = Child(0, slot, Role.WORKER, number, generation, born=0.0)
+    child = Child(0, slot, Role.WORKER, number, generation, forked_at=0.0)
     children.expect(child)
     return child
 
 
 def test_templates_are_the_newest_first_without_those_that_were_ended(children, add):
     elder, younger, ended = (add(0, generation, role=Role.TEMPLATE) for generation in (1, 2, 3))
-    ended.told = True
+    ended.stop_sent = True
 
     assert [younger, elder] == children.templates()
 
@@ -117,7 +118,7 @@ def test_a_newcomer_is_one_until_its_birth_is_written_down(children, slot):
     child = expect(children, slot, 1)
     slot.pid = 4711
     before = children.newcomers()
-    child.birth = 1
+    child.start_time = 1
 
     assert ([child], []) == (before, children.newcomers())
 
@@ -281,14 +282,14 @@ def test_a_worker_is_dead_before_its_lease_ends(slot):
 
 
 def test_a_renewed_lease_counts_to_its_new_end(slot):
-    slot.turn, slot.lease_end, slot.renewed_turn, slot.renewed_end = 5, 100.0, 5, 130.0
+    slot.hand_number, slot.lease_end, slot.renewed_hand, slot.renewed_end = 5, 100.0, 5, 130.0
 
     assert None is overdue(slot, 100.0, GRACE)
     assert Killed.LEASE == overdue(slot, 130.0, GRACE)
 
 
 def test_a_renewal_of_an_earlier_turn_does_not_count(slot):
-    slot.turn, slot.lease_end, slot.renewed_turn, slot.renewed_end = 6, 100.0, 5, 130.0
+    slot.hand_number, slot.lease_end, slot.renewed_hand, slot.renewed_end = 6, 100.0, 5, 130.0
 
     assert Killed.LEASE == overdue(slot, 100.0, GRACE)
 
@@ -302,12 +303,12 @@ def test_the_earlier_of_two_deadlines_is_the_next(slot, deadline, lease_end, ear
 
 def test_nobody_is_killed_for_what_its_worker_changes_while_the_master_looks(slot):
     """A worker that goes from job to job, with and without limits, beside a master that looks all the time."""
-    slot.renewed_turn, slot.renewed_end = 1, 1e9
+    slot.renewed_hand, slot.renewed_end = 1, 1e9
     done = threading.Event()
 
     def work() -> None:
         for turn in range(2, 60_000):
-            slot.lease_end, slot.turn = 0.0, turn
+            slot.lease_end, slot.hand_number = 0.0, turn
             slot.lease_end, slot.deadline = 1e9, 1e9
             slot.deadline = 0.0
         done.set()

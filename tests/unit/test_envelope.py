@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from queuepool.config.settings import PoolSettings
 from queuepool.errors import BadPayload
 from queuepool.jobs.job_options import Options
-from queuepool.payload.envelope import MOST_BYTES, OBJECT_JOB, Payload, decode, encode
+from queuepool.payload.envelope import MAX_BYTES, OBJECT_JOB, Payload, decode, encode
 from queuepool.payload.lease import Lease, Tallies
 from queuepool.payload.options import PayloadOptions
 from queuepool.settlement.failed_record import record
@@ -45,7 +45,7 @@ def test_an_object_job_of_laravel_8_is_read_in_full():
         uuid="1b9d6bcd-bbfd-4b2d-9b5d-ab8dfbbd4bed",
         data=data,
         attempts=1,
-        terms=PayloadOptions(
+        options=PayloadOptions(
             job=OBJECT_JOB,
             display_name="App\\Jobs\\SendMail",
             max_tries=3,
@@ -60,7 +60,7 @@ def test_an_object_job_of_laravel_8_is_read_in_full():
 
 def test_a_string_job_of_laravel_13_is_read_in_full():
     terms = PayloadOptions(job="Report@build", display_name="Report")
-    expected = Payload(id="i", uuid="u", data={"id": 7}, attempts=2, terms=terms, created_at=1754500000, delay=60)
+    expected = Payload(id="i", uuid="u", data={"id": 7}, attempts=2, options=terms, created_at=1754500000, delay=60)
 
     assert expected == decode(LARAVEL_13)
 
@@ -74,12 +74,12 @@ def test_the_name_of_a_string_job_is_all_of_it():
 
 
 def test_a_job_without_a_name_to_show_shows_its_own():
-    assert "ok" == decoded().terms.display_name
+    assert "ok" == decoded().options.display_name
 
 
 @pytest.mark.parametrize("fields", [{"timeoutAt": 9.0}, {"retryUntil": 9.0, "timeoutAt": 1.0}, {"retryUntil": 9}])
 def test_the_time_limit_is_read_from_old_and_new_fields(fields):
-    assert 9.0 == decoded(**fields).terms.retry_until
+    assert 9.0 == decoded(**fields).options.retry_until
 
 
 def test_a_job_without_an_id_goes_by_its_uuid():
@@ -101,13 +101,13 @@ def test_two_jobs_without_ids_have_ids_of_their_own():
 def test_what_is_not_understood_is_told_and_ignored():
     found = decoded(timeout="soon", backoff="1,x", retryUntil=[])
 
-    terms = found.terms
+    terms = found.options
 
-    assert (None, (1.0,), None, 3) == (terms.timeout, terms.backoff, terms.retry_until, len(found.oddities))
+    assert (None, (1.0,), None, 3) == (terms.timeout, terms.backoff, terms.retry_until, len(found.warnings))
 
 
 def test_what_is_told_of_an_odd_field_is_short():
-    assert all(len(oddity) < 100 for oddity in decoded(timeout="x" * 10_000, backoff="y" * 10_000).oddities)
+    assert all(len(oddity) < 100 for oddity in decoded(timeout="x" * 10_000, backoff="y" * 10_000).warnings)
 
 
 @pytest.mark.parametrize(
@@ -157,9 +157,9 @@ def test_any_object_is_ruled_on_or_refused_as_no_job(fields, attempts):
         found = decode(raw)
     except BadPayload:
         return
-    policy = policy_of(found.terms, Options(), PoolSettings())
+    policy = policy_of(found.options, Options(), PoolSettings())
     assert policy == Policy.from_text(policy.to_text())
-    assert timeout_of(found.terms, Options(), PoolSettings())[0] >= 0
+    assert timeout_of(found.options, Options(), PoolSettings())[0] >= 0
     may_start(found.name, found.attempts, policy, 0.0)
     judge(ValueError(), found.attempts, policy, Tallies(), 0.0)
     json.dumps(record(found, Lease("default", raw), "default", ValueError()))
@@ -171,7 +171,7 @@ def test_a_number_of_seconds_of_any_length_is_ruled_on(key):
 
 
 def test_a_backoff_is_a_finite_number_of_seconds():
-    assert all(delay < float("inf") for delay in decoded(backoff="9" * 400).terms.backoff or ())
+    assert all(delay < float("inf") for delay in decoded(backoff="9" * 400).options.backoff or ())
 
 
 # Written
@@ -203,13 +203,13 @@ def test_what_is_written_is_read_as_it_was_meant():
     assert ("app.mail", [1], 3, 2, (1.0, 5.0), 9.0, 99.0, True, ()) == (
         found.name,
         found.data,
-        found.terms.max_tries,
-        found.terms.max_exceptions,
-        found.terms.backoff,
-        found.terms.timeout,
-        found.terms.retry_until,
-        found.terms.fail_on_timeout,
-        found.oddities,
+        found.options.max_tries,
+        found.options.max_exceptions,
+        found.options.backoff,
+        found.options.timeout,
+        found.options.retry_until,
+        found.options.fail_on_timeout,
+        found.warnings,
     )
 
 
@@ -218,7 +218,7 @@ def test_every_payload_has_an_id_of_its_own():
 
 
 def test_the_name_to_show_of_a_method_is_its_class():
-    assert "Report" == decode(encode("Report@build", None, created_at=0)[1]).terms.display_name
+    assert "Report" == decode(encode("Report@build", None, created_at=0)[1]).options.display_name
 
 
 @pytest.mark.parametrize("data", [float("nan"), float("inf"), object(), b"bytes", "\ud800", {b"key": 1}])
@@ -236,8 +236,8 @@ def test_data_that_holds_itself_is_refused():
 
 
 def test_data_that_is_too_large_is_refused():
-    with pytest.raises(BadPayload, match=str(MOST_BYTES)):
-        encode("ok", "x" * MOST_BYTES, created_at=0)
+    with pytest.raises(BadPayload, match=str(MAX_BYTES)):
+        encode("ok", "x" * MAX_BYTES, created_at=0)
 
 
 @pytest.mark.parametrize("name", ["", "a\nb", "a\x00b"])

@@ -392,9 +392,9 @@ def test_an_object_is_pushed_as_php_would(queue):
     found = decode(queue.sizes().oldest or b"")
     assert (identity, OBJECT_JOB, "App\\Jobs\\Mail", "App\\Jobs\\Mail") == (
         found.id,
-        found.terms.job,
+        found.options.job,
         found.name,
-        found.terms.display_name,
+        found.options.display_name,
     )
     assert {"to": "é", "lines": [1, None]} == command_of(found.data).arguments
 

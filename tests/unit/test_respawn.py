@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from queuepool.board.board import Board, Killed, Role, State
-from queuepool.master.children import Child
+from queuepool.master.child import Child
 from queuepool.master.respawn import Backoff, Respawn
 
 Add = Callable[..., Child]
@@ -22,11 +22,11 @@ def add(tmp_path: Path) -> Add:
     slots = iter(board.slots)
 
     def add(
-        number: int, *, ready: bool = True, role: Role = Role.WORKER, told: bool = False, born: float = 0.0
+        number: int, *, ready: bool = True, role: Role = Role.WORKER, stop_sent: bool = False, forked_at: float = 0.0
     ) -> Child:
         slot = next(slots)
         slot.state = State.BUSY if ready else State.STARTING
-        return Child(100 + slot.index, slot, role, number, generation=1, born=born, told=told)
+        return Child(100 + slot.index, slot, role, number, generation=1, forked_at=forked_at, stop_sent=stop_sent)
 
     return add
 
@@ -53,7 +53,7 @@ def test_the_code_of_a_restart_need_not_wait_for_what_the_last_code_did(add):
         respawn.died(child := add(1, ready=False), float(100 * number))
         child.status = 3 << 8
     waits = not respawn.is_over(Role.WORKER, 1, 701.0)
-    respawn.begin_anew()
+    respawn.reset_boots()
 
     assert waits
     assert respawn.is_over(Role.WORKER, 1, 701.0)
@@ -116,27 +116,27 @@ def test_a_steward_that_somebody_kills_has_not_failed(add):
 def test_stewards_that_work_for_a_while_and_die_rest_longer_and_longer_until_one_lives(add):
     respawn, now, rests = Respawn(), 0.0, []
     for _ in range(4):
-        steward = add(0, role=Role.STEWARD, born=now)
-        respawn.came(steward)
+        steward = add(0, role=Role.STEWARD, forked_at=now)
+        respawn.became_ready(steward)
         now += 5.0
         respawn.watch(steward, now)
         rests.append(respawn.died(steward, now)[0])
         now += rests[-1]
     failing = respawn.is_failing
-    respawn.watch(add(0, role=Role.STEWARD, born=now), now + 10.0)
+    respawn.watch(add(0, role=Role.STEWARD, forked_at=now), now + 10.0)
 
     assert [0.5, 1.0, 2.0, 4.0] == rests
     assert (True, False) == (failing, respawn.is_failing)
 
 
 def test_who_was_told_to_leave_has_not_failed(add):
-    assert 0.0 == Respawn().died(add(1, ready=False, told=True), now=0.1)[0]
+    assert 0.0 == Respawn().died(add(1, ready=False, stop_sent=True), now=0.1)[0]
 
 
 def test_the_first_young_deaths_of_a_number_cost_nothing_and_then_it_rests_longer_and_longer(add):
     respawn, now, rests = Respawn(), 0.0, []
     for _ in range(12):
-        rests.append(respawn.died(add(1, born=now), now)[0])
+        rests.append(respawn.died(add(1, forked_at=now), now)[0])
         now += rests[-1]
 
     assert [0.0] * 5 + [0.1, 0.2, 0.4, 0.8, 1.0, 1.0, 1.0] == pytest.approx(rests)
@@ -176,7 +176,7 @@ def test_a_death_that_is_no_loop_ends_the_growing(add, reason):
     for _ in range(6):
         respawn.died(add(1), now=0.1)
     child = add(1)
-    child.slot.done, child.slot.left = int(reason == "done"), int(reason == "left")
+    child.slot.done, child.slot.exited_cleanly = int(reason == "done"), int(reason == "left")
     child.killed = Killed.STOP if reason == "killed to stop" else Killed.NOT
 
     assert 0.0 == respawn.died(child, now=6.0 if reason == "old" else 0.2)[0]
@@ -204,10 +204,10 @@ def test_a_steward_that_never_comes_is_hopeless_even_while_workers_work(add):
 
 def test_stewards_that_come_to_work_and_die_of_it_are_hopeless_too_but_not_the_one_that_works(add):
     respawn = Respawn(give_up=10.0)
-    for born in (0.0, 5.0):
-        steward = add(0, role=Role.STEWARD, born=born)
-        respawn.came(steward)
-        respawn.died(steward, now=born + 2.0)
+    for forked_at in (0.0, 5.0):
+        steward = add(0, role=Role.STEWARD, forked_at=forked_at)
+        respawn.became_ready(steward)
+        respawn.died(steward, now=forked_at + 2.0)
 
     assert (None, Role.STEWARD) == (respawn.hopeless(11.9, ()), respawn.hopeless(12.0, ()))
     assert None is respawn.hopeless(12.0, {Role.STEWARD})
@@ -232,7 +232,7 @@ def test_workers_that_never_come_are_hopeless_whoever_forks_them(add):
 def test_one_that_came_to_work_is_hope(add):
     respawn = Respawn(give_up=10.0)
     respawn.died(add(1, ready=False), now=5.0)
-    respawn.came(add(2))
+    respawn.became_ready(add(2))
 
     assert None is respawn.hopeless(99.0, ())
 

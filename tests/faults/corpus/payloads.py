@@ -13,7 +13,7 @@ import pickle
 from dataclasses import dataclass
 
 from queuepool.errors import BadArguments, JobError, JobExpired, UnknownJob
-from queuepool.payload.envelope import MOST_BYTES, OBJECT_JOB
+from queuepool.payload.envelope import MAX_BYTES, OBJECT_JOB
 from tests.support.samples import payload
 
 DEEPEST = 999
@@ -216,8 +216,8 @@ CATALOGUE: dict[str, Q | OK | F] = {
     "B057 an object cycle": F(command('O:1:"A":1:{s:1:"x";r:1;}'), BadArguments, "reference"),
     "B058 gzip": Q(gzip.compress(payload("a"))),
     "B058 msgpack": Q(b"\x82\xa2id\xa1a\xa8attempts\x00"),
-    "B059 too large": Q(payload("a", data="x" * MOST_BYTES)),
+    "B059 too large": Q(payload("a", data="x" * MAX_BYTES)),
     # Redis takes up to 512 MiB; four times what we allow is treated no other way, and bearable on a shared machine.
-    "B059 much too large": Q(payload("a", data="x" * 4 * MOST_BYTES)),
+    "B059 much too large": Q(payload("a", data="x" * 4 * MAX_BYTES)),
     "B060 a million keys": ok(many_keys(1_000_000)),
 }

@@ -42,7 +42,7 @@ tag = membership.tag
 for _ in range(2):
     supply.is_done(supply.next_job(["default"]))
     desk.succeeded()
-print(supply.next_job(["default"]), membership.tag == tag, slot.asked)
+print(supply.next_job(["default"]), membership.tag == tag, slot.reserve_sent_at)
 """
 
 _LEAVES_ASKING = """
@@ -52,7 +52,7 @@ kept = membership.tag == tag
 desk.asking()
 store.reserve(["default"], tag, 1)
 supply.reclaim()
-print(kept, slot.asked, store.sizes("default").ready)
+print(kept, slot.reserve_sent_at, store.sizes("default").ready)
 """
 
 

@@ -40,7 +40,7 @@ for _ in range(2):
     supply.is_done(supply.next_job(["default"]))
     desk.succeeded()
 supply.let_go()
-print(slot.asked, store.sizes("default").ready, store.sizes("default").reserved)
+print(slot.reserve_sent_at, store.sizes("default").ready, store.sizes("default").reserved)
 """
 
 _ASKED_FOR_NO_JOB = """
@@ -90,7 +90,7 @@ supply.is_done(lease)
 desk.succeeded()
 
 def settle(event):
-    slot.wanted_back = slot.turn
+    slot.wanted_back = slot.hand_number
     store.delete([lease])
 
 listeners.add(JobReserving, settle)

@@ -37,13 +37,13 @@ def set_aside(built: Stores) -> str:
 def test_what_was_set_aside_is_put_back_as_it_was(built):
     entry = set_aside(built)
 
-    assert built.quarantine.put_back("default", entry)
+    assert built.quarantine.requeue("default", entry)
     assert [attempted(payload("a"))] == drained(built.queue)
-    assert not built.quarantine.put_back("default", entry)
+    assert not built.quarantine.requeue("default", entry)
 
 
 def test_what_was_set_aside_may_be_mended_before_it_is_put_back(built):
-    built.quarantine.put_back("default", set_aside(built), payload("b"))
+    built.quarantine.requeue("default", set_aside(built), payload("b"))
 
     assert [attempted(payload("b"))] == drained(built.queue)
 
@@ -61,7 +61,7 @@ def test_of_two_equal_entries_one_is_put_back(built):
         built.queue.quarantine(lease, "odd")
     first, second = built.quarantine.entries("default")
 
-    assert built.quarantine.put_back("default", first.id)
+    assert built.quarantine.requeue("default", first.id)
     assert [second] == list(built.quarantine.entries("default"))
     assert 1 == built.queue.sizes("default").ready
 
@@ -69,5 +69,5 @@ def test_of_two_equal_entries_one_is_put_back(built):
 def test_an_entry_of_another_queue_is_not_there(built):
     entry = set_aside(built)
 
-    assert not built.quarantine.put_back("high", entry)
+    assert not built.quarantine.requeue("high", entry)
     assert not built.quarantine.drop("high", entry)

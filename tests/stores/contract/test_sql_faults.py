@@ -102,7 +102,7 @@ def remote(server: DatabaseServer) -> Iterator[Stores]:
 
 @contextmanager
 def connected(url: str, **options: Any) -> Iterator[Stores]:
-    stores = Stores(ConnectionSettings(url=url), patience=PATIENCE, **options)
+    stores = Stores(ConnectionSettings(url=url), reply_timeout=PATIENCE, **options)
     migrate(stores.client)
     yield stores
     stores.close()

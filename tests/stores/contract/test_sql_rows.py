@@ -240,7 +240,7 @@ def test_bytes_that_are_no_text_are_set_aside_as_they_are(sql, dialect):
     assert ["utf-8", "utf-8", "b"] == weeded(sql)
     entries = list(sql.quarantine.entries("default"))
     assert [b"{\x80\xff\x00}", b"{\x80\xff}"] == [entry.payload for entry in entries]
-    assert sql.quarantine.put_back("default", entries[0].id)
+    assert sql.quarantine.requeue("default", entries[0].id)
     assert b"{\x80\xff\x00}" == sql.queue.sizes("default").oldest
 
 

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.usefixtures("at")
 
 def put_back(built: Stores, at: Clock, lease: Lease) -> None:
     built.queue.quarantine(lease, "odd")
-    built.quarantine.put_back("default", next(built.quarantine.entries("default")).id)
+    built.quarantine.requeue("default", next(built.quarantine.entries("default")).id)
 
 
 def retry(built: Stores, at: Clock, lease: Lease) -> None:

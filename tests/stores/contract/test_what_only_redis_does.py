@@ -206,7 +206,7 @@ def test_of_two_equal_entries_that_a_reserve_set_aside_one_is_put_back(built):
     built.queue.reserve(["default"], OURS, 2)
     first, second = built.quarantine.entries("default")
 
-    assert built.quarantine.put_back("default", first.id)
+    assert built.quarantine.requeue("default", first.id)
     assert [second] == list(built.quarantine.entries("default"))
     assert 1 == built.queue.sizes("default").ready
 

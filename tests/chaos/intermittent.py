@@ -10,7 +10,7 @@ from tests.chaos.rig import Rig
 Range = tuple[float, float]
 
 
-def spells(
+def intermittently(
     rig: Rig, begin: Callable[[], object], end: Callable[[], object], lasts: Range, rests: Range
 ) -> Iterator[float]:
     """Call ``begin`` and ``end`` in turn; ``end`` in any case."""
@@ -26,10 +26,10 @@ def spells(
 def absences(
     rig: Rig, leave: Callable[[], object], come: Callable[[], object], lasts: Range, rests: Range
 ) -> Iterator[float]:
-    """Spells without the store; the ledger shows when it answers again."""
+    """As ``intermittently``, without the store; the ledger shows when it answers again."""
 
     def come_back() -> None:
         come()
         rig.ledger.write("back")
 
-    return spells(rig, leave, come_back, lasts, rests)
+    return intermittently(rig, leave, come_back, lasts, rests)

@@ -1,7 +1,7 @@
--- put_back.lua: put a quarantined payload at the tail of its queue, unchanged or repaired.
+-- requeue.lua: put a quarantined payload at the tail of its queue, unchanged or repaired.
 -- Source:  none.
 -- KEYS     1 quarantine list   2 ready list   3 notify list
--- ARGV     1 the quarantined entry   2 the payload to put back
+-- ARGV     1 the quarantined entry   2 the payload to put on the queue
 -- Returns  1, or 0 when there is no such entry
 -- include: tokens
 if not redis.call('lpos', KEYS[1], ARGV[1]) then return 0 end

@@ -6,4 +6,4 @@ import os
 
 from tests.chaos.ledger import Ledger
 
-BOOK = Ledger(os.environ["CHAOS_LEDGER"])
+LEDGER = Ledger(os.environ["CHAOS_LEDGER"])

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Orders:
+class ProducerSettings:
     """A part of the plan; rates are a second."""
 
     url: str

@@ -11,17 +11,17 @@ if TYPE_CHECKING:
     from tests.chaos.checker import Findings
 
 
-class Fates:
+class Outcomes:
     """Judged at the end: every push that was acknowledged must be accounted for."""
 
-    HEARS = ("stored", "copies")
+    EVENTS = ("stored", "copies")
 
     def __init__(self, findings: Findings, jobs: Jobs) -> None:
         self._findings = findings
         self._jobs = jobs
         self._recorded: set[str] = set()
 
-    def hear(self, event: Event) -> None:
+    def read(self, event: Event) -> None:
         job = event["id"]
         if event["f"] == "copies":
             # Two stores know no common transaction: a retry that is broken off leaves one too many, never too few.
