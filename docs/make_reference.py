@@ -44,6 +44,7 @@ _VALUES: Mapping[object, str] = {
     values.some_text: "text",
     section_name: "a name",
     url: "a URL",
+    values.php_class: "the full name of a PHP class",
     signing_keys: "`NAME:SECRET`, commas in between; or the path of a file",
 }
 #: likewise, of the keys whose parsers have no name
@@ -53,6 +54,9 @@ _VALUES_BY_KEY: Mapping[str, str] = {
     "failed_url": "a URL, or empty",
     "control_url": "a URL, or empty",
     "signing": "`off`, `accept` or `require`",
+    "outcomes": "the name of a queue, or empty",
+    "foreign": "`refuse` or `ignore`",
+    "batches_url": "a URL, or empty",
 }
 
 
