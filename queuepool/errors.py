@@ -29,8 +29,6 @@ QueuepoolError
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 
 class QueuepoolError(Exception):
     """The base of every error above."""
@@ -111,7 +109,7 @@ class BadArguments(JobError):
 class NeedsLaravel(JobError):
     """An object job that only Laravel can conclude; it has not begun, and can be retried once that is configured."""
 
-    def __init__(self, name: str, lacking: Sequence[str]) -> None:
+    def __init__(self, name: str, lacking: list[str]) -> None:
         super().__init__(
             f"{name} {' and '.join(lacking)}, so it was not begun: set `outcomes` in [connection], by which Laravel "
             "goes on with it, or run it in Laravel, or drop that by `foreign = ignore`; then retry it"
