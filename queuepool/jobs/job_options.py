@@ -26,6 +26,8 @@ class Options:
     backoff: tuple[float, ...] | None = None
     max_exceptions: int | None = None
     fail_on_timeout: bool | None = None
+    #: whether a dispatch encrypts the data
+    encrypted: bool = False
 
 
 class JobOptions(TypedDict, total=False):
@@ -37,6 +39,7 @@ class JobOptions(TypedDict, total=False):
     backoff: Seconds | Sequence[Seconds] | None
     max_exceptions: int | None
     fail_on_timeout: bool | None
+    encrypted: bool
 
 
 def options_of(wishes: JobOptions) -> Options:

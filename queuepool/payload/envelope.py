@@ -99,12 +99,14 @@ def encode(
     display_name: str | None = None,
     created_at: int,
     delay: float = 0,
+    lock: Callable[[object], object] | None = None,
     seal: Callable[[dict[str, object]], object] | None = None,
 ) -> tuple[str, bytes]:
     """The id and bytes of a new payload, with Laravel's fields in Laravel's order and ``attempts`` last.
 
     ``options`` may hold ``maxTries``, ``maxExceptions``, ``failOnTimeout``, ``backoff``, ``timeout``
     and ``retryUntil``; the worker decides the missing ones. ``created_at`` is in Unix seconds, ``delay`` in seconds.
+    ``lock`` returns the encrypted data.
     ``seal`` returns the signature of the fields that must not change on the way: all but ``delay`` and ``attempts``.
     Raises ``BadPayload`` for a bad name or more than ``MOST_BYTES``, ``NotSendable`` for data that JSON cannot hold.
     Source: Queue.php, createPayloadArray (13.x).
@@ -128,6 +130,8 @@ def encode(
         "id": identity,
     }
     try:
+        if lock:
+            fields["data"] = lock(data)
         if seal:
             fields["qp"] = seal(fields)
         return identity, dump(fields | {"delay": delay or None, "attempts": 0})

@@ -13,8 +13,8 @@ from queuepool.events import HookRaised, JobExceptionOccurred, JobProcessed, Job
 from queuepool.events.listeners import Listeners
 from queuepool.jobs.current_job import Current, set_current
 from queuepool.jobs.registry import Registry, Task, bound
-from queuepool.payload.command import Commands
 from queuepool.payload.lease import Lease
+from queuepool.settlement.commands import commands_of
 from queuepool.settlement.outage import Outage
 from queuepool.settlement.settler import Settler
 from queuepool.settlement.verdict import Delete, Fail, Release, may_start
@@ -48,7 +48,7 @@ class Runner:
         self._preparer = Preparer(pool, registry, listeners, self._pause)
         self._ruler = Ruler(store, outage)
         self._invoker = Invoker(listeners)
-        self._commands = Commands()
+        self._commands = commands_of(pool.connection)
         self.lines = JobLines()
 
     def run(self, lease: Lease) -> Lease | None:
