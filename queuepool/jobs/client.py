@@ -15,6 +15,7 @@ from queuepool.config import values
 from queuepool.config.settings import ConnectionSettings
 from queuepool.errors import ConfigError
 from queuepool.events.listeners import LISTENERS
+from queuepool.jobs import context
 from queuepool.jobs.encryption import Encryption
 from queuepool.payload.envelope import OBJECT_JOB, encode
 
@@ -129,6 +130,7 @@ class Queue:
         seconds, now = seconds_until(delay), int(time.time())
         seal = partial(self._signer.seal, queue) if self._signer else None
         about: dict[str, Any] = {"options": options, "display_name": display_name, "created_at": now, "seal": seal}
+        about["context"] = context.texts()
         about["lock"] = self._encryption.data if encrypted else None
         made = [encode(name, data, delay=round(seconds), **about) for name, data in jobs]
         self.stores.queue.push(queue, [payload for _, payload in made], seconds)

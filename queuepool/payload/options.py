@@ -37,7 +37,7 @@ class PayloadOptions:
 
 def payload_options_of(fields: Mapping[str, Any], size: int) -> PayloadOptions:
     """The options of a payload with these fields and ``size`` bytes. Raises ``BadPayload``."""
-    said = [*map(fields.get, _TERMS)]
+    said = [*map(fields.get, TERMS)]
     if size > _KEPT:
         return _read_terms(*said)
     try:
@@ -65,7 +65,7 @@ def _read_terms(job: Any, name: Any, *limits: Any) -> PayloadOptions:
 
 #: the fields that ``PayloadOptions`` are read from. Most jobs have the options of the one before, so these are cached;
 #: by type too, since ``true`` equals 1 but is not a number of tries
-_TERMS = (
+TERMS = (
     "job", "displayName", "maxTries", "maxExceptions", "failOnTimeout", "backoff", "timeout", "retryUntil", "timeoutAt",
 )  # fmt: skip
 #: bytes of a payload above which its options are not cached

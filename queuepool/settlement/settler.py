@@ -17,6 +17,7 @@ from queuepool.events import (
     StoreRefused,
 )
 from queuepool.events.listeners import Listeners
+from queuepool.payload.context import values_of
 from queuepool.payload.envelope import Payload, decode
 from queuepool.payload.lease import Lease
 from queuepool.settlement.failed_record import record
@@ -29,7 +30,8 @@ T = TypeVar("T")
 
 def facts_of(payload: Payload, queue: str) -> JobFacts:
     """The facts about a job that its events carry."""
-    return JobFacts(payload.id, payload.uuid, payload.name, queue, payload.attempts)
+    context = None if payload.context is None else values_of(payload.context, "data") or None
+    return JobFacts(payload.id, payload.uuid, payload.name, queue, payload.attempts, context)
 
 
 def _facts_in(lease: Lease) -> JobFacts:
