@@ -13,6 +13,7 @@ QueuepoolError
 ├── JobError             a job that must not be retried
 │   ├── UnknownJob       nothing is registered under its name
 │   ├── BadArguments     its data does not fit its handler
+│   ├── NeedsLaravel     it belongs to a chain, a batch …, and Laravel could not be told how it ended
 │   ├── TooManyAttempts  it has used all its attempts
 │   ├── NoTriesLeft      its handler called ``current().release()`` in its last attempt
 │   ├── JobExpired       its retryUntil has passed
@@ -27,6 +28,8 @@ QueuepoolError
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 
 class QueuepoolError(Exception):
@@ -103,6 +106,16 @@ class BadArguments(JobError):
 
     def __init__(self, name: str, problem: object) -> None:
         super().__init__(f"bad arguments for {name}: {problem}")
+
+
+class NeedsLaravel(JobError):
+    """An object job that only Laravel can conclude; it has not begun, and can be retried once that is configured."""
+
+    def __init__(self, name: str, lacking: Sequence[str]) -> None:
+        super().__init__(
+            f"{name} {' and '.join(lacking)}, so it was not begun: set `outcomes` in [connection], by which Laravel "
+            "goes on with it, or run it in Laravel, or drop that by `foreign = ignore`; then retry it"
+        )
 
 
 class TooManyAttempts(JobError):

@@ -31,7 +31,7 @@ path, url, prefix, ahead = sys.argv[1:]
 connection = ConnectionSettings(url=url, prefix=prefix, embedded=url.startswith("sqlite"))
 stores, listeners, attention = Stores(connection), Listeners(), WorkerSignals()
 store, outage = stores.queue, Outage(attention, listeners, announces=False)
-settler = Settler(store, outage, listeners, "main")
+settler = Settler(store, outage, listeners, ConnectionSettings(name="main"))
 board = Board.create(Path(path) / "board", capacity=1)
 slot = board.slots[0]
 slot.begin(Role.WORKER, 1, 1)

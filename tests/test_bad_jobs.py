@@ -71,7 +71,8 @@ def store(redis_socket: str) -> Iterator[redis.Redis]:
 @pytest.fixture(scope="module")
 def aftermath(store: redis.Redis, redis_socket: str, tmp_path_factory: pytest.TempPathFactory) -> Aftermath:
     """One pool, which found every bad payload in its list, a good one after each."""
-    connection = ConnectionSettings(url=f"unix://{redis_socket}", prefix=PREFIX)
+    # On a busy machine the server may be longer at a script with 16 MiB than a producer waits for it.
+    connection = ConnectionSettings(url=f"unix://{redis_socket}", prefix=PREFIX, timeout=60.0)
     site = Site(connection, tmp_path_factory.mktemp("pool"), Queue(connection))
     store.set(WRONG, "no list")
     for score in SCORES:

@@ -39,7 +39,9 @@ def told():
 def chore(store: QueueStore, told: list[Event]) -> LostReplies:
     listeners = Listeners()
     listeners.add(JobGivenBack, told.append)
-    settler = Settler(store, Outage(WorkerSignals(), listeners, announces=False), listeners, "main")
+    settler = Settler(
+        store, Outage(WorkerSignals(), listeners, announces=False), listeners, ConnectionSettings(name="main")
+    )
     return LostReplies(store, settler, ["default"], retry_after=90.0)
 
 

@@ -11,6 +11,7 @@ from conftest import PREFIX
 from lossy_proxy import LossyProxy
 from samples import payload
 
+from queuepool.config.settings import ConnectionSettings
 from queuepool.errors import StoreDown
 from queuepool.events import (
     Event,
@@ -31,6 +32,7 @@ from queuepool.settlement.verdict import Delete, Fail, Release, Verdict
 from queuepool.stores.factory import Stores
 from queuepool.unix.signals import WorkerSignals
 
+MAIN = ConnectionSettings(name="main")
 ERROR = ValueError("told to")
 VERDICTS: list[Verdict] = [Delete(), Release(0.0), Release(5.0), Fail(ERROR)]
 
@@ -45,7 +47,7 @@ def settler(stores: Stores, told: list[Event], attention: WorkerSignals | None =
     listeners = Listeners()
     listeners.add(Event, told.append)
     outage = Outage(attention or WorkerSignals(), listeners, announces=False)
-    return Settler(stores.queue, outage, listeners, "main")
+    return Settler(stores.queue, outage, listeners, MAIN)
 
 
 def reserved(stores: Stores) -> tuple[Lease, Payload]:
@@ -216,7 +218,7 @@ def test_a_verdict_that_went_unanswered_is_known_until_it_is_answered(stores, lo
     proxy, unlucky = lossy
     lease, found = reserved(stores)
     writer = Settler(
-        unlucky.queue, Outage(WorkerSignals(), Listeners(), announces=False, patient=False), Listeners(), "main"
+        unlucky.queue, Outage(WorkerSignals(), Listeners(), announces=False, patient=False), Listeners(), MAIN
     )
     proxy.lose_the_next_reply()
 

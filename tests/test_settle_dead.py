@@ -48,7 +48,12 @@ def bury(board: Board, told: list[Event], tmp_path: Path) -> Callable[[Stores], 
     def chore(stores: Stores) -> SettleDead:
         listeners, blame = Listeners(), Blame(board.header)
         listeners.add(Event, told.append)
-        settler = Settler(stores.queue, Outage(WorkerSignals(), listeners, announces=False), listeners, "main")
+        settler = Settler(
+            stores.queue,
+            Outage(WorkerSignals(), listeners, announces=False),
+            listeners,
+            ConnectionSettings(name="main"),
+        )
         runtime = RuntimeDir(PoolSettings(runtime_dir=tmp_path / "gone"))
         lost_replies = LostReplies(stores.queue, settler, ["default"], retry_after=90.0)
         return SettleDead(OrphanedBoards(board, runtime, blame), runtime, stores.queue, settler, lost_replies, blame)

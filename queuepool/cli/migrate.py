@@ -33,10 +33,12 @@ def migrate(where: Where) -> int:
 
 def _places(connections: Iterable[ConnectionSettings]) -> dict[str, dict[str, None]]:
     """The tables that belong in each database, in order, by its URL."""
+    from queuepool.stores.sql.schema import TABLES
+
     found: dict[str, dict[str, None]] = {}
     for one in connections:
-        wanted = {"jobs": one.url, "failed_jobs": one.url, "cache": one.url}
-        for table, url in (*wanted.items(), ("failed_jobs", one.failed_url), ("cache", one.control_url)):
+        elsewhere = [("failed_jobs", one.failed_url), ("cache", one.control_url), ("cache_locks", one.control_url)]
+        for table, url in (*((table, one.url) for table in TABLES), *elsewhere):
             if url and kind_of(url) == "sql":
                 found.setdefault(url, {})[table] = None
     return found

@@ -42,10 +42,13 @@ CONNECTION_KEYS: Mapping[str, values.Parser] = MappingProxyType({
     "signing": lambda raw: values.one_of(raw, "off", "accept", "require"), "signing_keys": signing_keys,
     "app_key": app_key, "previous_keys": previous_keys,
     "cipher": lambda raw: values.one_of(raw.upper(), *KEY_BYTES),
+    "outcomes": lambda raw: raw and values.queue(raw), "outcome_class": values.php_class,
+    "php_failed": values.boolean, "foreign": lambda raw: values.one_of(raw, "refuse", "ignore"),
+    "batches_url": lambda raw: raw and url(raw),
 })  # fmt: skip
 KEYS = {"pool": POOL_KEYS, "connection": CONNECTION_KEYS}
 FIELDS = {"queue": "queues"}
-_URLS = ("url", "failed_url", "control_url")
+_URLS = ("url", "failed_url", "control_url", "batches_url")
 
 
 @dataclass(frozen=True, slots=True)

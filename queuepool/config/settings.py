@@ -34,6 +34,16 @@ class ConnectionSettings:
     control_url: str = field(default="", repr=False)
     #: ``off``, ``accept`` (unsigned payloads pass) or ``require``
     signing: str = "off"
+    #: the queue by which Laravel learns how its jobs ended here; empty = it does not
+    outcomes: str = ""
+    #: the PHP class that is called for them
+    outcome_class: str = "App\\Queue\\QueuepoolOutcome"
+    #: whether Laravel also learns of failures that only its job's own ``failed()`` is called for
+    php_failed: bool = False
+    #: ``refuse`` or ``ignore`` chains, batches and middleware of object jobs that cannot be carried out
+    foreign: str = "refuse"
+    #: the database with ``job_batches``; empty = as ``failed_url``, else ``url``
+    batches_url: str = field(default="", repr=False)
     #: (name, secret): the first signs, all verify
     signing_keys: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     #: Laravel's key, for encrypted jobs; empty = none

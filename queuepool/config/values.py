@@ -148,6 +148,13 @@ def modules(raw: str) -> tuple[str, ...]:
     return names
 
 
+def php_class(raw: str) -> str:
+    """The full name of a PHP class, without a leading backslash."""
+    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*(\\[A-Za-z_][A-Za-z0-9_]*)*", raw):
+        raise ValueError(f"{shown(raw)} is not the full name of a PHP class like App\\Queue\\QueuepoolOutcome")
+    return raw
+
+
 def _parts(raw: str) -> tuple[str, ...]:
     parts = tuple(part.strip(" \t") for part in raw.split(","))
     if not all(parts):

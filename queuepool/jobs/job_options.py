@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from datetime import timedelta
 from difflib import get_close_matches
-from typing import Any, TypedDict
+from typing import Any, Literal, TypedDict
 
 from queuepool.config import values
 from queuepool.errors import ConfigError
@@ -28,6 +28,15 @@ class Options:
     fail_on_timeout: bool | None = None
     #: whether a dispatch encrypts the data
     encrypted: bool = False
+    #: the identity under which Laravel has locked the job, from its arguments by name
+    unique_id: Callable[..., object] | None = None
+    #: when Laravel's lock is released: at the ``end`` of the job, or at its ``start`` (ShouldBeUniqueUntilProcessing)
+    unique_until: str = "end"
+
+    @property
+    def is_unique(self) -> bool:
+        """Whether they say more of Laravel's lock than a payload does."""
+        return self.unique_id is not None or self.unique_until == "start"
 
 
 class JobOptions(TypedDict, total=False):
@@ -40,6 +49,8 @@ class JobOptions(TypedDict, total=False):
     max_exceptions: int | None
     fail_on_timeout: bool | None
     encrypted: bool
+    unique_id: Callable[..., object] | None
+    unique_until: Literal["start", "end"]
 
 
 def options_of(wishes: JobOptions) -> Options:
@@ -47,6 +58,7 @@ def options_of(wishes: JobOptions) -> Options:
     known = [field.name for field in fields(Options)]
     for key in wishes.keys() - known:
         raise ConfigError("@job", f"there is no option {key!r}{_hint(key, known)}")
+    _check_unique(wishes)
     backoff = wishes.get("backoff")
     several = (backoff,) if isinstance(backoff, (int, float, str, timedelta)) else backoff
     for key in ("tries", "max_exceptions"):
@@ -57,6 +69,13 @@ def options_of(wishes: JobOptions) -> Options:
     queue = "default" if asked is None else queue_name(asked)
     given: dict[str, Any] = {**wishes, "queue": queue, "timeout": timeout}
     return Options(**{**given, "backoff": tuple(map(float, delays)) if several else None})  # type: ignore[arg-type]
+
+
+def _check_unique(wishes: JobOptions) -> None:
+    if not callable(wishes.get("unique_id", str)):
+        raise ConfigError("@job", "unique_id is a function of the job's arguments, which returns the identity")
+    if wishes.get("unique_until", "end") not in ("start", "end"):
+        raise ConfigError("@job", f"unique_until cannot be {wishes['unique_until']!r}: it is 'start' or 'end'")
 
 
 def queue_name(name: str) -> str:

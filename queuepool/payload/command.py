@@ -40,6 +40,8 @@ class Command(NamedTuple):
     #: whether a later dispatch may have replaced it
     debounced: bool = False
     middleware: tuple[PhpValue, ...] = ()
+    #: who holds its unique lock, as given at its dispatch (from 13.24); empty if it is not said
+    owner: str = ""
 
 
 class Commands:
@@ -94,7 +96,7 @@ def _described(job: PhpObject) -> Command:
     arguments = {name: value for name, value in own.items() if name not in _NOT_ARGUMENTS}
     if len(arguments) == len(own):  # a class with SerializesModels leaves out all that is not set
         return Command(job.class_name, arguments)
-    batch = own.get("batchId")
+    batch, owner = own.get("batchId"), own.get("uniqueLockOwner")
     return Command(
         job.class_name,
         arguments,
@@ -103,6 +105,7 @@ def _described(job: PhpObject) -> Command:
         batch=batch if isinstance(batch, str) else "",
         debounced=own.get("debounceOwner") not in _EMPTY,
         middleware=_items(own.get("middleware")),
+        owner=owner if isinstance(owner, str) else "",
     )
 
 

@@ -48,7 +48,7 @@ class StewardProcess:
         self._stores = Stores(replace(settings.connection, block_for=0.0), patience=patience)
         self._blame = Blame(board.header)
         self._orphaned_boards = OrphanedBoards(board, runtime, self._blame)
-        self._settler = Settler(self._stores.queue, self._outage, LISTENERS, settings.connection.name)
+        self._settler = Settler(self._stores.queue, self._outage, LISTENERS, settings.connection)
         self._publish = Publish(settings.name, board, self._stores.control)
         self._watching = self._control_chores()
 

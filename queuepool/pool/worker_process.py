@@ -74,7 +74,7 @@ def work(
     alone = board is None
     stores = Stores(settings.connection)
     outage = Outage(attention, LISTENERS, announces=alone, meanwhile=slot_writer.alive)
-    settler = Settler(stores.queue, outage, LISTENERS, settings.connection.name)
+    settler = Settler(stores.queue, outage, LISTENERS, settings.connection)
     orders: ControlState = (
         StoreControlState(stores.control, settings.queues, LISTENERS)
         if board is None

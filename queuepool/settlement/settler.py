@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
+from queuepool.config.settings import ConnectionSettings
 from queuepool.errors import BadPayload, StoreDown, StoreError
 from queuepool.events import (
     Event,
@@ -18,11 +19,14 @@ from queuepool.events import (
 )
 from queuepool.events.listeners import Listeners
 from queuepool.payload.context import values_of
+from queuepool.payload.ending import Unlock
 from queuepool.payload.envelope import Payload, decode
 from queuepool.payload.lease import Lease
+from queuepool.settlement.commands import commands_of
+from queuepool.settlement.endings import Endings
 from queuepool.settlement.failed_record import record
 from queuepool.settlement.outage import Outage
-from queuepool.settlement.verdict import Delete, Fail, Release, Verdict
+from queuepool.settlement.verdict import Delete, Fail, Locks, Release, Verdict
 from queuepool.stores.contract import QueueStore
 
 T = TypeVar("T")
@@ -54,11 +58,12 @@ class Settler:
     the process. Unless said otherwise, methods raise ``StoreDown`` only when a stop is requested during an outage.
     """
 
-    def __init__(self, store: QueueStore, outage: Outage, listeners: Listeners, connection: str) -> None:
+    def __init__(self, store: QueueStore, outage: Outage, listeners: Listeners, connection: ConnectionSettings) -> None:
         self._store = store
         self._outage = outage
         self._listeners = listeners
-        self._connection = connection
+        self._connection = connection.name
+        self.endings = Endings(connection, commands_of(connection))
         # Leases whose call was not answered, so that it may have been carried out, and the verdict if there was one.
         self._unanswered: dict[Lease, Verdict | None] = {}
         self._noted: list[Event] = []
@@ -85,32 +90,35 @@ class Settler:
         error: BaseException | None = None,
         tally: str = "",
         cause: Event | None = None,
+        locks: Locks = None,
     ) -> bool:
         """Carry out the verdict. ``False``: the lease was lost or the store refuses, and nothing was written.
 
         ``error`` is why the job is released, ``tally`` the tally that a release raises. ``cause`` is the event that led
-        to the verdict; it is emitted before that of the verdict.
+        to the verdict; it is emitted before that of the verdict. ``locks`` is from the job's policy.
         """
         facts = facts_of(payload, lease.queue)
-        verb, outcome = self._settlement(lease, payload, verdict, error, tally)
+        verb, outcome = self._settlement(lease, payload, verdict, error, tally, locks)
         ours = self._carry_out(facts, lease, verb, verdict, cause)
         if ours and outcome:
             self.note(outcome)
         return ours
 
     def _settlement(
-        self, lease: Lease, payload: Payload, verdict: Verdict, error: BaseException | None, tally: str
+        self, lease: Lease, payload: Payload, verdict: Verdict, error: BaseException | None, tally: str, locks: Locks
     ) -> tuple[Callable[[], bool], Event | None]:
         """What to call, and the event to emit when it has succeeded."""
         facts = facts_of(payload, lease.queue)
         match verdict:
             case Delete():
-                return lambda: self._store.delete([lease])[0], None
+                ending = self.endings.after(payload, locks=locks)
+                return lambda: self._store.finish(lease, ending), None
             case Release(delay):
                 return lambda: self._store.release(lease, delay, payload.id, tally), JobReleased(facts, delay, error)
             case Fail(reason):
                 row = record(payload, lease, self._connection, reason)
-                return lambda: self._store.fail(lease, payload.id, row), JobFailed(facts, reason)
+                ending = self.endings.after(payload, reason, locks)
+                return lambda: self._store.fail(lease, payload.id, row, ending), JobFailed(facts, reason)
 
     def give_back(self, lease: Lease) -> bool:
         """Return a job to the head of its queue, as if it had never been reserved. ``False`` as for ``settle``."""
@@ -142,8 +150,16 @@ class Settler:
         if self._carry_out(_facts_of_nobody(lease.queue), lease, lambda: self._store.quarantine(lease, reason)):
             self.note(JobQuarantined(lease.queue, reason))
 
+    def finish(self, lease: Lease, payload: Payload, locks: Locks) -> None:
+        """Remove a job that is done, with what follows from it."""
+        self.settle(lease, payload, Delete(), locks=locks)
+
+    def unlock(self, unlocks: Sequence[Unlock]) -> None:
+        """Release the unique locks of a job that is about to run."""
+        self._outage.insist(lambda: self._store.unlock(unlocks))
+
     def delete(self, leases: Sequence[Lease]) -> None:
-        """Remove jobs that are done."""
+        """Remove jobs that are done, from which nothing follows."""
         if leases:
             self._ask(leases[0].queue, lambda: self._store.delete(leases))
 

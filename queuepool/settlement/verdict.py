@@ -31,6 +31,8 @@ class Fail:
 
 
 Verdict = Delete | Release | Fail
+#: names of the unique locks that a worker knows its job to hold; ``None`` = the payload says which
+Locks = tuple[str, ...] | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +50,7 @@ class Policy:
     max_crashes: int = 3
     #: as in Laravel: every attempt uses up a try, even if its worker or host died
     counts_deaths: bool = False
+    locks: Locks = None
 
     @property
     def most_attempts(self) -> float:
@@ -64,7 +67,10 @@ class Policy:
     def from_text(cls, text: str) -> Policy:
         """The policy that ``to_text`` wrote. Raises ``ValueError`` or ``TypeError`` for any other text."""
         facts: dict[str, Any] = json.loads(text)
-        return cls(**{**facts, "backoff": tuple(facts.get("backoff", ()))})
+        locks = facts.get("locks")
+        return cls(
+            **{**facts, "backoff": tuple(facts.get("backoff", ())), "locks": None if locks is None else tuple(locks)}
+        )
 
 
 def may_start(name: str, attempts: int, policy: Policy, now: float) -> Fail | None:

@@ -118,7 +118,7 @@ class SettleDead:
         for (stage, _), numbers in alike.items():
             leases = [held[number].lease for number in numbers]
             if stage == Stage.DONE:
-                self._settler.delete(leases)
+                self._finish(slot, leases)
             elif stage == Stage.RESERVED:
                 self._settler.put_back(leases)
             else:
@@ -126,13 +126,24 @@ class SettleDead:
             for number in numbers:
                 slot.hand.mark(number, Stage.SETTLED)
 
+    def _finish(self, slot: Slot, leases: Sequence[Lease]) -> None:
+        """Delete done jobs. Those from which something follows were not to wait for it, so there is one at most."""
+        plain = [lease for lease in leases if not self._settler.endings.may_follow(lease.receipt)]
+        self._settler.delete(plain)
+        for lease in leases:
+            if lease not in plain:
+                payload = decode(lease.receipt, lease.attempts)
+                is_last = payload.id == slot.job_id
+                self._settler.finish(lease, payload, Policy.from_text(slot.policy).locks if is_last else None)
+
     def _rule(self, slot: Slot, lease: Lease, error: AttemptLost) -> None:
         payload, policy = decode(lease.receipt, lease.attempts), Policy.from_text(slot.policy)
         # After an unanswered call the verdict stays: that call may have raised the tallies that a new one would use.
         verdict = self._settler.begun(lease) or judge(
             error, payload.attempts, policy, self._store.tallies(payload.id), self._store.now()
         )
-        if not self._settler.settle(lease, payload, verdict, error, _tally(error), _cause_told(lease, payload, error)):
+        cause = _cause_told(lease, payload, error)
+        if not self._settler.settle(lease, payload, verdict, error, _tally(error), cause, policy.locks):
             return
         if isinstance(verdict, Fail):
             slot.failed = slot.totals.failed + 1

@@ -11,11 +11,13 @@ from queuepool.config.urls import kind_of, scheme_of
 from queuepool.errors import StoreError, StoreUnfit
 from queuepool.stores.contract import QueueStore
 from queuepool.stores.control import Cache, ControlKeys, prefix_of
+from queuepool.stores.locks import LocksOf
 from queuepool.stores.set_aside import FailedStore, Outbox, QuarantineStore, Records
 from queuepool.stores.split_failed import FailedElsewhere, Forwarder
 
 if TYPE_CHECKING:
     from queuepool.stores.redis.client import Client as RedisClient
+    from queuepool.stores.redis.keys import Keys
     from queuepool.stores.sql.client import Client as SqlClient
 
 #: seconds after which a silent server counts as gone, for a loop; for a producer, a setting says
@@ -61,12 +63,14 @@ class Stores:
         self._own: Any
         records = self._records(settings.failed_url) if settings.failed_url else None
         self._is_split = records is not None
+        cache = self._cache_at(settings.control_url) if settings.control_url else None
+        is_alike = kind_of(settings.control_url or settings.url) == kind_of(settings.url)
+        self._locks_of = LocksOf(kind_of(settings.url), None if is_alike else cache)
         own, down = self._in_redis() if is_redis(settings.url) else self._in_sql()
         if records:
             self.failed = FailedElsewhere(records, self.queue)
             self.forwarder = Forwarder(self._outbox, records)
-        cache = self._shelf(settings.control_url) if settings.control_url else own
-        self.control = ControlKeys(cache, own, down, settings.restart_key, settings.name)
+        self.control = ControlKeys(cache or own, own, down, settings.restart_key, settings.name)
 
     @property
     def client(self) -> Any:
@@ -85,18 +89,23 @@ class Stores:
         for client in self._clients:
             client.close()
 
+    def _keys(self) -> Keys:
+        from queuepool.stores.redis.keys import Keys
+
+        return Keys(self.settings.prefix, prefix_of(self.settings.restart_key))
+
     def _in_redis(self) -> tuple[Cache, str]:
         from queuepool.stores.redis.cache import RedisCache
         from queuepool.stores.redis.failed import RedisFailed
-        from queuepool.stores.redis.keys import Keys
         from queuepool.stores.redis.outbox import RedisOutbox
         from queuepool.stores.redis.quarantine import RedisQuarantine
         from queuepool.stores.redis.queue import RedisQueue
 
-        settings, keys = self.settings, Keys(self.settings.prefix)
+        settings, keys = self.settings, self._keys()
         longest_wait = 0.0 if self._shared else settings.block_for
         self._own = client = self._redis_client(settings.url, longest_wait=longest_wait)
-        self.queue = RedisQueue(client, keys, settings.retry_after, keep=self._keeps, outbox=self._is_split)
+        about = {"keep": self._keeps, "outbox": self._is_split}
+        self.queue = RedisQueue(client, keys, settings.retry_after, locks=self._locks_of, **about)
         self._outbox = RedisOutbox(client, keys)
         self.failed = RedisFailed(client, keys)
         self.quarantine = RedisQuarantine(client, keys)
@@ -104,22 +113,28 @@ class Stores:
 
     def _in_sql(self) -> tuple[Cache, str]:
         from queuepool.stores.sql.cache import SqlCache
+        from queuepool.stores.sql.endings import SqlEndings
         from queuepool.stores.sql.failed import SqlFailed
         from queuepool.stores.sql.failed_table import Failures
+        from queuepool.stores.sql.jobs_table import JobsTable
+        from queuepool.stores.sql.leases import Leases
+        from queuepool.stores.sql.locks import SqlLocks
         from queuepool.stores.sql.outbox import SqlOutbox
         from queuepool.stores.sql.quarantine import SqlQuarantine
         from queuepool.stores.sql.queue import SqlQueue
 
         settings, prefix = self.settings, prefix_of(self.settings.restart_key)
         self._own = client = self._sql_client(settings.url)
-        shelf, failures = SqlCache(client, prefix), Failures(settings.name)
-        self.queue = queue = SqlQueue(
-            client, settings.retry_after, shelf, failures, keep=self._keeps, outbox=self._is_split
-        )
+        cache, failures = SqlCache(client, prefix), Failures(settings.name)
+        table = JobsTable(client, settings.retry_after)
+        leases = Leases(client, table, failures)
+        endings = SqlEndings(client, table, SqlLocks(client, prefix), self._locks_of)
+        about = {"keep": self._keeps, "outbox": self._is_split}
+        self.queue = SqlQueue(client, table, leases, cache, endings, failures, **about)
         self._outbox = SqlOutbox(client)
-        self.failed = SqlFailed(client, failures, queue.push_within)
-        self.quarantine = SqlQuarantine(client, queue.push_within)
-        return shelf, f"{prefix}queuepool:down"
+        self.failed = SqlFailed(client, failures, table.push)
+        self.quarantine = SqlQuarantine(client, table.push)
+        return cache, f"{prefix}queuepool:down"
 
     @property
     def _keeps(self) -> bool:
@@ -129,21 +144,19 @@ class Stores:
         """The failed store at ``failed_url``."""
         if is_redis(url):
             from queuepool.stores.redis.failed import RedisFailed
-            from queuepool.stores.redis.keys import Keys
 
-            return RedisFailed(self._redis_client(url, store=FAILED), Keys(self.settings.prefix))
+            return RedisFailed(self._redis_client(url, store=FAILED), self._keys())
         from queuepool.stores.sql.failed import SqlFailed
         from queuepool.stores.sql.failed_table import Failures
 
         return SqlFailed(self._sql_client(url, FAILED), Failures(self.settings.name), None)
 
-    def _shelf(self, url: str) -> Cache:
+    def _cache_at(self, url: str) -> Cache:
         """Laravel's cache at ``control_url``."""
         if is_redis(url):
             from queuepool.stores.redis.cache import RedisCache
-            from queuepool.stores.redis.keys import Keys
 
-            return RedisCache(self._redis_client(url, store=CONTROL), Keys(self.settings.prefix))
+            return RedisCache(self._redis_client(url, store=CONTROL), self._keys())
         from queuepool.stores.sql.cache import SqlCache
 
         return SqlCache(self._sql_client(url, CONTROL), prefix_of(self.settings.restart_key))
@@ -163,7 +176,7 @@ class Stores:
         patience = self._patience_with("sql")
         if self._shared and scheme_of(url) == "sqlite":
             patience = max(patience, _LOCKED)
-        client = Client(url, shared=self._shared, patience=patience, create=create, store=store)
+        client = Client(url, shared=self._shared, timeout=patience, create=create, store=store)
         self._clients.append(client)
         return client
 

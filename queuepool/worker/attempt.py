@@ -13,8 +13,8 @@ from queuepool.events import HookRaised, JobExceptionOccurred, JobProcessed, Job
 from queuepool.events.listeners import Listeners
 from queuepool.jobs.current_job import Current, set_current
 from queuepool.jobs.registry import Registry, Task, bound
+from queuepool.payload.ending import NOTHING
 from queuepool.payload.lease import Lease
-from queuepool.settlement.commands import commands_of
 from queuepool.settlement.outage import Outage
 from queuepool.settlement.settler import Settler
 from queuepool.settlement.verdict import Delete, Fail, Release, may_start
@@ -45,10 +45,10 @@ class Runner:
         self._listeners = listeners
         self._slot_writer = slot_writer
         self._settler = settler
-        self._preparer = Preparer(pool, registry, listeners, self._pause)
+        self._endings = settler.endings
+        self._preparer = Preparer(pool, registry, listeners, settler.endings, self._pause)
         self._ruler = Ruler(store, outage)
         self._invoker = Invoker(listeners)
-        self._commands = commands_of(pool.connection)
         self.lines = JobLines()
 
     def run(self, lease: Lease) -> Lease | None:
@@ -58,6 +58,9 @@ class Runner:
         except BadPayload as odd:
             self._set_aside(lease, odd.reason)
             return None
+        if attempt.unlocks:
+            self._pause()
+            self._settler.unlock(attempt.unlocks)
         # Read the clock while the job still counts as not started, and before its timeout starts.
         now = self._now(attempt)
         job = Current(attempt.payload, lease.queue)
@@ -90,16 +93,28 @@ class Runner:
         self._settle(attempt, verdict, error)
         return None
 
-    def _done(self, attempt: Attempt, error: BaseException | None, duration: float, ended: float) -> Lease:
+    def _done(self, attempt: Attempt, error: BaseException | None, duration: float, ended: float) -> Lease | None:
         self._tell(attempt, error, duration)
         if self.lines.is_due(ended):
             self._pause()
             self.lines.write(attempt.processed(duration), ended)
-        return attempt.lease
+        return None if self._is_finished(attempt) else attempt.lease
+
+    def _is_finished(self, attempt: Attempt) -> bool:
+        """Whether the job has been removed: at once if something follows from it, which must not wait."""
+        locks = attempt.plan.policy.locks
+        if locks is None and self._endings.after(attempt.payload) == NOTHING:
+            return False
+        self._pause()
+        self._settler.finish(attempt.lease, attempt.payload, locks)
+        self._slot_writer.settled_one()
+        self._settler.tell()
+        return True
 
     def _settle(self, attempt: Attempt, verdict: Release | Fail, error: BaseException | None) -> None:
         tally = "exceptions" if error is not None and attempt.plan.policy.max_exceptions is not None else ""
-        ours = self._settler.settle(attempt.lease, attempt.payload, verdict, error, tally)
+        locks = attempt.plan.policy.locks
+        ours = self._settler.settle(attempt.lease, attempt.payload, verdict, error, tally, locks=locks)
         self._slot_writer.settled_one()
         self._settler.tell()
         if not ours:
@@ -158,7 +173,9 @@ class Runner:
         refusal = may_start(attempt.payload.name, attempt.payload.attempts, attempt.plan.policy, now)
         if refusal:
             raise refusal.error
-        return bound(handler, self._commands.data_of(attempt.payload), attempt.plan.read)
+        if missing := self._endings.refusal(attempt.payload):
+            raise missing
+        return bound(handler, self._endings.commands.data_of(attempt.payload), attempt.plan.read)
 
     def _pause(self) -> None:
         """Stop the job's clock before something is written; exit if the worker's files are broken."""
@@ -184,7 +201,7 @@ class Runner:
             return
         self._slot_writer.arm(attempt.plan.timeout)
         try:
-            data = self._commands.data_of(attempt.payload)
+            data = self._endings.commands.data_of(attempt.payload)
             task = bound(attempt.plan.handler, data, attempt.plan.read)
         except Exception:  # noqa: BLE001 - arguments that do not fit are why it failed
             task = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 from queuepool.config.settings import PoolSettings
@@ -11,7 +12,7 @@ from queuepool.jobs.job_options import Options
 from queuepool.jobs.registry import Handler, Registry
 from queuepool.payload.envelope import Payload
 from queuepool.payload.options import PayloadOptions
-from queuepool.settlement.verdict import Policy
+from queuepool.settlement.verdict import Locks, Policy
 from queuepool.worker.policies import policy_of, timeout_of
 
 _MOST = 256
@@ -29,6 +30,11 @@ class Plan(NamedTuple):
     warning: str
     #: converts the arguments, if the handler's annotations need more than plain JSON
     read: Reader | None = None
+
+    def with_locks(self, locks: Locks) -> Plan:
+        """The plan with these unique locks in its policy."""
+        policy = replace(self.policy, locks=locks)
+        return self._replace(policy=policy, text=policy.to_text())
 
 
 class Plans:

@@ -21,8 +21,11 @@ _STAYS = """        self._slot_writer.holds(leases, at + self._pool.connection.r
         self._waiting.extend(enumerate(leases, start=len(self._done)))
 """
 _SAME_TAG = "tag, self._unanswered, self.used_at = self.tag, self._store.unanswered, time.monotonic()"
+_IN_ONE = """        return self._leases.if_held([lease], act)[0]
+
+    def quarantine("""
 _IN_TWO = """        import time
-        done = self._settle([lease], end)[0]
+        done = self._leases.if_held([lease], act)[0]
         time.sleep(0.5)
         if done:
             self.client.transaction(lambda connection: self._failures.add(connection, record))
@@ -163,8 +166,8 @@ PLANTS = {
     "row settled whoever has it": Plant(
         "I5 done twice, unexplained",
         (
-            (f"{_SQL}/leases.py", "there = {tuple(row) for row in rows}", "there = {tuple(row)[:2] for row in rows}"),
-            (f"{_SQL}/leases.py", "[marked(lease) in there", "[marked(lease)[:2] in there"),
+            (f"{_SQL}/jobs_table.py", "return {tuple(row) for row", "return {tuple(row)[:2] for row"),
+            (f"{_SQL}/leases.py", "[marked(lease) in existing", "[marked(lease)[:2] in existing"),
         ),
         replace(  # what is given back once more, when the answer was lost, is another's by then
             QUICK, store="postgres", workers=1, remote=5, only=("lose_replies",), longer=0.3, ahead=16, seconds=5.0
@@ -173,8 +176,8 @@ PLANTS = {
     "failed job dropped before it is recorded": Plant(
         "I1 lost",
         (
-            (f"{_SQL}/leases.py", "self._failures.add(connection, record)", "pass"),
-            (f"{_SQL}/leases.py", "        return self._settle([lease], end)[0]\n\n    def quarantine(", _IN_TWO),
+            (f"{_SQL}/queue.py", "self._failures.add(connection, record)", "pass"),
+            (f"{_SQL}/queue.py", _IN_ONE, _IN_TWO),
         ),
         replace(  # the workers do nothing but fail, and a kill comes to most of these pauses
             QUICK, store="sqlite", hostile=50.0, modes=("fail",), naps=0.0, backlog=20, bulk=20, kill_every=(0.2, 0.5)

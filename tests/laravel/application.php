@@ -4,10 +4,14 @@
 
 declare(strict_types=1);
 
+use Illuminate\Bus\BatchFactory;
+use Illuminate\Bus\BatchRepository;
+use Illuminate\Bus\DatabaseBatchRepository;
 use Illuminate\Bus\Dispatcher as Bus;
 use Illuminate\Cache\Repository as Cache;
 use Illuminate\Container\Container;
 use Illuminate\Contracts\Bus\Dispatcher as BusContract;
+use Illuminate\Contracts\Cache\Repository as CacheContract;
 use Illuminate\Contracts\Container\Container as ContainerContract;
 use Illuminate\Contracts\Debug\ExceptionHandler;
 use Illuminate\Contracts\Encryption\Encrypter as EncrypterContract;
@@ -81,5 +85,9 @@ class Application
             $encrypter = new Encrypter(base64_decode($key), $this->option('cipher') ?? 'AES-256-CBC');
             $container->instance(EncrypterContract::class, $encrypter);
         }
+        $container->singleton(CacheContract::class, fn () => $this->cache());
+        $container->singleton(BatchRepository::class, fn () => new DatabaseBatchRepository(
+            new BatchFactory($container['queue']), $this->place->batches(), 'job_batches'
+        ));
     }
 }

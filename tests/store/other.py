@@ -101,7 +101,7 @@ def hold(stores: Any, queue: str, statement: str) -> None:
     """Take a job and be about to say so, for ever; then in the middle of ``statement``, if that is one."""
 
     def work(connection: Any) -> None:
-        stores.queue._reserve(connection, [queue], 7, 1, ())
+        stores.queue._leases._reserve(connection, [queue], 7, 1, ())
         if statement:
             connection.exec_driver_sql(statement)
         time.sleep(3600)

@@ -105,7 +105,7 @@ def test_the_index_is_still_used(mariadb_url, mariadb: DatabaseServer):
     migrate(stores.client)
     mariadb.execute(mariadb_url, FLOOD, "ANALYZE TABLE jobs")
     stores.queue.push("emails", [payload("a")])
-    near = stores.queue._sql.near.compile(stores.client.engine)
+    near = stores.queue._table._statements.near.compile(stores.client.engine)
     asked = {**near.params, "name": "emails", "most": 17}
     [plan] = stores.client.ask(lambda c: c.exec_driver_sql(f"EXPLAIN {near}", asked).mappings().all())
 

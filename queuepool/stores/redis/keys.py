@@ -9,9 +9,13 @@ _GLOB, _ESCAPED = re.compile(r"[\\*?\[\]^-]"), r"\\\g<0>"
 
 
 class Keys:
-    """The keys of a connection with this prefix. Source: RedisQueue.php, getQueue (13.x)."""
+    """The keys of a connection with this prefix; ``cache_prefix`` is that of Laravel's cache, in full.
 
-    def __init__(self, prefix: str = "") -> None:
+    Source: RedisQueue.php, getQueue (13.x).
+    """
+
+    def __init__(self, prefix: str = "", cache_prefix: str = "") -> None:
+        self._cache = cache_prefix
         self._queues = f"{prefix}queues:"
         self._ours = f"{prefix}queuepool:"
         self._quarantines = f"{self._ours}quarantine:"
@@ -55,6 +59,10 @@ class Keys:
     def channel(self, queue: str) -> str:
         """The channel on which stewards learn of jobs that are due sooner than they know."""
         return f"{self._ours}due:{queue}"
+
+    def lock(self, name: str) -> str:
+        """A lock in Laravel's cache. Source: RedisLock.php (13.x)."""
+        return f"{self._cache}{name}"
 
     def tallies(self, job_id: str) -> str:
         return f"{self._ours}tallies:{job_id}"

@@ -40,7 +40,7 @@ class SqlQuarantine:
             kept = select(payload_column(connection)).where(*_is(connection, queue, entry_id))
             row = connection.execute(kept.with_for_update()).first()
             if row:
-                self._push(connection, queue, bytes_of(row[0]) if payload is None else payload)
+                self._push(connection, queue, [bytes_of(row[0]) if payload is None else payload])
                 connection.execute(delete(failed_jobs).where(*_is(connection, queue, entry_id)))
             return row is not None
 
