@@ -20,7 +20,7 @@ from queuepool.cli.verbs import verbs
 from queuepool.config import values
 from queuepool.config.entries import section_name
 from queuepool.config.loader import KEYS
-from queuepool.config.secrets import signing_keys, url
+from queuepool.config.secrets import app_key, previous_keys, signing_keys, url
 
 ROOT = Path(__file__).parent.parent
 MARKER = "<!-- Generated from here on: run scripts/docs, do not edit. -->"
@@ -45,6 +45,8 @@ _VALUES: Mapping[object, str] = {
     section_name: "a name",
     url: "a URL",
     values.php_class: "the full name of a PHP class",
+    app_key: "`base64:KEY`, or the path of a file",
+    previous_keys: "`base64:KEY`, commas in between; or the path of a file",
     signing_keys: "`NAME:SECRET`, commas in between; or the path of a file",
 }
 #: likewise, of the keys whose parsers have no name
@@ -53,6 +55,7 @@ _VALUES_BY_KEY: Mapping[str, str] = {
     "failed": "`redis`, `sql`, `null` or empty",
     "failed_url": "a URL, or empty",
     "control_url": "a URL, or empty",
+    "cipher": "`AES-256-CBC`, `AES-128-CBC`, `AES-256-GCM` or `AES-128-GCM`",
     "signing": "`off`, `accept` or `require`",
     "outcomes": "the name of a queue, or empty",
     "foreign": "`refuse` or `ignore`",

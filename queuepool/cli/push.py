@@ -47,7 +47,8 @@ def push(where: Where, name: str, data: str | None, queue: str | None, delay: fl
     _judge(name, value, handler)
     target = queue or options.queue or "default"
     with closing(Queue(where.connection())) as connection:
-        output.say(connection.push(name, value, queue=target, delay=delay, options=on_wire))
+        encrypted = options.encrypted
+        output.say(connection.push(name, value, queue=target, delay=delay, options=on_wire, encrypted=encrypted))
     if where.path and target not in where.queues():
         output.complain(f"note: no pool of {where.path} serves queue {target}")
 

@@ -22,6 +22,10 @@ _EXTRAS: Mapping[str, tuple[str, ...]] = MappingProxyType({
     "mysql": ("sql-mysql", "pymysql"),
     "mariadb": ("sql-mysql", "pymysql"),
 })  # fmt: skip
+#: bytes of a key, by Laravel's cipher. Source: Encryption/Encrypter.php (8.83 to 13.x)
+KEY_BYTES: Mapping[str, int] = MappingProxyType({
+    "AES-256-CBC": 32, "AES-128-CBC": 16, "AES-256-GCM": 32, "AES-128-GCM": 16,
+})  # fmt: skip
 
 
 def connection(name: str, given: Mapping[str, Any], folder: Path) -> ConnectionSettings:
@@ -44,16 +48,19 @@ def contradictions(settings: ConnectionSettings, given: Mapping[str, Any]) -> It
     if settings.prefix and "redis" not in map(kind_of, _urls(settings).values()):
         yield "prefix", "is for the keys of Redis: leave it out, a database's tables have their names"
     yield from _failed_contradictions(settings)
+    yield from _key_contradictions(settings)
 
 
 def check_drivers(settings: ConnectionSettings) -> None:
-    """Raise ``ConfigError`` when the driver of one of its stores is not installed."""
+    """Raise ``ConfigError`` when a package that it needs is not installed."""
     for key, url in _urls(settings).items():
         extra, *packages = _EXTRAS.get(scheme_of(url), ("",))
         # Found, not imported: commands that only inspect a pool do not need them.
         if not all(map(find_spec, packages)):
             where = f"connection {settings.name}: {key}"
             raise ConfigError(where, f"{scheme_of(url)}:// needs pip install 'queuepool-worker[{extra}]'")
+    if settings.app_key and not find_spec("cryptography"):
+        raise ConfigError(f"connection {settings.name}: app_key", "needs pip install 'queuepool-worker[encrypted]'")
 
 
 def identity_of(settings: ConnectionSettings) -> str:
@@ -83,3 +90,16 @@ def _failed_contradictions(settings: ConnectionSettings) -> Iterator[tuple[str, 
             "contradicts failed_url" if settings.failed_url else "is not where the queue is: say where by failed_url"
         )
         yield "failed", f"{settings.failed} {remedy}"
+
+
+def _key_contradictions(settings: ConnectionSettings) -> Iterator[tuple[str, str]]:
+    needed = KEY_BYTES[settings.cipher]
+    for key, several in (("app_key", settings.app_keys[:1]), ("previous_keys", settings.previous_keys)):
+        for wrong in [one for one in several if len(one) != needed]:
+            yield key, f"{_bytes(wrong)}, and {settings.cipher} takes {needed}: copy it from Laravel's .env, base64:..."
+    if settings.previous_keys and not settings.app_key:
+        yield "previous_keys", "needs app_key, the key that is in use now"
+
+
+def _bytes(key: bytes) -> str:
+    return f"a key has {len(key)} byte{'s' * (len(key) != 1)}"

@@ -13,10 +13,10 @@ from typing import Any
 from queuepool.config import urls as config_urls
 from queuepool.config import values
 from queuepool.config import variables as config_variables
-from queuepool.config.connections import connection, contradictions
+from queuepool.config.connections import KEY_BYTES, connection, contradictions
 from queuepool.config.entries import Entry, Place, Problem, from_environment, from_flags, section_name
 from queuepool.config.ini_file import Document, read
-from queuepool.config.secrets import open_secrets, signing_keys, url
+from queuepool.config.secrets import app_key, open_secrets, previous_keys, signing_keys, url
 from queuepool.config.settings import ConnectionSettings, PoolSettings
 from queuepool.config.urls import masked as masked  # for code that shows a URL
 from queuepool.errors import ConfigError
@@ -41,6 +41,8 @@ CONNECTION_KEYS: Mapping[str, values.Parser] = MappingProxyType({
     "timeout": values.some_seconds,
     "restart_key": values.some_text, "control_url": lambda raw: raw and url(raw),
     "signing": lambda raw: values.one_of(raw, "off", "accept", "require"), "signing_keys": signing_keys,
+    "app_key": app_key, "previous_keys": previous_keys,
+    "cipher": lambda raw: values.one_of(raw.upper(), *KEY_BYTES),
     "outcomes": lambda raw: raw and values.queue(raw), "outcome_class": values.php_class,
     "php_failed": values.boolean, "foreign": lambda raw: values.one_of(raw, "refuse", "ignore"),
     "batches_url": lambda raw: raw and url(raw),

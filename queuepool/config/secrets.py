@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from base64 import b64decode
 from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
@@ -32,6 +33,33 @@ def signing_keys(raw: str) -> tuple[tuple[str, str], ...]:
     if len(dict(keys)) != len(keys):
         raise ValueError("two keys have the same name")
     return keys
+
+
+def app_key(raw: str) -> bytes:
+    """Laravel's ``APP_KEY``, or the path of a file that holds it. Raises ``ValueError``, which never repeats a key."""
+    keys = previous_keys(raw)
+    if len(keys) > 1:
+        raise ValueError("is more than one key: earlier ones go into previous_keys")
+    return keys[0] if keys else b""
+
+
+def previous_keys(raw: str) -> tuple[bytes, ...]:
+    """Laravel's ``APP_PREVIOUS_KEYS``, or the path of a file with one on each line. Raises as ``app_key`` does."""
+    entries = _lines(Path(raw)) if raw.startswith("/") else raw.split(",")
+    keys = tuple(_decoded(entry.strip(" \t")) for entry in entries if entry.strip(" \t"))
+    if raw and not all(keys or [b""]):
+        raise ValueError("holds no key")
+    return keys
+
+
+def _decoded(key: str) -> bytes:
+    """Source: EncryptionServiceProvider.php, parseKey (8.83 to 13.x)."""
+    if not key.startswith("base64:"):
+        return key.encode()
+    try:
+        return b64decode(key.removeprefix("base64:"), validate=True)
+    except ValueError:
+        raise ValueError("what follows base64: is not base64") from None
 
 
 def _lines(path: Path) -> list[str]:
@@ -92,6 +120,8 @@ def open_secrets(file: Document, path: Path | None) -> Iterator[Problem]:
 def _secret_in(key: str, value: str) -> str:
     if has_password(value):
         return "a password"
+    if key in ("app_key", "previous_keys"):
+        return "keys" if value.strip(" ,") and not value.startswith("/") else ""
     return "keys" if key == "signing_keys" and re.search(r":[^\s,]", value) else ""
 
 

@@ -46,6 +46,17 @@ class ConnectionSettings:
     batches_url: str = field(default="", repr=False)
     #: (name, secret): the first signs, all verify
     signing_keys: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    #: Laravel's key, for encrypted jobs; empty = none
+    app_key: bytes = field(default=b"", repr=False)
+    #: keys that Laravel had before; they only decrypt
+    previous_keys: tuple[bytes, ...] = field(default=(), repr=False)
+    #: Laravel's ``app.cipher``
+    cipher: str = "AES-256-CBC"
+
+    @property
+    def app_keys(self) -> tuple[bytes, ...]:
+        """The keys for encrypted jobs: the first encrypts, all decrypt; none without ``app_key``."""
+        return (self.app_key, *self.previous_keys) if self.app_key else ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,8 @@ from queuepool.config import values
 from queuepool.config.settings import ConnectionSettings
 from queuepool.errors import ConfigError
 from queuepool.events.listeners import LISTENERS
+from queuepool.jobs import context
+from queuepool.jobs.encryption import Encryption
 from queuepool.payload.envelope import OBJECT_JOB, encode
 
 if TYPE_CHECKING:
@@ -39,6 +41,7 @@ class Queue:
 
         self.settings = settings
         self.stores = Stores(settings, shared=True, by_hand=by_hand)
+        self._encryption = Encryption(settings)
         self._signer = signer_of(settings.signing, settings.signing_keys)
 
     def push(
@@ -49,13 +52,16 @@ class Queue:
         queue: str = "default",
         delay: Delay = 0,
         options: Mapping[str, object] | None = None,
+        encrypted: bool = False,
     ) -> str:
         """Add a job and return its id. ``options``: Laravel's ``maxTries``, ``timeout``, ``backoff`` …
+
+        ``encrypted``: only queuepool's workers with the same ``app_key`` can read the data.
 
         Raises ``BadPayload`` for an invalid name, data that JSON cannot hold or too much of it, ``ValueError`` for an
         invalid delay, and ``StoreError``.
         """
-        return self._push([(name, data)], queue, delay, options)[0]
+        return self._push([(name, data)], queue, delay, options, encrypted=encrypted)[0]
 
     def later(self, delay: Delay, name: str, data: object = None, *, queue: str = "default") -> str:
         """``push`` with the delay first, like Laravel's ``later``."""
@@ -68,17 +74,28 @@ class Queue:
         queue: str = "default",
         delay: Delay = 0,
         options: Mapping[str, object] | None = None,
+        encrypted: bool = False,
     ) -> list[str]:
         """Add many ``(name, data)`` in few round trips and return their ids. Raises as ``push`` does."""
-        return self._push(list(jobs), queue, delay, options)
+        return self._push(list(jobs), queue, delay, options, encrypted=encrypted)
 
     def push_object(
-        self, class_name: str, properties: Mapping[str, Any], *, queue: str = "default", delay: Delay = 0
+        self,
+        class_name: str,
+        properties: Mapping[str, Any],
+        *,
+        queue: str = "default",
+        delay: Delay = 0,
+        encrypted: bool = False,
     ) -> str:
-        """Add a job that a Laravel worker runs as an object of this PHP class, and return its id."""
+        """Add a job that a Laravel worker runs as an object of this PHP class, and return its id.
+
+        ``encrypted``: with ``app_key``, as Laravel does for ``ShouldBeEncrypted``.
+        """
         from queuepool.payload.php_serialize import build_command  # imported here: few programs push such jobs
 
-        data = {"commandName": class_name, "command": build_command(class_name, properties)}
+        command = build_command(class_name, properties)
+        data = {"commandName": class_name, "command": self._encryption.command(command) if encrypted else command}
         return self._push([(OBJECT_JOB, data)], queue, delay, None, display_name=class_name)[0]
 
     def push_raw(self, payload: bytes, *, queue: str = "default", delay: Delay = 0) -> None:
@@ -108,10 +125,17 @@ class Queue:
         delay: Delay,
         options: Mapping[str, object] | None,
         display_name: str | None = None,
+        encrypted: bool = False,
     ) -> list[str]:
         seconds, now = seconds_until(delay), int(time.time())
-        sign = partial(self._signer.sign, queue) if self._signer else None
-        about: dict[str, Any] = {"options": options, "display_name": display_name, "created_at": now, "sign": sign}
+        about: dict[str, Any] = {
+            "options": options,
+            "display_name": display_name,
+            "created_at": now,
+            "context": context.texts(),
+            "encrypt": self._encryption.data if encrypted else None,
+            "sign": partial(self._signer.sign, queue) if self._signer else None,
+        }
         made = [encode(name, data, delay=round(seconds), **about) for name, data in jobs]
         self.stores.queue.push(queue, [payload for _, payload in made], seconds)
         ids = [identity for identity, _ in made]

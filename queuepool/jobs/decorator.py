@@ -31,7 +31,8 @@ def job(name: str | Callable[P, R] | None = None, **options: Unpack[JobOptions])
     """Register a function as the handler of ``name`` (default: ``module.function``).
 
     Options: ``queue``, ``tries`` (0 = no limit), ``timeout`` and ``backoff`` (seconds; ``backoff`` also a list of
-    them), ``max_exceptions``, ``fail_on_timeout``. The pool decides those that are not given. Raises ``ConfigError``.
+    them), ``max_exceptions``, ``fail_on_timeout``, ``encrypted`` (of the data, with ``app_key``). The pool decides
+    those that are not given. Raises ``ConfigError``.
     """
     if callable(name):
         return _registered(None, options_of({}), name)
@@ -74,8 +75,10 @@ class Target(Generic[P]):
     def _push(self, calls: Iterable[object]) -> list[str]:
         from queuepool.jobs.client import default_queue  # imported here: slow, and a worker may never push
 
-        jobs = [(self.job.name, data) for data in calls]
-        return default_queue().bulk(jobs, queue=self.queue, delay=self.delay, options=wire(self.job.options))
+        jobs, options = [(self.job.name, data) for data in calls], self.job.options
+        return default_queue().bulk(
+            jobs, queue=self.queue, delay=self.delay, options=wire(options), encrypted=options.encrypted
+        )
 
 
 class JobFunction(Generic[P, R]):

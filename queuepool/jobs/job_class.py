@@ -62,15 +62,17 @@ class Job:
 
     def using(self, *, queue: str | None = None, delay: Delay = 0) -> Pending:
         """Choose queue and delay for the dispatch that follows. Raises ``ConfigError`` if no worker could run it."""
-        return Pending(self.job_name, self._data(), self._target(queue), delay, wire(self.job_options))
+        return Pending(self.job_name, self._data(), self._target(queue), delay, self.job_options)
 
     @classmethod
     def bulk(cls, jobs: Iterable[Self], *, queue: str | None = None, delay: Delay = 0) -> list[str]:
         """Push many jobs in few round trips and return their ids."""
         from queuepool.jobs.client import default_queue  # imported here: slow, and a worker may never push
 
-        pairs = [(cls.job_name, job._data()) for job in jobs]
-        return default_queue().bulk(pairs, queue=cls._target(queue), delay=delay, options=wire(cls.job_options))
+        pairs, options = [(cls.job_name, job._data()) for job in jobs], cls.job_options
+        return default_queue().bulk(
+            pairs, queue=cls._target(queue), delay=delay, options=wire(options), encrypted=options.encrypted
+        )
 
     @classmethod
     def _target(cls, queue: str | None) -> str:
@@ -93,13 +95,16 @@ class Pending:
     data: object
     queue: str
     delay: Delay
-    options: Mapping[str, object]
+    options: Options
 
     def dispatch(self) -> str:
         """Push the job and return its id. Raises as ``Queue.push`` does."""
         from queuepool.jobs.client import default_queue  # imported here: slow, and a worker may never push
 
-        return default_queue().push(self.name, self.data, queue=self.queue, delay=self.delay, options=self.options)
+        options = self.options
+        return default_queue().push(
+            self.name, self.data, queue=self.queue, delay=self.delay, options=wire(options), encrypted=options.encrypted
+        )
 
 
 @dataclass(frozen=True, slots=True)

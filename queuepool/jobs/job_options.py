@@ -26,6 +26,8 @@ class Options:
     backoff: tuple[float, ...] | None = None
     max_exceptions: int | None = None
     fail_on_timeout: bool | None = None
+    #: whether a dispatch encrypts the data
+    encrypted: bool = False
     #: the identity under which Laravel has locked the job, from its arguments by name
     unique_id: Callable[..., object] | None = None
     #: when Laravel's lock is released: at the ``end`` of the job, or at its ``start`` (ShouldBeUniqueUntilProcessing)
@@ -46,6 +48,7 @@ class JobOptions(TypedDict, total=False):
     backoff: Seconds | Sequence[Seconds] | None
     max_exceptions: int | None
     fail_on_timeout: bool | None
+    encrypted: bool
     unique_id: Callable[..., object] | None
     unique_until: Literal["start", "end"]
 

@@ -16,11 +16,17 @@ _log = logging.getLogger(OURS)
 
 
 def setup(
-    settings: PoolSettings, role: str, write_timeout: float, *, first: bool = False, running: Callable[[], str] = str
+    settings: PoolSettings,
+    role: str,
+    write_timeout: float,
+    *,
+    first: bool = False,
+    running: Callable[[], str] = str,
+    context: Callable[[], Mapping[str, object]] = dict,
 ) -> None:
     """Set up this process's log; ``write_timeout`` is how many seconds it may wait for a full pipe.
 
-    ``running`` returns the id of the running job, for the application's lines.
+    ``running`` returns the id of the running job and ``context`` its context, for the application's lines.
 
     The ``first`` process of a pool raises ``OSError`` or ``ConfigError`` when the log cannot be opened; the others
     continue without it.
@@ -32,7 +38,7 @@ def setup(
     for former in _log.handlers:
         if isinstance(former, Stream):
             former.end()  # no job must find its descriptor open
-    origin = Origin(settings.name, role, settings.connection.name, running)
+    origin = Origin(settings.name, role, settings.connection.name, running, context)
     handler.setFormatter(Json(origin) if settings.json else Text(origin))
     _log.handlers[:] = [handler]
     _log.propagate = False

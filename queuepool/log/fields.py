@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
@@ -38,13 +39,15 @@ def fields_of(event: Event) -> dict[str, Any]:
     found: dict[str, Any] = {"event": type(event).__name__, "status": status, "result": result}
     for field in fields(event):
         found |= _named(field.name, getattr(event, field.name))
-    return {key: value for key, value in found.items() if value not in ("", None)}
+    return {key: value for key, value in found.items() if value not in ("", None, {})}
 
 
 def line_of(event: Event) -> str:
     """The event's line: ``words key=value …``."""
     found = fields_of(event)
-    hidden = {"event", "status", "result", "trace"} | ({"uuid"} if found.get("uuid") == found.get("id") else set())
+    hidden = {"event", "status", "result", "trace", "context"} | (
+        {"uuid"} if found.get("uuid") == found.get("id") else set()
+    )
     shown = {key: value for key, value in found.items() if key not in hidden}
     return f"{event.words} {pairs(shown)}".rstrip()
 
@@ -63,11 +66,21 @@ def trace_of(event: Event) -> str:
     return ""
 
 
+def context_of(data: Mapping[str, Any]) -> dict[str, Any]:
+    """A job's context, ready for JSON; a value that is too long is cut."""
+    return {name: _cut(value) for name, value in data.items()}
+
+
+def _cut(value: Any) -> Any:
+    text = value if isinstance(value, str) else json.dumps(value, default=str)
+    return value if len(text) <= _MAX_TEXT else text[:_MAX_TEXT]
+
+
 def _named(name: str, value: Any) -> dict[str, Any]:
     match value:
         case JobFacts():
             facts = {"id": value.id, "uuid": value.uuid, "queue": value.queue, "job": value.name[:_MAX_TEXT]}
-            return {**facts, "attempts": value.attempt}
+            return {**facts, "attempts": value.attempt, "context": context_of(value.context or {})}
         case BaseException():
             return {"exception": type(value).__name__, "message": summary(value).partition(": ")[2][:_MAX_TEXT]}
         case float():

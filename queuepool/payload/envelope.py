@@ -8,11 +8,12 @@ import os
 import re
 import uuid as uuids
 from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple, TypeGuard
 
 from queuepool.errors import BadPayload, NotSendable
 from queuepool.payload import strict_json
-from queuepool.payload.options import NAME, PayloadOptions, is_time, payload_options_of
+from queuepool.payload.options import KEYS, NAME, PayloadOptions, is_time, payload_options_of
 from queuepool.payload.strict_json import MAX_BYTES as MAX_BYTES
 from queuepool.payload.to_json import as_json
 
@@ -22,6 +23,7 @@ OBJECT_JOB = "Illuminate\\Queue\\CallQueuedHandler@call"
 CONTEXT = "illuminate:log:context"
 #: created once: json.dumps would create one for every payload
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False, default=as_json)
+_KNOWN = frozenset((*KEYS, "uuid", "id", "data", "attempts", "createdAt", "delay", CONTEXT, "qp"))
 _ID = re.compile(r"[^\x00-\x1f\x7f]{1,128}")
 
 
@@ -42,6 +44,8 @@ class Payload(NamedTuple):
     delay: object = None
     #: as received: Laravel's context, whose values are serialized one by one (``payload.context``)
     context: object = None
+    #: all that the payload holds
+    fields: Mapping[str, Any] = MappingProxyType({})
 
     def waited(self, begun: float) -> float | None:
         """Seconds from when the job was due until ``begun`` (Unix seconds); whole, as Laravel's times are.
@@ -60,6 +64,11 @@ class Payload(NamedTuple):
         if options.job == OBJECT_JOB and isinstance(self.data, dict):
             return str(self.data.get("commandName") or options.display_name)
         return options.job
+
+    @property
+    def extra(self) -> dict[str, Any]:
+        """The fields that are not Laravel's own for every job, nor ours."""
+        return {key: value for key, value in self.fields.items() if key not in _KNOWN}
 
 
 def decode(raw: bytes, attempts: int | None = None) -> Payload:
@@ -88,6 +97,7 @@ def payload_of(fields: Mapping[str, Any], raw: bytes, attempts: int | None = Non
         get("createdAt"),
         get("delay"),
         get(CONTEXT),
+        fields,
     )
 
 
@@ -99,13 +109,16 @@ def encode(
     display_name: str | None = None,
     created_at: int,
     delay: float = 0,
+    context: Mapping[str, object] | None = None,
+    encrypt: Callable[[object], object] | None = None,
     sign: Callable[[dict[str, object]], object] | None = None,
 ) -> tuple[str, bytes]:
     """The id and bytes of a new payload, with Laravel's fields in Laravel's order and ``attempts`` last.
 
     ``options`` may hold ``maxTries``, ``maxExceptions``, ``failOnTimeout``, ``backoff``, ``timeout``
     and ``retryUntil``; the worker decides the missing ones. ``created_at`` is in Unix seconds, ``delay`` in seconds.
-    ``sign`` returns the signature of the fields that must not change on the way: all but ``delay`` and ``attempts``.
+    ``context`` is Laravel's (``payload.context``). ``encrypt`` returns the encrypted data. ``sign`` returns the
+    signature of the fields that must not change on the way: all but ``delay`` and ``attempts``.
     Raises ``BadPayload`` for a bad name or more than ``MAX_BYTES``, ``NotSendable`` for data that JSON cannot hold.
     Source: Queue.php, createPayloadArray (13.x).
     """
@@ -127,7 +140,11 @@ def encode(
         "createdAt": created_at,
         "id": identity,
     }
+    if context:
+        fields[CONTEXT] = context
     try:
+        if encrypt:
+            fields["data"] = encrypt(data)
         if sign:
             fields["qp"] = sign(fields)
         return identity, dump(fields | {"delay": delay or None, "attempts": 0})

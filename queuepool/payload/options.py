@@ -37,7 +37,7 @@ class PayloadOptions:
 
 def payload_options_of(fields: Mapping[str, Any], size: int) -> PayloadOptions:
     """The options of a payload with these fields and ``size`` bytes. Raises ``BadPayload``."""
-    given = [*map(fields.get, _KEYS)]
+    given = [*map(fields.get, KEYS)]
     if size > _CACHED_BYTES:
         return _read_options(*given)
     try:
@@ -65,7 +65,7 @@ def _read_options(job: Any, name: Any, *limits: Any) -> PayloadOptions:
 
 #: the fields that ``PayloadOptions`` are read from. Most jobs have the options of the one before, so these are cached;
 #: by type too, since ``true`` equals 1 but is not a number of tries
-_KEYS = (
+KEYS = (
     "job", "displayName", "maxTries", "maxExceptions", "failOnTimeout", "backoff", "timeout", "retryUntil", "timeoutAt",
 )  # fmt: skip
 #: bytes of a payload above which its options are not cached

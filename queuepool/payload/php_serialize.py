@@ -9,7 +9,12 @@ from queuepool.payload.php_unserialize import MAX_DEPTH, PhpDataRefused, PhpEnum
 
 def build_command(class_name: str, properties: Mapping[str, PhpValue]) -> str:
     """The PHP serialization of an object with these public properties. Raises ``PhpDataRefused``."""
-    return _written(PhpObject(class_name, properties), 1)
+    return serialize(PhpObject(class_name, properties))
+
+
+def serialize(value: PhpValue) -> str:
+    """The PHP serialization of a value. Raises ``PhpDataRefused``."""
+    return _written(value, 1)
 
 
 def _written(value: PhpValue, depth: int) -> str:

@@ -12,6 +12,7 @@ from queuepool.board.board import Board, Role, Slot
 from queuepool.board.held_jobs import HeldJobs
 from queuepool.config.settings import PoolSettings
 from queuepool.events import WorkerStarting, WorkerStopping
+from queuepool.jobs.context import running_data
 from queuepool.jobs.current_job import running_id
 from queuepool.log.captured import captured
 from queuepool.pool import announce
@@ -39,7 +40,7 @@ def work_alone(pool: PoolSettings, *, once: bool, stop_when_empty: bool, brief: 
     reset_inherited()
     signals = WorkerSignals()
     signals.listen()
-    log.setup(pool, "worker=1", write_timeout=1.0, first=True, running=running_id)
+    log.setup(pool, "worker=1", write_timeout=1.0, first=True, running=running_id, context=running_data)
     refuse_unfit(pool.connection, pool.queues[0])
     if not brief:
         announce.beginning(__version__, pool, workers=1, directory=None)

@@ -16,6 +16,7 @@ from queuepool.errors import BootFailure
 from queuepool.events import Event
 from queuepool.events.listeners import LISTENERS
 from queuepool.jobs import client
+from queuepool.jobs.context import running_data
 from queuepool.jobs.current_job import running_id
 from queuepool.log.captured import capture
 from queuepool.pool import announce
@@ -80,7 +81,8 @@ class Processes:
     def _enter(self, slot: Slot, role: str) -> FileIO:
         """Set the process's title, log and marks; returns its trace file."""
         proc.show(f"queuepool: {role} [{self._settings.name}] starting")
-        log.setup(self._settings, role.replace(" ", "="), write_timeout=1.0, running=running_id)
+        where = role.replace(" ", "=")
+        log.setup(self._settings, where, write_timeout=1.0, running=running_id, context=running_data)
         capture()
         stray_processes.mark(self._board.cookie(slot))
         return self._board.new_trace(slot)

@@ -18,10 +18,11 @@ from queuepool.events import (
     StoreRefused,
 )
 from queuepool.events.listeners import Listeners
-from queuepool.payload.command import Commands
+from queuepool.payload.context import values_of
 from queuepool.payload.ending import Unlock
 from queuepool.payload.envelope import Payload, decode
 from queuepool.payload.lease import Lease
+from queuepool.settlement.commands import commands_of
 from queuepool.settlement.endings import Endings
 from queuepool.settlement.failed_record import record
 from queuepool.settlement.outage import Outage
@@ -33,7 +34,8 @@ T = TypeVar("T")
 
 def facts_of(payload: Payload, queue: str) -> JobFacts:
     """The facts about a job that its events carry."""
-    return JobFacts(payload.id, payload.uuid, payload.name, queue, payload.attempts)
+    context = None if payload.context is None else values_of(payload.context, "data") or None
+    return JobFacts(payload.id, payload.uuid, payload.name, queue, payload.attempts, context)
 
 
 def _facts_in(lease: Lease) -> JobFacts:
@@ -61,7 +63,7 @@ class Settler:
         self._outage = outage
         self._listeners = listeners
         self._connection = connection.name
-        self.endings = Endings(connection, Commands())
+        self.endings = Endings(connection, commands_of(connection))
         # Leases whose call was not answered, so that it may have been carried out, and the verdict if there was one.
         self._unanswered: dict[Lease, Verdict | None] = {}
         self._noted: list[Event] = []

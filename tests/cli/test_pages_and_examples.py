@@ -111,10 +111,11 @@ def part_of_program(block: Block, folder: Path) -> str:
 
 @pytest.mark.parametrize("page", having("ini"), ids=named)
 def test_the_configuration_of_a_page_is_one(page, tmp_path):
-    (tmp_path / "queuepool.keys").write_text("k1:0123456789abcdef\n")
-    (tmp_path / "queuepool.keys").chmod(0o600)
+    for name, text in {"queuepool.keys": "k1:0123456789abcdef", "queuepool.key": 32 * "k"}.items():
+        (tmp_path / name).write_text(f"{text}\n")
+        (tmp_path / name).chmod(0o600)
     for block in blocks(page, "ini"):
-        variables = dict.fromkeys(re.findall(r"(?<!\$)\$\{(\w+)\}", block.code), "x")
+        variables = dict.fromkeys(re.findall(r"(?<!\$)\$\{(\w+)\}", block.code), 32 * "x")
         path = tmp_path / "pool.ini"
         without_certificates = re.sub(r"[?&]ssl\w+=[^&\s]*", "", block.code)
         path.write_text(without_certificates.replace("/etc/", f"{tmp_path}/"))

@@ -7,6 +7,7 @@ namespace App\Jobs;
 use AllowDynamicProperties;
 use Illuminate\Bus\Queueable;
 use Illuminate\Contracts\Queue\Job;
+use Illuminate\Contracts\Queue\ShouldBeEncrypted;
 use Illuminate\Contracts\Queue\ShouldQueue;
 use Illuminate\Queue\InteractsWithQueue;
 use RuntimeException;
@@ -88,4 +89,9 @@ class SendMail implements ShouldQueue
     {
         write_line(['failed' => static::class, 'to' => $this->to, 'error' => $error->getMessage()]);
     }
+}
+
+/** The same, encrypted with the application's key. */
+class SecretMail extends SendMail implements ShouldBeEncrypted
+{
 }

@@ -17,7 +17,7 @@ declare(strict_types=1);
 error_reporting(E_ALL & ~E_DEPRECATED);
 ini_set('display_errors', 'stderr');
 
-foreach (['Events', 'Redis', 'Queue', 'Cache', 'Bus', 'Database', 'Console'] as $part) {
+foreach (['Events', 'Redis', 'Queue', 'Cache', 'Bus', 'Database', 'Console', 'Encryption'] as $part) {
     require_once "Illuminate/$part/autoload.php";
 }
 foreach (['jobs', 'connections', 'failures', 'tables', 'application', 'queueing', 'keeping', 'serving', 'steps', 'following'] as $part) {

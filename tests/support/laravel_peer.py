@@ -18,7 +18,7 @@ import pytest
 SCRIPT = Path(__file__).parents[1] / "laravel" / "peer.php"
 LIMIT = 30.0
 
-_PARTS = ("Queue", "Redis", "Events", "Cache", "Bus", "Database", "Console")
+_PARTS = ("Queue", "Redis", "Events", "Cache", "Bus", "Database", "Console", "Encryption")
 _PROBE = """
 [$parts, $extensions] = array_map(fn ($words) => explode(',', $words), array_slice($argv, 1));
 exit(array_filter($extensions, fn ($name) => !extension_loaded($name))

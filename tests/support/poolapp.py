@@ -87,6 +87,11 @@ def send_mail(to: str, template: str) -> None:
     note(event="end", mode="SendMail", to=to, template=template, attempt=current().attempts)
 
 
+@job("App\\Jobs\\SecretMail")
+def secret_mail(to: str, template: str) -> None:
+    note(event="end", mode="SecretMail", to=to, template=template)
+
+
 @job("App\\Jobs\\Report@build")
 def report(id: int, fail_times: int = 0) -> None:
     note(event="end", mode="Report", id=id, attempt=current().attempts)

@@ -95,6 +95,9 @@ def test_every_key_reaches_its_setting(write, tmp_path):
         control_url = unix:///run/r.sock?db=1
         signing = accept
         signing_keys = new:0123456789abcdef, old:fedcba9876543210
+        app_key = base64:MDEyMzQ1Njc4OWFiY2RlZg==
+        previous_keys = base64:ZmVkY2JhOTg3NjU0MzIxMA==, fedcba9876543211
+        cipher = aes-128-gcm
         """
     )
     connection = ConnectionSettings(
@@ -109,6 +112,9 @@ def test_every_key_reaches_its_setting(write, tmp_path):
         control_url="unix:///run/r.sock?db=1",
         signing="accept",
         signing_keys=(("new", "0123456789abcdef"), ("old", "fedcba9876543210")),
+        app_key=b"0123456789abcdef",
+        previous_keys=(b"fedcba9876543210", b"fedcba9876543211"),
+        cipher="AES-128-GCM",
     )
     pool = PoolSettings(
         connection=connection,
