@@ -49,7 +49,7 @@ def work_alone(pool: PoolSettings, *, once: bool, stop_when_empty: bool, brief: 
         boot(pool, attention, alarm, unlogged=(WorkerStarting, WorkerStopping) if brief else ())
         if not brief:
             announce.jobs()
-        slot_writer = SlotWriter(_slot(), pool.name, alarm, attention, stall=0.0)
+        slot_writer = SlotWriter(_slot(), pool.name, alarm, attention, stall_timeout=0.0)
         return _work(_without_renewal(pool), slot_writer, attention, once, stop_when_empty).code
 
 

@@ -97,7 +97,7 @@ class Processes:
     def _work(self, slot: Slot, attention: WorkerSignals, alarm: Alarm) -> int:
         settings = self._settings
         waits = settings.connection.block_for + settings.sleep + settings.rest
-        slot_writer = SlotWriter(slot, settings.name, alarm, attention, stall=waits + _STALL)
+        slot_writer = SlotWriter(slot, settings.name, alarm, attention, stall_timeout=waits + _STALL)
         slot_writer.alive()
         limits = limits_of(settings, slot_writer)
         warn_of_jobs(settings, slot_writer, self._served)

@@ -34,7 +34,7 @@ class Attempt(NamedTuple):
 
 
 class Preparer:
-    """That of one worker. ``pause`` is called before an event is emitted."""
+    """Prepares one worker's attempts. ``pause`` is called before an event is emitted."""
 
     def __init__(
         self, pool: PoolSettings, registry: Registry, listeners: Listeners, pause: Callable[[], object]
@@ -43,7 +43,7 @@ class Preparer:
         self._plans = Plans(pool, registry)
         self._listeners = listeners
         self._pause = pause
-        #: (name of the job, what was odd)
+        #: (name of the job, warning)
         self._warned: set[tuple[str, str]] = set()
 
     def prepare(self, lease: Lease) -> Attempt:
@@ -58,8 +58,8 @@ class Preparer:
 
     def _warn(self, attempt: Attempt) -> None:
         self._pause()
-        payload, warning = attempt.payload, attempt.plan.warning
-        for oddity in (*payload.oddities, *([warning] if warning else [])):
-            if (payload.name, oddity) not in self._warned:
-                self._warned.add((payload.name, oddity))
-                self._listeners.tell(PayloadOdd(attempt.facts, oddity))
+        name = attempt.payload.name
+        for warning in filter(None, (*attempt.payload.oddities, attempt.plan.warning)):
+            if (name, warning) not in self._warned:
+                self._warned.add((name, warning))
+                self._listeners.tell(PayloadOdd(attempt.facts, warning))

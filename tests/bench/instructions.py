@@ -26,7 +26,7 @@ _VALGRIND = ["valgrind", "--tool=cachegrind", "--cache-sim=no", "--cachegrind-ou
 def work(flags: list[str]) -> None:
     """One worker in this process."""
     worker_process.PrefetchSize = lambda _: PrefetchSize(_AHEAD)  # type: ignore[assignment, misc]
-    loop._LOOKS = slot_writer._RSS_LASTS = job_lines._SECOND = math.inf
+    loop._CHECK_INTERVAL = slot_writer._RSS_LASTS = job_lines._SECOND = math.inf
     sys.argv[1:] = ["work", *flags, "--stop-when-empty"]
     main()
 
