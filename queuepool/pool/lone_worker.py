@@ -50,7 +50,7 @@ def work_alone(pool: PoolSettings, *, once: bool, stop_when_empty: bool, brief: 
         boot(pool, signals, alarm, unlogged=(WorkerStarting, WorkerStopping) if brief else ())
         if not brief:
             announce.jobs()
-        slot_writer = SlotWriter(_slot(), pool.name, alarm, signals, stall=0.0)
+        slot_writer = SlotWriter(_slot(), pool.name, alarm, signals, stall_timeout=0.0)
         return _work(_without_renewal(pool), slot_writer, signals, once, stop_when_empty).code
 
 

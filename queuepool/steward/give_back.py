@@ -42,7 +42,7 @@ class _Stuck(NamedTuple):
 class GiveBack:
     """Marks on the board what it wants back, waits a moment, and takes it unless the worker has moved on meanwhile.
 
-    A worker first writes which job it starts, then checks for the mark (``SlotWriter.turns_to``). So either it sees
+    A worker first writes which job it starts, then checks for the mark (``Batch.next_job``). So either it sees
     the mark and gives back the rest itself, or the steward sees that it has moved on. No lock is needed, which a dead
     process could keep.
     """

@@ -40,7 +40,7 @@ class Attempt(NamedTuple):
 
 
 class Preparer:
-    """That of one worker. ``pause`` is called before an event is emitted."""
+    """Prepares one worker's attempts. ``pause`` is called before an event is emitted."""
 
     def __init__(
         self,
@@ -55,7 +55,7 @@ class Preparer:
         self._listeners = listeners
         self._endings = endings
         self._pause = pause
-        #: (name of the job, what was odd)
+        #: (name of the job, warning)
         self._warned: set[tuple[str, str]] = set()
 
     def prepare(self, lease: Lease) -> Attempt:
@@ -89,8 +89,8 @@ class Preparer:
 
     def _warn(self, attempt: Attempt) -> None:
         self._pause()
-        payload, warning = attempt.payload, attempt.plan.warning
-        for oddity in (*payload.warnings, *([warning] if warning else [])):
-            if (payload.name, oddity) not in self._warned:
-                self._warned.add((payload.name, oddity))
-                self._listeners.emit(PayloadOdd(attempt.facts, oddity))
+        name = attempt.payload.name
+        for warning in filter(None, (*attempt.payload.warnings, attempt.plan.warning)):
+            if (name, warning) not in self._warned:
+                self._warned.add((name, warning))
+                self._listeners.emit(PayloadOdd(attempt.facts, warning))

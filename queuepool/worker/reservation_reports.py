@@ -23,7 +23,7 @@ class Reports:
         """Whether the last reply named a queue that could not be served."""
         return bool(self._problems)
 
-    def tell(self, reservation: Reservation, *, unsure: bool) -> None:
+    def emit(self, reservation: Reservation, *, unsure: bool) -> None:
         """Emit what the reply reports. ``unsure``: others may have deleted done jobs, so no lost lease is reported."""
         self._outage.regained()
         for lease in reservation.refused if not unsure else ():

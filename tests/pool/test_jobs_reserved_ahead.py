@@ -15,13 +15,13 @@ from tests.support.eventually import eventually
 QUICK, SLOW = 0.00001, 1.0
 
 
-def reserves(pace: PrefetchSize, seconds: float, size: int = 300) -> list[int]:
+def reserves(prefetch_size: PrefetchSize, seconds: float, size: int = 300) -> list[int]:
     """How many are reserved each time, while every job takes so long."""
     found = []
     for _ in range(12):
-        found.append(pace.ahead())
+        found.append(prefetch_size.ahead())
         for _ in range(found[-1]):
-            pace.took(seconds, size)
+            prefetch_size.took(seconds, size)
     return found
 
 
@@ -37,19 +37,19 @@ def test_quick_jobs_are_reserved_twice_as_many_each_time():
 
 
 def test_after_one_slow_job_the_next_is_reserved_alone():
-    pace = PrefetchSize(0)
-    reserves(pace, QUICK)
+    prefetch_size = PrefetchSize(0)
+    reserves(prefetch_size, QUICK)
 
-    pace.took(SLOW, 300)
-    assert 1 == pace.ahead()
+    prefetch_size.took(SLOW, 300)
+    assert 1 == prefetch_size.ahead()
 
 
 def test_after_a_time_without_jobs_the_first_is_reserved_alone():
-    pace = PrefetchSize(0)
-    reserves(pace, QUICK)
+    prefetch_size = PrefetchSize(0)
+    reserves(prefetch_size, QUICK)
 
-    pace.begin_anew()
-    assert 1 == pace.ahead()
+    prefetch_size.begin_anew()
+    assert 1 == prefetch_size.ahead()
 
 
 def test_large_payloads_are_not_piled_up():
@@ -62,10 +62,10 @@ def test_a_fixed_number_is_what_is_reserved():
 
 @given(st.lists(st.tuples(st.floats(0.0, 1e6), st.integers(0, 2**24)), max_size=50))
 def test_there_is_always_a_number(jobs):
-    pace = PrefetchSize(0)
+    prefetch_size = PrefetchSize(0)
     for seconds, size in jobs:
-        pace.took(seconds, size)
-        assert 1 <= pace.ahead() <= MOST
+        prefetch_size.took(seconds, size)
+        assert 1 <= prefetch_size.ahead() <= MOST
 
 
 # Behind a slow one

@@ -15,6 +15,10 @@ from pathlib import Path
 from queuepool.board.board import Board, Role
 from queuepool.stores.factory import Stores
 from queuepool.steward.lost_replies import LostReplies
+from queuepool.jobs.registry import REGISTRY
+from queuepool.worker.context import WorkerContext
+from queuepool.worker.control_state import BoardControlState
+from queuepool.worker.limits import Limits
 from queuepool.worker.slot_writer import SlotWriter
 from queuepool.errors import StoreDown, StoreError
 from queuepool.events import JobQuarantined, JobReserving, LeaseLost
@@ -35,11 +39,21 @@ settler = Settler(store, outage, listeners, ConnectionSettings(name="main"))
 board = Board.create(Path(path) / "board", capacity=1)
 slot = board.slots[0]
 slot.begin(Role.WORKER, 1, 1)
-desk = SlotWriter(slot, "default", Alarm(board.new_trace(slot)), attention, stall=30.0)
-membership = Membership(connection, ["first", "default"], store, settler, outage, slot)
+slot_writer = SlotWriter(slot, "default", Alarm(board.new_trace(slot)), attention, stall_timeout=30.0)
+batch, size = slot_writer.batch, PrefetchSize(int(ahead))
+context = WorkerContext(
+    pool=PoolSettings(connection=connection, queues=("first", "default")), store=store, registry=REGISTRY,
+    listeners=listeners, signals=attention, slot_writer=slot_writer, outage=outage, settler=settler,
+    control_state=BoardControlState(board.header, 1), limits=Limits(memory=0.0, max_jobs=0, until=0.0),
+    take_deferred_hook=lambda: None, run_chores=lambda: None, alone=False,
+)
+membership = Membership(context)
 membership.join()
-pool, pace = PoolSettings(connection=connection), PrefetchSize(int(ahead))
-supply = Prefetch(pool, store, settler, desk, outage, listeners, pace, membership)
+prefetch = Prefetch(context, membership, size)
+
+def is_done(lease):
+    batch.succeeded()
+    batch.done.append(lease)
 """
 
 

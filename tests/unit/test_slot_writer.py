@@ -23,17 +23,17 @@ receipt = b'{"uuid":"a","id":"a","job":"do","data":[],"attempts":1}'
 board = Board.create(Path(sys.argv[1]) / "board", capacity=1)
 slot = board.slots[0]
 slot.begin(Role.WORKER, 1, 1)
-desk = SlotWriter(slot, "default", Alarm(board.new_trace(slot)), WorkerSignals(), stall=30.0)
+slot_writer = SlotWriter(slot, "default", Alarm(board.new_trace(slot)), WorkerSignals(), stall_timeout=30.0)
 
 def killed():
     why = overdue(slot, time.monotonic() + 90.0, grace=1000.0)
     return why.name if why else "nobody"
 
-desk.holds([Lease("default", receipt)], lease_end=time.monotonic() + 90.0)
+slot_writer.batch.hold([Lease("default", receipt)], time.monotonic() + 90.0, time.monotonic())
 payload = decode(receipt)
-desk.begins(payload, "default", Plans(PoolSettings(timeout=0.0), REGISTRY).of(payload))
+slot_writer.begins(payload, "default", Plans(PoolSettings(timeout=0.0), REGISTRY).of(payload))
 print(killed(), slot.hand.is_empty)
-desk.ended()
+slot_writer.batch.ended()
 print(killed(), slot.hand.is_empty)
 """
 

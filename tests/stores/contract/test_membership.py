@@ -17,7 +17,7 @@ print(membership.tag > 0, slot.tag == membership.tag, membership.is_spent)
 _WAS_AWAY = """
 old = membership.tag
 membership.used_at -= 1000.0
-desk.asking()
+batch.requesting()
 membership.renew([])
 print(membership.tag != old, membership.is_spent, *(len(store.reserve(["default"], tag, 1).leases) for tag in (old, 1)))
 """
@@ -25,7 +25,7 @@ print(membership.tag != old, membership.is_spent, *(len(store.reserve(["default"
 # A reserve under the old tag is committed when its worker has another one.
 _COMMITTED_LATE = """
 old = membership.tag
-desk.asking()
+batch.requesting()
 membership.renew([])
 store.reserve(["default"], old, 1)
 membership.look_again([])
@@ -40,18 +40,17 @@ print(store.sizes("default").ready)
 _ASKED_IN_VAIN = """
 tag = membership.tag
 for _ in range(2):
-    supply.is_done(supply.next_job(["default"]))
-    desk.succeeded()
-print(supply.next_job(["default"]), membership.tag == tag, slot.reserve_sent_at)
+    is_done(prefetch.next_job(["default"]))
+print(prefetch.next_job(["default"]), membership.tag == tag, slot.reserve_sent_at)
 """
 
 _LEAVES_ASKING = """
 tag = membership.tag
-supply.reclaim()
+prefetch.reclaim()
 kept = membership.tag == tag
-desk.asking()
+batch.requesting()
 store.reserve(["default"], tag, 1)
-supply.reclaim()
+prefetch.reclaim()
 print(kept, slot.reserve_sent_at, store.sizes("default").ready)
 """
 

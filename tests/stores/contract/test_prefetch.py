@@ -17,9 +17,9 @@ def want_back(event):
     slot.wanted_back = 0  # the steward has just found the worker at its first turn's job, asking for the next
 
 listeners.add(JobReserving, want_back)
-lease = supply.next_job(["default"])
+lease = prefetch.next_job(["default"])
 if not lease:
-    tags = [supply.next_job(["default"]) or membership.tag for _ in range(4)]
+    tags = [prefetch.next_job(["default"]) or membership.tag for _ in range(4)]
     print(len({old, *tags}))
     sys.exit()
 LostReplies(store, settler, ["default"], 90.0).take(old, asked, [])  # and now it takes what it has found
@@ -28,38 +28,35 @@ print(store.sizes("default").ready, store.delete([lease]), store.sizes("default"
 
 # The first of two is done when their queue is not served any more: a reserve can settle only what it serves.
 _SERVES_ANOTHER = """
-supply.is_done(supply.next_job(["first", "default"]))
-desk.succeeded()
-print(supply.next_job(["default"]).queue, store.sizes("first").ready, store.sizes("first").reserved)
+is_done(prefetch.next_job(["first", "default"]))
+print(prefetch.next_job(["default"]).queue, store.sizes("first").ready, store.sizes("first").reserved)
 """
 
 
 # Of four, two are done and two on their way.
 _LETS_GO_OF_WHAT_IT_ASKED = """
 for _ in range(2):
-    supply.is_done(supply.next_job(["default"]))
-    desk.succeeded()
-supply.let_go()
+    is_done(prefetch.next_job(["default"]))
+prefetch.let_go()
 print(slot.reserve_sent_at, store.sizes("default").ready, store.sizes("default").reserved)
 """
 
 _ASKED_FOR_NO_JOB = """
 listeners.add(JobQuarantined, lambda event: print(event.queue))
 for _ in range(2):
-    supply.is_done(supply.next_job(["default"]))
-    desk.succeeded()
-supply.let_go()
-supply.next_job(["default"])
+    is_done(prefetch.next_job(["default"]))
+prefetch.let_go()
+prefetch.next_job(["default"])
 """
 
 
 # It may have asked for so many that they found no room on the board.
 _ASKS_ANEW = """
-pace.wanted = 64
+size.wanted = 64
 for _ in range(64):
-    pace.took(0.0, 1)
-desk.asking()
-supply.next_job(["default"])
+    size.took(0.0, 1)
+batch.requesting()
+prefetch.next_job(["default"])
 print(store.sizes("default").reserved)
 """
 
@@ -67,27 +64,24 @@ print(store.sizes("default").reserved)
 _NO_ROOM = """
 for hand in range(2):
     Path(path, f"board.0.{hand}.0").mkdir()
-supply.is_done(supply.next_job(["default"]))
-desk.succeeded()
+is_done(prefetch.next_job(["default"]))
 try:
-    supply.next_job(["default"])
+    prefetch.next_job(["default"])
 except StoreError:
-    print(supply.next_held())
+    print(prefetch.next_held())
 """
 
 _LEAVES = """
-supply.is_done(supply.next_job(["default"]))
-desk.succeeded()
-supply.let_go()
-desk.leave()
+is_done(prefetch.next_job(["default"]))
+prefetch.let_go()
+slot_writer.leave()
 print(store.sizes("default").total, slot.holds_nothing)
 """
 
 # The steward has settled what was done, while the worker's request to do so is on its way.
 _SETTLED_MEANWHILE = """
-lease = supply.next_job(["default"])
-supply.is_done(lease)
-desk.succeeded()
+lease = prefetch.next_job(["default"])
+is_done(lease)
 
 def settle(event):
     slot.wanted_back = slot.hand_number
@@ -95,13 +89,13 @@ def settle(event):
 
 listeners.add(JobReserving, settle)
 listeners.add(LeaseLost, lambda event: print("lost", event.job.id))
-supply.next_job(["default"])
+prefetch.next_job(["default"])
 print(store.sizes("default").total)
 """
 
 _FINDS_NO_JOB = """
 listeners.add(JobQuarantined, lambda event: print(event.queue))
-supply.next_job(["default"])
+prefetch.next_job(["default"])
 """
 
 
