@@ -13,15 +13,21 @@ from typing import TYPE_CHECKING, Any
 from queuepool.config import loader as config
 from queuepool.config import values
 from queuepool.config.settings import ConnectionSettings
+from queuepool.config.urls import kind_of
 from queuepool.errors import ConfigError
 from queuepool.events.listeners import LISTENERS
 from queuepool.jobs import context
 from queuepool.jobs.encryption import Encryption
+from queuepool.jobs.job_options import Seconds
+from queuepool.payload.ending import Lock
 from queuepool.payload.envelope import OBJECT_JOB, encode
+from queuepool.payload.unique_locks import claimed, new_lock
 
 if TYPE_CHECKING:
     from queuepool.stores.contract import Sizes
 
+#: seconds that a unique lock lasts, unless said otherwise
+DAY = 86400.0
 #: seconds, ``"90"`` or ``"5m"`` (s, m, h), a ``timedelta``, or a ``datetime``; a naive one is local time
 Delay = float | str | timedelta | datetime
 
@@ -53,15 +59,20 @@ class Queue:
         delay: Delay = 0,
         options: Mapping[str, object] | None = None,
         encrypted: bool = False,
+        unique_id: str | None = None,
+        unique_for: Seconds = DAY,
     ) -> str:
         """Add a job and return its id. ``options``: Laravel's ``maxTries``, ``timeout``, ``backoff`` …
 
-        ``encrypted``: only queuepool's workers with the same ``app_key`` can read the data.
+        ``encrypted``: only queuepool's workers with the same ``app_key`` can read the data. ``unique_id``: take the
+        lock of this name and identity for ``unique_for`` seconds, until the job is over; if another job holds it,
+        nothing is added and the id is empty.
 
         Raises ``BadPayload`` for an invalid name, data that JSON cannot hold or too much of it, ``ValueError`` for an
         invalid delay, and ``StoreError``.
         """
-        return self._push([(name, data)], queue, delay, options, encrypted=encrypted)[0]
+        claim = new_lock(name, unique_id, seconds_until(unique_for))
+        return self._push([(name, data)], queue, delay, options, encrypted=encrypted, lock=claim)[0]
 
     def later(self, delay: Delay, name: str, data: object = None, *, queue: str = "default") -> str:
         """``push`` with the delay first, like Laravel's ``later``."""
@@ -87,16 +98,21 @@ class Queue:
         queue: str = "default",
         delay: Delay = 0,
         encrypted: bool = False,
+        unique_id: str | None = None,
+        unique_for: Seconds = DAY,
     ) -> str:
         """Add a job that a Laravel worker runs as an object of this PHP class, and return its id.
 
-        ``encrypted``: with ``app_key``, as Laravel does for ``ShouldBeEncrypted``.
+        ``encrypted``: with ``app_key``, as Laravel does for ``ShouldBeEncrypted``. ``unique_id`` and ``unique_for`` as
+        for ``push``, with the lock that Laravel (from 11 on) takes for the class: its dispatches and these exclude one
+        another.
         """
         from queuepool.payload.php_serialize import build_command  # imported here: few programs push such jobs
 
         command = build_command(class_name, properties)
         data = {"commandName": class_name, "command": self._encryption.command(command) if encrypted else command}
-        return self._push([(OBJECT_JOB, data)], queue, delay, None, display_name=class_name)[0]
+        claim = new_lock(class_name, unique_id, seconds_until(unique_for))
+        return self._push([(OBJECT_JOB, data)], queue, delay, None, display_name=class_name, lock=claim)[0]
 
     def push_raw(self, payload: bytes, *, queue: str = "default", delay: Delay = 0) -> None:
         """Add these bytes unchanged, and so unsigned. Raises ``StoreError``."""
@@ -126,18 +142,22 @@ class Queue:
         options: Mapping[str, object] | None,
         display_name: str | None = None,
         encrypted: bool = False,
+        lock: Lock | None = None,
     ) -> list[str]:
         seconds, now = seconds_until(delay), int(time.time())
         about: dict[str, Any] = {
             "options": options,
             "display_name": display_name,
             "created_at": now,
-            "context": context.texts(),
+            "context": claimed(context.texts(), lock, kind_of(self.settings.url)),
             "encrypt": self._encryption.data if encrypted else None,
             "sign": partial(self._signer.sign, queue) if self._signer else None,
         }
         made = [encode(name, data, delay=round(seconds), **about) for name, data in jobs]
-        self.stores.queue.push(queue, [payload for _, payload in made], seconds)
+        if lock is None:
+            self.stores.queue.push(queue, [payload for _, payload in made], seconds)
+        elif not self.stores.queue.push_unique(queue, made[0][1], seconds, lock):
+            return [""]
         ids = [identity for identity, _ in made]
         if not LISTENERS.is_empty:
             self._emit_queued(ids, [display_name or name for name, _ in jobs], queue, seconds)

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, Unpack, dataclass_transfo
 
 from queuepool.errors import ConfigError
 from queuepool.jobs.definition import check_handle, check_is_known, name_of
-from queuepool.jobs.job_options import JobOptions, Options, options_of, target_of, wire
+from queuepool.jobs.dispatch import dispatched
+from queuepool.jobs.job_options import JobOptions, Options, options_of, target_of
 from queuepool.jobs.registry import REGISTRY, Handler
 
 if TYPE_CHECKING:
@@ -67,12 +68,8 @@ class Job:
     @classmethod
     def bulk(cls, jobs: Iterable[Self], *, queue: str | None = None, delay: Delay = 0) -> list[str]:
         """Push many jobs in few round trips and return their ids."""
-        from queuepool.jobs.client import default_queue  # imported here: slow, and a worker may never push
-
-        pairs, options = [(cls.job_name, job._data()) for job in jobs], cls.job_options
-        return default_queue().bulk(
-            pairs, queue=cls._target(queue), delay=delay, options=wire(options), encrypted=options.encrypted
-        )
+        calls = [(data, data) for data in (job._data() for job in jobs)]
+        return dispatched(cls.job_name, calls, cls._target(queue), delay, cls.job_options)
 
     @classmethod
     def _target(cls, queue: str | None) -> str:
@@ -92,19 +89,14 @@ class Pending:
     """A job with its queue and delay chosen."""
 
     name: str
-    data: object
+    data: Mapping[str, Any]
     queue: str
     delay: Delay
     options: Options
 
     def dispatch(self) -> str:
         """Push the job and return its id. Raises as ``Queue.push`` does."""
-        from queuepool.jobs.client import default_queue  # imported here: slow, and a worker may never push
-
-        options = self.options
-        return default_queue().push(
-            self.name, self.data, queue=self.queue, delay=self.delay, options=wire(options), encrypted=options.encrypted
-        )
+        return dispatched(self.name, [(self.data, self.data)], self.queue, self.delay, self.options)[0]
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,6 +28,10 @@ class Options:
     fail_on_timeout: bool | None = None
     #: whether a dispatch encrypts the data
     encrypted: bool = False
+    #: a dispatch takes the lock of this identity, with the arguments in braces, or does nothing if it is held
+    unique: str | None = None
+    #: seconds after which that lock ends by itself
+    unique_for: float = 86400.0
     #: the identity under which Laravel has locked the job, from its arguments by name
     unique_id: Callable[..., object] | None = None
     #: when Laravel's lock is released: at the ``end`` of the job, or at its ``start`` (ShouldBeUniqueUntilProcessing)
@@ -49,6 +53,8 @@ class JobOptions(TypedDict, total=False):
     max_exceptions: int | None
     fail_on_timeout: bool | None
     encrypted: bool
+    unique: str | None
+    unique_for: Seconds
     unique_id: Callable[..., object] | None
     unique_until: Literal["start", "end"]
 
@@ -59,6 +65,7 @@ def options_of(options: JobOptions) -> Options:
     for key in options.keys() - known:
         raise ConfigError("@job", f"there is no option {key!r}{_hint(key, known)}")
     _check_unique(options)
+    unique_for = _seconds("unique_for", options.get("unique_for", Options().unique_for))
     backoff = options.get("backoff")
     several = (backoff,) if isinstance(backoff, (int, float, str, timedelta)) else backoff
     for key in ("tries", "max_exceptions"):
@@ -67,13 +74,17 @@ def options_of(options: JobOptions) -> Options:
     delays = [_seconds("backoff", delay) for delay in several or ()]
     named = options.get("queue")
     queue = "default" if named is None else queue_name(named)
-    given: dict[str, Any] = {**options, "queue": queue, "timeout": timeout}
+    given: dict[str, Any] = {**options, "queue": queue, "timeout": timeout, "unique_for": unique_for}
     return Options(**{**given, "backoff": tuple(map(float, delays)) if several else None})  # type: ignore[arg-type]
 
 
 def _check_unique(options: JobOptions) -> None:
     if not callable(options.get("unique_id", str)):
         raise ConfigError("@job", "unique_id is a function of the job's arguments, which returns the identity")
+    if not isinstance(options.get("unique") or "", str):
+        raise ConfigError("@job", 'unique is a text with the arguments in braces, like "{order}"')
+    if not options.get("unique_for", 1):
+        raise ConfigError("@job", "unique_for must be above 0: a lock without an end could be held for ever")
     if options.get("unique_until", "end") not in ("start", "end"):
         raise ConfigError("@job", f"unique_until cannot be {options['unique_until']!r}: it is 'start' or 'end'")
 

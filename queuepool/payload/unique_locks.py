@@ -8,12 +8,14 @@ Source: Bus/UniqueLock.php, getKey; Foundation/Bus/PendingDispatch.php (8.83 to 
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Iterable
 from importlib.util import find_spec
 from types import MappingProxyType
 
-from queuepool.payload.context import values_of
-from queuepool.payload.ending import Unlock
+from queuepool.payload.context import Texts, values_of
+from queuepool.payload.ending import Lock, Unlock
+from queuepool.payload.php_serialize import serialize
 
 STORE, NAME, OWNER = (
     "laravel_unique_job_cache_store",
@@ -33,6 +35,21 @@ def name_of(job: str, identity: str) -> str:
 def names_of(job: str, identity: str) -> tuple[str, str]:
     """The lock's name since Laravel 11, and the one before."""
     return name_of(job, identity), f"{_PREFIX}{job}{identity}"
+
+
+def new_lock(job: str, identity: str | None, seconds: float) -> Lock | None:
+    """The lock that a dispatch of this job is to take; ``None`` without an identity."""
+    return None if identity is None else Lock(name_of(job, identity), secrets.token_hex(8), seconds)
+
+
+def claimed(texts: Texts | None, lock: Lock | None, kind: str) -> Texts | None:
+    """The context of a job that holds this lock, in a store of this kind, with what else is in its context."""
+    if lock is None:
+        return texts
+    parts = {part: dict((texts or {}).get(part, {})) for part in ("data", "hidden")}
+    [store] = [name for name, other in KINDS.items() if other == kind]
+    parts["hidden"] |= {STORE: serialize(store), NAME: serialize(lock.name), OWNER: serialize(lock.owner)}
+    return parts
 
 
 def said_in(context: object) -> Unlock | None:
