@@ -67,6 +67,16 @@ class JobExceptionOccurred(JobEvent):
 
 
 @dataclass(frozen=True, slots=True)
+class JobSkipped(JobEvent):
+    """The job is left out and counts as done; ``reason`` says why."""
+
+    words: ClassVar[str] = "job skipped"
+    level: ClassVar[int] = logging.INFO
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class JobReleased(JobEvent):
     """The job is retried in ``delay`` seconds because of ``error``; ``None`` when the handler asked for it."""
 

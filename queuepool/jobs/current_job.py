@@ -10,7 +10,10 @@ from queuepool.payload.context import Context
 from queuepool.settlement.verdict import Delete, Fail, Release, Verdict
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from queuepool.payload.envelope import Payload
+    from queuepool.stores.batches import Batch, Batches
 
 
 @dataclass(slots=True, weakref_slot=True)
@@ -51,6 +54,14 @@ class Current:
         """What the payload holds beside the fields that queuepool knows: Horizon's ``tags``, ``pushedAt`` …"""
         return self.payload.extra
 
+    @property
+    def batch(self) -> Batch | None:
+        """Laravel's batch of the job, read now; ``None`` if it has none.
+
+        Raises ``ConfigError`` if no database is known to have batches, and ``StoreError``.
+        """
+        return _batch_of(self.payload) if _batch_of else None
+
     def release(self, delay: float = 0.0) -> None:
         """Retry the job in ``delay`` seconds instead of completing it. Uses up a try; on the last try the job fails."""
         self.verdict = Release(delay)
@@ -65,6 +76,7 @@ class Current:
 
 
 _running: Current | None = None
+_batch_of: Callable[[Payload], Batch | None] | None = None
 
 
 def current() -> Current:
@@ -82,6 +94,17 @@ def running() -> Current | None:
 def running_id() -> str:
     """The id of the running job; empty if there is none."""
     return _running.id if _running else ""
+
+
+def set_batches(batch_id_of: Callable[[Payload], str], batches: Callable[[], Batches]) -> None:
+    """Called by the worker: how a job's batch is found."""
+    global _batch_of
+
+    def batch_of(payload: Payload) -> Batch | None:
+        batch_id = batch_id_of(payload)
+        return batches().find(batch_id) if batch_id else None
+
+    _batch_of = batch_of
 
 
 def set_current(job: Current | None) -> None:

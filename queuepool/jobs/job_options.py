@@ -32,6 +32,8 @@ class Options:
     unique: str | None = None
     #: seconds after which that lock ends by itself
     unique_for: float = 86400.0
+    #: whether the job is left out, as done, once its batch in Laravel was cancelled
+    skip_if_cancelled: bool = False
     #: the identity under which Laravel has locked the job, from its arguments by name
     unique_id: Callable[..., object] | None = None
     #: when Laravel's lock is released: at the ``end`` of the job, or at its ``start`` (ShouldBeUniqueUntilProcessing)
@@ -55,6 +57,7 @@ class JobOptions(TypedDict, total=False):
     encrypted: bool
     unique: str | None
     unique_for: Seconds
+    skip_if_cancelled: bool
     unique_id: Callable[..., object] | None
     unique_until: Literal["start", "end"]
 

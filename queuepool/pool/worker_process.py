@@ -11,6 +11,7 @@ from queuepool.board.runtime_dir import RuntimeDir
 from queuepool.config.settings import PoolSettings
 from queuepool.errors import StoreDown, StoreError
 from queuepool.events.listeners import LISTENERS
+from queuepool.jobs.current_job import set_batches
 from queuepool.jobs.registry import REGISTRY
 from queuepool.jobs.unserved import unserved
 from queuepool.settlement import deferred_hooks
@@ -81,12 +82,14 @@ def work(
         slot_writer=slot_writer,
         outage=outage,
         settler=Settler(stores.queue, outage, LISTENERS, settings.connection),
+        batches=lambda: stores.batches,
         control_state=_control_state(settings, stores, slot_writer, board),
         limits=limits,
         take_deferred_hook=lambda: deferred_hooks.take(runtime.path, runtime.store) if runtime else None,
         run_chores=recorder.run if recorder else lambda: None,
         alone=alone,
     )
+    set_batches(context.settler.endings.batch_of, context.batches)
     reason = _run(Worker(context, _prefetch_size(settings, limits, alone)), recorder)
     slot_writer.leave()
     return reason

@@ -48,6 +48,17 @@ class Endings:
             lacking += _lacking_without_outcomes(command)
         return NeedsLaravel(payload.name, lacking) if lacking else None
 
+    def batch_of(self, payload: Payload, *, if_skipped: bool = False) -> str:
+        """The id of an object job's batch; empty if it has none. Raises ``BadArguments``.
+
+        ``if_skipped``: only if the job was dispatched to be left out once its batch is cancelled.
+        """
+        if payload.options.job != OBJECT_JOB:
+            return ""
+        command = self.commands.of(payload)
+        is_skipped = SKIP_IF_CANCELLED in map(_class_of, command.middleware)
+        return command.batch if is_skipped or not if_skipped else ""
+
     def warning(self, payload: Payload) -> str:
         """What is lost although the job may run; empty if nothing is."""
         lock = self._lock(payload) if _may_say_more(payload) else None

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from contextlib import closing
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from queuepool.config.connections import check_drivers
 from queuepool.config.settings import ConnectionSettings
 from queuepool.config.urls import kind_of, scheme_of
-from queuepool.errors import StoreError, StoreUnfit
+from queuepool.errors import ConfigError, StoreError, StoreUnfit
+from queuepool.stores.batches import Batches
 from queuepool.stores.contract import QueueStore
 from queuepool.stores.control import Cache, ControlKeys, prefix_of
 from queuepool.stores.locks import LocksOf
@@ -28,7 +30,7 @@ _PERSON_TIMEOUTS = {"redis": 7.0, "sql": 60.0}
 #: seconds that a producer waits while others write to its SQLite file, which does not queue writers
 _LOCK_TIMEOUT = 60.0
 #: how errors name the stores other than the queue's
-FAILED, CONTROL = "failed store", "control store"
+FAILED, CONTROL, BATCHES = "failed store", "control store", "batches"
 
 
 class Stores:
@@ -71,6 +73,17 @@ class Stores:
             self.failed = FailedElsewhere(records, self.queue)
             self.forwarder = Forwarder(self._outbox, records)
         self.control = ControlKeys(cache or own, own, down, settings.restart_key, settings.name)
+
+    @cached_property
+    def batches(self) -> Batches:
+        """Laravel's batches. Raises ``ConfigError`` if no database is known to have them."""
+        settings = self.settings
+        url = settings.batches_url or settings.failed_url or settings.url
+        if is_redis(url):
+            raise ConfigError("[connection] batches_url", "not set, and Laravel keeps batches in a database")
+        from queuepool.stores.sql.batches import SqlBatches
+
+        return SqlBatches(self._own if url == settings.url else self._sql_client(url, BATCHES))
 
     @property
     def client(self) -> Any:
@@ -200,7 +213,7 @@ def refuse_unfit(settings: ConnectionSettings, queue: str) -> None:
 def load(settings: ConnectionSettings) -> None:
     """Import everything that the stores need, drivers included, so that forked processes share it. Opens nothing."""
     Stores(settings)
-    for url in (settings.url, settings.failed_url, settings.control_url):
+    for url in (settings.url, settings.failed_url, settings.control_url, settings.batches_url):
         if url and not is_redis(url):
             from queuepool.stores.sql.engines import load_driver
 

@@ -10,10 +10,9 @@ from contextlib import suppress
 from queuepool.errors import BadPayload
 from queuepool.events import HookRaised, JobExceptionOccurred, JobProcessed, JobProcessing
 from queuepool.jobs.current_job import Current, set_current
-from queuepool.jobs.registry import Task, bound
 from queuepool.payload.ending import NOTHING
 from queuepool.payload.lease import Lease
-from queuepool.settlement.verdict import Delete, Fail, Release, may_start
+from queuepool.settlement.verdict import Delete, Fail, Release
 from queuepool.unix.exit_codes import BROKEN
 from queuepool.worker.context import WorkerContext
 from queuepool.worker.django_support import renew_connections
@@ -21,19 +20,20 @@ from queuepool.worker.invoker import Invoker
 from queuepool.worker.job_lines import JobLines
 from queuepool.worker.preparation import Attempt, Preparer
 from queuepool.worker.ruling import Ruler
+from queuepool.worker.starting import Starter
 
 
 class Runner:
     """Runs jobs one after another, in one process."""
 
     def __init__(self, context: WorkerContext, job_lines: JobLines) -> None:
-        self._registry = context.registry
         self._listeners = context.listeners
         self._slot_writer = context.slot_writer
         self._batch = context.slot_writer.batch
         self._settler = context.settler
         self._endings = context.settler.endings
         self._preparer = Preparer(context.pool, context.registry, context.listeners, self._endings, self._pause)
+        self._starter = Starter(context.registry, context.listeners, self._endings, context.batches)
         self._ruler = Ruler(context.store, context.outage)
         self._invoker = Invoker(context.listeners)
         self._job_lines = job_lines
@@ -124,7 +124,7 @@ class Runner:
     def _perform(self, attempt: Attempt, job: Current, now: float) -> BaseException | None:
         set_current(job)
         try:
-            task = self._task(attempt, now)
+            task = self._starter.task(attempt, now)
             renew_connections()
             if self._listeners.wants(JobProcessing):
                 self._listeners.emit(JobProcessing(attempt.facts))
@@ -152,16 +152,6 @@ class Runner:
         finally:
             del error  # as above
 
-    def _task(self, attempt: Attempt, now: float) -> Task:
-        """The handler with its arguments. Raises ``JobError`` if the job may not or cannot start."""
-        handler = attempt.plan.handler or self._registry.find(attempt.payload.name)
-        refusal = may_start(attempt.payload.name, attempt.payload.attempts, attempt.plan.policy, now)
-        if refusal:
-            raise refusal.error
-        if missing := self._endings.refusal(attempt.payload):
-            raise missing
-        return bound(handler, self._endings.commands.data_of(attempt.payload), attempt.plan.read)
-
     def _pause(self) -> None:
         """Stop the job's clock before something is written; exit if the worker's files are broken."""
         self._slot_writer.alive()
@@ -182,14 +172,8 @@ class Runner:
 
     def _call_after_failed(self, attempt: Attempt, error: BaseException) -> None:
         """Call ``after_failed``. The job is already over: a hook that hangs or raises cannot change that."""
-        if attempt.plan.handler is None:
-            return
         self._slot_writer.arm(attempt.plan.timeout)
-        try:
-            data = self._endings.commands.data_of(attempt.payload)
-            task = bound(attempt.plan.handler, data, attempt.plan.read)
-        except Exception:  # noqa: BLE001 - arguments that do not fit are why it failed
-            task = None
+        task = self._starter.task_of(attempt)
         if task:
             renew_connections()
             self._hook(attempt, "after_failed", lambda: task.after_failed(error))

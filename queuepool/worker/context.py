@@ -11,6 +11,7 @@ from queuepool.jobs.registry import Registry
 from queuepool.settlement.deferred_hooks import DeferredHook
 from queuepool.settlement.outage import Outage
 from queuepool.settlement.settler import Settler
+from queuepool.stores.batches import Batches
 from queuepool.stores.contract import QueueStore
 from queuepool.unix.signals import WorkerSignals
 from queuepool.worker.control_state import ControlState
@@ -30,6 +31,8 @@ class WorkerContext:
     slot_writer: SlotWriter
     outage: Outage
     settler: Settler
+    #: where Laravel's batches are; raises ``ConfigError`` if that is not known
+    batches: Callable[[], Batches]
     control_state: ControlState
     limits: Limits
     #: the next hook of a job that failed with its worker

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -174,3 +176,34 @@ def test_a_unique_lock_is_kept_while_the_job_is_to_be_tried_again(steps: Site, l
     run_steps(steps, "[pool]", "tries = 2", "backoff = 60")
     assert (1, [7]) == (steps.queue.size("steps"), numbers(steps))
     assert not laravel.run("unique", "7", queue="steps")["pushed"]
+
+
+def test_a_job_knows_its_batch_and_is_left_out_once_it_is_cancelled(steps: Site, laravel: Peer) -> None:
+    (steps.path / "steps.py").write_text(BATCHED)
+    batches = os.environ.get("QP_BATCHES_URL")
+    config = [OUTCOMES, *([f"batches_url = {batches}"] if batches else [])]
+    batch = laravel.run("batch", "2", queue="steps")["id"]
+    run_steps(steps, *config, "[pool]", "max_jobs = 1")
+    assert [{"name": "steps", "total": 2, "pending": 2, "failed": 0, "cancelled": False}] == seen(steps)
+
+    laravel.run("cancel", batch)
+    run_steps(steps, *config)
+    assert 1 == len(seen(steps))
+    go_on(laravel)
+    assert 0 == laravel.run("batch-state", batch)["pendingJobs"]
+
+
+BATCHED = f"""
+from tests.support.poolapp import note
+from queuepool import current, job
+
+@job({STEP!r}, skip_if_cancelled=True)
+def step(number, fails=False):
+    note(event="batch", batch={{**current().batch._asdict(), "id": None}})
+"""
+
+
+def seen(site: Site) -> list[dict[str, Any]]:
+    """The batch as the jobs saw it."""
+    found = [line["batch"] for line in site.trail(event="batch")]
+    return [{key: value for key, value in batch.items() if key != "id"} for batch in found]

@@ -53,3 +53,15 @@ cache_locks = Table(
     #: Unix seconds
     Column("expiration", BigInteger),
 )
+
+#: read only: Laravel counts
+job_batches = Table(
+    "job_batches",
+    _METADATA,
+    Column("id", Text, primary_key=True),
+    Column("name", Text),
+    Column("total_jobs", Integer),
+    Column("pending_jobs", Integer),
+    Column("failed_jobs", Integer),
+    Column("cancelled_at", Integer),
+)
