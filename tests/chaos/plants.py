@@ -86,7 +86,7 @@ PLANTS = {
     ),
     "done before it ran": Plant(
         "I1 lost",
-        (("worker/attempt.py", _BEFORE_IT_RUNS, f"        self._batch.succeeded(lease)\n{_BEFORE_IT_RUNS}"),),
+        (("worker/attempt.py", _BEFORE_IT_RUNS, f"        self._batch.succeeded()\n{_BEFORE_IT_RUNS}"),),
     ),
     "done and forgotten when the next hand came": Plant(
         "I5 done twice, unexplained",
