@@ -13,8 +13,8 @@ from sqlalchemy.pool import NullPool
 from tests.support.commands import Done, queuepool
 from tests.support.laravel_peer import Peer, require_php
 
-MADE = "made table jobs\nmade table failed_jobs\nmade table cache\n"
-TABLES = ("jobs", "failed_jobs", "cache")
+MADE = "made table jobs\nmade table failed_jobs\nmade table cache\nmade table cache_locks\n"
+TABLES = ("jobs", "failed_jobs", "cache", "cache_locks")
 PDO = {"sqlite": "sqlite", "postgres": "pgsql", "mariadb": "mysql"}
 DRIVERS = {"sqlite": "pysqlite", "postgresql": "psycopg", "mariadb": "pymysql"}
 #: how a server describes what it has
@@ -189,7 +189,7 @@ def test_each_database_of_a_connection_gets_what_belongs_there(tmp_path, redis_u
     for name in ("failed.db", "cache.db"):
         Path(tmp_path, name).touch()
 
-    assert (0, "made table failed_jobs\nmade table cache\n", "") == told(
+    assert (0, "made table failed_jobs\nmade table cache\nmade table cache_locks\n", "") == told(
         queuepool("migrate", "-c", "pool.ini", cwd=tmp_path)
     )
     assert ["failed_jobs"] == inspect(engine_of(f"sqlite:///{tmp_path}/failed.db")).get_table_names()

@@ -55,4 +55,9 @@ function create_tables_of_13(): void
         $table->mediumText('value');
         $table->bigInteger('expiration')->index();
     });
+    Schema::create('cache_locks', function (Blueprint $table) {
+        $table->string('key')->primary();
+        $table->string('owner');
+        $table->bigInteger('expiration')->index();
+    });
 }

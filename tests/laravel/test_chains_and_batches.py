@@ -3,93 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from contextlib import closing
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from queuepool.config.settings import ConnectionSettings
-from queuepool.config.urls import kind_of
-from queuepool.jobs.client import Queue
-from tests.support.laravel_peer import Peer, require_php
+from tests.support.chains import OUTCOMES, STEP, go_on, numbers, run_steps
+from tests.support.laravel_peer import Peer
 from tests.support.pools import Site
-from tests.support.redis_server import PREFIX
-from tests.support.shared_tables import BRANDS
-
-STEP, UNIQUE, UNTIL = "App\\Jobs\\Step", "App\\Jobs\\UniqueStep", "App\\Jobs\\UniqueUntilStep"
-OUTCOMES = "outcomes = outcomes"
-
-
-#: how Laravel's locks are found: its cache prefix, and in Redis that of all keys
-KEYS = {"redis": f"{PREFIX}laravel_cache:", "sql": "laravel_cache"}
-
-
-@pytest.fixture(params=["redis", *BRANDS])
-def both(
-    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[tuple[Site, Peer]]:
-    """A place for pools and an application on one store; on Redis, its batches are in a file of SQLite."""
-    require_php("sqlite" if request.param == "redis" else BRANDS[request.param][0])
-    if request.param == "redis":
-        url = f"sqlite:///{tmp_path / 'batches.db'}"
-        monkeypatch.setenv("QP_BATCHES_URL", url)
-        Peer.on(url, tmp_path / "unused").run("migrate", shape="batches")
-        yield request.getfixturevalue("site"), request.getfixturevalue("peer")
-        return
-    url = request.getfixturevalue(f"{request.param}_url")
-    peer = Peer.on(url, tmp_path / "laravel.jsonl")
-    peer.run("migrate")
-    peer.run("migrate", shape="batches")
-    connection = ConnectionSettings(url=url)
-    with closing(Queue(connection)) as queue:
-        yield Site(connection, tmp_path, queue), peer
-
-
-@pytest.fixture
-def laravel(both: tuple[Site, Peer]) -> Peer:
-    return both[1]
-
-
-@pytest.fixture
-def steps(both: tuple[Site, Peer]) -> Site:
-    """Handlers for the steps, which note their number."""
-    site, _ = both
-    (site.path / "steps.py").write_text(STEPS)
-    return site
-
-
-STEPS = f"""
-from tests.support.poolapp import note
-from queuepool import current, job
-
-def step(number, fails=False):
-    note(event="step", number=number, queue=current().queue, attempt=current().attempts)
-    if fails:
-        raise RuntimeError("told to fail")
-
-job({STEP!r})(step)
-job({UNIQUE!r}, unique_id=lambda number, fails=False: number)(step)
-job({UNTIL!r}, unique_id=lambda number, fails=False: number, unique_until="start")(step)
-"""
-
-
-def numbers(site: Site) -> list[int]:
-    return [line["number"] for line in site.trail(event="step")]
-
-
-def run_steps(site: Site, *config: str) -> None:
-    """Run the steps that wait, in one worker."""
-    prefix = KEYS[kind_of(site.connection.url)]
-    key = f"restart_key = {prefix}illuminate:queue:restart"
-    (site.path / "pool.ini").write_text("\n".join(["[connection]", key, *config]))
-    site.work("-c", str(site.path / "pool.ini"), "--queue", "steps", "--modules", "steps")
-
-
-def go_on(peer: Peer) -> None:
-    """Let Laravel's worker run the outcomes that wait. Not beside ours: on SQLite, its pop fails at a locked file."""
-    peer.run("work", queue="outcomes", stop_when_empty=True)
 
 
 def callbacks(peer: Peer) -> list[str]:

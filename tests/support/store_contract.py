@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from queuepool.payload.ending import Ending
 from queuepool.payload.envelope import decode
 from queuepool.payload.lease import Lease
 from queuepool.stores.contract import Sizes
@@ -77,6 +78,7 @@ SETTLEMENTS: dict[str, Settle] = {
     "release now": lambda store, lease: store.release(lease, 0.0, "a", "exceptions"),
     "release later": lambda store, lease: store.release(lease, 5.0, "a", "exceptions"),
     "give back": lambda store, lease: store.give_back([lease])[0],
+    "finish": lambda store, lease: store.finish(lease, Ending()),
     "fail": lambda store, lease: store.fail(lease, "a", record(lease)),
     "quarantine": lambda store, lease: store.quarantine(lease, "odd"),
 }
