@@ -67,7 +67,7 @@ def test_a_worker_that_dies_before_it_settles_a_finished_step_leaves_it_to_the_s
     laravel.run("chain", "2", queue="steps")
     with steps.pool("--queue", "steps", "--modules", "steps,dies", config=settings(steps)) as pool:
         eventually(lambda: 1 == steps.queue.size("outcomes"))
-        eventually(lambda: "worker died" in pool.log())
+        eventually(lambda: "process died role=worker" in pool.log())
     assert [1] == numbers(steps)
     [outcome] = outcomes(steps)
     assert "App\\Queue\\QueuepoolOutcome@succeeded" == outcome["job"]
@@ -118,7 +118,7 @@ def test_the_lock_of_a_job_whose_worker_died_when_it_was_done_is_released_by_the
     (at_prefix.path / "dies.py").write_text(DIES_DONE)
     assert push_unique(at_prefix, 7)
     with at_prefix.pool("--queue", "steps", "--modules", "steps,dies", config=settings(at_prefix)) as pool:
-        eventually(lambda: [7] == numbers(at_prefix) and "worker died" in pool.log())
+        eventually(lambda: [7] == numbers(at_prefix) and "process died role=worker" in pool.log())
         eventually(lambda: 0 == at_prefix.queue.size("steps"))
     assert push_unique(at_prefix, 7)
 
