@@ -29,8 +29,6 @@ QueuepoolError
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 
 class QueuepoolError(Exception):
     """The base of every error above."""
@@ -119,7 +117,7 @@ class BadArguments(JobError):
 class NeedsLaravel(JobError):
     """An object job that only Laravel can conclude; it has not begun, and can be retried once that is configured."""
 
-    def __init__(self, name: str, lacking: Sequence[str]) -> None:
+    def __init__(self, name: str, lacking: list[str]) -> None:
         super().__init__(
             f"{name} {' and '.join(lacking)}, so it was not begun: set `outcomes` in [connection], by which Laravel "
             "goes on with it, or run it in Laravel, or drop that by `foreign = ignore`; then retry it"
@@ -189,9 +187,9 @@ class NoRoom(QueuepoolError):
 class PoolRunning(QueuepoolError):
     """Another master holds this pool's pidfile."""
 
-    def __init__(self, name: str, pid: int, where: object, whose: str = "") -> None:
+    def __init__(self, name: str, pid: int, where: object, description: str = "") -> None:
         another = "to run another one beside it, name it: [pool:NAME] in its file, or without one --pool NAME"
-        which = f"; it is {whose}" if whose else ""
+        which = f"; it is {description}" if description else ""
         super().__init__(f"pool {name!r} is already running (pid {pid}, in {where}{which}): {another}")
 
 

@@ -28,23 +28,23 @@ KEY_BYTES: Mapping[str, int] = MappingProxyType({
 })  # fmt: skip
 
 
-def connection(name: str, said: Mapping[str, Any], folder: Path) -> ConnectionSettings:
+def connection(name: str, given: Mapping[str, Any], folder: Path) -> ConnectionSettings:
     """The settings of a connection from its values by key; ``folder`` holds the default SQLite file.
 
     Raises ``ConfigError``.
     """
-    fields = {key: value for key, value in said.items() if key != "driver"}
+    fields = {key: value for key, value in given.items() if key != "driver"}
     if "url" not in fields:
-        fields["url"] = REDIS if said.get("driver") == "redis" else _embedded(folder)
+        fields["url"] = REDIS if given.get("driver") == "redis" else _embedded(folder)
     # The default URL means the same when it is written out.
     is_ours = scheme_of(fields["url"]) == "sqlite" and fields["url"] == _embedded(folder)
     return ConnectionSettings(name=name, embedded=is_ours, **fields)
 
 
-def contradictions(settings: ConnectionSettings, said: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def contradictions(settings: ConnectionSettings, given: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """A (key, problem) pair for each value that contradicts another."""
-    if said.get("driver") and said["driver"] != kind_of(settings.url):
-        yield "driver", f"{said['driver']} contradicts the url, which is one of {kind_of(settings.url)}"
+    if given.get("driver") and given["driver"] != kind_of(settings.url):
+        yield "driver", f"{given['driver']} contradicts the url, which is one of {kind_of(settings.url)}"
     if settings.prefix and "redis" not in map(kind_of, _urls(settings).values()):
         yield "prefix", "is for the keys of Redis: leave it out, a database's tables have their names"
     yield from _failed_contradictions(settings)

@@ -9,7 +9,8 @@ from functools import cache
 from pathlib import Path
 
 from queuepool.config import urls as config_urls
-from queuepool.config.ini_file import Document, Problem, Readers, contents
+from queuepool.config.entries import Problem
+from queuepool.config.ini_file import Document, Readers, contents
 from queuepool.config.urls import TLS_FILES, has_password, options_of, scheme_of
 from queuepool.config.variables import without_variables
 
@@ -109,7 +110,7 @@ def open_secrets(file: Document, path: Path | None) -> Iterator[Problem]:
 
     A group may read it: the files of services often belong to root:service.
     """
-    for entry in file.entries() if file.readers.are_all else ():
+    for entry in file.entries() if file.readers.include_everyone else ():
         if secret := _secret_in(entry.key, without_variables(entry.value)):
             problem = f"holds {secret} that every user can read"
             if _are_too_many(file.readers, f"{entry.place.label}: {problem}"):
@@ -126,9 +127,9 @@ def _secret_in(key: str, value: str) -> str:
 
 def _are_too_many(readers: Readers, problem: str) -> bool:
     """Whether every user can read it and the mode can be changed. On a read-only mount, where it cannot, only warn."""
-    if readers.are_all and readers.are_fixed:
+    if readers.include_everyone and readers.cannot_change:
         _warn(f"{problem}; {_REMEDY}")
-    return readers.are_all and not readers.are_fixed
+    return readers.include_everyone and not readers.cannot_change
 
 
 @cache

@@ -128,22 +128,26 @@ class Queue:
         encrypted: bool = False,
     ) -> list[str]:
         seconds, now = seconds_until(delay), int(time.time())
-        seal = partial(self._signer.seal, queue) if self._signer else None
-        about: dict[str, Any] = {"options": options, "display_name": display_name, "created_at": now, "seal": seal}
-        about["context"] = context.texts()
-        about["lock"] = self._encryption.data if encrypted else None
+        about: dict[str, Any] = {
+            "options": options,
+            "display_name": display_name,
+            "created_at": now,
+            "context": context.texts(),
+            "encrypt": self._encryption.data if encrypted else None,
+            "sign": partial(self._signer.sign, queue) if self._signer else None,
+        }
         made = [encode(name, data, delay=round(seconds), **about) for name, data in jobs]
         self.stores.queue.push(queue, [payload for _, payload in made], seconds)
         ids = [identity for identity, _ in made]
         if not LISTENERS.is_empty:
-            self._tell(ids, [display_name or name for name, _ in jobs], queue, seconds)
+            self._emit_queued(ids, [display_name or name for name, _ in jobs], queue, seconds)
         return ids
 
-    def _tell(self, ids: list[str], names: list[str], queue: str, delay: float) -> None:
+    def _emit_queued(self, ids: list[str], names: list[str], queue: str, delay: float) -> None:
         from queuepool.events import JobQueued  # imported here: most programs have no listeners
 
         for identity, name in zip(ids, names, strict=True) if LISTENERS.wants(JobQueued) else ():
-            LISTENERS.tell(JobQueued(identity, name, queue, delay))
+            LISTENERS.emit(JobQueued(identity, name, queue, delay))
 
 
 def connect(where: str | Path | None = None, *, connection: str | None = None, prefix: str = "") -> Queue:
@@ -153,8 +157,8 @@ def connect(where: str | Path | None = None, *, connection: str | None = None, p
     goes with a URL. Raises ``ConfigError``. Sends nothing before the first push.
     """
     if isinstance(where, str) and "://" in where:
-        said = {"connection.url": where, "connection.prefix": prefix}
-        return Queue(_connection(config.load(None, said, by="connect({}=...)"), None))
+        overrides = {"connection.url": where, "connection.prefix": prefix}
+        return Queue(_connection(config.load(None, overrides, by="connect({}=...)"), None))
     path = where or os.environ.get("QUEUEPOOL_CONFIG")
     return Queue(_connection(config.load(Path(path) if path else None), connection))
 
@@ -196,5 +200,5 @@ def _connection(loaded: config.Config, name: str | None) -> ConnectionSettings:
     try:
         return known[name or "default"]
     except KeyError:
-        there = ", ".join(known)
-        raise ConfigError(str(loaded.path or ""), f"no connection {name or 'default'!r}; there are: {there}") from None
+        names = ", ".join(known)
+        raise ConfigError(str(loaded.path or ""), f"no connection {name or 'default'!r}; there are: {names}") from None

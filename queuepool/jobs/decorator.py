@@ -24,10 +24,10 @@ def job(function: Callable[P, R], /) -> JobFunction[P, R]: ...
 
 
 @overload
-def job(name: str | None = None, **wishes: Unpack[JobOptions]) -> Callable[[Callable[P, R]], JobFunction[P, R]]: ...
+def job(name: str | None = None, **options: Unpack[JobOptions]) -> Callable[[Callable[P, R]], JobFunction[P, R]]: ...
 
 
-def job(name: str | Callable[P, R] | None = None, **wishes: Unpack[JobOptions]) -> Any:
+def job(name: str | Callable[P, R] | None = None, **options: Unpack[JobOptions]) -> Any:
     """Register a function as the handler of ``name`` (default: ``module.function``).
 
     Options: ``queue``, ``tries`` (0 = no limit), ``timeout`` and ``backoff`` (seconds; ``backoff`` also a list of
@@ -36,7 +36,7 @@ def job(name: str | Callable[P, R] | None = None, **wishes: Unpack[JobOptions]) 
     """
     if callable(name):
         return _registered(None, options_of({}), name)
-    return partial(_registered, name, options_of(wishes))
+    return partial(_registered, name, options_of(options))
 
 
 def _registered(name: str | None, options: Options, function: Callable[P, R]) -> JobFunction[P, R]:

@@ -32,9 +32,9 @@ class Job:
     job_name: ClassVar[str]
     job_options: ClassVar[Options]
 
-    def __init_subclass__(cls, *, name: str | None = None, **wishes: Unpack[JobOptions]) -> None:
+    def __init_subclass__(cls, *, name: str | None = None, **options: Unpack[JobOptions]) -> None:
         dataclass(cls)
-        cls.job_options = options_of(wishes)
+        cls.job_options = options_of(options)
         if cls.handle is Job.handle:  # a base class of jobs
             cls.job_name = name or cls.__qualname__
             return

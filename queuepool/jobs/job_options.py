@@ -12,7 +12,7 @@ from queuepool.config import values
 from queuepool.errors import ConfigError
 
 #: upper limit of seconds and of counts
-_MOST = 2**31
+_MAX = 2**31
 Seconds = float | str | timedelta
 
 
@@ -53,29 +53,29 @@ class JobOptions(TypedDict, total=False):
     unique_until: Literal["start", "end"]
 
 
-def options_of(wishes: JobOptions) -> Options:
+def options_of(options: JobOptions) -> Options:
     """Check and parse options. Raises ``ConfigError`` for an unknown option or a value that no worker accepts."""
     known = [field.name for field in fields(Options)]
-    for key in wishes.keys() - known:
+    for key in options.keys() - known:
         raise ConfigError("@job", f"there is no option {key!r}{_hint(key, known)}")
-    _check_unique(wishes)
-    backoff = wishes.get("backoff")
+    _check_unique(options)
+    backoff = options.get("backoff")
     several = (backoff,) if isinstance(backoff, (int, float, str, timedelta)) else backoff
     for key in ("tries", "max_exceptions"):
-        _check_number(key, wishes.get(key), int)
-    timeout = _seconds("timeout", wishes.get("timeout"))
+        _check_number(key, options.get(key), int)
+    timeout = _seconds("timeout", options.get("timeout"))
     delays = [_seconds("backoff", delay) for delay in several or ()]
-    asked = wishes.get("queue")
-    queue = "default" if asked is None else queue_name(asked)
-    given: dict[str, Any] = {**wishes, "queue": queue, "timeout": timeout}
+    named = options.get("queue")
+    queue = "default" if named is None else queue_name(named)
+    given: dict[str, Any] = {**options, "queue": queue, "timeout": timeout}
     return Options(**{**given, "backoff": tuple(map(float, delays)) if several else None})  # type: ignore[arg-type]
 
 
-def _check_unique(wishes: JobOptions) -> None:
-    if not callable(wishes.get("unique_id", str)):
+def _check_unique(options: JobOptions) -> None:
+    if not callable(options.get("unique_id", str)):
         raise ConfigError("@job", "unique_id is a function of the job's arguments, which returns the identity")
-    if wishes.get("unique_until", "end") not in ("start", "end"):
-        raise ConfigError("@job", f"unique_until cannot be {wishes['unique_until']!r}: it is 'start' or 'end'")
+    if options.get("unique_until", "end") not in ("start", "end"):
+        raise ConfigError("@job", f"unique_until cannot be {options['unique_until']!r}: it is 'start' or 'end'")
 
 
 def queue_name(name: str) -> str:
@@ -113,7 +113,7 @@ def _seconds(key: str, value: object) -> float | None:
 
 def _check_number(key: str, value: object, *kinds: type) -> None:
     # Checked now: a worker would ignore a wrong value in the payload, or quarantine the job.
-    if value is not None and (isinstance(value, bool) or not isinstance(value, kinds) or not 0 <= value < _MOST):  # type: ignore[operator]
+    if value is not None and (isinstance(value, bool) or not isinstance(value, kinds) or not 0 <= value < _MAX):  # type: ignore[operator]
         raise ConfigError("@job", f"{key} cannot be {value!r}")
 
 

@@ -21,7 +21,7 @@ from queuepool.events import (
 from queuepool.log.tracebacks import summary, text_of
 
 #: most characters of a field: a job's exception may have any size
-_MOST_TEXT = 8192
+_MAX_TEXT = 8192
 #: Source: WorkCommand.php, writeOutputAsJson (13.x)
 _STATUS: dict[type[Event], tuple[str, str]] = {
     JobProcessing: ("starting", ""),
@@ -73,21 +73,21 @@ def context_of(data: Mapping[str, Any]) -> dict[str, Any]:
 
 def _cut(value: Any) -> Any:
     text = value if isinstance(value, str) else json.dumps(value, default=str)
-    return value if len(text) <= _MOST_TEXT else text[:_MOST_TEXT]
+    return value if len(text) <= _MAX_TEXT else text[:_MAX_TEXT]
 
 
 def _named(name: str, value: Any) -> dict[str, Any]:
     match value:
         case JobFacts():
-            facts = {"id": value.id, "uuid": value.uuid, "queue": value.queue, "job": value.name[:_MOST_TEXT]}
+            facts = {"id": value.id, "uuid": value.uuid, "queue": value.queue, "job": value.name[:_MAX_TEXT]}
             return {**facts, "attempts": value.attempt, "context": context_of(value.context or {})}
         case BaseException():
-            return {"exception": type(value).__name__, "message": summary(value).partition(": ")[2][:_MOST_TEXT]}
+            return {"exception": type(value).__name__, "message": summary(value).partition(": ")[2][:_MAX_TEXT]}
         case float():
             return {name: round(value, 4)}
         case tuple():
             return {name: ",".join(map(str, value))}
-    return {name: value[:_MOST_TEXT] if isinstance(value, str) else value}
+    return {name: value[:_MAX_TEXT] if isinstance(value, str) else value}
 
 
 def _value(value: Any) -> str:

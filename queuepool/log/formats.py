@@ -54,9 +54,9 @@ class Text(logging.Formatter):
             return _with_facts(record.getMessage(), facts)
         if record.name == OURS:
             return [record.getMessage()]
-        said = "".join(f"{key}={value} " for key, value in _job(self._origin).items())
+        fields = "".join(f"{key}={value} " for key, value in _job(self._origin).items())
         first, *more = record.getMessage().splitlines() or [""]
-        return [f"{said}{record.name}: {first}", *more]
+        return [f"{fields}{record.name}: {first}", *more]
 
 
 class Json(logging.Formatter):
@@ -78,8 +78,10 @@ class Json(logging.Formatter):
     def _fields(self, record: logging.LogRecord) -> dict[str, Any]:
         if event := _event(record):
             return fields_of(event)
-        said = {"message": record.getMessage(), **(_facts(record) or {})}
-        return said if record.name == OURS else {"logger": record.name, **_job(self._origin), **self._context(), **said}
+        fields = {"message": record.getMessage(), **(_facts(record) or {})}
+        if record.name == OURS:
+            return fields
+        return {"logger": record.name, **_job(self._origin), **self._context(), **fields}
 
     def _context(self) -> dict[str, Any]:
         found = context_of(self._origin.context())

@@ -63,7 +63,7 @@ class Commands:
 
     def data_of(self, payload: Payload) -> Any:
         """A handler's arguments: an object job's properties, any other job's data. Raises ``BadArguments``."""
-        if payload.terms.job == OBJECT_JOB:
+        if payload.options.job == OBJECT_JOB:
             return self.of(payload).arguments
         data = payload.data
         return decrypted(payload.name, data, self._encrypter) if isinstance(data, dict) and MARK in data else data

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple, TypeGuard
 
 from queuepool.errors import BadPayload, NotSendable
 from queuepool.payload import strict_json
-from queuepool.payload.options import NAME, TERMS, PayloadOptions, is_time, payload_options_of
-from queuepool.payload.strict_json import MOST_BYTES as MOST_BYTES
+from queuepool.payload.options import KEYS, NAME, PayloadOptions, is_time, payload_options_of
+from queuepool.payload.strict_json import MAX_BYTES as MAX_BYTES
 from queuepool.payload.to_json import as_json
 from queuepool.payload.wrapped import WRAPPERS
 
@@ -24,7 +24,7 @@ OBJECT_JOB = "Illuminate\\Queue\\CallQueuedHandler@call"
 CONTEXT = "illuminate:log:context"
 #: created once: json.dumps would create one for every payload
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False, default=as_json)
-_KNOWN = frozenset((*TERMS, "uuid", "id", "data", "attempts", "createdAt", "delay", CONTEXT, "qp"))
+_KNOWN = frozenset((*KEYS, "uuid", "id", "data", "attempts", "createdAt", "delay", CONTEXT, "qp"))
 _ID = re.compile(r"[^\x00-\x1f\x7f]{1,128}")
 
 
@@ -35,11 +35,11 @@ class Payload(NamedTuple):
     uuid: str
     data: Any
     attempts: int
-    terms: PayloadOptions
+    options: PayloadOptions
     #: whether the payload has an id of its own
     identified: bool = True
     #: warnings: what was not understood and is ignored
-    oddities: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
     #: as received: when it was pushed, in Unix seconds, and how many seconds later it was due
     created_at: object = None
     delay: object = None
@@ -61,11 +61,11 @@ class Payload(NamedTuple):
     @property
     def name(self) -> str:
         """The name that a handler is registered under."""
-        terms = self.terms
-        if terms.job == OBJECT_JOB and isinstance(self.data, dict):
-            name = str(self.data.get("commandName") or terms.display_name)
-            return terms.display_name if name in WRAPPERS else name
-        return terms.job
+        options = self.options
+        if options.job == OBJECT_JOB and isinstance(self.data, dict):
+            name = str(self.data.get("commandName") or options.display_name)
+            return options.display_name if name in WRAPPERS else name
+        return options.job
 
     @property
     def extra(self) -> dict[str, Any]:
@@ -84,18 +84,18 @@ def decode(raw: bytes, attempts: int | None = None) -> Payload:
 
 def payload_of(fields: Mapping[str, Any], raw: bytes, attempts: int | None = None) -> Payload:
     """The payload with these decoded fields; ``raw`` is hashed to name a job without an id. Raises ``BadPayload``."""
-    get, terms = fields.get, payload_options_of(fields, len(raw))
-    said, given = get("uuid"), get("id")
-    uuid = said if _is_word(said) else ""
-    own = said if given is None else given
+    get, options = fields.get, payload_options_of(fields, len(raw))
+    raw_uuid, raw_id = get("uuid"), get("id")
+    uuid = raw_uuid if _is_word(raw_uuid) else ""
+    own = raw_uuid if raw_id is None else raw_id
     return Payload(
         uuid if uuid and own == uuid else _identity(own, raw),
         uuid,
         get("data"),
         int(get("attempts") or 0) if attempts is None else attempts,
-        terms,
+        options,
         own is not None,
-        terms.oddities if uuid or not said else (*terms.oddities, "uuid is not 1 to 128 printable characters"),
+        options.warnings if uuid or not raw_uuid else (*options.warnings, "uuid is not 1 to 128 printable characters"),
         get("createdAt"),
         get("delay"),
         get(CONTEXT),
@@ -112,16 +112,16 @@ def encode(
     created_at: int,
     delay: float = 0,
     context: Mapping[str, object] | None = None,
-    lock: Callable[[object], object] | None = None,
-    seal: Callable[[dict[str, object]], object] | None = None,
+    encrypt: Callable[[object], object] | None = None,
+    sign: Callable[[dict[str, object]], object] | None = None,
 ) -> tuple[str, bytes]:
     """The id and bytes of a new payload, with Laravel's fields in Laravel's order and ``attempts`` last.
 
     ``options`` may hold ``maxTries``, ``maxExceptions``, ``failOnTimeout``, ``backoff``, ``timeout``
     and ``retryUntil``; the worker decides the missing ones. ``created_at`` is in Unix seconds, ``delay`` in seconds.
-    ``context`` is Laravel's (``payload.context``). ``lock`` returns the encrypted data.
-    ``seal`` returns the signature of the fields that must not change on the way: all but ``delay`` and ``attempts``.
-    Raises ``BadPayload`` for a bad name or more than ``MOST_BYTES``, ``NotSendable`` for data that JSON cannot hold.
+    ``context`` is Laravel's (``payload.context``). ``encrypt`` returns the encrypted data. ``sign`` returns the
+    signature of the fields that must not change on the way: all but ``delay`` and ``attempts``.
+    Raises ``BadPayload`` for a bad name or more than ``MAX_BYTES``, ``NotSendable`` for data that JSON cannot hold.
     Source: Queue.php, createPayloadArray (13.x).
     """
     if not NAME.fullmatch(name):
@@ -145,10 +145,10 @@ def encode(
     if context:
         fields[CONTEXT] = context
     try:
-        if lock:
-            fields["data"] = lock(data)
-        if seal:
-            fields["qp"] = seal(fields)
+        if encrypt:
+            fields["data"] = encrypt(data)
+        if sign:
+            fields["qp"] = sign(fields)
         return identity, dump(fields | {"delay": delay or None, "attempts": 0})
     except NotSendable as error:
         raise _named(name, data) or error from error.__cause__
@@ -166,13 +166,13 @@ def _named(name: str, data: object) -> NotSendable | None:
 
 
 def dump(fields: Mapping[str, object]) -> bytes:
-    """Compact JSON in UTF-8. Raises ``NotSendable`` for what JSON cannot hold, ``BadPayload`` above ``MOST_BYTES``."""
+    """Compact JSON in UTF-8. Raises ``NotSendable`` for what JSON cannot hold, ``BadPayload`` above ``MAX_BYTES``."""
     try:
         raw = _ENCODER.encode(fields).encode()
     except (TypeError, ValueError, RecursionError) as error:
         raise NotSendable(str(error)) from error
-    if len(raw) > MOST_BYTES:
-        raise BadPayload(f"{len(raw)} bytes, at most {MOST_BYTES} are allowed")
+    if len(raw) > MAX_BYTES:
+        raise BadPayload(f"{len(raw)} bytes, at most {MAX_BYTES} are allowed")
     return raw
 
 

@@ -40,7 +40,7 @@ class Endings:
 
     def refusal(self, payload: Payload) -> NeedsLaravel | None:
         """Why a worker must not begin an object job, although it has a handler. Raises ``BadArguments``."""
-        if payload.terms.job != OBJECT_JOB or self._connection.foreign == "ignore":
+        if payload.options.job != OBJECT_JOB or self._connection.foreign == "ignore":
             return None
         command = self.commands.of(payload)
         lacking = _always_lacking(command)
@@ -80,7 +80,7 @@ class Endings:
 
     def _outcome(self, payload: Payload, error: BaseException | None, *, unlocked: bool, must: bool) -> Outcome | None:
         queue, class_name = self._connection.outcomes, self._connection.outcome_class
-        if not queue or payload.terms.job != OBJECT_JOB or not (must or self._concerns_laravel(payload, error)):
+        if not queue or payload.options.job != OBJECT_JOB or not (must or self._concerns_laravel(payload, error)):
             return None
         raw = outcome_of(payload, queue, class_name, error, unlocked=unlocked, signer=self._signer)
         return Outcome(queue, raw)
@@ -101,19 +101,19 @@ class Endings:
         if lock is None:
             return None
         class_name = payload.data.get("commandName") if isinstance(payload.data, dict) else None
-        names = (payload.name, payload.terms.display_name, class_name if isinstance(class_name, str) else "")
+        names = (payload.name, payload.options.display_name, class_name if isinstance(class_name, str) else "")
         return lock if is_own(lock, names, self._owner(payload)) else None
 
     def _owner(self, payload: Payload) -> str:
         try:
-            return self.commands.of(payload).owner if payload.terms.job == OBJECT_JOB else ""
+            return self.commands.of(payload).owner if payload.options.job == OBJECT_JOB else ""
         except BadArguments:
             return ""
 
 
 def _may_say_more(payload: Payload) -> bool:
     """Whether the payload can name a chain, a batch or a lock: for most jobs this is all that is asked."""
-    return payload.context is not None or payload.terms.job == OBJECT_JOB
+    return payload.context is not None or payload.options.job == OBJECT_JOB
 
 
 def _always_lacking(command: Command) -> list[str]:

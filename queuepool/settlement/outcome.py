@@ -33,7 +33,7 @@ def outcome_of(
         data["error"] = f"{type(error).__name__}: {error}"[:_MOST].encode("utf-8", "replace").decode()
     fields: dict[str, object] = {
         "uuid": payload.uuid or payload.id,
-        "displayName": f"{payload.terms.display_name} (outcome)",
+        "displayName": f"{payload.options.display_name} (outcome)",
         "job": f"{class_name}@{'succeeded' if error is None else 'lost'}",
         "maxTries": _TRIES,
         "maxExceptions": None,
@@ -46,5 +46,5 @@ def outcome_of(
         "id": str(uuids.UUID(bytes=os.urandom(16), version=4)),
     }
     if signer:
-        fields["qp"] = signer.seal(queue, fields)
+        fields["qp"] = signer.sign(queue, fields)
     return dump(fields | {"delay": None, "attempts": 0})

@@ -43,10 +43,10 @@ def _facts_in(lease: Lease) -> JobFacts:
     try:
         return facts_of(decode(lease.receipt, lease.attempts), lease.queue)
     except BadPayload:
-        return _facts_of_nobody(lease.queue)
+        return _facts_unread(lease.queue)
 
 
-def _facts_of_nobody(queue: str) -> JobFacts:
+def _facts_unread(queue: str) -> JobFacts:
     """The facts about a payload that cannot be decoded."""
     return JobFacts("", "", "", queue, 0)
 
@@ -54,8 +54,8 @@ def _facts_of_nobody(queue: str) -> JobFacts:
 class Settler:
     """Writes verdicts to the store, retries through outages, and notes the events that follow.
 
-    The caller first records that the job is settled, then calls ``tell`` to emit the events: a listener may hang or end
-    the process. Unless said otherwise, methods raise ``StoreDown`` only when a stop is requested during an outage.
+    The caller first records that the job is settled, then calls ``emit_noted``: a listener may hang or end the
+    process. Unless said otherwise, methods raise ``StoreDown`` only when a stop is requested during an outage.
     """
 
     def __init__(self, store: QueueStore, outage: Outage, listeners: Listeners, connection: ConnectionSettings) -> None:
@@ -69,14 +69,14 @@ class Settler:
         self._noted: list[Event] = []
 
     def note(self, event: Event) -> None:
-        """Emit this event at the next ``tell``."""
+        """Emit this event at the next ``emit_noted``."""
         self._noted.append(event)
 
-    def tell(self) -> None:
+    def emit_noted(self) -> None:
         """Emit the noted events."""
         noted, self._noted = self._noted, []
         for event in noted:
-            self._listeners.tell(event)
+            self._listeners.emit(event)
 
     def begun(self, lease: Lease) -> Verdict | None:
         """The verdict that was not answered and may have been carried out: it must be repeated, not replaced."""
@@ -99,10 +99,10 @@ class Settler:
         """
         facts = facts_of(payload, lease.queue)
         verb, outcome = self._settlement(lease, payload, verdict, error, tally, locks)
-        ours = self._carry_out(facts, lease, verb, verdict, cause)
-        if ours and outcome:
+        is_ours = self._carry_out(facts, lease, verb, verdict, cause)
+        if is_ours and outcome:
             self.note(outcome)
-        return ours
+        return is_ours
 
     def _settlement(
         self, lease: Lease, payload: Payload, verdict: Verdict, error: BaseException | None, tally: str, locks: Locks
@@ -123,18 +123,18 @@ class Settler:
     def give_back(self, lease: Lease) -> bool:
         """Return a job to the head of its queue, as if it had never been reserved. ``False`` as for ``settle``."""
         facts = _facts_in(lease)
-        ours = self._carry_out(facts, lease, lambda: self._store.give_back([lease])[0])
-        if ours:
+        is_ours = self._carry_out(facts, lease, lambda: self._store.give_back([lease])[0])
+        if is_ours:
             self.note(JobGivenBack(facts))
-        return ours
+        return is_ours
 
-    def put_back(self, leases: Sequence[Lease]) -> None:
+    def give_back_unstarted(self, leases: Sequence[Lease]) -> None:
         """Return jobs that have not begun to the head of their queues; another process may already have done so."""
         if not leases:
             return
         answer = self._ask(leases[0].queue, lambda: self._store.give_back(leases))
-        for lease, ours in zip(leases, answer[0] if answer else (), strict=bool(answer)):
-            if ours:
+        for lease, is_ours in zip(leases, answer[0] if answer else (), strict=bool(answer)):
+            if is_ours:
                 self.note(JobGivenBack(_facts_in(lease)))
 
     def reclaim(self, queues: Sequence[str], tag: int, since: float, known: Sequence[Lease]) -> None:
@@ -147,7 +147,7 @@ class Settler:
 
     def quarantine(self, lease: Lease, reason: str) -> None:
         """Move a payload that cannot be a job to the quarantine, unchanged; ``reason`` is one word."""
-        if self._carry_out(_facts_of_nobody(lease.queue), lease, lambda: self._store.quarantine(lease, reason)):
+        if self._carry_out(_facts_unread(lease.queue), lease, lambda: self._store.quarantine(lease, reason)):
             self.note(JobQuarantined(lease.queue, reason))
 
     def finish(self, lease: Lease, payload: Payload, locks: Locks) -> None:
@@ -179,11 +179,11 @@ class Settler:
             self.note(cause)
         if answer is None:
             return False
-        ours, certain = answer[0], answer[1] and not unsure
-        if not ours and certain:
+        is_ours, certain = answer[0], answer[1] and not unsure
+        if not is_ours and certain:
             self.note(LeaseLost(facts))
         # A refusal after an unanswered call means that that call has done it.
-        return ours or not certain
+        return is_ours or not certain
 
     def _ask(self, queue: str, verb: Callable[[], T]) -> tuple[T, bool] | None:
         """The result of ``Outage.insist``; ``None`` when the store refuses the queue, which is noted."""

@@ -53,7 +53,7 @@ class Policy:
     locks: Locks = None
 
     @property
-    def most_attempts(self) -> float:
+    def max_attempts(self) -> float:
         """How often the job may begin: all its tries fail, with all forgiven deaths in between; infinity = no limit."""
         if self.tries == 0 or self.counts_deaths:
             return self.tries or inf
@@ -83,7 +83,7 @@ def may_start(name: str, attempts: int, policy: Policy, now: float) -> Fail | No
     """
     if policy.retry_until is not None:
         return Fail(JobExpired(name)) if now > policy.retry_until else None
-    if 0 < policy.tries < attempts and policy.most_attempts < attempts:
+    if 0 < policy.tries < attempts and policy.max_attempts < attempts:
         lost = 0 if policy.counts_deaths else attempts - policy.tries
         return Fail(TooManyAttempts(name, attempts, policy.tries, lost))
     return None
@@ -101,13 +101,15 @@ def judge(error: BaseException | None, attempts: int, policy: Policy, tallies: T
     return Release(delay_after(attempts, policy.backoff))
 
 
-def judge_release(asked: Release, name: str, attempts: int, policy: Policy, tallies: Tallies, now: float) -> Verdict:
+def judge_release(
+    requested: Release, name: str, attempts: int, policy: Policy, tallies: Tallies, now: float
+) -> Verdict:
     """Rule on a release that the handler asked for: a job that could not begin again fails now, not after its delay."""
     if policy.retry_until is not None:
-        return Fail(JobExpired(name)) if now + asked.delay > policy.retry_until else asked
+        return Fail(JobExpired(name)) if now + requested.delay > policy.retry_until else requested
     if _is_last_try(attempts, policy, tallies):
         return Fail(NoTriesLeft(name, attempts, policy.tries))
-    return asked
+    return requested
 
 
 def needs_tallies(attempts: int, policy: Policy) -> bool:

@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from queuepool.stores.sql.client import Client as SqlClient
 
 #: seconds after which a silent server counts as gone, for a loop; for a producer, a setting says
-PATIENCE = 2.0
-_LOOPS = {"redis": PATIENCE, "sql": 3.0}
+REPLY_TIMEOUT = 2.0
+_LOOP_TIMEOUTS = {"redis": REPLY_TIMEOUT, "sql": 3.0}
 #: the same for a person, who may ask for a count of millions
-_PEOPLES = {"redis": 7.0, "sql": 60.0}
+_PERSON_TIMEOUTS = {"redis": 7.0, "sql": 60.0}
 #: seconds that a producer waits while others write to its SQLite file, which does not queue writers
-_LOCKED = 60.0
+_LOCK_TIMEOUT = 60.0
 #: how errors name the stores other than the queue's
 FAILED, CONTROL = "failed store", "control store"
 
@@ -34,7 +34,7 @@ FAILED, CONTROL = "failed store", "control store"
 class Stores:
     """All the stores of one connection's settings; nothing is sent before the first verb.
 
-    ``shared``: for the threads of a producer, not for one loop. ``patience``: seconds after which a silent server
+    ``shared``: for the threads of a producer, not for one loop. ``reply_timeout``: seconds after which a silent server
     counts as gone. ``by_hand``: for a person, who waits longer. Raises ``ConfigError`` if a driver is missing.
     """
 
@@ -52,18 +52,18 @@ class Stores:
         *,
         shared: bool = False,
         by_hand: bool = False,
-        patience: float | None = None,
+        reply_timeout: float | None = None,
     ) -> None:
         check_drivers(settings)
         self.settings = settings
         self._shared = shared
         self._by_hand = by_hand
-        self._patience = patience
+        self._reply_timeout = reply_timeout
         self._clients: list[Any] = []
         self._own: Any
         records = self._records(settings.failed_url) if settings.failed_url else None
         self._is_split = records is not None
-        cache = self._cache_at(settings.control_url) if settings.control_url else None
+        cache = self._control_cache(settings.control_url) if settings.control_url else None
         is_alike = kind_of(settings.control_url or settings.url) == kind_of(settings.url)
         self._locks_of = LocksOf(kind_of(settings.url), None if is_alike else cache)
         own, down = self._in_redis() if is_redis(settings.url) else self._in_sql()
@@ -151,7 +151,7 @@ class Stores:
 
         return SqlFailed(self._sql_client(url, FAILED), Failures(self.settings.name), None)
 
-    def _cache_at(self, url: str) -> Cache:
+    def _control_cache(self, url: str) -> Cache:
         """Laravel's cache at ``control_url``."""
         if is_redis(url):
             from queuepool.stores.redis.cache import RedisCache
@@ -164,8 +164,8 @@ class Stores:
     def _redis_client(self, url: str, longest_wait: float = 0.0, store: str = "") -> RedisClient:
         from queuepool.stores.redis.client import Client
 
-        patience = self._patience_with("redis")
-        client = Client(url, longest_wait=longest_wait, shared=self._shared, patience=patience, store=store)
+        reply_timeout = self._timeout_of("redis")
+        client = Client(url, longest_wait=longest_wait, shared=self._shared, reply_timeout=reply_timeout, store=store)
         self._clients.append(client)
         return client
 
@@ -173,17 +173,17 @@ class Stores:
         from queuepool.stores.sql.client import Client
 
         create = self.settings.embedded and url == self.settings.url
-        patience = self._patience_with("sql")
+        reply_timeout = self._timeout_of("sql")
         if self._shared and scheme_of(url) == "sqlite":
-            patience = max(patience, _LOCKED)
-        client = Client(url, shared=self._shared, timeout=patience, create=create, store=store)
+            reply_timeout = max(reply_timeout, _LOCK_TIMEOUT)
+        client = Client(url, shared=self._shared, timeout=reply_timeout, create=create, store=store)
         self._clients.append(client)
         return client
 
-    def _patience_with(self, kind: str) -> float:
-        if self._patience or not self._shared:
-            return self._patience or _LOOPS[kind]
-        return max(self.settings.timeout, _PEOPLES[kind]) if self._by_hand else self.settings.timeout
+    def _timeout_of(self, kind: str) -> float:
+        if self._reply_timeout or not self._shared:
+            return self._reply_timeout or _LOOP_TIMEOUTS[kind]
+        return max(self.settings.timeout, _PERSON_TIMEOUTS[kind]) if self._by_hand else self.settings.timeout
 
 
 def refuse_unfit(settings: ConnectionSettings, queue: str) -> None:

@@ -48,12 +48,12 @@ class Plans:
     def of(self, payload: Payload) -> Plan:
         """The plan for this payload; made once, then cached."""
         # By the identity of the options, which the plan keeps alive: comparing them all would take longer.
-        key = id(payload.terms), payload.name
+        key = id(payload.options), payload.name
         plan = self._known.get(key)
         if plan is None:
             if len(self._known) == _MOST:
                 self._known.clear()
-            plan = self._known[key] = self._made(payload.terms, payload.name)
+            plan = self._known[key] = self._made(payload.options, payload.name)
         return plan
 
     def _made(self, terms: PayloadOptions, name: str) -> Plan:

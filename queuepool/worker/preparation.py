@@ -40,7 +40,7 @@ class Attempt(NamedTuple):
 
 
 class Preparer:
-    """That of one worker. ``pause`` is called before an event is emitted."""
+    """Prepares one worker's attempts. ``pause`` is called before an event is emitted."""
 
     def __init__(
         self,
@@ -55,19 +55,19 @@ class Preparer:
         self._listeners = listeners
         self._endings = endings
         self._pause = pause
-        #: (name of the job, what was odd)
+        #: (name of the job, warning)
         self._warned: set[tuple[str, str]] = set()
 
     def prepare(self, lease: Lease) -> Attempt:
         """Raises ``BadPayload``. What was not understood in a payload is reported once for each name."""
         signer, raw, attempts = self._signer, lease.receipt, lease.attempts
-        payload = signer.open(raw, lease.queue, attempts) if signer else decode(raw, attempts)
+        payload = signer.verify(raw, lease.queue, attempts) if signer else decode(raw, attempts)
         plan = self._plans.of(payload)
         attempt = Attempt(lease, payload, plan)
         if plan.handler and plan.handler.options.is_unique:
             attempt = self._unique(attempt, plan.handler.options)
             plan = attempt.plan
-        if payload.oddities or plan.warning:
+        if payload.warnings or plan.warning:
             self._warn(attempt)
         return attempt
 
@@ -89,8 +89,8 @@ class Preparer:
 
     def _warn(self, attempt: Attempt) -> None:
         self._pause()
-        payload, warning = attempt.payload, attempt.plan.warning
-        for oddity in (*payload.oddities, *([warning] if warning else [])):
-            if (payload.name, oddity) not in self._warned:
-                self._warned.add((payload.name, oddity))
-                self._listeners.tell(PayloadOdd(attempt.facts, oddity))
+        name = attempt.payload.name
+        for warning in filter(None, (*attempt.payload.warnings, attempt.plan.warning)):
+            if (name, warning) not in self._warned:
+                self._warned.add((name, warning))
+                self._listeners.emit(PayloadOdd(attempt.facts, warning))

@@ -17,9 +17,6 @@ _BEFORE_IT_RUNS = "        began = time.monotonic()\n"
 _SHOUT = "logging.getLogger('queuepool').warning"
 _LUA = "stores/redis/lua"
 _SQL = "stores/sql"
-_STAYS = """        self._slot_writer.holds(leases, at + self._pool.connection.retry_after, self._done)
-        self._waiting.extend(enumerate(leases, start=len(self._done)))
-"""
 _SAME_TAG = "tag, self._unanswered, self.used_at = self.tag, self._store.unanswered, time.monotonic()"
 _IN_ONE = """        return self._leases.if_held([lease], act)[0]
 
@@ -89,15 +86,15 @@ PLANTS = {
     ),
     "done before it ran": Plant(
         "I1 lost",
-        (("worker/attempt.py", _BEFORE_IT_RUNS, f"        self._slot_writer.succeeded()\n{_BEFORE_IT_RUNS}"),),
+        (("worker/attempt.py", _BEFORE_IT_RUNS, f"        self._batch.succeeded(lease)\n{_BEFORE_IT_RUNS}"),),
     ),
     "done and forgotten when the next hand came": Plant(
         "I5 done twice, unexplained",
         (
             (
-                "worker/prefetch.py",
-                _STAYS,
-                _STAYS.replace("self._done)\n", "[])\n").replace(", start=len(self._done)", ""),
+                "worker/batch.py",
+                "slot.hold(leases, self.done)",
+                "self.done = slot.hold(leases) or []",
             ),
         ),
         replace(  # killed with a full hand, not at a nap, and seldom enough to have had one before
@@ -148,8 +145,8 @@ PLANTS = {
         (
             (
                 "worker/invoker.py",
-                "left = self._loop.clear() if self._loop else Left(0, set())",
-                "left = Left(0, set())",
+                "self._loop.clear() if self._loop else Leftovers(0, set())",
+                "Leftovers(0, set())",
             ),
         ),
         replace(PEACE, hostile=20.0, modes=("leave_a_task", "nap_async"), seconds=3.0),

@@ -17,16 +17,16 @@ class Keys:
     def __init__(self, prefix: str = "", cache_prefix: str = "") -> None:
         self._cache = cache_prefix
         self._queues = f"{prefix}queues:"
-        self._ours = f"{prefix}queuepool:"
-        self._quarantines = f"{self._ours}quarantine:"
-        self.failed = f"{self._ours}failed"
-        self.failed_times = f"{self._ours}failed:times"
-        self.pending = f"{self._ours}failed:pending"
-        self.pending_times = f"{self._ours}failed:pending:times"
-        self.workers = f"{self._ours}workers"
-        self.tags = f"{self._ours}tags"
-        self.pools = f"{self._ours}pools"
-        self.down = f"{self._ours}down"
+        self._own_prefix = f"{prefix}queuepool:"
+        self._quarantines = f"{self._own_prefix}quarantine:"
+        self.failed = f"{self._own_prefix}failed"
+        self.failed_times = f"{self._own_prefix}failed:times"
+        self.pending = f"{self._own_prefix}failed:pending"
+        self.pending_times = f"{self._own_prefix}failed:pending:times"
+        self.workers = f"{self._own_prefix}workers"
+        self.tags = f"{self._own_prefix}tags"
+        self.pools = f"{self._own_prefix}pools"
+        self.down = f"{self._own_prefix}down"
 
     @property
     def pattern(self) -> str:
@@ -58,11 +58,11 @@ class Keys:
 
     def channel(self, queue: str) -> str:
         """The channel on which stewards learn of jobs that are due sooner than they know."""
-        return f"{self._ours}due:{queue}"
+        return f"{self._own_prefix}due:{queue}"
 
     def lock(self, name: str) -> str:
         """A lock in Laravel's cache. Source: RedisLock.php (13.x)."""
         return f"{self._cache}{name}"
 
     def tallies(self, job_id: str) -> str:
-        return f"{self._ours}tallies:{job_id}"
+        return f"{self._own_prefix}tallies:{job_id}"

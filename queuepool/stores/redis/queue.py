@@ -12,7 +12,7 @@ from typing import Any
 
 from queuepool.errors import StoreDown, StoreError
 from queuepool.payload.ending import NOTHING, Ending, Lock, Unlock
-from queuepool.payload.envelope import MOST_BYTES
+from queuepool.payload.envelope import MAX_BYTES
 from queuepool.payload.lease import Lease, Tallies
 from queuepool.stores.contract import Reservation, Sizes, Staged
 from queuepool.stores.locks import LocksOf
@@ -22,7 +22,7 @@ from queuepool.stores.redis.wire import BATCH, batches, by_queue, following, res
 
 #: as many as fit the bits of a lease's score (lua/include/lease.lua)
 TAGS = 131072
-#: seconds for which the server's clock is assumed to run at the speed of ours
+#: seconds for which the server's clock is assumed to run at the speed of own
 _CLOCK_LASTS = 10.0
 #: keys that the server reads in one step of a scan
 _PAGE = 1000
@@ -112,7 +112,7 @@ class RedisQueue:
         self.client.blocking("BLPOP", *map(self.keys.notify, queues), f"{max(timeout, 0.001):.3f}")
 
     def wait_for_change(self, queues: Sequence[str], timeout: float) -> bool:
-        return self.client.hear(tuple(map(self.keys.channel, queues)), timeout)
+        return self.client.wait_for_message(tuple(map(self.keys.channel, queues)), timeout)
 
     def delete(self, leases: Sequence[Lease]) -> list[bool]:
         queues = sorted({lease.queue for lease in leases})
@@ -129,11 +129,11 @@ class RedisQueue:
     def give_back(self, leases: Sequence[Lease]) -> list[bool]:
         answers: dict[Lease, bool] = {}
         for queue in {lease.queue for lease in leases}:
-            ours = [lease for lease in leases if lease.queue == queue]
+            own = [lease for lease in leases if lease.queue == queue]
             names = [self.keys.ready(queue), self.keys.reserved(queue), self.keys.notify(queue)]
-            proofs = [word for lease in ours for word in (lease.tag, lease.receipt)]
-            told = self.client.script("give_back", names, proofs)
-            answers |= {lease: answer == 1 for lease, answer in zip(ours, told, strict=True)}
+            proofs = [word for lease in own for word in (lease.tag, lease.receipt)]
+            replies = self.client.script("give_back", names, proofs)
+            answers |= {lease: answer == 1 for lease, answer in zip(own, replies, strict=True)}
         return [answers[lease] for lease in leases]
 
     def reclaim(self, queues: Sequence[str], tag: int, since: float, known: Sequence[Lease]) -> list[Lease]:
@@ -216,7 +216,7 @@ class RedisQueue:
     def _reserve_words(
         self, queues: Sequence[str], tag: int, limit: int, done: Sequence[Lease]
     ) -> tuple[list[str], list[Any]]:
-        args: list[Any] = [self.clock, self._retry_after, tag, limit, MOST_BYTES]
+        args: list[Any] = [self.clock, self._retry_after, tag, limit, MAX_BYTES]
         for (queue, owner), leases in groupby(done, key=itemgetter(0, 2)):
             receipts = [lease.receipt for lease in leases]
             args += queues.index(queue) + 1, owner, len(receipts), *receipts

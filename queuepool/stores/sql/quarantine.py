@@ -33,7 +33,7 @@ class SqlQuarantine:
             yield from (_entry(row) for row in rows)
             last = rows[-1].id
 
-    def put_back(self, queue: str, entry_id: str, payload: bytes | None = None) -> bool:
+    def requeue(self, queue: str, entry_id: str, payload: bytes | None = None) -> bool:
         """Put it at the tail of its queue, unchanged or as ``payload``; ``False`` when there is no such entry."""
 
         def work(connection: Connection) -> bool:

@@ -1,9 +1,9 @@
 -- Change a payload's top-level `attempts` and no other byte. cjson would turn [] into {} and round numbers from 15
 -- digits on, so it may only verify a splice, never write one.
 -- A job that was pushed with 65,535 attempts can be reserved once more.
-local MOST_ATTEMPTS = 65535
+local MAX_ATTEMPTS = 65535
 -- The server serves no other client while a script searches a payload: this many bytes take some tens of milliseconds.
-local MOST_TO_LOOK_THROUGH = 1024 * 1024
+local MAX_SEARCHED = 1024 * 1024
 
 local function replaced(job, first, last, attempts)
   return string.sub(job, 1, first - 1) .. attempts .. string.sub(job, last + 1)
@@ -54,13 +54,13 @@ local function top_level(job)
 end
 
 local function anywhere(job, change)
-  if #job > MOST_TO_LOOK_THROUGH then return nil, 'too-large' end
+  if #job > MAX_SEARCHED then return nil, 'too-large' end
   local fine, decoded = pcall(cjson.decode, job)
   if not fine then return nil, 'json' end
   if type(decoded) ~= 'table' or not string.find(job, '^%s*{') then return nil, 'not-an-object' end
   local attempts = as_count(decoded.attempts)
   attempts = attempts and change(attempts)
-  if not attempts or attempts > MOST_ATTEMPTS + 1 then return nil, 'attempts' end
+  if not attempts or attempts > MAX_ATTEMPTS + 1 then return nil, 'attempts' end
   if decoded.attempts == nil then
     local rest = string.gsub(job, '^%s*{%s*', '', 1)
     local comma = string.find(rest, '^}') and '' or ','
@@ -78,7 +78,7 @@ end
 local function splice(job, change)
   local first, digits = at_the_end(job)
   local attempts = first and change(tonumber(digits))
-  if attempts and attempts <= MOST_ATTEMPTS + 1 then
+  if attempts and attempts <= MAX_ATTEMPTS + 1 then
     return replaced(job, first, first + #digits - 1, attempts)
   end
   return anywhere(job, change)
