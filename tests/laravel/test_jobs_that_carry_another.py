@@ -30,7 +30,9 @@ from tests.cli.test_pages_and_examples import ROOT, blocks
 from tests.support.pools import Site
 
 #: what wrapped.php printed
-RECORDED: dict[str, dict[str, Any]] = json.loads((Path(__file__).parent.parent / "faults/corpus/wrapped.json").read_text())
+RECORDED: dict[str, dict[str, Any]] = json.loads(
+    (Path(__file__).parent.parent / "faults/corpus/wrapped.json").read_text()
+)
 SHIPPED = {"order": 7, "carrier": "dhl"}
 LISTENER = "Illuminate\\Events\\CallQueuedListener"
 CLOSURE = "Illuminate\\Queue\\CallQueuedClosure"
@@ -197,7 +199,7 @@ def test_a_closure_is_refused_in_one_line():
 
 
 APP = """
-from poolapp import note
+from tests.support.poolapp import note
 from queuepool import job
 
 @job("App\\\\SendReceipt")
