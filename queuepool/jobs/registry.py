@@ -81,7 +81,14 @@ def bound(handler: Handler, data: object, read: Read | None = None) -> Task:
             args, kwargs = read(args, kwargs)
         return handler.bind(*args, **kwargs)
     except (TypeError, RecursionError) as error:
-        raise BadArguments(handler.name, error) from error
+        raise BadArguments(handler.name, f"{error}{_hint(handler.name, error)}") from error
+
+
+def _hint(name: str, error: Exception) -> str:
+    """Where a PHP object's missing property is likely to be."""
+    if "\\" not in name or "@" in name or not str(error).startswith("missing a required"):
+        return ""
+    return " (PHP may leave out a property that equals its default: give the parameter the same default)"
 
 
 def _taken(target: Any, offer: Offer) -> dict[str, Any]:
