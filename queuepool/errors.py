@@ -92,11 +92,19 @@ class JobError(QueuepoolError):
     """A job that fails at once, even with tries left."""
 
 
+#: Laravel's class for a closure that was dispatched
+_CLOSURE = "Illuminate\\Queue\\CallQueuedClosure"
+
+
 class UnknownJob(JobError):
     """Nothing is registered under this name; a payload never causes an import."""
 
     def __init__(self, name: str) -> None:
-        super().__init__(f"no job is registered as {name!r}: import its module in `modules`, or register it")
+        problem = f"no job is registered as {name!r}: import its module in `modules`, or register it"
+        closure = (
+            "a closure holds PHP code, which cannot run here: dispatch a class, or push it to a queue of Laravel's"
+        )
+        super().__init__(closure if name == _CLOSURE else problem)
 
 
 class BadArguments(JobError):

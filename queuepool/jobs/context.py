@@ -9,9 +9,13 @@ from typing import Any, NamedTuple
 from weakref import ref
 
 from queuepool.jobs.current_job import Current, running
-from queuepool.payload.context import Texts, passed_on, values_of
+from queuepool.payload.context import Texts, texts_of, values_of
 from queuepool.payload.php_serialize import serialize
 from queuepool.payload.php_unserialize import PhpDataRefused, PhpValue
+from queuepool.payload.unique_locks import NAME, OWNER, STORE
+
+#: of a job's own unique lock: a job that it dispatches must not have them, since it would release that lock
+_OWN = (STORE, NAME, OWNER)
 
 
 class _Own(NamedTuple):
@@ -72,7 +76,9 @@ def texts() -> Texts | None:
         return own.texts
     if job is None or job.payload.context is None:
         return None
-    found = passed_on(job.payload.context)
+    found = texts_of(job.payload.context)
+    for name in _OWN:
+        found["hidden"].pop(name, None)
     return found if any(found.values()) else None
 
 

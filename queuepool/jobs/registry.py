@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from queuepool.errors import BadArguments, ConfigError, UnknownJob
 from queuepool.jobs.job_options import Options
+from queuepool.payload.wrapped import Offer
 
 #: converts a payload's positional and keyword arguments; raises ``TypeError``
 Read = Callable[[Sequence[Any], Mapping[str, Any]], tuple[list[Any], dict[str, Any]]]
@@ -73,12 +74,30 @@ def bound(handler: Handler, data: object, read: Read | None = None) -> Task:
     ``read`` converts the arguments to the types of the handler's annotations. Raises ``BadArguments``.
     """
     args, kwargs = arguments_of(data)
+    if type(data) is Offer and handler.target:
+        kwargs = _taken(handler.target, data)
     try:
         if read is not None:
             args, kwargs = read(args, kwargs)
         return handler.bind(*args, **kwargs)
     except (TypeError, RecursionError) as error:
-        raise BadArguments(handler.name, error) from error
+        raise BadArguments(handler.name, f"{error}{_hint(handler.name, error)}") from error
+
+
+def _hint(name: str, error: Exception) -> str:
+    """Where a PHP object's missing property is likely to be."""
+    if "\\" not in name or "@" in name or not str(error).startswith("missing a required"):
+        return ""
+    return " (PHP may leave out a property that equals its default: give the parameter the same default)"
+
+
+def _taken(target: Any, offer: Offer) -> dict[str, Any]:
+    """Those of the arguments on offer that this function or class has a parameter for."""
+    signature = inspect.signature(target)
+    if any(one.kind is inspect.Parameter.VAR_KEYWORD for one in signature.parameters.values()):
+        return offer
+    names, _ = keywords(signature)
+    return {name: value for name, value in offer.items() if name in names}
 
 
 def by_name(function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> object:

@@ -13,6 +13,7 @@ from queuepool.payload.encrypted_data import MARK, decrypted
 from queuepool.payload.encrypter import NO_KEY, CannotDecrypt, Encrypter
 from queuepool.payload.envelope import OBJECT_JOB, Payload
 from queuepool.payload.php_unserialize import PhpDataRefused, PhpObject, PhpValue, parse_object
+from queuepool.payload.wrapped import offer_of
 
 #: Laravel's bookkeeping and the job's settings: no arguments
 _NOT_ARGUMENTS = frozenset((
@@ -93,7 +94,7 @@ def _decrypted(command: str, encrypter: Encrypter | None) -> str:
 
 def _described(job: PhpObject) -> Command:
     own = job.properties
-    arguments = {name: value for name, value in own.items() if name not in _NOT_ARGUMENTS}
+    arguments = offer_of(job) or {name: value for name, value in own.items() if name not in _NOT_ARGUMENTS}
     if len(arguments) == len(own):  # a class with SerializesModels leaves out all that is not set
         return Command(job.class_name, arguments)
     batch, owner = own.get("batchId"), own.get("uniqueLockOwner")

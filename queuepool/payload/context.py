@@ -15,10 +15,6 @@ from queuepool.payload.php_unserialize import PhpDataRefused, PhpValue, parse
 #: serialized values by name, in the parts ``data`` and ``hidden``
 Texts: TypeAlias = "dict[str, dict[str, str]]"
 
-#: of a job's own unique lock. A job that it dispatches must not have them, since it would release that lock.
-#: Source: Foundation/Bus/PendingDispatch.php, addUniqueJobInformationToContext (11.39, 13.24)
-_OWN = frozenset(("laravel_unique_job_cache_store", "laravel_unique_job_key", "laravel_unique_job_lock_owner"))
-
 
 class Context:
     """A payload's context, as received; its values are read when they are asked for."""
@@ -48,10 +44,9 @@ def values_of(context: object, part: str) -> dict[str, PhpValue]:
     return found
 
 
-def passed_on(context: object) -> Texts:
-    """The parts of a job's context that the jobs which it dispatches get too, as they stand."""
-    hidden = _texts_of(context, "hidden")
-    return {"data": _texts_of(context, "data"), "hidden": {key: hidden[key] for key in hidden.keys() - _OWN}}
+def texts_of(context: object) -> Texts:
+    """Both parts as they stand, without what is no serialized value."""
+    return {part: _texts_of(context, part) for part in ("data", "hidden")}
 
 
 def _texts_of(context: object, part: str) -> dict[str, str]:

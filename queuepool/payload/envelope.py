@@ -16,6 +16,7 @@ from queuepool.payload import strict_json
 from queuepool.payload.options import KEYS, NAME, PayloadOptions, is_time, payload_options_of
 from queuepool.payload.strict_json import MAX_BYTES as MAX_BYTES
 from queuepool.payload.to_json import as_json
+from queuepool.payload.wrapped import WRAPPERS
 
 #: The class that every object job of Laravel goes through; its own name is in ``data.commandName``.
 OBJECT_JOB = "Illuminate\\Queue\\CallQueuedHandler@call"
@@ -62,7 +63,8 @@ class Payload(NamedTuple):
         """The name that a handler is registered under."""
         options = self.options
         if options.job == OBJECT_JOB and isinstance(self.data, dict):
-            return str(self.data.get("commandName") or options.display_name)
+            name = str(self.data.get("commandName") or options.display_name)
+            return options.display_name if name in WRAPPERS else name
         return options.job
 
     @property

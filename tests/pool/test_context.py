@@ -20,7 +20,7 @@ from queuepool.jobs.client import Queue
 from queuepool.jobs.context import running_data
 from queuepool.jobs.current_job import Current, set_current
 from queuepool.log.fields import fields_of, line_of
-from queuepool.payload.context import Context, passed_on
+from queuepool.payload.context import Context, texts_of
 from queuepool.payload.envelope import CONTEXT, Payload, decode
 from queuepool.payload.php_unserialize import PhpDataRefused, PhpObject
 from queuepool.payload.signing import Signer
@@ -89,7 +89,7 @@ def test_a_job_without_one_has_an_empty_one():
 def test_whatever_stands_in_its_place_is_read_without_an_error(given_context):
     found = Context(given_context)
     assert isinstance({**found.data, **found.hidden}, dict)
-    assert {"data", "hidden"} == set(passed_on(given_context))
+    assert {"data", "hidden"} == set(texts_of(given_context))
 
 
 def test_a_job_passes_it_on_but_for_what_is_of_its_own_lock(running, queue):

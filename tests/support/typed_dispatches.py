@@ -1,12 +1,19 @@
 """Dispatches that a user's type checker accepts, and some that it must refuse where a comment says so."""
 
-from queuepool import Job, connect, current, job
+from queuepool import Job, connect, context, current, job
 
 
 @job("mail", queue="mails", tries=3, backoff=[1, 5])
 def mail(to: str, times: int = 1) -> bool:
     current().release(1.5)
     return bool(to) and times > 0
+
+
+@job("pay", encrypted=True)
+def pay(amount: int) -> None:
+    context.add("step", 2)
+    with context.scope(trace_id=str(current().context.data.get("trace_id"))):
+        mail.dispatch("a@b.c")
 
 
 @job()

@@ -543,3 +543,16 @@ def test_a_connection_that_is_not_there_is_a_configuration_error_that_names_the_
 
     with pytest.raises(ConfigError, match="only: a, b"):
         connect(tmp_path / "pool.ini")
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"), [("App\\Jobs\\Sparse", True), ("app.sparse", False), ("App\\Sparse@run", False)]
+)
+def test_a_property_that_a_php_object_lacks_is_told_with_the_reason_that_php_may_have(name, hint):
+    @job(name)
+    def sparse(to: str, template: str) -> None: ...
+
+    with pytest.raises(BadArguments, match="missing a required argument: 'template'") as caught:
+        bound(REGISTRY.find(name), {"to": "a"})
+
+    assert hint == ("PHP may leave out a property that equals its default" in str(caught.value))
