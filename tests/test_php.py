@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import json
 import math
 import os
 import shutil
@@ -17,6 +19,7 @@ from laravel_peer import require_php
 
 from queuepool.errors import QueuepoolError
 from queuepool.payload.command import command_of, is_encrypted
+from queuepool.payload.options import payload_options_of
 from queuepool.payload.php_serialize import build_command
 from queuepool.payload.php_unserialize import (
     MAX_BYTES,
@@ -277,3 +280,25 @@ PIECES = ['O:1:"A":1:{', 's:1:"x";', "a:1:{", "a:2:{", "i:0;", "}", "N;", "R:1;"
 def test_rubbish_is_read_or_refused_and_nothing_else(text: str) -> None:
     with suppress(PhpDataRefused):
         parse_object(holding(text))
+
+
+def test_a_text_is_a_number_of_seconds_where_it_is_one_to_php() -> None:
+    pieces = ["", " ", "\v", "+", "-", "1", "25", ".", "e", "E-", "x", "_"]
+    texts = sorted({"".join(some) for some in itertools.product(pieces, repeat=4)})
+    check = "array_filter(json_decode(stream_get_contents(STDIN)), fn ($t) => is_numeric($t) && 0 <= $t && $t < 1e11)"
+    expected = {
+        text: float(number)
+        for text, number in json.loads(
+            php(
+                f"""
+        $found = {check}; echo json_encode(array_map(fn ($t) => [$t, $t + 0.0], array_values($found)));
+    """,
+                json.dumps(texts),
+            )
+        )
+    }
+
+    found = {text: payload_options_of({"timeout": text}, 0).timeout for text in texts}
+
+    assert expected == {text: seconds for text, seconds in found.items() if seconds is not None}
+    assert len(expected) > 100
