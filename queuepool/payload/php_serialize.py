@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from queuepool.payload.php_unserialize import MAX_DEPTH, PhpDataRefused, PhpEnum, PhpObject, PhpValue
+from queuepool.payload.php_values import MAX_DEPTH, PhpDataRefused, PhpEnum, PhpObject, PhpValue
 
 
 def build_command(class_name: str, properties: Mapping[str, PhpValue]) -> str:
