@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -15,6 +15,7 @@ from queuepool.config import values
 from queuepool.config.settings import ConnectionSettings
 from queuepool.errors import ConfigError
 from queuepool.events.listeners import LISTENERS
+from queuepool.jobs.push_options import fields_of
 from queuepool.payload.envelope import OBJECT_JOB, encode
 
 if TYPE_CHECKING:
@@ -50,10 +51,11 @@ class Queue:
         delay: Delay = 0,
         options: Mapping[str, object] | None = None,
     ) -> str:
-        """Add a job and return its id. ``options``: Laravel's ``maxTries``, ``timeout``, ``backoff`` …
+        """Add a job and return its id. ``options``: Laravel's ``tries``, ``maxExceptions``, ``failOnTimeout``,
+        ``backoff``, ``timeout`` and ``retryUntil``; times in seconds, ``retryUntil`` in Unix seconds or a ``datetime``.
 
         Raises ``BadPayload`` for an invalid name, data that JSON cannot hold or too much of it, ``ValueError`` for an
-        invalid delay, and ``StoreError``.
+        invalid delay or option, and ``StoreError``.
         """
         return self._push([(name, data)], queue, delay, options)[0]
 
@@ -73,13 +75,25 @@ class Queue:
         return self._push(list(jobs), queue, delay, options)
 
     def push_object(
-        self, class_name: str, properties: Mapping[str, Any], *, queue: str = "default", delay: Delay = 0
+        self,
+        class_name: str,
+        properties: Mapping[str, Any],
+        *,
+        protected: Collection[str] = (),
+        private: Collection[str] = (),
+        queue: str = "default",
+        delay: Delay = 0,
+        options: Mapping[str, object] | None = None,
     ) -> str:
-        """Add a job that a Laravel worker runs as an object of this PHP class, and return its id."""
+        """Add a job that a Laravel worker runs as an object of this PHP class, and return its id.
+
+        ``protected`` and ``private`` name the properties that the class declares so; all others are public. ``options``
+        and errors as in ``push``; ``PhpDataRefused``, a ``ValueError``, for a value that PHP cannot hold.
+        """
         from queuepool.payload.php_serialize import build_command  # imported here: few programs push such jobs
 
-        data = {"commandName": class_name, "command": build_command(class_name, properties)}
-        return self._push([(OBJECT_JOB, data)], queue, delay, None, display_name=class_name)[0]
+        data = {"commandName": class_name, "command": build_command(class_name, properties, protected, private)}
+        return self._push([(OBJECT_JOB, data)], queue, delay, options, display_name=class_name)[0]
 
     def push_raw(self, payload: bytes, *, queue: str = "default", delay: Delay = 0) -> None:
         """Add these bytes unchanged, and so unsigned. Raises ``StoreError``."""
@@ -111,7 +125,8 @@ class Queue:
     ) -> list[str]:
         seconds, now = seconds_until(delay), int(time.time())
         seal = partial(self._signer.seal, queue) if self._signer else None
-        about: dict[str, Any] = {"options": options, "display_name": display_name, "created_at": now, "seal": seal}
+        fields = fields_of(options) if options else None
+        about: dict[str, Any] = {"options": fields, "display_name": display_name, "created_at": now, "seal": seal}
         made = [encode(name, data, delay=round(seconds), **about) for name, data in jobs]
         self.stores.queue.push(queue, [payload for _, payload in made], seconds)
         ids = [identity for identity, _ in made]
