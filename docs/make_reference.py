@@ -52,6 +52,7 @@ _VALUES_BY_KEY: Mapping[str, str] = {
     "failed": "`redis`, `sql`, `null` or empty",
     "failed_url": "a URL, or empty",
     "control_url": "a URL, or empty",
+    "maintenance_url": "a URL, or empty",
     "signing": "`off`, `accept` or `require`",
 }
 

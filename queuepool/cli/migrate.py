@@ -35,8 +35,9 @@ def _places(connections: Iterable[ConnectionSettings]) -> dict[str, dict[str, No
     """The tables that belong in each database, in order, by its URL."""
     found: dict[str, dict[str, None]] = {}
     for one in connections:
-        wanted = {"jobs": one.url, "failed_jobs": one.url, "cache": one.url}
-        for table, url in (*wanted.items(), ("failed_jobs", one.failed_url), ("cache", one.control_url)):
+        here = [(table, one.url) for table in ("jobs", "failed_jobs", "cache")]
+        caches = [("cache", url) for url in (one.control_url, one.maintenance_url)]
+        for table, url in (*here, ("failed_jobs", one.failed_url), *caches):
             if url and kind_of(url) == "sql":
                 found.setdefault(url, {})[table] = None
     return found

@@ -71,7 +71,7 @@ def _embedded(folder: Path) -> str:
 
 def _urls(settings: ConnectionSettings) -> dict[str, str]:
     """Its URLs by key, without those that are not set."""
-    found = {key: getattr(settings, key) for key in ("url", "failed_url", "control_url")}
+    found = {key: getattr(settings, key) for key in ("url", "failed_url", "control_url", "maintenance_url")}
     return {key: url for key, url in found.items() if url}
 
 

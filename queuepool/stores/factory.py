@@ -10,7 +10,7 @@ from queuepool.config.settings import ConnectionSettings
 from queuepool.config.urls import kind_of, scheme_of
 from queuepool.errors import StoreError, StoreUnfit
 from queuepool.stores.contract import QueueStore
-from queuepool.stores.control import Cache, ControlKeys, prefix_of
+from queuepool.stores.control import Cache, ControlKeys, Place, maintenance_key_of, prefix_of
 from queuepool.stores.set_aside import FailedStore, Outbox, QuarantineStore, Records
 from queuepool.stores.split_failed import FailedElsewhere, Forwarder
 
@@ -65,8 +65,7 @@ class Stores:
         if records:
             self.failed = FailedElsewhere(records, self.queue)
             self.forwarder = Forwarder(self._outbox, records)
-        cache = self._shelf(settings.control_url) if settings.control_url else own
-        self.control = ControlKeys(cache, own, down, settings.restart_key, settings.name)
+        self.control = self._control(Place(own, down))
 
     @property
     def client(self) -> Any:
@@ -137,8 +136,18 @@ class Stores:
 
         return SqlFailed(self._sql_client(url, FAILED), Failures(self.settings.name), None)
 
+    def _control(self, down: Place) -> ControlKeys:
+        settings = self.settings
+        caches = {"": down.cache, settings.url: down.cache}
+        for url in {settings.control_url, settings.maintenance_url} - caches.keys():
+            caches[url] = self._shelf(url)
+        key = settings.maintenance_key or maintenance_key_of(settings.restart_key)
+        restart = Place(caches[settings.control_url], settings.restart_key)
+        maintenance = Place(caches[settings.maintenance_url or settings.control_url], key)
+        return ControlKeys(restart, maintenance, down, settings.name)
+
     def _shelf(self, url: str) -> Cache:
-        """Laravel's cache at ``control_url``."""
+        """Laravel's cache at ``control_url`` or ``maintenance_url``."""
         if is_redis(url):
             from queuepool.stores.redis.cache import RedisCache
             from queuepool.stores.redis.keys import Keys
@@ -187,7 +196,7 @@ def refuse_unfit(settings: ConnectionSettings, queue: str) -> None:
 def load(settings: ConnectionSettings) -> None:
     """Import everything that the stores need, drivers included, so that forked processes share it. Opens nothing."""
     Stores(settings)
-    for url in (settings.url, settings.failed_url, settings.control_url):
+    for url in (settings.url, settings.failed_url, settings.control_url, settings.maintenance_url):
         if url and not is_redis(url):
             from queuepool.stores.sql.engines import load_driver
 

@@ -128,7 +128,7 @@ def _elsewhere(stores: Stores, queues: Sequence[str]) -> Iterator[tuple[Grade, s
     looks: dict[str, Callable[[], object]] = {}
     if settings.failed_url:
         looks["the failed store"] = stores.failed.count
-    if settings.control_url:
+    if settings.control_url or settings.maintenance_url:
         looks["the control keys"] = partial(stores.control.read, queues)
     for what, look in looks.items():
         if words := refusal(look):
