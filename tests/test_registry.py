@@ -413,6 +413,18 @@ def test_an_object_says_which_of_its_properties_are_not_public(queue):
     assert {"a": 1, "b": 2, "c": 3} == command_of(found.data).arguments
 
 
+def test_a_property_that_php_has_left_out_is_said_to_have_its_default():
+    name = f"App\\Jobs\\{fresh()}"
+
+    @job(name)
+    def sync(account: int, since: str) -> None: ...
+
+    with pytest.raises(BadArguments, match="argument: 'since'; PHP leaves out a property"):
+        bound(REGISTRY.find(name), {"account": 7})
+    with pytest.raises(BadArguments, match=r"unexpected keyword argument 'x'$"):
+        bound(REGISTRY.find(name), {"account": 7, "since": "now", "x": 1})
+
+
 def test_a_property_that_is_not_there_is_not_private(queue):
     with pytest.raises(PhpDataRefused, match="there is no property 'b'"):
         queue.push_object("J", {"a": 1}, private=["b"])

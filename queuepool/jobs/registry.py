@@ -78,7 +78,20 @@ def bound(handler: Handler, data: object, read: Read | None = None) -> Task:
             args, kwargs = read(args, kwargs)
         return handler.bind(*args, **kwargs)
     except (TypeError, RecursionError) as error:
-        raise BadArguments(handler.name, error) from error
+        raise BadArguments(handler.name, f"{error}{_left_out(handler, kwargs)}") from error
+
+
+def _left_out(handler: Handler, given: Mapping[str, Any]) -> str:
+    """Why a PHP object job may lack an argument; empty for any other error.
+
+    Source: Queue/SerializesModels.php, __serialize (13.x).
+    """
+    is_php = "\\" in handler.name and handler.target
+    if not is_php or keywords(inspect.signature(handler.target))[1] <= given.keys():
+        return ""
+    return (
+        "; PHP leaves out a property that has its class's default (SerializesModels): give the parameter that default"
+    )
 
 
 def by_name(function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> object:
