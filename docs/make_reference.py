@@ -1,7 +1,7 @@
 """Write the generated halves of docs/reference/cli.md and configuration.md: what follows their marker.
 
 Settings come from conf/pool.ini (text and default), the parsers (what a value may be) and the flags; commands come from
-click. ``scripts/docs`` runs this, and ``tests/test_docs.py`` fails when a page is not what it would write.
+click. ``scripts/docs`` runs this; ``tests/cli/test_reference_pages.py`` fails when a page is not what it would write.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ import click
 from queuepool.cli.flags import FLAGS
 from queuepool.cli.verbs import verbs
 from queuepool.config import values
-from queuepool.config.ini_file import section_name
+from queuepool.config.entries import section_name
 from queuepool.config.loader import KEYS
-from queuepool.config.secrets import signing_keys, url
+from queuepool.config.secrets import app_key, previous_keys, signing_keys, url
 
 ROOT = Path(__file__).parent.parent
 MARKER = "<!-- Generated from here on: run scripts/docs, do not edit. -->"
@@ -31,8 +31,8 @@ _VALUES: Mapping[object, str] = {
     values.some_seconds: f"{_TIME}; above 0",
     values.delays: f"one or several of: {_TIME}; commas in between",
     values.count: "a whole number",
-    values.workers: f"a whole number from 1 to {values.MOST_WORKERS}, or `auto`",
-    values.ahead: f"a whole number from 1 to {values.MOST_AHEAD}, or `auto`",
+    values.workers: f"a whole number from 1 to {values.MAX_WORKERS}, or `auto`",
+    values.ahead: f"a whole number from 1 to {values.MAX_AHEAD}, or `auto`",
     values.boolean: "yes or no",
     values.megabytes: "MB: `128`, `128M`, `1G`",
     values.memory_limit: "MB: `128`, `128M`, `1G`; or with a `+`: `+128`",
@@ -44,6 +44,9 @@ _VALUES: Mapping[object, str] = {
     values.some_text: "text",
     section_name: "a name",
     url: "a URL",
+    values.php_class: "the full name of a PHP class",
+    app_key: "`base64:KEY`, or the path of a file",
+    previous_keys: "`base64:KEY`, commas in between; or the path of a file",
     signing_keys: "`NAME:SECRET`, commas in between; or the path of a file",
 }
 #: likewise, of the keys whose parsers have no name
@@ -53,7 +56,11 @@ _VALUES_BY_KEY: Mapping[str, str] = {
     "failed_url": "a URL, or empty",
     "control_url": "a URL, or empty",
     "maintenance_url": "a URL, or empty",
+    "cipher": "`AES-256-CBC`, `AES-128-CBC`, `AES-256-GCM` or `AES-128-GCM`",
     "signing": "`off`, `accept` or `require`",
+    "outcomes": "the name of a queue, or empty",
+    "foreign": "`refuse` or `ignore`",
+    "batches_url": "a URL, or empty",
 }
 
 

@@ -7,18 +7,19 @@ TYPE_CHECKING = False  # importing typing would cost more than this whole module
 if TYPE_CHECKING:
     from queuepool.events.listeners import on
     from queuepool.jobs.client import Queue, configure, connect
+    from queuepool.jobs.context import context
     from queuepool.jobs.current_job import current
     from queuepool.jobs.decorator import job
     from queuepool.jobs.job_class import Job
     from queuepool.payload.to_json import register_type
 
-__all__ = ["Job", "Queue", "configure", "connect", "current", "job", "on", "register_type"]
+__all__ = ["Job", "Queue", "configure", "connect", "context", "current", "job", "on", "register_type"]
 __version__ = "0.1.0"
 
 #: the module of each public name; imported at first use, so that a process loads only what it needs
 _PLACES = MappingProxyType({
     "Job": "jobs.job_class", "Queue": "jobs.client", "configure": "jobs.client", "connect": "jobs.client",
-    "current": "jobs.current_job", "job": "jobs.decorator", "on": "events.listeners",
+    "context": "jobs.context", "current": "jobs.current_job", "job": "jobs.decorator", "on": "events.listeners",
     "register_type": "payload.to_json",
 })  # fmt: skip
 

@@ -13,6 +13,7 @@ QueuepoolError
 ├── JobError             a job that must not be retried
 │   ├── UnknownJob       nothing is registered under its name
 │   ├── BadArguments     its data does not fit its handler
+│   ├── NeedsLaravel     it belongs to a chain, a batch …, and Laravel could not be told how it ended
 │   ├── TooManyAttempts  it has used all its attempts
 │   ├── NoTriesLeft      its handler called ``current().release()`` in its last attempt
 │   ├── JobExpired       its retryUntil has passed
@@ -105,6 +106,16 @@ class BadArguments(JobError):
         super().__init__(f"bad arguments for {name}: {problem}")
 
 
+class NeedsLaravel(JobError):
+    """An object job that only Laravel can conclude; it has not begun, and can be retried once that is configured."""
+
+    def __init__(self, name: str, lacking: list[str]) -> None:
+        super().__init__(
+            f"{name} {' and '.join(lacking)}, so it was not begun: set `outcomes` in [connection], by which Laravel "
+            "goes on with it, or run it in Laravel, or drop that by `foreign = ignore`; then retry it"
+        )
+
+
 class TooManyAttempts(JobError):
     """Laravel's MaxAttemptsExceededException: raised before the attempt, not after it."""
 
@@ -168,9 +179,9 @@ class NoRoom(QueuepoolError):
 class PoolRunning(QueuepoolError):
     """Another master holds this pool's pidfile."""
 
-    def __init__(self, name: str, pid: int, where: object, whose: str = "") -> None:
+    def __init__(self, name: str, pid: int, where: object, description: str = "") -> None:
         another = "to run another one beside it, name it: [pool:NAME] in its file, or without one --pool NAME"
-        which = f"; it is {whose}" if whose else ""
+        which = f"; it is {description}" if description else ""
         super().__init__(f"pool {name!r} is already running (pid {pid}, in {where}{which}): {another}")
 
 

@@ -2,96 +2,56 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import signal
-import socket
-import subprocess
 import tempfile
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 import redis
-from databases import DatabaseServer, MariaDB, Postgres, running
-from eventually import eventually
-from laravel_peer import Peer, require_php
-from pools import Site
-from redis.backoff import NoBackoff
-from redis.retry import Retry
 
 from queuepool.config.settings import ConnectionSettings
 from queuepool.jobs.client import Queue, configure
 from queuepool.stores.factory import Stores
+from tests.faults.entries import entries_of
+from tests.support.databases import DatabaseServer, MariaDB, Postgres, running
+from tests.support.laravel_peer import Peer, require_php
+from tests.support.pools import Site
+from tests.support.redis_server import PREFIX, Server, start_redis
 
-pytest_plugins = ["shared_tables"]
-PREFIX = "laravel_database_"
-#: Debian's redis-tools has the whole server under this name; it chooses its role by argv[0]
-TOOL = "/usr/bin/redis-check-rdb"
-
+pytest_plugins = ["tests.support.shared_tables"]
 
 #: files that take a minute or two, longest first: none must start when the other process has nothing left to do
-LONG = (
-    "test_chaos", "test_processes", "test_prefetch", "test_migrate", "test_preload", "test_attacked_board",
-    "test_two_stores", "test_clock_steps", "test_sql_faults", "test_pool_database", "test_embedded",
-    "test_stateful_sql", "test_cli",
-)  # fmt: skip
+LONG = [
+    "chaos/test_chaos_runs.py",
+    "stores/contract/test_several_processes.py",
+    "stores/contract/test_prefetch.py",
+    "cli/test_migrate.py",
+    "pool/test_preload.py",
+    "security/test_damaged_board.py",
+    "pool/test_two_stores.py",
+    "faults/test_clock_steps.py",
+    "stores/contract/test_sql_faults.py",
+    "pool/test_pool_on_databases.py",
+    "pool/test_pool_without_configuration.py",
+    "model/test_any_order_of_verbs_on_databases.py",
+    "cli/test_verbs.py",
+]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    items.sort(key=lambda item: LONG.index(item.path.stem) if item.path.stem in LONG else len(LONG))
+    files = [Path(__file__).parent / name for name in LONG]
+    items.sort(key=lambda item: files.index(item.path) if item.path in files else len(files))
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """``-k F06`` selects the tests of that entry of the catalogue."""
+    item.extra_keyword_matches.update(entries_of(item))
 
 
 # A script's background processes ignore SIGINT, and so would all processes that the tests start.
 signal.signal(signal.SIGINT, signal.default_int_handler)
-
-
-def start_redis(folder: str, *options: str) -> subprocess.Popen[bytes]:
-    """Start a private server on ``FOLDER/redis.sock``, ready to answer; the caller must end it."""
-    binary = redis_binary()
-    path = f"{folder}/redis.sock"
-    usual = ["--port", "0", "--unixsocket", path, "--dir", folder, "--save", ""]
-    server = subprocess.Popen(["redis-server", *usual, *options], executable=binary, stdout=subprocess.DEVNULL)
-    eventually(lambda: server.poll() is not None or _answers(path))
-    return server
-
-
-def redis_binary() -> str:
-    """Redis' program. Without it, skips the test, or fails it if CI is set."""
-    binary = shutil.which("redis-server") or shutil.which(TOOL)
-    if binary is None:
-        (pytest.fail if "CI" in os.environ else pytest.skip)("needs redis-server")
-    return str(binary)
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
-class Server:
-    """One test's own server; its data outlives a kill (AOF)."""
-
-    def __init__(self, folder: str, *options: str) -> None:
-        self.folder = folder
-        self.path = f"{folder}/redis.sock"
-        self.options = ("--appendonly", "yes", "--appendfsync", "always", *options)
-        self.start()
-
-    def start(self) -> None:
-        self.process = start_redis(self.folder, *self.options)
-
-    def kill(self) -> None:
-        self.process.kill()
-        self.process.wait()
-
-    def say(self, *words: object) -> Any:
-        """Send one command; returns the answer."""
-        with redis.Redis(unix_socket_path=self.path) as client:
-            return client.execute_command(*words)
 
 
 @pytest.fixture(scope="session")
@@ -147,16 +107,6 @@ def peer(redis_url: str, redis_socket: str, tmp_path: Path) -> Peer:
     """A Laravel application on the same server."""
     require_php()
     return Peer(redis_socket, PREFIX, tmp_path / "laravel.jsonl")
-
-
-def _answers(path: str) -> bool:
-    try:
-        with redis.Redis(unix_socket_path=path, retry=Retry(NoBackoff(), 0)) as client:
-            return bool(client.ping())
-    except redis.AuthenticationError:
-        return True  # it runs and wants a password
-    except redis.ConnectionError:
-        return False
 
 
 @pytest.fixture

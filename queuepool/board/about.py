@@ -15,7 +15,7 @@ from queuepool.config.settings import PoolSettings
 from queuepool.config.urls import masked
 
 FILE = "about.json"
-_MOST_BYTES = 1024 * 1024
+_MAX_BYTES = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class About:
         try:
             fd = os.open(folder / FILE, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
             with open(fd, "rb") as file:
-                return cls(**json.loads(file.read(_MOST_BYTES)))
+                return cls(**json.loads(file.read(_MAX_BYTES)))
         except (OSError, ValueError, TypeError):
             return None
 
@@ -73,7 +73,7 @@ class About:
         return {key: value for key, value in asdict(self).items() if key != "identity"}
 
     @property
-    def whose(self) -> str:
+    def description(self) -> str:
         """Which pool it is, in words."""
         return f"that of {self.configuration or f'{self.working_directory} on {self.store}'} (user {self.user})"
 

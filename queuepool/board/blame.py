@@ -15,9 +15,9 @@ from queuepool.errors import StoreError
 #: the weight of a death: by its own fault, or killed from outside, which may mean nothing, or that memory ran out
 _OWN, _KILLED = 3, 1
 #: the weight from which on it is skipped: two deaths by its own fault
-_ENOUGH = 2 * _OWN
+_DEADLY = 2 * _OWN
 #: how many things are remembered, the newest first
-_MOST = 4
+_MAX_ITEMS = 4
 
 
 class Blame:
@@ -49,10 +49,10 @@ class Blame:
 
     def is_deadly(self, what: str) -> bool:
         """Whether enough stewards have died of it for it to be skipped."""
-        return self._counts.get(what, 0) >= _ENOUGH
+        return self._counts.get(what, 0) >= _DEADLY
 
     def _write(self) -> None:
-        self._header.died_of = "\n".join(f"{count} {what}" for what, count in list(self._counts.items())[:_MOST])
+        self._header.died_of = "\n".join(f"{count} {what}" for what, count in list(self._counts.items())[:_MAX_ITEMS])
 
 
 def _parsed(text: str) -> dict[str, int]:

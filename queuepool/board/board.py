@@ -48,7 +48,7 @@ class Board:
         file = SharedFile(fd, _PAGE + capacity * _SLOT)
         try:
             os.ftruncate(fd, len(file))  # sparse: the other slots get their space when needed
-            file.allot(0, _PAGE + room_for * _SLOT)
+            file.allocate(0, _PAGE + room_for * _SLOT)
             board = cls._begun(path, file)
             board.header.store = store
             path.hardlink_to(draft)
@@ -84,7 +84,7 @@ class Board:
     def _begun(cls, path: Path, memory: SharedFile | mmap.mmap) -> Board:
         board = cls(path, memory)
         pid = os.getpid()
-        board.header.facts = PoolFacts(_MAGIC, len(board.slots), pid, proc.born(pid))
+        board.header.facts = PoolFacts(_MAGIC, len(board.slots), pid, proc.start_time(pid))
         return board
 
     def mapped(self) -> Board:
@@ -98,23 +98,23 @@ class Board:
         self.memory.close()
         return mapped
 
-    def allot(self, slot: Slot) -> None:
+    def allocate(self, slot: Slot) -> None:
         """By the master: allocate disk space for a slot. Raises ``OSError``."""
         if isinstance(self.memory, SharedFile):
-            self.memory.allot(slot.base, _SLOT)
+            self.memory.allocate(slot.base, _SLOT)
         self.header.used = self.used = max(self.used, slot.index + 1)
 
-    def mend(self) -> bool:
+    def restore_length(self) -> bool:
         """Restore the file's length if somebody has truncated it; returns whether it was truncated."""
-        return isinstance(self.memory, SharedFile) and self.memory.mend()
+        return isinstance(self.memory, SharedFile) and self.memory.restore_length()
 
     @property
     def master(self) -> tuple[int, int]:
-        """Its master's pid and start time (``proc.born``), from the file's name: a job may overwrite its content."""
+        """Its master's pid and ``proc.start_time``, from the file's name: a job may overwrite its content."""
         return _master_of(self.path)
 
     @property
-    def most_workers(self) -> int:
+    def max_workers(self) -> int:
         """The most workers that fit: in a rolling restart, a worker's number has two slots; the steward has one."""
         return len(self.slots) // 2 - 1
 
@@ -123,14 +123,14 @@ class Board:
         # Reading all of them would be most of an idle pool's work.
         return [slot for slot in self.slots[: self.header.used or None] if slot.role in roles]
 
-    def cookie(self, slot: Slot, life: int = 0) -> str:
-        """A name for one incarnation (``life``, by default the present one) of a slot, unique on this host."""
-        return f"{self.path.name}.{slot.index}.{life or slot.life}"
+    def cookie(self, slot: Slot, incarnation: int = 0) -> str:
+        """A name for one incarnation (``incarnation``, by default the present one) of a slot, unique on this host."""
+        return f"{self.path.name}.{slot.index}.{incarnation or slot.incarnation}"
 
     @property
     def is_settled(self) -> bool:
         """Whether no worker is left on the board whose jobs may still have to be settled."""
-        return all(slot.settled_life == slot.life for slot in self.of(Role.WORKER))
+        return all(slot.settled_incarnation == slot.incarnation for slot in self.of(Role.WORKER))
 
     def trace(self, slot: Slot) -> Path:
         """The file to which faulthandler writes the stacks of the process in this slot."""
@@ -179,5 +179,5 @@ def sweep(folder: Path) -> None:
 
 
 def _master_of(path: Path) -> tuple[int, int]:
-    pid, _, born = path.name.removeprefix("board.").partition("-")
-    return (int(pid), int(born)) if pid.isdecimal() and born.isdecimal() else (0, 0)
+    pid, _, start_time = path.name.removeprefix("board.").partition("-")
+    return (int(pid), int(start_time)) if pid.isdecimal() and start_time.isdecimal() else (0, 0)

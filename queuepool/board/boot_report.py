@@ -13,7 +13,7 @@ from queuepool.errors import BootFailure
 from queuepool.unix import proc
 from queuepool.unix.exit_codes import BOOT
 
-_MOST_BYTES = 64 * 1024
+_MAX_BYTES = 64 * 1024
 
 
 class BootReport(NamedTuple):
@@ -52,5 +52,5 @@ def text_in(path: Path) -> str:
     except OSError:
         return ""
     with FileIO(fd) as file, suppress(OSError):
-        return (file.read(_MOST_BYTES) or b"").decode("utf-8", "replace").strip()
+        return (file.read(_MAX_BYTES) or b"").decode("utf-8", "replace").strip()
     return ""

@@ -12,9 +12,9 @@ class Facts(NamedTuple):
     role: int
     number: int
     generation: int
-    life: int
+    incarnation: int
     pid: int
-    born: int
+    start_time: int
     dead: int
     status: int
     killed: int
@@ -35,7 +35,7 @@ class PoolFacts(NamedTuple):
     magic: int
     capacity: int
     master_pid: int
-    master_born: int
+    master_start_time: int
     state: int = 0
     target: int = 0
     done: int = 0

@@ -1,6 +1,6 @@
 """The held jobs: a worker's leases, on the board, so that the steward can settle them when the worker is dead.
 
-Each slot has two areas. One holds the present batch (``Slot.hand``); the next batch is written to the other before it
+Each slot has two areas. One holds the present hand (``Slot.hand``); the next hand is written to the other before it
 counts.
 """
 
@@ -15,21 +15,21 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from queuepool.config.values import MOST_AHEAD
+from queuepool.config.values import MAX_AHEAD
 from queuepool.payload.lease import Lease, Row
 
 #: bytes on the board for each area; receipts that do not fit there go to files beside the board
 AREA = 128 * 1024
-#: most jobs in a batch: those reserved at once, as many that are done, and one to spare
-_MOST = 2 * MOST_AHEAD + 1
+#: most jobs in a hand: those reserved at once, as many that are done, and one to spare
+_MAX_JOBS = 2 * MAX_AHEAD + 1
 #: the layout: the number of jobs; the stage of each; the sizes of each one's queue, receipt and proof; all of these
 _COUNT = struct.Struct("=q")
 _STAGES = _COUNT.size
-_SIZES = _STAGES + _MOST
+_SIZES = _STAGES + _MAX_JOBS
 _PARTS, _SIZE = 3, 4
 #: bytes for all parts, without their sizes; the largest receipt that fits into every area
-_ROOM = AREA - _SIZES - _MOST * _PARTS * _SIZE
-_SHORT = 512
+_ROOM = AREA - _SIZES - _MAX_JOBS * _PARTS * _SIZE
+_INLINE_BYTES = 512
 #: stands for the size of a receipt that is in a file
 _IN_A_FILE = 0xFFFFFFFF
 
@@ -68,7 +68,7 @@ class HeldJobs:
     def hold(self, leases: Sequence[Lease], done: Sequence[Lease] = ()) -> None:
         """Hold the done jobs and those just reserved, in this order, in place of the former. Raises ``OSError``."""
         self.drop()
-        # In columns, each made by one call: the loop writes a batch for every few jobs.
+        # In columns, each made by one call: the loop writes a hand for every few jobs.
         parts = [
             part
             for queue, receipt, tag, row in (*done, *leases)
@@ -101,7 +101,7 @@ class HeldJobs:
         While the worker is alive and may be writing, the result can be wrong. Raises ``ValueError`` and ``OSError``.
         """
         count = self._count()
-        if not 0 <= count <= _MOST:
+        if not 0 <= count <= _MAX_JOBS:
             raise ValueError(f"{count} jobs in a hand")
         stages, parts = self._memory[self._stages : self._stages + count], iter(self._parts(count * _PARTS))
         return [
@@ -113,9 +113,9 @@ class HeldJobs:
         """The parts of all jobs, in order."""
         first = self._base + _SIZES
         place, parts = first + count * _SIZE, []
-        for at, size in enumerate(array("I", self._memory[first:place])):
+        for index, size in enumerate(array("I", self._memory[first:place])):
             if size == _IN_A_FILE:
-                parts.append(self._file(at // _PARTS).read_bytes())
+                parts.append(self._file(index // _PARTS).read_bytes())
             elif place + size > self._base + AREA:
                 raise ValueError(f"{size} bytes in a hand")
             else:
@@ -124,10 +124,10 @@ class HeldJobs:
         return parts
 
     def _spill_over(self, parts: list[bytes], sizes: array[int]) -> None:
-        for at in range(1, len(parts), _PARTS):
-            if sizes[at] > _SHORT:
-                self._file(at // _PARTS).write_bytes(parts[at])
-                parts[at], sizes[at] = b"", _IN_A_FILE
+        for index in range(1, len(parts), _PARTS):
+            if sizes[index] > _INLINE_BYTES:
+                self._file(index // _PARTS).write_bytes(parts[index])
+                parts[index], sizes[index] = b"", _IN_A_FILE
 
     def _count(self) -> int:
         (count,) = _COUNT.unpack(self._memory[self._base : self._stages])
@@ -145,7 +145,7 @@ class HeldJobs:
 
 @lru_cache(maxsize=8)
 def _proof(tag: int) -> bytes:
-    """Cached: all jobs of a batch, and most of a worker's batches, have the same tag."""
+    """Cached: all jobs of a hand, and most of a worker's hands, have the same tag."""
     return array("q", [tag]).tobytes()
 
 

@@ -17,12 +17,12 @@ from queuepool.board.shared_file import SharedFile
 
 T = TypeVar("T", int, float, str)
 _WORD = 8
-_MOST = 2**48
+_MAX_COUNT = 2**48
 
 
 def as_count(value: int) -> int:
     """A count read from the memory; 0 if it cannot be one. The field always has room for one more."""
-    return value if 0 <= value < _MOST else 0
+    return value if 0 <= value < _MAX_COUNT else 0
 
 
 class Field(Generic[T]):
@@ -83,24 +83,24 @@ class Seconds(Field[float]):
 
 
 class Text(Field[str]):
-    """UTF-8 of up to ``most`` bytes; a longer text is cut."""
+    """UTF-8 of up to ``max_bytes`` bytes; a longer text is cut."""
 
     _length = struct.Struct("=H")
 
-    def __init__(self, most: int) -> None:
-        super().__init__(most + self._length.size)
-        self._most = most
+    def __init__(self, max_bytes: int) -> None:
+        super().__init__(max_bytes + self._length.size)
+        self._max_bytes = max_bytes
 
     def read(self, record: Record) -> str:
         at, head = record.base + self.offset, self._length.size
-        raw = bytes(record.memory[at : at + head + self._most])
+        raw = bytes(record.memory[at : at + head + self._max_bytes])
         (length,) = self._length.unpack(raw[:head])
         return raw[head : head + length].decode("utf-8", "replace")
 
     def __set__(self, record: Record, value: str) -> None:
         at, raw = record.base + self.offset, value.encode("utf-8", "replace")
-        if len(raw) > self._most:
-            raw = raw[: self._most].decode("utf-8", "ignore").encode()
+        if len(raw) > self._max_bytes:
+            raw = raw[: self._max_bytes].decode("utf-8", "ignore").encode()
         first = at + self._length.size
         record.memory[first : first + len(raw)] = raw
         record.memory[at:first] = self._length.pack(len(raw))
@@ -124,8 +124,8 @@ class Record:
             self.wholes, self.reals = memory.words(base, "q"), memory.words(base, "d")
             return
         # An assignment through a view is one store; struct would write zeros first.
-        mine = memoryview(memory)[base : base + self.size]
-        self.wholes, self.reals = mine.cast("q"), mine.cast("d")
+        view = memoryview(memory)[base : base + self.size]
+        self.wholes, self.reals = view.cast("q"), view.cast("d")
 
     def __init_subclass__(cls) -> None:
         fields = {name: field for name, field in vars(cls).items() if isinstance(field, Field)}

@@ -15,22 +15,22 @@ class Requests:
 
     def workers(self) -> int | None:
         """How many workers are requested; ``None`` without a request."""
-        asked = self._header.scale
-        if not asked:
+        requested = self._header.scale
+        if not requested:
             return None
         self._header.scale = 0
-        return asked - 1
+        return requested - 1
 
     def restart(self) -> bool:
         """Whether a restart was broadcast since the last call."""
-        said, before = self._header.restarts, self._restarts
-        if said == before + 1:
-            self._restarts = said
-        elif said != before:  # overwritten by a job
+        requested, before = self._header.restarts, self._restarts
+        if requested == before + 1:
+            self._restarts = requested
+        elif requested != before:  # overwritten by a job
             self._header.restarts = before
-        return said == before + 1
+        return requested == before + 1
 
     def have_news(self) -> bool:
         """Whether the workers have something new to read."""
-        before, self._news = self._news, (self._header.orders, self._header.deferred_hooks)
+        before, self._news = self._news, (self._header.control_changes, self._header.deferred_hooks)
         return before != self._news

@@ -1,12 +1,15 @@
-"""The default place of pools' directories, and which places are safe for one."""
+"""The default place of pools' directories, and which places are refused for one."""
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
-from queuepool.errors import ConfigError
+from queuepool.errors import ConfigError, NoRoom
 
 
 def base() -> Path:
@@ -44,3 +47,15 @@ def check_parents(path: Path) -> None:
 def _is_everybodys(path: Path) -> bool:
     mode = path.stat().st_mode
     return bool(mode & stat.S_IWOTH) and not mode & stat.S_ISVTX
+
+
+@contextmanager
+def refusing(key: str, path: Path) -> Iterator[None]:
+    """Turn an ``OSError`` into a ``ConfigError``, or into ``NoRoom``, after which another start may succeed."""
+    try:
+        yield
+    except OSError as error:
+        where = error.filename or path
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise NoRoom(where) from error
+        raise ConfigError(key, f"{where}: {error.strerror}") from error

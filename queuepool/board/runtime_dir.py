@@ -1,28 +1,21 @@
-"""A pool's private directory: the pidfile, whose lock allows one master only, and the boards."""
+"""A pool's private directory: the pidfile and the boards."""
 
 from __future__ import annotations
 
-import errno
-import fcntl
 import os
 import stat
-import struct
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 
 from queuepool.board import runtime_base
 from queuepool.board.about import FILE, About
 from queuepool.board.board import Board
+from queuepool.board.pidfile import Pidfile
+from queuepool.board.runtime_base import refusing
 from queuepool.config.connections import identity_of
 from queuepool.config.settings import PoolSettings
 from queuepool.errors import ConfigError, NoRoom, NotRunning, PoolRunning
 from queuepool.unix import proc
-
-_MOMENT = 0.1
-#: the kernel's struct flock: kind, whence, start, length, pid
-_FLOCK = struct.Struct("hhlli0l")
 
 
 class RuntimeDir:
@@ -37,52 +30,39 @@ class RuntimeDir:
         self._takes_any = takes_any
         self.store = identity_of(settings.connection)
         self.path = ((settings.runtime_dir or runtime_base.base()) / settings.name).absolute()
-        self._pidfile = self.path / "master.pid"
-        self._lock = -1
+        self._pidfile = Pidfile(self.path / "master.pid", self._running)
 
     def claim(self) -> None:
         """Become the only master. Raises ``PoolRunning``, ``NoRoom``, and ``ConfigError`` for an unsafe directory."""
-        self._make()
-        fd = self._locked_soon()
-        while not self._is_in_place(fd):  # its last owner removed it while we took the lock
-            os.close(fd)
-            self._make()
-            fd = self._locked_soon()
-        with _refusing("runtime_dir", self._pidfile):
-            os.ftruncate(fd, 0)
-            os.pwrite(fd, b"%d\n" % os.getpid(), 0)
+        self._pidfile.claim(self._make)
+        with refusing("runtime_dir", self.path):
             About.of(self._settings).write(self.path)
-        self._lock = fd
 
     def keep(self) -> bool:
         """Remain the only master even if the directory was removed; returns whether it had to be made again.
 
         Raises as ``claim``: another master may have been faster.
         """
-        if self._is_in_place(self._lock):
+        if self._pidfile.is_ours:
             return False
-        former = self._lock
         self.claim()
-        os.close(former)
         return True
 
-    def let_go(self) -> None:
+    def close_in_child(self) -> None:
         """In a child: close the pidfile, so that a job that truncates all of its open files does not find it.
 
         The parent keeps the lock.
         """
-        if self._lock >= 0:
-            os.close(self._lock)
-            self._lock = -1
+        self._pidfile.close()
 
     def release(self) -> None:
         """Remove the pool's files, except for boards with unsettled jobs and the notes of deferred hooks."""
-        if self._is_in_place(self._lock):  # else another master's files are there, or nothing
+        if self._pidfile.is_ours:  # else another master's files are there, or nothing
             for unfinished in (*self.path.glob("draft.*"), *self.path.glob("taken.*")):  # its writer or reader is dead
                 unfinished.unlink(missing_ok=True)
             (self.path / FILE).unlink(missing_ok=True)
-            self._pidfile.unlink(missing_ok=True)
-        os.close(self._lock)
+            self._pidfile.remove()
+        self._pidfile.close()
         with suppress(OSError):  # not empty, or the next master's
             self.path.rmdir()
 
@@ -96,16 +76,14 @@ class RuntimeDir:
         """
         try:
             self._check(self.path.lstat(), os.getuid() or None)
-            fd = os.open(self._pidfile, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+            pid = self._pidfile.holder()
         except OSError as error:
             raise NotRunning(self.name, self.path) from error
-        with _closing(fd):
-            pid = _holder(fd)
         if pid <= 0:
             raise NotRunning(self.name, self.path)
         found = self.about()
         if found and not self._takes_any and not found.is_meant_by(self._settings):
-            raise NotRunning(self.name, self.path, f"{found.whose}: {found.hint(self.path)} means it")
+            raise NotRunning(self.name, self.path, f"{found.description}: {found.hint(self.path)} means it")
         return pid
 
     def about(self) -> About | None:
@@ -115,7 +93,7 @@ class RuntimeDir:
     def new_board(self, capacity: int, room_for: int = 0) -> Board:
         """A new board of this process, as of ``Board.create``. Raises ``NoRoom`` and ``ConfigError``."""
         path = self._board_of(os.getpid())
-        with _refusing("runtime_dir", path):
+        with refusing("runtime_dir", path):
             return Board.create(path, capacity, self.store, room_for=room_for)
 
     def board(self, *, write: bool = False) -> Board:
@@ -131,18 +109,18 @@ class RuntimeDir:
         """The boards of this pool's masters, living and killed. (The files beside a board have one more dot.)"""
         return sorted(path for path in self.path.glob("board.*") if path.name.count(".") == 1)
 
-    def clear_away(self) -> None:
+    def remove_leftovers(self) -> None:
         """Remove what a killed master left, its pidfile and its directory, unless a new master has started."""
         with suppress(PoolRunning, ConfigError, NoRoom):
-            self._lock = self._locked()
+            self._pidfile.lock()
             self.release()
 
     def _board_of(self, pid: int) -> Path:
         # With its start time: in a container, every master has the same pid.
-        return self.path / f"board.{pid}-{proc.born(pid)}"
+        return self.path / f"board.{pid}-{proc.start_time(pid)}"
 
     def _make(self) -> None:
-        with _refusing("runtime_dir", self.path):
+        with refusing("runtime_dir", self.path):
             for parent in reversed(self.path.parents):
                 parent.mkdir(mode=0o755, exist_ok=True)
             self.path.mkdir(mode=0o700, exist_ok=True)
@@ -154,50 +132,9 @@ class RuntimeDir:
         if not stat.S_ISDIR(about.st_mode) or about.st_mode & 0o077 or owner not in (None, about.st_uid):
             raise ConfigError("runtime_dir", f"{self.path} must be a directory of yours with mode 0700")
 
-    def _locked_soon(self) -> int:
-        """Take the lock; wait for up to ``_MOMENT`` seconds, since a steward that clears away may hold it briefly."""
-        until = time.monotonic() + _MOMENT
-        while True:
-            try:
-                return self._locked()
-            except PoolRunning:
-                if time.monotonic() >= until:
-                    raise
-            time.sleep(_MOMENT / 10)
-
-    def _locked(self) -> int:
-        # The lock decides, not the file: no child inherits it, and it ends with the process, however that ends.
-        with _refusing("runtime_dir", self._pidfile):
-            fd = os.open(self._pidfile, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)
-        about = os.fstat(fd)
-        if not stat.S_ISREG(about.st_mode) or about.st_uid != os.geteuid():
-            os.close(fd)
-            raise ConfigError("runtime_dir", f"{self._pidfile} is not a file of yours: remove it")
-        try:
-            fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            with _closing(fd):
-                found = self.about()
-                raise PoolRunning(self.name, _holder(fd), self.path, found.whose if found else "") from error
-        return fd
-
-    def _is_in_place(self, fd: int) -> bool:
-        try:
-            return os.path.samestat(os.fstat(fd), self._pidfile.lstat())
-        except OSError:
-            return False
-
-
-@contextmanager
-def _refusing(key: str, path: Path) -> Iterator[None]:
-    """Turn an ``OSError`` into a ``ConfigError``, or into ``NoRoom``, after which another start may succeed."""
-    try:
-        yield
-    except OSError as error:
-        where = error.filename or path
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            raise NoRoom(where) from error
-        raise ConfigError(key, f"{where}: {error.strerror}") from error
+    def _running(self, pid: int) -> PoolRunning:
+        found = self.about()
+        return PoolRunning(self.name, pid, self.path, found.description if found else "")
 
 
 def _removed(path: Path, pid: int, *, write: bool) -> Board:
@@ -206,17 +143,3 @@ def _removed(path: Path, pid: int, *, write: bool) -> Board:
         if os.readlink(link).startswith(str(path)):
             return Board.opened(os.open(link, (os.O_RDWR if write else os.O_RDONLY) | os.O_CLOEXEC), path)
     raise FileNotFoundError(path)
-
-
-@contextmanager
-def _closing(fd: int) -> Iterator[None]:
-    try:
-        yield
-    finally:
-        os.close(fd)
-
-
-def _holder(fd: int) -> int:
-    """The pid of the process that has locked this file; 0 = no process, or one in another container."""
-    kind, _, _, _, pid = _FLOCK.unpack(fcntl.fcntl(fd, fcntl.F_GETLK, _FLOCK.pack(fcntl.F_WRLCK, 0, 0, 0, 0)))
-    return 0 if kind == fcntl.F_UNLCK else int(pid)

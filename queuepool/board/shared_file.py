@@ -15,7 +15,7 @@ from struct import Struct
 
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 #: errors of a file system that cannot allocate space (musl's libc does not emulate it by writing)
-_CANNOT_ALLOT = (errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS)
+_CANNOT_ALLOCATE = (errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS)
 _WORD = 8
 
 
@@ -47,15 +47,15 @@ class SharedFile:
         """The numbers from ``base`` on, of eight bytes each, by their struct ``code``."""
         return Words(self, base, code)
 
-    def allot(self, first: int, count: int) -> None:
+    def allocate(self, first: int, count: int) -> None:
         """Allocate disk space, if the file system can, so that no write there fails. Raises ``OSError``."""
         try:
             os.posix_fallocate(self.fd, first, count)
         except OSError as error:
-            if error.errno not in _CANNOT_ALLOT:
+            if error.errno not in _CANNOT_ALLOCATE:
                 raise
 
-    def mend(self) -> bool:
+    def restore_length(self) -> bool:
         """Restore the length if somebody has truncated the file; returns whether it was truncated."""
         is_cut = os.fstat(self.fd).st_size < self._size
         if is_cut:

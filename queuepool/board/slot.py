@@ -16,7 +16,7 @@ from queuepool.board.states import Killed, Role, State
 from queuepool.payload.lease import Lease
 
 #: tolerance in seconds: how much later a lease may end than one taken now
-_LATER = 1.0
+_TOLERANCE = 1.0
 _STATES = frozenset(State) - {State.FAILING}  # which only a pool can be
 
 
@@ -27,7 +27,7 @@ class Header(Record):
     capacity = Whole()
     # Written by the master.
     master_pid = Whole()
-    master_born = Whole()
+    master_start_time = Whole()
     state = Whole()
     target = Whole()
     # Totals of ended incarnations; the slots hold the others.
@@ -59,7 +59,7 @@ class Header(Record):
     boot_failed = Whole()
     boot_problem = Text(300)
     # Raised after every change of `down` and `paused`: a worker reads only two fields per round.
-    orders = Whole()
+    control_changes = Whole()
     # What the steward is doing, and what those before it died of; see board/blame.py.
     doing = Text(100)
     died_of = Text(440)
@@ -77,15 +77,15 @@ class Header(Record):
     def facts(self, facts: PoolFacts) -> None:
         self.memory[self.base : self.base + POOL_FACTS_SIZE] = facts.packed()
 
-    def has_changed(self) -> None:
+    def note_control_change(self) -> None:
         """By the steward: the workers have something new to read."""
-        self.orders = as_count(self.orders) + 1
+        self.control_changes = as_count(self.control_changes) + 1
 
-    def has_deferred_hook(self) -> None:
+    def note_deferred_hook(self) -> None:
         """By the steward: one more job has failed with its worker."""
         self.deferred_hooks = as_count(self.deferred_hooks) + 1
 
-    def has_failed_to_boot(self, generation: int, problem: str) -> None:
+    def note_failed_boot(self, generation: int, problem: str) -> None:
         """By the steward: a process of this generation failed to boot."""
         self.boot_problem = problem
         self.boot_failed = generation
@@ -103,19 +103,22 @@ class Slot(Record):
     role = Whole()
     number = Whole()
     generation = Whole()
-    life = Whole()
+    incarnation = Whole()
     pid = Whole()
-    born = Whole()
+    start_time = Whole()
     dead = Whole()
     status = Whole()
     killed = Whole()
     # Written by the process.
     state = Whole()
-    left = Whole()
+    exited_cleanly = Whole()
     tag = Whole()
-    asked = Seconds()
-    turn = Whole()
-    at = Whole()
+    #: monotonic; 0.0 = no reserve without a reply
+    reserve_sent_at = Seconds()
+    #: raised with each new hand; see ``hand``
+    hand_number = Whole()
+    #: of the running job in the hand
+    current_index = Whole()
     deadline = Seconds()
     lease_end = Seconds()
     done = Whole()
@@ -129,10 +132,12 @@ class Slot(Record):
     queue = Text(200)
     policy = Text(2000)
     # Written by the steward.
-    renewed_turn = Whole()
+    #: the number of the hand whose leases end at ``renewed_end``
+    renewed_hand = Whole()
     renewed_end = Seconds()
+    #: the number of the hand whose waiting jobs are to be given back
     wanted_back = Whole()
-    settled_life = Whole()
+    settled_incarnation = Whole()
 
     hands: tuple[HeldJobs, HeldJobs]
     index: int
@@ -155,29 +160,30 @@ class Slot(Record):
     def is_plausible(self, now: float, retry_after: float) -> bool:
         """Whether its process can have written these values; in seconds, ``now`` is monotonic."""
         found = self.numbers()
-        times = [found[name] for name in ("asked", "deadline", "lease_end", "since")]
-        counts = [found[name] for name in ("tag", "turn", "at", "done", "failed", "released", "rss")]
-        is_one = found["state"] in _STATES and found["left"] in (0, 1) and counts == list(map(as_count, counts))
-        is_in_time = max(found["asked"], found["lease_end"] - retry_after) <= now + _LATER
-        return is_one and is_in_time and all(isfinite(at) and at >= 0.0 for at in times)
+        times = [found[name] for name in ("reserve_sent_at", "deadline", "lease_end", "since")]
+        counts = [found[name] for name in ("tag", "hand_number", "current_index", *Totals._fields, "rss")]
+        is_sound = found["state"] in _STATES and found["exited_cleanly"] in (0, 1)
+        is_in_time = max(found["reserve_sent_at"], found["lease_end"] - retry_after) <= now + _TOLERANCE
+        are_times = all(isfinite(time) and time >= 0.0 for time in times)
+        return is_sound and is_in_time and are_times and counts == list(map(as_count, counts))
 
     @property
     def hand(self) -> HeldJobs:
-        """The held jobs of the present batch (``turn``)."""
-        return self.hands[self.turn % 2]
+        """The held jobs: of two hands, the number of the present one says which is valid."""
+        return self.hands[self.hand_number % 2]
 
     def hold(self, leases: Sequence[Lease], done: Sequence[Lease] = ()) -> None:
-        """By the worker: begin the next batch with these jobs; a reader sees one batch or the other."""
-        self.hands[(self.turn + 1) % 2].hold(leases, done)
-        self.turn += 1
+        """By the worker: begin the next hand with these jobs; a reader sees one hand or the other."""
+        self.hands[(self.hand_number + 1) % 2].hold(leases, done)
+        self.hand_number += 1
 
     def begin(self, role: Role, number: int, generation: int) -> None:
         """By the master, before the fork: begin a new incarnation in a free slot, with its counters at 0."""
-        life = as_count(self.life) + 1
+        incarnation = as_count(self.incarnation) + 1
         self.clear()
         for hand in self.hands:
             hand.drop()
-        self.life = life
+        self.incarnation = incarnation
         self.number, self.generation = number, generation
         self.wanted_back = -1
         self.role = role
@@ -187,11 +193,11 @@ class Slot(Record):
         """Monotonic end of the running job's lease, as last renewed; 0.0 = no job runs, or it ended during the read."""
         if not self.lease_end:
             return 0.0
-        # The worker writes while we read: the values count only if all are of the same batch.
-        turn, end = self.turn, self.lease_end
-        if self.renewed_turn == turn:
+        # The worker writes while we read: the values count only if all are of the same hand.
+        hand_number, end = self.hand_number, self.lease_end
+        if self.renewed_hand == hand_number:
             end = self.renewed_end or end
-        return end if self.turn == turn and self.lease_end else 0.0
+        return end if self.hand_number == hand_number and self.lease_end else 0.0
 
     @property
     def holds_nothing(self) -> bool:
@@ -201,4 +207,5 @@ class Slot(Record):
         """
         if self.role == Role.TEMPLATE and self.killed == Killed.STOP:
             return True
-        return self.role == Role.STEWARD or bool(self.left and not self.asked and self.hand.is_empty)
+        is_unused = self.exited_cleanly and not self.reserve_sent_at and self.hand.is_empty
+        return self.role == Role.STEWARD or bool(is_unused)

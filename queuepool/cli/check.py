@@ -38,14 +38,14 @@ def check(where: Where, as_json: bool) -> int:
     try:
         where.load()
     except ConfigError as error:
-        _tell([Finding(Grade.FAIL, "configuration", line) for line in str(error).split("\n")], as_json)
+        _print([Finding(Grade.FAIL, "configuration", line) for line in str(error).split("\n")], as_json)
         return CONFIG
     findings = [_configuration(where), *_stores(where), *_boards(where), *_modules(where)]
-    _tell(findings, as_json)
+    _print(findings, as_json)
     return FAILED if any(finding.grade is Grade.FAIL for finding in findings) else 0
 
 
-def _tell(findings: Sequence[Finding], as_json: bool) -> None:
+def _print(findings: Sequence[Finding], as_json: bool) -> None:
     if as_json:
         output.documents({"grade": one.grade.value, "what": one.what, "words": one.words} for one in findings)
         return

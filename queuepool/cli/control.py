@@ -25,9 +25,9 @@ from queuepool.unix import fork
 def pause(where: Where, queues: Sequence[str]) -> None:
     """Pause the local pool, or queues on all hosts"""
     if queues:
-        _tell_each(where, queues, _pause)
+        _for_each(where, queues, _pause)
     else:
-        _tell_master(where, signal.SIGUSR2, "paused, its workers begin no more jobs")
+        _signal_master(where, signal.SIGUSR2, "paused, its workers begin no more jobs")
 
 
 @click.command("continue")
@@ -36,9 +36,9 @@ def pause(where: Where, queues: Sequence[str]) -> None:
 def resume(where: Where, queues: Sequence[str]) -> None:
     """Continue after a pause"""
     if queues:
-        _tell_each(where, queues, _resume)
+        _for_each(where, queues, _resume)
     else:
-        _tell_master(where, signal.SIGCONT, "goes on")
+        _signal_master(where, signal.SIGCONT, "goes on")
 
 
 @click.command()
@@ -67,7 +67,7 @@ def reload(where: Where, wait: float) -> None:
     """
     local = rollouts(runtime_of(where, pool) for pool in where.pools())
     for rollout in local:
-        fork.tell(rollout.master, signal.SIGHUP)
+        fork.send_signal(rollout.master, signal.SIGHUP)
         output.say(f"pool {rollout.name}: its workers are replaced, each after its job")
     if wait:
         wait_for(local, wait)
@@ -98,16 +98,16 @@ def up(where: Where) -> None:
         output.say(f"{words}, connection {connection.name}")
 
 
-def _tell_master(where: Where, signum: signal.Signals, words: str) -> None:
+def _signal_master(where: Where, signum: signal.Signals, words: str) -> None:
     runtime = runtime_of(where)
-    fork.tell(runtime.master_pid(), signum)
+    fork.send_signal(runtime.master_pid(), signum)
     output.say(f"pool {runtime.name}: {words}")
 
 
-def _tell_each(where: Where, queues: Sequence[str], tell: Callable[[Queue, str], object]) -> None:
+def _for_each(where: Where, queues: Sequence[str], act: Callable[[Queue, str], object]) -> None:
     with closing(Queue(where.connection(), by_hand=True)) as connection:
         for queue in queues:
-            tell(connection, queue)
+            act(connection, queue)
 
 
 def _pause(connection: Queue, queue: str) -> None:

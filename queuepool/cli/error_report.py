@@ -25,7 +25,7 @@ _CODES: dict[type[BaseException], int] = {
     errors.NotRunning: NOT_RUNNING,
 }
 #: most characters of a usage error
-_MOST_TEXT = 400
+_MAX_TEXT = 400
 #: reported in one line; anything else is a bug of ours and shows its traceback
 TOLD = (click.UsageError, click.Abort, errors.QueuepoolError, OSError, KeyboardInterrupt)
 
@@ -44,7 +44,7 @@ def code_of(error: BaseException, pool: str = "") -> int:
         case errors.BootFailure():
             return _boot_failure(error)
         case errors.QueuepoolError():
-            return _ours(error, f"pool={pool} " if pool else "")
+            return _report(error, f"pool={pool} " if pool else "")
         case OSError():
             return _of_the_system(error)
     raise error
@@ -68,7 +68,7 @@ def _not_a_flag(option: str) -> str:
 
 def _cut(text: str) -> str:
     """Shorten what was typed: an argument may have 128 KiB."""
-    return text if len(text) <= _MOST_TEXT else f"{text[: _MOST_TEXT // 2]} … {text[-_MOST_TEXT // 2 :]}"
+    return text if len(text) <= _MAX_TEXT else f"{text[: _MAX_TEXT // 2]} … {text[-_MAX_TEXT // 2 :]}"
 
 
 def _boot_failure(error: errors.BootFailure) -> int:
@@ -86,13 +86,13 @@ def _of_the_system(error: OSError) -> int:
     return FAILED
 
 
-def _ours(error: errors.QueuepoolError, whose: str) -> int:
+def _report(error: errors.QueuepoolError, prefix: str) -> int:
     if isinstance(error, errors.ConfigError):
         # Each line names the file and the line, as compilers do.
         for line in str(error).split("\n"):
-            output.complain(f"{whose}{line}")
+            output.complain(f"{prefix}{line}")
     elif isinstance(error, errors.StoreDown) and not isinstance(error, errors.StoreDenied):
-        output.complain(f"{whose}queuepool: the store cannot be reached or cannot serve now: {error}")
+        output.complain(f"{prefix}queuepool: the store cannot be reached or cannot serve now: {error}")
     else:
-        output.complain(f"{whose}queuepool: {error}")
+        output.complain(f"{prefix}queuepool: {error}")
     return _CODES.get(type(error), FAILED)

@@ -35,7 +35,7 @@ def failed(where: Where, job_id: str | None, as_json: bool) -> int:
     with closing(Queue(where.connection(), by_hand=True)) as queue:
         if job_id is None:
             _list(map(_row, _all(queue)), as_json)
-            _tell_of_pending(queue)
+            _note_pending(queue)
             return 0
         record = queue.stores.failed.get(job_id)
     if record is None:
@@ -101,7 +101,7 @@ def _list(rows: Iterator[dict[str, Any]], as_json: bool) -> None:
         output.complain("no failed jobs")
 
 
-def _tell_of_pending(queue: Queue) -> None:
+def _note_pending(queue: Queue) -> None:
     """Mention failed jobs that are not in the list yet."""
     forwarder = queue.stores.forwarder
     if forwarder and (waiting := forwarder.count()):

@@ -14,8 +14,8 @@ import click
 from queuepool.cli import output
 from queuepool.cli.flags import FLAGS, WORKER
 from queuepool.cli.options import Where, located
-from queuepool.unix import proc, signals
-from queuepool.unix.signals import WorkerSignals
+from queuepool.unix import proc
+from queuepool.unix.signals import WorkerSignals, reset_inherited
 
 
 @click.command()
@@ -24,14 +24,14 @@ def listen(where: Where) -> int:
     """Run every job in a fresh interpreter, for development"""
     pool = where.pool()
     proc.show(f"queuepool: listener [{pool.name}] running")
-    signals.begin()
-    attention = WorkerSignals()
-    attention.listen()
+    reset_inherited()
+    signals = WorkerSignals()
+    signals.listen()
     command = _command(where, brief=not pool.verbose)
-    while not attention.stop:
-        attention.begin_round()
-        if attention.paused or not _run_one(command, attention):
-            attention.wait(lambda: time.sleep(pool.sleep))
+    while not signals.stop:
+        signals.begin_round()
+        if signals.paused or not _run_one(command, signals):
+            signals.wait(lambda: time.sleep(pool.sleep))
     return 0
 
 
@@ -52,22 +52,22 @@ def _switch(name: str, value: str) -> list[str]:
     return [f"--no-{name}"] if name == "force" else []
 
 
-def _run_one(command: Sequence[str], attention: WorkerSignals) -> bool:
+def _run_one(command: Sequence[str], signals: WorkerSignals) -> bool:
     """Run one child until it leaves; ``False`` if it failed to work, so that the caller pauses.
 
     With no job the child itself waits for ``--sleep``.
     """
     child = subprocess.Popen(command)
-    told = False
+    stop_sent = False
     while child.poll() is None:
-        attention.begin_round()
-        if attention.stop and not told:
-            told = True
+        signals.begin_round()
+        if signals.stop and not stop_sent:
+            stop_sent = True
             child.send_signal(signal.SIGTERM)
         # Does not reap, so that a signal can interrupt it; the next poll reaps.
-        attention.wait(lambda: os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT))
+        signals.wait(lambda: os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT))
     if child.returncode == -signal.SIGALRM:
         output.complain(f"pid={child.pid} killed: its job ran past its timeout, and is tried again when its lease ends")
-    elif child.returncode < 0 and not told:
+    elif child.returncode < 0 and not stop_sent:
         output.complain(f"pid={child.pid} died: {signal.Signals(-child.returncode).name}")
     return child.returncode in (0, -signal.SIGALRM)

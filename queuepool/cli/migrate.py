@@ -33,11 +33,12 @@ def migrate(where: Where) -> int:
 
 def _places(connections: Iterable[ConnectionSettings]) -> dict[str, dict[str, None]]:
     """The tables that belong in each database, in order, by its URL."""
+    from queuepool.stores.sql.schema import TABLES
+
     found: dict[str, dict[str, None]] = {}
     for one in connections:
-        here = [(table, one.url) for table in ("jobs", "failed_jobs", "cache")]
-        caches = [("cache", url) for url in (one.control_url, one.maintenance_url)]
-        for table, url in (*here, ("failed_jobs", one.failed_url), *caches):
+        caches = [(table, url) for url in (one.control_url, one.maintenance_url) for table in ("cache", "cache_locks")]
+        for table, url in (*((table, one.url) for table in TABLES), ("failed_jobs", one.failed_url), *caches):
             if url and kind_of(url) == "sql":
                 found.setdefault(url, {})[table] = None
     return found

@@ -14,7 +14,7 @@ import click
 
 from queuepool.cli.flags import FLAGS, default_of
 from queuepool.config import loader as config
-from queuepool.config.ini_file import section_name
+from queuepool.config.entries import section_name
 from queuepool.config.loader import KEYS, Config
 from queuepool.config.settings import ConnectionSettings, PoolSettings
 from queuepool.config.values import Parser
@@ -117,8 +117,8 @@ def located(*keys: str) -> Callable[[Verb], Verb]:
         @functools.wraps(verb)
         def with_where(**given: Any) -> int | None:
             path, pool = given.pop("config"), given.pop("pool")
-            said = {key: given.pop(_name_of(key)) for key in keys}
-            overrides = {key: _raw(value) for key, value in said.items() if value is not None}
+            flags = {key: given.pop(_name_of(key)) for key in keys}
+            overrides = {key: _raw(value) for key, value in flags.items() if value is not None}
             return verb(Where(path or _path_in_environment(), pool, overrides), **given)
 
         found: Verb = with_where
@@ -160,8 +160,8 @@ _POOL = option(
 
 
 def _path_in_environment() -> Path | None:
-    said = os.environ.get("QUEUEPOOL_CONFIG")
-    return Path(said) if said else None
+    path = os.environ.get("QUEUEPOOL_CONFIG")
+    return Path(path) if path else None
 
 
 def _flag(key: str) -> Callable[[Verb], Verb]:

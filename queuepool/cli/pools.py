@@ -19,7 +19,7 @@ from queuepool.errors import NotRunning, QueuepoolError
 from queuepool.unix import fork
 
 #: seconds in which the master must do what the board requests, and between checks
-_PATIENCE, _LOOK = 5.0, 0.02
+_TIMEOUT, _POLL = 5.0, 0.02
 
 
 @click.command()
@@ -30,7 +30,7 @@ def start(where: Where) -> int:
     from queuepool.pool.start import start_all  # imported here: it loads the store's library
 
     served = {queue for pool in where.load().pools for queue in pool.queues}  # also by pools that --pool leaves out
-    return start_all(pools, told=code_of, served=served)
+    return start_all(pools, report=code_of, served=served)
 
 
 @click.command()
@@ -41,7 +41,7 @@ def stop(where: Where, now: bool, wait: float) -> None:
     """Stop the local pool after its running jobs"""
     runtime = runtime_of(where)
     pid = runtime.master_pid()
-    fork.tell(pid, signal.SIGQUIT if now else signal.SIGTERM)
+    fork.send_signal(pid, signal.SIGQUIT if now else signal.SIGTERM)
     if not wait:
         output.say(
             f"pool {runtime.name}: stopping, its running jobs {'go back to their queues' if now else 'may finish'}"
@@ -59,11 +59,11 @@ def scale(where: Where, workers: int) -> None:
     """Scale the local pool to N workers"""
     runtime = runtime_of(where)
     board = runtime.board(write=True)
-    most = board.most_workers
-    if workers > most:
-        raise click.BadParameter(f"this pool was started with room for {most} workers", param_hint="N")
+    limit = board.max_workers
+    if workers > limit:
+        raise click.BadParameter(f"this pool was started with room for {limit} workers", param_hint="N")
     board.header.scale = workers + 1
-    if not within(_PATIENCE, lambda: board.header.target == workers):
+    if not within(_TIMEOUT, lambda: board.header.target == workers):
         raise QueuepoolError(f"the master of pool {runtime.name!r} (pid {board.master[0]}) does not answer")
     output.say(f"pool {runtime.name} has {workers} workers")
 
@@ -81,5 +81,5 @@ def within(limit: float, is_true: Callable[[], bool]) -> bool:
     while not is_true():
         if time.monotonic() >= deadline:
             return False
-        time.sleep(_LOOK)
+        time.sleep(_POLL)
     return True

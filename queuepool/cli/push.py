@@ -22,7 +22,7 @@ from queuepool.jobs.client import Queue
 from queuepool.jobs.job_options import Options, wire
 from queuepool.jobs.registry import REGISTRY, Handler, bound
 from queuepool.payload.command import Commands
-from queuepool.payload.envelope import MOST_BYTES, decode, encode
+from queuepool.payload.envelope import MAX_BYTES, decode, encode
 from queuepool.payload.strict_json import read_object
 from queuepool.worker.boot import import_application
 
@@ -43,11 +43,12 @@ def push(where: Where, name: str, data: str | None, queue: str | None, delay: fl
     value = None if data is None else _json(_stdin() if data == "-" else os.fsencode(data))
     handler = None if force else _handler(where, name)
     options = handler.options if handler else Options()
-    wishes: Mapping[str, object] = wire(options) if handler else {}
+    on_wire: Mapping[str, object] = wire(options) if handler else {}
     _judge(name, value, handler)
     target = queue or options.queue or "default"
     with closing(Queue(where.connection())) as connection:
-        output.say(connection.push(name, value, queue=target, delay=delay, options=wishes))
+        encrypted = options.encrypted
+        output.say(connection.push(name, value, queue=target, delay=delay, options=on_wire, encrypted=encrypted))
     if where.path and target not in where.queues():
         output.complain(f"note: no pool of {where.path} serves queue {target}")
 
@@ -65,13 +66,13 @@ def _judge(name: str, value: object, handler: Handler | None) -> None:
 def _stdin() -> bytes:
     if sys.stdin is None or sys.stdin.isatty():
         raise click.BadParameter("standard input is a terminal: pipe the JSON in", param_hint="--data")
-    return sys.stdin.buffer.read(MOST_BYTES + 1)
+    return sys.stdin.buffer.read(MAX_BYTES + 1)
 
 
 def _json(raw: bytes) -> Any:
     """One JSON value, checked as strictly as a worker checks the whole payload."""
-    if len(raw) > MOST_BYTES:
-        raise click.BadParameter(f"is larger than {MOST_BYTES} bytes", param_hint="--data")
+    if len(raw) > MAX_BYTES:
+        raise click.BadParameter(f"is larger than {MAX_BYTES} bytes", param_hint="--data")
     try:
         fields = read_object(b'{"data":%b}' % raw)
     except BadPayload as error:

@@ -77,7 +77,7 @@ def show(where: Where, queue: str, entry_id: str, as_bytes: bool) -> int:
 def retry(where: Where, queue: str, entry_id: str) -> int:
     """Put one payload back on its queue unchanged"""
     with closing(Queue(where.connection(), by_hand=True)) as connection:
-        return 0 if connection.stores.quarantine.put_back(queue, entry_id) else _not_found(queue, entry_id)
+        return 0 if connection.stores.quarantine.requeue(queue, entry_id) else _not_found(queue, entry_id)
 
 
 @quarantine.command()
@@ -133,6 +133,6 @@ def _show(entry: Quarantined) -> None:
     output.say(f"payload: {_glimpse(entry.payload, _VIEW)}")
 
 
-def _glimpse(payload: bytes, most: int) -> str:
-    cut = payload[:most].decode("utf-8", "backslashreplace")
-    return f"{cut} … ({len(payload) - most} bytes more)" if len(payload) > most else cut
+def _glimpse(payload: bytes, max_bytes: int) -> str:
+    cut = payload[:max_bytes].decode("utf-8", "backslashreplace")
+    return f"{cut} … ({len(payload) - max_bytes} bytes more)" if len(payload) > max_bytes else cut

@@ -59,7 +59,7 @@ def size(where: Where, queues: Sequence[str], as_json: bool) -> None:
 @QUEUES
 @option(
     "--max",
-    "most",
+    "limit",
     metavar="COUNT",
     type=parsed(values.count),
     default=_BUSY,
@@ -67,7 +67,7 @@ def size(where: Where, queues: Sequence[str], as_json: bool) -> None:
 )
 @click.option("--fail", is_flag=True, help="Exit with 1 on an alert")
 @JSON
-def monitor(where: Where, queues: Sequence[str], most: int, fail: bool, as_json: bool) -> int:
+def monitor(where: Where, queues: Sequence[str], limit: int, fail: bool, as_json: bool) -> int:
     """Show which queues are too long
 
     By default of the pool's queues, and of all others that are not empty.
@@ -75,7 +75,7 @@ def monitor(where: Where, queues: Sequence[str], most: int, fail: bool, as_json:
     connection = where.connection()
     with closing(Queue(connection, by_hand=True)) as queue:
         now = queue.stores.queue.now()
-        rows = [_parts(name, queue.sizes(name), most, now) for name in queues or _all(where, queue)]
+        rows = [_parts(name, queue.sizes(name), limit, now) for name in queues or _all(where, queue)]
     output.listing([{"connection": connection.name, **row} for row in rows], as_json)
     return FAILED if fail and any(row["status"] == "ALERT" for row in rows) else 0
 
@@ -101,11 +101,11 @@ def _all(where: Where, connection: Queue) -> Iterator[str]:
     configured = where.queues()
     yield from configured
     try:
-        there = connection.stores.queue.queues()
+        existing = connection.stores.queue.queues()
     except StoreDenied as error:  # a Redis user without +scan
         output.complain(f"note: queues that no pool of this configuration serves are left out: {error}")
     else:
-        yield from (name for name in there if name not in configured)
+        yield from (name for name in existing if name not in configured)
 
 
 def _is_confirmed(question: str) -> bool:
@@ -114,7 +114,7 @@ def _is_confirmed(question: str) -> bool:
     return click.confirm(question, err=True)
 
 
-def _parts(name: str, sizes: Sizes, most: int, now: float) -> dict[str, Any]:
+def _parts(name: str, sizes: Sizes, limit: int, now: float) -> dict[str, Any]:
     """Source: Illuminate/Queue/Console/MonitorCommand.php (13.x)."""
     return {
         "queue": name,
@@ -124,7 +124,7 @@ def _parts(name: str, sizes: Sizes, most: int, now: float) -> dict[str, Any]:
         "reserved": sizes.reserved,
         "quarantined": sizes.quarantined,
         "oldest_pending": _age(sizes.oldest, now),
-        "status": "ALERT" if sizes.total >= most else "OK",
+        "status": "ALERT" if sizes.total >= limit else "OK",
     }
 
 

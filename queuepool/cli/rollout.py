@@ -16,10 +16,10 @@ from queuepool.errors import NotRunning, QueuepoolError
 from queuepool.unix import proc
 
 #: the default wait in seconds
-_LONGEST = "300"
+_DEFAULT_WAIT = "300"
 WAIT: Callable[[Callable[..., int | None]], Callable[..., int | None]] = option(
-    "--wait", metavar="[SECONDS]", is_flag=False, flag_value=_LONGEST, type=parsed(seconds), default=0.0,
-    help=f"Wait until the new code works, else exit with 1  [default: 0; without SECONDS: {_LONGEST}]",
+    "--wait", metavar="[SECONDS]", is_flag=False, flag_value=_DEFAULT_WAIT, type=parsed(seconds), default=0.0,
+    help=f"Wait until the new code works, else exit with 1  [default: 0; without SECONDS: {_DEFAULT_WAIT}]",
 )  # fmt: skip
 
 
@@ -29,7 +29,7 @@ class Rollout:
     def __init__(self, runtime: RuntimeDir) -> None:
         self.name, self._path = runtime.name, runtime.path
         self._board: Board = runtime.board()
-        self._before = self._board.header.generation
+        self._old_generation = self._board.header.generation
 
     @property
     def master(self) -> int:
@@ -51,17 +51,17 @@ class Rollout:
             raise NotRunning(self.name, self._path)
         if State(header.state) is State.DRAINING:
             raise QueuepoolError(f"pool {self.name!r} is being stopped")
-        if header.generation <= self._before:
+        if header.generation <= self._old_generation:
             return False
-        if self._renewed() >= header.target and not self._idle_old_ones():
+        if self._renewed_count() >= header.target and not self._idle_old_ones():
             return True
         if problem := boot_problem(header):
             raise QueuepoolError(f"pool {self.name!r}: the new code does not come to work: {problem}")
         return False
 
-    def _renewed(self) -> int:
+    def _renewed_count(self) -> int:
         """How many of the pool's workers run the new code."""
-        newest = max(self._board.header.generation, self._before + 1)
+        newest = max(self._board.header.generation, self._old_generation + 1)
         workers = [slot for slot in self._board.of(Role.WORKER) if slot.generation >= newest and not slot.dead]
         return len({slot.number for slot in workers if slot.pid and slot.state != State.STARTING})
 
@@ -72,21 +72,21 @@ class Rollout:
         return any(slot.generation < newest and slot.state != State.BUSY for slot in workers)
 
     def _progress(self) -> str:
-        return f"{self._renewed()} of {self._board.header.target} workers run the new code"
+        return f"{self._renewed_count()} of {self._board.header.target} workers run the new code"
 
 
 def rollouts(runtimes: Iterable[RuntimeDir]) -> list[Rollout]:
     """One for each pool that runs here; names the others. Raises ``NotRunning`` if none runs."""
     found: list[Rollout] = []
-    away: list[NotRunning] = []
+    not_running: list[NotRunning] = []
     for runtime in runtimes:
         try:
             found.append(Rollout(runtime))
         except NotRunning as error:
-            away.append(error)
+            not_running.append(error)
     if not found:
-        raise away[0]
-    for each in away:
+        raise not_running[0]
+    for each in not_running:
         output.complain(f"note: {each}")
     return found
 

@@ -23,7 +23,7 @@ from queuepool.unix.exit_codes import NOT_MOVING, NOT_RUNNING
 _COLUMNS = (
     "process", "pid", "state", "done", "failed", "released", "memory", "job", "queue", "attempt", "running",
 )  # fmt: skip
-_AWAY, _STUCK = "not running", "stopped by a signal"
+_NOT_RUNNING, _STUCK = "not running", "stopped by a signal"
 #: what a pool in these states says of itself
 _WORDS = {
     "starting": "workers wait: the steward has not read the control keys yet (restart, pause, maintenance)",
@@ -40,13 +40,15 @@ def status(where: Where, everywhere: bool, as_json: bool) -> int:
 
     Exits with 0 if all of them run, 3 if one does not, 4 if one is stopped, starting or failing.
     """
-    pools = _published(where) if everywhere else [_look(pool.name, runtime_of(where, pool)) for pool in where.pools()]
+    pools = (
+        _published(where) if everywhere else [_status_of(pool.name, runtime_of(where, pool)) for pool in where.pools()]
+    )
     if as_json:
         output.document(pools)
     else:
         _show(pools)
     states = {pool["state"] for pool in pools}
-    if not pools or _AWAY in states:
+    if not pools or _NOT_RUNNING in states:
         return NOT_RUNNING
     return NOT_MOVING if states & {_STUCK, *_WORDS} else 0
 
@@ -61,7 +63,7 @@ def _published(where: Where) -> list[dict[str, Any]]:
     return found
 
 
-def _look(name: str, runtime: RuntimeDir) -> dict[str, Any]:
+def _status_of(name: str, runtime: RuntimeDir) -> dict[str, Any]:
     if runtime.path.exists() and not os.access(runtime.path, os.R_OK | os.X_OK):
         raise PermissionError(13, "belongs to another user", str(runtime.path))
     others = {"left_by_others": left_by_others(runtime)}
@@ -70,7 +72,7 @@ def _look(name: str, runtime: RuntimeDir) -> dict[str, Any]:
         facts = overview(name, runtime.board()) | place | others
     except NotRunning as error:
         unsettled = not error.another and len(runtime.board_paths()) > len(others["left_by_others"])
-        return {**place, "state": _AWAY, "another": error.another, "unsettled": unsettled, **others}
+        return {**place, "state": _NOT_RUNNING, "another": error.another, "unsettled": unsettled, **others}
     found = runtime.about()
     facts |= found.facts() if found else {}
     return facts | ({"state": _STUCK} if _is_stopped(facts["master"]) else {})
@@ -88,23 +90,23 @@ def _show(pools: Sequence[Mapping[str, Any]]) -> None:
     if not pools:
         output.say("no pool has published itself")
     for pool in pools:
-        if pool["state"] == _AWAY:
-            for line in _absence(pool):
+        if pool["state"] == _NOT_RUNNING:
+            for line in _not_running_lines(pool):
                 output.say(line)
         else:
-            for line in _head(pool):
+            for line in _header_lines(pool):
                 output.say(line)
             output.table(_COLUMNS, map(_row, pool["processes"]))
         for name in pool.get("left_by_others", ()):
             output.say(words_for(name))
 
 
-def _absence(pool: Mapping[str, Any]) -> Iterator[str]:
+def _not_running_lines(pool: Mapping[str, Any]) -> Iterator[str]:
     if pool["another"]:
-        yield f"pool {pool['pool']}: {_AWAY} (the one in {pool['directory']} is {pool['another']})"
+        yield f"pool {pool['pool']}: {_NOT_RUNNING} (the one in {pool['directory']} is {pool['another']})"
         return
     left = "; it was killed, or left jobs that the next start settles" if pool["unsettled"] else ""
-    yield f"pool {pool['pool']}: {_AWAY} (no live master in {pool['directory']}){left}"
+    yield f"pool {pool['pool']}: {_NOT_RUNNING} (no live master in {pool['directory']}){left}"
     yield "other pools are meant by -c FILE, --pool NAME or --runtime-dir DIR; those of other users lie elsewhere"
 
 
@@ -121,7 +123,7 @@ def _origin(pool: Mapping[str, Any]) -> str:
     return " ".join(f"{key}={value}" for key, value in words.items() if value)
 
 
-def _head(pool: Mapping[str, Any]) -> Iterator[str]:
+def _header_lines(pool: Mapping[str, Any]) -> Iterator[str]:
     host = f" on {pool['host']}" if "host" in pool else ""
     yield (
         f"pool {pool['pool']}{host}: {pool['state']} master={pool['master']} since={pool['since']} "

@@ -22,38 +22,45 @@ _EXTRAS: Mapping[str, tuple[str, ...]] = MappingProxyType({
     "mysql": ("sql-mysql", "pymysql"),
     "mariadb": ("sql-mysql", "pymysql"),
 })  # fmt: skip
+#: bytes of a key, by Laravel's cipher. Source: Encryption/Encrypter.php (8.83 to 13.x)
+KEY_BYTES: Mapping[str, int] = MappingProxyType({
+    "AES-256-CBC": 32, "AES-128-CBC": 16, "AES-256-GCM": 32, "AES-128-GCM": 16,
+})  # fmt: skip
 
 
-def connection(name: str, said: Mapping[str, Any], folder: Path) -> ConnectionSettings:
+def connection(name: str, given: Mapping[str, Any], folder: Path) -> ConnectionSettings:
     """The settings of a connection from its values by key; ``folder`` holds the default SQLite file.
 
     Raises ``ConfigError``.
     """
-    fields = {key: value for key, value in said.items() if key != "driver"}
+    fields = {key: value for key, value in given.items() if key != "driver"}
     if "url" not in fields:
-        fields["url"] = REDIS if said.get("driver") == "redis" else _embedded(folder)
+        fields["url"] = REDIS if given.get("driver") == "redis" else _embedded(folder)
     # The default URL means the same when it is written out.
     is_ours = scheme_of(fields["url"]) == "sqlite" and fields["url"] == _embedded(folder)
     return ConnectionSettings(name=name, embedded=is_ours, **fields)
 
 
-def contradictions(settings: ConnectionSettings, said: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def contradictions(settings: ConnectionSettings, given: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """A (key, problem) pair for each value that contradicts another."""
-    if said.get("driver") and said["driver"] != kind_of(settings.url):
-        yield "driver", f"{said['driver']} contradicts the url, which is one of {kind_of(settings.url)}"
+    if given.get("driver") and given["driver"] != kind_of(settings.url):
+        yield "driver", f"{given['driver']} contradicts the url, which is one of {kind_of(settings.url)}"
     if settings.prefix and "redis" not in map(kind_of, _urls(settings).values()):
         yield "prefix", "is for the keys of Redis: leave it out, a database's tables have their names"
     yield from _failed_contradictions(settings)
+    yield from _key_contradictions(settings)
 
 
 def check_drivers(settings: ConnectionSettings) -> None:
-    """Raise ``ConfigError`` when the driver of one of its stores is not installed."""
+    """Raise ``ConfigError`` when a package that it needs is not installed."""
     for key, url in _urls(settings).items():
         extra, *packages = _EXTRAS.get(scheme_of(url), ("",))
         # Found, not imported: commands that only inspect a pool do not need them.
         if not all(map(find_spec, packages)):
             where = f"connection {settings.name}: {key}"
             raise ConfigError(where, f"{scheme_of(url)}:// needs pip install 'queuepool-worker[{extra}]'")
+    if settings.app_key and not find_spec("cryptography"):
+        raise ConfigError(f"connection {settings.name}: app_key", "needs pip install 'queuepool-worker[encrypted]'")
 
 
 def identity_of(settings: ConnectionSettings) -> str:
@@ -71,7 +78,8 @@ def _embedded(folder: Path) -> str:
 
 def _urls(settings: ConnectionSettings) -> dict[str, str]:
     """Its URLs by key, without those that are not set."""
-    found = {key: getattr(settings, key) for key in ("url", "failed_url", "control_url", "maintenance_url")}
+    keys = ("url", "failed_url", "control_url", "maintenance_url", "batches_url")
+    found = {key: getattr(settings, key) for key in keys}
     return {key: url for key, url in found.items() if url}
 
 
@@ -83,3 +91,16 @@ def _failed_contradictions(settings: ConnectionSettings) -> Iterator[tuple[str, 
             "contradicts failed_url" if settings.failed_url else "is not where the queue is: say where by failed_url"
         )
         yield "failed", f"{settings.failed} {remedy}"
+
+
+def _key_contradictions(settings: ConnectionSettings) -> Iterator[tuple[str, str]]:
+    needed = KEY_BYTES[settings.cipher]
+    for key, several in (("app_key", settings.app_keys[:1]), ("previous_keys", settings.previous_keys)):
+        for wrong in [one for one in several if len(one) != needed]:
+            yield key, f"{_bytes(wrong)}, and {settings.cipher} takes {needed}: copy it from Laravel's .env, base64:..."
+    if settings.previous_keys and not settings.app_key:
+        yield "previous_keys", "needs app_key, the key that is in use now"
+
+
+def _bytes(key: bytes) -> str:
+    return f"a key has {len(key)} byte{'s' * (len(key) != 1)}"

@@ -1,62 +1,36 @@
-"""Entries from the file, the environment and flags, each with its place. Checks their form, not their meaning."""
+"""Entries from an INI file. Checks its form, not what the values mean."""
 
 from __future__ import annotations
 
 import os
 import re
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 from typing import NamedTuple
 
+from queuepool.config.entries import KINDS, Entry, Place, Problem, section_name
 from queuepool.config.values import INLINE_COMMENT, NO_INLINE_COMMENTS
 
-KINDS = ("pool", "connection")
 UNKNOWN_SECTION = "unknown section; there are [pool], [pool:NAME], [connection] and [connection:NAME]"
-LARGEST_BYTES = 1024 * 1024
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where an entry was written, as errors name it; ``line`` is 0 outside the file."""
-
-    label: str
-    line: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Problem:
-    """What is wrong, and where."""
-
-    place: Place
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """One key's raw value, from a line, a flag or a variable; a section's own line has an empty key."""
-
-    section: str
-    key: str
-    value: str
-    place: Place
+MAX_BYTES = 1024 * 1024
 
 
 class Readers(NamedTuple):
     """Which users can read a file."""
 
     #: every user of this host can read it
-    are_all: bool = False
+    include_everyone: bool = False
     #: its mode cannot be changed: its mount is read-only, as that of a container's secrets is
-    are_fixed: bool = False
+    cannot_change: bool = False
 
     @classmethod
     def of(cls, file: int | str) -> Readers:
         """The readers of an open descriptor or of a path. Raises ``OSError``."""
-        are_fixed = bool(os.statvfs(file).f_flag & os.ST_RDONLY)
-        return cls(bool(os.stat(file).st_mode & stat.S_IROTH), are_fixed)
+        cannot_change = bool(os.statvfs(file).f_flag & os.ST_RDONLY)
+        return cls(bool(os.stat(file).st_mode & stat.S_IROTH), cannot_change)
 
 
 _NO_OTHERS = Readers()
@@ -109,10 +83,10 @@ def contents(path: Path) -> tuple[bytes, Readers]:
         _check_file(os.fstat(fd))
         readers = Readers.of(fd)
         with open(fd, "rb", closefd=False) as file:
-            data = file.read(LARGEST_BYTES + 1)
+            data = file.read(MAX_BYTES + 1)
     finally:
         os.close(fd)
-    if len(data) > LARGEST_BYTES:
+    if len(data) > MAX_BYTES:
         raise ValueError("is larger than 1 MB, which no configuration is")
     return data, readers
 
@@ -131,7 +105,7 @@ def _document(data: bytes, file: str, readers: Readers) -> Document:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         return _refused(file, "is not UTF-8", _line_of(data, error.start))
-    lines = tuple(_without_twins(_lines(text, file)))
+    lines = tuple(_with_repeats_reported(_lines(text, file)))
     return Document(lines, readers) if lines else _refused(file, "no [pool] section")
 
 
@@ -175,13 +149,6 @@ def _check_header(title: str, rest: str) -> None:
         section_name(name)
 
 
-def section_name(raw: str) -> str:
-    """The checked name of a pool or connection: also a directory's name and a word in ``ps``. Raises ``ValueError``."""
-    if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}", raw):
-        raise ValueError("a name is up to 64 of A-Z a-z 0-9 _ . - and begins with neither . nor -")
-    return raw
-
-
 def _entry(title: str, line: str, where: str, number: int) -> Entry | Problem:
     key, equals, value = (part.strip(" \t") for part in line.partition("="))
     # The error does not repeat the line, which may be half a URL with its password.
@@ -192,7 +159,7 @@ def _entry(title: str, line: str, where: str, number: int) -> Entry | Problem:
     return Entry(title, key, value, Place(f"{where}: [{title}] {key}", number))
 
 
-def _without_twins(lines: Iterator[Entry | Problem]) -> Iterator[Entry | Problem]:
+def _with_repeats_reported(lines: Iterator[Entry | Problem]) -> Iterator[Entry | Problem]:
     """The lines, with a problem after each that repeats an earlier one."""
     seen: dict[tuple[str, str], int] = {}
     for line in lines:
@@ -202,21 +169,3 @@ def _without_twins(lines: Iterator[Entry | Problem]) -> Iterator[Entry | Problem
         first = seen.setdefault((line.section, line.key), line.place.line)
         if first != line.place.line:
             yield Problem(line.place, f"is already in line {first}")
-
-
-def from_environment(environ: Mapping[str, str]) -> Iterator[Entry]:
-    """Entries from QUEUEPOOL_POOL_WORKERS and the like; an empty variable counts as unset."""
-    for kind in KINDS:
-        prefix = f"QUEUEPOOL_{kind.upper()}_"
-        for name in sorted(name for name in environ if name.startswith(prefix)):
-            key = name.removeprefix(prefix)
-            value = environ[name].strip(" \t")
-            if value:
-                yield Entry(kind, key.lower() if key == key.upper() else key, value, Place(name))
-
-
-def from_flags(overrides: Mapping[str, str], by: str) -> Iterator[Entry]:
-    """Entries from flags by ``section.key``; ``by`` is how errors name a flag, with ``{}`` for the key."""
-    for name, value in overrides.items():
-        section, _, key = name.rpartition(".")
-        yield Entry(section, key, value.strip(" \t"), Place(by.format(key.replace("_", "-"))))

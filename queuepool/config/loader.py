@@ -13,9 +13,10 @@ from typing import Any
 from queuepool.config import urls as config_urls
 from queuepool.config import values
 from queuepool.config import variables as config_variables
-from queuepool.config.connections import connection, contradictions
-from queuepool.config.ini_file import Document, Entry, Place, Problem, from_environment, from_flags, read, section_name
-from queuepool.config.secrets import open_secrets, signing_keys, url
+from queuepool.config.connections import KEY_BYTES, connection, contradictions
+from queuepool.config.entries import Entry, Place, Problem, from_environment, from_flags, section_name
+from queuepool.config.ini_file import Document, read
+from queuepool.config.secrets import app_key, open_secrets, previous_keys, signing_keys, url
 from queuepool.config.settings import ConnectionSettings, PoolSettings
 from queuepool.config.urls import masked as masked  # for code that shows a URL
 from queuepool.errors import ConfigError
@@ -41,10 +42,15 @@ CONNECTION_KEYS: Mapping[str, values.Parser] = MappingProxyType({
     "restart_key": values.some_text, "control_url": lambda raw: raw and url(raw),
     "maintenance_key": values.text, "maintenance_url": lambda raw: raw and url(raw),
     "signing": lambda raw: values.one_of(raw, "off", "accept", "require"), "signing_keys": signing_keys,
+    "app_key": app_key, "previous_keys": previous_keys,
+    "cipher": lambda raw: values.one_of(raw.upper(), *KEY_BYTES),
+    "outcomes": lambda raw: raw and values.queue(raw), "outcome_class": values.php_class,
+    "php_failed": values.boolean, "foreign": lambda raw: values.one_of(raw, "refuse", "ignore"),
+    "batches_url": lambda raw: raw and url(raw),
 })  # fmt: skip
 KEYS = {"pool": POOL_KEYS, "connection": CONNECTION_KEYS}
 FIELDS = {"queue": "queues"}
-_URLS = ("url", "failed_url", "control_url", "maintenance_url")
+_URLS = ("url", "failed_url", "control_url", "maintenance_url", "batches_url")
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,17 +152,17 @@ def _parts(
     kind: str, headers: Sequence[Entry], stated: Sequence[_Setting], forced: Sequence[_Setting], path: Path | None
 ) -> dict[str, _Part]:
     """The pools or the connections by name, in the file's order."""
-    ours = [one for one in stated if _kind(one.entry) == kind]
+    matching = [one for one in stated if _kind(one.entry) == kind]
     places = {header.section: header.place for header in headers if _kind(header) == kind}
     plain = places.pop(kind, Place(f"{path}: [{kind}]" if path else f"[{kind}]"))
     # A [connection] with a URL is a connection, not only the defaults of the others: otherwise the first
     # [connection:NAME] would take over every pool that names none.
-    if not places or any(one.entry.section == kind and one.entry.key == "url" for one in ours):
+    if not places or any(one.entry.section == kind and one.entry.key == "url" for one in matching):
         places = {f"{kind}:default": plain} | places
     parts = {}
     for title, place in places.items():
-        layers = [one for one in ours if one.entry.section == kind]
-        layers += [one for one in ours if one.entry.section == title]
+        layers = [one for one in matching if one.entry.section == kind]
+        layers += [one for one in matching if one.entry.section == title]
         layers += [one for one in forced if _kind(one.entry) == kind]
         name = title.partition(":")[2]
         parts[name] = _Part(name, place, {one.entry.key: one for one in layers if one.entry.key in KEYS[kind]})
@@ -170,9 +176,9 @@ def _pool(part: _Part, connections: Mapping[str, ConnectionSettings], path: Path
 
 def _link(part: _Part, connections: Iterable[str]) -> str:
     """The name of the pool's connection: as set, else the only one, else ``default``."""
-    said = part.settings.get("connection")
+    named = part.settings.get("connection")
     names = list(connections)
-    return str(said.value) if said else names[0] if len(names) == 1 else "default"
+    return str(named.value) if named else names[0] if len(names) == 1 else "default"
 
 
 def _link_problems(link: ConnectionSettings, part: _Part) -> Iterator[Problem]:
@@ -198,11 +204,11 @@ def _lease_problems(pool: PoolSettings, place: Place) -> Iterator[Problem]:
     lease = pool.connection.retry_after
     if pool.connection.renew or (pool.timeout and pool.timeout + pool.grace < lease):
         return
-    said = f"{pool.timeout:.10g} with grace {pool.grace:.10g}" if pool.timeout else "0, no limit,"
-    most = lease - pool.grace - 1
-    remedy = f"at most {most:.10g}" if most > 0 else "raise retry_after"
+    limit = f"{pool.timeout:.10g} with grace {pool.grace:.10g}" if pool.timeout else "0, no limit,"
+    max_timeout = lease - pool.grace - 1
+    remedy = f"at most {max_timeout:.10g}" if max_timeout > 0 else "raise retry_after"
     why = f"is not below retry_after ({lease:.10g}) and renew is off; jobs would run twice"
-    yield Problem(place, f"{said} {why}; {remedy}, or renew = yes")
+    yield Problem(place, f"{limit} {why}; {remedy}, or renew = yes")
 
 
 def _raise_all(problems: Sequence[Problem]) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from base64 import b64decode
 from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 
 from queuepool.config import urls as config_urls
-from queuepool.config.ini_file import Document, Problem, Readers, contents
+from queuepool.config.entries import Problem
+from queuepool.config.ini_file import Document, Readers, contents
 from queuepool.config.urls import TLS_FILES, has_password, options_of, scheme_of
 from queuepool.config.variables import without_variables
 
@@ -31,6 +33,33 @@ def signing_keys(raw: str) -> tuple[tuple[str, str], ...]:
     if len(dict(keys)) != len(keys):
         raise ValueError("two keys have the same name")
     return keys
+
+
+def app_key(raw: str) -> bytes:
+    """Laravel's ``APP_KEY``, or the path of a file that holds it. Raises ``ValueError``, which never repeats a key."""
+    keys = previous_keys(raw)
+    if len(keys) > 1:
+        raise ValueError("is more than one key: earlier ones go into previous_keys")
+    return keys[0] if keys else b""
+
+
+def previous_keys(raw: str) -> tuple[bytes, ...]:
+    """Laravel's ``APP_PREVIOUS_KEYS``, or the path of a file with one on each line. Raises as ``app_key`` does."""
+    entries = _lines(Path(raw)) if raw.startswith("/") else raw.split(",")
+    keys = tuple(_decoded(entry.strip(" \t")) for entry in entries if entry.strip(" \t"))
+    if raw and not all(keys or [b""]):
+        raise ValueError("holds no key")
+    return keys
+
+
+def _decoded(key: str) -> bytes:
+    """Source: EncryptionServiceProvider.php, parseKey (8.83 to 13.x)."""
+    if not key.startswith("base64:"):
+        return key.encode()
+    try:
+        return b64decode(key.removeprefix("base64:"), validate=True)
+    except ValueError:
+        raise ValueError("what follows base64: is not base64") from None
 
 
 def _lines(path: Path) -> list[str]:
@@ -81,7 +110,7 @@ def open_secrets(file: Document, path: Path | None) -> Iterator[Problem]:
 
     A group may read it: the files of services often belong to root:service.
     """
-    for entry in file.entries() if file.readers.are_all else ():
+    for entry in file.entries() if file.readers.include_everyone else ():
         if secret := _secret_in(entry.key, without_variables(entry.value)):
             problem = f"holds {secret} that every user can read"
             if _are_too_many(file.readers, f"{entry.place.label}: {problem}"):
@@ -91,14 +120,16 @@ def open_secrets(file: Document, path: Path | None) -> Iterator[Problem]:
 def _secret_in(key: str, value: str) -> str:
     if has_password(value):
         return "a password"
+    if key in ("app_key", "previous_keys"):
+        return "keys" if value.strip(" ,") and not value.startswith("/") else ""
     return "keys" if key == "signing_keys" and re.search(r":[^\s,]", value) else ""
 
 
 def _are_too_many(readers: Readers, problem: str) -> bool:
     """Whether every user can read it and the mode can be changed. On a read-only mount, where it cannot, only warn."""
-    if readers.are_all and readers.are_fixed:
+    if readers.include_everyone and readers.cannot_change:
         _warn(f"{problem}; {_REMEDY}")
-    return readers.are_all and not readers.are_fixed
+    return readers.include_everyone and not readers.cannot_change
 
 
 @cache

@@ -38,8 +38,29 @@ class ConnectionSettings:
     maintenance_url: str = field(default="", repr=False)
     #: ``off``, ``accept`` (unsigned payloads pass) or ``require``
     signing: str = "off"
+    #: the queue by which Laravel learns how its jobs ended here; empty = it does not
+    outcomes: str = ""
+    #: the PHP class that is called for them
+    outcome_class: str = "App\\Queue\\QueuepoolOutcome"
+    #: whether Laravel also learns of failures that only its job's own ``failed()`` is called for
+    php_failed: bool = False
+    #: ``refuse`` or ``ignore`` chains, batches and middleware of object jobs that cannot be carried out
+    foreign: str = "refuse"
+    #: the database with ``job_batches``; empty = as ``failed_url``, else ``url``
+    batches_url: str = field(default="", repr=False)
     #: (name, secret): the first signs, all verify
     signing_keys: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    #: Laravel's key, for encrypted jobs; empty = none
+    app_key: bytes = field(default=b"", repr=False)
+    #: keys that Laravel had before; they only decrypt
+    previous_keys: tuple[bytes, ...] = field(default=(), repr=False)
+    #: Laravel's ``app.cipher``
+    cipher: str = "AES-256-CBC"
+
+    @property
+    def app_keys(self) -> tuple[bytes, ...]:
+        """The keys for encrypted jobs: the first encrypts, all decrypt; none without ``app_key``."""
+        return (self.app_key, *self.previous_keys) if self.app_key else ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,11 +14,11 @@ Parser = Callable[[str], object]
 
 INLINE_COMMENT = re.compile(r"(?:^|[ \t])[;#]")
 NO_INLINE_COMMENTS = "inline comments are not supported: put the comment on a line of its own"
-MOST_WORKERS = 1024
-MOST_AHEAD = 64
+MAX_WORKERS = 1024
+MAX_AHEAD = 64
 LONGEST = 87600 * 3600.0  # ten years; Python's timers end at 292
 BASELINE_MB = 16  # resident, of a worker that has imported nothing yet, rounded down
-MOST_MB = 1024 * 1024
+MAX_MB = 1024 * 1024
 SECONDS_IN = {"": 1, "s": 1, "m": 60, "h": 3600}
 MB_IN = {"": 1, "M": 1, "MB": 1, "G": 1024, "GB": 1024}
 BOOLEANS = dict.fromkeys(("yes", "true", "on", "1"), True) | dict.fromkeys(("no", "false", "off", "0"), False)
@@ -36,9 +36,9 @@ def count(raw: str) -> int:
 def workers(raw: str) -> int:
     """A number of workers; ``auto`` is one per CPU."""
     if raw == "auto":
-        return min(os.cpu_count() or 1, MOST_WORKERS)
-    if not re.fullmatch(r"[0-9]{1,9}", raw) or not 1 <= int(raw) <= MOST_WORKERS:
-        raise ValueError(f"{shown(raw)} is neither a number from 1 to {MOST_WORKERS} nor `auto` (one per CPU)")
+        return min(os.cpu_count() or 1, MAX_WORKERS)
+    if not re.fullmatch(r"[0-9]{1,9}", raw) or not 1 <= int(raw) <= MAX_WORKERS:
+        raise ValueError(f"{shown(raw)} is neither a number from 1 to {MAX_WORKERS} nor `auto` (one per CPU)")
     return int(raw)
 
 
@@ -46,8 +46,8 @@ def ahead(raw: str) -> int:
     """How many jobs a worker reserves at once; 0 = ``auto``."""
     if raw in ("auto", "0"):
         return 0
-    if not re.fullmatch(r"[0-9]{1,9}", raw) or int(raw) > MOST_AHEAD:
-        raise ValueError(f"{shown(raw)} is neither a number from 1 to {MOST_AHEAD} nor `auto` (by how long jobs take)")
+    if not re.fullmatch(r"[0-9]{1,9}", raw) or int(raw) > MAX_AHEAD:
+        raise ValueError(f"{shown(raw)} is neither a number from 1 to {MAX_AHEAD} nor `auto` (by how long jobs take)")
     return int(raw)
 
 
@@ -77,7 +77,7 @@ def delays(raw: str) -> tuple[float, ...]:
 def megabytes(raw: str) -> float:
     """A worker's size in MB; 0 = no limit."""
     value = _size(raw)
-    if value and not BASELINE_MB <= value <= MOST_MB:
+    if value and not BASELINE_MB <= value <= MAX_MB:
         raise ValueError(f"{shown(raw)} is below any worker's baseline ({BASELINE_MB} MB) or above 1024G; 0 = no limit")
     return value
 
@@ -87,7 +87,7 @@ def memory_limit(raw: str) -> MemoryLimit:
     if not raw.startswith("+"):
         return MemoryLimit(megabytes(raw))
     value = _size(raw[1:])
-    if not 0 < value <= MOST_MB:
+    if not 0 < value <= MAX_MB:
         raise ValueError(f"{shown(raw)} is no room above a worker's size after its boot, or above 1024G; 0 = no limit")
     return MemoryLimit(value, is_above_boot=True)
 
@@ -146,6 +146,13 @@ def modules(raw: str) -> tuple[str, ...]:
         if not all(part.isidentifier() and not iskeyword(part) for part in name.split(".")):
             raise ValueError(f"{shown(name)} is not a module's name like app.jobs")
     return names
+
+
+def php_class(raw: str) -> str:
+    """The full name of a PHP class, without a leading backslash."""
+    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*(\\[A-Za-z_][A-Za-z0-9_]*)*", raw):
+        raise ValueError(f"{shown(raw)} is not the full name of a PHP class like App\\Queue\\QueuepoolOutcome")
+    return raw
 
 
 def _parts(raw: str) -> tuple[str, ...]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
-from typing import ClassVar
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,6 +17,8 @@ class JobFacts:
     name: str
     queue: str
     attempt: int
+    #: Laravel's context, without what is hidden; ``None`` if there is none
+    context: Mapping[str, Any] | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,7 +38,7 @@ class Listeners:
             self._wanted[kind] = any(base in self._by_class for base in kind.__mro__)
         return self._wanted[kind]
 
-    def tell(self, event: Event) -> bool:
+    def emit(self, event: Event) -> bool:
         """Call every listener of the event's class and its bases; ``False`` when one of them returned ``False``."""
         agreed = True
         for base in type(event).__mro__:

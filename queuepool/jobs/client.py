@@ -13,14 +13,22 @@ from typing import TYPE_CHECKING, Any
 from queuepool.config import loader as config
 from queuepool.config import values
 from queuepool.config.settings import ConnectionSettings
+from queuepool.config.urls import kind_of
 from queuepool.errors import ConfigError
 from queuepool.events.listeners import LISTENERS
+from queuepool.jobs import context
+from queuepool.jobs.encryption import Encryption
+from queuepool.jobs.job_options import Seconds
 from queuepool.jobs.push_options import fields_of
+from queuepool.payload.ending import Lock
 from queuepool.payload.envelope import OBJECT_JOB, encode
+from queuepool.payload.unique_locks import claimed, new_lock
 
 if TYPE_CHECKING:
     from queuepool.stores.contract import Sizes
 
+#: seconds that a unique lock lasts, unless said otherwise
+DAY = 86400.0
 #: seconds, ``"90"`` or ``"5m"`` (s, m, h), a ``timedelta``, or a ``datetime``; a naive one is local time
 Delay = float | str | timedelta | datetime
 
@@ -40,6 +48,7 @@ class Queue:
 
         self.settings = settings
         self.stores = Stores(settings, shared=True, by_hand=by_hand)
+        self._encryption = Encryption(settings)
         self._signer = signer_of(settings.signing, settings.signing_keys)
 
     def push(
@@ -50,14 +59,22 @@ class Queue:
         queue: str = "default",
         delay: Delay = 0,
         options: Mapping[str, object] | None = None,
+        encrypted: bool = False,
+        unique_id: str | None = None,
+        unique_for: Seconds = DAY,
     ) -> str:
         """Add a job and return its id. ``options``: Laravel's ``tries``, ``maxExceptions``, ``failOnTimeout``,
         ``backoff``, ``timeout`` and ``retryUntil``; times in seconds, ``retryUntil`` in Unix seconds or a ``datetime``.
 
+        ``encrypted``: only queuepool's workers with the same ``app_key`` can read the data. ``unique_id``: take the
+        lock of this name and identity for ``unique_for`` seconds, until the job is over; if another job holds it,
+        nothing is added and the id is empty.
+
         Raises ``BadPayload`` for an invalid name, data that JSON cannot hold or too much of it, ``ValueError`` for an
         invalid delay or option, and ``StoreError``.
         """
-        return self._push([(name, data)], queue, delay, options)[0]
+        claim = new_lock(name, unique_id, seconds_until(unique_for))
+        return self._push([(name, data)], queue, delay, options, encrypted=encrypted, lock=claim)[0]
 
     def later(self, delay: Delay, name: str, data: object = None, *, queue: str = "default") -> str:
         """``push`` with the delay first, like Laravel's ``later``."""
@@ -70,9 +87,10 @@ class Queue:
         queue: str = "default",
         delay: Delay = 0,
         options: Mapping[str, object] | None = None,
+        encrypted: bool = False,
     ) -> list[str]:
         """Add many ``(name, data)`` in few round trips and return their ids. Raises as ``push`` does."""
-        return self._push(list(jobs), queue, delay, options)
+        return self._push(list(jobs), queue, delay, options, encrypted=encrypted)
 
     def push_object(
         self,
@@ -84,16 +102,23 @@ class Queue:
         queue: str = "default",
         delay: Delay = 0,
         options: Mapping[str, object] | None = None,
+        encrypted: bool = False,
+        unique_id: str | None = None,
+        unique_for: Seconds = DAY,
     ) -> str:
         """Add a job that a Laravel worker runs as an object of this PHP class, and return its id.
 
-        ``protected`` and ``private`` name the properties that the class declares so; all others are public. ``options``
-        and errors as in ``push``; ``PhpDataRefused``, a ``ValueError``, for a value that PHP cannot hold.
+        ``protected`` and ``private`` name the properties that the class declares so. ``encrypted``: with ``app_key``,
+        as Laravel does for ``ShouldBeEncrypted``. ``unique_id`` and ``unique_for`` as for ``push``, with the lock that
+        Laravel (from 11 on) takes for the class: its dispatches and these exclude one another. Raises as ``push`` does,
+        and ``PhpDataRefused``, a ``ValueError``, for a value that PHP cannot hold.
         """
         from queuepool.payload.php_serialize import build_command  # imported here: few programs push such jobs
 
-        data = {"commandName": class_name, "command": build_command(class_name, properties, protected, private)}
-        return self._push([(OBJECT_JOB, data)], queue, delay, options, display_name=class_name)[0]
+        command = build_command(class_name, properties, protected, private)
+        data = {"commandName": class_name, "command": self._encryption.command(command) if encrypted else command}
+        claim = new_lock(class_name, unique_id, seconds_until(unique_for))
+        return self._push([(OBJECT_JOB, data)], queue, delay, options, display_name=class_name, lock=claim)[0]
 
     def push_raw(self, payload: bytes, *, queue: str = "default", delay: Delay = 0) -> None:
         """Add these bytes unchanged, and so unsigned. Raises ``StoreError``."""
@@ -122,23 +147,33 @@ class Queue:
         delay: Delay,
         options: Mapping[str, object] | None,
         display_name: str | None = None,
+        encrypted: bool = False,
+        lock: Lock | None = None,
     ) -> list[str]:
         seconds, now = seconds_until(delay), int(time.time())
-        seal = partial(self._signer.seal, queue) if self._signer else None
-        fields = fields_of(options) if options else None
-        about: dict[str, Any] = {"options": fields, "display_name": display_name, "created_at": now, "seal": seal}
+        about: dict[str, Any] = {
+            "options": fields_of(options) if options else None,
+            "display_name": display_name,
+            "created_at": now,
+            "context": claimed(context.texts(), lock, kind_of(self.settings.url)),
+            "encrypt": self._encryption.data if encrypted else None,
+            "sign": partial(self._signer.sign, queue) if self._signer else None,
+        }
         made = [encode(name, data, delay=round(seconds), **about) for name, data in jobs]
-        self.stores.queue.push(queue, [payload for _, payload in made], seconds)
+        if lock is None:
+            self.stores.queue.push(queue, [payload for _, payload in made], seconds)
+        elif not self.stores.queue.push_unique(queue, made[0][1], seconds, lock):
+            return [""]
         ids = [identity for identity, _ in made]
         if not LISTENERS.is_empty:
-            self._tell(ids, [display_name or name for name, _ in jobs], queue, seconds)
+            self._emit_queued(ids, [display_name or name for name, _ in jobs], queue, seconds)
         return ids
 
-    def _tell(self, ids: list[str], names: list[str], queue: str, delay: float) -> None:
+    def _emit_queued(self, ids: list[str], names: list[str], queue: str, delay: float) -> None:
         from queuepool.events import JobQueued  # imported here: most programs have no listeners
 
         for identity, name in zip(ids, names, strict=True) if LISTENERS.wants(JobQueued) else ():
-            LISTENERS.tell(JobQueued(identity, name, queue, delay))
+            LISTENERS.emit(JobQueued(identity, name, queue, delay))
 
 
 def connect(where: str | Path | None = None, *, connection: str | None = None, prefix: str = "") -> Queue:
@@ -148,8 +183,8 @@ def connect(where: str | Path | None = None, *, connection: str | None = None, p
     goes with a URL. Raises ``ConfigError``. Sends nothing before the first push.
     """
     if isinstance(where, str) and "://" in where:
-        said = {"connection.url": where, "connection.prefix": prefix}
-        return Queue(_connection(config.load(None, said, by="connect({}=...)"), None))
+        overrides = {"connection.url": where, "connection.prefix": prefix}
+        return Queue(_connection(config.load(None, overrides, by="connect({}=...)"), None))
     path = where or os.environ.get("QUEUEPOOL_CONFIG")
     return Queue(_connection(config.load(Path(path) if path else None), connection))
 
@@ -191,5 +226,5 @@ def _connection(loaded: config.Config, name: str | None) -> ConnectionSettings:
     try:
         return known[name or "default"]
     except KeyError:
-        there = ", ".join(known)
-        raise ConfigError(str(loaded.path or ""), f"no connection {name or 'default'!r}; there are: {there}") from None
+        names = ", ".join(known)
+        raise ConfigError(str(loaded.path or ""), f"no connection {name or 'default'!r}; there are: {names}") from None

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from queuepool.errors import JobFailedByHand, QueuepoolError
+from queuepool.payload.context import Context
 from queuepool.settlement.verdict import Delete, Fail, Release, Verdict
 
 if TYPE_CHECKING:
     from queuepool.payload.envelope import Payload
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, weakref_slot=True)
 class Current:
     """The running job. What its handler decides here takes effect when the handler returns."""
 
@@ -40,6 +41,16 @@ class Current:
         """How often the job was started, this attempt included."""
         return self.payload.attempts
 
+    @property
+    def context(self) -> Context:
+        """Laravel's context that the job came with; ``queuepool.context`` is what its own jobs will get."""
+        return Context(self.payload.context)
+
+    @property
+    def extra(self) -> dict[str, Any]:
+        """What the payload holds beside the fields that queuepool knows: Horizon's ``tags``, ``pushedAt`` …"""
+        return self.payload.extra
+
     def release(self, delay: float = 0.0) -> None:
         """Retry the job in ``delay`` seconds instead of completing it. Uses up a try; on the last try the job fails."""
         self.verdict = Release(delay)
@@ -60,6 +71,11 @@ def current() -> Current:
     """The running job. Raises ``QueuepoolError`` if none is running."""
     if _running is None:
         raise QueuepoolError("no job is running in this process")
+    return _running
+
+
+def running() -> Current | None:
+    """The running job; ``None`` if there is none."""
     return _running
 
 

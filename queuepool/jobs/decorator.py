@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, NamedTuple, ParamSpec, TypeVar, Unpack, overload
 
 from queuepool.jobs.definition import check_is_known, check_runs, name_of
-from queuepool.jobs.job_options import JobOptions, Options, options_of, target_of, wire
+from queuepool.jobs.dispatch import dispatched
+from queuepool.jobs.job_options import JobOptions, Options, options_of, target_of
 from queuepool.jobs.registry import REGISTRY, Handler, arguments_of, by_name, keywords
 
 if TYPE_CHECKING:
@@ -24,18 +25,19 @@ def job(function: Callable[P, R], /) -> JobFunction[P, R]: ...
 
 
 @overload
-def job(name: str | None = None, **wishes: Unpack[JobOptions]) -> Callable[[Callable[P, R]], JobFunction[P, R]]: ...
+def job(name: str | None = None, **options: Unpack[JobOptions]) -> Callable[[Callable[P, R]], JobFunction[P, R]]: ...
 
 
-def job(name: str | Callable[P, R] | None = None, **wishes: Unpack[JobOptions]) -> Any:
+def job(name: str | Callable[P, R] | None = None, **options: Unpack[JobOptions]) -> Any:
     """Register a function as the handler of ``name`` (default: ``module.function``).
 
     Options: ``queue``, ``tries`` (0 = no limit), ``timeout`` and ``backoff`` (seconds; ``backoff`` also a list of
-    them), ``max_exceptions``, ``fail_on_timeout``. The pool decides those that are not given. Raises ``ConfigError``.
+    them), ``max_exceptions``, ``fail_on_timeout``, ``encrypted`` (of the data, with ``app_key``). The pool decides
+    those that are not given. Raises ``ConfigError``.
     """
     if callable(name):
         return _registered(None, options_of({}), name)
-    return partial(_registered, name, options_of(wishes))
+    return partial(_registered, name, options_of(options))
 
 
 def _registered(name: str | None, options: Options, function: Callable[P, R]) -> JobFunction[P, R]:
@@ -58,24 +60,22 @@ class Target(Generic[P]):
 
         Raises ``TypeError`` for arguments that do not fit, else as ``Queue.push`` does.
         """
-        return self._push([by_name(self.job.__wrapped__, args, kwargs)])[0]
+        return self._push([(by_name(self.job.__wrapped__, args, kwargs), self.job.arguments(args, kwargs))])[0]
 
     def bulk(self, calls: Iterable[object]) -> list[str]:
         """Push many calls, each given as its payload's data: a dict by name or a list by position.
 
         Raises ``TypeError`` for arguments that do not fit, before any is pushed.
         """
-        several = list(calls)
-        for data in several:
+        several: list[tuple[object, Mapping[str, Any]]] = []
+        for data in calls:
             args, kwargs = arguments_of(data)
             self.job.bind(*args, **kwargs)
+            several.append((data, self.job.arguments(args, kwargs)))
         return self._push(several)
 
-    def _push(self, calls: Iterable[object]) -> list[str]:
-        from queuepool.jobs.client import default_queue  # imported here: slow, and a worker may never push
-
-        jobs = [(self.job.name, data) for data in calls]
-        return default_queue().bulk(jobs, queue=self.queue, delay=self.delay, options=wire(self.job.options))
+    def _push(self, calls: Sequence[tuple[object, Mapping[str, Any]]]) -> list[str]:
+        return dispatched(self.job.name, calls, self.queue, self.delay, self.job.options)
 
 
 class JobFunction(Generic[P, R]):
@@ -95,6 +95,14 @@ class JobFunction(Generic[P, R]):
 
     def __call__(self, /, *args: P.args, **kwargs: P.kwargs) -> R:
         return self._function(*args, **kwargs)
+
+    def arguments(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Mapping[str, Any]:
+        """A unique job's arguments by name, defaults included; for other jobs, which need none, an empty mapping."""
+        if self.options.unique is None:
+            return {}
+        bound = self._signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+        return bound.arguments
 
     def using(self, *, queue: str | None = None, delay: Delay = 0) -> Target[P]:
         """Choose queue and delay for the dispatch that follows. Raises ``ConfigError`` if no worker could run it."""

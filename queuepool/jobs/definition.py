@@ -9,7 +9,7 @@ from typing import Any
 
 from queuepool.errors import ConfigError
 
-_BY_HAND = 'give it one: @job("shop.send")'
+_REMEDY = 'give it one: @job("shop.send")'
 
 
 def check_runs(name: str, function: object) -> None:
@@ -26,11 +26,11 @@ def name_of(function: Any) -> str:
     """The default name of a job: ``module.function``. Raises ``ConfigError`` for a function without a name."""
     where, name = function.__module__, getattr(function, "__qualname__", "")
     if not name:
-        raise ConfigError("@job", f"{function!r} has no name: {_BY_HAND}")
+        raise ConfigError("@job", f"{function!r} has no name: {_REMEDY}")
     if "<lambda>" in name:
-        raise ConfigError("@job", f"a lambda has no name: {_BY_HAND}")
+        raise ConfigError("@job", f"a lambda has no name: {_REMEDY}")
     if "<locals>" in name:
-        raise ConfigError("@job", f"{name!r} is defined inside of a function, so it has no name of its own: {_BY_HAND}")
+        raise ConfigError("@job", f"{name!r} is defined inside of a function, so it has no name of its own: {_REMEDY}")
     return f"{_module_of(where)}.{name}"
 
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, Unpack, dataclass_transfo
 
 from queuepool.errors import ConfigError
 from queuepool.jobs.definition import check_handle, check_is_known, name_of
-from queuepool.jobs.job_options import JobOptions, Options, options_of, target_of, wire
+from queuepool.jobs.dispatch import dispatched
+from queuepool.jobs.job_options import JobOptions, Options, options_of, target_of
 from queuepool.jobs.registry import REGISTRY, Handler
 
 if TYPE_CHECKING:
@@ -32,9 +33,9 @@ class Job:
     job_name: ClassVar[str]
     job_options: ClassVar[Options]
 
-    def __init_subclass__(cls, *, name: str | None = None, **wishes: Unpack[JobOptions]) -> None:
+    def __init_subclass__(cls, *, name: str | None = None, **options: Unpack[JobOptions]) -> None:
         dataclass(cls)
-        cls.job_options = options_of(wishes)
+        cls.job_options = options_of(options)
         if cls.handle is Job.handle:  # a base class of jobs
             cls.job_name = name or cls.__qualname__
             return
@@ -62,15 +63,13 @@ class Job:
 
     def using(self, *, queue: str | None = None, delay: Delay = 0) -> Pending:
         """Choose queue and delay for the dispatch that follows. Raises ``ConfigError`` if no worker could run it."""
-        return Pending(self.job_name, self._data(), self._target(queue), delay, wire(self.job_options))
+        return Pending(self.job_name, self._data(), self._target(queue), delay, self.job_options)
 
     @classmethod
     def bulk(cls, jobs: Iterable[Self], *, queue: str | None = None, delay: Delay = 0) -> list[str]:
         """Push many jobs in few round trips and return their ids."""
-        from queuepool.jobs.client import default_queue  # imported here: slow, and a worker may never push
-
-        pairs = [(cls.job_name, job._data()) for job in jobs]
-        return default_queue().bulk(pairs, queue=cls._target(queue), delay=delay, options=wire(cls.job_options))
+        calls = [(data, data) for data in (job._data() for job in jobs)]
+        return dispatched(cls.job_name, calls, cls._target(queue), delay, cls.job_options)
 
     @classmethod
     def _target(cls, queue: str | None) -> str:
@@ -90,16 +89,14 @@ class Pending:
     """A job with its queue and delay chosen."""
 
     name: str
-    data: object
+    data: Mapping[str, Any]
     queue: str
     delay: Delay
-    options: Mapping[str, object]
+    options: Options
 
     def dispatch(self) -> str:
         """Push the job and return its id. Raises as ``Queue.push`` does."""
-        from queuepool.jobs.client import default_queue  # imported here: slow, and a worker may never push
-
-        return default_queue().push(self.name, self.data, queue=self.queue, delay=self.delay, options=self.options)
+        return dispatched(self.name, [(self.data, self.data)], self.queue, self.delay, self.options)[0]
 
 
 @dataclass(frozen=True, slots=True)

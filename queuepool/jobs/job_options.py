@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from datetime import timedelta
 from difflib import get_close_matches
-from typing import Any, TypedDict
+from typing import Any, Literal, TypedDict
 
 from queuepool.config import values
 from queuepool.errors import ConfigError
 from queuepool.jobs.push_options import backoff_text
 
 #: upper limit of seconds and of counts
-_MOST = 2**31
+_MAX = 2**31
 Seconds = float | str | timedelta
 
 
@@ -27,6 +27,21 @@ class Options:
     backoff: tuple[float, ...] | None = None
     max_exceptions: int | None = None
     fail_on_timeout: bool | None = None
+    #: whether a dispatch encrypts the data
+    encrypted: bool = False
+    #: a dispatch takes the lock of this identity, with the arguments in braces, or does nothing if it is held
+    unique: str | None = None
+    #: seconds after which that lock ends by itself
+    unique_for: float = 86400.0
+    #: the identity under which Laravel has locked the job, from its arguments by name
+    unique_id: Callable[..., object] | None = None
+    #: when Laravel's lock is released: at the ``end`` of the job, or at its ``start`` (ShouldBeUniqueUntilProcessing)
+    unique_until: str = "end"
+
+    @property
+    def is_unique(self) -> bool:
+        """Whether they say more of Laravel's lock than a payload does."""
+        return self.unique_id is not None or self.unique_until == "start"
 
 
 class JobOptions(TypedDict, total=False):
@@ -38,23 +53,41 @@ class JobOptions(TypedDict, total=False):
     backoff: Seconds | Sequence[Seconds] | None
     max_exceptions: int | None
     fail_on_timeout: bool | None
+    encrypted: bool
+    unique: str | None
+    unique_for: Seconds
+    unique_id: Callable[..., object] | None
+    unique_until: Literal["start", "end"]
 
 
-def options_of(wishes: JobOptions) -> Options:
+def options_of(options: JobOptions) -> Options:
     """Check and parse options. Raises ``ConfigError`` for an unknown option or a value that no worker accepts."""
     known = [field.name for field in fields(Options)]
-    for key in wishes.keys() - known:
+    for key in options.keys() - known:
         raise ConfigError("@job", f"there is no option {key!r}{_hint(key, known)}")
-    backoff = wishes.get("backoff")
+    _check_unique(options)
+    unique_for = _seconds("unique_for", options.get("unique_for", Options().unique_for))
+    backoff = options.get("backoff")
     several = (backoff,) if isinstance(backoff, (int, float, str, timedelta)) else backoff
     for key in ("tries", "max_exceptions"):
-        _check_number(key, wishes.get(key), int)
-    timeout = _seconds("timeout", wishes.get("timeout"))
+        _check_number(key, options.get(key), int)
+    timeout = _seconds("timeout", options.get("timeout"))
     delays = [_seconds("backoff", delay) for delay in several or ()]
-    asked = wishes.get("queue")
-    queue = "default" if asked is None else queue_name(asked)
-    given: dict[str, Any] = {**wishes, "queue": queue, "timeout": timeout}
+    named = options.get("queue")
+    queue = "default" if named is None else queue_name(named)
+    given: dict[str, Any] = {**options, "queue": queue, "timeout": timeout, "unique_for": unique_for}
     return Options(**{**given, "backoff": tuple(map(float, delays)) if several else None})  # type: ignore[arg-type]
+
+
+def _check_unique(options: JobOptions) -> None:
+    if not callable(options.get("unique_id", str)):
+        raise ConfigError("@job", "unique_id is a function of the job's arguments, which returns the identity")
+    if not isinstance(options.get("unique") or "", str):
+        raise ConfigError("@job", 'unique is a text with the arguments in braces, like "{order}"')
+    if not options.get("unique_for", 1):
+        raise ConfigError("@job", "unique_for must be above 0: a lock without an end could be held for ever")
+    if options.get("unique_until", "end") not in ("start", "end"):
+        raise ConfigError("@job", f"unique_until cannot be {options['unique_until']!r}: it is 'start' or 'end'")
 
 
 def queue_name(name: str) -> str:
@@ -92,7 +125,7 @@ def _seconds(key: str, value: object) -> float | None:
 
 def _check_number(key: str, value: object, *kinds: type) -> None:
     # Checked now: a worker would ignore a wrong value in the payload, or quarantine the job.
-    if value is not None and (isinstance(value, bool) or not isinstance(value, kinds) or not 0 <= value < _MOST):  # type: ignore[operator]
+    if value is not None and (isinstance(value, bool) or not isinstance(value, kinds) or not 0 <= value < _MAX):  # type: ignore[operator]
         raise ConfigError("@job", f"{key} cannot be {value!r}")
 
 

@@ -31,27 +31,27 @@ _SCALARS: tuple[tuple[type, tuple[type, ...], Callable[[Any, Any], object], str]
 class Unreadable(TypeError):
     """A value that does not fit its annotation. Names the types and the place, not the value: it may be secret."""
 
-    def __init__(self, wanted: str, value: object) -> None:
-        super().__init__(wanted)
+    def __init__(self, expected: str, value: object) -> None:
+        super().__init__(expected)
         self.found = "null" if value is None else _WORDS.get(type(value), type(value).__name__)
-        self.wanted = wanted
+        self.expected = expected
         self.place = ""
 
     def __str__(self) -> str:
-        return f"{self.place} is {self.found}, and not {self.wanted}"
+        return f"{self.place} is {self.found}, and not {self.expected}"
 
 
 def reader_of(cls: type) -> Converter | None:
     """A converter for values of this type; ``None`` for JSON's own types and for unknown ones."""
     if own := own_type(cls):
-        return partial(_own, cls, own)
+        return partial(_converted, cls, own)
     if hasattr(cls, "model_validate"):  # a pydantic model
-        return partial(_own, cls, OwnType(as_json, cls.model_validate))
+        return partial(_converted, cls, OwnType(as_json, cls.model_validate))
     if issubclass(cls, Enum):
-        return partial(_member, cls)
-    for base, kinds, read, wanted in _SCALARS:
+        return partial(_enum_member, cls)
+    for base, kinds, read, expected in _SCALARS:
         if issubclass(cls, base):
-            return partial(_scalar, partial(read, cls), kinds, wanted)
+            return partial(_scalar, partial(read, cls), kinds, expected)
     return None
 
 
@@ -62,36 +62,36 @@ def key_of(hint: Any) -> Converter | None:
     return reader_of(hint) if isinstance(hint, type) else None
 
 
-def _own(cls: type, own: OwnType, value: Any) -> Any:
+def _converted(cls: type, own: OwnType, value: Any) -> Any:
     try:
         return own.from_json(value)
     except Exception as error:  # application code: whatever it raises, the value does not fit
         raise Unreadable(f"what {cls.__qualname__} is made from", value) from error
 
 
-def _scalar(read: Converter, kinds: tuple[type, ...], wanted: str, value: Any) -> Any:
+def _scalar(read: Converter, kinds: tuple[type, ...], expected: str, value: Any) -> Any:
     try:
         if isinstance(value, kinds) and not isinstance(value, bool):
             return read(value)
     except (ValueError, ArithmeticError):
         pass  # reported below, without the value
-    raise Unreadable(wanted, value)
+    raise Unreadable(expected, value)
 
 
-def _member(cls: type[Enum], value: Any) -> Enum:
+def _enum_member(cls: type[Enum], value: Any) -> Enum:
     try:
         if not isinstance(value, bool):  # true is 1 in Python
             return cls(value)
     except ValueError:
         pass  # no member has exactly this value, but JSON may have changed a member's
     for member in cls:  # such as a tuple or a Decimal
-        if type(value) is type(sent := _sent(member.value)) and value == sent:
+        if type(value) is type(encoded := _encoded(member.value)) and value == encoded:
             return member
     raise Unreadable(f"the value of a {cls.__qualname__}", value)
 
 
-def _sent(value: Any) -> object:
+def _encoded(value: Any) -> object:
     """What the encoder writes for this value."""
     if isinstance(value, (tuple, list)):
-        return [_sent(item) for item in value]
+        return [_encoded(item) for item in value]
     return value if value is None or isinstance(value, (str, int, float, dict)) else as_json(value)

@@ -26,11 +26,11 @@ def fields_of(options: Mapping[str, object]) -> dict[str, object]:
         raise ValueError(f"there is no option {name!r}; there are: {', '.join(_FIELDS)}")
     fields = {_FIELDS[name]: _written(value) for name, value in options.items()}
     try:
-        oddities = payload_options_of(fields, 0).oddities
+        warnings = payload_options_of(fields, 0).warnings
     except BadPayload as error:
         raise ValueError(f"{error.reason} cannot be {fields[error.reason]!r}") from None
-    if oddities:
-        raise ValueError(oddities[0])
+    if warnings:
+        raise ValueError(warnings[0])
     return fields
 
 

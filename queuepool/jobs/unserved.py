@@ -10,7 +10,7 @@ from queuepool.jobs.registry import Registry
 #: the queue of jobs that name none; a dispatch may choose another
 _DEFAULT = "default"
 #: most job names in one warning
-_MOST_NAMES = 3
+_MAX_NAMES = 3
 NO_MODULES = "no modules are named, so no job is known: say modules = app.jobs, or --modules app.jobs"
 
 
@@ -25,8 +25,8 @@ def unserved(registry: Registry, served: Collection[str]) -> list[str]:
 
 
 def _words(queue: str, names: list[str]) -> str:
-    more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+    more = f" and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else ""
     return (
         f"no pool of this configuration serves queue {queue}: unless another one does, its jobs wait for ever"
-        f" ({', '.join(names[:_MOST_NAMES])}{more}); say queue = default,{queue}"
+        f" ({', '.join(names[:_MAX_NAMES])}{more}); say queue = default,{queue}"
     )

@@ -16,23 +16,29 @@ _log = logging.getLogger(OURS)
 
 
 def setup(
-    settings: PoolSettings, role: str, patience: float, *, first: bool = False, running: Callable[[], str] = str
+    settings: PoolSettings,
+    role: str,
+    write_timeout: float,
+    *,
+    first: bool = False,
+    running: Callable[[], str] = str,
+    context: Callable[[], Mapping[str, object]] = dict,
 ) -> None:
-    """Set up this process's log; ``patience`` is how many seconds it may wait for a full pipe.
+    """Set up this process's log; ``write_timeout`` is how many seconds it may wait for a full pipe.
 
-    ``running`` returns the id of the running job, for the application's lines.
+    ``running`` returns the id of the running job and ``context`` its context, for the application's lines.
 
     The ``first`` process of a pool raises ``OSError`` or ``ConfigError`` when the log cannot be opened; the others
     continue without it.
     """
-    handler = handler_for(settings.log, patience, must_open=first)
+    handler = handler_for(settings.log, write_timeout, must_open=first)
     root = logging.getLogger()
     # Ours are there where the template has called adopt().
     root.handlers[:] = [handler if one in _log.handlers else one for one in root.handlers]
     for former in _log.handlers:
         if isinstance(former, Stream):
             former.end()  # no job must find its descriptor open
-    origin = Origin(settings.name, role, settings.connection.name, running)
+    origin = Origin(settings.name, role, settings.connection.name, running, context)
     handler.setFormatter(Json(origin) if settings.json else Text(origin))
     _log.handlers[:] = [handler]
     _log.propagate = False

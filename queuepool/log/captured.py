@@ -18,7 +18,7 @@ from queuepool.log.handlers import Stream
 
 _log = logging.getLogger("queuepool")
 #: most bytes of a line; a longer one continues in the next
-_MOST = 8192
+_MAX = 8192
 
 
 class _Lines(io.RawIOBase):
@@ -44,7 +44,7 @@ class _Lines(io.RawIOBase):
         *lines, self._rest = (self._rest + raw).split(b"\n")
         for line in lines:
             self._log(line)
-        if len(self._rest) > _MOST:
+        if len(self._rest) > _MAX:
             self.flush()
         return len(raw)
 
@@ -55,8 +55,8 @@ class _Lines(io.RawIOBase):
 
     def _log(self, line: bytes) -> None:
         line = line.strip(b"\r")
-        for first in range(0, len(line), _MOST):
-            text = line[first : first + _MOST].decode("utf-8", "replace")
+        for first in range(0, len(line), _MAX):
+            text = line[first : first + _MAX].decode("utf-8", "replace")
             record = logging.LogRecord(self._name, logging.INFO, "", 0, text, None, None)
             for handler in _log.handlers:  # not through a logger: applications disable loggers
                 handler.handle(record)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
@@ -20,7 +21,7 @@ from queuepool.events import (
 from queuepool.log.tracebacks import summary, text_of
 
 #: most characters of a field: a job's exception may have any size
-_MOST_TEXT = 8192
+_MAX_TEXT = 8192
 #: Source: WorkCommand.php, writeOutputAsJson (13.x)
 _STATUS: dict[type[Event], tuple[str, str]] = {
     JobProcessing: ("starting", ""),
@@ -38,13 +39,15 @@ def fields_of(event: Event) -> dict[str, Any]:
     found: dict[str, Any] = {"event": type(event).__name__, "status": status, "result": result}
     for field in fields(event):
         found |= _named(field.name, getattr(event, field.name))
-    return {key: value for key, value in found.items() if value not in ("", None)}
+    return {key: value for key, value in found.items() if value not in ("", None, {})}
 
 
 def line_of(event: Event) -> str:
     """The event's line: ``words key=value …``."""
     found = fields_of(event)
-    hidden = {"event", "status", "result", "trace"} | ({"uuid"} if found.get("uuid") == found.get("id") else set())
+    hidden = {"event", "status", "result", "trace", "context"} | (
+        {"uuid"} if found.get("uuid") == found.get("id") else set()
+    )
     shown = {key: value for key, value in found.items() if key not in hidden}
     return f"{event.words} {pairs(shown)}".rstrip()
 
@@ -63,18 +66,28 @@ def trace_of(event: Event) -> str:
     return ""
 
 
+def context_of(data: Mapping[str, Any]) -> dict[str, Any]:
+    """A job's context, ready for JSON; a value that is too long is cut."""
+    return {name: _cut(value) for name, value in data.items()}
+
+
+def _cut(value: Any) -> Any:
+    text = value if isinstance(value, str) else json.dumps(value, default=str)
+    return value if len(text) <= _MAX_TEXT else text[:_MAX_TEXT]
+
+
 def _named(name: str, value: Any) -> dict[str, Any]:
     match value:
         case JobFacts():
-            facts = {"id": value.id, "uuid": value.uuid, "queue": value.queue, "job": value.name[:_MOST_TEXT]}
-            return {**facts, "attempts": value.attempt}
+            facts = {"id": value.id, "uuid": value.uuid, "queue": value.queue, "job": value.name[:_MAX_TEXT]}
+            return {**facts, "attempts": value.attempt, "context": context_of(value.context or {})}
         case BaseException():
-            return {"exception": type(value).__name__, "message": summary(value).partition(": ")[2][:_MOST_TEXT]}
+            return {"exception": type(value).__name__, "message": summary(value).partition(": ")[2][:_MAX_TEXT]}
         case float():
             return {name: round(value, 4)}
         case tuple():
             return {name: ",".join(map(str, value))}
-    return {name: value[:_MOST_TEXT] if isinstance(value, str) else value}
+    return {name: value[:_MAX_TEXT] if isinstance(value, str) else value}
 
 
 def _value(value: Any) -> str:

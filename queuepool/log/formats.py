@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from queuepool.events import Event
-from queuepool.log.fields import fields_of, line_of, pairs, trace_of
+from queuepool.log.fields import context_of, fields_of, line_of, pairs, trace_of
 from queuepool.unix.escape import escaped
 
 #: our own logger; a record of another name is the application's
@@ -26,6 +26,8 @@ class Origin:
     connection: str
     #: returns the id of the running job, empty when there is none
     running: Callable[[], str] = str
+    #: returns what the log holds of the running job's context
+    context: Callable[[], Mapping[str, Any]] = dict
 
 
 class Text(logging.Formatter):
@@ -52,9 +54,9 @@ class Text(logging.Formatter):
             return _with_facts(record.getMessage(), facts)
         if record.name == OURS:
             return [record.getMessage()]
-        said = "".join(f"{key}={value} " for key, value in _job(self._origin).items())
+        fields = "".join(f"{key}={value} " for key, value in _job(self._origin).items())
         first, *more = record.getMessage().splitlines() or [""]
-        return [f"{said}{record.name}: {first}", *more]
+        return [f"{fields}{record.name}: {first}", *more]
 
 
 class Json(logging.Formatter):
@@ -76,8 +78,14 @@ class Json(logging.Formatter):
     def _fields(self, record: logging.LogRecord) -> dict[str, Any]:
         if event := _event(record):
             return fields_of(event)
-        said = {"message": record.getMessage(), **(_facts(record) or {})}
-        return said if record.name == OURS else {"logger": record.name, **_job(self._origin), **said}
+        fields = {"message": record.getMessage(), **(_facts(record) or {})}
+        if record.name == OURS:
+            return fields
+        return {"logger": record.name, **_job(self._origin), **self._context(), **fields}
+
+    def _context(self) -> dict[str, Any]:
+        found = context_of(self._origin.context())
+        return {"context": found} if found else {}
 
 
 def _with_facts(words: str, facts: Mapping[str, Any]) -> list[str]:

@@ -16,25 +16,25 @@ from queuepool.unix.trusted_path import open_to_append
 _STANDARD = {"/dev/stdout": 1, "/dev/stderr": 2}
 
 
-def handler_for(path: Path | None, patience: float, *, must_open: bool) -> Stream:
-    """The handler for this path; ``None`` is standard error. ``patience``: seconds to wait for a full pipe.
+def handler_for(path: Path | None, write_timeout: float, *, must_open: bool) -> Stream:
+    """The handler for this path; ``None`` is standard error. ``write_timeout``: seconds to wait for a full pipe.
 
     Raises ``OSError`` and ``ConfigError`` if it ``must_open`` and cannot.
     """
     number = _STANDARD.get(str(path)) if path else 2
     if number is not None or path is None:
-        return Stream(_unblocking(number or 2), patience, number or 2)
-    return File(path, patience, must_open=must_open)
+        return Stream(_unblocking(number or 2), write_timeout, number or 2)
+    return File(path, write_timeout, must_open=must_open)
 
 
 class Stream(logging.Handler):
     """Writes to an open descriptor. A full pipe costs lines; it does not block the watchdog (the master)."""
 
-    def __init__(self, fd: int, patience: float, origin: int | None = None) -> None:
+    def __init__(self, fd: int, write_timeout: float, origin: int | None = None) -> None:
         super().__init__()
         #: the descriptor that it was opened from, without O_NONBLOCK, with which others' writes would fail
         self._origin = origin
-        self._patience = patience
+        self._write_timeout = write_timeout
         self._dropped = 0
         self._fd = fd
         #: other descriptors that lead here
@@ -89,15 +89,15 @@ class Stream(logging.Handler):
 
     def _has_room(self) -> bool:
         # After a wait in vain, do not wait again until the pipe has been read.
-        patience = 0.0 if self._dropped else self._patience
-        return bool(select.select([], [self._fd], [], patience)[1])
+        write_timeout = 0.0 if self._dropped else self._write_timeout
+        return bool(select.select([], [self._fd], [], write_timeout)[1])
 
 
 class File(Stream):
     """Writes to a path, which is looked up again for every line, so that the file may be moved away at any time."""
 
-    def __init__(self, path: Path, patience: float, *, must_open: bool) -> None:
-        super().__init__(-1, patience)
+    def __init__(self, path: Path, write_timeout: float, *, must_open: bool) -> None:
+        super().__init__(-1, write_timeout)
         self.path = path
         with nullcontext() if must_open else suppress(OSError, ConfigError):
             self._fd = open_to_append("log", path)

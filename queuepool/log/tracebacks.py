@@ -10,22 +10,22 @@ from itertools import islice, takewhile
 from queuepool.errors import AttemptLost, JobError
 
 #: how many frames are shown of a traceback that is too deep, and how many make it so
-_MOST_FRAMES, _DEEP = 100, 5000
+_MAX_FRAMES, _DEEP = 100, 5000
 _OURS = os.path.dirname(os.path.dirname(__file__)) + os.sep
 #: most characters of a text: an exception's is the user's data, of any content and size
-MOST_TEXT = 64 * 1024
+MAX_TEXT = 64 * 1024
 
 
 def text_of(error: BaseException) -> str:
-    """The traceback, cut to ``MOST_TEXT``; for an attempt that ended with its process, faulthandler's dump."""
+    """The traceback, cut to ``MAX_TEXT``; for an attempt that ended with its process, faulthandler's dump."""
     if isinstance(error, AttemptLost):
         text = f"{type(error).__name__}: {error}\n{users_part(error.trace)}"
     elif isinstance(error, JobError):
         text = f"{type(error).__name__}: {error}"  # our own decision: where we raised it is of no use
     else:
         text = traceback_of(error)
-    if len(text) > MOST_TEXT:
-        text = f"{text[: MOST_TEXT // 2]}\n[…]\n{text[-MOST_TEXT // 2 :]}"
+    if len(text) > MAX_TEXT:
+        text = f"{text[: MAX_TEXT // 2]}\n[…]\n{text[-MAX_TEXT // 2 :]}"
     return text
 
 
@@ -36,7 +36,7 @@ def traceback_of(error: BaseException) -> str:
         frames = frames.tb_next
     try:
         # Show the last frames: an endless recursion has millions.
-        limit = -_MOST_FRAMES if _is_deep(error) else None
+        limit = -_MAX_FRAMES if _is_deep(error) else None
         return "".join(traceback.format_exception(type(error), error, frames, limit=limit))
     except (MemoryError, RecursionError):
         return f"{type(error).__name__}: there was no memory left to tell where"

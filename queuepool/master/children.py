@@ -1,75 +1,17 @@
-"""The children, living, or dead and not yet settled, in the master's own memory.
-
-The board holds a copy. A job can write anything there, so only the fields of the process itself and of the steward are
-read back.
-"""
+"""The children, living, or dead and not yet settled, in the master's own memory."""
 
 from __future__ import annotations
 
-import os
-import signal
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from queuepool.board.board import Board, Killed, Role, Slot, State
-from queuepool.board.facts import Facts, Totals
+from queuepool.board.board import Board, Role, Slot
+from queuepool.board.facts import Totals
+from queuepool.master.child import Child
 
 #: seconds in which a template has certainly forked a worker
 _HALF_FORKED = 60.0
-
-
-@dataclass(slots=True)
-class Child:
-    """One process and its slot.
-
-    ``born`` is its start on the monotonic clock, ``birth`` the kernel's (``proc.born``), 0 until known. ``came``: it
-    was seen ready; ``told``: a stop was sent. ``pid`` is 0 until a template has forked it; ``status`` is its wait
-    status.
-    """
-
-    pid: int
-    slot: Slot
-    role: Role
-    number: int
-    generation: int
-    born: float
-    came: bool = False
-    told: bool = False
-    life: int = 0
-    birth: int = 0
-    dead: bool = False
-    status: int = 0
-    killed: Killed = Killed.NOT
-
-    def __str__(self) -> str:
-        return f"{self.role.name.lower()}={self.number} pid={self.pid}"
-
-    @property
-    def is_ready(self) -> bool:
-        """Whether it has finished booting."""
-        return self.slot.state != State.STARTING
-
-    @property
-    def was_killed(self) -> bool:
-        """Whether it was killed by SIGKILL, not by the master: it may have done nothing wrong."""
-        return os.WIFSIGNALED(self.status) and os.WTERMSIG(self.status) == signal.SIGKILL and not self.killed
-
-    @property
-    def facts(self) -> Facts:
-        """The facts that the board must hold."""
-        role, number, generation, life = self.role, self.number, self.generation, self.life
-        return Facts(role, number, generation, life, self.pid, self.birth, self.dead, self.status, self.killed)
-
-    def write(self) -> None:
-        """Write the facts to the board, for the other processes."""
-        self.slot.facts = self.facts
-
-    @property
-    def is_settled(self) -> bool:
-        """Whether nothing is left to settle for this dead process; writes its facts again."""
-        self.write()
-        return self.slot.settled_life == self.life or self.slot.holds_nothing
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +51,7 @@ class Children:
 
     def remove(self, pid: int) -> Child | None:
         """Remove a child; ``None`` for another process, inherited as PID 1. A template's pending forks are dropped."""
-        self.meet()
+        self.adopt_expected()
         child = self._by_pid.pop(pid, None)
         if child and child.role == Role.TEMPLATE:
             for missed in [one for one in self._expected if one.generation == child.generation]:
@@ -118,10 +60,10 @@ class Children:
         return child
 
     def __contains__(self, pid: object) -> bool:
-        self.meet()
+        self.adopt_expected()
         return pid in self._by_pid
 
-    def meet(self) -> None:
+    def adopt_expected(self) -> None:
         """Take in the expected workers that were forked: their pid is on the board before they become our children.
 
         A pid that is not a child's, or that of a known child, is ignored.
@@ -135,8 +77,8 @@ class Children:
 
     def newcomers(self) -> list[Child]:
         """Workers that a template has forked and that wait for ``Spawner.adopt_forked``."""
-        self.meet()
-        return [child for child in self._by_pid.values() if not child.birth]
+        self.adopt_expected()
+        return [child for child in self._by_pid.values() if not child.start_time]
 
     def mark_dead(self, child: Child, status: int) -> None:
         """Keep a dead child, with its slot, until the steward has settled its held jobs."""
@@ -179,16 +121,16 @@ class Children:
                 found.append(child)
         for child in self._expected:
             # The template writes its pid; it becomes our child a moment later, unless that pid is nonsense.
-            stands = child.slot.facts
-            if stands._replace(pid=0) != child.facts or (stands.pid and now > child.born + _HALF_FORKED):
+            written = child.slot.facts
+            if written._replace(pid=0) != child.facts or (written.pid and now > child.forked_at + _HALF_FORKED):
                 child.write()
         return found
 
     def newly_ready(self) -> Iterator[Child]:
         """Each child once, when it has become ready."""
         for child in self:
-            if not child.came and child.is_ready:
-                child.came = True
+            if not child.was_ready and child.is_ready:
+                child.was_ready = True
                 yield child
 
     def workers(self) -> list[Child]:
@@ -203,7 +145,7 @@ class Children:
 
     def templates(self) -> list[Child]:
         """The templates, newest first, without those that were stopped."""
-        found = [child for child in self._by_pid.values() if child.role == Role.TEMPLATE and not child.told]
+        found = [child for child in self._by_pid.values() if child.role == Role.TEMPLATE and not child.stop_sent]
         return sorted(found, key=lambda child: child.generation, reverse=True)
 
     def plan(self, target: int, generation: int) -> Plan:
@@ -212,14 +154,14 @@ class Children:
         A worker stops only when its replacement is ready, and one number is replaced at a time. So the pool is never
         too small, and a replacement that cannot boot costs no worker.
         """
-        mates: dict[int, list[Child]] = defaultdict(list)
+        by_number: dict[int, list[Child]] = defaultdict(list)
         for child in sorted([*self.workers(), *self._expected], key=lambda child: child.generation, reverse=True):
-            mates[child.number].append(child)
+            by_number[child.number].append(child)
         spawn = []
         retire = [child for child in self.workers() if child.number > target]
-        replacing = any(len(group) > 1 and not group[0].is_ready for group in mates.values())
+        replacing = any(len(group) > 1 and not group[0].is_ready for group in by_number.values())
         for number in range(1, target + 1):
-            group = mates[number]
+            group = by_number[number]
             if not group:
                 spawn.append(number)
             elif group[0].generation < generation and not replacing:

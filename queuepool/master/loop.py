@@ -9,19 +9,19 @@ from __future__ import annotations
 import logging
 import signal
 import time
-from collections.abc import Mapping
 
 from queuepool.board.board import Board, Killed, Role, State
 from queuepool.board.deadlines import next_deadline, overdue
 from queuepool.board.requests import Requests
 from queuepool.board.runtime_dir import RuntimeDir
 from queuepool.config.settings import PoolSettings
-from queuepool.master.children import Child, Children
+from queuepool.master.child import Child
+from queuepool.master.children import Children
 from queuepool.master.first_boot import FirstBoot
 from queuepool.master.place import Place
 from queuepool.master.respawn import Respawn
 from queuepool.master.shutdown import Shutdown
-from queuepool.master.spawner import Main, Spawner
+from queuepool.master.spawner import EntryPoints, Spawner
 from queuepool.unix import fork, proc
 from queuepool.unix.signals import Mailbox
 
@@ -33,17 +33,16 @@ _log = logging.getLogger("queuepool")
 class Master:
     """Keeps one pool at its size, and enforces its deadlines, until it is stopped."""
 
-    def __init__(self, settings: PoolSettings, board: Board, runtime: RuntimeDir, mains: Mapping[Role, Main]) -> None:
+    def __init__(self, settings: PoolSettings, board: Board, runtime: RuntimeDir, entry_points: EntryPoints) -> None:
         self._settings = settings
-        self._board = board
+        self._board, self._requests = board, Requests(board.header)
         self._mailbox, self._children = Mailbox(), Children(fork.is_child)
         self._place = Place(settings, board, runtime, self._children)
         self._respawn = Respawn(settings.give_up)
         self._first_boot = FirstBoot(board, self._respawn)
-        self._spawner = Spawner(board, self._children, self._respawn, mains, preload=settings.preload)
+        self._spawner = Spawner(board, self._children, self._respawn, entry_points, preload=settings.preload)
         self._target, self._generation, self._paused = settings.workers, 1, False
-        self._requests = Requests(board.header)
-        self._ending = Shutdown(settings.stop_timeout)
+        self._shutdown = Shutdown(settings.stop_timeout)
 
     def run(self) -> int:
         """Run until every child has exited; returns the exit code."""
@@ -52,15 +51,15 @@ class Master:
         while True:
             self._reap()
             self._handle_signal(signum)
-            self._mind_the_place()
+            self._check_place()
             self._apply_requests()
             self._spawner.adopt_forked(paused=self._paused)
             self._kill()
             self._give_up_if_hopeless()
             self._refill()
-            if self._ending.has_begun and not self._children:
+            if self._shutdown.has_begun and not self._children:
                 self._place.leave()
-                return self._ending.code
+                return self._shutdown.code
             self._show()
             signum = self._mailbox.next(self._sleep_time())
 
@@ -79,31 +78,31 @@ class Master:
         rest, why = self._respawn.died(child, time.monotonic())
         if rest:
             _log.error("%s %s: %s; next try in %.1fs", child, why, proc.cause_of(status), rest)
-        elif child.role == Role.STEWARD and not child.told:
+        elif child.role == Role.STEWARD and not child.stop_sent:
             _log.warning("%s died: %s", child, proc.cause_of(status))
         if steward := self._children.steward():
-            fork.tell(steward.pid, signal.SIGUSR1)
+            fork.send_signal(steward.pid, signal.SIGUSR1)
 
     def _handle_signal(self, signum: int | None) -> None:
         match signum:
             case signal.SIGTERM:
                 self._stop()
             case signal.SIGINT:
-                self._stop(now=self._ending.has_begun)
+                self._stop(now=self._shutdown.has_begun)
             case signal.SIGQUIT:
                 self._stop(now=True)
             case signal.SIGHUP:
                 self._restart()
             case signal.SIGUSR2 | signal.SIGCONT:
                 self._paused = signum == signal.SIGUSR2
-                self._tell_workers(signal.Signals(signum))
+                self._signal_workers(signal.Signals(signum))
             case signal.SIGTTIN | signal.SIGTTOU:
                 self._scale(self._target + (1 if signum == signal.SIGTTIN else -1))
         # CHLD and USR1 only wake.
 
-    def _mind_the_place(self) -> None:
+    def _check_place(self) -> None:
         """Repair the directory and the board, and kill children whose slots were overwritten."""
-        if not (self._ending.has_begun or self._place.keep()):
+        if not (self._shutdown.has_begun or self._place.keep()):
             self._stop(code=1)
         for child in self._place.overwritten():
             self._end(child, Killed.OVERWRITTEN)
@@ -115,37 +114,37 @@ class Master:
         if self._requests.restart():
             self._restart()
         if self._requests.have_news():
-            self._tell_workers(signal.SIGUSR1)  # they read the board when they wake
+            self._signal_workers(signal.SIGUSR1)  # they read the board when they wake
 
     def _stop(self, *, now: bool = False, code: int = 0) -> None:
-        if not self._ending.has_begun:
+        if not self._shutdown.has_begun:
             _log.info("stopping: running jobs %s", "go back to their queues" if now else "may finish")
-        self._ending.begin(time.monotonic(), code)
+        self._shutdown.begin(time.monotonic(), code)
         if now:
-            self._ending.hurry(time.monotonic())
+            self._shutdown.kill_workers_now(time.monotonic())
         for child in [*self._children.workers(), *self._children.templates()]:
             self._retire(child)
 
     def _restart(self) -> None:
         self._board.header.generation = self._generation = self._generation + 1
-        self._respawn.begin_anew()
+        self._respawn.reset_boots()
         _log.info("restarting: every worker is replaced, generation=%d", self._generation)
 
-    def _tell_workers(self, signum: signal.Signals) -> None:
+    def _signal_workers(self, signum: signal.Signals) -> None:
         for child in self._children.workers():
-            fork.tell(child.pid, signum)
+            fork.send_signal(child.pid, signum)
 
     def _scale(self, target: int) -> None:
-        if 0 <= target <= self._board.most_workers:
+        if 0 <= target <= self._board.max_workers:
             self._target = target
 
     def _retire(self, child: Child) -> None:
-        was_told, child.told = child.told, True
+        was_sent, child.stop_sent = child.stop_sent, True
         if child.role == Role.TEMPLATE:  # it holds no jobs, and a module's import may not react to signals
             self._end(child, Killed.STOP)
         # Sent again while it runs no job: a signal that arrives just before a wait does not end that wait.
-        elif not was_told or child.slot.state != State.BUSY:
-            fork.tell(child.pid, signal.SIGTERM)
+        elif not was_sent or child.slot.state != State.BUSY:
+            fork.send_signal(child.pid, signal.SIGTERM)
 
     def _kill(self) -> None:
         now = time.monotonic()
@@ -162,18 +161,18 @@ class Master:
             _log.warning("%s killed: %s (%s)", child, why.name, why.reason)
 
     def _is_unwanted(self, child: Child, now: float) -> Killed | None:
-        if self._ending.is_overdue(child.role, now):
+        if self._shutdown.is_overdue(child.role, now):
             return Killed.STOP
-        most = self._settings.memory_hard
-        if most and child.slot.state == State.BUSY and proc.resident_mb(child.pid) >= most:
+        limit = self._settings.memory_hard
+        if limit and child.slot.state == State.BUSY and proc.resident_mb(child.pid) >= limit:
             return Killed.MEMORY
         return None
 
     def _refill(self) -> None:
         self._children.free_settled()
-        if self._ending.has_begun:
+        if self._shutdown.has_begun:
             self._stop()
-            self._wind_up()
+            self._stop_steward()
             return
         for child in self._spawner.fill(self._target, self._generation, paused=self._paused):
             self._retire(child)
@@ -181,24 +180,24 @@ class Master:
     def _give_up_if_hopeless(self) -> None:
         """Stop a pool that is hopeless: its first boot has failed, or no process has become ready for too long."""
         for child in self._children.newly_ready():
-            self._respawn.came(child)
+            self._respawn.became_ready(child)
         now, ready = time.monotonic(), {child.role for child in self._children if child.is_ready}
         self._respawn.watch(self._children.steward(), now)
-        if self._ending.has_begun:
+        if self._shutdown.has_begun:
             return
         if self._first_boot.has_failed:
             self._stop(code=1)
-            self._ending.cut_short(now)
+            self._shutdown.cut_short(now)
         elif hopeless := self._respawn.hopeless(now, ready):
             what = "no steward has lived" if hopeless == Role.STEWARD else "no worker has come to work"
             _log.critical("%s for %gs: giving up", what, self._settings.give_up)
             self._stop(code=1)
 
-    def _wind_up(self) -> None:
+    def _stop_steward(self) -> None:
         """Stop the steward once all others have exited and their jobs are settled; replace it if it dies before."""
         if any(child.role != Role.STEWARD for child in self._children):
             return
-        steward, has_time = self._children.steward(), self._ending.workers_have_left(time.monotonic())
+        steward, has_time = self._children.steward(), self._shutdown.workers_have_left(time.monotonic())
         unsettled = self._children.has_unsettled
         if steward and not unsettled:
             self._retire(steward)
@@ -208,8 +207,9 @@ class Master:
     def _sleep_time(self) -> float:
         now, grace = time.monotonic(), self._settings.grace
         due = [next_deadline(child.slot, grace) for child in self._children if not child.killed]
-        due += [self._ending.kill_at] if self._ending.kill_at > now else []
+        due += [self._shutdown.kill_at] if self._shutdown.kill_at > now else []
         return min([TICK, *(at - now for at in due)])
 
     def _show(self) -> None:
-        self._place.show(self._target, self._generation, self._ending.has_begun, self._respawn.is_failing, self._paused)
+        is_ending, is_failing = self._shutdown.has_begun, self._respawn.is_failing
+        self._place.show(self._target, self._generation, is_ending, is_failing, self._paused)

@@ -10,7 +10,8 @@ from queuepool.board.runtime_dir import RuntimeDir
 from queuepool.board.status import title
 from queuepool.config.settings import PoolSettings
 from queuepool.errors import QueuepoolError
-from queuepool.master.children import Child, Children
+from queuepool.master.child import Child
+from queuepool.master.children import Children
 from queuepool.unix import proc, stray_processes
 
 _log = logging.getLogger("queuepool")
@@ -44,7 +45,7 @@ class Place:
 
     def sweep(self) -> None:
         """Kill the stray processes that dead workers' jobs have left behind."""
-        cookies = {self._board.cookie(child.slot, child.life) for child in self._children}
+        cookies = {self._board.cookie(child.slot, child.incarnation) for child in self._children}
         stray_processes.sweep(self._children, cookies)
 
     def leave(self) -> None:
@@ -59,7 +60,7 @@ class Place:
         The steward is not among them, as it holds no jobs: its slot is cleared, and it writes a new deadline every
         second.
         """
-        if self._board.mend():
+        if self._board.restore_length():
             _log.error("%s was cut short, and is made whole", self._board.path)
         found = self._children.overwritten(time.monotonic(), self._settings.connection.retry_after)
         for child in found:

@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Container
 
 from queuepool.board.board import Killed, Role, State
-from queuepool.master.children import Child
+from queuepool.master.child import Child
 
 #: a worker that dies within these seconds without a finished job has died young
 _SHORT = 5.0
@@ -16,9 +16,9 @@ _SHORT = 5.0
 #: rounds, as what it finds in them may kill it
 _MOMENT, _STEADY = 1.0, 10.0
 #: how many failures in a row of its steward make a pool failing
-_ROW = 2
+_FAILING_AFTER = 2
 _KINDS = (Role.WORKER, Role.STEWARD, Role.TEMPLATE)
-_MOST_DOUBLINGS = 16
+_MAX_DOUBLINGS = 16
 
 
 class Backoff:
@@ -40,8 +40,8 @@ class Backoff:
             self.since = min(self.since, now)
             self.failures += 1
             doublings = self.failures - self._free - 1
-            rest = min(self._shortest * 2 ** min(doublings, _MOST_DOUBLINGS), self._longest) if doublings >= 0 else 0.0
-            self._until = now + rest
+            delay = min(self._shortest * 2 ** min(doublings, _MAX_DOUBLINGS), self._longest) if doublings >= 0 else 0.0
+            self._until = now + delay
         return self._until - now
 
     def succeeded(self) -> None:
@@ -67,15 +67,15 @@ class Respawn:
         self._killed = {role: Backoff(0.1, free=5) for role in _KINDS}
         # By number, for workers that died young in a job: `max_crashes` ends that, job by job. The backoff is short, as
         # good jobs wait behind the bad ones.
-        self._loops: dict[int, Backoff] = defaultdict(lambda: Backoff(0.1, 1.0, free=5))
+        self._crash_loops: dict[int, Backoff] = defaultdict(lambda: Backoff(0.1, 1.0, free=5))
         #: whether a worker or a template has become ready since the start
         self.has_booted = False
 
-    def begin_anew(self) -> None:
+    def reset_boots(self) -> None:
         """Reset the backoff of failed boots: new code need not wait for the failures of the old."""
         self._boots[Role.WORKER], self._boots[Role.TEMPLATE] = Backoff(), Backoff()
 
-    def came(self, child: Child) -> None:
+    def became_ready(self, child: Child) -> None:
         """A child has become ready, so booting is possible."""
         if child.role != Role.STEWARD:
             self.has_booted = True
@@ -84,13 +84,13 @@ class Respawn:
 
     def watch(self, steward: Child | None, now: float) -> None:
         """A steward that has lived for long enough cancels the failures of those before it."""
-        if steward and steward.is_ready and now >= steward.born + _STEADY:
+        if steward and steward.is_ready and now >= steward.forked_at + _STEADY:
             self._boots[Role.STEWARD].succeeded()
 
     @property
     def is_failing(self) -> bool:
         """Whether the pool's stewards die repeatedly."""
-        return self._boots[Role.STEWARD].failures >= _ROW
+        return self._boots[Role.STEWARD].failures >= _FAILING_AFTER
 
     def failed_to_fork(self, role: Role, now: float) -> float:
         """Count a failed fork; returns the seconds to wait before the next."""
@@ -99,31 +99,31 @@ class Respawn:
     def died(self, child: Child, now: float) -> tuple[float, str]:
         """Seconds to wait before its successor is forked, and why in words; 0.0 = none."""
         self.has_booted |= child.is_ready and child.role != Role.STEWARD  # it may have died before it was seen ready
-        if child.told:
+        if child.stop_sent:
             return 0.0, ""
         if not child.is_ready:
-            rests = self._killed if _was_killed(child.status) else self._boots
-            return rests[child.role].failed(now), "never came to work"
+            backoffs = self._killed if _was_killed(child.status) else self._boots
+            return backoffs[child.role].failed(now), "never came to work"
         if child.role == Role.STEWARD:
-            is_fine = child.was_killed or now >= child.born + _STEADY
-            return (0.0 if is_fine else self._boots[child.role].failed(now)), "died young"
+            is_harmless = child.was_killed or now >= child.forked_at + _STEADY
+            return (0.0 if is_harmless else self._boots[child.role].failed(now)), "died young"
         if child.role == Role.TEMPLATE:
-            return (self._boots[child.role].failed(now) if now < child.born + _MOMENT else 0.0), "died at once"
-        return self._looped(child, now), "died young again"
+            return (self._boots[child.role].failed(now) if now < child.forked_at + _MOMENT else 0.0), "died at once"
+        return self._count_crash_loop(child, now), "died young again"
 
-    def _looped(self, child: Child, now: float) -> float:
+    def _count_crash_loop(self, child: Child, now: float) -> float:
         slot = child.slot
-        if slot.done or slot.left or child.killed == Killed.STOP or now >= child.born + _SHORT:
-            self._loops.pop(child.number, None)
+        if slot.done or slot.exited_cleanly or child.killed == Killed.STOP or now >= child.forked_at + _SHORT:
+            self._crash_loops.pop(child.number, None)
             return 0.0
         if slot.state != State.BUSY:
             return 0.0  # killed from outside while it ran no job
-        return self._loops[child.number].failed(now)
+        return self._crash_loops[child.number].failed(now)
 
     def is_over(self, role: Role, number: int, now: float) -> bool:
         """Whether this process may be forked now."""
-        rested = number not in self._loops or self._loops[number].is_over(now)
-        return rested and self._boots[role].is_over(now) and self._killed[role].is_over(now)
+        is_free = number not in self._crash_loops or self._crash_loops[number].is_over(now)
+        return is_free and self._boots[role].is_over(now) and self._killed[role].is_over(now)
 
     def hopeless(self, now: float, ready: Container[Role]) -> Role | None:
         """A kind of process that the pool needs and that has failed for ``give_up`` seconds; ``None`` if there is none.

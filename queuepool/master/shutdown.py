@@ -14,7 +14,7 @@ class Shutdown:
     """One pool's shutdown. Times are monotonic seconds; ``stop_timeout`` 0 = no limit for running jobs."""
 
     def __init__(self, stop_timeout: float) -> None:
-        self._patience = stop_timeout or float("inf")
+        self._stop_timeout = stop_timeout or float("inf")
         self._settle_until = float("inf")
         self.has_begun = False
         self.kill_at = float("inf")
@@ -26,9 +26,9 @@ class Shutdown:
         if not self.has_begun:
             self.has_begun = True
             self.code = code
-            self.kill_at = now + self._patience
+            self.kill_at = now + self._stop_timeout
 
-    def hurry(self, now: float) -> None:
+    def kill_workers_now(self, now: float) -> None:
         """Kill the workers now, so that running jobs go back to their queues."""
         self.kill_at = min(self.kill_at, now)
 

@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from queuepool.errors import BadArguments
+from queuepool.payload.encrypted_data import MARK, decrypted
+from queuepool.payload.encrypter import NO_KEY, CannotDecrypt, Encrypter
 from queuepool.payload.envelope import OBJECT_JOB, Payload
 from queuepool.payload.php_unserialize import PhpDataRefused, PhpObject, PhpValue, parse_object
 
@@ -38,36 +40,43 @@ class Command(NamedTuple):
     #: whether a later dispatch may have replaced it
     debounced: bool = False
     middleware: tuple[PhpValue, ...] = ()
+    #: who holds its unique lock, as given at its dispatch (from 13.24); empty if it is not said
+    owner: str = ""
 
 
 class Commands:
-    """Reads the commands of one process; keeps the last one, as an attempt needs it several times."""
+    """Reads the commands of one process; keeps the last one, as an attempt needs it several times.
 
-    def __init__(self) -> None:
+    Without an ``encrypter`` there is no key, and encrypted commands are refused.
+    """
+
+    def __init__(self, encrypter: Encrypter | None = None) -> None:
+        self._encrypter = encrypter
         self._last: tuple[Payload, Command] | None = None
 
     def of(self, payload: Payload) -> Command:
         """The command of an object job. Raises ``BadArguments``."""
         if self._last is None or self._last[0] is not payload:
-            self._last = payload, command_of(payload.data)
+            self._last = payload, command_of(payload.data, self._encrypter)
         return self._last[1]
 
     def data_of(self, payload: Payload) -> Any:
         """A handler's arguments: an object job's properties, any other job's data. Raises ``BadArguments``."""
-        return self.of(payload).arguments if payload.terms.job == OBJECT_JOB else payload.data
+        if payload.options.job == OBJECT_JOB:
+            return self.of(payload).arguments
+        data = payload.data
+        return decrypted(payload.name, data, self._encrypter) if isinstance(data, dict) and MARK in data else data
 
 
-def command_of(data: object) -> Command:
-    """The command in an object job's ``data``. Raises ``BadArguments``."""
+def command_of(data: object, encrypter: Encrypter | None = None) -> Command:
+    """The command in an object job's ``data``, decrypted if need be. Raises ``BadArguments``."""
     fields: Mapping[str, Any] = data if isinstance(data, dict) else {}
     name, text = str(fields.get("commandName", "an object job")), fields.get("command")
     if not isinstance(text, str):
         raise BadArguments(name, "there is no command in its data")
-    if is_encrypted(text):
-        raise BadArguments(name, "it is encrypted, and there is no key")
     try:
-        return _described(parse_object(text))
-    except PhpDataRefused as error:
+        return _described(parse_object(_decrypted(text, encrypter) if is_encrypted(text) else text))
+    except (PhpDataRefused, CannotDecrypt) as error:
         raise BadArguments(name, error) from error
 
 
@@ -76,12 +85,18 @@ def is_encrypted(command: str) -> bool:
     return not command.startswith("O:")
 
 
+def _decrypted(command: str, encrypter: Encrypter | None) -> str:
+    if encrypter is None:
+        raise CannotDecrypt(NO_KEY)
+    return encrypter.decrypt(command)
+
+
 def _described(job: PhpObject) -> Command:
     own = job.properties
     arguments = {name: value for name, value in own.items() if name not in _NOT_ARGUMENTS}
     if len(arguments) == len(own):  # a class with SerializesModels leaves out all that is not set
         return Command(job.class_name, arguments)
-    batch = own.get("batchId")
+    batch, owner = own.get("batchId"), own.get("uniqueLockOwner")
     return Command(
         job.class_name,
         arguments,
@@ -90,6 +105,7 @@ def _described(job: PhpObject) -> Command:
         batch=batch if isinstance(batch, str) else "",
         debounced=own.get("debounceOwner") not in _EMPTY,
         middleware=_items(own.get("middleware")),
+        owner=owner if isinstance(owner, str) else "",
     )
 
 

@@ -8,12 +8,13 @@ import os
 import re
 import uuid as uuids
 from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple, TypeGuard
 
 from queuepool.errors import BadPayload, NotSendable
 from queuepool.payload import strict_json
-from queuepool.payload.options import NAME, PayloadOptions, is_time, payload_options_of
-from queuepool.payload.strict_json import MOST_BYTES as MOST_BYTES
+from queuepool.payload.options import KEYS, NAME, PayloadOptions, is_time, payload_options_of
+from queuepool.payload.strict_json import MAX_BYTES as MAX_BYTES
 from queuepool.payload.to_json import as_json
 
 #: The class that every object job of Laravel goes through; its own name is in ``data.commandName``.
@@ -22,6 +23,7 @@ OBJECT_JOB = "Illuminate\\Queue\\CallQueuedHandler@call"
 CONTEXT = "illuminate:log:context"
 #: created once: json.dumps would create one for every payload
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False, default=as_json)
+_KNOWN = frozenset((*KEYS, "uuid", "id", "data", "attempts", "createdAt", "delay", CONTEXT, "qp"))
 _ID = re.compile(r"[^\x00-\x1f\x7f]{1,128}")
 
 
@@ -32,16 +34,18 @@ class Payload(NamedTuple):
     uuid: str
     data: Any
     attempts: int
-    terms: PayloadOptions
+    options: PayloadOptions
     #: whether the payload has an id of its own
     identified: bool = True
     #: warnings: what was not understood and is ignored
-    oddities: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
     #: as received: when it was pushed, in Unix seconds, and how many seconds later it was due
     created_at: object = None
     delay: object = None
     #: as received: Laravel's context, whose values are serialized one by one (``payload.context``)
     context: object = None
+    #: all that the payload holds
+    fields: Mapping[str, Any] = MappingProxyType({})
 
     def waited(self, begun: float) -> float | None:
         """Seconds from when the job was due until ``begun`` (Unix seconds); whole, as Laravel's times are.
@@ -56,10 +60,15 @@ class Payload(NamedTuple):
     @property
     def name(self) -> str:
         """The name that a handler is registered under."""
-        terms = self.terms
-        if terms.job == OBJECT_JOB and isinstance(self.data, dict):
-            return str(self.data.get("commandName") or terms.display_name)
-        return terms.job
+        options = self.options
+        if options.job == OBJECT_JOB and isinstance(self.data, dict):
+            return str(self.data.get("commandName") or options.display_name)
+        return options.job
+
+    @property
+    def extra(self) -> dict[str, Any]:
+        """The fields that are not Laravel's own for every job, nor ours."""
+        return {key: value for key, value in self.fields.items() if key not in _KNOWN}
 
 
 def decode(raw: bytes, attempts: int | None = None) -> Payload:
@@ -73,21 +82,22 @@ def decode(raw: bytes, attempts: int | None = None) -> Payload:
 
 def payload_of(fields: Mapping[str, Any], raw: bytes, attempts: int | None = None) -> Payload:
     """The payload with these decoded fields; ``raw`` is hashed to name a job without an id. Raises ``BadPayload``."""
-    get, terms = fields.get, payload_options_of(fields, len(raw))
-    said, given = get("uuid"), get("id")
-    uuid = said if _is_word(said) else ""
-    own = said if given is None else given
+    get, options = fields.get, payload_options_of(fields, len(raw))
+    raw_uuid, raw_id = get("uuid"), get("id")
+    uuid = raw_uuid if _is_word(raw_uuid) else ""
+    own = raw_uuid if raw_id is None else raw_id
     return Payload(
         uuid if uuid and own == uuid else _identity(own, raw),
         uuid,
         get("data"),
         int(get("attempts") or 0) if attempts is None else attempts,
-        terms,
+        options,
         own is not None,
-        terms.oddities if uuid or not said else (*terms.oddities, "uuid is not 1 to 128 printable characters"),
+        options.warnings if uuid or not raw_uuid else (*options.warnings, "uuid is not 1 to 128 printable characters"),
         get("createdAt"),
         get("delay"),
         get(CONTEXT),
+        fields,
     )
 
 
@@ -99,14 +109,17 @@ def encode(
     display_name: str | None = None,
     created_at: int,
     delay: float = 0,
-    seal: Callable[[dict[str, object]], object] | None = None,
+    context: Mapping[str, object] | None = None,
+    encrypt: Callable[[object], object] | None = None,
+    sign: Callable[[dict[str, object]], object] | None = None,
 ) -> tuple[str, bytes]:
     """The id and bytes of a new payload, with Laravel's fields in Laravel's order and ``attempts`` last.
 
     ``options`` may hold ``maxTries``, ``maxExceptions``, ``failOnTimeout``, ``backoff``, ``timeout``
     and ``retryUntil``; the worker decides the missing ones. ``created_at`` is in Unix seconds, ``delay`` in seconds.
-    ``seal`` returns the signature of the fields that must not change on the way: all but ``delay`` and ``attempts``.
-    Raises ``BadPayload`` for a bad name or more than ``MOST_BYTES``, ``NotSendable`` for data that JSON cannot hold.
+    ``context`` is Laravel's (``payload.context``). ``encrypt`` returns the encrypted data. ``sign`` returns the
+    signature of the fields that must not change on the way: all but ``delay`` and ``attempts``.
+    Raises ``BadPayload`` for a bad name or more than ``MAX_BYTES``, ``NotSendable`` for data that JSON cannot hold.
     Source: Queue.php, createPayloadArray (13.x).
     """
     if not NAME.fullmatch(name):
@@ -127,9 +140,13 @@ def encode(
         "createdAt": created_at,
         "id": identity,
     }
+    if context:
+        fields[CONTEXT] = context
     try:
-        if seal:
-            fields["qp"] = seal(fields)
+        if encrypt:
+            fields["data"] = encrypt(data)
+        if sign:
+            fields["qp"] = sign(fields)
         return identity, dump(fields | {"delay": delay or None, "attempts": 0})
     except NotSendable as error:
         raise _named(name, data) or error from error.__cause__
@@ -147,13 +164,13 @@ def _named(name: str, data: object) -> NotSendable | None:
 
 
 def dump(fields: Mapping[str, object]) -> bytes:
-    """Compact JSON in UTF-8. Raises ``NotSendable`` for what JSON cannot hold, ``BadPayload`` above ``MOST_BYTES``."""
+    """Compact JSON in UTF-8. Raises ``NotSendable`` for what JSON cannot hold, ``BadPayload`` above ``MAX_BYTES``."""
     try:
         raw = _ENCODER.encode(fields).encode()
     except (TypeError, ValueError, RecursionError) as error:
         raise NotSendable(str(error)) from error
-    if len(raw) > MOST_BYTES:
-        raise BadPayload(f"{len(raw)} bytes, at most {MOST_BYTES} are allowed")
+    if len(raw) > MAX_BYTES:
+        raise BadPayload(f"{len(raw)} bytes, at most {MAX_BYTES} are allowed")
     return raw
 
 

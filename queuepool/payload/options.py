@@ -38,23 +38,23 @@ class PayloadOptions:
     timeout: float | None = None
     retry_until: float | None = None
     #: warnings: what was not understood and is ignored
-    oddities: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
 
 
 def payload_options_of(fields: Mapping[str, Any], size: int) -> PayloadOptions:
     """The options of a payload with these fields and ``size`` bytes. Raises ``BadPayload``."""
-    said = [*map(fields.get, _TERMS)]
-    if size > _KEPT:
-        return _read_terms(*said)
+    given = [*map(fields.get, KEYS)]
+    if size > _CACHED_BYTES:
+        return _read_options(*given)
     try:
-        return _known_terms(*said)
+        return _cached_options(*given)
     except TypeError:  # not hashable: one of them is a list
-        return _read_terms(*said)
+        return _read_options(*given)
 
 
-def _read_terms(job: Any, name: Any, *limits: Any) -> PayloadOptions:
+def _read_options(job: Any, name: Any, *limits: Any) -> PayloadOptions:
     max_tries, max_exceptions, fail_on_timeout, backoff, timeout, retry_until, timeout_at = limits
-    odd: list[str] = []
+    warnings: list[str] = []
     name = name or job
     return PayloadOptions(
         job=_name(job) if job else "",
@@ -62,21 +62,21 @@ def _read_terms(job: Any, name: Any, *limits: Any) -> PayloadOptions:
         max_tries=_count(max_tries, "maxTries", _whole_tries),
         max_exceptions=_count(max_exceptions, "maxExceptions", ceil),
         fail_on_timeout=fail_on_timeout != "0" and bool(fail_on_timeout),
-        backoff=_backoff(backoff, odd),
-        timeout=_seconds(timeout, "timeout", odd),
-        retry_until=_seconds(retry_until, "retryUntil", odd) or _seconds(timeout_at, "timeoutAt", odd),
-        oddities=tuple(odd),
+        backoff=_backoff(backoff, warnings),
+        timeout=_seconds(timeout, "timeout", warnings),
+        retry_until=_seconds(retry_until, "retryUntil", warnings) or _seconds(timeout_at, "timeoutAt", warnings),
+        warnings=tuple(warnings),
     )
 
 
 #: the fields that ``PayloadOptions`` are read from. Most jobs have the options of the one before, so these are cached;
 #: by type too, since ``true`` equals 1 but is not a number of tries
-_TERMS = (
+KEYS = (
     "job", "displayName", "maxTries", "maxExceptions", "failOnTimeout", "backoff", "timeout", "retryUntil", "timeoutAt",
 )  # fmt: skip
 #: bytes of a payload above which its options are not cached
-_KEPT = 16 * 1024
-_known_terms = lru_cache(maxsize=256, typed=True)(_read_terms)
+_CACHED_BYTES = 16 * 1024
+_cached_options = lru_cache(maxsize=256, typed=True)(_read_options)
 
 
 def _name(value: object) -> str:
@@ -107,13 +107,13 @@ def _number(value: object) -> object:
     return int(number) if number.is_integer() else number
 
 
-def _seconds(value: object, key: str, odd: list[str]) -> float | None:
+def _seconds(value: object, key: str, warnings: list[str]) -> float | None:
     if value is None:
         return None
     number = _number(value)
     if is_time(number):
         return float(number)
-    odd.append(f"{key} {str(value)[:40]!r} is not a number of seconds")
+    warnings.append(f"{key} {str(value)[:40]!r} is not a number of seconds")
     return None
 
 
@@ -122,12 +122,12 @@ def is_time(value: object) -> TypeGuard[int | float]:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < _NO_TIME
 
 
-def _backoff(value: object, odd: list[str]) -> tuple[float, ...] | None:
+def _backoff(value: object, warnings: list[str]) -> tuple[float, ...] | None:
     """In seconds, rounded to milliseconds. Laravel writes ``"1,5,30"``; hand-made payloads hold a number or a list."""
     if value is None or value in ("", {}):
         return None
     parts = value if isinstance(value, list) else str(value).split(",")
     delays = tuple(round(float(part), 3) for part in map(_number, parts) if is_time(part) and part < _NO_DELAY)
     if len(delays) != len(parts):
-        odd.append(f"backoff {str(value)[:40]!r} is not a list of seconds")
+        warnings.append(f"backoff {str(value)[:40]!r} is not a list of seconds")
     return delays or None

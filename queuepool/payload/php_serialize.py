@@ -20,7 +20,12 @@ def build_command(
     named = {**dict.fromkeys(protected, "\0*\0"), **dict.fromkeys(private, f"\0{class_name}\0")}
     for name in named.keys() - properties.keys():
         raise PhpDataRefused(f"there is no property {name!r}")
-    return _written(PhpObject(class_name, {named.get(name, "") + name: value for name, value in properties.items()}), 1)
+    return serialize(PhpObject(class_name, {named.get(name, "") + name: value for name, value in properties.items()}))
+
+
+def serialize(value: PhpValue) -> str:
+    """The PHP serialization of a value. Raises ``PhpDataRefused``."""
+    return _written(value, 1)
 
 
 def _written(value: PhpValue, depth: int) -> str:

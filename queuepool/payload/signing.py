@@ -31,17 +31,16 @@ class Signer:
         self._first = keys[0][0]
         self._required = required
 
-    def seal(self, queue: str, fields: Mapping[str, object]) -> dict[str, str]:
+    def sign(self, queue: str, fields: Mapping[str, object]) -> dict[str, str]:
         """Sign: the value of ``qp`` for a payload with these fields on this queue. Raises ``BadPayload``."""
         body = dump({"queue": queue, **fields}).decode()
         return {"kid": self._first, "body": body, "sig": self._signature(self._first, body)}
 
-    def open(self, raw: bytes, queue: str, attempts: int | None = None) -> Payload:
+    def verify(self, raw: bytes, queue: str, attempts: int | None = None) -> Payload:
         """Verify, then decode as ``envelope.decode``. Raises ``BadPayload``, also for a wrong signature or queue."""
         outside = read_object(raw)
-        plain = payload_of(
-            outside, raw, attempts
-        )  # signed ones too: the steward, which settles dead workers' jobs, reads only these fields
+        # Signed ones too: the steward, which settles dead workers' jobs, reads only these fields.
+        plain = payload_of(outside, raw, attempts)
         if "qp" in outside:
             return payload_of(self._verified(outside, queue), raw, attempts)
         if self._required:
@@ -56,8 +55,8 @@ class Signer:
             raise BadPayload("not-what-was-signed")
         return {"id": outside.get("id"), **fields, "attempts": outside.get("attempts")}
 
-    def _body(self, seal: object) -> str:
-        match seal:
+    def _body(self, signed: object) -> str:
+        match signed:
             case {"kid": str(kid), "body": str(body), "sig": str(signature)}:
                 pass
             case _:

@@ -12,8 +12,8 @@ from typing import Any
 from queuepool.errors import BadPayload
 
 #: the depth at which the server's cjson stops, too
-MOST_DEPTH = 999
-MOST_BYTES = 16 * 1024 * 1024
+MAX_DEPTH = 999
+MAX_BYTES = 16 * 1024 * 1024
 #: with fewer brackets the depth is not checked
 _SHALLOW = 250
 
@@ -21,10 +21,10 @@ _SHALLOW = 250
 def read_object(raw: bytes) -> dict[str, Any]:
     """The one object that ``raw`` holds.
 
-    Raises ``BadPayload``: more than ``MOST_BYTES``, not UTF-8, not JSON, not an object, a duplicate key, NaN or a
-    number that overflows to infinity, a lone surrogate, nested deeper than ``MOST_DEPTH``.
+    Raises ``BadPayload``: more than ``MAX_BYTES``, not UTF-8, not JSON, not an object, a duplicate key, NaN or a
+    number that overflows to infinity, a lone surrogate, nested deeper than ``MAX_DEPTH``.
     """
-    if len(raw) > MOST_BYTES:
+    if len(raw) > MAX_BYTES:
         raise BadPayload("too-large")
     try:
         value = _read(raw) if len(raw) < _SHALLOW or _brackets(raw) < _SHALLOW else _read_deep(raw)
@@ -57,10 +57,10 @@ def _brackets(raw: bytes) -> int:
 
 def _read_deep(raw: bytes) -> Any:
     """The decoder recurses: the deepest allowed payload needs a higher recursion limit than Python's default."""
-    if _brackets(raw) > MOST_DEPTH and _depth(raw) > MOST_DEPTH:
+    if _brackets(raw) > MAX_DEPTH and _depth(raw) > MAX_DEPTH:
         raise BadPayload("too-deep")
     limit = sys.getrecursionlimit()
-    sys.setrecursionlimit(limit + 3 * MOST_DEPTH)
+    sys.setrecursionlimit(limit + 3 * MAX_DEPTH)
     try:
         return _read(raw)
     finally:

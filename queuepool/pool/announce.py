@@ -13,7 +13,7 @@ from queuepool.config.urls import masked
 from queuepool.jobs.registry import REGISTRY
 
 #: most job names in one line
-_MOST = 100
+_MAX = 100
 
 
 def beginning(version: str, pool: PoolSettings, *, workers: int, directory: Path | None) -> None:
@@ -41,5 +41,5 @@ def jobs_of_generation(header: Header, slot: Slot) -> None:
 def jobs() -> None:
     """Log the names in the registry."""
     names = REGISTRY.names()
-    shown = [*names[:_MOST], *(["..."] if len(names) > _MOST else [])]
+    shown = [*names[:_MAX], *(["..."] if len(names) > _MAX else [])]
     log.say("jobs found", {"count": len(names), "names": ",".join(shown) or "none"})

@@ -12,14 +12,15 @@ from queuepool.board.board import Board, Role, Slot
 from queuepool.board.held_jobs import HeldJobs
 from queuepool.config.settings import PoolSettings
 from queuepool.events import WorkerStarting, WorkerStopping
+from queuepool.jobs.context import running_data
 from queuepool.jobs.current_job import running_id
 from queuepool.log.captured import captured
 from queuepool.pool import announce
 from queuepool.pool.processes import boot
 from queuepool.pool.worker_process import limits_of, work
 from queuepool.stores.factory import refuse_unfit
-from queuepool.unix import proc, signals
-from queuepool.unix.signals import Alarm, WorkerSignals
+from queuepool.unix import proc
+from queuepool.unix.signals import Alarm, WorkerSignals, reset_inherited
 from queuepool.worker.limits import StopReason
 from queuepool.worker.slot_writer import SlotWriter
 
@@ -36,31 +37,31 @@ def work_alone(pool: PoolSettings, *, once: bool, stop_when_empty: bool, brief: 
 
     ``brief``: do not log the worker's own start and stop.
     """
-    signals.begin()
-    attention = WorkerSignals()
-    attention.listen()
-    log.setup(pool, "worker=1", patience=1.0, first=True, running=running_id)
+    reset_inherited()
+    signals = WorkerSignals()
+    signals.listen()
+    log.setup(pool, "worker=1", write_timeout=1.0, first=True, running=running_id, context=running_data)
     refuse_unfit(pool.connection, pool.queues[0])
     if not brief:
         announce.beginning(__version__, pool, workers=1, directory=None)
     trace = os.fdopen(os.dup(2), "wb", buffering=0)  # descriptor 2 may lead to the log from here on
     with captured():
         alarm = Alarm(trace)
-        boot(pool, attention, alarm, unlogged=(WorkerStarting, WorkerStopping) if brief else ())
+        boot(pool, signals, alarm, unlogged=(WorkerStarting, WorkerStopping) if brief else ())
         if not brief:
             announce.jobs()
-        slot_writer = SlotWriter(_slot(), pool.name, alarm, attention, stall=0.0)
-        return _work(_without_renewal(pool), slot_writer, attention, once, stop_when_empty).code
+        slot_writer = SlotWriter(_slot(), pool.name, alarm, signals, stall_timeout=0.0)
+        return _work(_without_renewal(pool), slot_writer, signals, once, stop_when_empty).code
 
 
 def _work(
-    settings: PoolSettings, slot_writer: SlotWriter, attention: WorkerSignals, once: bool, stop_when_empty: bool
+    settings: PoolSettings, slot_writer: SlotWriter, signals: WorkerSignals, once: bool, stop_when_empty: bool
 ) -> StopReason:
     limits = limits_of(settings, slot_writer, once=once, stop_when_empty=stop_when_empty)
-    reason = work(settings, slot_writer, attention, limits)
-    if reason is StopReason.ONCE and not slot_writer.slot.turn:
+    reason = work(settings, slot_writer, signals, limits)
+    if reason is StopReason.ONCE and not slot_writer.slot.hand_number:
         # As artisan does: a caller in a loop should not spin. Source: Worker.php, runNextJob (13.x).
-        attention.wait(lambda: time.sleep(settings.sleep))
+        signals.wait(lambda: time.sleep(settings.sleep))
     return reason
 
 
@@ -76,5 +77,5 @@ def _slot() -> Slot:
     hand = _UnreadHeldJobs(slot.memory, slot.base + Slot.size, board.path)
     slot.hands = hand, hand
     slot.begin(Role.WORKER, 1, 1)
-    slot.pid, slot.born = os.getpid(), proc.born(os.getpid())
+    slot.pid, slot.start_time = os.getpid(), proc.start_time(os.getpid())
     return slot

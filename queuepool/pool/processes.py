@@ -16,6 +16,7 @@ from queuepool.errors import BootFailure
 from queuepool.events import Event
 from queuepool.events.listeners import LISTENERS
 from queuepool.jobs import client
+from queuepool.jobs.context import running_data
 from queuepool.jobs.current_job import running_id
 from queuepool.log.captured import capture
 from queuepool.pool import announce
@@ -29,7 +30,7 @@ from queuepool.worker.slot_writer import SlotWriter
 from queuepool.worker.template import Template
 
 #: seconds beyond its waits that a round without a job may take
-_STALL = 30.0
+_STALL_TIMEOUT = 30.0
 
 
 class Processes:
@@ -43,83 +44,84 @@ class Processes:
 
     def worker(self, slot: Slot, paused: bool) -> int:
         """Imports the user's modules and runs jobs."""
-        attention = WorkerSignals(paused=paused)
-        attention.listen()
+        signals = WorkerSignals(paused=paused)
+        signals.listen()
         slot = self._mapped(slot)
         alarm = Alarm(trace := self._enter(slot, f"worker {slot.number}"))
-        return self._work(slot, attention, alarm) if self._has_booted(slot, attention, alarm, trace) else BOOT
+        return self._work(slot, signals, alarm) if self._has_booted(slot, signals, alarm, trace) else BOOT
 
     def template(self, slot: Slot, paused: bool) -> int:
         """Imports the user's modules and forks the workers."""
         # By SIGKILL, which its modules cannot catch: a template has nothing to finish.
         proc.end_with_parent(self._board.master[0], signal.SIGKILL)
-        attention = WorkerSignals()
-        attention.listen()
+        signals = WorkerSignals()
+        signals.listen()
         slot = self._mapped(slot)
         alarm = Alarm(trace := self._enter(slot, "template"))
-        if not self._has_booted(slot, attention, alarm, trace):
+        if not self._has_booted(slot, signals, alarm, trace):
             return BOOT
-        if not attention.stop:
+        if not signals.stop:
             Template(self._settings.name, self._board, slot, self._copied_worker).run()
-        slot.left = 1
+        slot.exited_cleanly = 1
         return LEFT
 
     def _copied_worker(self, slot: Slot) -> int:
         """A worker that a template has forked: the modules are imported already."""
-        attention = WorkerSignals()
-        attention.listen()
+        signals = WorkerSignals()
+        signals.listen()
         alarm = Alarm(self._enter(slot, f"worker {slot.number}"))
-        return self._work(slot, attention, alarm)
+        return self._work(slot, signals, alarm)
 
     def _mapped(self, slot: Slot) -> Slot:
         """The slot, mapped into memory anew: jobs run here, and must not find a file of the pool open."""
         self._board = self._board.mapped()
-        self._runtime.let_go()
+        self._runtime.close_in_child()
         return self._board.slots[slot.index]
 
     def _enter(self, slot: Slot, role: str) -> FileIO:
         """Set the process's title, log and marks; returns its trace file."""
         proc.show(f"queuepool: {role} [{self._settings.name}] starting")
-        log.setup(self._settings, role.replace(" ", "="), patience=1.0, running=running_id)
+        where = role.replace(" ", "=")
+        log.setup(self._settings, where, write_timeout=1.0, running=running_id, context=running_data)
         capture()
         stray_processes.mark(self._board.cookie(slot))
         return self._board.new_trace(slot)
 
-    def _has_booted(self, slot: Slot, attention: WorkerSignals, alarm: Alarm, trace: FileIO) -> bool:
+    def _has_booted(self, slot: Slot, signals: WorkerSignals, alarm: Alarm, trace: FileIO) -> bool:
         """Import the modules; ``False`` if that failed. The alarm ends the process after ``boot_timeout`` seconds."""
         alarm.arm(self._settings.boot_timeout)
-        if not self._has_imported(slot, trace, lambda: boot(self._settings, attention, alarm)):
+        if not self._has_imported(slot, trace, lambda: boot(self._settings, signals, alarm)):
             return False
         alarm.disarm()
         announce.jobs_of_generation(self._board.header, slot)
         return True
 
-    def _work(self, slot: Slot, attention: WorkerSignals, alarm: Alarm) -> int:
+    def _work(self, slot: Slot, signals: WorkerSignals, alarm: Alarm) -> int:
         settings = self._settings
         waits = settings.connection.block_for + settings.sleep + settings.rest
-        slot_writer = SlotWriter(slot, settings.name, alarm, attention, stall=waits + _STALL)
+        slot_writer = SlotWriter(slot, settings.name, alarm, signals, stall_timeout=waits + _STALL_TIMEOUT)
         slot_writer.alive()
         limits = limits_of(settings, slot_writer)
         warn_of_jobs(settings, slot_writer, self._served)
-        return work(settings, slot_writer, attention, limits, self._board, self._runtime).code
+        return work(settings, slot_writer, signals, limits, self._board, self._runtime).code
 
     def steward(self, slot: Slot, paused: bool) -> int:
         """Imports the listeners and runs the steward."""
-        attention = WorkerSignals()
-        attention.listen()
-        self._runtime.let_go()
+        signals = WorkerSignals()
+        signals.listen()
+        self._runtime.close_in_child()
         settings = self._settings
         proc.show(f"queuepool: steward [{settings.name}] starting")
-        log.setup(settings, "steward", patience=1.0)
+        log.setup(settings, "steward", write_timeout=1.0)
         capture()
         alarm = Alarm(trace := self._board.new_trace(slot))
         if not self._has_listeners(slot, trace):
             return BOOT
-        _restore_signals(attention, alarm)
+        _restore_signals(signals, alarm)
         log.adopt(settings)
         log.listen(LISTENERS)
-        StewardProcess(settings, self._board, self._runtime, attention).run(slot)
-        slot.left = 1
+        StewardProcess(settings, self._board, self._runtime, signals).run(slot)
+        slot.exited_cleanly = 1
         return LEFT
 
     def _has_listeners(self, slot: Slot, trace: FileIO) -> bool:
@@ -138,18 +140,16 @@ class Processes:
         return True
 
 
-def boot(
-    settings: PoolSettings, attention: WorkerSignals, alarm: Alarm, unlogged: Collection[type[Event]] = ()
-) -> None:
+def boot(settings: PoolSettings, signals: WorkerSignals, alarm: Alarm, unlogged: Collection[type[Event]] = ()) -> None:
     """Import the user's modules; what they dispatch goes to this pool's connection. Raises ``BootFailure``."""
     client.configure(settings.connection)
     import_jobs(settings.modules, settings.listeners)
-    _restore_signals(attention, alarm)
+    _restore_signals(signals, alarm)
     log.adopt(settings)
     log.listen(LISTENERS, unlogged)
 
 
-def _restore_signals(attention: WorkerSignals, alarm: Alarm) -> None:
+def _restore_signals(signals: WorkerSignals, alarm: Alarm) -> None:
     """Restore handlers and alarm, whatever the modules did to signals: stops and deadlines must take effect."""
-    attention.listen()
+    signals.listen()
     alarm.prepare()

@@ -26,7 +26,7 @@ _SPARE_SLOTS = 14
 #: the steward, and the template or one more worker while one is replaced
 _HELPERS = 2
 #: most characters of pool names in the title of the process that starts several pools
-_MOST_NAMES = 100
+_MAX_NAMES = 100
 _STOPS = (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT)
 _log = logging.getLogger("queuepool")
 
@@ -38,8 +38,8 @@ def start(settings: PoolSettings, served: Collection[str] = ()) -> int:
     """
     check_drivers(settings.connection)
     build.refuse_unfit(settings.connection, settings.queues[0])
-    signals.begin(blocked=signals.HANDLED)  # from here on a signal waits for the master, and does not end it
-    log.setup(settings, "master", patience=0.0, first=True)
+    signals.reset_inherited(blocked=signals.HANDLED)  # from here on a signal waits for the master, and does not end it
+    log.setup(settings, "master", write_timeout=0.0, first=True)
     runtime = RuntimeDir(settings)
     runtime.claim()
     board = _new_board(runtime, settings.workers)
@@ -52,27 +52,27 @@ def start(settings: PoolSettings, served: Collection[str] = ()) -> int:
     build.load(settings.connection)
     proc.library()
     gc.freeze()  # pages that the collector does not touch stay shared with the children
-    mains = {Role.WORKER: roles.worker, Role.STEWARD: roles.steward, Role.TEMPLATE: roles.template}
-    code = Master(settings, board, runtime, mains).run()
+    entry_points = {Role.WORKER: roles.worker, Role.STEWARD: roles.steward, Role.TEMPLATE: roles.template}
+    code = Master(settings, board, runtime, entry_points).run()
     _log.info("stopped: every process of the pool has ended, exit code %d", code)
     return code
 
 
 def start_all(
-    pools: Sequence[PoolSettings], told: Callable[[QueuepoolError, str], int], served: Collection[str] = ()
+    pools: Sequence[PoolSettings], report: Callable[[QueuepoolError, str], int], served: Collection[str] = ()
 ) -> int:
     """Run each pool under a master of its own and forward every signal; returns the worst exit code.
 
-    ``told`` reports why one of several pools could not start, and which one, and returns its exit code. A single
+    ``report`` reports why one of several pools could not start, and which one, and returns its exit code. A single
     pool's error is raised.
     """
     if len(pools) == 1:
         return start(pools[0], served)
-    signals.begin(blocked=signals.HANDLED)
+    signals.reset_inherited(blocked=signals.HANDLED)
     mailbox = signals.Mailbox()
     title = _title_of([pool.name for pool in pools])
     proc.show(f"{title} running masters={len(pools)}")
-    living = {fork.spawn(lambda pool=pool: _start_or_tell(pool, told, served)) for pool in pools}  # type: ignore[misc]
+    living = {fork.spawn(lambda pool=pool: _start_or_report(pool, report, served)) for pool in pools}  # type: ignore[misc]
     worst = 0
     while living:
         signum = mailbox.next(1.0)
@@ -80,7 +80,7 @@ def start_all(
             if signum in _STOPS:
                 proc.show(f"{title} draining masters={len(living)}")
             for pid in living:
-                fork.tell(pid, signal.Signals(signum))
+                fork.send_signal(pid, signal.Signals(signum))
         for pid, status in fork.reap(living):
             living.discard(pid)
             worst = max(worst, abs(os.waitstatus_to_exitcode(status)))
@@ -90,14 +90,14 @@ def start_all(
 def _title_of(names: Sequence[str]) -> str:
     """The start of the title, as of the other processes' titles; long lists of names are cut."""
     shown = ",".join(names)
-    return f"queuepool: parent [{shown if len(shown) <= _MOST_NAMES else shown[:_MOST_NAMES] + '...'}]"
+    return f"queuepool: parent [{shown if len(shown) <= _MAX_NAMES else shown[:_MAX_NAMES] + '...'}]"
 
 
-def _start_or_tell(pool: PoolSettings, told: Callable[[QueuepoolError, str], int], served: Collection[str]) -> int:
+def _start_or_report(pool: PoolSettings, report: Callable[[QueuepoolError, str], int], served: Collection[str]) -> int:
     try:
         return start(pool, served)
     except QueuepoolError as error:
-        return told(error, pool.name)
+        return report(error, pool.name)
 
 
 def _new_board(runtime: RuntimeDir, workers: int) -> Board:

@@ -23,11 +23,11 @@ from queuepool.steward.publish import Publish
 from queuepool.steward.record_failures import RecordFailures
 from queuepool.steward.renew import Renew
 from queuepool.steward.settle_dead import SettleDead
-from queuepool.steward.side_stores import FailureRecorder, SideStores, Told
+from queuepool.steward.side_stores import EventQueue, FailureRecorder, SideStores
 from queuepool.steward.side_thread import SideThread
 from queuepool.steward.stage import StageDue
 from queuepool.steward.watch_control import WatchControl
-from queuepool.stores.factory import PATIENCE, Stores
+from queuepool.stores.factory import REPLY_TIMEOUT, Stores
 from queuepool.unix.signals import WorkerSignals
 
 #: seconds before a lease's end at which an orphan is killed: a silent store may delay the steward by that much
@@ -37,18 +37,18 @@ _GUARDS_MARGIN = 5.0
 class StewardProcess:
     """The steward, its store and its chores."""
 
-    def __init__(self, settings: PoolSettings, board: Board, runtime: RuntimeDir, attention: WorkerSignals) -> None:
+    def __init__(self, settings: PoolSettings, board: Board, runtime: RuntimeDir, signals: WorkerSignals) -> None:
         self._settings = settings
         self._board = board
         self._runtime = runtime
-        self._attention = attention
+        self._signals = signals
         # The steward must not wait long for a silent store: it must kill orphans before their leases end.
-        patience = min(PATIENCE, settings.connection.retry_after / 8)
-        self._outage = Outage(attention, LISTENERS, announces=True, patient=False, longest=patience)
-        self._stores = Stores(replace(settings.connection, block_for=0.0), patience=patience)
+        reply_timeout = min(REPLY_TIMEOUT, settings.connection.retry_after / 8)
+        self._outage = Outage(signals, LISTENERS, announces=True, retries=False, max_pause=reply_timeout)
+        self._stores = Stores(replace(settings.connection, block_for=0.0), reply_timeout=reply_timeout)
         self._blame = Blame(board.header)
         self._orphaned_boards = OrphanedBoards(board, runtime, self._blame)
-        self._settler = Settler(self._stores.queue, self._outage, LISTENERS, settings.connection.name)
+        self._settler = Settler(self._stores.queue, self._outage, LISTENERS, settings.connection)
         self._publish = Publish(settings.name, board, self._stores.control)
         self._watching = self._control_chores()
 
@@ -70,17 +70,17 @@ class StewardProcess:
             urgent=self._urgent(),
             others=[*self._lease_chores(), *self._watching, self._publish],
             wait=lambda timeout: queue.wait_for_change(settings.queues, timeout),
-            attention=self._attention,
+            signals=self._signals,
             outage=self._outage,
             blame=self._blame,
         )
 
     def _outlive(self, steward: Steward) -> None:
         """Outlive the master, whose death the kernel has signalled: workers finish their jobs and need a steward."""
-        self._attention.stop = False
+        self._signals.stop = False
         steward.drop([*self._watching, self._publish])
         steward.run(until=lambda: self._orphaned_boards.own.is_settled)
-        self._runtime.clear_away()
+        self._runtime.remove_leftovers()
 
     def _urgent(self) -> list[Chore]:
         settings, queue = self._settings, self._stores.queue
@@ -107,9 +107,9 @@ class StewardProcess:
         connection, header, queues = self._settings.connection, self._board.header, self._settings.queues
         if not (connection.control_url or connection.maintenance_url or connection.failed_url):
             return [WatchControl(header, self._stores.control, LISTENERS, queues, SideStores(LISTENERS))]
-        told, own = Told(), Stores(replace(connection, block_for=0.0))
-        sides = SideStores(told, header)
-        chores: list[Chore] = [WatchControl(header, own.control, told, queues, sides)]
+        events, own = EventQueue(), Stores(replace(connection, block_for=0.0))
+        side_stores = SideStores(events, header)
+        chores: list[Chore] = [WatchControl(header, own.control, events, queues, side_stores)]
         if own.forwarder:
-            chores.append(RecordFailures(self._board, FailureRecorder(own.forwarder, told, sides)))
-        return [SideThread(chores, sides, told, LISTENERS)]
+            chores.append(RecordFailures(self._board, FailureRecorder(own.forwarder, events, side_stores)))
+        return [SideThread(chores, side_stores, events, LISTENERS)]

@@ -19,12 +19,10 @@ from queuepool.settlement.settler import Settler
 from queuepool.steward.side_stores import FailureRecorder, SideStores
 from queuepool.stores.factory import Stores
 from queuepool.unix.signals import WorkerSignals
-from queuepool.worker.attempt import Runner
+from queuepool.worker.context import WorkerContext
 from queuepool.worker.control_state import BoardControlState, ControlState, StoreControlState
 from queuepool.worker.limits import Limits, StopReason
 from queuepool.worker.loop import Worker
-from queuepool.worker.membership import Membership
-from queuepool.worker.prefetch import Prefetch
 from queuepool.worker.prefetch_size import PrefetchSize
 from queuepool.worker.slot_writer import SlotWriter
 
@@ -59,50 +57,47 @@ def warn_of_jobs(settings: PoolSettings, slot_writer: SlotWriter, served: Collec
 
 def _is_first(slot_writer: SlotWriter) -> bool:
     """Whether this worker is the one to log what each of them would log."""
-    return slot_writer.slot.number <= 1 >= slot_writer.slot.life
+    return slot_writer.slot.number <= 1 >= slot_writer.slot.incarnation
 
 
 def work(
     settings: PoolSettings,
     slot_writer: SlotWriter,
-    attention: WorkerSignals,
+    signals: WorkerSignals,
     limits: Limits,
     board: Board | None = None,
     runtime: RuntimeDir | None = None,
 ) -> StopReason:
     """Run one worker until it leaves; without a board it is alone and does without a steward."""
-    alone = board is None
-    stores = Stores(settings.connection)
-    outage = Outage(attention, LISTENERS, announces=alone, meanwhile=slot_writer.alive)
-    settler = Settler(stores.queue, outage, LISTENERS, settings.connection.name)
-    orders: ControlState = (
-        StoreControlState(stores.control, settings.queues, LISTENERS)
-        if board is None
-        else BoardControlState(board.header, slot_writer.slot.generation)
-    )
+    stores, alone = Stores(settings.connection), board is None
     recorder = _recorder(stores) if alone else None
-    membership = Membership(settings.connection, settings.queues, stores.queue, settler, outage, slot_writer.slot)
-    worker = Worker(
-        settings,
-        stores.queue,
-        orders,
-        Runner(settings, stores.queue, REGISTRY, LISTENERS, slot_writer, settler, outage),
-        Prefetch(
-            settings, stores.queue, settler, slot_writer, outage, LISTENERS, _pace(settings, limits, alone), membership
-        ),
-        membership,
-        slot_writer,
-        attention,
-        outage,
-        limits,
-        LISTENERS,
+    outage = Outage(signals, LISTENERS, announces=alone, meanwhile=slot_writer.alive)
+    context = WorkerContext(
+        pool=settings,
+        store=stores.queue,
+        registry=REGISTRY,
+        listeners=LISTENERS,
+        signals=signals,
+        slot_writer=slot_writer,
+        outage=outage,
+        settler=Settler(stores.queue, outage, LISTENERS, settings.connection),
+        control_state=_control_state(settings, stores, slot_writer, board),
+        limits=limits,
         take_deferred_hook=lambda: deferred_hooks.take(runtime.path, runtime.store) if runtime else None,
+        run_chores=recorder.run if recorder else lambda: None,
         alone=alone,
-        look_after=recorder.run if recorder else lambda: None,
     )
-    reason = _run(worker, recorder)
+    reason = _run(Worker(context, _prefetch_size(settings, limits, alone)), recorder)
     slot_writer.leave()
     return reason
+
+
+def _control_state(
+    settings: PoolSettings, stores: Stores, slot_writer: SlotWriter, board: Board | None
+) -> ControlState:
+    if board is None:
+        return StoreControlState(stores.control, settings.queues, LISTENERS)
+    return BoardControlState(board.header, slot_writer.slot.generation)
 
 
 def _run(worker: Worker, recorder: FailureRecorder | None) -> StopReason:
@@ -121,6 +116,6 @@ def _recorder(stores: Stores) -> FailureRecorder | None:
     return FailureRecorder(stores.forwarder, LISTENERS, SideStores(LISTENERS)) if stores.forwarder else None
 
 
-def _pace(settings: PoolSettings, limits: Limits, alone: bool) -> PrefetchSize:
+def _prefetch_size(settings: PoolSettings, limits: Limits, alone: bool) -> PrefetchSize:
     """One job at a time if no steward would give waiting jobs back, or if a rest follows each job."""
     return PrefetchSize(1 if alone or limits.once or settings.rest else settings.reserve_ahead)

@@ -55,12 +55,12 @@ def leave(directory: Path, store: str, lease: Lease, error: errors.AttemptLost) 
 def take(directory: Path, store: str) -> DeferredHook | None:
     """Take one note; ``None`` when there is none. Notes for another store belong to another application."""
     for path in directory.glob(f"mourn.{store}.*"):
-        mine = path.with_name(f"taken.{path.suffix[1:]}")
+        taken = path.with_name(f"taken.{path.suffix[1:]}")
         try:
-            path.rename(mine)
+            path.rename(taken)
         except FileNotFoundError:
             continue  # another worker was faster
-        if hook := _read(mine):
+        if hook := _read(taken):
             return hook
     return None
 

@@ -15,7 +15,7 @@ from queuepool.events.listeners import Listeners
 from queuepool.unix.signals import WorkerSignals
 
 T = TypeVar("T")
-_SHORTEST, _LONGEST = 0.05, 2.0
+_MIN_PAUSE, _MAX_PAUSE = 0.05, 2.0
 #: seconds after which a lasting refusal, or a reason that came back, is reported again
 _REMINDER = 60.0
 
@@ -46,29 +46,29 @@ class Outage:
     """One process's view of its store.
 
     ``announces``: this process emits the events of an outage, as the steward and a lone worker do, and no other does.
-    ``patient``: wait through an outage. ``longest``: seconds of the longest pause between two tries. ``meanwhile`` is
+    ``retries``: wait through an outage. ``max_pause``: seconds of the longest pause between two tries. ``meanwhile`` is
     called before each pause.
     """
 
     def __init__(
         self,
-        attention: WorkerSignals,
+        signals: WorkerSignals,
         listeners: Listeners,
         *,
         announces: bool,
-        patient: bool = True,
-        longest: float = _LONGEST,
+        retries: bool = True,
+        max_pause: float = _MAX_PAUSE,
         meanwhile: Callable[[], None] | None = None,
     ) -> None:
         self.since = 0.0
-        self._attention = attention
+        self._signals = signals
         self._listeners = listeners
         self._announces = announces
-        self._patient = patient
+        self._retries = retries
         self._meanwhile = meanwhile
-        self._longest = longest
-        self._pause = _SHORTEST
-        self._told: dict[str, float] = {}
+        self._max_pause = max_pause
+        self._pause = _MIN_PAUSE
+        self._reported: dict[str, float] = {}
         self._reasons = Reasons("")
 
     def insist(self, verb: Callable[[], T]) -> tuple[T, bool]:
@@ -84,7 +84,7 @@ class Outage:
                 answer = verb()
             except StoreDown as error:
                 self.lost(error)
-                if self._attention.stop or not self._patient:
+                if self._signals.stop or not self._retries:
                     raise
                 self.rest()
                 first = False
@@ -95,36 +95,36 @@ class Outage:
     def lost(self, error: StoreDown) -> None:
         """A verb went unanswered, or was forbidden."""
         if isinstance(error, StoreDenied):
-            self._pause = self._longest
+            self._pause = self._max_pause
             self.forbidden(str(error))  # not an outage: other verbs may succeed in between
         elif not self.since:
-            self.since, self._pause = time.monotonic(), _SHORTEST
+            self.since, self._pause = time.monotonic(), _MIN_PAUSE
             self._reasons = Reasons(str(error))
             if self._announces:
-                self._listeners.tell(StoreLost(str(error)))
+                self._listeners.emit(StoreLost(str(error)))
         elif self._announces and self._reasons.has_changed(str(error)):
             # An outage may begin with a cut connection, and last because the password is wrong.
-            self._listeners.tell(StoreStillLost("", str(error)))
+            self._listeners.emit(StoreStillLost("", str(error)))
 
     def forbidden(self, problem: str) -> None:
         """Emit a refusal once a minute, not at every try; in every process, since others may need other rights."""
         now = time.monotonic()
-        if now >= self._told.get(problem, -math.inf) + _REMINDER:
-            self._told[problem] = now
-            self._listeners.tell(StoreRefused("", problem))
+        if now >= self._reported.get(problem, -math.inf) + _REMINDER:
+            self._reported[problem] = now
+            self._listeners.emit(StoreRefused("", problem))
 
     def regained(self) -> None:
         """A verb was answered."""
         if self.since:
             outage, self.since = time.monotonic() - self.since, 0.0
             if self._announces:
-                self._listeners.tell(StoreRegained(outage))
+                self._listeners.emit(StoreRegained(outage))
 
     def rest(self) -> None:
         """Pause before the next try: longer each time, and randomly, so that processes do not retry all at once."""
         if self._meanwhile:
             self._meanwhile()  # a process that waits for a store must not be taken for stuck
         pause = random.uniform(self._pause / 2, self._pause)
-        self._pause = min(self._pause * 2, self._longest)
-        self._attention.begin_round()  # one signal ends one pause, not all that follow
-        self._attention.wait(lambda: time.sleep(pause))
+        self._pause = min(self._pause * 2, self._max_pause)
+        self._signals.begin_round()  # one signal ends one pause, not all that follow
+        self._signals.wait(lambda: time.sleep(pause))

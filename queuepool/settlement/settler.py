@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
+from queuepool.config.settings import ConnectionSettings
 from queuepool.errors import BadPayload, StoreDown, StoreError
 from queuepool.events import (
     Event,
@@ -17,11 +18,15 @@ from queuepool.events import (
     StoreRefused,
 )
 from queuepool.events.listeners import Listeners
+from queuepool.payload.context import values_of
+from queuepool.payload.ending import Unlock
 from queuepool.payload.envelope import Payload, decode
 from queuepool.payload.lease import Lease
+from queuepool.settlement.commands import commands_of
+from queuepool.settlement.endings import Endings
 from queuepool.settlement.failed_record import record
 from queuepool.settlement.outage import Outage
-from queuepool.settlement.verdict import Delete, Fail, Release, Verdict
+from queuepool.settlement.verdict import Delete, Fail, Locks, Release, Verdict
 from queuepool.stores.contract import QueueStore
 
 T = TypeVar("T")
@@ -29,7 +34,8 @@ T = TypeVar("T")
 
 def facts_of(payload: Payload, queue: str) -> JobFacts:
     """The facts about a job that its events carry."""
-    return JobFacts(payload.id, payload.uuid, payload.name, queue, payload.attempts)
+    context = None if payload.context is None else values_of(payload.context, "data") or None
+    return JobFacts(payload.id, payload.uuid, payload.name, queue, payload.attempts, context)
 
 
 def _facts_in(lease: Lease) -> JobFacts:
@@ -37,10 +43,10 @@ def _facts_in(lease: Lease) -> JobFacts:
     try:
         return facts_of(decode(lease.receipt, lease.attempts), lease.queue)
     except BadPayload:
-        return _facts_of_nobody(lease.queue)
+        return _facts_unread(lease.queue)
 
 
-def _facts_of_nobody(queue: str) -> JobFacts:
+def _facts_unread(queue: str) -> JobFacts:
     """The facts about a payload that cannot be decoded."""
     return JobFacts("", "", "", queue, 0)
 
@@ -48,28 +54,29 @@ def _facts_of_nobody(queue: str) -> JobFacts:
 class Settler:
     """Writes verdicts to the store, retries through outages, and notes the events that follow.
 
-    The caller first records that the job is settled, then calls ``tell`` to emit the events: a listener may hang or end
-    the process. Unless said otherwise, methods raise ``StoreDown`` only when a stop is requested during an outage.
+    The caller first records that the job is settled, then calls ``emit_noted``: a listener may hang or end the
+    process. Unless said otherwise, methods raise ``StoreDown`` only when a stop is requested during an outage.
     """
 
-    def __init__(self, store: QueueStore, outage: Outage, listeners: Listeners, connection: str) -> None:
+    def __init__(self, store: QueueStore, outage: Outage, listeners: Listeners, connection: ConnectionSettings) -> None:
         self._store = store
         self._outage = outage
         self._listeners = listeners
-        self._connection = connection
+        self._connection = connection.name
+        self.endings = Endings(connection, commands_of(connection))
         # Leases whose call was not answered, so that it may have been carried out, and the verdict if there was one.
         self._unanswered: dict[Lease, Verdict | None] = {}
         self._noted: list[Event] = []
 
     def note(self, event: Event) -> None:
-        """Emit this event at the next ``tell``."""
+        """Emit this event at the next ``emit_noted``."""
         self._noted.append(event)
 
-    def tell(self) -> None:
+    def emit_noted(self) -> None:
         """Emit the noted events."""
         noted, self._noted = self._noted, []
         for event in noted:
-            self._listeners.tell(event)
+            self._listeners.emit(event)
 
     def begun(self, lease: Lease) -> Verdict | None:
         """The verdict that was not answered and may have been carried out: it must be repeated, not replaced."""
@@ -83,48 +90,51 @@ class Settler:
         error: BaseException | None = None,
         tally: str = "",
         cause: Event | None = None,
+        locks: Locks = None,
     ) -> bool:
         """Carry out the verdict. ``False``: the lease was lost or the store refuses, and nothing was written.
 
         ``error`` is why the job is released, ``tally`` the tally that a release raises. ``cause`` is the event that led
-        to the verdict; it is emitted before that of the verdict.
+        to the verdict; it is emitted before that of the verdict. ``locks`` is from the job's policy.
         """
         facts = facts_of(payload, lease.queue)
-        verb, outcome = self._settlement(lease, payload, verdict, error, tally)
-        ours = self._carry_out(facts, lease, verb, verdict, cause)
-        if ours and outcome:
+        verb, outcome = self._settlement(lease, payload, verdict, error, tally, locks)
+        is_ours = self._carry_out(facts, lease, verb, verdict, cause)
+        if is_ours and outcome:
             self.note(outcome)
-        return ours
+        return is_ours
 
     def _settlement(
-        self, lease: Lease, payload: Payload, verdict: Verdict, error: BaseException | None, tally: str
+        self, lease: Lease, payload: Payload, verdict: Verdict, error: BaseException | None, tally: str, locks: Locks
     ) -> tuple[Callable[[], bool], Event | None]:
         """What to call, and the event to emit when it has succeeded."""
         facts = facts_of(payload, lease.queue)
         match verdict:
             case Delete():
-                return lambda: self._store.delete([lease])[0], None
+                ending = self.endings.after(payload, locks=locks)
+                return lambda: self._store.finish(lease, ending), None
             case Release(delay):
                 return lambda: self._store.release(lease, delay, payload.id, tally), JobReleased(facts, delay, error)
             case Fail(reason):
                 row = record(payload, lease, self._connection, reason)
-                return lambda: self._store.fail(lease, payload.id, row), JobFailed(facts, reason)
+                ending = self.endings.after(payload, reason, locks)
+                return lambda: self._store.fail(lease, payload.id, row, ending), JobFailed(facts, reason)
 
     def give_back(self, lease: Lease) -> bool:
         """Return a job to the head of its queue, as if it had never been reserved. ``False`` as for ``settle``."""
         facts = _facts_in(lease)
-        ours = self._carry_out(facts, lease, lambda: self._store.give_back([lease])[0])
-        if ours:
+        is_ours = self._carry_out(facts, lease, lambda: self._store.give_back([lease])[0])
+        if is_ours:
             self.note(JobGivenBack(facts))
-        return ours
+        return is_ours
 
-    def put_back(self, leases: Sequence[Lease]) -> None:
+    def give_back_unstarted(self, leases: Sequence[Lease]) -> None:
         """Return jobs that have not begun to the head of their queues; another process may already have done so."""
         if not leases:
             return
         answer = self._ask(leases[0].queue, lambda: self._store.give_back(leases))
-        for lease, ours in zip(leases, answer[0] if answer else (), strict=bool(answer)):
-            if ours:
+        for lease, is_ours in zip(leases, answer[0] if answer else (), strict=bool(answer)):
+            if is_ours:
                 self.note(JobGivenBack(_facts_in(lease)))
 
     def reclaim(self, queues: Sequence[str], tag: int, since: float, known: Sequence[Lease]) -> None:
@@ -137,11 +147,19 @@ class Settler:
 
     def quarantine(self, lease: Lease, reason: str) -> None:
         """Move a payload that cannot be a job to the quarantine, unchanged; ``reason`` is one word."""
-        if self._carry_out(_facts_of_nobody(lease.queue), lease, lambda: self._store.quarantine(lease, reason)):
+        if self._carry_out(_facts_unread(lease.queue), lease, lambda: self._store.quarantine(lease, reason)):
             self.note(JobQuarantined(lease.queue, reason))
 
+    def finish(self, lease: Lease, payload: Payload, locks: Locks) -> None:
+        """Remove a job that is done, with what follows from it."""
+        self.settle(lease, payload, Delete(), locks=locks)
+
+    def unlock(self, unlocks: Sequence[Unlock]) -> None:
+        """Release the unique locks of a job that is about to run."""
+        self._outage.insist(lambda: self._store.unlock(unlocks))
+
     def delete(self, leases: Sequence[Lease]) -> None:
-        """Remove jobs that are done."""
+        """Remove jobs that are done, from which nothing follows."""
         if leases:
             self._ask(leases[0].queue, lambda: self._store.delete(leases))
 
@@ -161,11 +179,11 @@ class Settler:
             self.note(cause)
         if answer is None:
             return False
-        ours, certain = answer[0], answer[1] and not unsure
-        if not ours and certain:
+        is_ours, certain = answer[0], answer[1] and not unsure
+        if not is_ours and certain:
             self.note(LeaseLost(facts))
         # A refusal after an unanswered call means that that call has done it.
-        return ours or not certain
+        return is_ours or not certain
 
     def _ask(self, queue: str, verb: Callable[[], T]) -> tuple[T, bool] | None:
         """The result of ``Outage.insist``; ``None`` when the store refuses the queue, which is noted."""

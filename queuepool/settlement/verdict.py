@@ -31,6 +31,8 @@ class Fail:
 
 
 Verdict = Delete | Release | Fail
+#: names of the unique locks that a worker knows its job to hold; ``None`` = the payload says which
+Locks = tuple[str, ...] | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,9 +50,10 @@ class Policy:
     max_crashes: int = 3
     #: as in Laravel: every attempt uses up a try, even if its worker or host died
     counts_deaths: bool = False
+    locks: Locks = None
 
     @property
-    def most_attempts(self) -> float:
+    def max_attempts(self) -> float:
         """How often the job may begin: all its tries fail, with all forgiven deaths in between; infinity = no limit."""
         if self.tries == 0 or self.counts_deaths:
             return self.tries or inf
@@ -64,7 +67,10 @@ class Policy:
     def from_text(cls, text: str) -> Policy:
         """The policy that ``to_text`` wrote. Raises ``ValueError`` or ``TypeError`` for any other text."""
         facts: dict[str, Any] = json.loads(text)
-        return cls(**{**facts, "backoff": tuple(facts.get("backoff", ()))})
+        locks = facts.get("locks")
+        return cls(
+            **{**facts, "backoff": tuple(facts.get("backoff", ())), "locks": None if locks is None else tuple(locks)}
+        )
 
 
 def may_start(name: str, attempts: int, policy: Policy, now: float) -> Fail | None:
@@ -77,7 +83,7 @@ def may_start(name: str, attempts: int, policy: Policy, now: float) -> Fail | No
     """
     if policy.retry_until is not None:
         return Fail(JobExpired(name)) if now > policy.retry_until else None
-    if 0 < policy.tries < attempts and policy.most_attempts < attempts:
+    if 0 < policy.tries < attempts and policy.max_attempts < attempts:
         lost = 0 if policy.counts_deaths else attempts - policy.tries
         return Fail(TooManyAttempts(name, attempts, policy.tries, lost))
     return None
@@ -95,13 +101,15 @@ def judge(error: BaseException | None, attempts: int, policy: Policy, tallies: T
     return Release(delay_after(attempts, policy.backoff))
 
 
-def judge_release(asked: Release, name: str, attempts: int, policy: Policy, tallies: Tallies, now: float) -> Verdict:
+def judge_release(
+    requested: Release, name: str, attempts: int, policy: Policy, tallies: Tallies, now: float
+) -> Verdict:
     """Rule on a release that the handler asked for: a job that could not begin again fails now, not after its delay."""
     if policy.retry_until is not None:
-        return Fail(JobExpired(name)) if now + asked.delay > policy.retry_until else asked
+        return Fail(JobExpired(name)) if now + requested.delay > policy.retry_until else requested
     if _is_last_try(attempts, policy, tallies):
         return Fail(NoTriesLeft(name, attempts, policy.tries))
-    return asked
+    return requested
 
 
 def needs_tallies(attempts: int, policy: Policy) -> bool:

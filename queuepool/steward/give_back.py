@@ -13,10 +13,10 @@ from queuepool.steward.lost_replies import LostReplies
 from queuepool.steward.orphaned_boards import OrphanedBoards
 
 #: seconds: run time after which the jobs behind are given back; pause while a worker is busy; pause while none is
-_PATIENCE, _TICK, _IDLE = 0.06, 0.03, 0.2
+_SLOW, _TICK, _IDLE = 0.06, 0.03, 0.2
 #: seconds until what a worker has written before is visible to every process
 _SETTLES = 0.002
-#: a slot's incarnation and batch, and the index of the job that its worker runs
+#: a slot's incarnation, the number of its hand, and the index of the job that its worker runs
 _Place = tuple[int, int, int]
 
 
@@ -27,22 +27,22 @@ class _Stuck(NamedTuple):
     place: _Place
     tag: int
     held: list[HeldJob]
-    asked: float
+    reserve_sent_at: float
 
-    def behind(self, stage: Stage) -> list[Lease]:
+    def others(self, stage: Stage) -> list[Lease]:
         """The leases of the other held jobs at this stage."""
         return [one.lease for number, one in enumerate(self.held) if number != self.place[2] and one.stage == stage]
 
     @property
     def holds_more(self) -> bool:
         """Whether there is anything to take besides the running job."""
-        return bool(self.held and (self.asked or self.behind(Stage.RESERVED) or self.behind(Stage.DONE)))
+        return bool(self.held and (self.reserve_sent_at or self.others(Stage.RESERVED) or self.others(Stage.DONE)))
 
 
 class GiveBack:
     """Marks on the board what it wants back, waits a moment, and takes it unless the worker has moved on meanwhile.
 
-    A worker first writes which job it starts, then checks for the mark (``SlotWriter.turns_to``). So either it sees
+    A worker first writes which job it starts, then checks for the mark (``Batch.next_job``). So either it sees
     the mark and gives back the rest itself, or the steward sees that it has moved on. No lock is needed, which a dead
     process could keep.
     """
@@ -51,8 +51,8 @@ class GiveBack:
         self._orphaned_boards = orphaned_boards
         self._settler = settler
         self._lost_replies = lost_replies
-        self._at: dict[Slot, tuple[_Place, float]] = {}
-        self._given: dict[Slot, tuple[int, int]] = {}
+        self._running_since: dict[Slot, tuple[_Place, float]] = {}
+        self._given_back: dict[Slot, tuple[int, int]] = {}
 
     def run(self, now: float) -> float:
         self._lost_replies.look_again(now)
@@ -65,31 +65,31 @@ class GiveBack:
         for one in stuck:
             if _place(one.slot) == one.place:
                 self._take(one)
-                self._given[one.slot] = one.place[:2]
+                self._given_back[one.slot] = one.place[:2]
         return _TICK if any(slot.state == State.BUSY for slot in workers) else _IDLE
 
     def _stuck(self, slot: Slot, now: float) -> _Stuck | None:
         """What the slot's worker holds, if it has run one job for longer than others should wait."""
-        if slot.state != State.BUSY or self._given.get(slot) == (place := _place(slot))[:2]:
+        if slot.state != State.BUSY or self._given_back.get(slot) == (place := _place(slot))[:2]:
             return None
-        if self._at.get(slot, (None, 0.0))[0] != place:
-            self._at[slot] = place, now
-        if now - self._at[slot][1] < _PATIENCE:
+        if self._running_since.get(slot, (None, 0.0))[0] != place:
+            self._running_since[slot] = place, now
+        if now - self._running_since[slot][1] < _SLOW:
             return None
-        # Read all of it before setting the mark: a later read may see the worker's next batch.
-        found = _Stuck(slot, place, slot.tag, _held_at_a_job(slot), slot.asked)
+        # Read all of it before setting the mark: a later read may see the worker's next hand.
+        found = _Stuck(slot, place, slot.tag, _held_at_a_job(slot), slot.reserve_sent_at)
         return found if found.holds_more and _place(slot) == place else None
 
     def _take(self, stuck: _Stuck) -> None:
-        if stuck.asked:  # reserved last, so it goes back first
-            self._lost_replies.take(stuck.tag, stuck.asked, [one.lease for one in stuck.held])
-        self._settler.delete(stuck.behind(Stage.DONE))
-        self._settler.put_back(stuck.behind(Stage.RESERVED))
-        self._settler.tell()
+        if stuck.reserve_sent_at:  # reserved last, so it goes back first
+            self._lost_replies.take(stuck.tag, stuck.reserve_sent_at, [one.lease for one in stuck.held])
+        self._settler.delete(stuck.others(Stage.DONE))
+        self._settler.give_back_unstarted(stuck.others(Stage.RESERVED))
+        self._settler.emit_noted()
 
 
 def _place(slot: Slot) -> _Place:
-    return slot.life, slot.turn, slot.at
+    return slot.incarnation, slot.hand_number, slot.current_index
 
 
 def _held_at_a_job(slot: Slot) -> list[HeldJob]:
@@ -98,9 +98,10 @@ def _held_at_a_job(slot: Slot) -> list[HeldJob]:
         held = slot.hand.held()
     except (ValueError, OSError):
         return []  # its worker is writing it right now, so it is not stuck
-    at = slot.at
-    if not 0 <= at < len(held):
+    index = slot.current_index
+    if not 0 <= index < len(held):
         return []
     # A done job may still run its hook or tasks that it left; until they end, the slot shows a lease.
-    is_at_it = held[at].stage in (Stage.RESERVED, Stage.RUNNING) or (held[at].stage == Stage.DONE and slot.lease_end)
-    return held if is_at_it else []  # otherwise the job is over, and its worker waits for the store
+    stage = held[index].stage
+    is_running = stage in (Stage.RESERVED, Stage.RUNNING) or (stage == Stage.DONE and slot.lease_end)
+    return held if is_running else []  # otherwise the job is over, and its worker waits for the store

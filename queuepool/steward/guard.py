@@ -11,7 +11,7 @@ from queuepool.steward.orphaned_boards import OrphanedBoards
 from queuepool.unix import fork, proc
 
 #: seconds between rounds while there are orphans, and while there are none
-_TICK, _NOBODY = 0.25, 1.0
+_TICK, _IDLE = 0.25, 1.0
 _log = logging.getLogger("queuepool")
 
 
@@ -35,11 +35,11 @@ class Guard:
             why = overdue(slot, time.monotonic(), self._grace, self._margin)
             if why:
                 slot.killed = why
-                fork.kill_other(slot.pid, lambda pid, slot=slot: proc.is_alive(pid, slot.born))  # type: ignore[misc]
+                fork.kill_other(slot.pid, lambda pid, slot=slot: proc.is_alive(pid, slot.start_time))  # type: ignore[misc]
                 _log.warning("worker=%d pid=%d killed: %s", slot.number, slot.pid, why.name)
-        return _TICK if orphans else _NOBODY
+        return _TICK if orphans else _IDLE
 
 
 def is_living(slot: Slot) -> bool:
     """Whether the slot's process is alive."""
-    return not slot.dead and proc.is_alive(slot.pid, slot.born)
+    return not slot.dead and proc.is_alive(slot.pid, slot.start_time)

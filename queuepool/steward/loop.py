@@ -15,10 +15,10 @@ from queuepool.unix import proc
 from queuepool.unix.signals import WorkerSignals
 
 #: seconds that one round of chores may take before the master replaces the steward
-_STALL = 30.0
-_LONGEST_NAP = 1.0
+_STALL_TIMEOUT = 30.0
+_MAX_PAUSE = 1.0
 #: seconds for which a steward skips a chore that earlier stewards have died of
-_ASIDE = 60.0
+_SKIP_TIME = 60.0
 _log = logging.getLogger("queuepool")
 
 
@@ -37,7 +37,7 @@ class Steward:
         urgent: Sequence[Chore],
         others: Sequence[Chore],
         wait: Callable[[float], bool],
-        attention: WorkerSignals,
+        signals: WorkerSignals,
         outage: Outage,
         blame: Blame,
     ) -> None:
@@ -47,21 +47,21 @@ class Steward:
         self._urgent = urgent
         self._due = dict.fromkeys([*urgent, *others], 0.0)
         self._wait = wait
-        self._attention = attention
+        self._signals = signals
         self._outage = outage
         self._blame = blame
-        self._aside = {chore for chore in self._due if blame.is_deadly(_name_of(chore))}
-        self._aside_until = time.monotonic() + _ASIDE
+        self._skipped = {chore for chore in self._due if blame.is_deadly(_name_of(chore))}
+        self._skip_until = time.monotonic() + _SKIP_TIME
         self._pushed = False
         self._unanswered: set[Chore] = set()
         self._refused = ""
 
     def run(self, until: Callable[[], bool] = lambda: False) -> None:
         """Run until a stop signal, or until ``until`` is true; then run the urgent chores once more."""
-        for chore in self._aside:
-            _log.error("%s is set aside for %gs: stewards have died of it", _name_of(chore), _ASIDE)
-        while not (self._attention.stop or until()):
-            woken = self._attention.begin_round()
+        for chore in self._skipped:
+            _log.error("%s is set aside for %gs: stewards have died of it", _name_of(chore), _SKIP_TIME)
+        while not (self._signals.stop or until()):
+            woken = self._signals.begin_round()
             self._round(woken or self._pushed)
             self._show()
             self._sleep()
@@ -79,7 +79,7 @@ class Steward:
             proc.show(f"queuepool: steward [{self._name}] running")
 
     def _round(self, woken: bool) -> None:
-        self._slot.deadline = time.monotonic() + _STALL
+        self._slot.deadline = time.monotonic() + _STALL_TIMEOUT
         self._pushed = False
         for chore in self._urgent if woken else ():
             self._due[chore] = 0.0
@@ -92,21 +92,21 @@ class Steward:
 
     def _attempt(self, chore: Chore, now: float) -> float | None:
         """Run one chore. Returns the seconds until its next run; ``None`` if the store did not answer."""
-        if chore in self._aside and now < self._aside_until:
+        if chore in self._skipped and now < self._skip_until:
             self._unanswered.discard(chore)
-            return self._aside_until - now
+            return self._skip_until - now
         try:
             with self._blame.during(_name_of(chore)):
                 pause = chore.run(now)
         except StoreDenied as error:
             self._outage.forbidden(str(error))  # the other chores may be permitted
-            return _LONGEST_NAP
+            return _MAX_PAUSE
         except StoreDown as error:
-            self._lose(error)
+            self._lost_store(error)
             return None
         except StoreError as error:
-            self._refuse(str(error))
-            return _LONGEST_NAP
+            self._log_refusal(str(error))
+            return _MAX_PAUSE
         # A chore that did not use the store proves nothing: the store is back once every chore has run.
         self._unanswered.discard(chore)
         if not self._unanswered:
@@ -114,13 +114,13 @@ class Steward:
             self._header.store_lost = 0.0
         return pause
 
-    def _lose(self, error: StoreDown) -> None:
+    def _lost_store(self, error: StoreDown) -> None:
         self._outage.lost(error)
         self._header.store_lost = self._header.store_lost or time.time()
         self._unanswered = set(self._due)
         self._due = dict.fromkeys(self._due, 0.0)
 
-    def _refuse(self, problem: str) -> None:
+    def _log_refusal(self, problem: str) -> None:
         if problem != self._refused:
             self._refused = problem
             _log.error("the store refuses the steward: %s", problem)
@@ -129,20 +129,20 @@ class Steward:
         if self._outage.since:
             self._outage.rest()
             return
-        pause = min(min(self._due.values()) - time.monotonic(), _LONGEST_NAP)
+        pause = min(min(self._due.values()) - time.monotonic(), _MAX_PAUSE)
         if pause > 0:
-            self._attention.wait(lambda: self._doze(pause))
+            self._signals.wait(lambda: self._wait_for_push(pause))
 
-    def _doze(self, pause: float) -> None:
+    def _wait_for_push(self, pause: float) -> None:
         try:
             self._pushed = self._wait(pause)
         except StoreDenied as error:
             self._outage.forbidden(str(error))
             time.sleep(pause)
         except StoreDown as error:
-            self._lose(error)
+            self._lost_store(error)
         except StoreError as error:
-            self._refuse(str(error))
+            self._log_refusal(str(error))
             time.sleep(pause)
 
 

@@ -29,7 +29,7 @@ class OrphanedBoards:
         self._runtime = runtime
         self._blame = blame
         self._others: dict[Path, Board] = {}
-        self._told: set[Path] = set()
+        self._warned: set[Path] = set()
 
     def boards(self) -> list[Board]:
         """The orphaned boards whose jobs this steward looks after."""
@@ -61,11 +61,11 @@ class OrphanedBoards:
             return not _has_master(board) and not _has_steward(board)
 
     def _is_of_our_store(self, board: Board) -> bool:
-        ours = board.header.store == self._runtime.store
-        if not ours and board.path not in self._told:
-            self._told.add(board.path)
+        is_ours = board.header.store == self._runtime.store
+        if not is_ours and board.path not in self._warned:
+            self._warned.add(board.path)
             _log.warning(words_for(board.path.name))
-        return ours
+        return is_ours
 
     def _open(self, path: Path) -> Board | None:
         try:
@@ -103,4 +103,4 @@ def _has_master(board: Board) -> bool:
 
 
 def _has_steward(board: Board) -> bool:
-    return any(proc.is_alive(slot.pid, slot.born) for slot in board.of(Role.STEWARD))
+    return any(proc.is_alive(slot.pid, slot.start_time) for slot in board.of(Role.STEWARD))

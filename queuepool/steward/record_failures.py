@@ -15,12 +15,12 @@ class RecordFailures:
     def __init__(self, board: Board, recorder: FailureRecorder) -> None:
         self._board = board
         self._recorder = recorder
-        self._seen = -1
-        self._again = 0.0
+        self._last_failed = -1
+        self._next_run = 0.0
 
     def run(self, now: float) -> float:
         failed = self._board.totals()[1]
-        if failed != self._seen or now >= self._again:
-            self._seen, self._again = failed, now + PERIOD
+        if failed != self._last_failed or now >= self._next_run:
+            self._last_failed, self._next_run = failed, now + PERIOD
             self._board.header.unrecorded = self._recorder.record()
         return _TICK

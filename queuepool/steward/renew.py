@@ -11,7 +11,7 @@ from queuepool.steward.orphaned_boards import OrphanedBoards
 from queuepool.stores.contract import QueueStore
 
 #: seconds until a missing lease is looked for once more
-_SECOND_LOOK = 0.05
+_RECHECK = 0.05
 
 
 class Renew:
@@ -32,30 +32,30 @@ class Renew:
         ]
         if not held:
             return self._retry_after / 3
-        asked = time.monotonic()
+        sent_at = time.monotonic()
         renewed = self._store.renew([lease for _, _, lease in held])
-        missed = {entry for entry, still_ours in zip(held, renewed, strict=True) if not still_ours}
-        for slot, turn, _ in set(held) - missed:
-            _write(slot, turn, asked + self._retry_after)
-        for slot, turn, _ in missed & self._missed:
-            _write(slot, turn, asked)  # the lease is lost: the master kills the worker now
+        missed = {entry for entry, is_ours in zip(held, renewed, strict=True) if not is_ours}
+        for slot, hand_number, _ in set(held) - missed:
+            _renew_on_board(slot, hand_number, sent_at + self._retry_after)
+        for slot, hand_number, _ in missed & self._missed:
+            _renew_on_board(slot, hand_number, sent_at)  # the lease is lost: the master kills the worker now
         # Its worker may have just settled it: check once more.
         self._missed = missed
-        return _SECOND_LOOK if missed else self._retry_after / 3
+        return _RECHECK if missed else self._retry_after / 3
 
 
 def _leases_of(slot: Slot) -> list[tuple[Slot, int, Lease]]:
-    turn = slot.turn
-    if not slot.lease_end or slot.dead or slot.settled_life == slot.life:
+    hand_number = slot.hand_number
+    if not slot.lease_end or slot.dead or slot.settled_incarnation == slot.incarnation:
         return []
     try:
-        kept = (Stage.RUNNING,) if slot.wanted_back == turn else (Stage.RESERVED, Stage.RUNNING, Stage.DONE)
-        leases = [(slot, turn, one.lease) for one in slot.hand.held() if one.stage in kept]
+        kept = (Stage.RUNNING,) if slot.wanted_back == hand_number else (Stage.RESERVED, Stage.RUNNING, Stage.DONE)
+        leases = [(slot, hand_number, one.lease) for one in slot.hand.held() if one.stage in kept]
     except (ValueError, OSError):
         return []  # its worker is writing it right now: a fresh lease needs no renewal
-    return leases if slot.turn == turn else []
+    return leases if slot.hand_number == hand_number else []
 
 
-def _write(slot: Slot, turn: int, end: float) -> None:
+def _renew_on_board(slot: Slot, hand_number: int, end: float) -> None:
     slot.renewed_end = end
-    slot.renewed_turn = turn
+    slot.renewed_hand = hand_number

@@ -56,40 +56,40 @@ class SettleDead:
         self._lost_replies.look_again(now)
         board = self._orphaned_boards.own
         for slot in board.of(Role.WORKER, Role.TEMPLATE):
-            life = slot.life  # read first: the master may free the slot and reuse it
-            if slot.dead and slot.settled_life != life and not slot.holds_nothing:
-                self._try(board, slot, life, slot.status)
+            incarnation = slot.incarnation  # read first: the master may free the slot and reuse it
+            if slot.dead and slot.settled_incarnation != incarnation and not slot.holds_nothing:
+                self._try_slot(board, slot, incarnation, slot.status)
         for orphaned in self._orphaned_boards.boards():
             with self._blame.during(orphaned.path.name):
-                self._look_after(orphaned)
+                self._settle_orphaned(orphaned)
         return _PERIOD
 
-    def _look_after(self, board: Board) -> None:
+    def _settle_orphaned(self, board: Board) -> None:
         """Settle an orphaned board's dead workers. Living ones finish their jobs; a settled board is removed."""
         for slot in board.of(Role.WORKER, Role.TEMPLATE):
-            if slot.settled_life != slot.life and not proc.is_alive(slot.pid, slot.born):
-                stray_processes.hunt(Origin(board.cookie(slot), slot.pid, slot.born))
-                self._try(board, slot, slot.life, slot.status if slot.dead else None)
+            if slot.settled_incarnation != slot.incarnation and not proc.is_alive(slot.pid, slot.start_time):
+                stray_processes.kill_all_of(Origin(board.cookie(slot), slot.pid, slot.start_time))
+                self._try_slot(board, slot, slot.incarnation, slot.status if slot.dead else None)
         if board.is_settled:
             board.unlink()
 
-    def _try(self, board: Board, slot: Slot, life: int, status: int | None) -> None:
+    def _try_slot(self, board: Board, slot: Slot, incarnation: int, status: int | None) -> None:
         """Settle what the slot's process held, unless stewards have died of it."""
-        what = f"{board.path.name} slot {slot.index} life {life}"
+        what = f"{board.path.name} slot {slot.index} life {incarnation}"
         if self._blame.is_deadly(what):
             _log.error("%s is set aside: stewards have died of it; its jobs wait for their leases to end", what)
-            slot.settled_life = life
+            slot.settled_incarnation = incarnation
             return
         with self._blame.during(what):
-            self._settle_slot(board, slot, life, status)
+            self._settle_slot(board, slot, incarnation, status)
 
-    def _settle_slot(self, board: Board, slot: Slot, life: int, status: int | None) -> None:
+    def _settle_slot(self, board: Board, slot: Slot, incarnation: int, status: int | None) -> None:
         """``status`` is ``None`` if no master saw the death. Marks the slot as settled before it emits events."""
-        believed, trace, status = _believed(slot), boot_report.text_in(board.trace(slot)), proc.plausible(status)
+        believed, trace, status = _read_held(slot), boot_report.text_in(board.trace(slot)), proc.plausible(status)
         held = believed or []
         try:
-            if slot.asked and believed is not None:
-                self._lost_replies.take(slot.tag, slot.asked, [one.lease for one in held])
+            if slot.reserve_sent_at and believed is not None:
+                self._lost_replies.take(slot.tag, slot.reserve_sent_at, [one.lease for one in held])
             for number, one in enumerate(held):
                 if one.stage == Stage.RUNNING:
                     self._settle(slot, one.lease, status, trace)
@@ -101,8 +101,8 @@ class SettleDead:
             # One broken key must not delay the other dead workers; this one's leases end by themselves.
             self._settler.note(events.StoreRefused(slot.queue, str(error)))
         self._note(board, slot, status, trace, held)
-        slot.settled_life = life
-        self._settler.tell()
+        slot.settled_incarnation = incarnation
+        self._settler.emit_noted()
 
     def _settle(self, slot: Slot, lease: Lease, status: int | None, trace: str) -> None:
         if slot.killed == Killed.STOP:
@@ -118,13 +118,23 @@ class SettleDead:
         for (stage, _), numbers in alike.items():
             leases = [held[number].lease for number in numbers]
             if stage == Stage.DONE:
-                self._settler.delete(leases)
+                self._finish(slot, leases)
             elif stage == Stage.RESERVED:
-                self._settler.put_back(leases)
+                self._settler.give_back_unstarted(leases)
             else:
                 continue
             for number in numbers:
                 slot.hand.mark(number, Stage.SETTLED)
+
+    def _finish(self, slot: Slot, leases: Sequence[Lease]) -> None:
+        """Delete done jobs. Those from which something follows were not to wait for it, so there is one at most."""
+        plain = [lease for lease in leases if not self._settler.endings.may_follow(lease.receipt)]
+        self._settler.delete(plain)
+        for lease in leases:
+            if lease not in plain:
+                payload = decode(lease.receipt, lease.attempts)
+                is_last = payload.id == slot.job_id
+                self._settler.finish(lease, payload, Policy.from_text(slot.policy).locks if is_last else None)
 
     def _rule(self, slot: Slot, lease: Lease, error: AttemptLost) -> None:
         payload, policy = decode(lease.receipt, lease.attempts), Policy.from_text(slot.policy)
@@ -132,24 +142,25 @@ class SettleDead:
         verdict = self._settler.begun(lease) or judge(
             error, payload.attempts, policy, self._store.tallies(payload.id), self._store.now()
         )
-        if not self._settler.settle(lease, payload, verdict, error, _tally(error), _cause_told(lease, payload, error)):
+        cause = _cause_event(lease, payload, error)
+        if not self._settler.settle(lease, payload, verdict, error, _tally(error), cause, policy.locks):
             return
         if isinstance(verdict, Fail):
             slot.failed = slot.totals.failed + 1
             deferred_hooks.leave(self._runtime.path, self._runtime.store, lease, error)
-            self._orphaned_boards.own.header.has_deferred_hook()
+            self._orphaned_boards.own.header.note_deferred_hook()
         else:
             slot.released = slot.totals.released + 1
 
     def _note(self, board: Board, slot: Slot, status: int | None, trace: str, held: Sequence[HeldJob]) -> None:
-        if slot.killed == Killed.STOP or (not held and (slot.left or not slot.pid)):
+        if slot.killed == Killed.STOP or (not held and (slot.exited_cleanly or not slot.pid)):
             return  # told to stop, exited cleanly, or never forked
         event: events.Event = events.WorkerDied(
             Role(slot.role).name.lower(), slot.number, slot.pid, _cause(slot, status)
         )
         if slot.state == State.STARTING and status is not None:
             report = boot_report.of_text(trace, status)
-            board.header.has_failed_to_boot(slot.generation, report.problem)
+            board.header.note_failed_boot(slot.generation, report.problem)
             if os.waitstatus_to_exitcode(status) in (BOOT, -signal.SIGALRM):
                 event = self._boot_failed(slot, report)
         self._settler.note(event)
@@ -161,7 +172,7 @@ class SettleDead:
         return events.BootFailed(slot.number, trace, problem)
 
 
-def _believed(slot: Slot) -> list[HeldJob] | None:
+def _read_held(slot: Slot) -> list[HeldJob] | None:
     """All that it held; ``None`` if a job has overwritten it: then nothing is settled, and its leases end."""
     if slot.killed == Killed.OVERWRITTEN or not slot.is_plausible(inf, inf):
         return None
@@ -177,7 +188,7 @@ def _tally(error: AttemptLost) -> str:
     return "exceptions" if isinstance(error, JobTimedOut) else "crashes"
 
 
-def _cause_told(lease: Lease, payload: Payload, error: AttemptLost) -> events.Event:
+def _cause_event(lease: Lease, payload: Payload, error: AttemptLost) -> events.Event:
     facts = facts_of(payload, lease.queue)
     if isinstance(error, JobTimedOut):
         return events.JobTimedOut(facts, error.trace)

@@ -16,28 +16,28 @@ from queuepool.stores.split_failed import Forwarder
 #: seconds between checks for waiting failures, or for a store that is back
 PERIOD = 1.0
 #: after waiting for a silent store, the jobs get this many times that time
-_RESTS = 10.0
+_PAUSES = 10.0
 
 
-class Teller(Protocol):
+class Emitter(Protocol):
     """Emits events to listeners."""
 
-    def tell(self, event: Event) -> object: ...
+    def emit(self, event: Event) -> object: ...
 
 
-class Told:
+class EventQueue:
     """Keeps another thread's events until the main thread emits them."""
 
     def __init__(self) -> None:
         self._events: deque[Event] = deque()
 
-    def tell(self, event: Event) -> None:
+    def emit(self, event: Event) -> None:
         self._events.append(event)
 
-    def pass_on(self, listeners: Listeners) -> None:
+    def emit_to(self, listeners: Listeners) -> None:
         """Emit what was kept; called by the main thread."""
         while self._events:
-            listeners.tell(self._events.popleft())
+            listeners.emit(self._events.popleft())
 
 
 class SideStores:
@@ -46,8 +46,8 @@ class SideStores:
     ``header``: where it shows them on the board.
     """
 
-    def __init__(self, teller: Teller, header: Header | None = None) -> None:
-        self._teller = teller
+    def __init__(self, emitter: Emitter, header: Header | None = None) -> None:
+        self._emitter = emitter
         self._header = header
         #: the stores that are away, and since when (monotonic)
         self._lost: dict[str, float] = {}
@@ -59,15 +59,15 @@ class SideStores:
             self._lost[error.store] = time.monotonic()
             self._reasons[error.store] = Reasons(str(error))
             self._show(error.store, time.time())
-            self._teller.tell(SideStoreLost(error.store, str(error)))
+            self._emitter.emit(SideStoreLost(error.store, str(error)))
         elif self._reasons[error.store].has_changed(str(error)):
-            self._teller.tell(StoreStillLost(error.store, str(error)))
+            self._emitter.emit(StoreStillLost(error.store, str(error)))
 
     def answered(self, store: str) -> None:
         """This store has answered."""
         if store in self._lost:
             self._show(store, 0.0)
-            self._teller.tell(SideStoreRegained(store, time.monotonic() - self._lost.pop(store)))
+            self._emitter.emit(SideStoreRegained(store, time.monotonic() - self._lost.pop(store)))
 
     def _show(self, store: str, since: float) -> None:
         if self._header:
@@ -77,19 +77,19 @@ class SideStores:
 class FailureRecorder:
     """Moves failures to the failed store, for the steward or for a lone worker, which has no steward."""
 
-    def __init__(self, forwarder: Forwarder, teller: Teller, stores: SideStores) -> None:
+    def __init__(self, forwarder: Forwarder, emitter: Emitter, stores: SideStores) -> None:
         self._forwarder = forwarder
-        self._teller = teller
+        self._emitter = emitter
         self._stores = stores
-        self._again = 0.0
+        self._next_run = 0.0
         self._refused = ""
 
     def run(self) -> None:
         """``record``, at most once a second."""
         began = time.monotonic()
-        if began >= self._again:
+        if began >= self._next_run:
             self.record()
-            self._again = time.monotonic() + max(PERIOD, _RESTS * (time.monotonic() - began))
+            self._next_run = time.monotonic() + max(PERIOD, _PAUSES * (time.monotonic() - began))
 
     def record(self) -> int:
         """Record all waiting failures now; returns how many still wait. Raises ``StoreDown`` of the jobs' store."""
@@ -104,5 +104,5 @@ class FailureRecorder:
         if self._forwarder.problem != self._refused:
             self._refused = self._forwarder.problem
             if self._refused:
-                self._teller.tell(FailureUnrecorded(left, self._refused))
+                self._emitter.emit(FailureUnrecorded(left, self._refused))
         return left

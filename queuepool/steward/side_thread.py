@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from queuepool.errors import StoreDown, StoreError
 from queuepool.events.listeners import Listeners
 from queuepool.steward.chore import Chore
-from queuepool.steward.side_stores import PERIOD, SideStores, Told
+from queuepool.steward.side_stores import PERIOD, EventQueue, SideStores
 from queuepool.unix.signals import leave_signals_to_the_main_thread
 
 #: seconds between checks for the thread's events
@@ -19,10 +19,10 @@ _TICK = 0.1
 class SideThread:
     """One chore for the steward: it runs others in a thread of theirs, and emits their events in the main thread."""
 
-    def __init__(self, chores: Sequence[Chore], stores: SideStores, told: Told, listeners: Listeners) -> None:
+    def __init__(self, chores: Sequence[Chore], stores: SideStores, events: EventQueue, listeners: Listeners) -> None:
         self._due = dict.fromkeys(chores, 0.0)
         self._stores = stores
-        self._told = told
+        self._events = events
         self._listeners = listeners
         self._thread: threading.Thread | None = None
         self._broken: BaseException | None = None
@@ -34,7 +34,7 @@ class SideThread:
             self._thread.start()
         if self._broken:
             raise self._broken
-        self._told.pass_on(self._listeners)
+        self._events.emit_to(self._listeners)
         return _TICK
 
     def _loop(self) -> None:

@@ -10,11 +10,11 @@ from queuepool.board.board import Header
 from queuepool.board.record import as_count
 from queuepool.errors import StoreDown
 from queuepool.events import MaintenanceChanged, PoolContinued, PoolPaused, PoolRestarting
-from queuepool.steward.side_stores import SideStores, Teller
+from queuepool.steward.side_stores import Emitter, SideStores
 from queuepool.stores.control import PERIOD, ControlReader
 
 #: seconds after which work begins although the control store has never answered
-WITHOUT_ORDERS = 10.0
+CONTROL_TIMEOUT = 10.0
 _log = logging.getLogger("queuepool")
 
 
@@ -22,37 +22,39 @@ class WatchControl:
     """One command a second for the whole pool. While a separate control store is away, work begins without it."""
 
     def __init__(
-        self, header: Header, control: ControlReader, listeners: Teller, queues: Sequence[str], sides: SideStores
+        self, header: Header, control: ControlReader, listeners: Emitter, queues: Sequence[str], side_stores: SideStores
     ) -> None:
         self._header = header
         self._control = control
         self._listeners = listeners
-        self._sides = sides
+        self._side_stores = side_stores
         self._queues = queues
         #: when the control store first failed to answer (monotonic)
-        self._since = 0.0
+        self._silent_since = 0.0
         self._stamp = ""
 
     def run(self, now: float) -> float:
         try:
-            said = self._control.read(self._queues)
+            keys = self._control.read(self._queues)
         except StoreDown as error:
             if error.store:
-                self._go_on_without(now)
+                self._begin_without_control(now)
             raise
-        self._sides.answered("control store")
-        self._pause(said.paused)
-        if bool(self._header.down) != said.down:
-            self._header.down = said.down
-            self._header.has_changed()
-            self._listeners.tell(MaintenanceChanged(said.down))
-        self._restart(said.restart)  # last: it tells the workers that the control state is known
+        self._side_stores.answered("control store")
+        self._pause(keys.paused)
+        if bool(self._header.down) != keys.down:
+            self._header.down = keys.down
+            self._header.note_control_change()
+            self._listeners.emit(MaintenanceChanged(keys.down))
+        self._restart(keys.restart)  # last: it tells the workers that the control state is known
         return PERIOD
 
-    def _go_on_without(self, now: float) -> None:
-        self._since = self._since or now
-        if not self._header.restart_known and now - self._since >= WITHOUT_ORDERS:
-            _log.warning("no word from the control store for %gs: work begins as if nothing was paused", WITHOUT_ORDERS)
+    def _begin_without_control(self, now: float) -> None:
+        self._silent_since = self._silent_since or now
+        if not self._header.restart_known and now - self._silent_since >= CONTROL_TIMEOUT:
+            _log.warning(
+                "no word from the control store for %gs: work begins as if nothing was paused", CONTROL_TIMEOUT
+            )
             self._header.restart_known = 1
 
     def _restart(self, stamp: str | None) -> None:
@@ -64,7 +66,7 @@ class WatchControl:
         if stamp is not None and known != self._stamp:
             self._stamp = known
             header.restarts = as_count(header.restarts) + 1
-            self._listeners.tell(PoolRestarting())
+            self._listeners.emit(PoolRestarting())
         # Kept for the next steward; written every time, since a job may have overwritten it.
         header.restart_stamp, header.restart_known = self._stamp, 1
 
@@ -72,8 +74,8 @@ class WatchControl:
         before = frozenset(filter(None, self._header.paused.split(",")))
         if paused != before:
             self._header.paused = ",".join(sorted(paused))
-            self._header.has_changed()
+            self._header.note_control_change()
             if paused - before:
-                self._listeners.tell(PoolPaused(tuple(sorted(paused - before))))
+                self._listeners.emit(PoolPaused(tuple(sorted(paused - before))))
             if before - paused:
-                self._listeners.tell(PoolContinued(tuple(sorted(before - paused))))
+                self._listeners.emit(PoolContinued(tuple(sorted(before - paused))))

@@ -2,9 +2,9 @@
 
 Every verb may raise ``StoreDown`` (worth a retry) or ``StoreError`` (not worth one). After ``StoreDown`` it is unknown
 whether the verb was carried out or will be: the network may deliver it after its caller gave up.
-``delete``, ``release``, ``give_back``, ``fail``, ``quarantine`` and ``renew`` may be repeated: they are conditional on
-the lease, which no later reservation of the same job equals. ``push`` and ``reserve`` may not. After an unanswered call
-of any verb, a worker takes a new tag, and no reserve is carried out under the old one (``join``).
+``delete``, ``finish``, ``release``, ``give_back``, ``fail``, ``quarantine`` and ``renew`` may be repeated: they are
+conditional on the lease, which no later reservation of the same job equals. ``push`` and ``reserve`` may not. After an
+unanswered call of any verb, a worker takes a new tag, and no reserve is carried out under the old one (``join``).
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from queuepool.payload.ending import NOTHING, Ending, Lock, Unlock
 from queuepool.payload.lease import Lease, Tallies
 
 #: seconds that a call may be delayed before it is carried out
@@ -96,6 +97,12 @@ class QueueStore(Protocol):
     def push(self, queue: str, payloads: Sequence[bytes], delay: float = 0.0) -> None:
         """Add jobs in their order; with a ``delay``, all become ready after it."""
 
+    def push_unique(self, queue: str, payload: bytes, delay: float, lock: Lock) -> bool:
+        """Take the lock and add the job, both or neither; ``False``: another job holds the lock."""
+
+    def unlock(self, unlocks: Sequence[Unlock]) -> None:
+        """Release unique locks of a job that goes on; one that another owner holds stays."""
+
     def reserve(self, queues: Sequence[str], tag: int, limit: int, done: Sequence[Lease] = ()) -> Reservation:
         """Settle ``done``, stage what is due, take up to ``limit`` jobs in strict queue priority; never blocks.
 
@@ -137,8 +144,11 @@ class QueueStore(Protocol):
     def stage(self, queues: Sequence[str]) -> Staged:
         """Make due jobs ready, at most 1,000, and wake as many workers as jobs."""
 
-    def fail(self, lease: Lease, job_id: str, record: Mapping[str, Any]) -> bool:
-        """Record the job in the failed store and remove it, both or neither.
+    def finish(self, lease: Lease, ending: Ending) -> bool:
+        """Remove a job that is done and write what follows from it, both or neither; ``False``: the lease was lost."""
+
+    def fail(self, lease: Lease, job_id: str, record: Mapping[str, Any], ending: Ending = NOTHING) -> bool:
+        """Record the job in the failed store, remove it and write what follows from it, all or nothing.
 
         Where the failed store is on another server, the record waits here to be forwarded (``set_aside.Outbox``).
         """

@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
+from queuepool.payload.ending import Unlock
 from queuepool.stores.contract import Control
 
 _RESTART, _MAINTENANCE = "illuminate:queue:restart", "illuminate:foundation:down"
@@ -36,6 +37,9 @@ class Cache(Protocol):
 
     def stamp(self, name: str) -> int:
         """Set the value to the store's Unix second, or to one more than before if that is later; returns it."""
+
+    def release(self, unlocks: Sequence[Unlock]) -> None:
+        """Release unique locks; one that another owner holds stays."""
 
     def publish(self, pool: str, notice: Mapping[str, Any]) -> None:
         """Keep a pool's notice for ``NOTICE_LASTS`` seconds, with the store's current Unix second as ``at``."""

@@ -11,20 +11,22 @@ from queuepool.config.urls import kind_of, scheme_of
 from queuepool.errors import StoreError, StoreUnfit
 from queuepool.stores.contract import QueueStore
 from queuepool.stores.control import Cache, ControlKeys, Place, maintenance_key_of, prefix_of
+from queuepool.stores.locks import LocksOf
 from queuepool.stores.set_aside import FailedStore, Outbox, QuarantineStore, Records
 from queuepool.stores.split_failed import FailedElsewhere, Forwarder
 
 if TYPE_CHECKING:
     from queuepool.stores.redis.client import Client as RedisClient
+    from queuepool.stores.redis.keys import Keys
     from queuepool.stores.sql.client import Client as SqlClient
 
 #: seconds after which a silent server counts as gone, for a loop; for a producer, a setting says
-PATIENCE = 2.0
-_LOOPS = {"redis": PATIENCE, "sql": 3.0}
+REPLY_TIMEOUT = 2.0
+_LOOP_TIMEOUTS = {"redis": REPLY_TIMEOUT, "sql": 3.0}
 #: the same for a person, who may ask for a count of millions
-_PEOPLES = {"redis": 7.0, "sql": 60.0}
+_PERSON_TIMEOUTS = {"redis": 7.0, "sql": 60.0}
 #: seconds that a producer waits while others write to its SQLite file, which does not queue writers
-_LOCKED = 60.0
+_LOCK_TIMEOUT = 60.0
 #: how errors name the stores other than the queue's
 FAILED, CONTROL = "failed store", "control store"
 
@@ -32,7 +34,7 @@ FAILED, CONTROL = "failed store", "control store"
 class Stores:
     """All the stores of one connection's settings; nothing is sent before the first verb.
 
-    ``shared``: for the threads of a producer, not for one loop. ``patience``: seconds after which a silent server
+    ``shared``: for the threads of a producer, not for one loop. ``reply_timeout``: seconds after which a silent server
     counts as gone. ``by_hand``: for a person, who waits longer. Raises ``ConfigError`` if a driver is missing.
     """
 
@@ -50,22 +52,25 @@ class Stores:
         *,
         shared: bool = False,
         by_hand: bool = False,
-        patience: float | None = None,
+        reply_timeout: float | None = None,
     ) -> None:
         check_drivers(settings)
         self.settings = settings
         self._shared = shared
         self._by_hand = by_hand
-        self._patience = patience
+        self._reply_timeout = reply_timeout
         self._clients: list[Any] = []
         self._own: Any
         records = self._records(settings.failed_url) if settings.failed_url else None
         self._is_split = records is not None
+        cache = self._control_cache(settings.control_url) if settings.control_url else None
+        is_alike = kind_of(settings.control_url or settings.url) == kind_of(settings.url)
+        self._locks_of = LocksOf(kind_of(settings.url), None if is_alike else cache)
         own, down = self._in_redis() if is_redis(settings.url) else self._in_sql()
         if records:
             self.failed = FailedElsewhere(records, self.queue)
             self.forwarder = Forwarder(self._outbox, records)
-        self.control = self._control(Place(own, down))
+        self.control = self._control(cache or own, Place(own, down))
 
     @property
     def client(self) -> Any:
@@ -84,18 +89,23 @@ class Stores:
         for client in self._clients:
             client.close()
 
+    def _keys(self) -> Keys:
+        from queuepool.stores.redis.keys import Keys
+
+        return Keys(self.settings.prefix, prefix_of(self.settings.restart_key))
+
     def _in_redis(self) -> tuple[Cache, str]:
         from queuepool.stores.redis.cache import RedisCache
         from queuepool.stores.redis.failed import RedisFailed
-        from queuepool.stores.redis.keys import Keys
         from queuepool.stores.redis.outbox import RedisOutbox
         from queuepool.stores.redis.quarantine import RedisQuarantine
         from queuepool.stores.redis.queue import RedisQueue
 
-        settings, keys = self.settings, Keys(self.settings.prefix)
+        settings, keys = self.settings, self._keys()
         longest_wait = 0.0 if self._shared else settings.block_for
         self._own = client = self._redis_client(settings.url, longest_wait=longest_wait)
-        self.queue = RedisQueue(client, keys, settings.retry_after, keep=self._keeps, outbox=self._is_split)
+        about = {"keep": self._keeps, "outbox": self._is_split}
+        self.queue = RedisQueue(client, keys, settings.retry_after, locks=self._locks_of, **about)
         self._outbox = RedisOutbox(client, keys)
         self.failed = RedisFailed(client, keys)
         self.quarantine = RedisQuarantine(client, keys)
@@ -103,22 +113,28 @@ class Stores:
 
     def _in_sql(self) -> tuple[Cache, str]:
         from queuepool.stores.sql.cache import SqlCache
+        from queuepool.stores.sql.endings import SqlEndings
         from queuepool.stores.sql.failed import SqlFailed
         from queuepool.stores.sql.failed_table import Failures
+        from queuepool.stores.sql.jobs_table import JobsTable
+        from queuepool.stores.sql.leases import Leases
+        from queuepool.stores.sql.locks import SqlLocks
         from queuepool.stores.sql.outbox import SqlOutbox
         from queuepool.stores.sql.quarantine import SqlQuarantine
         from queuepool.stores.sql.queue import SqlQueue
 
         settings, prefix = self.settings, prefix_of(self.settings.restart_key)
         self._own = client = self._sql_client(settings.url)
-        shelf, failures = SqlCache(client, prefix), Failures(settings.name)
-        self.queue = queue = SqlQueue(
-            client, settings.retry_after, shelf, failures, keep=self._keeps, outbox=self._is_split
-        )
+        cache, failures = SqlCache(client, prefix), Failures(settings.name)
+        table = JobsTable(client, settings.retry_after)
+        leases = Leases(client, table, failures)
+        endings = SqlEndings(client, table, SqlLocks(client, prefix), self._locks_of)
+        about = {"keep": self._keeps, "outbox": self._is_split}
+        self.queue = SqlQueue(client, table, leases, cache, endings, failures, **about)
         self._outbox = SqlOutbox(client)
-        self.failed = SqlFailed(client, failures, queue.push_within)
-        self.quarantine = SqlQuarantine(client, queue.push_within)
-        return shelf, f"{prefix}queuepool:down"
+        self.failed = SqlFailed(client, failures, table.push)
+        self.quarantine = SqlQuarantine(client, table.push)
+        return cache, f"{prefix}queuepool:down"
 
     @property
     def _keeps(self) -> bool:
@@ -128,31 +144,27 @@ class Stores:
         """The failed store at ``failed_url``."""
         if is_redis(url):
             from queuepool.stores.redis.failed import RedisFailed
-            from queuepool.stores.redis.keys import Keys
 
-            return RedisFailed(self._redis_client(url, store=FAILED), Keys(self.settings.prefix))
+            return RedisFailed(self._redis_client(url, store=FAILED), self._keys())
         from queuepool.stores.sql.failed import SqlFailed
         from queuepool.stores.sql.failed_table import Failures
 
         return SqlFailed(self._sql_client(url, FAILED), Failures(self.settings.name), None)
 
-    def _control(self, down: Place) -> ControlKeys:
+    def _control(self, cache: Cache, down: Place) -> ControlKeys:
         settings = self.settings
-        caches = {"": down.cache, settings.url: down.cache}
-        for url in {settings.control_url, settings.maintenance_url} - caches.keys():
-            caches[url] = self._shelf(url)
+        caches = {settings.url: down.cache, settings.control_url or settings.url: cache}
+        url = settings.maintenance_url or settings.control_url or settings.url
         key = settings.maintenance_key or maintenance_key_of(settings.restart_key)
-        restart = Place(caches[settings.control_url], settings.restart_key)
-        maintenance = Place(caches[settings.maintenance_url or settings.control_url], key)
-        return ControlKeys(restart, maintenance, down, settings.name)
+        maintenance = Place(caches.get(url) or self._control_cache(url), key)
+        return ControlKeys(Place(cache, settings.restart_key), maintenance, down, settings.name)
 
-    def _shelf(self, url: str) -> Cache:
+    def _control_cache(self, url: str) -> Cache:
         """Laravel's cache at ``control_url`` or ``maintenance_url``."""
         if is_redis(url):
             from queuepool.stores.redis.cache import RedisCache
-            from queuepool.stores.redis.keys import Keys
 
-            return RedisCache(self._redis_client(url, store=CONTROL), Keys(self.settings.prefix))
+            return RedisCache(self._redis_client(url, store=CONTROL), self._keys())
         from queuepool.stores.sql.cache import SqlCache
 
         return SqlCache(self._sql_client(url, CONTROL), prefix_of(self.settings.restart_key))
@@ -160,8 +172,8 @@ class Stores:
     def _redis_client(self, url: str, longest_wait: float = 0.0, store: str = "") -> RedisClient:
         from queuepool.stores.redis.client import Client
 
-        patience = self._patience_with("redis")
-        client = Client(url, longest_wait=longest_wait, shared=self._shared, patience=patience, store=store)
+        reply_timeout = self._timeout_of("redis")
+        client = Client(url, longest_wait=longest_wait, shared=self._shared, reply_timeout=reply_timeout, store=store)
         self._clients.append(client)
         return client
 
@@ -169,17 +181,17 @@ class Stores:
         from queuepool.stores.sql.client import Client
 
         create = self.settings.embedded and url == self.settings.url
-        patience = self._patience_with("sql")
+        reply_timeout = self._timeout_of("sql")
         if self._shared and scheme_of(url) == "sqlite":
-            patience = max(patience, _LOCKED)
-        client = Client(url, shared=self._shared, patience=patience, create=create, store=store)
+            reply_timeout = max(reply_timeout, _LOCK_TIMEOUT)
+        client = Client(url, shared=self._shared, timeout=reply_timeout, create=create, store=store)
         self._clients.append(client)
         return client
 
-    def _patience_with(self, kind: str) -> float:
-        if self._patience or not self._shared:
-            return self._patience or _LOOPS[kind]
-        return max(self.settings.timeout, _PEOPLES[kind]) if self._by_hand else self.settings.timeout
+    def _timeout_of(self, kind: str) -> float:
+        if self._reply_timeout or not self._shared:
+            return self._reply_timeout or _LOOP_TIMEOUTS[kind]
+        return max(self.settings.timeout, _PERSON_TIMEOUTS[kind]) if self._by_hand else self.settings.timeout
 
 
 def refuse_unfit(settings: ConnectionSettings, queue: str) -> None:

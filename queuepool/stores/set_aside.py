@@ -107,7 +107,7 @@ class QuarantineStore(Protocol):
     def entries(self, queue: str) -> Iterator[Quarantined]:
         """The entries, oldest first, read page by page."""
 
-    def put_back(self, queue: str, entry_id: str, payload: bytes | None = None) -> bool:
+    def requeue(self, queue: str, entry_id: str, payload: bytes | None = None) -> bool:
         """Put it at the tail of its queue, unchanged or as ``payload``; ``False`` when there is no such entry."""
 
     def drop(self, queue: str, entry_id: str) -> bool:

@@ -64,10 +64,10 @@ class Forwarder:
         """Forward all; returns how many are left because the failed store refuses them. Raises ``StoreDown``."""
         refused, self.problem = 0, ""
         while batch := self._outbox.pending(refused, _BATCH):
-            refused += sum(not self._take(failure) for failure in batch)
+            refused += sum(not self._record(failure) for failure in batch)
         return refused
 
-    def _take(self, failure: PendingFailure) -> bool:
+    def _record(self, failure: PendingFailure) -> bool:
         try:
             self._records.record(failure)
         except StoreDown:

@@ -10,7 +10,7 @@ _KINDS = {
     "cluster": "this is a node of a Redis Cluster, for which there is no client here yet: name a server of its own",
     "sentinel": "this is a Sentinel, which holds no jobs and is not asked yet: name the server that it watches",
 }
-_CLUSTERS_WORDS = re.compile("cluster mode|cluster node|hash to the same slot|Hash slot not served|different slots")
+_CLUSTER_MESSAGES = re.compile("cluster mode|cluster node|hash to the same slot|Hash slot not served|different slots")
 _UNKNOWN = re.compile(r"unknown command [`'](\w+)")
 
 
@@ -20,10 +20,10 @@ def examine(mode: str) -> None:
         raise StoreUnfit(_KINDS[mode])
 
 
-def by_words(text: str, *, is_cluster: bool) -> StoreUnfit | None:
+def by_message(text: str, *, is_cluster: bool) -> StoreUnfit | None:
     """The error for the text of a server's refusal, if any; ``is_cluster``: only a cluster's node refuses like that."""
-    if is_cluster or _CLUSTERS_WORDS.search(text):
+    if is_cluster or _CLUSTER_MESSAGES.search(text):
         return StoreUnfit(_KINDS["cluster"])
-    if lacking := _UNKNOWN.search(text):
-        return StoreUnfit(f"the server has no command {lacking[1]}: is it a Sentinel, or a proxy?")
+    if unknown := _UNKNOWN.search(text):
+        return StoreUnfit(f"the server has no command {unknown[1]}: is it a Sentinel, or a proxy?")
     return None

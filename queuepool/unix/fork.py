@@ -27,24 +27,24 @@ def spawn(main: Callable[[], int]) -> int:
     parent = os.getpid()
     pid = os.fork()
     if pid == 0:
-        _live(main, parent)
+        _run_child(main, parent)
     with suppress(OSError):  # both sides do it, in either order: the group must exist before the first kill
         os.setpgid(pid, pid)
     return pid
 
 
-def hand_on(main: Callable[[], int], heir: int, note: Callable[[int], None]) -> None:
-    """Fork a child that is reparented to our parent, ``heir``, as if ``heir`` had spawned it. Raises ``OSError``.
+def spawn_for_parent(main: Callable[[], int], parent: int, note: Callable[[int], None]) -> None:
+    """Fork a child that is reparented to our own ``parent``, as if that had spawned it. Raises ``OSError``.
 
     An intermediate process forks the child, calls ``note`` with its pid and exits: the kernel gives orphans to the
     next subreaper above. Unlike a child of ``spawn``, it keeps our signal actions.
     """
     _flush()
-    between = os.fork()
-    if between == 0:
-        _bear(main, heir, note)
+    intermediate = os.fork()
+    if intermediate == 0:
+        _run_intermediate(main, parent, note)
     try:
-        code = os.waitstatus_to_exitcode(os.waitpid(between, 0)[1])
+        code = os.waitstatus_to_exitcode(os.waitpid(intermediate, 0)[1])
     except ChildProcessError:
         return  # the user's modules ignore SIGCHLD, or have reaped it
     if code > 0:
@@ -84,17 +84,17 @@ def kill(pid: int) -> None:
     Raises ``ValueError`` for a pid of 1 or less.
     """
     _signal_group(pid, signal.SIGKILL)
-    tell(pid, signal.SIGKILL)
+    send_signal(pid, signal.SIGKILL)
 
 
-def kill_other(pid: int, still: Callable[[int], bool]) -> None:
-    """As ``kill``, for a process that is not our child: only if ``still(pid)`` says that it is the one meant."""
+def kill_other(pid: int, is_same: Callable[[int], bool]) -> None:
+    """As ``kill``, for a process that is not our child: only if ``is_same(pid)`` says that it is the one meant."""
     try:
         handle = os.pidfd_open(pid)
     except OSError:
         return  # it has ended
     try:
-        if still(pid):
+        if is_same(pid):
             _signal_group(pid, signal.SIGKILL)
             signal.pidfd_send_signal(handle, signal.SIGKILL)
     except ProcessLookupError:
@@ -103,7 +103,7 @@ def kill_other(pid: int, still: Callable[[int], bool]) -> None:
         os.close(handle)
 
 
-def tell(pid: int, signum: signal.Signals) -> None:
+def send_signal(pid: int, signum: signal.Signals) -> None:
     """Send a signal to one process: a child not yet reaped, or a master (in a container, process 1).
 
     Raises ``ValueError`` for a pid of 0 or less.
@@ -125,7 +125,7 @@ def _signal_group(pid: int, signum: signal.Signals) -> None:
         os.killpg(pid, signum)
 
 
-def _bear(main: Callable[[], int], heir: int, note: Callable[[int], None]) -> None:
+def _run_intermediate(main: Callable[[], int], parent: int, note: Callable[[int], None]) -> None:
     """The intermediate process: exits with 0, or with the error's number."""
     code, own = BROKEN, os.getpid()
     try:
@@ -133,7 +133,7 @@ def _bear(main: Callable[[], int], heir: int, note: Callable[[int], None]) -> No
         if pid == 0:
             while os.getppid() == own:
                 time.sleep(_MOMENT)
-            _live(main, heir, fresh=False)
+            _run_child(main, parent, fresh=False)
         note(pid)
         code = 0
     except OSError as error:
@@ -142,7 +142,7 @@ def _bear(main: Callable[[], int], heir: int, note: Callable[[int], None]) -> No
         os._exit(code)
 
 
-def _live(main: Callable[[], int], parent: int, *, fresh: bool = True) -> None:
+def _run_child(main: Callable[[], int], parent: int, *, fresh: bool = True) -> None:
     code = BROKEN
     try:
         with suppress(OSError):

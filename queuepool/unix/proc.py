@@ -25,15 +25,15 @@ def library() -> Any:
     return psutil
 
 
-def born_if_seen(pid: int) -> int:
-    """As ``born``, but 0 when it cannot be read (no free descriptor, say): for values that are only recorded."""
+def start_time_if_readable(pid: int) -> int:
+    """As ``start_time``, but 0 when it cannot be read (no free descriptor, say): for values that are only recorded."""
     try:
-        return born(pid)
+        return start_time(pid)
     except OSError:
         return 0
 
 
-def born(pid: int) -> int:
+def start_time(pid: int) -> int:
     """When this process started, in the kernel's ticks (on Linux; elsewhere in Unix seconds); 0 when there is none.
 
     With the pid it identifies the process for good. Raises ``OSError`` when it cannot be read.
@@ -50,9 +50,9 @@ def born(pid: int) -> int:
         return 0
 
 
-def is_alive(pid: int, birth: int) -> bool:
-    """Whether the process that started at ``birth`` (see ``born``) still runs, rather than a later one with its pid."""
-    return pid > 0 and birth != 0 and born(pid) == birth and not _is_zombie(pid)
+def is_alive(pid: int, started: int) -> bool:
+    """Whether the process whose ``start_time`` is ``started`` still runs, rather than a later one with its pid."""
+    return pid > 0 and started != 0 and start_time(pid) == started and not _is_zombie(pid)
 
 
 def _is_zombie(pid: int) -> bool:
@@ -100,7 +100,7 @@ def children() -> list[int]:
         return []  # we are out of descriptors
 
 
-def everybody() -> list[int]:
+def all_pids() -> list[int]:
     """Every pid that this system shows us."""
     return list(library().pids())
 

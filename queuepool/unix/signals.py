@@ -27,7 +27,7 @@ _TERMINAL, _TO_LOOK = "/dev/tty", os.O_RDONLY | os.O_NOCTTY | os.O_NONBLOCK | os
 _PYTHONS = {signal.SIGPIPE, signal.SIGXFSZ}
 
 
-def begin(blocked: Collection[signal.Signals] = ()) -> None:
+def reset_inherited(blocked: Collection[signal.Signals] = ()) -> None:
     """Call first in a process that others started: only ``blocked`` is blocked, and no signal is ignored.
 
     Both are inherited through ``exec``. Where SIGCHLD is ignored, the kernel reaps children itself: a worker's death

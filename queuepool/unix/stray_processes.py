@@ -18,11 +18,11 @@ _log = logging.getLogger("queuepool")
 
 
 class Origin(NamedTuple):
-    """A worker whose descendants are searched for: its cookie, its pid and when it started (see ``proc.born``)."""
+    """A worker whose descendants are searched for: its cookie, its pid and its ``proc.start_time``."""
 
     cookie: str
     pid: int
-    born: int
+    start_time: int
 
 
 def mark(cookie: str) -> None:
@@ -45,9 +45,9 @@ def _is_lost(cookie: str, living: Container[str]) -> bool:
     return cookie not in living and bool(cookie or os.getpid() != 1)
 
 
-def hunt(origin: Origin) -> None:
+def kill_all_of(origin: Origin) -> None:
     """Kill processes left by a dead orphaned worker. They are not reparented to the steward, so scan every process."""
-    for pid in proc.everybody():
+    for pid in proc.all_pids():
         if pid != os.getpid() and is_left_behind(origin, pid):
             fork.kill_other(pid, lambda pid: is_left_behind(origin, pid))
 
@@ -58,4 +58,4 @@ def is_left_behind(origin: Origin, pid: int) -> bool:
         return True
     # A killed master may not have recorded the pid, and group 0 is that of every process outside of the container.
     # While a group has members, no other process can have its dead leader's pid.
-    return origin.pid > 1 and proc.group(pid) == origin.pid and proc.born(origin.pid) in (0, origin.born)
+    return origin.pid > 1 and proc.group(pid) == origin.pid and proc.start_time(origin.pid) in (0, origin.start_time)

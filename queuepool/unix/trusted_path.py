@@ -8,7 +8,7 @@ from pathlib import Path
 
 from queuepool.errors import ConfigError
 
-_MOST_LINKS = 40
+_MAX_LINKS = 40
 #: opens a directory, or a link itself, without reading it (O_PATH is Linux's)
 _PLACE = getattr(os, "O_PATH", os.O_RDONLY) | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
@@ -34,7 +34,7 @@ def open_to_append(key: str, path: Path) -> int:
                 here, shown = _entered(here, name), shown / name
                 continue
             links += 1
-            if links > _MOST_LINKS:
+            if links > _MAX_LINKS:
                 raise ConfigError(key, f"{path}: too many symbolic links")
             rest += reversed([part for part in Path(target).parts if part != "/"])
             if target.startswith("/"):

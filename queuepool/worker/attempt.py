@@ -7,57 +7,47 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 
-from queuepool.config.settings import PoolSettings
 from queuepool.errors import BadPayload
 from queuepool.events import HookRaised, JobExceptionOccurred, JobProcessed, JobProcessing
-from queuepool.events.listeners import Listeners
 from queuepool.jobs.current_job import Current, set_current
-from queuepool.jobs.registry import Registry, Task, bound
-from queuepool.payload.command import Commands
+from queuepool.jobs.registry import Task, bound
+from queuepool.payload.ending import NOTHING
 from queuepool.payload.lease import Lease
-from queuepool.settlement.outage import Outage
-from queuepool.settlement.settler import Settler
 from queuepool.settlement.verdict import Delete, Fail, Release, may_start
-from queuepool.stores.contract import QueueStore
 from queuepool.unix.exit_codes import BROKEN
+from queuepool.worker.context import WorkerContext
 from queuepool.worker.django_support import renew_connections
 from queuepool.worker.invoker import Invoker
 from queuepool.worker.job_lines import JobLines
 from queuepool.worker.preparation import Attempt, Preparer
 from queuepool.worker.ruling import Ruler
-from queuepool.worker.slot_writer import SlotWriter
 
 
 class Runner:
     """Runs jobs one after another, in one process."""
 
-    def __init__(
-        self,
-        pool: PoolSettings,
-        store: QueueStore,
-        registry: Registry,
-        listeners: Listeners,
-        slot_writer: SlotWriter,
-        settler: Settler,
-        outage: Outage,
-    ) -> None:
-        self._registry = registry
-        self._listeners = listeners
-        self._slot_writer = slot_writer
-        self._settler = settler
-        self._preparer = Preparer(pool, registry, listeners, self._pause)
-        self._ruler = Ruler(store, outage)
-        self._invoker = Invoker(listeners)
-        self._commands = Commands()
-        self.lines = JobLines()
+    def __init__(self, context: WorkerContext, job_lines: JobLines) -> None:
+        self._registry = context.registry
+        self._listeners = context.listeners
+        self._slot_writer = context.slot_writer
+        self._batch = context.slot_writer.batch
+        self._settler = context.settler
+        self._endings = context.settler.endings
+        self._preparer = Preparer(context.pool, context.registry, context.listeners, self._endings, self._pause)
+        self._ruler = Ruler(context.store, context.outage)
+        self._invoker = Invoker(context.listeners)
+        self._job_lines = job_lines
 
-    def run(self, lease: Lease) -> Lease | None:
-        """Run the job. Returns the lease if the job is done and only its receipt is left to be deleted."""
+    def run(self, lease: Lease) -> None:
+        """Run the job, and settle it unless only its receipt is left to be deleted: the batch then has it as done."""
         try:
             attempt = self._preparer.prepare(lease)
-        except BadPayload as odd:
-            self._set_aside(lease, odd.reason)
-            return None
+        except BadPayload as bad:
+            self._quarantine(lease, bad.reason)
+            return
+        if attempt.unlocks:
+            self._pause()
+            self._settler.unlock(attempt.unlocks)
         # Read the clock while the job still counts as not started, and before its timeout starts.
         now = self._now(attempt)
         job = Current(attempt.payload, lease.queue)
@@ -65,7 +55,7 @@ class Runner:
         began = time.monotonic()
         # Keep the error in no variable: its traceback holds this frame, so all that the job had in memory would stay
         # until the next garbage collection.
-        return self._conclude(attempt, job, self._perform(attempt, job, now), began, now)
+        self._conclude(attempt, job, self._perform(attempt, job, now), began, now)
 
     def _now(self, attempt: Attempt) -> float:
         """The store's clock, in Unix seconds, if the job's policy goes by it."""
@@ -74,34 +64,44 @@ class Runner:
         self._pause()
         return self._ruler.now()
 
-    def _conclude(
-        self, attempt: Attempt, job: Current, error: BaseException | None, began: float, now: float
-    ) -> Lease | None:
+    def _conclude(self, attempt: Attempt, job: Current, error: BaseException | None, began: float, now: float) -> None:
         ended = time.monotonic()
         duration = ended - began
         if error is None and job.verdict is None:  # nearly always: there is nothing to judge
-            return self._done(attempt, error, duration, ended)
+            self._report_done(attempt, error, duration, ended)
+            return
         self._pause()  # time in the store and in listeners is not the job's
         verdict = self._ruler.rule(attempt, job.verdict, error, now + duration)
         if isinstance(verdict, Delete):
-            self._slot_writer.succeeded()
-            return self._done(attempt, error, duration, ended)
-        self._tell(attempt, error, duration)
-        self._settle(attempt, verdict, error)
-        return None
+            self._batch.succeeded()
+            self._report_done(attempt, error, duration, ended)
+        else:
+            self._report(attempt, error, duration)
+            self._settle(attempt, verdict, error)
 
-    def _done(self, attempt: Attempt, error: BaseException | None, duration: float, ended: float) -> Lease:
-        self._tell(attempt, error, duration)
-        if self.lines.is_due(ended):
+    def _report_done(self, attempt: Attempt, error: BaseException | None, duration: float, ended: float) -> None:
+        self._report(attempt, error, duration)
+        if self._job_lines.is_due(ended):
             self._pause()
-            self.lines.write(attempt.processed(duration), ended)
-        return attempt.lease
+            self._job_lines.write(attempt.processed(duration), ended)
+        if attempt.plan.policy.locks is None and self._endings.after(attempt.payload) == NOTHING:
+            self._batch.done.append(attempt.lease)
+        else:
+            self._finish(attempt)
+
+    def _finish(self, attempt: Attempt) -> None:
+        """Remove a job at once from which something follows."""
+        self._pause()
+        self._settler.finish(attempt.lease, attempt.payload, attempt.plan.policy.locks)
+        self._batch.settled()
+        self._settler.emit_noted()
 
     def _settle(self, attempt: Attempt, verdict: Release | Fail, error: BaseException | None) -> None:
         tally = "exceptions" if error is not None and attempt.plan.policy.max_exceptions is not None else ""
-        ours = self._settler.settle(attempt.lease, attempt.payload, verdict, error, tally)
-        self._slot_writer.settled_one()
-        self._settler.tell()
+        locks = attempt.plan.policy.locks
+        ours = self._settler.settle(attempt.lease, attempt.payload, verdict, error, tally, locks=locks)
+        self._batch.settled()
+        self._settler.emit_noted()
         if not ours:
             return
         if isinstance(verdict, Fail):
@@ -115,11 +115,11 @@ class Runner:
         with suppress(BadPayload):  # its signing keys may have changed since
             self._call_after_failed(self._preparer.prepare(lease), error)
 
-    def _set_aside(self, lease: Lease, reason: str) -> None:
+    def _quarantine(self, lease: Lease, reason: str) -> None:
         self._pause()
         self._settler.quarantine(lease, reason)
-        self._slot_writer.settled_one()
-        self._settler.tell()
+        self._batch.settled()
+        self._settler.emit_noted()
 
     def _perform(self, attempt: Attempt, job: Current, now: float) -> BaseException | None:
         set_current(job)
@@ -127,7 +127,7 @@ class Runner:
             task = self._task(attempt, now)
             renew_connections()
             if self._listeners.wants(JobProcessing):
-                self._listeners.tell(JobProcessing(attempt.facts))
+                self._listeners.emit(JobProcessing(attempt.facts))
             self._invoker.call(task.run)
             error = None
         # Whatever a job raises, even SystemExit, ends the job and not the worker.
@@ -136,7 +136,7 @@ class Runner:
         self._invoker.leave_if_forked()
         succeeded = error is None and (job.verdict is None or isinstance(job.verdict, Delete))
         if succeeded:
-            self._slot_writer.succeeded()
+            self._batch.succeeded()
         if not self._slot_writer.is_open():
             self.leave_if_broken()
         if succeeded and (hook := task.after_succeeded):
@@ -145,7 +145,7 @@ class Runner:
         if self._invoker.has_awaited:
             self._invoker.clear(attempt.facts)
         renew_connections()
-        self._slot_writer.ended()
+        self._batch.ended()
         set_current(None)
         try:
             return error
@@ -158,7 +158,9 @@ class Runner:
         refusal = may_start(attempt.payload.name, attempt.payload.attempts, attempt.plan.policy, now)
         if refusal:
             raise refusal.error
-        return bound(handler, self._commands.data_of(attempt.payload), attempt.plan.read)
+        if missing := self._endings.refusal(attempt.payload):
+            raise missing
+        return bound(handler, self._endings.commands.data_of(attempt.payload), attempt.plan.read)
 
     def _pause(self) -> None:
         """Stop the job's clock before something is written; exit if the worker's files are broken."""
@@ -171,12 +173,12 @@ class Runner:
         if not self._slot_writer.is_intact():
             os._exit(BROKEN)
 
-    def _tell(self, attempt: Attempt, error: BaseException | None, duration: float) -> None:
+    def _report(self, attempt: Attempt, error: BaseException | None, duration: float) -> None:
         if error is not None:  # not by truth value: an exception with a len() of 0 is false
-            self._listeners.tell(JobExceptionOccurred(attempt.facts, error, duration))
+            self._listeners.emit(JobExceptionOccurred(attempt.facts, error, duration))
         elif self._listeners.wants(JobProcessed):
             self._pause()
-            self._listeners.tell(attempt.processed(duration))
+            self._listeners.emit(attempt.processed(duration))
 
     def _call_after_failed(self, attempt: Attempt, error: BaseException) -> None:
         """Call ``after_failed``. The job is already over: a hook that hangs or raises cannot change that."""
@@ -184,7 +186,7 @@ class Runner:
             return
         self._slot_writer.arm(attempt.plan.timeout)
         try:
-            data = self._commands.data_of(attempt.payload)
+            data = self._endings.commands.data_of(attempt.payload)
             task = bound(attempt.plan.handler, data, attempt.plan.read)
         except Exception:  # noqa: BLE001 - arguments that do not fit are why it failed
             task = None
@@ -199,5 +201,5 @@ class Runner:
         try:
             self._invoker.call(hook)
         except BaseException as error:  # noqa: BLE001 - a hook is user code, and its errors harm nothing
-            self._listeners.tell(HookRaised(attempt.facts, name, error))
+            self._listeners.emit(HookRaised(attempt.facts, name, error))
         self._invoker.leave_if_forked()

@@ -19,12 +19,12 @@ from queuepool.stores.control import PERIOD, ControlReader
 
 
 class ControlState(Protocol):
-    """Queried in every round, after a ``look``."""
+    """Queried in every round, after a ``refresh``."""
 
     def are_known(self) -> bool:
         """Whether the control keys have been read yet; until then it is unknown whether work is allowed."""
 
-    def look(self) -> None:
+    def refresh(self) -> None:
         """Read the state again. Raises ``StoreDown``."""
 
     def must_leave(self) -> bool:
@@ -57,11 +57,11 @@ class BoardControlState:
     def are_known(self) -> bool:
         return bool(self._header.restart_known)
 
-    def look(self) -> None:
+    def refresh(self) -> None:
         header = self._header
-        if header.orders == self._read and header.deferred_hooks == self._deferred_hooks:
+        if header.control_changes == self._read and header.deferred_hooks == self._deferred_hooks:
             return
-        self._read = header.orders
+        self._read = header.control_changes
         self._down = bool(header.down)
         self._paused = frozenset(filter(None, header.paused.split(",")))
         self._deferred_hooks = header.deferred_hooks
@@ -94,9 +94,9 @@ class StoreControlState:
         self._again = 0.0
 
     def are_known(self) -> bool:
-        return True  # every round begins with a look
+        return True  # every round begins with a refresh
 
-    def look(self) -> None:
+    def refresh(self) -> None:
         now = time.monotonic()
         if now >= self._again:
             try:

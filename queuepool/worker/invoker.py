@@ -10,7 +10,7 @@ from queuepool.events import JobFacts, TasksLeft
 from queuepool.events.listeners import Listeners
 from queuepool.unix.exit_codes import BROKEN
 from queuepool.worker.django_support import around
-from queuepool.worker.job_loop import JobLoop, Left
+from queuepool.worker.job_loop import JobLoop, Leftovers
 
 
 class Invoker:
@@ -21,7 +21,7 @@ class Invoker:
         self._pid = os.getpid()
         self._loop: JobLoop | None = None
         #: kept, so that garbage collection never runs their code in the middle of a job
-        self._abandoned: list[Left] = []
+        self._abandoned: list[Leftovers] = []
         #: whether there may be something to ``clear``
         self.has_awaited = False
 
@@ -37,13 +37,13 @@ class Invoker:
     def clear(self, job: JobFacts) -> None:
         """Cancel the tasks that this job or its hook left, and report them. If some do not end, abandon the loop."""
         self.has_awaited = False
-        left = self._loop.clear() if self._loop else Left(0, set())
-        if left.refusing and self._loop:
-            self._abandoned.append(left)
+        leftovers = self._loop.clear() if self._loop else Leftovers(0, set())
+        if leftovers.refusing and self._loop:
+            self._abandoned.append(leftovers)
             self._loop.close()
             self._loop = None
-        if left.cancelled:
-            self._listeners.tell(TasksLeft(job, left.cancelled, len(left.refusing)))
+        if leftovers.cancelled:
+            self._listeners.emit(TasksLeft(job, leftovers.cancelled, len(leftovers.refusing)))
 
     def leave_if_forked(self) -> None:
         """Exit in a child that the job forked and that returned too: only the worker itself may settle the job."""

@@ -51,8 +51,8 @@ class JobLines:
 
     def sum_up(self, now: float) -> None:
         """Write one line for the jobs that have none yet, and start another second."""
-        if self._is_on and (unsaid := self._count - self._singles) > 0:
-            log.say("jobs done", {"count": unsaid, "seconds": round(now - self._since, 3)})
+        if self._is_on and (count := self._count - self._singles) > 0:
+            log.say("jobs done", {"count": count, "seconds": round(now - self._since, 3)})
         is_busy = self._count > _MOST and now < self._until + _SECOND
         self._singles = 0 if is_busy else _MOST
         self._count, self._since, self._until = 0, now, now + _SECOND

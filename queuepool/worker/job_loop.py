@@ -7,11 +7,11 @@ from collections.abc import Awaitable
 from typing import NamedTuple
 
 #: seconds that cancelled tasks have to end, within the timeout of the job that left them
-_PATIENCE = 5.0
+_CANCEL_TIMEOUT = 5.0
 _Task = asyncio.Task[object]
 
 
-class Left(NamedTuple):
+class Leftovers(NamedTuple):
     """How many leftover tasks were cancelled, and the tasks that did not end."""
 
     cancelled: int
@@ -45,17 +45,17 @@ class JobLoop:
                 task.exception()  # retrieved, even if something else is raised: SystemExit bypasses the task
             del task, ended[:]  # the error's traceback holds this frame, and the task holds the error
 
-    def clear(self) -> Left:
+    def clear(self) -> Leftovers:
         """Cancel leftover tasks and wait for them to end. This counts as the job's time: its alarm is still set."""
-        left = asyncio.all_tasks(self._loop)
-        if not left:
-            return Left(0, left)
+        tasks = asyncio.all_tasks(self._loop)
+        if not tasks:
+            return Leftovers(0, tasks)
         try:
             found = self.run(_cleared())
         # Whatever a cancelled task raises, even SystemExit, must end neither the worker nor the next job.
         except BaseException:  # noqa: BLE001
-            return Left(len(left), left)
-        return found if isinstance(found, Left) else Left(0, left)
+            return Leftovers(len(tasks), tasks)
+        return found if isinstance(found, Leftovers) else Leftovers(0, tasks)
 
     def close(self) -> None:
         self._loop.close()
@@ -65,18 +65,18 @@ async def _awaited(work: Awaitable[object]) -> object:
     return await work
 
 
-async def _cleared() -> Left:
+async def _cleared() -> Leftovers:
     await asyncio.sleep(0)  # tasks about to end do so by themselves
     loop, me = asyncio.get_running_loop(), asyncio.current_task()
-    until = loop.time() + _PATIENCE
+    until = loop.time() + _CANCEL_TIMEOUT
     cancelled: set[_Task] = set()
-    while (left := asyncio.all_tasks() - {me}) and (now := loop.time()) < until:
-        for task in left - cancelled:
+    while (remaining := asyncio.all_tasks() - {me}) and (now := loop.time()) < until:
+        for task in remaining - cancelled:
             if not _closes_a_generator(task):
                 task.cancel()
                 cancelled.add(task)
-        await asyncio.wait(left, timeout=until - now)
-    return Left(len(cancelled), left)
+        await asyncio.wait(remaining, timeout=until - now)
+    return Leftovers(len(cancelled), remaining)
 
 
 def _closes_a_generator(task: _Task) -> bool:

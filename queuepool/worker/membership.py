@@ -6,31 +6,25 @@ import time
 from collections import deque
 from collections.abc import Sequence
 
-from queuepool.board.slot import Slot
-from queuepool.config.settings import ConnectionSettings
 from queuepool.payload.lease import Lease
-from queuepool.settlement.outage import Outage
-from queuepool.settlement.settler import Settler
-from queuepool.stores.contract import UNDER_WAY, QueueStore
+from queuepool.stores.contract import UNDER_WAY
+from queuepool.worker.context import WorkerContext
 
 #: seconds beyond a lease for which a worker trusts its tag after using it; the stores keep it longer
 _LASTS = 240.0
 
 
 class Membership:
-    """One worker's, among all that serve its ``queues``. Its ``slot`` shows the tag to the steward if it dies."""
+    """One worker's, among all that serve its queues. Its slot shows the tag to the steward if it dies."""
 
-    def __init__(
-        self, connection: ConnectionSettings, queues: Sequence[str], store: QueueStore, settler: Settler,
-        outage: Outage, slot: Slot,
-    ) -> None:  # fmt: skip
+    def __init__(self, context: WorkerContext) -> None:
         self.tag = 0
-        self._lasts = connection.retry_after + _LASTS
-        self._queues = queues
-        self._store = store
-        self._settler = settler
-        self._outage = outage
-        self._slot = slot
+        self._lasts = context.pool.connection.retry_after + _LASTS
+        self._queues = context.pool.queues
+        self._store = context.store
+        self._settler = context.settler
+        self._outage = context.outage
+        self._slot = context.slot_writer.slot
         #: the store's count of unanswered calls when the tag was drawn
         self._unanswered = 0
         #: when the tag was drawn or last used for a reserve (monotonic)
@@ -54,19 +48,19 @@ class Membership:
         """
         slot, kept = self._slot, self._is_kept()
         tag = self._draw(self.tag if kept else 0)
-        if slot.asked and kept:
-            self._settler.reclaim(self._queues, self.tag, time.monotonic() - slot.asked + UNDER_WAY, known)
-            self._settler.tell()
+        if slot.reserve_sent_at and kept:
+            self._settler.reclaim(self._queues, self.tag, time.monotonic() - slot.reserve_sent_at + UNDER_WAY, known)
+            self._settler.emit_noted()
             if self._store.commits_late:
                 self._late.append((time.monotonic() + self._store.commits_late, self.tag))
         self.tag = slot.tag = tag
-        slot.asked = 0.0
+        slot.reserve_sent_at = 0.0
 
     def look_again(self, known: Sequence[Lease]) -> None:
         """Search again for jobs of old tags, once none of their transactions can be committed any more."""
         while self._late and time.monotonic() >= self._late[0][0]:
             self._settler.reclaim(self._queues, self._late[0][1], UNDER_WAY, known)
-            self._settler.tell()
+            self._settler.emit_noted()
             self._late.popleft()
 
     def _draw(self, old: int) -> int:

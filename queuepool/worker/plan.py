@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 from queuepool.config.settings import PoolSettings
@@ -11,7 +12,7 @@ from queuepool.jobs.job_options import Options
 from queuepool.jobs.registry import Handler, Registry
 from queuepool.payload.envelope import Payload
 from queuepool.payload.options import PayloadOptions
-from queuepool.settlement.verdict import Policy
+from queuepool.settlement.verdict import Locks, Policy
 from queuepool.worker.policies import policy_of, timeout_of
 
 _MOST = 256
@@ -30,6 +31,11 @@ class Plan(NamedTuple):
     #: converts the arguments, if the handler's annotations need more than plain JSON
     read: Reader | None = None
 
+    def with_locks(self, locks: Locks) -> Plan:
+        """The plan with these unique locks in its policy."""
+        policy = replace(self.policy, locks=locks)
+        return self._replace(policy=policy, text=policy.to_text())
+
 
 class Plans:
     """One worker's plans."""
@@ -42,12 +48,12 @@ class Plans:
     def of(self, payload: Payload) -> Plan:
         """The plan for this payload; made once, then cached."""
         # By the identity of the options, which the plan keeps alive: comparing them all would take longer.
-        key = id(payload.terms), payload.name
+        key = id(payload.options), payload.name
         plan = self._known.get(key)
         if plan is None:
             if len(self._known) == _MOST:
                 self._known.clear()
-            plan = self._known[key] = self._made(payload.terms, payload.name)
+            plan = self._known[key] = self._made(payload.options, payload.name)
         return plan
 
     def _made(self, terms: PayloadOptions, name: str) -> Plan:

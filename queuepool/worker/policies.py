@@ -31,13 +31,13 @@ def policy_of(terms: PayloadOptions, options: Options, pool: PoolSettings) -> Po
 
 def timeout_of(terms: PayloadOptions, options: Options, pool: PoolSettings) -> tuple[float, str]:
     """Seconds this attempt may run (0 = no limit), and a warning if that is less than the job wants."""
-    asked: float = _first(terms.timeout, options.timeout, pool.timeout)
+    wanted: float = _first(terms.timeout, options.timeout, pool.timeout)
     if pool.connection.renew:
-        return asked, ""
+        return wanted, ""
     most = max(pool.connection.retry_after - pool.grace - _MARGIN, 1.0)
-    if 0 < asked <= most:
-        return asked, ""
-    return most, f"timeout {asked:g} is cut to {most:g}: leases last {pool.connection.retry_after:g} and renew is off"
+    if 0 < wanted <= most:
+        return wanted, ""
+    return most, f"timeout {wanted:g} is cut to {most:g}: leases last {pool.connection.retry_after:g} and renew is off"
 
 
 def _first(payloads: Any, handlers: Any, pools: Any) -> Any:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from queuepool.config.values import MOST_AHEAD
+from queuepool.config.values import MAX_AHEAD
 
 #: seconds of work to hold at once; most jobs and bytes
-_AT_ONCE, MOST, _MOST_BYTES = 0.005, MOST_AHEAD, 64 * 1024
+_AT_ONCE, MOST, _MOST_BYTES = 0.005, MAX_AHEAD, 64 * 1024
 #: the last job's weight in the average, if it was quicker
 _QUICKER = 0.25
 

@@ -9,10 +9,14 @@ from typing import NamedTuple
 from queuepool.config.settings import PoolSettings
 from queuepool.events import JobFacts, JobProcessed, PayloadOdd
 from queuepool.events.listeners import Listeners
-from queuepool.jobs.registry import Registry
+from queuepool.jobs.job_options import Options
+from queuepool.jobs.registry import Registry, arguments_of
+from queuepool.payload.ending import Unlock
 from queuepool.payload.envelope import Payload, decode
 from queuepool.payload.lease import Lease
 from queuepool.payload.signing import signer_of
+from queuepool.payload.unique_locks import names_of
+from queuepool.settlement.endings import Endings
 from queuepool.settlement.settler import facts_of
 from queuepool.worker.plan import Plan, Plans
 
@@ -23,6 +27,8 @@ class Attempt(NamedTuple):
     lease: Lease
     payload: Payload
     plan: Plan
+    #: the unique locks to release before the job runs
+    unlocks: tuple[Unlock, ...] = ()
 
     @property
     def facts(self) -> JobFacts:
@@ -34,32 +40,57 @@ class Attempt(NamedTuple):
 
 
 class Preparer:
-    """That of one worker. ``pause`` is called before an event is emitted."""
+    """Prepares one worker's attempts. ``pause`` is called before an event is emitted."""
 
     def __init__(
-        self, pool: PoolSettings, registry: Registry, listeners: Listeners, pause: Callable[[], object]
+        self,
+        pool: PoolSettings,
+        registry: Registry,
+        listeners: Listeners,
+        endings: Endings,
+        pause: Callable[[], object],
     ) -> None:
         self._signer = signer_of(pool.connection.signing, pool.connection.signing_keys)
         self._plans = Plans(pool, registry)
         self._listeners = listeners
+        self._endings = endings
         self._pause = pause
-        #: (name of the job, what was odd)
+        #: (name of the job, warning)
         self._warned: set[tuple[str, str]] = set()
 
     def prepare(self, lease: Lease) -> Attempt:
         """Raises ``BadPayload``. What was not understood in a payload is reported once for each name."""
         signer, raw, attempts = self._signer, lease.receipt, lease.attempts
-        payload = signer.open(raw, lease.queue, attempts) if signer else decode(raw, attempts)
+        payload = signer.verify(raw, lease.queue, attempts) if signer else decode(raw, attempts)
         plan = self._plans.of(payload)
         attempt = Attempt(lease, payload, plan)
-        if payload.oddities or plan.warning:
+        if plan.handler and plan.handler.options.is_unique:
+            attempt = self._unique(attempt, plan.handler.options)
+            plan = attempt.plan
+        if payload.warnings or plan.warning:
             self._warn(attempt)
         return attempt
 
+    def _unique(self, attempt: Attempt, options: Options) -> Attempt:
+        """The attempt at a job whose handler says more of its unique locks; its policy has them for the steward."""
+        payload, plan, held = attempt.payload, attempt.plan, self._endings.held_locks(attempt.payload)
+        if options.unique_id and not held:
+            try:
+                args, kwargs = arguments_of(self._endings.commands.data_of(payload))
+                held = tuple(map(Unlock, names_of(payload.name, str(options.unique_id(*args, **kwargs)))))
+            except Exception as error:  # noqa: BLE001 - the application's function; the job itself may run
+                why = f"its unique_id raised {error!r}: its lock, if it has one, stays held"
+                return attempt._replace(plan=plan._replace(warning=why))
+        if options.unique_until == "start":
+            # Later attempts by owner only: another job may hold the lock by now.
+            first = tuple(lock for lock in held if lock.owner or payload.attempts <= 1)
+            return attempt._replace(plan=plan.with_locks(()), unlocks=first)
+        return attempt._replace(plan=plan.with_locks(tuple(lock.name for lock in held if not lock.store) or None))
+
     def _warn(self, attempt: Attempt) -> None:
         self._pause()
-        payload, warning = attempt.payload, attempt.plan.warning
-        for oddity in (*payload.oddities, *([warning] if warning else [])):
-            if (payload.name, oddity) not in self._warned:
-                self._warned.add((payload.name, oddity))
-                self._listeners.tell(PayloadOdd(attempt.facts, oddity))
+        name = attempt.payload.name
+        for warning in filter(None, (*attempt.payload.warnings, attempt.plan.warning)):
+            if (name, warning) not in self._warned:
+                self._warned.add((name, warning))
+                self._listeners.emit(PayloadOdd(attempt.facts, warning))

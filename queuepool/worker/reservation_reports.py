@@ -23,17 +23,17 @@ class Reports:
         """Whether the last reply named a queue that could not be served."""
         return bool(self._problems)
 
-    def tell(self, reservation: Reservation, *, unsure: bool) -> None:
+    def emit(self, reservation: Reservation, *, unsure: bool) -> None:
         """Emit what the reply reports. ``unsure``: others may have deleted done jobs, so no lost lease is reported."""
         self._outage.regained()
         for lease in reservation.refused if not unsure else ():
-            self._listeners.tell(LeaseLost(facts_of(decode(lease.receipt, lease.attempts), lease.queue)))
+            self._listeners.emit(LeaseLost(facts_of(decode(lease.receipt, lease.attempts), lease.queue)))
         for queue, reason in reservation.quarantined:
-            self._listeners.tell(JobQuarantined(queue, reason))
+            self._listeners.emit(JobQuarantined(queue, reason))
         self.refused(set(reservation.problems))
 
     def refused(self, problems: set[tuple[str, str]]) -> None:
         """Emit ``(queue, message of the server)`` pairs, only new ones: a broken key stays broken for long."""
         for problem in problems - self._problems:
-            self._listeners.tell(StoreRefused(*problem))
+            self._listeners.emit(StoreRefused(*problem))
         self._problems = problems

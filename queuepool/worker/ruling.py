@@ -10,7 +10,7 @@ from queuepool.worker.preparation import Attempt
 
 
 class Ruler:
-    """That of one worker."""
+    """Rules on one worker's attempts."""
 
     def __init__(self, store: QueueStore, outage: Outage) -> None:
         self._store = store
@@ -20,13 +20,13 @@ class Ruler:
         """The store's clock, in Unix seconds. Waits out an outage."""
         return self._outage.insist(self._store.now)[0]
 
-    def rule(self, attempt: Attempt, asked: Verdict | None, error: BaseException | None, now: float) -> Verdict:
-        """``asked`` is what the handler asked for. Waits out an outage if earlier attempts have to be looked up."""
-        if isinstance(asked, (Delete, Fail)):
-            return asked
+    def rule(self, attempt: Attempt, requested: Verdict | None, error: BaseException | None, now: float) -> Verdict:
+        """``requested`` is what the handler asked for. Waits out an outage if earlier attempts have to be looked up."""
+        if isinstance(requested, (Delete, Fail)):
+            return requested
         payload, policy, tallies = attempt.payload, attempt.plan.policy, Tallies()
         if needs_tallies(payload.attempts, policy):
             tallies = self._outage.insist(lambda: self._store.tallies(payload.id))[0]
-        if asked is not None:
-            return judge_release(asked, payload.name, payload.attempts, policy, tallies, now)
+        if requested is not None:
+            return judge_release(requested, payload.name, payload.attempts, policy, tallies, now)
         return judge(error, payload.attempts, policy, tallies, now)

@@ -20,7 +20,7 @@ from queuepool.unix.signals import Mailbox
 from queuepool.worker.boot import other_threads
 
 #: seconds between checks of the board without a wake-up; seconds after which the master ends a stalled template
-_LOOK, _STALL = 1.0, 30.0
+_CHECK_INTERVAL, _STALL_TIMEOUT = 1.0, 30.0
 #: seconds between a new worker's checks whether the master knows it
 _MOMENT = 0.001
 _STOPS = (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT)
@@ -42,7 +42,7 @@ class Template:
         mailbox = Mailbox()
         mailbox.open()
         self._alive()
-        _tell_of_threads()
+        _warn_of_threads()
         gc.collect()
         gc.freeze()  # pages that the collector does not touch stay shared
         self._slot.state = State.IDLE
@@ -52,11 +52,11 @@ class Template:
             for slot in self._wanted():
                 self._fork(slot)
                 self._alive()
-            if mailbox.next(_LOOK) in _STOPS:
+            if mailbox.next(_CHECK_INTERVAL) in _STOPS:
                 return
 
     def _alive(self) -> None:
-        self._slot.deadline = time.monotonic() + _STALL
+        self._slot.deadline = time.monotonic() + _STALL_TIMEOUT
 
     def _wanted(self) -> list[Slot]:
         """The slots that the master wants filled; it lets one template of each generation live."""
@@ -64,27 +64,27 @@ class Template:
         return [one for one in workers if one.generation == self._slot.generation and not (one.pid or one.dead)]
 
     def _fork(self, slot: Slot) -> None:
-        life = slot.life
+        life = slot.incarnation
 
         def note(pid: int) -> None:
             slot.pid = pid
 
         try:
-            fork.hand_on(lambda: self._begin(slot, life), self._master, note)
+            fork.spawn_for_parent(lambda: self._begin(slot, life), self._master, note)
         except OSError as error:
-            _log.error("cannot fork: %s; next try in %gs", error.strerror, _LOOK)
+            _log.error("cannot fork: %s; next try in %gs", error.strerror, _CHECK_INTERVAL)
 
     def _begin(self, slot: Slot, life: int) -> int:
         """The new worker: it starts once the master knows it, and the master kills those that it does not know."""
-        fork.tell(self._master, signal.SIGUSR1)
-        while (slot.pid, slot.life, os.getppid()) == (os.getpid(), life, self._master):
-            if slot.born:
+        fork.send_signal(self._master, signal.SIGUSR1)
+        while (slot.pid, slot.incarnation, os.getppid()) == (os.getpid(), life, self._master):
+            if slot.start_time:
                 return self._worker(slot)
             time.sleep(_MOMENT)
         return BROKEN
 
 
-def _tell_of_threads() -> None:
+def _warn_of_threads() -> None:
     if others := other_threads():
         _log.warning(
             "the modules started threads=%d at their import: a fork has none of them, so no worker has", others

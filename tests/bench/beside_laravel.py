@@ -6,11 +6,10 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
-from laravel_peer import Peer
-
 from queuepool.payload.envelope import encode
 from tests.bench.rig import Rig, until
 from tests.bench.tables import execute, insert
+from tests.support.laravel_peer import Peer
 
 #: what is left out of the measure at both ends: processes that start, and those that find nothing any more
 _EDGE = 0.1

@@ -14,7 +14,7 @@ import sys
 
 from queuepool.cli import main
 from queuepool.pool import worker_process
-from queuepool.worker import job_lines, loop, slot_writer
+from queuepool.worker import batch, job_lines, loop, slot_writer
 from queuepool.worker.prefetch_size import PrefetchSize
 from tests.bench.rig import ROOT, Rig, redis_rig
 
@@ -26,7 +26,7 @@ _VALGRIND = ["valgrind", "--tool=cachegrind", "--cache-sim=no", "--cachegrind-ou
 def work(flags: list[str]) -> None:
     """One worker in this process."""
     worker_process.PrefetchSize = lambda _: PrefetchSize(_AHEAD)  # type: ignore[assignment, misc]
-    loop._LOOKS = slot_writer._RSS_LASTS = job_lines._SECOND = math.inf
+    loop._CHECK_INTERVAL = slot_writer._RSS_LASTS = job_lines._SECOND = batch._FRESH = math.inf
     sys.argv[1:] = ["work", *flags, "--stop-when-empty"]
     main()
 

@@ -34,7 +34,7 @@ class Rig:
         self.trail_file = path / "trail"
         self.connection = connection
         self.queue = Queue(connection)
-        self.stores = Stores(connection, patience=60.0)
+        self.stores = Stores(connection, reply_timeout=60.0)
         self._pools: list[psutil.Process] = []
 
     @contextmanager

@@ -9,13 +9,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from databases import MariaDB, Postgres, running
 from sqlalchemy import text
 
 from queuepool.config.settings import ConnectionSettings
 from queuepool.payload.envelope import encode
 from queuepool.stores.sql.ddl import statements_of
 from tests.bench.rig import Rig
+from tests.support.databases import MariaDB, Postgres, running
 
 STORES = ["sqlite", "postgres", "mariadb"]
 BRANDS = {"postgres": Postgres, "mariadb": MariaDB}

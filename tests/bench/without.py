@@ -20,6 +20,7 @@ from queuepool.payload.lease import Lease
 from queuepool.pool import processes as roles
 from queuepool.stores.contract import Reservation
 from queuepool.stores.redis import queue as redis_queue
+from queuepool.worker.batch import Batch
 from queuepool.worker.slot_writer import SlotWriter
 
 
@@ -36,38 +37,63 @@ class BlankHeldJobs(HeldJobs):
         pass
 
 
-class HandlessSlotWriter(SlotWriter):
+class BlankBatch(Batch):
     """Writes down no receipt and its stage, and gives nothing back."""
 
-    def asking(self) -> float:
+    def requesting(self) -> float:
         return time.monotonic()
 
-    def holds(self, *_: Any) -> None:
+    def replied(self) -> None:
         pass
 
-    def turns_to(self, *_: Any) -> bool:
-        return True
+    def hold(self, leases: Sequence[Lease], *_: Any) -> None:
+        self.waiting.extend(enumerate(leases))
 
-    def settled_one(self, *_: Any) -> None:
-        pass
+    def next_job(self) -> Lease:
+        self._has_succeeded = False
+        return self.waiting.popleft()[1]
 
     def settled(self) -> None:
         pass
+
+    def gave_back(self) -> None:
+        self.waiting.clear()
+
+    def drop(self) -> None:
+        self.done = []
+
+
+class QuietBatch(BlankBatch):
+    """Nor what becomes of a job."""
+
+    def succeeded(self, lease: Lease) -> None:
+        if not self._has_succeeded:
+            self._has_succeeded = True
+            self.done.append(lease)
+
+    def ended(self) -> None:
+        pass
+
+
+class HandlessSlotWriter(SlotWriter):
+    """Of a worker whose jobs no process could settle."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.batch = BlankBatch(self.slot)
 
 
 class BlankSlotWriter(HandlessSlotWriter):
     """Nor writes down which job runs; it arms no alarm, shows no title. Rounds still have their deadline."""
 
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.batch = QuietBatch(self.slot)
+
     def begins(self, *_: Any, **__: Any) -> None:
         pass
 
     def arm(self, *_: Any) -> None:
-        pass
-
-    def succeeded(self) -> None:
-        pass
-
-    def ended(self) -> None:
         pass
 
     def is_intact(self) -> bool:
@@ -98,7 +124,7 @@ class PlainQueue(redis_queue.RedisQueue):
         self, queues: Sequence[str], tag: int, limit: int, done: Sequence[Lease] = ()
     ) -> Callable[[], Reservation]:
         (queue,) = queues
-        answer = self.client._line.send(*self._words(queue, limit, [lease.receipt for lease in done]))
+        answer = self.client._connection.send(*self._words(queue, limit, [lease.receipt for lease in done]))
         return lambda: Reservation(leases=[Lease(queue, raw) for raw in answer.get() or ()])
 
     def _words(self, queue: str, limit: int, done: list[bytes]) -> list[Any]:
@@ -125,6 +151,8 @@ def unknown() -> list[str]:
     queue = redis_queue.RedisQueue
     pairs = (
         (BlankHeldJobs, HeldJobs),
+        (BlankBatch, Batch),
+        (QuietBatch, Batch),
         (HandlessSlotWriter, SlotWriter),
         (BlankSlotWriter, SlotWriter),
         (PlainQueue, queue),

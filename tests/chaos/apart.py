@@ -16,14 +16,14 @@ _LONGEST = 2_500_000_000
 class Apart:
     """Of the time in which the other store is away, the longest without a start of a job that does not need it."""
 
-    HEARS = ("other", "start")
+    EVENTS = ("other", "start")
 
     def __init__(self, findings: Findings) -> None:
         self._findings = findings
         self._since = 0
         self._longest = 0
 
-    def hear(self, event: Event) -> None:
+    def read(self, event: Event) -> None:
         if event["f"] == "start" and event["id"].startswith("r."):
             return
         if self._since:

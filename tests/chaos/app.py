@@ -12,9 +12,9 @@ import time
 from queuepool import current, job, on
 from queuepool.events import WorkerStarting
 from tests.chaos.async_modes import ASYNC
-from tests.chaos.book import BOOK
 from tests.chaos.modes import MODES
 from tests.chaos.overruns import OVERRUN
+from tests.chaos.own_ledger import LEDGER
 
 
 @job("Chaos@run")
@@ -22,25 +22,25 @@ def run(m: str = "", due: int = 0, timeout: float = 0.0, grace: float = 0.0, **o
     """``due``: monotonic nanoseconds before which it must not start; ``grace``: what the mode robs the alarm of."""
     me = current()
     if not m:
-        BOOK.attempt("start", me.id, me.attempts)
-        BOOK.attempt("finish", me.id, me.attempts)
+        LEDGER.attempt("start", me.id, me.attempts)
+        LEDGER.attempt("finish", me.id, me.attempts)
         return
     overruns = m in OVERRUN and me.attempts == 1
     deadline = {"d": time.monotonic_ns() + int(timeout * 1e9), "grace": grace} if overruns else {}
     at = {"due": due} if due else {}
-    BOOK.write("start", id=me.id, a=me.attempts, pid=os.getpid(), m=m, **at, **deadline)
+    LEDGER.write("start", id=me.id, a=me.attempts, pid=os.getpid(), m=m, **at, **deadline)
     worker = os.getpid()
-    if MODES[m](me.attempts, BOOK, **options) is not False and os.getpid() == worker:
-        BOOK.attempt("finish", me.id, me.attempts)
+    if MODES[m](me.attempts, LEDGER, **options) is not False and os.getpid() == worker:
+        LEDGER.attempt("finish", me.id, me.attempts)
 
 
 @job("Chaos@loop")
 async def loop(m: str, timeout: float = 0.0, grace: float = 0.0, **options: float) -> None:
     """As ``run``, on the worker's loop."""
     me = current()
-    BOOK.write("start", id=me.id, a=me.attempts, pid=os.getpid(), m=m)
-    await ASYNC[m](me.attempts, BOOK, **options)
-    BOOK.attempt("finish", me.id, me.attempts)
+    LEDGER.write("start", id=me.id, a=me.attempts, pid=os.getpid(), m=m)
+    await ASYNC[m](me.attempts, LEDGER, **options)
+    LEDGER.attempt("finish", me.id, me.attempts)
 
 
 @on(WorkerStarting)

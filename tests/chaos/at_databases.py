@@ -8,8 +8,8 @@ from contextlib import suppress
 
 from sqlalchemy import Connection, exc, text
 
+from tests.chaos.intermittent import absences
 from tests.chaos.rig import Rig
-from tests.chaos.spells import absences
 
 _OLDEST = "SELECT id FROM jobs ORDER BY id LIMIT 20 FOR UPDATE SKIP LOCKED"
 #: the first and the last of the jobs that one worker holds

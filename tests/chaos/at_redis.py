@@ -5,8 +5,8 @@ from __future__ import annotations
 import signal
 from collections.abc import Callable, Iterator
 
+from tests.chaos.intermittent import absences, intermittently
 from tests.chaos.rig import Rig
-from tests.chaos.spells import absences, spells
 from tests.chaos.world import PREFIX
 
 
@@ -45,7 +45,7 @@ def cut_connections(rig: Rig) -> Iterator[float]:
 def _said(rig: Rig, bad: tuple[str, ...], good: tuple[str, ...]) -> Iterator[float]:
     """One command to the server, and after a while the other."""
     say = rig.store.server.say
-    return spells(rig, lambda: say(*bad), lambda: say(*good), (0.2, 1.5), (0.2, 1.0))
+    return intermittently(rig, lambda: say(*bad), lambda: say(*good), (0.2, 1.5), (0.2, 1.0))
 
 
 def readonly(rig: Rig) -> Iterator[float]:

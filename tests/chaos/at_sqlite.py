@@ -10,8 +10,8 @@ from contextlib import closing
 from pathlib import Path
 
 from tests.chaos.disks import fill
+from tests.chaos.intermittent import intermittently
 from tests.chaos.rig import Rig
-from tests.chaos.spells import spells
 
 
 def hold_the_file(rig: Rig) -> Iterator[float]:
@@ -37,7 +37,7 @@ def hold_a_snapshot(rig: Rig) -> Iterator[float]:
 def read_only(rig: Rig) -> Iterator[float]:
     """For processes that open it now; one that has it open may still write, by the kernel's rules."""
     path = rig.store.path
-    return spells(rig, lambda: make_read_only(path), lambda: make_writable(path), (0.3, 2.0), (0.2, 1.0))
+    return intermittently(rig, lambda: make_read_only(path), lambda: make_writable(path), (0.3, 2.0), (0.2, 1.0))
 
 
 def disk_full(rig: Rig) -> Iterator[float]:
@@ -57,7 +57,7 @@ def move_away(rig: Rig) -> Iterator[float]:
     """And back: a process that has it open goes on in it, one that opens it meanwhile finds none."""
     place = rig.store.path.parent / "elsewhere"
     place.mkdir(exist_ok=True)
-    return spells(
+    return intermittently(
         rig,
         lambda: _move(rig.store.path.parent, place),
         lambda: _move(place, rig.store.path.parent),

@@ -53,7 +53,7 @@ class Odd:
 class Attempts:
     """Judges repeated starts of a job once all deaths are known: other processes write those, and late."""
 
-    HEARS = ("start", "finish", "die", "ack", "release", "fail", "requeue", "stale", "undeleted")
+    EVENTS = ("start", "finish", "die", "ack", "release", "fail", "requeue", "stale", "undeleted")
 
     def __init__(self, findings: Findings, jobs: Jobs, windows: Windows, times: Times) -> None:
         self._findings = findings
@@ -70,7 +70,7 @@ class Attempts:
         #: the workers that died between a job's last effect and its settlement
         self._killed: set[int] = set()
 
-    def hear(self, event: Event) -> None:
+    def read(self, event: Event) -> None:
         if not is_ours(event["id"]):
             self._findings.violated("I2 invented", f"{event['f']} of {event['id']}, which is another store's")
             return

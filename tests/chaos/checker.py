@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from tests.chaos.apart import Apart
 from tests.chaos.attempts import Attempts
 from tests.chaos.deaths import Deaths
-from tests.chaos.fates import Fates
 from tests.chaos.innocents import Innocents
 from tests.chaos.ledger import Event, Torn
 from tests.chaos.order import Order
+from tests.chaos.outcomes import Outcomes
 from tests.chaos.outside import Outside
 from tests.chaos.tables import INVOKED, OK, Jobs
 from tests.chaos.times import Times
@@ -56,23 +56,23 @@ def check(history: Iterable[Event | Torn]) -> Findings:
     order, outside = Order(findings), Outside(findings)
     times = Times(findings, windows)
     attempts = Attempts(findings, jobs, windows, times)
-    fates = Fates(findings, jobs)
+    outcomes = Outcomes(findings, jobs)
     listeners: dict[str, list[Callable[[Event], None]]] = {}
     for part in (
         windows,
         times,
         order,
         attempts,
-        fates,
+        outcomes,
         outside,
         Apart(findings),
         Innocents(findings),
         Deaths(findings),
     ):
-        for what in part.HEARS:
-            listeners.setdefault(what, []).append(part.hear)
+        for what in part.EVENTS:
+            listeners.setdefault(what, []).append(part.read)
     _read(history, listeners, findings, jobs)
-    for part in (order, attempts, fates, times, outside):
+    for part in (order, attempts, outcomes, times, outside):
         part.rule()
     return findings
 
@@ -88,8 +88,8 @@ def _read(
             continue
         if event["f"].startswith("enq_"):
             _enqueued(event, jobs, findings)
-        for hear in listeners.get(event["f"], ()):
-            hear(event)
+        for read in listeners.get(event["f"], ()):
+            read(event)
     # Whoever is killed in the middle of a write leaves half a line, once in a great many kills; more is no accident.
     findings.count("torn lines", torn)
     if torn > 1 + findings.counts.get("kills", 0) / 100:

@@ -16,11 +16,11 @@ _MAX_CRASHES = 3
 class Deaths:
     """Every job here has one try or no limit, so what ends by a death has been begun as often as deaths are allowed."""
 
-    HEARS = ("fail",)
+    EVENTS = ("fail",)
 
     def __init__(self, findings: Findings) -> None:
         self._findings = findings
 
-    def hear(self, event: Event) -> None:
+    def read(self, event: Event) -> None:
         if event.get("e") in ("WorkerDied", "TooManyAttempts") and event["a"] < _MAX_CRASHES:
             self._findings.violated("I19 failed by a death", f"{event['id']}: {event['e']} at attempt {event['a']}")

@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 class Innocents:
     """A job's own worker reports what it raised; the steward reports jobs of killed workers."""
 
-    HEARS = ("start", "release", "fail", "ghost")
+    EVENTS = ("start", "release", "fail", "ghost")
 
     def __init__(self, findings: Findings) -> None:
         self._findings = findings
         self._begun: set[tuple[str, int]] = set()
 
-    def hear(self, event: Event) -> None:
+    def read(self, event: Event) -> None:
         if event["f"] == "ghost":
             self._findings.violated("I18 a task outlived its job", event["id"])
         elif event["f"] == "start":

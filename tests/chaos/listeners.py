@@ -6,16 +6,16 @@ import os
 
 from queuepool import on
 from queuepool.events import JobEvent, JobFailed, JobGivenBack, JobProcessed, JobReleased, LeaseLost
-from tests.chaos.book import BOOK
+from tests.chaos.own_ledger import LEDGER
 
 _WORDS = {JobProcessed: "ack", JobReleased: "release", JobGivenBack: "requeue", LeaseLost: "stale"}
 
 
 @on(JobFailed)
 def tell_why(event: JobFailed) -> None:
-    BOOK.write("fail", id=event.job.id, a=event.job.attempt, pid=os.getpid(), e=type(event.error).__name__)
+    LEDGER.write("fail", id=event.job.id, a=event.job.attempt, pid=os.getpid(), e=type(event.error).__name__)
 
 
 @on(JobProcessed, JobReleased, JobGivenBack, LeaseLost)
 def tell(event: JobEvent) -> None:
-    BOOK.attempt(_WORDS[type(event)], event.job.id, event.job.attempt)
+    LEDGER.attempt(_WORDS[type(event)], event.job.id, event.job.attempt)

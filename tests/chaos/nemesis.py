@@ -30,10 +30,10 @@ def nemeses(rig: Rig) -> Nemeses:
     return own | at_other.NEMESES if rig.other else own
 
 
-def torment(rig: Rig) -> None:
+def inject_faults(rig: Rig) -> None:
     """Until the plan's time is over."""
     end = time.monotonic() + rig.plan.seconds
-    for name in _order(rig):
+    for name in _choices(rig):
         left = end - time.monotonic()
         if left <= 0:
             return
@@ -44,7 +44,7 @@ def torment(rig: Rig) -> None:
             _phase(rig, name, seconds)
 
 
-def _order(rig: Rig) -> Iterator[str]:
+def _choices(rig: Rig) -> Iterator[str]:
     """Three nemeses, then a calm, for ever; each nemesis comes before any comes again."""
     known = [name for name, (_, weight) in nemeses(rig).items() for _ in range(weight)]
     wanted = [name for name in known if not rig.plan.only or name in rig.plan.only]
@@ -58,20 +58,20 @@ def _order(rig: Rig) -> Iterator[str]:
 
 def _phase(rig: Rig, name: str, seconds: float) -> None:
     rig.ledger.write("nemesis", name=name, on=1)
-    harm = nemeses(rig)[name][0](rig)
+    faults = nemeses(rig)[name][0](rig)
     try:
-        _do(rig, harm, time.monotonic() + seconds, with_kills=rig.chance.random() < rig.plan.with_kills)
+        _inject(rig, faults, time.monotonic() + seconds, with_kills=rig.chance.random() < rig.plan.with_kills)
     finally:
-        harm.close()  # type: ignore[attr-defined]
+        faults.close()  # type: ignore[attr-defined]
         for store in rig.stores:
             store.wait_until_ready()
         rig.ledger.write("nemesis", name=name, on=0)
 
 
-def _do(rig: Rig, harm: Iterator[float], end: float, *, with_kills: bool) -> None:
+def _inject(rig: Rig, faults: Iterator[float], end: float, *, with_kills: bool) -> None:
     """Harm and, beside it, kills of workers."""
     killing = at_processes.kill_sometimes(rig) if with_kills else at_processes.leave_in_peace(rig)
-    due = {harm: 0.0, killing: 0.0}
+    due = {faults: 0.0, killing: 0.0}
     while (now := time.monotonic()) < end:
         for each, at in due.items():
             if now >= at:

@@ -49,7 +49,7 @@ class Order:
     that was given back is at the head: the backlog does not overtake it.
     """
 
-    HEARS = ("run", "nemesis", "enq_inv", "enq_unknown", "start", "requeue", "release", "kill")
+    EVENTS = ("run", "nemesis", "enq_inv", "enq_unknown", "start", "requeue", "release", "kill")
 
     def __init__(self, findings: Findings) -> None:
         self._findings = findings
@@ -66,7 +66,7 @@ class Order:
         #: overtaken, by job; but another worker may have held it meanwhile, which is reported late
         self._overtaken: dict[str, str] = {}
 
-    def hear(self, event: Event) -> None:
+    def read(self, event: Event) -> None:
         match event["f"]:
             case "start":
                 self._start(event)

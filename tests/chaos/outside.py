@@ -24,13 +24,13 @@ _SAMPLES = 8
 class Outside:
     """Most of it is a violation as it stands."""
 
-    HEARS = (*_RULES, "size", "sample", "kill", "nemesis", "idle", "start")
+    EVENTS = (*_RULES, "size", "sample", "kill", "nemesis", "idle", "start")
 
     def __init__(self, findings: Findings) -> None:
         self._findings = findings
         self._samples: dict[tuple[str, int], list[tuple[float, float]]] = defaultdict(list)
 
-    def hear(self, event: Event) -> None:
+    def read(self, event: Event) -> None:
         what = event["f"]
         if what in _RULES:
             facts = " ".join(f"{name}={value}" for name, value in event.items() if name not in ("t", "f"))

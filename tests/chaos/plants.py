@@ -17,12 +17,12 @@ _BEFORE_IT_RUNS = "        began = time.monotonic()\n"
 _SHOUT = "logging.getLogger('queuepool').warning"
 _LUA = "stores/redis/lua"
 _SQL = "stores/sql"
-_STAYS = """        self._slot_writer.holds(leases, at + self._pool.connection.retry_after, self._done)
-        self._waiting.extend(enumerate(leases, start=len(self._done)))
-"""
 _SAME_TAG = "tag, self._unanswered, self.used_at = self.tag, self._store.unanswered, time.monotonic()"
+_IN_ONE = """        return self._leases.if_held([lease], act)[0]
+
+    def quarantine("""
 _IN_TWO = """        import time
-        done = self._settle([lease], end)[0]
+        done = self._leases.if_held([lease], act)[0]
         time.sleep(0.5)
         if done:
             self.client.transaction(lambda connection: self._failures.add(connection, record))
@@ -86,15 +86,15 @@ PLANTS = {
     ),
     "done before it ran": Plant(
         "I1 lost",
-        (("worker/attempt.py", _BEFORE_IT_RUNS, f"        self._slot_writer.succeeded()\n{_BEFORE_IT_RUNS}"),),
+        (("worker/attempt.py", _BEFORE_IT_RUNS, f"        self._batch.succeeded(lease)\n{_BEFORE_IT_RUNS}"),),
     ),
     "done and forgotten when the next hand came": Plant(
         "I5 done twice, unexplained",
         (
             (
-                "worker/prefetch.py",
-                _STAYS,
-                _STAYS.replace("self._done)\n", "[])\n").replace(", start=len(self._done)", ""),
+                "worker/batch.py",
+                "slot.hold(leases, self.done)",
+                "self.done = slot.hold(leases) or []",
             ),
         ),
         replace(  # killed with a full hand, not at a nap, and seldom enough to have had one before
@@ -145,8 +145,8 @@ PLANTS = {
         (
             (
                 "worker/invoker.py",
-                "left = self._loop.clear() if self._loop else Left(0, set())",
-                "left = Left(0, set())",
+                "self._loop.clear() if self._loop else Leftovers(0, set())",
+                "Leftovers(0, set())",
             ),
         ),
         replace(PEACE, hostile=20.0, modes=("leave_a_task", "nap_async"), seconds=3.0),
@@ -163,8 +163,8 @@ PLANTS = {
     "row settled whoever has it": Plant(
         "I5 done twice, unexplained",
         (
-            (f"{_SQL}/leases.py", "there = {tuple(row) for row in rows}", "there = {tuple(row)[:2] for row in rows}"),
-            (f"{_SQL}/leases.py", "[marked(lease) in there", "[marked(lease)[:2] in there"),
+            (f"{_SQL}/jobs_table.py", "return {tuple(row) for row", "return {tuple(row)[:2] for row"),
+            (f"{_SQL}/leases.py", "[marked(lease) in existing", "[marked(lease)[:2] in existing"),
         ),
         replace(  # what is given back once more, when the answer was lost, is another's by then
             QUICK, store="postgres", workers=1, remote=5, only=("lose_replies",), longer=0.3, ahead=16, seconds=5.0
@@ -173,8 +173,8 @@ PLANTS = {
     "failed job dropped before it is recorded": Plant(
         "I1 lost",
         (
-            (f"{_SQL}/leases.py", "self._failures.add(connection, record)", "pass"),
-            (f"{_SQL}/leases.py", "        return self._settle([lease], end)[0]\n\n    def quarantine(", _IN_TWO),
+            (f"{_SQL}/queue.py", "self._failures.add(connection, record)", "pass"),
+            (f"{_SQL}/queue.py", _IN_ONE, _IN_TWO),
         ),
         replace(  # the workers do nothing but fail, and a kill comes to most of these pauses
             QUICK, store="sqlite", hostile=50.0, modes=("fail",), naps=0.0, backlog=20, bulk=20, kill_every=(0.2, 0.5)

@@ -38,12 +38,12 @@ AROUND = {
     ),
     "counted as it stands on the board": Plant(
         "the pool died",
-        (("board/record.py", "return value if 0 <= value < _MOST else 0", "return value"),),
+        (("board/record.py", "return value if 0 <= value < _MAX_COUNT else 0", "return value"),),
         replace(QUIET, only=("scribble",), workers=4, hostile=8.0, modes=("scribble",), seconds=4.0),
     ),
     "receipts of another store taken for its own": Plant(
         "I2 invented",
-        (("steward/orphaned_boards.py", "ours = board.header.store == self._runtime.store", "ours = True"),),
+        (("steward/orphaned_boards.py", "is_ours = board.header.store == self._runtime.store", "is_ours = True"),),
         replace(PEACE, only=("foreign_board",)),
     ),
     "failures taken to the other store by the workers": Plant(
@@ -54,7 +54,7 @@ AROUND = {
                 "recorder = _recorder(stores) if alone else None",
                 "recorder = _recorder(stores)",
             ),
-            ("steward/side_stores.py", "time.monotonic() + max(PERIOD, _RESTS * (time.monotonic() - began))", "0.0"),
+            ("steward/side_stores.py", "time.monotonic() + max(PERIOD, _PAUSES * (time.monotonic() - began))", "0.0"),
         ),
         replace(PEACE, other="sqlite", only=("other_away",), refused=20.0, seconds=5.0),
     ),

@@ -20,9 +20,9 @@ from queuepool.errors import StoreError
 from queuepool.jobs.client import Queue
 from queuepool.payload.envelope import encode
 from tests.chaos.async_modes import ASYNC
-from tests.chaos.book import BOOK
-from tests.chaos.orders import Orders
 from tests.chaos.overruns import OVERRUN, ROBBERS
+from tests.chaos.own_ledger import LEDGER
+from tests.chaos.producer_settings import ProducerSettings
 
 #: the share of naps that are long
 _LONG = 0.01
@@ -35,11 +35,11 @@ _LONGER = 20
 class Producer:
     """One connection, three streams."""
 
-    def __init__(self, orders: Orders) -> None:
-        self._orders = orders
-        self._queue = Queue(ConnectionSettings(url=orders.url, prefix=orders.prefix, block_for=1.0))
-        self._chance = random.Random(orders.seed)
-        self._next = {"t": 0, orders.stream: 0, "r": 0}
+    def __init__(self, settings: ProducerSettings) -> None:
+        self._settings = settings
+        self._queue = Queue(ConnectionSettings(url=settings.url, prefix=settings.prefix, block_for=1.0))
+        self._chance = random.Random(settings.seed)
+        self._next = {"t": 0, settings.stream: 0, "r": 0}
         self._due = dict.fromkeys(("naps", "delayed", "hostile", "refused"), time.monotonic())
         self._began = time.monotonic()
         self._bursting = True
@@ -58,48 +58,48 @@ class Producer:
 
     def _fill(self) -> bool:
         """Whether there was room for more tiny jobs."""
-        orders = self._orders
-        if 0 < orders.most <= self._acknowledged or not self._may_push():
+        settings = self._settings
+        if 0 < settings.most <= self._acknowledged or not self._may_push():
             return False
-        longer = {"m": "nap", "seconds": orders.longer} if orders.longer else {}
-        stored = self._push("t", "default", [{} if number % _LONGER else longer for number in range(orders.bulk)])
-        self._acknowledged += orders.bulk if stored else 0
+        longer = {"m": "nap", "seconds": settings.longer} if settings.longer else {}
+        stored = self._push("t", "default", [{} if number % _LONGER else longer for number in range(settings.bulk)])
+        self._acknowledged += settings.bulk if stored else 0
         return stored
 
     def _may_push(self) -> bool:
         """Push in bursts up to the backlog, then pause until the average rate allows the next."""
-        self._bursting = self._bursting or self._acknowledged < self._orders.rate * (time.monotonic() - self._began)
-        self._bursting = self._bursting and self._queue.sizes("default").ready < self._orders.backlog
+        self._bursting = self._bursting or self._acknowledged < self._settings.rate * (time.monotonic() - self._began)
+        self._bursting = self._bursting and self._queue.sizes("default").ready < self._settings.backlog
         return self._bursting
 
     def _specials(self) -> None:
         now = time.monotonic()
         for kind, due in self._due.items():
-            rate = getattr(self._orders, kind)
+            rate = getattr(self._settings, kind)
             if rate and now >= due:
                 self._due[kind] = now + self._chance.expovariate(rate)
                 getattr(self, f"_{kind}")()
 
     def _naps(self) -> None:
         """Now and then one that outlasts its lease."""
-        longest = self._orders.long if self._chance.random() < _LONG else 0.0
-        seconds = longest or round(self._chance.uniform(*self._orders.nap), 3)
-        self._push(self._orders.stream, "high", [{"m": "nap", "seconds": seconds}])
+        longest = self._settings.long if self._chance.random() < _LONG else 0.0
+        seconds = longest or round(self._chance.uniform(*self._settings.nap), 3)
+        self._push(self._settings.stream, "high", [{"m": "nap", "seconds": seconds}])
 
     def _delayed(self) -> None:
         delay = round(self._chance.uniform(0.1, 2.0), 3)
         due = time.monotonic_ns() + int(delay * 1e9)
-        self._push(self._orders.stream, "high", [{"m": "nap", "seconds": 0.0, "due": due}], delay=delay)
+        self._push(self._settings.stream, "high", [{"m": "nap", "seconds": 0.0, "due": due}], delay=delay)
 
     def _hostile(self) -> None:
-        mode = self._chance.choice(self._orders.modes)
+        mode = self._chance.choice(self._settings.modes)
         data: dict[str, Any] = {"m": mode}
         data |= {"nap": {"seconds": 0.05}, "spin": {"seconds": 0.05}, "release": {"delay": 0.2}}.get(mode, {})
         data |= {"leave_a_child": {"seconds": 60}, "leave_a_session": {"seconds": 60}}.get(mode, {})
         data |= {"fork_many": {"children": 8}, "nap_async": {"seconds": 0.1}}.get(mode, {})
-        timeout = self._orders.timeout if mode in OVERRUN else _ENOUGH
-        limit = {"timeout": timeout, "grace": self._orders.grace if mode in ROBBERS else 0.0}
-        self._push(self._orders.stream, "high", [data | limit], options={"timeout": timeout, "maxTries": 0})
+        timeout = self._settings.timeout if mode in OVERRUN else _ENOUGH
+        limit = {"timeout": timeout, "grace": self._settings.grace if mode in ROBBERS else 0.0}
+        self._push(self._settings.stream, "high", [data | limit], options={"timeout": timeout, "maxTries": 0})
 
     def _refused(self) -> None:
         self._push("r", "high", [{"m": "fail"}])
@@ -110,13 +110,13 @@ class Producer:
         self._next[stream] = last = first + len(data)
         made = [payload(f"{stream}.{first + number}", one, delay, options) for number, one in enumerate(data)]
         facts = {"p": stream, "lo": first, "hi": last - 1, "q": queue, "delay": delay}
-        BOOK.write("enq_inv", **facts)
+        LEDGER.write("enq_inv", **facts)
         try:
             self._queue.stores.queue.push(queue, made, delay)
         except StoreError as error:
-            BOOK.write("enq_unknown", **facts, why=str(error)[:60])
+            LEDGER.write("enq_unknown", **facts, why=str(error)[:60])
             return False
-        BOOK.write("enq_ok", **facts)
+        LEDGER.write("enq_ok", **facts)
         return True
 
 
@@ -128,7 +128,7 @@ def payload(job_id: str, data: Any, delay: float = 0.0, options: Any = None) -> 
 
 
 def main() -> None:
-    producer = Producer(Orders(**json.loads(sys.argv[1])))
+    producer = Producer(ProducerSettings(**json.loads(sys.argv[1])))
 
     def stop(*_: object) -> None:
         producer.stopped = True

@@ -18,16 +18,16 @@ from typing import Any
 
 from tests.chaos import disks
 from tests.chaos.ledger import Ledger
-from tests.chaos.orders import Orders
 from tests.chaos.plan import Plan
 from tests.chaos.pool import Pool, send
+from tests.chaos.producer_settings import ProducerSettings
 from tests.chaos.stores.choice import store_named
 from tests.chaos.world import QUEUES, ROOT
 
 #: room for the boards of two pools, and of some that were killed before
 _RUN_DIR = "256m"
 #: the part of the plan that is passed to a producer
-_PRODUCERS = {field.name for field in fields(Orders)}
+_PRODUCERS = {field.name for field in fields(ProducerSettings)}
 
 
 class Rig:
@@ -119,21 +119,21 @@ class Rig:
         return max(store.prefix for store in self.stores)
 
     def produce(self) -> None:
-        self._help("producer", json.dumps(self._orders()))
+        self._help("producer", json.dumps(self._producer_settings()))
 
     @contextmanager
     def pushing(self, *modes: str, rate: float) -> Iterator[None]:
         """Push jobs of these modes too, at this rate per second."""
         self._streams += 1
         none = dict.fromkeys(("backlog", "naps", "delayed", "refused"), 0)
-        orders = {**self._orders(), **none, "modes": modes, "hostile": rate, "stream": f"s{self._streams}"}
-        helper = self._help("producer", json.dumps(orders))
+        settings = {**self._producer_settings(), **none, "modes": modes, "hostile": rate, "stream": f"s{self._streams}"}
+        helper = self._help("producer", json.dumps(settings))
         try:
             yield
         finally:
             self._stop(helper)
 
-    def _orders(self) -> dict[str, Any]:
+    def _producer_settings(self) -> dict[str, Any]:
         plan = {name: value for name, value in asdict(self.plan).items() if name in _PRODUCERS}
         return {"url": self.store.url, "prefix": self.prefix, **plan}
 

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from tests.chaos import scan
-from tests.chaos.nemesis import stop_all, torment
+from tests.chaos.nemesis import inject_faults, stop_all
 from tests.chaos.plan import Plan
 from tests.chaos.rig import Rig
 from tests.chaos.world import ROOT
@@ -21,7 +21,7 @@ def run(folder: Path, plan: Plan, code: Path = ROOT) -> Path:
         rig.start()
         rig.produce()
         rig.wait_for_jobs()
-        torment(rig)
+        inject_faults(rig)
         _end(rig)
     finally:
         rig.take_down()

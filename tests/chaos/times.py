@@ -25,7 +25,7 @@ DELAYED, BACK, WHOLE = "delayed job", "store back to first job", "pool whole aga
 class Times:
     """Distances between events; what is delayed by a nemesis that harms more than workers is not judged."""
 
-    HEARS = ("start", "finish", "death", "kill", "back", "size")
+    EVENTS = ("start", "finish", "death", "kill", "back", "size")
 
     def __init__(self, findings: Findings, windows: Windows) -> None:
         self._findings = findings
@@ -35,7 +35,7 @@ class Times:
         self._spans: list[tuple[str, str, int, int]] = []
         self._back = 0
 
-    def hear(self, event: Event) -> None:
+    def read(self, event: Event) -> None:
         match event["f"]:
             case "start":
                 self._start(event)

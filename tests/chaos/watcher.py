@@ -8,24 +8,24 @@ import signal
 import socket
 import sys
 
-from tests.chaos.book import BOOK
+from tests.chaos.own_ledger import LEDGER
 
 
 class Watcher:
     """Workers announce themselves on a socket; the kernel reports when one is gone."""
 
     def __init__(self, address: str) -> None:
-        self._ears = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-        self._ears.bind(address)
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self._socket.bind(address)
         self._poll = select.poll()
-        self._poll.register(self._ears, select.POLLIN)
+        self._poll.register(self._socket, select.POLLIN)
         self._pids: dict[int, int] = {}
 
     def run(self) -> None:
         while True:
             for fd, _ in self._poll.poll():
-                if fd == self._ears.fileno():
-                    self._welcome(int(self._ears.recv(32)))
+                if fd == self._socket.fileno():
+                    self._welcome(int(self._socket.recv(32)))
                 else:
                     self._bury(fd)
 
@@ -33,13 +33,13 @@ class Watcher:
         try:
             fd = os.pidfd_open(pid)
         except ProcessLookupError:
-            BOOK.write("death", pid=pid)
+            LEDGER.write("death", pid=pid)
             return
         self._pids[fd] = pid
         self._poll.register(fd, select.POLLIN)
 
     def _bury(self, fd: int) -> None:
-        BOOK.write("death", pid=self._pids.pop(fd))
+        LEDGER.write("death", pid=self._pids.pop(fd))
         self._poll.unregister(fd)
         os.close(fd)
 

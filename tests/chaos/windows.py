@@ -31,7 +31,7 @@ _WRITTEN_OVER = {"scribble", "truncate"}
 class Windows:
     """Built while the history is read; queried at its end."""
 
-    HEARS = ("run", "nemesis", "kill", "death")
+    EVENTS = ("run", "nemesis", "kill", "death")
 
     def __init__(self) -> None:
         #: seconds
@@ -42,7 +42,7 @@ class Windows:
         self._stops: dict[int, list[int]] = {}
         self._deaths: dict[int, list[int]] = {}
 
-    def hear(self, event: Event) -> None:
+    def read(self, event: Event) -> None:
         if event["f"] == "run":
             self.retry_after = event["retry_after"]
         elif event["f"] == "death":

@@ -4,15 +4,21 @@
 
 declare(strict_types=1);
 
+use Illuminate\Bus\BatchFactory;
+use Illuminate\Bus\BatchRepository;
+use Illuminate\Bus\DatabaseBatchRepository;
 use Illuminate\Bus\Dispatcher as Bus;
 use Illuminate\Cache\Repository as Cache;
 use Illuminate\Container\Container;
 use Illuminate\Contracts\Bus\Dispatcher as BusContract;
+use Illuminate\Contracts\Cache\Repository as CacheContract;
 use Illuminate\Contracts\Container\Container as ContainerContract;
 use Illuminate\Contracts\Debug\ExceptionHandler;
+use Illuminate\Contracts\Encryption\Encrypter as EncrypterContract;
 use Illuminate\Contracts\Events\Dispatcher as EventsContract;
 use Illuminate\Contracts\Queue\Job;
 use Illuminate\Contracts\Queue\Queue;
+use Illuminate\Encryption\Encrypter;
 use Illuminate\Events\Dispatcher as Events;
 use Illuminate\Queue\Capsule\Manager as Capsule;
 use Illuminate\Support\Facades\Facade;
@@ -75,5 +81,13 @@ class Application
         $container->instance(BusContract::class, new Bus($container, fn ($name) => $this->queue()));
         $container->instance('queue', $this->capsule->getQueueManager());
         $container->instance('queue.failer', $this->place->failer());
+        if ($key = $this->option('app-key')) {
+            $encrypter = new Encrypter(base64_decode($key), $this->option('cipher') ?? 'AES-256-CBC');
+            $container->instance(EncrypterContract::class, $encrypter);
+        }
+        $container->singleton(CacheContract::class, fn () => $this->cache());
+        $container->singleton(BatchRepository::class, fn () => new DatabaseBatchRepository(
+            new BatchFactory($container['queue']), $this->place->batches(), 'job_batches'
+        ));
     }
 }

@@ -11,6 +11,7 @@ use Illuminate\Contracts\Cache\Store;
 use Illuminate\Contracts\Queue\Job;
 use Illuminate\Contracts\Queue\Queue;
 use Illuminate\Database\Capsule\Manager as Database;
+use Illuminate\Database\Connection;
 use Illuminate\Queue\DatabaseQueue;
 use Illuminate\Queue\Failed\DatabaseUuidFailedJobProvider;
 use Illuminate\Queue\Failed\FailedJobProviderInterface;
@@ -39,6 +40,9 @@ interface Place
     public function keyOf(Store $cache, string $key): string;
 
     public function failer(): FailedJobProviderInterface;
+
+    /** The database of `job_batches`. */
+    public function batches(): Connection;
 
     /** What proves that the job is reserved. */
     public function proof(?Job $job): array;
@@ -83,6 +87,11 @@ class RedisPlace implements Place
         $url = getenv('QP_FAILED_URL');
 
         return $url ? (new DatabasePlace($this->container, $url))->failer() : new AppendingFailer;
+    }
+
+    public function batches(): Connection
+    {
+        return (new DatabasePlace($this->container, getenv('QP_BATCHES_URL')))->batches();
     }
 
     public function proof(?Job $job): array
@@ -154,6 +163,11 @@ class DatabasePlace implements Place
     public function failer(): FailedJobProviderInterface
     {
         return new DatabaseUuidFailedJobProvider($this->container['db'], 'default', 'failed_jobs');
+    }
+
+    public function batches(): Connection
+    {
+        return $this->container['db']->connection();
     }
 
     public function proof(?Job $job): array

@@ -7,6 +7,7 @@ namespace App\Jobs;
 use AllowDynamicProperties;
 use Illuminate\Bus\Queueable;
 use Illuminate\Contracts\Queue\Job;
+use Illuminate\Contracts\Queue\ShouldBeEncrypted;
 use Illuminate\Contracts\Queue\ShouldQueue;
 use Illuminate\Queue\InteractsWithQueue;
 use Illuminate\Queue\SerializesModels;
@@ -113,4 +114,9 @@ class Sync implements ShouldQueue
     {
         write_line(['job' => static::class, 'held' => [$this->account, $this->since, $this->token]]);
     }
+}
+
+/** The same, encrypted with the application's key. */
+class SecretMail extends SendMail implements ShouldBeEncrypted
+{
 }

@@ -5,7 +5,7 @@
  *
  * QP_SOCKET  Redis' unix socket      QP_PREFIX  prefix of every key      QP_OUT  where jobs write what they did
  * QP_URL  the database instead of Redis, named as to queuepool: sqlite:///…, postgresql://…, mariadb://…
- * QP_FAILED_URL  the database of failed_jobs, where the queue is in Redis
+ * QP_FAILED_URL  the database of failed_jobs, where the queue is in Redis; QP_BATCHES_URL  that of job_batches
  * --boot=FILE  PHP to run first, as an application's service provider would
  * QP_PASSWORD  Redis' password, if it has one
  * Prints one JSON document; whatever PHP or Laravel complain about goes to stderr.
@@ -17,10 +17,10 @@ declare(strict_types=1);
 error_reporting(E_ALL & ~E_DEPRECATED);
 ini_set('display_errors', 'stderr');
 
-foreach (['Events', 'Redis', 'Queue', 'Cache', 'Bus', 'Database', 'Console'] as $part) {
+foreach (['Events', 'Redis', 'Queue', 'Cache', 'Bus', 'Database', 'Console', 'Encryption'] as $part) {
     require_once "Illuminate/$part/autoload.php";
 }
-foreach (['jobs', 'connections', 'failures', 'tables', 'application', 'queueing', 'keeping', 'serving'] as $part) {
+foreach (['jobs', 'connections', 'failures', 'tables', 'application', 'queueing', 'keeping', 'serving', 'steps', 'following'] as $part) {
     require_once __DIR__."/$part.php";
 }
 
@@ -43,6 +43,9 @@ $commands = [
     'restart' => [Keeping::class, 'restart'], 'migrate' => [Keeping::class, 'migrate'],
     'failed' => [Keeping::class, 'failed'], 'retry' => [Keeping::class, 'retry'],
     'cache-put' => [Keeping::class, 'cachePut'], 'cache-get' => [Keeping::class, 'cacheGet'],
+    'chain' => [Following::class, 'chain'], 'batch' => [Following::class, 'batch'],
+    'batch-state' => [Following::class, 'batchState'], 'cancel' => [Following::class, 'cancel'],
+    'unique' => [Following::class, 'unique'],
     'serve' => [Serving::class, 'serve'],
 ];
 [$class, $method] = $commands[array_shift($arguments)] ?? [null, null];

@@ -4,6 +4,7 @@
 
 declare(strict_types=1);
 
+use App\Jobs\SecretMail;
 use App\Jobs\SendMail;
 use Illuminate\Contracts\Bus\Dispatcher as BusContract;
 use Illuminate\Queue\Events\JobFailed;
@@ -34,7 +35,8 @@ class Queueing
     /** As `SendMail::dispatch($to, $template)->onQueue(...)->delay(...)` does. */
     public function pushObject(string $to, string $template): array
     {
-        [$application, $job] = [$this->application, new SendMail($to, $template)];
+        $application = $this->application;
+        $job = $application->option('encrypted') ? new SecretMail($to, $template) : new SendMail($to, $template);
         $job->onQueue($this->queueName)->delay($application->number('delay'));
         $job->tries = $application->number('tries');
         $job->timeout = $application->number('timeout');

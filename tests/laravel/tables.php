@@ -15,14 +15,16 @@ function create_tables(string $shape): void
     match ($shape) {
         '8' => array_map('run_stub', STUBS, array_keys(STUBS)),
         '13' => create_tables_of_13(),
+        'batches' => run_stub('Queue', 'batches', 'job_batches'),
     };
 }
 
 /** As `artisan queue:table`, `queue:failed-table` and `cache:table` fill in the stub and `migrate` runs it. */
-function run_stub(string $package, string $table): void
+function run_stub(string $package, string $stub, ?string $table = null): void
 {
+    $table ??= $stub;
     $name = Str::studly($table);
-    $stub = file_get_contents("Illuminate/$package/Console/stubs/$table.stub", true);
+    $stub = file_get_contents("Illuminate/$package/Console/stubs/$stub.stub", true);
     eval(substr(str_replace(['{{table}}', '{{tableClassName}}'], [$table, $name], $stub), strlen('<?php')));
     (new ("Create{$name}Table"))->up();
 }

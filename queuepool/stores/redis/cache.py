@@ -8,6 +8,7 @@ from contextlib import suppress
 from typing import Any
 
 from queuepool.errors import StoreError
+from queuepool.payload.ending import Unlock
 from queuepool.stores.contract import NOTICE_LASTS
 from queuepool.stores.redis.client import Client
 from queuepool.stores.redis.keys import Keys
@@ -47,6 +48,10 @@ class RedisCache:
                 with suppress(StoreError):  # a user who may only read leaves it to others
                     self._client.command("HDEL", self._keys.pools, pool)
         return alive
+
+    def release(self, unlocks: Sequence[Unlock]) -> None:
+        """As ``stores.locks.Locks``."""
+        self._client.script("unlock", [self._keys.lock(one.name) for one in unlocks], [one.owner for one in unlocks])
 
     def _now(self) -> int:
         return int(self._client.command("TIME")[0])

@@ -23,19 +23,21 @@ def inspect_server(stores: Stores, queues: Sequence[str]) -> Iterator[Finding]:
     what = f"connection {stores.settings.name}"
     stores.client.command("PING")
     yield Finding(Grade.OK, what, f"{masked(stores.settings.url)} answers")
-    if _in_the_clear(stores.settings.url):
+    if _is_unencrypted(stores.settings.url):
         yield Finding(Grade.WARN, what, "the password and every job cross the network unencrypted: use rediss://")
     yield from (Finding(grade, what, words) for grade, words in _server(stores))
-    denied, peoples = list(_denied(stores, queues)), list(_people(stores))
+    denied, denied_by_hand = list(_denied(stores, queues)), list(_denied_by_hand(stores))
     yield from (Finding(Grade.FAIL, what, words) for words in denied)
     if not denied:
         yield Finding(Grade.OK, what, "every command that is needed is permitted")
-    if peoples:
-        words = f"enough for a pool, not for failed, retry, clear …: the user may not run {', '.join(peoples)} (ACL)"
+    if denied_by_hand:
+        words = (
+            f"enough for a pool, not for failed, retry, clear …: the user may not run {', '.join(denied_by_hand)} (ACL)"
+        )
         yield Finding(Grade.WARN, what, words)
 
 
-def _in_the_clear(url: str) -> bool:
+def _is_unencrypted(url: str) -> bool:
     return has_password(url) and url.startswith("redis://") and urlsplit(url).hostname not in _HERE
 
 
@@ -79,16 +81,16 @@ def _eviction(policy: str) -> tuple[Grade, str]:
 def _denied(stores: Stores, queues: Sequence[str]) -> Iterator[str]:
     """Every permission that a worker lacks, by name; the tries write only to keys of our own."""
     scratch = _scratch(stores)
-    for words in _workers(f"{stores.settings.prefix}queuepool:due:check", *scratch):
+    for words in _commands_of_workers(f"{stores.settings.prefix}queuepool:due:check", *scratch):
         yield from _attempt(stores, words)
     yield from _attempt(stores, ("DEL", *scratch))
-    yield from _look(stores, queues)
+    yield from _unreadable(stores, queues)
 
 
-def _people(stores: Stores) -> Iterator[str]:
+def _denied_by_hand(stores: Stores) -> Iterator[str]:
     """The further commands that people need to inspect and repair, and may not run."""
     scratch = _scratch(stores)
-    for words in (*_peoples(*scratch), ("UNLINK", *scratch)):
+    for words in (*_commands_by_hand(*scratch), ("UNLINK", *scratch)):
         if any(_attempt(stores, words)):
             yield repr(str(words[0]).lower())
 
@@ -98,7 +100,9 @@ def _scratch(stores: Stores) -> list[str]:
     return [f"{name}:{kind}" for kind in ("text", "list", "hash", "set")]
 
 
-def _workers(channel: str, text: str, entries: str, table: str, ordered: str) -> Iterator[tuple[object, ...]]:
+def _commands_of_workers(
+    channel: str, text: str, entries: str, table: str, ordered: str
+) -> Iterator[tuple[object, ...]]:
     """Every command that our Lua files and stores send for a pool, each on data of its type."""
     yield from (("TIME",), ("SET", text, 1), ("GET", text), ("MGET", text), ("EXISTS", text), ("EXPIRE", text, 60))
     yield from (("RPUSH", entries, 1), ("LPUSH", entries, 1), ("LLEN", entries), ("LINDEX", entries, 0))
@@ -111,25 +115,25 @@ def _workers(channel: str, text: str, entries: str, table: str, ordered: str) ->
     yield from (("EVAL", "return 1", 1, text), ("EVALSHA", "0" * 40, 0))
 
 
-def _peoples(text: str, entries: str, table: str, ordered: str) -> Iterator[tuple[object, ...]]:
+def _commands_by_hand(text: str, entries: str, table: str, ordered: str) -> Iterator[tuple[object, ...]]:
     yield from (("LPOS", entries, "x"), ("LREM", entries, 1, "x"))
     yield from (("HGET", table, "a"), ("HGETALL", table), ("ZREVRANGE", ordered, 0, 1))
 
 
 def _attempt(stores: Stores, words: Sequence[object]) -> Iterator[str]:
-    said = refusal(partial(stores.client.command, *words))
-    if said and "NOSCRIPT" not in said and "No matching script" not in said:
-        yield said if "(ACL)" in said else f"{words[0]} is refused: {said}"
+    problem = refusal(partial(stores.client.command, *words))
+    if problem and "NOSCRIPT" not in problem and "No matching script" not in problem:
+        yield problem if "(ACL)" in problem else f"{words[0]} is refused: {problem}"
 
 
-def _look(stores: Stores, queues: Sequence[str]) -> Iterator[str]:
+def _unreadable(stores: Stores, queues: Sequence[str]) -> Iterator[str]:
     """Every store whose own keys may not be read, and why."""
-    looks: list[tuple[str, Callable[[], object]]] = [
+    reads: list[tuple[str, Callable[[], object]]] = [
         *((f"queue {name}", partial(stores.queue.sizes, name)) for name in queues),
         ("the stewards' channel", partial(stores.queue.wait_for_change, queues, 0.01)),
         ("the failed store", stores.failed.count),
         ("the control keys", partial(stores.control.read, queues)),
     ]
-    for what, look in looks:
-        if words := refusal(look):
+    for what, read in reads:
+        if words := refusal(read):
             yield f"{what} is refused: {words}"

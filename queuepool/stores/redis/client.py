@@ -13,7 +13,7 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from queuepool.errors import StoreDown, TagRetired
-from queuepool.stores.redis.connection import Line, Lines
+from queuepool.stores.redis.connection import Connection, ConnectionPool
 from queuepool.stores.redis.refusals import translated
 from queuepool.stores.redis.scripts import script
 
@@ -30,7 +30,7 @@ _KEEPALIVE = {
 class Client:
     """Commands to one server; ``shared`` between threads, else one connection for one loop.
 
-    ``longest_wait`` and ``patience``, in seconds, add up to the time-out of a reply; ``store`` is how errors name it.
+    ``longest_wait`` and ``reply_timeout``, in seconds, add up to the socket's timeout. ``store`` is how errors name it.
     redis-py's own retries are off: after a lost reply they would push or reserve twice.
     """
 
@@ -40,15 +40,15 @@ class Client:
         *,
         longest_wait: float = 0.0,
         shared: bool = False,
-        patience: float = _CONFIRMS,
+        reply_timeout: float = _CONFIRMS,
         store: str = "",
     ) -> None:
         self._open = partial(
             redis.Redis.from_url,
             url,
             retry=Retry(NoBackoff(), 0),
-            socket_timeout=longest_wait + patience,
-            socket_connect_timeout=patience,
+            socket_timeout=longest_wait + reply_timeout,
+            socket_connect_timeout=reply_timeout,
             single_connection_client=not shared,
             client_name="queuepool",
             protocol=2,
@@ -56,7 +56,7 @@ class Client:
         )
         self._shared = shared
         self._store = store
-        self._waits = longest_wait + patience
+        self._socket_timeout = longest_wait + reply_timeout
         self._subscribed: tuple[str, ...] = ()
         #: commands that may have been sent and were not answered: each may still be carried out
         self.unanswered = 0
@@ -67,23 +67,23 @@ class Client:
         return self._open()
 
     @cached_property
-    def _line(self) -> Line:
-        return Line(self._redis.connection)
+    def _connection(self) -> Connection:
+        return Connection(self._redis.connection)
 
     @cached_property
-    def _lines(self) -> Lines:
-        return Lines(self._redis.connection_pool.make_connection)
+    def _connections(self) -> ConnectionPool:
+        return ConnectionPool(self._redis.connection_pool.make_connection)
 
     def reach(self) -> None:
         """Connect, unless connected. Not for a ``shared`` client."""
         with self._translating("connect", ()):
-            self._line.open()
+            self._connection.open()
 
     def command(self, *words: Any) -> Any:
         """Send one command and return its reply. Raises ``StoreDown`` or ``StoreError``, as all methods do."""
         with self._translating(str(words[0]).lower(), words[1:2]):
             if not self._shared:
-                self._line.clear()
+                self._connection.clear()
             return self._redis.execute_command(*words)
 
     def blocking(self, *words: Any) -> Any:
@@ -98,13 +98,13 @@ class Client:
     def script_in_time(self, name: str, keys: Sequence[str], args: Sequence[Any] = ()) -> Any:
         """As ``script``, for people's commands: it is not carried out once it has been reported as failed."""
         seconds, micros = self.command("TIME")
-        return self.script(name, keys, [*args, int(seconds) + int(micros) / 1e6 + self._waits])
+        return self.script(name, keys, [*args, int(seconds) + int(micros) / 1e6 + self._socket_timeout])
 
     def script_ahead(self, name: str, keys: Sequence[str], args: Sequence[Any]) -> Callable[[], Any]:
         """As ``script``, but only sends it: call the result later to read the reply. Not for a ``shared`` client."""
         text, digest = script(name)
         with self._translating(name, keys, text):
-            answer = self._line.send("EVALSHA", digest, len(keys), *keys, *args)
+            answer = self._connection.send("EVALSHA", digest, len(keys), *keys, *args)
         return lambda: self._run(name, keys, args, lambda *_: answer.get())
 
     def _run(self, name: str, keys: Sequence[str], args: Sequence[Any], first: Callable[..., Any]) -> Any:
@@ -127,9 +127,9 @@ class Client:
             raise type(found)(str(found), self._store) from error
 
     def _ask(self, *words: Any) -> Any:
-        return self._lines.ask(*words) if self._shared else self._line.ask(*words)
+        return self._connections.ask(*words) if self._shared else self._connection.ask(*words)
 
-    def hear(self, channels: tuple[str, ...], timeout: float) -> bool:
+    def wait_for_message(self, channels: tuple[str, ...], timeout: float) -> bool:
         """Block until a message is published on these channels (``True``) or ``timeout`` seconds are over.
 
         It is precise to the millisecond, whereas the server ends a blocked command only at its next tick, up to 100 ms
@@ -139,20 +139,20 @@ class Client:
             if self._subscribed != channels:
                 self._subscribe(channels)
                 return True  # a message before the subscription would have been missed
-            return self._ears.get_message(timeout=timeout) is not None
+            return self._pubsub.get_message(timeout=timeout) is not None
         except redis.RedisError as error:
-            self._stop_hearing()
+            self._close_pubsub()
             found = translated(error, "subscribe", channels)
             raise type(found)(str(found), self._store) from error
 
     def _subscribe(self, channels: tuple[str, ...]) -> None:
-        self._ears.subscribe(*channels)
+        self._pubsub.subscribe(*channels)
         for _ in channels:
-            self._ears.get_message(timeout=_CONFIRMS)  # the server confirms each
+            self._pubsub.get_message(timeout=_CONFIRMS)  # the server confirms each
         self._subscribed = channels
 
     @cached_property
-    def _ears(self) -> Any:
+    def _pubsub(self) -> Any:
         client: Any = self._open()
         return client.pubsub()
 
@@ -161,12 +161,12 @@ class Client:
         if "_redis" in vars(self):
             self._redis.close()
             del self._redis
-            for name in ("_line", "_lines"):
+            for name in ("_connection", "_connections"):
                 vars(self).pop(name, None)
-        self._stop_hearing()
+        self._close_pubsub()
 
-    def _stop_hearing(self) -> None:
+    def _close_pubsub(self) -> None:
         self._subscribed = ()
-        if "_ears" in vars(self):
-            self._ears.close()
-            del self._ears
+        if "_pubsub" in vars(self):
+            self._pubsub.close()
+            del self._pubsub

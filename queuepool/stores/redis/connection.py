@@ -9,13 +9,13 @@ from typing import Any
 import redis
 
 
-class Answer:
+class PendingReply:
     """The reply to a command that was sent; read on demand, or before the next command is sent."""
 
     def __init__(self, connection: Any) -> None:
-        self._connection = connection
+        self._raw = connection
         self._is_read = False
-        self._said: Any = None
+        self._reply: Any = None
         self._error: redis.RedisError | None = None
 
     def read(self) -> None:
@@ -23,7 +23,7 @@ class Answer:
         if not self._is_read:
             self._is_read = True
             try:
-                self._said = self._connection.read_response()
+                self._reply = self._raw.read_response()
             except redis.RedisError as error:
                 self._error = error
 
@@ -32,52 +32,52 @@ class Answer:
         self.read()
         if self._error:
             raise self._error
-        return self._said
+        return self._reply
 
 
-class Line:
+class Connection:
     """A connection of redis-py without its client, which takes more time around a command than the command itself.
 
     Raises redis-py's exceptions.
     """
 
     def __init__(self, connection: Any) -> None:
-        self._connection = connection
-        self._unread: Answer | None = None
+        self._raw = connection
+        self._outstanding: PendingReply | None = None
 
     def open(self) -> None:
         """Connect, unless connected."""
-        self._connection.connect()
+        self._raw.connect()
 
     def ask(self, *words: Any) -> Any:
         """Send one command and return its reply; a signal handler may raise out of it."""
         self.clear()
         try:
-            self._connection.send_command(*words)
-            return self._connection.read_response()
+            self._raw.send_command(*words)
+            return self._raw.read_response()
         except redis.RedisError:
             raise
         except BaseException:
-            self._connection.disconnect()  # a late reply must not answer the next command
+            self._raw.disconnect()  # a late reply must not answer the next command
             raise
 
-    def send(self, *words: Any) -> Answer:
+    def send(self, *words: Any) -> PendingReply:
         """Send one command; its reply can be read later."""
         self.clear()
-        self._connection.send_command(*words)
-        self._unread = Answer(self._connection)
-        return self._unread
+        self._raw.send_command(*words)
+        self._outstanding = PendingReply(self._raw)
+        return self._outstanding
 
     def clear(self) -> None:
         """Read an outstanding reply, so that it is not taken for the reply to the next command."""
-        if self._unread:
-            self._unread.read()
-            self._unread = None
+        if self._outstanding:
+            self._outstanding.read()
+            self._outstanding = None
 
     def refresh(self) -> None:
         """If the server has closed the connection, close it too, so that the next command opens it again."""
         try:
-            is_open = not self._connection.can_read()
+            is_open = not self._raw.can_read()
         except (redis.RedisError, OSError):
             is_open = False
         if not is_open:
@@ -85,37 +85,37 @@ class Line:
 
     def close(self) -> None:
         """Close the connection; the next command would open it again."""
-        self._connection.disconnect()
+        self._raw.disconnect()
 
 
-class Lines:
+class ConnectionPool:
     """A pool of connections for threads: each takes one per command. A forked process opens its own."""
 
     def __init__(self, connect: Callable[[], Any]) -> None:
         self._connect = connect
         self._pid = os.getpid()
-        self._free: list[Line] = []
+        self._free: list[Connection] = []
 
     def ask(self, *words: Any) -> Any:
-        """As ``Line.ask``."""
-        line = self._take()
+        """As ``Connection.ask``."""
+        connection = self._take()
         try:
-            answer = line.ask(*words)
+            reply = connection.ask(*words)
         except (redis.ConnectionError, redis.TimeoutError):
-            line.close()  # and drop it: the check whether it is open would open it, and wait for the server again
+            connection.close()  # and drop it: the check whether it is open would open it, and wait for the server again
             raise
         except BaseException:
-            self._free.append(line)
+            self._free.append(connection)
             raise
-        self._free.append(line)
-        return answer
+        self._free.append(connection)
+        return reply
 
-    def _take(self) -> Line:
+    def _take(self) -> Connection:
         if self._pid != os.getpid():
             self._pid, self._free = os.getpid(), []
         try:
-            line = self._free.pop()
+            connection = self._free.pop()
         except IndexError:
-            return Line(self._connect())
-        line.refresh()
-        return line
+            return Connection(self._connect())
+        connection.refresh()
+        return connection

@@ -9,20 +9,24 @@ _GLOB, _ESCAPED = re.compile(r"[\\*?\[\]^-]"), r"\\\g<0>"
 
 
 class Keys:
-    """The keys of a connection with this prefix. Source: RedisQueue.php, getQueue (13.x)."""
+    """The keys of a connection with this prefix; ``cache_prefix`` is that of Laravel's cache, in full.
 
-    def __init__(self, prefix: str = "") -> None:
+    Source: RedisQueue.php, getQueue (13.x).
+    """
+
+    def __init__(self, prefix: str = "", cache_prefix: str = "") -> None:
+        self._cache = cache_prefix
         self._queues = f"{prefix}queues:"
-        self._ours = f"{prefix}queuepool:"
-        self._quarantines = f"{self._ours}quarantine:"
-        self.failed = f"{self._ours}failed"
-        self.failed_times = f"{self._ours}failed:times"
-        self.pending = f"{self._ours}failed:pending"
-        self.pending_times = f"{self._ours}failed:pending:times"
-        self.workers = f"{self._ours}workers"
-        self.tags = f"{self._ours}tags"
-        self.pools = f"{self._ours}pools"
-        self.down = f"{self._ours}down"
+        self._own_prefix = f"{prefix}queuepool:"
+        self._quarantines = f"{self._own_prefix}quarantine:"
+        self.failed = f"{self._own_prefix}failed"
+        self.failed_times = f"{self._own_prefix}failed:times"
+        self.pending = f"{self._own_prefix}failed:pending"
+        self.pending_times = f"{self._own_prefix}failed:pending:times"
+        self.workers = f"{self._own_prefix}workers"
+        self.tags = f"{self._own_prefix}tags"
+        self.pools = f"{self._own_prefix}pools"
+        self.down = f"{self._own_prefix}down"
 
     @property
     def pattern(self) -> str:
@@ -54,7 +58,11 @@ class Keys:
 
     def channel(self, queue: str) -> str:
         """The channel on which stewards learn of jobs that are due sooner than they know."""
-        return f"{self._ours}due:{queue}"
+        return f"{self._own_prefix}due:{queue}"
+
+    def lock(self, name: str) -> str:
+        """A lock in Laravel's cache. Source: RedisLock.php (13.x)."""
+        return f"{self._cache}{name}"
 
     def tallies(self, job_id: str) -> str:
-        return f"{self._ours}tallies:{job_id}"
+        return f"{self._own_prefix}tallies:{job_id}"

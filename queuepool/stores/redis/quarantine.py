@@ -23,14 +23,14 @@ class RedisQuarantine:
         """The entries, oldest first, read page by page."""
         return (_parsed(queue, raw) for raw in self._raw(queue))
 
-    def put_back(self, queue: str, entry_id: str, payload: bytes | None = None) -> bool:
+    def requeue(self, queue: str, entry_id: str, payload: bytes | None = None) -> bool:
         """Put it at the tail of its queue, unchanged or as ``payload``; ``False`` when there is no such entry."""
         raw = self._find(queue, entry_id)
         if raw is None:
             return False
         keys = [self._keys.quarantine(queue), self._keys.ready(queue), self._keys.notify(queue)]
-        mended = _parsed(queue, raw).payload if payload is None else payload
-        return bool(self._client.script("put_back", keys, [raw, mended]) == 1)
+        repaired = _parsed(queue, raw).payload if payload is None else payload
+        return bool(self._client.script("requeue", keys, [raw, repaired]) == 1)
 
     def drop(self, queue: str, entry_id: str) -> bool:
         raw = self._find(queue, entry_id)

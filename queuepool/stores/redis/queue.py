@@ -11,16 +11,18 @@ from operator import itemgetter
 from typing import Any
 
 from queuepool.errors import StoreDown, StoreError
-from queuepool.payload.envelope import MOST_BYTES
+from queuepool.payload.ending import NOTHING, Ending, Lock, Unlock
+from queuepool.payload.envelope import MAX_BYTES
 from queuepool.payload.lease import Lease, Tallies
 from queuepool.stores.contract import Reservation, Sizes, Staged
+from queuepool.stores.locks import LocksOf
 from queuepool.stores.redis.client import Client
 from queuepool.stores.redis.keys import Keys
-from queuepool.stores.redis.wire import BATCH, batches, by_queue, reservation
+from queuepool.stores.redis.wire import BATCH, batches, by_queue, following, reservation
 
 #: as many as fit the bits of a lease's score (lua/include/lease.lua)
 TAGS = 131072
-#: seconds for which the server's clock is assumed to run at the speed of ours
+#: seconds for which the server's clock is assumed to run at the speed of own
 _CLOCK_LASTS = 10.0
 #: keys that the server reads in one step of a scan
 _PAGE = 1000
@@ -30,11 +32,18 @@ class RedisQueue:
     """Laravel's queue on one connection.
 
     ``keep``: record failed jobs; ``outbox``: their records only wait here, for a failed store on another server.
-    ``clock`` is '' for the server's, or a test's Unix seconds as text.
+    ``locks`` divides unique locks between this store and Laravel's cache. ``clock``: '' = the server's, or a test's.
     """
 
     def __init__(
-        self, client: Client, keys: Keys, retry_after: float, *, keep: bool = True, outbox: bool = False
+        self,
+        client: Client,
+        keys: Keys,
+        retry_after: float,
+        *,
+        keep: bool = True,
+        outbox: bool = False,
+        locks: LocksOf | None = None,
     ) -> None:
         self.client = client
         self.keys = keys
@@ -42,6 +51,7 @@ class RedisQueue:
         self._retry_after = retry_after
         self._keep = keep
         self._outbox = outbox
+        self._locks = locks or LocksOf("redis")
         self._offset = 0.0
         self._offset_ends = 0.0
         self._reserve_keys: dict[tuple[str, ...], list[str]] = {}
@@ -76,6 +86,15 @@ class RedisQueue:
             else:
                 self.client.script("push", [self.keys.ready(queue), self.keys.notify(queue)], batch)
 
+    def push_unique(self, queue: str, payload: bytes, delay: float, lock: Lock) -> bool:
+        names = [key(queue) for key in (self.keys.ready, self.keys.notify, self.keys.delayed)]
+        args = [lock.owner, lock.seconds, payload, self.clock, delay, self.keys.channel(queue)]
+        return bool(self.client.script("push_unique", [self.keys.lock(lock.name), *names], args) == 1)
+
+    def unlock(self, unlocks: Sequence[Unlock]) -> None:
+        if here := self._locks.here(unlocks):
+            self.client.script("unlock", [self.keys.lock(one.name) for one in here], [one.owner for one in here])
+
     def reserve(self, queues: Sequence[str], tag: int, limit: int, done: Sequence[Lease] = ()) -> Reservation:
         done = by_queue(done, queues)
         keys, args = self._reserve_words(queues, tag, limit, done)
@@ -93,8 +112,7 @@ class RedisQueue:
         self.client.blocking("BLPOP", *map(self.keys.notify, queues), f"{max(timeout, 0.001):.3f}")
 
     def wait_for_change(self, queues: Sequence[str], timeout: float) -> bool:
-        """Block until a job may be due earlier than the last ``stage`` returned (``True``), or the time is over."""
-        return self.client.hear(tuple(map(self.keys.channel, queues)), timeout)
+        return self.client.wait_for_message(tuple(map(self.keys.channel, queues)), timeout)
 
     def delete(self, leases: Sequence[Lease]) -> list[bool]:
         queues = sorted({lease.queue for lease in leases})
@@ -111,11 +129,11 @@ class RedisQueue:
     def give_back(self, leases: Sequence[Lease]) -> list[bool]:
         answers: dict[Lease, bool] = {}
         for queue in {lease.queue for lease in leases}:
-            ours = [lease for lease in leases if lease.queue == queue]
+            own = [lease for lease in leases if lease.queue == queue]
             names = [self.keys.ready(queue), self.keys.reserved(queue), self.keys.notify(queue)]
-            proofs = [word for lease in ours for word in (lease.tag, lease.receipt)]
-            told = self.client.script("give_back", names, proofs)
-            answers |= {lease: answer == 1 for lease, answer in zip(ours, told, strict=True)}
+            proofs = [word for lease in own for word in (lease.tag, lease.receipt)]
+            replies = self.client.script("give_back", names, proofs)
+            answers |= {lease: answer == 1 for lease, answer in zip(own, replies, strict=True)}
         return [answers[lease] for lease in leases]
 
     def reclaim(self, queues: Sequence[str], tag: int, since: float, known: Sequence[Lease]) -> list[Lease]:
@@ -143,13 +161,19 @@ class RedisQueue:
         moved, due, now = self.client.script("stage", names, [self.clock, BATCH])
         return Staged(int(moved), float(due) if due else None, float(now))
 
-    def fail(self, lease: Lease, job_id: str, record: Mapping[str, Any]) -> bool:
+    def finish(self, lease: Lease, ending: Ending) -> bool:
+        names, args = following(ending, self._locks.here(ending.unlocks), self.keys)
+        names = [self.keys.reserved(lease.queue), *names]
+        return bool(self.client.script("finish", names, [lease.receipt, lease.tag, *args]) == 1)
+
+    def fail(self, lease: Lease, job_id: str, record: Mapping[str, Any], ending: Ending = NOTHING) -> bool:
         keys = self.keys
         kept = [keys.pending, keys.pending_times] if self._outbox else [keys.failed, keys.failed_times]
-        names = [keys.reserved(lease.queue), *kept, keys.tallies(job_id)]
         identity = secrets.token_hex(8) if self._outbox else record["id"]
         args = [self.clock, lease.receipt, identity, json.dumps(record) if self._keep else "", lease.tag]
-        return bool(self.client.script("fail", names, args) == 1)
+        more, words = following(ending, self._locks.here(ending.unlocks), keys)
+        names = [keys.reserved(lease.queue), *kept, keys.tallies(job_id), *more]
+        return bool(self.client.script("fail", names, [*args, *words]) == 1)
 
     def quarantine(self, lease: Lease, reason: str) -> bool:
         names = [self.keys.reserved(lease.queue), self.keys.quarantine(lease.queue)]
@@ -192,7 +216,7 @@ class RedisQueue:
     def _reserve_words(
         self, queues: Sequence[str], tag: int, limit: int, done: Sequence[Lease]
     ) -> tuple[list[str], list[Any]]:
-        args: list[Any] = [self.clock, self._retry_after, tag, limit, MOST_BYTES]
+        args: list[Any] = [self.clock, self._retry_after, tag, limit, MAX_BYTES]
         for (queue, owner), leases in groupby(done, key=itemgetter(0, 2)):
             receipts = [lease.receipt for lease in leases]
             args += queues.index(queue) + 1, owner, len(receipts), *receipts

@@ -43,7 +43,7 @@ def translated(error: redis.RedisError, verb: str, names: Sequence[Any], source:
     if isinstance(error, redis.AuthenticationError):
         return LoginRefused(f"the server does not accept user and password: {text}")
     is_cluster = isinstance(error, _CLUSTERS) and not isinstance(error, redis.exceptions.MasterDownError)
-    if found := unfit.by_words(text, is_cluster=is_cluster):
+    if found := unfit.by_message(text, is_cluster=is_cluster):
         return found
     if isinstance(error, redis.exceptions.NoPermissionError) or _DENIED.search(text):
         return StoreDenied(denial(text, verb, names, source))

@@ -5,14 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from queuepool.payload.ending import NOTHING, Ending, Unlock
 from queuepool.payload.lease import Lease
 from queuepool.stores.contract import Reservation
+from queuepool.stores.redis.keys import Keys
 from queuepool.stores.redis.refusals import explained
 
 #: jobs that one call may move; more would stall the server's other clients
 BATCH = 1000
 #: bytes that one push sends: more would keep other clients waiting, as the server reads a command as a whole
 BATCH_BYTES = 1024 * 1024
+
+
+def following(ending: Ending, unlocks: Sequence[Unlock], keys: Keys) -> tuple[list[str], list[Any]]:
+    """Keys and arguments for ``follow.lua``; none if nothing follows."""
+    if ending == NOTHING:
+        return [], []
+    queue, payload = ending.outcome or ("", b"")
+    names = [keys.ready(queue), keys.notify(queue), *(keys.lock(lock.name) for lock in unlocks)]
+    return names, [payload, *(lock.owner for lock in unlocks)]
 
 
 def by_queue(leases: Sequence[Lease], queues: Sequence[str]) -> list[Lease]:

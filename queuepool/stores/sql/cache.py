@@ -14,11 +14,13 @@ from typing import Any
 from sqlalchemy import Connection, case, delete, insert, select, update
 
 from queuepool.errors import StoreError
+from queuepool.payload.ending import Unlock
 from queuepool.payload.lease import Tallies
 from queuepool.stores.contract import NOTICE_LASTS
 from queuepool.stores.sql.client import Client
 from queuepool.stores.sql.clock import Clock
 from queuepool.stores.sql.encoding import bytes_of
+from queuepool.stores.sql.locks import SqlLocks
 from queuepool.stores.sql.names import is_name
 from queuepool.stores.sql.tables import cache
 
@@ -40,12 +42,12 @@ class SqlCache:
         self._ours = f"{prefix}queuepool:"
 
     def get(self, names: Sequence[str]) -> list[bytes | None]:
-        def look(connection: Connection) -> dict[str, bytes]:
+        def read(connection: Connection) -> dict[str, bytes]:
             living = cache.c.expiration > Clock(connection.dialect).past()
             rows = connection.execute(select(cache.c.key, cache.c.value).where(cache.c.key.in_(names), living))
             return {key: bytes_of(value) for key, value in rows}
 
-        found = self._client.ask(look)
+        found = self._client.ask(read)
         return [found.get(name) for name in names]
 
     def put(self, name: str, value: bytes) -> None:
@@ -83,13 +85,17 @@ class SqlCache:
         self.remove(f"{self._ours}pool:{pool}")
 
     def notices(self) -> list[bytes]:
-        def look(connection: Connection) -> list[bytes]:
+        def read(connection: Connection) -> list[bytes]:
             notices = cache.c.key.startswith(f"{self._ours}pool:", autoescape=True)
             living = cache.c.expiration > Clock(connection.dialect).past()
             connection.execute(delete(cache).where(notices, ~living))
             return [bytes_of(text) for text in connection.execute(select(cache.c.value).where(notices)).scalars()]
 
-        return self._client.ask(look)
+        return self._client.ask(read)
+
+    def release(self, unlocks: Sequence[Unlock]) -> None:
+        """As ``stores.locks.Locks``."""
+        SqlLocks(self._client, self._prefix).release(unlocks)
 
     def count(self, connection: Connection, job_id: str, tally: str) -> None:
         """Raise this tally of the job by one, in the transaction that releases it."""
@@ -136,9 +142,9 @@ def _now(connection: Connection) -> int:
     return int(connection.execute(select(Clock(connection.dialect).down())).scalar_one())
 
 
-def _put(connection: Connection, name: str, value: str, lasting: float) -> None:
+def _put(connection: Connection, name: str, value: str, lifetime: float) -> None:
     # Before Laravel 13 the column has four bytes, and "forever" does not fit from 2028 on.
-    ends = Clock(connection.dialect).up(lasting)
+    ends = Clock(connection.dialect).up(lifetime)
     row = {"value": value, "expiration": case((ends < _LAST, ends), else_=_LAST)}
     if not connection.execute(update(cache).where(cache.c.key == name).values(**row)).rowcount:
         connection.execute(insert(cache).values(key=name, **row))

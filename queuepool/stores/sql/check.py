@@ -17,7 +17,7 @@ from queuepool.stores.finding import Finding, Grade, refusal
 from queuepool.stores.sql import check_limits as database_limits
 from queuepool.stores.sql.client import Client
 from queuepool.stores.sql.postgresql import is_lent
-from queuepool.stores.sql.schema import TABLES, oddity_of, problems_of
+from queuepool.stores.sql.schema import REQUIRED, oddity_of, problems_of
 from queuepool.stores.sql.tables import cache, failed_jobs, jobs
 
 _OLDEST = {"sqlite": (3, 35), "postgresql": (12,), "mysql": (8,), "mariadb": (10, 6)}
@@ -72,12 +72,12 @@ def _encrypts(url: str) -> bool:
 def _version(dialect: Dialect) -> tuple[Grade, str]:
     name = "mariadb" if getattr(dialect, "is_mariadb", False) else dialect.name
     numbers = tuple(getattr(dialect, "server_version_info", None) or ())
-    said = f"{_NAMES[name]} {'.'.join(map(str, numbers[:3]))}"
+    version = f"{_NAMES[name]} {'.'.join(map(str, numbers[:3]))}"
     if numbers < _OLDEST[name]:
         oldest = ".".join(map(str, _OLDEST[name]))
         lacking = f" (it has no {_MISSING[name]})" if name in _MISSING else ""
-        return Grade.FAIL, f"{said}: at least {oldest} is needed{lacking}"
-    return Grade.OK, said
+        return Grade.FAIL, f"{version}: at least {oldest} is needed{lacking}"
+    return Grade.OK, version
 
 
 def _unwritable(url: str) -> Iterator[tuple[Grade, str]]:
@@ -111,12 +111,12 @@ def _pooler(client: Client) -> tuple[Grade, str]:
 
 
 def _tables(client: Client, queues: Sequence[str]) -> Iterator[tuple[Grade, str]]:
-    faults = [words for table in TABLES for words in _faults(client, table)]
+    faults = [words for table in REQUIRED for words in _faults(client, table)]
     denied = [words for table in _ROWS for words in _denied(client, table)] if not faults else []
     yield from ((Grade.FAIL, words) for words in (*faults, *denied))
     if faults or denied:
         return
-    yield Grade.OK, f"the tables {', '.join(TABLES)} are there, and every right that is needed is granted"
+    yield Grade.OK, f"the tables {', '.join(REQUIRED)} are there, and every right that is needed is granted"
     if oddity := client.ask(oddity_of):
         yield Grade.WARN, oddity
     yield from database_limits.merged_queues(client, queues)
@@ -125,13 +125,13 @@ def _tables(client: Client, queues: Sequence[str]) -> Iterator[tuple[Grade, str]
 def _elsewhere(stores: Stores, queues: Sequence[str]) -> Iterator[tuple[Grade, str]]:
     """The findings about stores on other servers."""
     settings = stores.settings
-    looks: dict[str, Callable[[], object]] = {}
+    queries: dict[str, Callable[[], object]] = {}
     if settings.failed_url:
-        looks["the failed store"] = stores.failed.count
+        queries["the failed store"] = stores.failed.count
     if settings.control_url or settings.maintenance_url:
-        looks["the control keys"] = partial(stores.control.read, queues)
-    for what, look in looks.items():
-        if words := refusal(look):
+        queries["the control keys"] = partial(stores.control.read, queues)
+    for what, query in queries.items():
+        if words := refusal(query):
             yield Grade.FAIL, f"{what} is refused: {words}"
 
 

@@ -27,16 +27,16 @@ class Client:
     """One database; ``shared`` between threads, else one connection for one loop.
 
     The drivers are in autocommit: a single statement is its own transaction, and ``transaction`` begins one itself.
-    ``patience``: seconds after which a silent server counts as gone. ``create``: make a missing SQLite file, with
+    ``timeout``: seconds after which a silent server counts as gone. ``create``: make a missing SQLite file, with
     Laravel's tables in it. Errors name the database as ``store``.
     """
 
     def __init__(
-        self, url: str, *, shared: bool = False, patience: float = 10.0, create: bool = False, store: str = ""
+        self, url: str, *, shared: bool = False, timeout: float = 10.0, create: bool = False, store: str = ""
     ) -> None:
         self.url = url
         self._shared = shared
-        self._patience = patience
+        self._timeout = timeout
         self._create = create
         self._store = store
         self._engine: Engine | None = None
@@ -99,7 +99,7 @@ class Client:
             if self._engine is not None:
                 self._engine.dispose(close=False)
             self._mine, self._former, self._pid = None, None, os.getpid()
-            self._engine = open_engine(self.url, shared=self._shared, patience=self._patience, create=self._create)
+            self._engine = open_engine(self.url, shared=self._shared, timeout=self._timeout, create=self._create)
         return self._engine
 
     def disconnect(self) -> None:

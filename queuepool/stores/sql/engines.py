@@ -26,16 +26,16 @@ def load_driver(url: str) -> None:
     _named(url).get_dialect().import_dbapi()
 
 
-def open_engine(url: str, *, shared: bool, patience: float, create: bool) -> Engine:
+def open_engine(url: str, *, shared: bool, timeout: float, create: bool) -> Engine:
     """An engine; sends nothing yet. Producers (``shared``) have a pool of connections, a loop has one.
 
-    ``patience``: seconds after which a silent server counts as gone. ``create``: make a missing SQLite file.
+    ``timeout``: seconds after which a silent server counts as gone. ``create``: make a missing SQLite file.
     """
     named = _named(url)
     # No transaction is left open that would have to be reset.
     pool: dict[str, Any] = {"max_overflow": -1, "pool_reset_on_return": None} if shared else {"poolclass": NullPool}
     openers = {"sqlite": _sqlite, "postgresql": postgresql.open_engine}
-    return openers.get(named.get_backend_name(), _mysql)(named, pool, shared, patience, create)
+    return openers.get(named.get_backend_name(), _mysql)(named, pool, shared, timeout, create)
 
 
 def _named(url: str) -> URL:
@@ -45,14 +45,14 @@ def _named(url: str) -> URL:
     return parsed.set(drivername=DRIVERS[parsed.get_backend_name()], database=database_of(url))
 
 
-def _sqlite(url: URL, pool: dict[str, Any], shared: bool, patience: float, create: bool) -> Engine:
+def _sqlite(url: URL, pool: dict[str, Any], shared: bool, timeout: float, create: bool) -> Engine:
     path = Path(url.database or "").absolute()
-    opener = partial(sqlite.connect, path, durable=shared, patience=patience, create=create)
+    opener = partial(sqlite.connect, path, durable=shared, timeout=timeout, create=create)
     engine = create_engine(url, creator=opener, isolation_level="AUTOCOMMIT", **pool)
     if shared:  # a loop checks by itself, before each verb
 
         @event.listens_for(engine, "checkout")
-        def look(connection: sqlite.FileConnection, _record: Any, _proxy: Any) -> None:
+        def refuse_replaced(connection: sqlite.FileConnection, _record: Any, _proxy: Any) -> None:
             if not connection.is_current:
                 connection.retire()
                 raise exc.DisconnectionError  # makes the pool open the present file
@@ -60,16 +60,16 @@ def _sqlite(url: URL, pool: dict[str, Any], shared: bool, patience: float, creat
     return engine
 
 
-def _mysql(url: URL, pool: dict[str, Any], shared: bool, patience: float, create: bool) -> Engine:
+def _mysql(url: URL, pool: dict[str, Any], shared: bool, timeout: float, create: bool) -> Engine:
     # Strict, or a queue's name that is too long would be cut silently. And none of the server's own modes: in some of
     # them BEGIN starts a block, or an empty text is NULL.
     session = (
         "SET SESSION time_zone = '+00:00', sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', "
-        f"innodb_lock_wait_timeout = {max(int(patience) - shared, 1)}"
+        f"innodb_lock_wait_timeout = {max(int(timeout) - shared, 1)}"
     )
     # The server gives up on a lock before we give up on the server; a producer does not wait longer for that.
-    silence = patience + (not shared)
-    waits = {"connect_timeout": max(patience, 2.0), "read_timeout": silence, "write_timeout": silence}
+    silence = timeout + (not shared)
+    waits = {"connect_timeout": max(timeout, 2.0), "read_timeout": silence, "write_timeout": silence}
     engine = create_engine(
         url,
         isolation_level="AUTOCOMMIT",

@@ -18,8 +18,8 @@ from queuepool.stores.sql.tables import failed_jobs
 
 #: precedes a failure's own id
 _FAILURE = "queuepool failure "
-#: adds a payload to the tail of a queue, in the same transaction
-Push = Callable[[Connection, str, bytes], None]
+#: adds payloads to the tail of a queue, in the same transaction
+Push = Callable[[Connection, str, Sequence[bytes]], None]
 
 
 class SqlFailed:
@@ -37,18 +37,18 @@ class SqlFailed:
     def page(self, first: int = 0, count: int = 1000) -> list[FailedJob]:
         """``count`` records from number ``first`` on, latest first."""
 
-        def look(connection: Connection) -> list[FailedJob]:
+        def read(connection: Connection) -> list[FailedJob]:
             latest = self._records(connection).where(~is_no_job).order_by(failed_jobs.c.id.desc())
             return [_record(row) for row in connection.execute(latest.offset(first).limit(count))]
 
-        return self._client.ask(look)
+        return self._client.ask(read)
 
     def get(self, job_id: str) -> FailedJob | None:
-        def look(connection: Connection) -> FailedJob | None:
+        def read(connection: Connection) -> FailedJob | None:
             row = connection.execute(self._records(connection).where(failed_jobs.c.uuid == job_id)).first()
             return _record(row) if row else None
 
-        return self._client.ask(look)
+        return self._client.ask(read)
 
     def record(self, failure: PendingFailure) -> None:
         """Store its record; does nothing if this failure is already recorded.
@@ -79,7 +79,7 @@ class SqlFailed:
             if not self._drop(connection, [failed.key]):
                 return False
             assert self._push
-            self._push(connection, queue or failed.queue, uncounted(failed.payload.encode()))
+            self._push(connection, queue or failed.queue, [uncounted(failed.payload.encode())])
             return True
 
         return self._client.transaction(work)
@@ -91,13 +91,13 @@ class SqlFailed:
     def older_than(self, moment: float, count: int = 1000) -> list[RecordKey]:
         """Records of jobs that failed before this Unix second, at most ``count``."""
 
-        def look(connection: Connection) -> list[RecordKey]:
+        def read(connection: Connection) -> list[RecordKey]:
             at = Clock(connection.dialect).as_seconds(failed_jobs.c.failed_at)
             keys = select(failed_jobs.c.uuid, failed_jobs.c.id).where(at < moment, ~is_no_job)
             rows = connection.execute(keys.order_by(failed_jobs.c.id).limit(count))
             return [RecordKey(identity, str(number)) for identity, number in rows]
 
-        return self._client.ask(look)
+        return self._client.ask(read)
 
     def _drop(self, connection: Connection, keys: Sequence[RecordKey]) -> int:
         """Drop by row number: another record may now have the uuid of a dropped one."""
@@ -113,12 +113,12 @@ class SqlFailed:
 def _record(row: Any) -> FailedJob:
     number, identity, queue, connection, payload, exception, at = row
     text = bytes_of(payload).decode("utf-8", "replace")
-    name, attempts = _said(text)
+    name, attempts = _name_and_attempts(text)
     trace = exception.rpartition(f"\n{_FAILURE}")[0] or exception
     return FailedJob(identity, name, queue, connection, attempts, text, trace, float(at), str(number))
 
 
-def _said(payload: str) -> tuple[str, int | None]:
+def _name_and_attempts(payload: str) -> tuple[str, int | None]:
     """A record's name and attempts, as far as its payload has them; other programs may have written it."""
     try:
         fields = json.loads(payload)

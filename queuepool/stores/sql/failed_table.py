@@ -58,8 +58,8 @@ class Failures:
         # An id may be pushed twice: the second job must not replace the first. Another transaction that needs a free id
         # waits here, for the lock on the record with the original id, until this one is over.
         found, number = wanted, 1
-        there = select(failed_jobs.c.id).with_for_update()
-        while connection.execute(there.where(failed_jobs.c.uuid == found)).first():
+        existing = select(failed_jobs.c.id).with_for_update()
+        while connection.execute(existing.where(failed_jobs.c.uuid == found)).first():
             number += 1
             found = f"{wanted}-{number}"
         return found

@@ -1,124 +1,158 @@
-"""Laravel's ``jobs`` table, for verbs that need no lease: push, count, clear, and the clock."""
+"""Laravel's ``jobs`` table. Each verb works in its caller's transaction, so that one transaction can have several."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Mapping, Sequence
-from functools import cached_property, partial
+from collections.abc import Iterable, Sequence
+from functools import cached_property
 from typing import Any
 
 from sqlalchemy import Connection, Insert, text
 
-from queuepool.stores.contract import Sizes
 from queuepool.stores.sql.client import Client
 from queuepool.stores.sql.clock import Clock, later
 from queuepool.stores.sql.encoding import bytes_of, text_of
-from queuepool.stores.sql.failed_table import Failures
-from queuepool.stores.sql.outbox import PENDING
 from queuepool.stores.sql.postgresql import CHANNEL
 from queuepool.stores.sql.schema import Schema, schema_of
 from queuepool.stores.sql.statements import Statements, push_of
 
-#: most rows that one transaction adds, and drops
-_ADDED, _DROPPED = 1000, 10_000
-#: seconds for which the database's clock is assumed to run at the speed of ours
-_CLOCK_LASTS = 10.0
+#: how many jobs other workers may take while we choose
+_RIVALS = 16
 _NOTIFY = text("SELECT pg_notify(:channel, :queue)")
 
 
 class JobsTable:
-    """The table of one database; ``failures`` counts quarantined payloads.
+    """The table of one database; ``retry_after``: seconds that a lease lasts."""
 
-    ``clock`` is '' for the database's, or a test's Unix seconds as text.
-    """
-
-    def __init__(self, client: Client, retry_after: float, failures: Failures) -> None:
-        self.client = client
-        self._retry_after = retry_after
-        self._failures = failures
-        self._fixed = ""
-        self._offset = self._offset_ends = 0.0
+    def __init__(self, client: Client, retry_after: float) -> None:
+        self._client = client
+        self.retry_after = retry_after
+        self._clock = ""
 
     @property
     def clock(self) -> str:
-        return self._fixed
+        """'' for the database's, or a test's Unix seconds as text."""
+        return self._clock
 
     @clock.setter
     def clock(self, fixed: str) -> None:
-        self._fixed = self._failures.clock = fixed
-        vars(self).pop("_sql", None)
+        self._clock = fixed
+        vars(self).pop("_statements", None)
         vars(self).pop("_insertion", None)
 
-    def now(self) -> float:
-        mono = time.monotonic()
-        if mono >= self._offset_ends or self._fixed:
-            self._offset = self._read_clock() - mono
-            self._offset_ends = mono + _CLOCK_LASTS
-        return mono + self._offset
+    def examine(self) -> None:
+        """Read the table's schema, unless it is known. Raises ``StoreDenied`` for another kind of table.
 
-    def push(self, queue: str, payloads: Sequence[bytes], delay: float = 0.0) -> None:
-        assert self._schema  # refuses another kind of table, before a connection is taken for the push
-        rows = [{"name": queue, "raw": text_of(raw), "later": later(delay)} for raw in payloads]
-        for first in range(0, len(rows), _ADDED):
-            self.client.transaction(partial(self._push, rows=rows[first : first + _ADDED]))
+        For a verb of a shared client, this comes before the transaction, which would take a second connection for it:
+        producers that together hold all available connections would each wait forever for another one.
+        """
+        assert self._schema
 
-    def push_within(self, connection: Connection, queue: str, raw: bytes) -> None:
-        """Add one job to the tail of its queue, in the caller's transaction."""
-        self._push(connection, [{"name": queue, "raw": text_of(raw), "later": 0.0}])
+    @property
+    def most_attempts(self) -> int:
+        """The largest number that the column holds."""
+        return self._schema.most_attempts
 
-    def sizes(self, queue: str) -> Sizes:
-        def look(connection: Connection) -> Sizes:
-            counts = connection.execute(self._sql.sizes, {"name": queue}).one()
-            oldest = connection.execute(self._sql.oldest, {"name": queue}).first()
-            aside = self._failures.count_quarantined(connection, queue)
-            return Sizes(*counts, aside, bytes_of(oldest[0]) if oldest else None)
+    def now(self, connection: Connection) -> float:
+        """The database's clock, Unix seconds."""
+        return float(connection.execute(self._statements.now).scalar_one())
 
-        return self.client.ask(look)
+    def push(self, connection: Connection, queue: str, payloads: Iterable[bytes], delay: float = 0.0) -> None:
+        """Add jobs at the tail of the queue, in their order. The table need not have been examined."""
+        after = later(delay)
+        rows = [{"name": queue, "raw": text_of(raw), "later": after} for raw in payloads]
+        connection.execute(self._insertion, rows)
+        self._notify(connection, queue)
 
-    def queues(self) -> list[str]:
-        def look(connection: Connection) -> list[str]:
-            names = {bytes_of(name).decode() for name in connection.execute(self._sql.queues).scalars()}
-            return sorted({*names, *self._failures.queues_quarantined(connection)} - {PENDING})
+    def take(self, connection: Connection, queue: str, tag: int, most: int) -> list[tuple[int, Any, int]]:
+        """Lease up to ``most`` rows to ``tag``: (id, payload, attempts) of each, oldest first."""
+        wanted = {"name": queue, "most": most, "tag": tag}
+        if connection.dialect.update_returning:
+            rows = connection.execute(self._statements.take, wanted)
+            return sorted((number, payload, attempts) for number, payload, attempts in rows)
+        near = {"name": queue, "most": 2 * most + _RIVALS}
+        ids = list(connection.execute(self._statements.near, near).scalars())
+        chosen = connection.execute(self._statements.choose, {**wanted, "ids": ids}).all() if ids else []
+        if chosen:
+            connection.execute(self._statements.mark, {"ids": [row.id for row in chosen], "tag": tag})
+        return [(row.id, row.payload, min(max(row.attempts, 0) + 1, self.most_attempts)) for row in chosen]
 
-        return self.client.ask(look)
+    def leased(self, connection: Connection, ids: Sequence[int]) -> set[tuple[int, ...]]:
+        """(id, attempts, mark) of each of these rows that is leased; they are locked until the transaction ends."""
+        return {tuple(row) for row in connection.execute(self._statements.leased, {"ids": ids})}
 
-    def clear(self, queue: str) -> int:
-        dropped, statements = 0, self._sql
-        while found := self.client.transaction(partial(self._clear, statements=statements, queue=queue)):
-            dropped += found
-        return dropped
+    def leased_to(self, connection: Connection, queues: Sequence[str], tag: int) -> list[Any]:
+        """The rows leased to ``tag``: (id, queue, payload, attempts) of each, oldest first."""
+        return list(connection.execute(self._statements.leased_to, {"names": list(queues), "tag": tag}))
+
+    def renew(self, connection: Connection, ids: Sequence[int]) -> None:
+        """Restart leases: they begin now."""
+        connection.execute(self._statements.renew, {"ids": ids})
+
+    def delete(self, connection: Connection, ids: Sequence[int]) -> None:
+        """Remove rows."""
+        connection.execute(self._statements.delete, {"ids": ids})
+
+    def release(self, connection: Connection, ids: Sequence[int], queue: str, delay: float) -> None:
+        """Replace rows of ``queue`` by new ones, as in Laravel: retried jobs come after those that wait."""
+        connection.execute(self._statements.release, {"ids": ids, "later": later(delay)})
+        self.delete(connection, ids)
+        self._notify(connection, queue)
+
+    def give_back(self, connection: Connection, ids: Sequence[int]) -> None:
+        """End leases as if they had not been taken."""
+        connection.execute(self._statements.give_back, {"ids": ids})
+        self._notify(connection, "")
+
+    def move(self, connection: Connection, ids: Sequence[int], queue: str, payload: str) -> None:
+        """End leases, and move the rows to another queue with another payload."""
+        connection.execute(self._statements.move, {"ids": ids, "name": queue, "raw": payload})
+
+    def is_ready(self, connection: Connection, queue: str) -> bool:
+        """Whether a row may be taken now."""
+        return connection.execute(self._statements.is_ready, {"name": queue}).first() is not None
+
+    def times(self, connection: Connection, queues: Sequence[str]) -> Sequence[Any]:
+        """The time now, when the first free row is due, and when the first and the last lease began."""
+        return connection.execute(self._statements.times, {"names": queues}).one()
+
+    def end_in_time(self, connection: Connection, queues: Sequence[str]) -> None:
+        """Restart leases that begin in the future, since a clock was wrong."""
+        connection.execute(self._statements.end_in_time, {"names": queues})
+
+    def count(self, connection: Connection, queue: str) -> Sequence[int]:
+        """How many rows are ready, delayed and leased."""
+        return connection.execute(self._statements.count, {"name": queue}).one()
+
+    def oldest(self, connection: Connection, queue: str) -> bytes | None:
+        """The payload of the first ready row."""
+        row = connection.execute(self._statements.oldest, {"name": queue}).first()
+        return bytes_of(row[0]) if row else None
+
+    def queues(self, connection: Connection) -> set[str]:
+        """The queues that have rows."""
+        return {bytes_of(name).decode() for name in connection.execute(self._statements.queues).scalars()}
+
+    def clear(self, connection: Connection, queue: str, most: int) -> int:
+        """Remove the first ``most`` rows of the queue; returns how many there were."""
+        last, count = connection.execute(self._statements.last_of_first, {"name": queue, "most": most}).one()
+        if count:
+            connection.execute(self._statements.clear, {"name": queue, "last": last})
+        return int(count)
 
     @cached_property
     def _schema(self) -> Schema:
-        return self.client.ask(schema_of)
+        return self._client.ask(schema_of)
 
     @cached_property
     def _insertion(self) -> Insert:
-        """The statement of a push, built without reading the table, which would take a second connection meanwhile.
-
-        Producers that together hold all available connections would each wait forever for another one.
-        """
-        return push_of(Clock(self.client.engine.dialect, self._fixed))
+        return push_of(Clock(self._client.engine.dialect, self._clock))
 
     @cached_property
-    def _sql(self) -> Statements:
-        dialect = self.client.engine.dialect
-        return Statements(dialect, Clock(dialect, self._fixed), self._retry_after, self._schema.most_attempts)
+    def _statements(self) -> Statements:
+        dialect = self._client.engine.dialect
+        return Statements(dialect, Clock(dialect, self._clock), self.retry_after, self.most_attempts)
 
-    def _push(self, connection: Connection, rows: Sequence[Mapping[str, Any]]) -> None:
-        connection.execute(self._insertion, rows)
-        self._tell(connection, rows[0]["name"])
-
-    def _tell(self, connection: Connection, queue: str) -> None:
+    def _notify(self, connection: Connection, queue: str) -> None:
         """Notify waiting workers when the transaction is committed; only PostgreSQL can."""
         if connection.dialect.name == "postgresql":
             connection.execute(_NOTIFY, {"channel": CHANNEL, "queue": queue})
-
-    def _clear(self, connection: Connection, statements: Statements, queue: str) -> int:
-        last, count = connection.execute(statements.last_of_first, {"name": queue, "most": _DROPPED}).one()
-        if count:
-            connection.execute(statements.clear, {"name": queue, "last": last})
-        return int(count)
-
-    def _read_clock(self) -> float:
-        return float(self.client.ask(lambda connection: connection.execute(self._sql.now).scalar_one()))

@@ -1,125 +1,132 @@
-"""The verbs for held jobs: each is one transaction, and touches only rows that are still as they were reserved."""
+"""Leases on rows of ``jobs``: taken in one transaction, and proved in each transaction that uses them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+import math
+import secrets
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from sqlalchemy import Connection
 
-from queuepool.payload.lease import Lease, Row, Tallies
-from queuepool.stores.sql.cache import SqlCache
+from queuepool.errors import StoreDown
+from queuepool.payload.lease import Lease, Row
+from queuepool.stores.contract import Reservation
 from queuepool.stores.sql.client import Client
-from queuepool.stores.sql.clock import later
 from queuepool.stores.sql.encoding import bytes_of
 from queuepool.stores.sql.failed_table import Failures
 from queuepool.stores.sql.jobs_table import JobsTable
-from queuepool.stores.sql.lease_tags import marked, row_of
-from queuepool.stores.sql.outbox import PENDING, entry_of
+from queuepool.stores.sql.lease_tags import TAGS, marked, row_of
+from queuepool.stores.sql.statements import SLACK
 
-End = Callable[[Connection, list[int]], object]
+#: seconds after which to try again for a due job that another session had locked
+LOCKED = 0.01
+
+#: what is done to the rows with these ids, in the transaction that has proved their leases
+Act = Callable[[Connection, list[int]], object]
 
 
-class Leases(JobsTable):
-    """``shelf`` keeps the tallies; ``keep``: record failed jobs.
+class Leases:
+    """The leases of one process; rows that can have no further attempt go to the quarantine in ``failures``."""
 
-    ``outbox``: their records only wait here, for a failed store on another server.
-    """
+    def __init__(self, client: Client, table: JobsTable, failures: Failures) -> None:
+        self._client = client
+        self._table = table
+        self._failures = failures
+        #: how often the file had been replaced when the tag was drawn
+        self._joined = 0
+        #: when the next job is due if the last ``reserve`` took none, by the monotonic clock
+        self.next_due_at = math.inf
 
-    def __init__(
-        self,
-        client: Client,
-        retry_after: float,
-        shelf: SqlCache,
-        failures: Failures,
-        *,
-        keep: bool = True,
-        outbox: bool = False,
-    ) -> None:
-        super().__init__(client, retry_after, failures)
-        self._shelf = shelf
-        self._keep = keep
-        self._outbox = outbox
+    def draw_tag(self) -> int:
+        """A random tag of 268 million: a counter would repeat itself after a failover, or in a copy of the file."""
+        self._client.ask(lambda _: None)
+        self._joined = self._client.replaced
+        return secrets.randbelow(TAGS - 1) + 1
 
-    def delete(self, leases: Sequence[Lease]) -> list[bool]:
-        return self._settle(leases, self._delete)
+    def reach(self) -> None:
+        """Connect, unless connected. Raises ``StoreDown`` where the tag was not drawn: a file has replaced another."""
+        self._client.ask(lambda _: None)
+        if self._joined != self._client.replaced:
+            raise StoreDown("the file is another than the one in which this worker has drawn its tag")
 
-    def release(self, lease: Lease, delay: float, job_id: str, tally: str = "") -> bool:
-        def end(connection: Connection, ids: list[int]) -> None:
-            # A new row, as in Laravel: a retried job comes after those that wait.
-            connection.execute(self._sql.release, {"ids": ids, "later": later(delay)})
-            self._delete(connection, ids)
-            if tally:
-                self._shelf.count(connection, job_id, tally)
-            self._tell(connection, lease.queue)
+    def reserve(self, queues: Sequence[str], tag: int, limit: int, done: Sequence[Lease]) -> Reservation:
+        """As the contract says."""
+        found = self._client.transaction(lambda connection: self._reserve(connection, queues, tag, limit, done))
+        if self._client.former:  # a worker that reserves again holds only done jobs from the former file
+            answers = self._if_held_in_former(found.refused, [False] * len(found.refused), self._table.delete)
+            found = replace(found, refused=_refused(found.refused, answers))
+            self._client.forget_former()
+        return found
 
-        return self._settle([lease], end)[0]
-
-    def give_back(self, leases: Sequence[Lease]) -> list[bool]:
-        return self._settle(leases, self._give_back)
-
-    def reclaim(self, queues: Sequence[str], tag: int, since: float, known: Sequence[Lease]) -> list[Lease]:
-        """As the contract says, except for ``since``: no other worker ever has this tag, so it is ignored."""
-        asked = {"names": list(queues), "tag": tag}
-        rows = self.client.ask(lambda connection: connection.execute(self._sql.taken_by, asked).all())
-        taken = [
+    def of_tag(self, queues: Sequence[str], tag: int) -> list[Lease]:
+        """The leases under this tag, as the table has them."""
+        rows = self._client.ask(lambda connection: self._table.leased_to(connection, queues, tag))
+        return [
             Lease(queue, bytes_of(payload), tag, Row(number, attempts)) for number, queue, payload, attempts in rows
         ]
-        held = {lease.row for lease in known}
-        lost_replies = [lease for lease in taken if lease.row not in held]
-        return [lease for lease, is_ours in zip(lost_replies, self.give_back(lost_replies), strict=True) if is_ours]
 
-    def renew(self, leases: Sequence[Lease]) -> list[bool]:
-        return self._settle(leases, lambda connection, ids: connection.execute(self._sql.renew, {"ids": ids}))
+    def if_held(self, leases: Sequence[Lease], act: Act) -> list[bool]:
+        """``act`` on the rows of the leases that are still held, in one transaction; ``False`` for each that was lost.
 
-    def fail(self, lease: Lease, job_id: str, record: Mapping[str, Any]) -> bool:
-        def end(connection: Connection, ids: list[int]) -> None:
-            if self._keep and self._outbox:
-                connection.execute(self._sql.set_aside, {"ids": ids, "name": PENDING, "raw": entry_of(record)})
-            else:
-                self._delete(connection, ids)
-                if self._keep:
-                    self._failures.add(connection, record)
-            self._shelf.forget_counts(connection, job_id)
+        What ``act`` does elsewhere in the database belongs to the same transaction.
+        """
+        answers = self._client.transaction(lambda c: self._if_held_within(c, leases, act)) if leases else []
+        return self._if_held_in_former(leases, answers, act)
 
-        return self._settle([lease], end)[0]
-
-    def quarantine(self, lease: Lease, reason: str) -> bool:
-        def end(connection: Connection, ids: list[int]) -> None:
-            self._delete(connection, ids)
-            self._failures.quarantine(connection, lease, reason)
-
-        return self._settle([lease], end)[0]
-
-    def tallies(self, job_id: str) -> Tallies:
-        return self._shelf.counts(job_id)
-
-    def _settle(self, leases: Sequence[Lease], end: End) -> list[bool]:
-        answers = self.client.transaction(lambda c: self._settle_within(c, leases, end)) if leases else []
-        return self._settle_in_former(leases, answers, end)
-
-    def _settle_in_former(self, leases: Sequence[Lease], answers: list[bool], end: End) -> list[bool]:
-        """Settle refused leases in the former SQLite file, from which they may have come."""
-        former = self.client.former
+    def _if_held_in_former(self, leases: Sequence[Lease], answers: list[bool], act: Act) -> list[bool]:
+        """Do the same for refused leases in the former SQLite file, from which they may have come."""
+        former = self._client.former
         if former is None or all(answers):
             return answers
-        there = former.transaction(lambda c: self._settle_within(c, leases, end))
-        if any(there):
+        held = former.transaction(lambda c: self._if_held_within(c, leases, act))
+        if any(held):
             former.was_of_use()
-        return [either or other for either, other in zip(answers, there, strict=True)]
+        return [either or other for either, other in zip(answers, held, strict=True)]
 
-    def _settle_within(self, connection: Connection, leases: Sequence[Lease], end: End) -> list[bool]:
-        """``end`` the leases that are still held; they stay held to the end of the transaction."""
-        rows = connection.execute(self._sql.ours, {"ids": [row_of(lease).id for lease in leases]})
-        there = {tuple(row) for row in rows}
-        answers = [marked(lease) in there for lease in leases]
+    def _if_held_within(self, connection: Connection, leases: Sequence[Lease], act: Act) -> list[bool]:
+        """As ``if_held``, in this transaction: until it ends, no other can take the leases."""
+        existing = self._table.leased(connection, [row_of(lease).id for lease in leases])
+        answers = [marked(lease) in existing for lease in leases]
         if any(answers):
-            end(connection, [row_of(lease).id for lease, is_ours in zip(leases, answers, strict=True) if is_ours])
+            act(connection, [row_of(lease).id for lease, is_held in zip(leases, answers, strict=True) if is_held])
         return answers
 
-    def _delete(self, connection: Connection, ids: list[int]) -> None:
-        connection.execute(self._sql.delete, {"ids": ids})
+    def _reserve(
+        self, connection: Connection, queues: Sequence[str], tag: int, limit: int, done: Sequence[Lease]
+    ) -> Reservation:
+        answers = self._if_held_within(connection, done, self._table.delete) if done else []
+        found = Reservation(refused=_refused(done, answers))
+        for queue in queues if limit else ():
+            self._take(connection, queue, tag, limit - len(found.leases), found)
+            if len(found.leases) == limit:
+                break
+        due = None if found.leases or not limit else self._next_due(connection, queues)
+        self.next_due_at = math.inf if due is None else time.monotonic() + due
+        return replace(found, next_due=due)
 
-    def _give_back(self, connection: Connection, ids: list[int]) -> None:
-        connection.execute(self._sql.give_back, {"ids": ids})
-        self._tell(connection, "")
+    def _take(self, connection: Connection, queue: str, tag: int, most: int, found: Reservation) -> None:
+        for number, payload, attempts in self._table.take(connection, queue, tag, most):
+            lease = Lease(queue, bytes_of(payload), tag, Row(number, attempts))
+            if attempts < self._table.most_attempts:
+                found.leases.append(lease)
+            else:
+                # No further attempt could be counted: it would be retried forever.
+                self._table.delete(connection, [number])
+                self._failures.quarantine(connection, lease, "attempts")
+                found.quarantined.append((queue, "attempts"))
+
+    def _next_due(self, connection: Connection, queues: Sequence[str]) -> float | None:
+        """Seconds to the next job, when there is none now; corrects leases that begin in the future."""
+        now, available, first, last = self._table.times(connection, queues)
+        if last is not None and last > now + SLACK:
+            self._table.end_in_time(connection, queues)
+            first = min(first, now)
+        ends = None if first is None else first + self._table.retry_after
+        due = min((float(at) for at in (available, ends) if at is not None), default=None)
+        return None if due is None else max(due - float(now), LOCKED)
+
+
+def _refused(leases: Sequence[Lease], answers: Sequence[bool]) -> list[Lease]:
+    return [lease for lease, is_held in zip(leases, answers, strict=True) if not is_held]

@@ -39,10 +39,10 @@ class SqlOutbox:
     def pending(self, first: int = 0, count: int = 100) -> list[PendingFailure]:
         rows = select(jobs.c.id, jobs.c.payload).where(jobs.c.queue == PENDING).order_by(jobs.c.id)
 
-        def look(connection: Connection) -> list[PendingFailure]:
+        def read(connection: Connection) -> list[PendingFailure]:
             return [_failure(*row) for row in connection.execute(rows.offset(first).limit(count))]
 
-        return self._client.ask(look)
+        return self._client.ask(read)
 
     def drop_pending(self, failure: PendingFailure) -> None:
         number = int(failure.id.partition("-")[0])

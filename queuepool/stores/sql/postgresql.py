@@ -23,9 +23,9 @@ _NOTICES = ("client_connection_check_interval", "1s")
 _ENDS = ("idle_in_transaction_session_timeout", f"{LATEST_COMMIT}s")
 
 
-def open_engine(url: URL, pool: dict[str, Any], shared: bool, patience: float, create: bool) -> Engine:
+def open_engine(url: URL, pool: dict[str, Any], shared: bool, timeout: float, create: bool) -> Engine:
     """As ``engines.open_engine``; ``pool`` is SQLAlchemy's."""
-    limits = {"connect_timeout": max(int(patience), 2), "keepalives_idle": 30, "keepalives_interval": 10}
+    limits = {"connect_timeout": max(int(timeout), 2), "keepalives_idle": 30, "keepalives_interval": 10}
     usual = {"application_name": "queuepool", **limits}
     threshold = str(url.query.get("prepare_threshold", _DEFAULT_THRESHOLD))
     url = url.difference_update_query(["prepare_threshold"])
@@ -41,8 +41,8 @@ def open_engine(url: URL, pool: dict[str, Any], shared: bool, patience: float, c
     def connect(_dialect: Any, _record: Any, args: list[Any], options: dict[str, Any]) -> Any:
         from psycopg import Connection
 
-        impatient: Any = type("Impatient", (_Impatient, Connection), {"patience": patience})
-        return impatient.connect(*args, **options)
+        timed: Any = type("Timed", (_TimedReplies, Connection), {"reply_timeout": timeout})
+        return timed.connect(*args, **options)
 
     @event.listens_for(engine, "connect")
     def prepare(connection: Any, record: Any) -> None:
@@ -50,7 +50,7 @@ def open_engine(url: URL, pool: dict[str, Any], shared: bool, patience: float, c
         record.info["lent"] = threshold == "none" or not _set_up(connection)
         connection.prepare_threshold = None if record.info["lent"] else int(threshold)
         if not (shared or record.info["lent"]):
-            connection.add_notify_handler(lambda _notify: record.info.update(told=True))
+            connection.add_notify_handler(lambda _notify: record.info.update(notified=True))
             connection.execute(f"LISTEN {CHANNEL}")
 
     return engine
@@ -66,8 +66,8 @@ def begin_lent(connection: Connection) -> str:
     settings = [_ENDS]
     if _version(connection.connection.driver_connection) >= _NOTICES_DEATHS:
         settings.append(_NOTICES)
-    said = [f"SET LOCAL {name} = '{value}'" for name, value in settings]
-    return "; ".join(["BEGIN ISOLATION LEVEL READ COMMITTED", *said])
+    local = [f"SET LOCAL {name} = '{value}'" for name, value in settings]
+    return "; ".join(["BEGIN ISOLATION LEVEL READ COMMITTED", *local])
 
 
 def _set_up(connection: Any) -> bool:
@@ -93,19 +93,19 @@ def _version(connection: Any) -> int:
     return int(connection.info.server_version)
 
 
-class _Impatient:
-    """A psycopg connection that waits ``patience`` seconds for a silent server; psycopg's own waits forever."""
+class _TimedReplies:
+    """A psycopg connection that waits ``reply_timeout`` seconds for a silent server; psycopg's own waits forever."""
 
-    patience: float
+    reply_timeout: float
 
     def wait(self, generator: Any, interval: float = 0.1) -> Any:
-        return super().wait(_bounded(generator, self.patience), interval)  # type: ignore[misc]
+        return super().wait(_bounded(generator, self.reply_timeout), interval)  # type: ignore[misc]
 
 
-def _bounded(generator: Generator[Any, Any, Any], patience: float) -> Generator[Any, Any, Any]:
+def _bounded(generator: Generator[Any, Any, Any], timeout: float) -> Generator[Any, Any, Any]:
     from psycopg import OperationalError
 
-    ends, ready = time.monotonic() + patience, None
+    ends, ready = time.monotonic() + timeout, None
     while True:
         try:
             wanted = generator.send(ready)
@@ -113,4 +113,4 @@ def _bounded(generator: Generator[Any, Any, Any], patience: float) -> Generator[
             return done.value
         ready = yield wanted
         if not ready and time.monotonic() >= ends:
-            raise OperationalError(f"the server has said nothing for {patience:g} seconds")
+            raise OperationalError(f"the server has said nothing for {timeout:g} seconds")

@@ -33,14 +33,14 @@ class SqlQuarantine:
             yield from (_entry(row) for row in rows)
             last = rows[-1].id
 
-    def put_back(self, queue: str, entry_id: str, payload: bytes | None = None) -> bool:
+    def requeue(self, queue: str, entry_id: str, payload: bytes | None = None) -> bool:
         """Put it at the tail of its queue, unchanged or as ``payload``; ``False`` when there is no such entry."""
 
         def work(connection: Connection) -> bool:
             kept = select(payload_column(connection)).where(*_is(connection, queue, entry_id))
             row = connection.execute(kept.with_for_update()).first()
             if row:
-                self._push(connection, queue, bytes_of(row[0]) if payload is None else payload)
+                self._push(connection, queue, [bytes_of(row[0]) if payload is None else payload])
                 connection.execute(delete(failed_jobs).where(*_is(connection, queue, entry_id)))
             return row is not None
 

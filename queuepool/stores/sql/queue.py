@@ -2,49 +2,77 @@
 
 from __future__ import annotations
 
-import math
-import secrets
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 from sqlalchemy import Connection
 
-from queuepool.errors import StoreDown
-from queuepool.payload.lease import Lease, Row
-from queuepool.stores.contract import Reservation, Staged
-from queuepool.stores.sql.encoding import bytes_of
-from queuepool.stores.sql.lease_tags import TAGS
-from queuepool.stores.sql.leases import Leases
-from queuepool.stores.sql.statements import SLACK
+from queuepool.payload.ending import NOTHING, Ending, Lock, Unlock
+from queuepool.payload.lease import Lease, Tallies
+from queuepool.stores.contract import Reservation, Sizes, Staged
+from queuepool.stores.sql.cache import SqlCache
+from queuepool.stores.sql.client import Client
+from queuepool.stores.sql.endings import SqlEndings
+from queuepool.stores.sql.failed_table import Failures
+from queuepool.stores.sql.jobs_table import JobsTable
+from queuepool.stores.sql.leases import LOCKED, Leases
+from queuepool.stores.sql.outbox import PENDING, entry_of
 from queuepool.stores.sql.waiting import Waiting, waiting_for
 
-#: how many jobs other workers may take while we choose
-_RIVALS = 16
-#: seconds after which to try again for a due job that another session had locked
-_LOCKED = 0.01
+#: most rows that one transaction adds, and drops
+_ADDED, _DROPPED = 1000, 10_000
+#: seconds for which the database's clock is assumed to run at the speed of ours
+_CLOCK_LASTS = 10.0
 
 
-class SqlQueue(Leases):
-    """Laravel's queue in one database."""
+class SqlQueue:
+    """Laravel's queue in one database.
+
+    ``cache`` keeps the tallies; ``endings`` writes what goes with the end of a job. ``keep``: record failed jobs in
+    ``failures``, where quarantined payloads are too. ``outbox``: their records only wait here, for a failed store on
+    another server.
+    """
 
     #: not supported: the drivers wait for each reply
     reserve_ahead = None
-    _due_at = math.inf
-    #: how often the file had been replaced when the tag was drawn
-    _joined = 0
+
+    def __init__(
+        self,
+        client: Client,
+        table: JobsTable,
+        leases: Leases,
+        cache: SqlCache,
+        endings: SqlEndings,
+        failures: Failures,
+        *,
+        keep: bool = True,
+        outbox: bool = False,
+    ) -> None:
+        self.client = client
+        self._table = table
+        self._leases = leases
+        self._cache = cache
+        self._endings = endings
+        self._failures = failures
+        self._keep = keep
+        self._outbox = outbox
+        self._offset = self._offset_ends = 0.0
+
+    @property
+    def clock(self) -> str:
+        """'' for the database's, or a test's Unix seconds as text."""
+        return self._table.clock
+
+    @clock.setter
+    def clock(self, fixed: str) -> None:
+        self._table.clock = self._failures.clock = fixed
 
     @property
     def polls(self) -> bool:
         """PostgreSQL notifies of our own pushes only, not of Laravel's; on other databases, ``wait`` polls for both."""
         return self.client.engine.dialect.name == "postgresql"
-
-    def reach(self) -> None:
-        self.client.ask(lambda _: None)
-        if self._joined != self.client.replaced:
-            raise StoreDown("the file is another than the one in which this worker has drawn its tag")
 
     @property
     def unanswered(self) -> int:
@@ -54,35 +82,40 @@ class SqlQueue(Leases):
     def commits_late(self) -> float:
         return self.client.commits_late
 
+    def reach(self) -> None:
+        self._leases.reach()
+
     def join(self, old: int = 0) -> int:
-        """A random tag of 268 million: a counter would repeat itself after a failover, or in a copy of the file."""
-        self.client.ask(lambda _: None)
-        self._joined = self.client.replaced
-        return secrets.randbelow(TAGS - 1) + 1
+        return self._leases.draw_tag()
 
     def retire(self, tag: int) -> None:
         """Nothing to do: jobs of a late commit are searched for again."""
 
+    def push(self, queue: str, payloads: Sequence[bytes], delay: float = 0.0) -> None:
+        self._table.examine()
+        for first in range(0, len(payloads), _ADDED):
+            added = payloads[first : first + _ADDED]
+            self.client.transaction(partial(self._table.push, queue=queue, payloads=added, delay=delay))
+
+    def push_unique(self, queue: str, payload: bytes, delay: float, lock: Lock) -> bool:
+        return self._endings.push_unique(queue, payload, delay, lock)
+
+    def unlock(self, unlocks: Sequence[Unlock]) -> None:
+        self._endings.unlock(unlocks)
+
     def reserve(self, queues: Sequence[str], tag: int, limit: int, done: Sequence[Lease] = ()) -> Reservation:
-        found = self.client.transaction(lambda connection: self._reserve(connection, queues, tag, limit, done))
-        if self.client.former:  # a worker that reserves again holds only done jobs from the former file
-            answers = self._settle_in_former(found.refused, [False] * len(found.refused), self._delete)
-            refused = [lease for lease, is_settled in zip(found.refused, answers, strict=True) if not is_settled]
-            found = replace(found, refused=refused)
-            self.client.forget_former()
-        return found
+        return self._leases.reserve(queues, tag, limit, done)
 
     def wait(self, queues: Sequence[str], timeout: float) -> None:
-        until_due = max(self._due_at - time.monotonic(), 0.001)
-        if until_due <= _LOCKED:  # too soon for a query, which would find ready what is only locked
+        until_due = max(self._leases.next_due_at - time.monotonic(), 0.001)
+        if until_due <= LOCKED:  # too soon for a query, which would find ready what is only locked
             time.sleep(min(timeout, until_due))
             return
-        asked = [{"name": queue} for queue in queues]
 
-        def look(connection: Connection) -> bool:
-            return any(connection.execute(self._sql.is_ready, queue).first() for queue in asked)
+        def is_ready(connection: Connection) -> bool:
+            return any(self._table.is_ready(connection, queue) for queue in queues)
 
-        self.client.interruptible(lambda connection: self._waiting.wait(connection, look, min(timeout, until_due)))
+        self.client.interruptible(lambda connection: self._waiting.wait(connection, is_ready, min(timeout, until_due)))
 
     def wait_for_change(self, queues: Sequence[str], timeout: float) -> bool:
         """Only sleep: nothing needs staging here, as a row becomes due by itself and a worker knows when."""
@@ -91,56 +124,98 @@ class SqlQueue(Leases):
 
     def stage(self, queues: Sequence[str]) -> Staged:
         # A steward renews and settles the jobs of others: it needs the former file while any of its leases may live.
-        self.client.forget_former(unused_for=self._retry_after)
+        self.client.forget_former(unused_for=self._table.retry_after)
         return Staged(0, None, self._read_clock())
+
+    def renew(self, leases: Sequence[Lease]) -> list[bool]:
+        return self._leases.if_held(leases, self._table.renew)
+
+    def delete(self, leases: Sequence[Lease]) -> list[bool]:
+        return self._leases.if_held(leases, self._table.delete)
+
+    def give_back(self, leases: Sequence[Lease]) -> list[bool]:
+        return self._leases.if_held(leases, self._table.give_back)
+
+    def reclaim(self, queues: Sequence[str], tag: int, since: float, known: Sequence[Lease]) -> list[Lease]:
+        """As the contract says, except for ``since``: no other worker ever has this tag, so it is ignored."""
+        rows = {lease.row for lease in known}
+        lost_replies = [lease for lease in self._leases.of_tag(queues, tag) if lease.row not in rows]
+        return [lease for lease, is_ours in zip(lost_replies, self.give_back(lost_replies), strict=True) if is_ours]
+
+    def release(self, lease: Lease, delay: float, job_id: str, tally: str = "") -> bool:
+        def act(connection: Connection, ids: list[int]) -> None:
+            self._table.release(connection, ids, lease.queue, delay)
+            if tally:
+                self._cache.count(connection, job_id, tally)
+
+        return self._leases.if_held([lease], act)[0]
+
+    def finish(self, lease: Lease, ending: Ending) -> bool:
+        follow = self._endings.following(ending)
+
+        def act(connection: Connection, ids: list[int]) -> None:
+            self._table.delete(connection, ids)
+            follow(connection)
+
+        return self._leases.if_held([lease], act)[0]
+
+    def fail(self, lease: Lease, job_id: str, record: Mapping[str, Any], ending: Ending = NOTHING) -> bool:
+        follow = self._endings.following(ending)
+
+        def act(connection: Connection, ids: list[int]) -> None:
+            if self._keep and self._outbox:
+                self._table.move(connection, ids, PENDING, entry_of(record))
+            else:
+                self._table.delete(connection, ids)
+                if self._keep:
+                    self._failures.add(connection, record)
+            self._cache.forget_counts(connection, job_id)
+            follow(connection)
+
+        return self._leases.if_held([lease], act)[0]
+
+    def quarantine(self, lease: Lease, reason: str) -> bool:
+        def act(connection: Connection, ids: list[int]) -> None:
+            self._table.delete(connection, ids)
+            self._failures.quarantine(connection, lease, reason)
+
+        return self._leases.if_held([lease], act)[0]
+
+    def tallies(self, job_id: str) -> Tallies:
+        return self._cache.counts(job_id)
+
+    def now(self) -> float:
+        mono = time.monotonic()
+        if mono >= self._offset_ends or self.clock:
+            self._offset = self._read_clock() - mono
+            self._offset_ends = mono + _CLOCK_LASTS
+        return mono + self._offset
+
+    def sizes(self, queue: str) -> Sizes:
+        def read(connection: Connection) -> Sizes:
+            ready, delayed, leased = self._table.count(connection, queue)
+            oldest = self._table.oldest(connection, queue)
+            return Sizes(ready, delayed, leased, self._failures.count_quarantined(connection, queue), oldest)
+
+        return self.client.ask(read)
+
+    def queues(self) -> list[str]:
+        def read(connection: Connection) -> list[str]:
+            quarantined = self._failures.queues_quarantined(connection)
+            return sorted({*self._table.queues(connection), *quarantined} - {PENDING})
+
+        return self.client.ask(read)
+
+    def clear(self, queue: str) -> int:
+        self._table.examine()
+        dropped = 0
+        while found := self.client.transaction(partial(self._table.clear, queue=queue, most=_DROPPED)):
+            dropped += found
+        return dropped
 
     @cached_property
     def _waiting(self) -> Waiting:
         return waiting_for(self.client.engine.dialect.name)
 
-    def _reserve(
-        self, connection: Connection, queues: Sequence[str], tag: int, limit: int, done: Sequence[Lease]
-    ) -> Reservation:
-        answers = self._settle_within(connection, done, self._delete) if done else []
-        found = Reservation(refused=[lease for lease, is_ours in zip(done, answers, strict=True) if not is_ours])
-        for queue in queues if limit else ():
-            self._take(connection, queue, tag, limit - len(found.leases), found)
-            if len(found.leases) == limit:
-                break
-        due = None if found.leases or not limit else self._next_due(connection, queues)
-        self._due_at = math.inf if due is None else time.monotonic() + due
-        return Reservation(found.leases, found.refused, found.quarantined, next_due=due)
-
-    def _take(self, connection: Connection, queue: str, tag: int, most: int, found: Reservation) -> None:
-        for number, payload, attempts in self._taken(connection, {"name": queue, "most": most, "tag": tag}):
-            lease = Lease(queue, bytes_of(payload), tag, Row(number, attempts))
-            if attempts < self._schema.most_attempts:
-                found.leases.append(lease)
-            else:
-                # No further attempt could be counted: it would be retried forever.
-                self._delete(connection, [number])
-                self._failures.quarantine(connection, lease, "attempts")
-                found.quarantined.append((queue, "attempts"))
-
-    def _taken(self, connection: Connection, what: Mapping[str, Any]) -> list[tuple[int, Any, int]]:
-        """Take rows: (id, payload, attempts) of each, oldest first."""
-        if connection.dialect.update_returning:
-            rows = connection.execute(self._sql.take, what)
-            return sorted((number, payload, attempts) for number, payload, attempts in rows)
-        near = {"name": what["name"], "most": 2 * what["most"] + _RIVALS}
-        ids = list(connection.execute(self._sql.near, near).scalars())
-        chosen = connection.execute(self._sql.choose, {**what, "ids": ids}).all() if ids else []
-        if chosen:
-            connection.execute(self._sql.mark, {"ids": [row.id for row in chosen], "tag": what["tag"]})
-        most = self._schema.most_attempts
-        return [(row.id, row.payload, min(max(row.attempts, 0) + 1, most)) for row in chosen]
-
-    def _next_due(self, connection: Connection, queues: Sequence[str]) -> float | None:
-        """Seconds to the next job, when there is none now; corrects leases that begin in the future."""
-        now, available, first, last = connection.execute(self._sql.next_due, {"names": queues}).one()
-        if last is not None and last > now + SLACK:
-            connection.execute(self._sql.end_in_time, {"names": queues})
-            first = min(first, now)
-        ends = None if first is None else first + self._retry_after
-        due = min((float(at) for at in (available, ends) if at is not None), default=None)
-        return None if due is None else max(due - float(now), _LOCKED)
+    def _read_clock(self) -> float:
+        return self.client.ask(self._table.now)

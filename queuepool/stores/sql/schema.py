@@ -9,14 +9,16 @@ from typing import Any
 from sqlalchemy import Connection, exc, inspect
 
 from queuepool.errors import StoreDenied
-from queuepool.stores.sql.tables import cache, failed_jobs, jobs
+from queuepool.stores.sql.tables import cache, cache_locks, failed_jobs, jobs
 
 #: the most attempts that the table of the newest Laravel holds, and our own
 MOST_ATTEMPTS = 65535
 #: the largest number by type of the column: signed, unsigned
 _LARGEST = {"TINYINT": (127, 255), "SMALLINT": (32767, MOST_ATTEMPTS)}
-_COLUMNS = {table.name: {column.name for column in table.columns} for table in (jobs, failed_jobs, cache)}
+_COLUMNS = {table.name: {column.name for column in table.columns} for table in (jobs, failed_jobs, cache, cache_locks)}
 TABLES = tuple(_COLUMNS)
+#: without these nothing works; the others are for jobs of some kinds
+REQUIRED = TABLES[:3]
 _NO_UUID = (
     "the table failed_jobs has no column uuid, as before Laravel 8: add it, varchar(255), unique, and give every row "
     "its own"

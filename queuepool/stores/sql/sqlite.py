@@ -57,10 +57,10 @@ class FileConnection(sqlite3.Connection):
             self.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
 
-def connect(path: Path, *, durable: bool, patience: float, create: bool) -> FileConnection:
+def connect(path: Path, *, durable: bool, timeout: float, create: bool) -> FileConnection:
     """A connection in autocommit. Raises ``StoreDenied`` for a missing file that it must not or cannot create.
 
-    ``durable``: a push survives a power failure. ``patience``: seconds to wait for another writer. Raises
+    ``durable``: a push survives a power failure. ``timeout``: seconds to wait for another writer. Raises
     ``StoreDown`` while the file is being replaced.
     """
     if not path.exists():
@@ -72,7 +72,7 @@ def connect(path: Path, *, durable: bool, patience: float, create: bool) -> File
             raise StoreDenied(f"{path.parent} cannot be written to: say where the queue is, url = sqlite:////PATH")
         if _make(path) and durable:  # a producer in the wrong directory would wait for its jobs in vain
             _log.warning("%s", _MADE.format(path))
-    connection = _known(path, patience)
+    connection = _known(path, timeout)
     # A push that returned survives a power failure. A worker's settlement may not: then the job runs again.
     connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
     return connection
@@ -87,11 +87,11 @@ def identity_of(path: Path | str) -> Identity:
     return found.st_dev, found.st_ino
 
 
-def _known(path: Path, patience: float) -> FileConnection:
+def _known(path: Path, timeout: float) -> FileConnection:
     """Open the file, and record which file it is."""
     before = identity_of(path)
     with ExitStack() as undo:
-        connection = _open(path, "rw", patience)
+        connection = _open(path, "rw", timeout)
         undo.callback(connection.close)
         connection.file = before
         mode = connection.execute("PRAGMA journal_mode").fetchone()[0]  # this opens the log
@@ -126,12 +126,12 @@ def _set_aside_leftovers(path: Path) -> None:
     """Clear away what a file that is gone has left beside its name; keep its log, which may be all that is left."""
     _beside(path, "-shm").unlink(missing_ok=True)
     for end in ("-wal", "-journal"):
-        left = _beside(path, end)
+        leftover = _beside(path, end)
         with suppress(FileNotFoundError):
-            if left.stat().st_size:
-                left.rename(_beside(left, f".left-{secrets.token_hex(4)}"))
+            if leftover.stat().st_size:
+                leftover.rename(_beside(leftover, f".left-{secrets.token_hex(4)}"))
             else:
-                left.unlink()
+                leftover.unlink()
 
 
 @contextmanager
@@ -149,9 +149,9 @@ def _beside(path: Path, end: str) -> Path:
     return path.with_name(path.name + end)
 
 
-def _open(path: Path, mode: str, patience: float) -> FileConnection:
+def _open(path: Path, mode: str, timeout: float) -> FileConnection:
     uri = f"{path.as_uri()}?mode={mode}"
     options: dict[str, Any] = {"isolation_level": None, "check_same_thread": False, "factory": FileConnection}
-    connection: FileConnection = sqlite3.connect(uri, uri=True, timeout=patience, **options)
+    connection: FileConnection = sqlite3.connect(uri, uri=True, timeout=timeout, **options)
     connection.path, connection.name = path, str(path)
     return connection

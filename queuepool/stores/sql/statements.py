@@ -87,14 +87,14 @@ class Statements:
         self.is_ready = select(jobs.c.id).where(takable).limit(1)
 
     def _settling(self, clock: Clock) -> None:
-        self.ours = (
+        self.leased = (
             select(jobs.c.id, jobs.c.attempts, jobs.c.available_at)
             .where(jobs.c.id.in_(_IDS), jobs.c.reserved_at.is_not(None))
             .order_by(jobs.c.id)
             .with_for_update()
         )
         self.delete = delete(jobs).where(jobs.c.id.in_(_IDS))
-        self.set_aside = (
+        self.move = (
             update(jobs)
             .where(jobs.c.id.in_(_IDS))
             .values(queue=_QUEUE, payload=bindparam("raw"), attempts=0, reserved_at=None, available_at=clock.down())
@@ -113,21 +113,21 @@ class Statements:
             jobs.c.reserved_at.is_not(None),
             jobs.c.available_at == mark_of(bindparam("tag", type_=BigInteger), jobs.c.attempts),
         ]
-        self.taken_by = (
+        self.leased_to = (
             select(jobs.c.id, jobs.c.queue, jobs.c.payload, jobs.c.attempts).where(*taken).order_by(jobs.c.id)
         )
 
     def _looking(self, dialect: Dialect, clock: Clock) -> None:
         """Source: DatabaseQueue.php, size, pendingSize … (13.x)."""
         is_free, is_due = jobs.c.reserved_at.is_(None), jobs.c.available_at <= clock.past()
-        self.sizes = select(
+        self.count = select(
             func.count(case((and_(is_free, is_due), 1))), func.count(case((and_(is_free, ~is_due), 1))),
             func.count(jobs.c.reserved_at),
         ).where(self._in_queue)  # fmt: skip
         self.queues = select(exactly(dialect, jobs.c.queue)).distinct()
         ready = select(self.payload).where(self._in_queue, is_free, is_due)
         self.oldest = ready.order_by(jobs.c.id).limit(1)
-        self.next_due = select(
+        self.times = select(
             clock.now(), func.min(case((is_free, jobs.c.available_at))), func.min(jobs.c.reserved_at),
             func.max(jobs.c.reserved_at),
         ).where(self._in_queues)  # fmt: skip

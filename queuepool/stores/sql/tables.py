@@ -44,3 +44,12 @@ cache = Table(
     #: Unix seconds
     Column("expiration", BigInteger),
 )
+
+cache_locks = Table(
+    "cache_locks",
+    _METADATA,
+    Column("key", Text, primary_key=True),
+    Column("owner", Text),
+    #: Unix seconds
+    Column("expiration", BigInteger),
+)

@@ -19,13 +19,13 @@ from queuepool.stores.sql.transaction import file_of
 #: polling may take this share of the time, so that a queue full of delayed jobs is polled less often
 _PART = 0.05
 
-Look = Callable[[Connection], bool]
+IsReady = Callable[[Connection], bool]
 
 
 class Waiting(Protocol):
-    """One loop's way of waiting. ``look`` returns whether a job may be taken now."""
+    """One loop's way of waiting. ``is_ready`` returns whether a job may be taken now."""
 
-    def wait(self, connection: Connection, look: Look, timeout: float) -> None:
+    def wait(self, connection: Connection, is_ready: IsReady, timeout: float) -> None:
         """Block until a job may be ready or ``timeout`` seconds are over."""
 
 
@@ -36,15 +36,15 @@ class Polling:
         self._shortest = shortest
         self._longest = longest
 
-    def wait(self, connection: Connection, look: Look, timeout: float) -> None:
+    def wait(self, connection: Connection, is_ready: IsReady, timeout: float) -> None:
         ends, pause, before = time.monotonic() + timeout, self._shortest, 0.0
-        while (left := ends - (began := time.monotonic())) > 0:
-            if self._is_other(connection) or (self._has_changed(connection) and look(connection)):
+        while (remaining := ends - (began := time.monotonic())) > 0:
+            if self._is_other(connection) or (self._has_changed(connection) and is_ready(connection)):
                 return
             cost = time.monotonic() - began
             pause = min(pause * 1.1, self._longest)
             # The lower of two costs: the first may include a connect, and any may meet a busy moment.
-            time.sleep(min(max(pause, min(cost, before) / _PART), left))
+            time.sleep(min(max(pause, min(cost, before) / _PART), remaining))
             before = cost
 
     def _is_other(self, connection: Connection) -> bool:
@@ -62,10 +62,10 @@ class CountingCommits(Polling):
         super().__init__(0.001, 0.012)
         self._seen = math.nan
 
-    def wait(self, connection: Connection, look: Look, timeout: float) -> None:
+    def wait(self, connection: Connection, is_ready: IsReady, timeout: float) -> None:
         # The count omits this connection's own commits, and others may have committed before it started.
         self._seen = math.nan
-        super().wait(connection, look, timeout)
+        super().wait(connection, is_ready, timeout)
 
     def _is_other(self, connection: Connection) -> bool:
         file = file_of(connection)
@@ -88,13 +88,13 @@ class Listening:
     def __init__(self, instead: Waiting) -> None:
         self._instead = instead
 
-    def wait(self, connection: Connection, look: Look, timeout: float) -> None:
+    def wait(self, connection: Connection, is_ready: IsReady, timeout: float) -> None:
         if is_lent(connection):
-            self._instead.wait(connection, look, timeout)
+            self._instead.wait(connection, is_ready, timeout)
             return
         # A notice that arrives during the query is no longer in the socket.
-        connection.info["told"] = False
-        if timeout > 0 and not look(connection) and not connection.info["told"]:
+        connection.info["notified"] = False
+        if timeout > 0 and not is_ready(connection) and not connection.info["notified"]:
             driver: Any = connection.connection.driver_connection
             select.select([driver], [], [], timeout)
 

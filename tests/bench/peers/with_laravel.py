@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from laravel_peer import SCRIPT, is_installed
-
 from queuepool.config.settings import ConnectionSettings
 from queuepool.jobs.client import Queue
 from tests.bench.peers.jobs import limit
 from tests.bench.peers.peer import url
+from tests.support.laravel_peer import SCRIPT, is_installed
 
 _JOBS = Path(__file__).with_suffix(".php")
 

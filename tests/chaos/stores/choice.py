@@ -24,10 +24,9 @@ def store_named(name: str, folder: Path, password: str, hosts: int = 1) -> Store
         from tests.chaos.stores.sqlite import SqliteStore
 
         return SqliteStore(folder, password)
-    from databases import MariaDB, Postgres
-
     from tests.chaos.stores.database import DatabaseStore
     from tests.chaos.stores.words import MARIADB, POSTGRES
+    from tests.support.databases import MariaDB, Postgres
 
     brand, words = (Postgres, POSTGRES) if name == "postgres" else (MariaDB, MARIADB)
     return DatabaseStore(brand, words, folder, password)

@@ -8,7 +8,6 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import psutil
-from databases import Brand, DatabaseServer, running
 from sqlalchemy import exc, text
 
 from queuepool.stores.sql.client import Client
@@ -18,6 +17,7 @@ from tests.chaos.proxy import Proxy
 from tests.chaos.stores.base import Nemeses
 from tests.chaos.stores.tables import InTables, Tables
 from tests.chaos.stores.words import OURS, Words
+from tests.support.databases import Brand, DatabaseServer, running
 
 
 class DatabaseStore(InTables):

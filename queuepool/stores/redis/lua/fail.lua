@@ -1,12 +1,15 @@
 -- fail.lua: record a job as failed and remove it, both or neither.
 -- Source:  Illuminate/Queue/Jobs/Job.php, fail (13.x)
 -- KEYS     1 reserved zset   2 failed jobs, hash   3 failed jobs by time, zset   4 the job's tallies
+--          then, if anything follows: ready list of the outcome, its notify list, the unique locks
 -- ARGV     1 test clock, '' = the server's   2 receipt   3 id   4 record, JSON; '' = keep none   5 its worker's tag
+--          then, if anything follows: the outcome's payload; '' = none; the owner of each lock; '' = any
 -- Returns  1, or 0 when the lease was lost
 -- Differs  Laravel deletes, then records, and a crash in between loses the job; keeps both of two jobs with one id.
--- include: clock lease full
+-- include: clock lease full follow
 write_nothing(KEYS[1])
 if not is_held(redis.call('zscore', KEYS[1], ARGV[2]), tonumber(ARGV[5])) then return 0 end
+check_follow(5, 6)
 if ARGV[4] ~= '' then
   -- An id may be pushed twice: the second job must not replace the first.
   local id, number = ARGV[3], 1
@@ -17,6 +20,7 @@ if ARGV[4] ~= '' then
   redis.call('hset', KEYS[2], id, ARGV[4])
   redis.call('zadd', KEYS[3], clock(ARGV[1]), id)
 end
+follow(5, 6)
 redis.call('zrem', KEYS[1], ARGV[2])
 redis.call('del', KEYS[4])
 return 1

@@ -9,3 +9,7 @@ alter table `failed_jobs` add unique `failed_jobs_uuid_unique`(`uuid`);
 create table `cache` (`key` varchar(255) not null, `value` mediumtext not null, `expiration` bigint not null) default character set utf8mb4 collate 'utf8mb4_unicode_ci';
 alter table `cache` add primary key `cache_key_primary`(`key`);
 alter table `cache` add index `cache_expiration_index`(`expiration`);
+-- cache_locks
+create table `cache_locks` (`key` varchar(255) not null, `owner` varchar(255) not null, `expiration` bigint not null) default character set utf8mb4 collate 'utf8mb4_unicode_ci';
+alter table `cache_locks` add primary key `cache_locks_key_primary`(`key`);
+alter table `cache_locks` add index `cache_locks_expiration_index`(`expiration`);

@@ -9,3 +9,7 @@ alter table "failed_jobs" add constraint "failed_jobs_uuid_unique" unique ("uuid
 create table "cache" ("key" varchar(255) not null, "value" text not null, "expiration" bigint not null);
 alter table "cache" add primary key ("key");
 create index "cache_expiration_index" on "cache" ("expiration");
+-- cache_locks
+create table "cache_locks" ("key" varchar(255) not null, "owner" varchar(255) not null, "expiration" bigint not null);
+alter table "cache_locks" add primary key ("key");
+create index "cache_locks_expiration_index" on "cache_locks" ("expiration");

@@ -8,3 +8,6 @@ create unique index "failed_jobs_uuid_unique" on "failed_jobs" ("uuid");
 -- cache
 create table "cache" ("key" varchar not null, "value" text not null, "expiration" integer not null, primary key ("key"));
 create index "cache_expiration_index" on "cache" ("expiration");
+-- cache_locks
+create table "cache_locks" ("key" varchar not null, "owner" varchar not null, "expiration" integer not null, primary key ("key"));
+create index "cache_locks_expiration_index" on "cache_locks" ("expiration");

@@ -1,11 +1,11 @@
 -- Change a payload's top-level `attempts` and no other byte. cjson would turn [] into {} and round numbers from 15
 -- digits on, so it may only verify a splice, never write one.
 -- A job that was pushed with 65,535 attempts can be reserved once more.
-local MOST_ATTEMPTS = 65535
+local MAX_ATTEMPTS = 65535
 -- The server serves no other client while a script searches a payload: this many bytes take some tens of milliseconds.
-local MOST_TO_LOOK_THROUGH = 1024 * 1024
+local MAX_SEARCHED = 1024 * 1024
 -- Of a longer payload only this many bytes at its start and at its end are searched.
-local MOST_OF_AN_END = 64 * 1024
+local MAX_OF_AN_END = 64 * 1024
 local LEVELS = {['{'] = 1, ['['] = 1, ['}'] = -1, [']'] = -1, ['"'] = 0}
 
 local function replaced(job, first, last, attempts)
@@ -74,9 +74,9 @@ end
 -- As top_level, of a payload that is too long to be searched: Horizon writes `type`, `tags` and more after the attempts,
 -- and Laravel's own retry, by cjson, leaves them at any place.
 local function near_an_end(job)
-  local first, last = top_level(string.sub(job, 1, MOST_OF_AN_END))
+  local first, last = top_level(string.sub(job, 1, MAX_OF_AN_END))
   if first and string.find(job, '^%d+%s*[,}]', first) then return first, last end
-  local before = #job - MOST_OF_AN_END
+  local before = #job - MAX_OF_AN_END
   local tail = string.sub(job, before + 1)
   local begins, ends = string.match(tail, '^.*[^\\]"attempts"%s*:%s*()%d+()%s*[,}]')
   if begins and is_at_top_level(tail, ends) then return before + begins, before + ends - 1 end
@@ -86,18 +86,18 @@ local function without_a_search(job, change)
   local first, last = near_an_end(job)
   if not first then return nil, 'too-large' end
   local attempts = change(tonumber(string.sub(job, first, last)))
-  if attempts > MOST_ATTEMPTS + 1 then return nil, 'attempts' end
+  if attempts > MAX_ATTEMPTS + 1 then return nil, 'attempts' end
   return replaced(job, first, last, attempts)
 end
 
 local function anywhere(job, change)
-  if #job > MOST_TO_LOOK_THROUGH then return without_a_search(job, change) end
+  if #job > MAX_SEARCHED then return without_a_search(job, change) end
   local fine, decoded = pcall(cjson.decode, job)
   if not fine then return nil, 'json' end
   if type(decoded) ~= 'table' or not string.find(job, '^%s*{') then return nil, 'not-an-object' end
   local attempts = as_count(decoded.attempts)
   attempts = attempts and change(attempts)
-  if not attempts or attempts > MOST_ATTEMPTS + 1 then return nil, 'attempts' end
+  if not attempts or attempts > MAX_ATTEMPTS + 1 then return nil, 'attempts' end
   if decoded.attempts == nil then
     local rest = string.gsub(job, '^%s*{%s*', '', 1)
     local comma = string.find(rest, '^}') and '' or ','
@@ -115,7 +115,7 @@ end
 local function splice(job, change)
   local first, digits = at_the_end(job)
   local attempts = first and change(tonumber(digits))
-  if attempts and attempts <= MOST_ATTEMPTS + 1 then
+  if attempts and attempts <= MAX_ATTEMPTS + 1 then
     return replaced(job, first, first + #digits - 1, attempts)
   end
   return anywhere(job, change)

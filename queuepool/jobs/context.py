@@ -1,0 +1,94 @@
+"""Context: values that follow a request, or a job, into the jobs that it dispatches, in Python and in Laravel."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, NamedTuple
+from weakref import ref
+
+from queuepool.jobs.current_job import Current, running
+from queuepool.payload.context import Texts, passed_on, values_of
+from queuepool.payload.php_serialize import serialize
+from queuepool.payload.php_unserialize import PhpDataRefused, PhpValue
+
+
+class _Own(NamedTuple):
+    """A context as it is after something was added to it."""
+
+    #: the running job at that time, whose end it does not outlive; ``None`` outside of jobs
+    job: ref[Current] | None
+    texts: Texts
+
+    def is_of(self, job: Current | None) -> bool:
+        return job is None if self.job is None else job is not None and self.job() is job
+
+
+_own: ContextVar[_Own | None] = ContextVar("queuepool_context", default=None)
+
+
+class JobContext:
+    """The context of the running job; outside of jobs that of this thread or task (``contextvars``)."""
+
+    def add(self, name: str, value: PhpValue, *, hidden: bool = False) -> None:
+        """Give every job that is dispatched from here on this value; ``hidden`` keeps it out of logs.
+
+        Raises ``PhpDataRefused`` (a ``ValueError``) for a value that PHP cannot hold.
+        """
+        _own.set(_with("hidden" if hidden else "data", {name: value}))
+
+    @contextmanager
+    def scope(self, **values: PhpValue) -> Iterator[None]:
+        """Add these values for the block alone. Raises as ``add`` does."""
+        before = _own.set(_with("data", values))
+        try:
+            yield
+        finally:
+            _own.reset(before)
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """One value, hidden or not."""
+        return {**self.hidden, **self.data}.get(name, default)
+
+    @property
+    def data(self) -> dict[str, PhpValue]:
+        """The values that are logged, those that the running job came with included."""
+        return values_of(texts(), "data")
+
+    @property
+    def hidden(self) -> dict[str, PhpValue]:
+        """The values that are not logged."""
+        return values_of(texts(), "hidden")
+
+
+context = JobContext()
+
+
+def texts() -> Texts | None:
+    """The context of a job that is dispatched now; ``None`` if there is none."""
+    own, job = _own.get(), running()
+    if own is not None and own.is_of(job):
+        return own.texts
+    if job is None or job.payload.context is None:
+        return None
+    found = passed_on(job.payload.context)
+    return found if any(found.values()) else None
+
+
+def running_data() -> Mapping[str, PhpValue]:
+    """What the log lines of the running job hold of its context; nothing between jobs."""
+    return context.data if running() else {}
+
+
+def _with(part: str, values: Mapping[str, PhpValue]) -> _Own:
+    job, made = running(), dict(texts() or {"data": {}, "hidden": {}})
+    made[part] = made[part] | {name: _serialized(name, value) for name, value in values.items()}
+    return _Own(ref(job) if job else None, made)
+
+
+def _serialized(name: str, value: PhpValue) -> str:
+    try:
+        return serialize(value)
+    except PhpDataRefused as error:
+        raise PhpDataRefused(f"context {name!r}: {error.reason}") from None

@@ -1,0 +1,40 @@
+"""What is written to the store in the same step as the end of a job: what Laravel does afterwards, as plain values."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Lock(NamedTuple):
+    """A unique lock to take, by its name in Laravel's cache without the cache's prefix, for ``seconds``."""
+
+    name: str
+    owner: str
+    seconds: float
+
+
+class Unlock(NamedTuple):
+    """A unique lock to release, by its name in Laravel's cache, without the cache's prefix."""
+
+    name: str
+    #: release it only if this owner holds it; empty = any
+    owner: str = ""
+    #: the kind of store that holds it: ``redis`` or ``sql``
+    store: str = ""
+
+
+class Outcome(NamedTuple):
+    """A payload that tells Laravel how a job ended, and the queue that it is pushed to."""
+
+    queue: str
+    payload: bytes
+
+
+class Ending(NamedTuple):
+    """Nothing else is written for an empty one."""
+
+    outcome: Outcome | None = None
+    unlocks: tuple[Unlock, ...] = ()
+
+
+NOTHING = Ending()

@@ -1,0 +1,84 @@
+"""The locks of Laravel's unique jobs: their names, and which of them a payload says that it holds.
+
+A dispatch writes the lock's store, name and owner into the context's hidden part (from 11.39; the owner from 13.24).
+Whatever the job dispatches while it runs inherits its context, so a name counts only if it is the job's own.
+
+Source: Bus/UniqueLock.php, getKey; Foundation/Bus/PendingDispatch.php (8.83 to 13.x).
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterable
+from importlib.util import find_spec
+from types import MappingProxyType
+
+from queuepool.payload.context import Texts, values_of
+from queuepool.payload.ending import Lock, Unlock
+from queuepool.payload.php_serialize import serialize
+
+STORE, NAME, OWNER = (
+    "laravel_unique_job_cache_store",
+    "laravel_unique_job_key",
+    "laravel_unique_job_lock_owner",
+)
+_PREFIX = "laravel_unique_job:"
+#: Laravel's cache stores by name, as its skeleton has them, and the kind of each
+KINDS = MappingProxyType({"redis": "redis", "database": "sql"})
+
+
+def name_of(job: str, identity: str) -> str:
+    """The lock's name since Laravel 11."""
+    return f"{_PREFIX}{job}:{identity}"
+
+
+def names_of(job: str, identity: str) -> tuple[str, str]:
+    """The lock's name since Laravel 11, and the one before."""
+    return name_of(job, identity), f"{_PREFIX}{job}{identity}"
+
+
+def new_lock(job: str, identity: str | None, seconds: float) -> Lock | None:
+    """The lock that a dispatch of this job is to take; ``None`` without an identity."""
+    return None if identity is None else Lock(name_of(job, identity), secrets.token_hex(8), seconds)
+
+
+def claimed(texts: Texts | None, lock: Lock | None, kind: str) -> Texts | None:
+    """The context of a job that holds this lock, in a store of this kind, with what else is in its context."""
+    if lock is None:
+        return texts
+    parts = {part: dict((texts or {}).get(part, {})) for part in ("data", "hidden")}
+    [store] = [name for name, other in KINDS.items() if other == kind]
+    parts["hidden"] |= {STORE: serialize(store), NAME: serialize(lock.name), OWNER: serialize(lock.owner)}
+    return parts
+
+
+def said_in(context: object) -> Unlock | None:
+    """The lock that the context names, the job's own or inherited; ``None`` if it names none.
+
+    ``store`` is Laravel's name of the cache store if that is none of the skeleton's.
+    """
+    if not isinstance(context, dict) or not context.get("hidden"):
+        return None
+    store, name, owner = map(values_of(context, "hidden").get, (STORE, NAME, OWNER))
+    if not isinstance(name, str) or not name:
+        return None
+    return Unlock(name, owner if isinstance(owner, str) else "", KINDS.get(str(store), str(store)))
+
+
+def is_own(lock: Unlock, names: Iterable[str], owner: str) -> bool:
+    """Whether the lock is that of a job with these names: its class, its display name.
+
+    ``owner`` is the one that the job itself was given; empty = none.
+    """
+    if owner and owner == lock.owner:
+        return True
+    return any(lock.name.startswith(f"{_PREFIX}{part}:") for name in names if name for part in (name, _hashed(name)))
+
+
+def _hashed(display_name: str) -> str:
+    """As classes with a display name of their own are written since 12.54; unhashed without the ``laravel`` extra."""
+    if find_spec("xxhash") is None:
+        return display_name
+    import xxhash  # imported here: few jobs have such names
+
+    return xxhash.xxh3_128_hexdigest(display_name.encode())

@@ -1,0 +1,133 @@
+"""What must be written when a job ends besides its removal: computed from its payload and the settings alone.
+
+So the steward, which has no handlers, comes to the same result as the worker that died.
+"""
+
+from __future__ import annotations
+
+from queuepool.config.settings import ConnectionSettings
+from queuepool.config.urls import kind_of
+from queuepool.errors import BadArguments, NeedsLaravel
+from queuepool.payload.command import Command, Commands
+from queuepool.payload.ending import NOTHING, Ending, Outcome, Unlock
+from queuepool.payload.envelope import CONTEXT, OBJECT_JOB, Payload
+from queuepool.payload.php_unserialize import PhpObject, PhpValue
+from queuepool.payload.signing import signer_of
+from queuepool.payload.unique_locks import is_own, said_in
+from queuepool.settlement.outcome import outcome_of
+from queuepool.settlement.verdict import Locks
+
+#: the middleware that a worker here carries out
+SKIP_IF_CANCELLED = "Illuminate\\Queue\\Middleware\\SkipIfBatchCancelled"
+
+
+_OBJECT_JOB, _CONTEXT = OBJECT_JOB.rpartition("\\")[2].encode(), CONTEXT.encode()
+
+
+class Endings:
+    """Those of one connection's jobs."""
+
+    def __init__(self, connection: ConnectionSettings, commands: Commands) -> None:
+        self._connection = connection
+        self.commands = commands
+        self._signer = signer_of(connection.signing, connection.signing_keys)
+        self._reachable = {kind_of(url) for url in (connection.url, connection.control_url) if url}
+
+    @staticmethod
+    def may_follow(receipt: bytes) -> bool:
+        """Whether more than nothing may follow, by a glance at a job's bytes."""
+        return _OBJECT_JOB in receipt or _CONTEXT in receipt
+
+    def refusal(self, payload: Payload) -> NeedsLaravel | None:
+        """Why a worker must not begin an object job, although it has a handler. Raises ``BadArguments``."""
+        if payload.options.job != OBJECT_JOB or self._connection.foreign == "ignore":
+            return None
+        command = self.commands.of(payload)
+        lacking = _always_lacking(command)
+        if not self._connection.outcomes:
+            lacking += _lacking_without_outcomes(command)
+        return NeedsLaravel(payload.name, lacking) if lacking else None
+
+    def warning(self, payload: Payload) -> str:
+        """What is lost although the job may run; empty if nothing is."""
+        lock = self._lock(payload) if _may_say_more(payload) else None
+        if lock is None or lock.store in self._reachable or self._connection.outcomes:
+            return ""
+        return (
+            f"its unique lock {lock.name!r} is in the cache store {lock.store!r}, which is out of reach: it stays held"
+        )
+
+    def after(self, payload: Payload, error: BaseException | None = None, locks: Locks = None) -> Ending:
+        """What goes with the end of this job: it has succeeded, or failed for good with ``error``.
+
+        ``locks`` is from its policy.
+        """
+        if locks is None and not _may_say_more(payload):
+            return NOTHING
+        held = self.held_locks(payload, locks)
+        within_reach = tuple(lock for lock in held if not lock.store or lock.store in self._reachable)
+        stays = len(within_reach) < len(held)
+        # Before 11.39 a payload does not say whether it has a lock, and only Laravel can tell.
+        unlocked = not stays and bool(held or locks is not None)
+        return Ending(self._outcome(payload, error, unlocked=unlocked, must=stays), within_reach)
+
+    def held_locks(self, payload: Payload, locks: Locks = None) -> tuple[Unlock, ...]:
+        """The unique locks to release: those that the policy names, else the one that the payload names."""
+        if locks is not None:
+            return tuple(map(Unlock, locks))
+        lock = self._lock(payload)
+        return (lock,) if lock else ()
+
+    def _outcome(self, payload: Payload, error: BaseException | None, *, unlocked: bool, must: bool) -> Outcome | None:
+        queue, class_name = self._connection.outcomes, self._connection.outcome_class
+        if not queue or payload.options.job != OBJECT_JOB or not (must or self._concerns_laravel(payload, error)):
+            return None
+        raw = outcome_of(payload, queue, class_name, error, unlocked=unlocked, signer=self._signer)
+        return Outcome(queue, raw)
+
+    def _concerns_laravel(self, payload: Payload, error: BaseException | None) -> bool:
+        """Whether Laravel has anything left to do for an object job that has ended."""
+        try:
+            command = self.commands.of(payload)
+        except BadArguments:
+            return True  # it has failed, and only Laravel may be able to read it
+        if error is None:
+            return bool(command.chained or command.batch)
+        return bool(command.catches or command.batch or self._connection.php_failed)
+
+    def _lock(self, payload: Payload) -> Unlock | None:
+        """The job's own lock, not one that it inherited from the job that dispatched it."""
+        lock = said_in(payload.context)
+        if lock is None:
+            return None
+        class_name = payload.data.get("commandName") if isinstance(payload.data, dict) else None
+        names = (payload.name, payload.options.display_name, class_name if isinstance(class_name, str) else "")
+        return lock if is_own(lock, names, self._owner(payload)) else None
+
+    def _owner(self, payload: Payload) -> str:
+        try:
+            return self.commands.of(payload).owner if payload.options.job == OBJECT_JOB else ""
+        except BadArguments:
+            return ""
+
+
+def _may_say_more(payload: Payload) -> bool:
+    """Whether the payload can name a chain, a batch or a lock: for most jobs this is all that is asked."""
+    return payload.context is not None or payload.options.job == OBJECT_JOB
+
+
+def _always_lacking(command: Command) -> list[str]:
+    lacking = ["was debounced"] if command.debounced else []
+    strange = [name for one in command.middleware if (name := _class_of(one)) != SKIP_IF_CANCELLED]
+    return [*lacking, f"has the middleware {', '.join(strange)}"] if strange else lacking
+
+
+def _lacking_without_outcomes(command: Command) -> list[str]:
+    found = [f"is followed by {command.chained} more of its chain"] if command.chained else []
+    if command.catches:
+        found.append("has callbacks for a failure of its chain")
+    return [*found, "belongs to a batch"] if command.batch else found
+
+
+def _class_of(value: PhpValue) -> str:
+    return value.class_name if isinstance(value, PhpObject) else repr(value)[:40]

@@ -1,0 +1,139 @@
+"""The jobs that a worker holds, each with its stage: in memory, and on the board for the steward, should it die."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Sequence
+
+from queuepool.board.board import Slot
+from queuepool.board.held_jobs import Stage
+from queuepool.errors import StoreError
+from queuepool.payload.lease import Lease
+
+#: seconds that a held job may have waited and still be started
+_FRESH = 1.0
+
+
+class Batch:
+    """The present batch: jobs done and not yet deleted, the one turned to last, and those that wait to be started.
+
+    Used by the slot's worker alone; every process may read the slot. What happens is written on the board first.
+    """
+
+    def __init__(self, slot: Slot) -> None:
+        self._slot = slot
+        self._held = slot.hand
+        #: jobs of which only the receipt is left to delete
+        self.done: list[Lease] = []
+        #: jobs not started, each with its number on the board
+        self.waiting: deque[tuple[int, Lease]] = deque()
+        self._since = 0.0
+        self._lease_end = 0.0
+        #: of the job turned to last
+        self._number = 0
+        self._has_succeeded = False
+
+    def requesting(self) -> float:
+        """A reserve is about to be sent: jobs may be ours before we know. Returns the time (monotonic seconds)."""
+        now = time.monotonic()
+        self._slot.reserve_sent_at = now
+        return now
+
+    def replied(self) -> None:
+        """The reply was read: it is known what the last reserve took."""
+        self._slot.reserve_sent_at = 0.0
+
+    @property
+    def awaits_reply(self) -> bool:
+        """Whether a reserve was sent whose reply was not read: it is unknown what it took."""
+        return bool(self._slot.reserve_sent_at)
+
+    def hold(self, leases: Sequence[Lease], lease_end: float, since: float) -> None:
+        """A reserve was answered: begin the next batch, of the jobs done so far and of these.
+
+        ``lease_end``, and ``since`` when they wait, are monotonic seconds. If the steward wants something back, the old
+        batch ends here even if nothing new has come. Raises ``StoreError`` if there is no room: the old batch and the
+        mark of the open reserve then stay.
+        """
+        slot = self._slot
+        slot.lease_end = 0.0
+        if leases or self.done or self.is_wanted_back:
+            try:
+                slot.hold(leases, self.done)
+            except OSError as error:  # large receipts are files beside the board
+                raise StoreError(f"no room beside the board: {error.strerror}: these jobs wait") from error
+        else:
+            slot.hand.drop()
+        self._held = slot.hand
+        if leases:
+            self._lease_end = slot.lease_end = lease_end
+        slot.reserve_sent_at = 0.0
+        self.waiting.extend(enumerate(leases, start=len(self.done)))
+        self._since = since
+
+    def next_job(self) -> Lease | None:
+        """Turn to the next waiting job.
+
+        ``None`` if the steward wants back what was not started, or if the job has waited for too long.
+        """
+        number, lease = self.waiting[0]
+        # Write first, then check: the steward writes what it wants, waits, and then checks (steward/give_back.py).
+        self._slot.current_index = self._number = number
+        self._slot.lease_end = self._lease_end
+        if self.is_wanted_back or time.monotonic() - self._since >= _FRESH:
+            return None
+        self.waiting.popleft()
+        self._has_succeeded = False
+        return lease
+
+    @property
+    def turn(self) -> int:
+        """The batch's number on the board."""
+        return self._slot.hand_number
+
+    @property
+    def is_wanted_back(self) -> bool:
+        """Whether the steward has taken, or is about to take, the held jobs not yet started."""
+        return self.was_wanted_back(self._slot.hand_number)
+
+    def was_wanted_back(self, turn: int) -> bool:
+        """The same of an earlier batch, and of what was requested meanwhile."""
+        return self._slot.wanted_back == turn
+
+    def started(self) -> None:
+        """The job turned to is about to run."""
+        self._held.mark(self._number, Stage.RUNNING)
+
+    def succeeded(self) -> None:
+        """The job turned to must not run again: only its settlement is left, by us or, after our death, by the steward.
+
+        Idempotent.
+        """
+        if not self._has_succeeded:
+            self._has_succeeded = True
+            self._held.mark(self._number, Stage.DONE)
+            self._slot.done += 1
+
+    def ended(self) -> None:
+        """No job runs: no need to kill the worker when the lease ends or is found settled."""
+        self._slot.lease_end = 0.0
+
+    def settled(self) -> None:
+        """Another worker may hold the job turned to now."""
+        self._mark_settled(self._number)
+
+    def gave_back(self) -> None:
+        """Other workers may hold the waiting jobs now."""
+        while self.waiting:
+            self._mark_settled(self.waiting.pop()[0])
+
+    def drop(self) -> None:
+        """Hold nothing any more: what was done is deleted."""
+        self.done = []
+        self._slot.lease_end = 0.0
+        self._held.drop()
+
+    def _mark_settled(self, number: int) -> None:
+        self._slot.lease_end = 0.0
+        self._held.mark(number, Stage.SETTLED)

@@ -1,0 +1,40 @@
+"""What a worker is given, in a pool or alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from queuepool.config.settings import PoolSettings
+from queuepool.events.listeners import Listeners
+from queuepool.jobs.registry import Registry
+from queuepool.settlement.deferred_hooks import DeferredHook
+from queuepool.settlement.outage import Outage
+from queuepool.settlement.settler import Settler
+from queuepool.stores.contract import QueueStore
+from queuepool.unix.signals import WorkerSignals
+from queuepool.worker.control_state import ControlState
+from queuepool.worker.limits import Limits
+from queuepool.worker.slot_writer import SlotWriter
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerContext:
+    """One worker's settings and collaborators; ``pool.worker_process`` puts it together."""
+
+    pool: PoolSettings
+    store: QueueStore
+    registry: Registry
+    listeners: Listeners
+    signals: WorkerSignals
+    slot_writer: SlotWriter
+    outage: Outage
+    settler: Settler
+    control_state: ControlState
+    limits: Limits
+    #: the next hook of a job that failed with its worker
+    take_deferred_hook: Callable[[], DeferredHook | None]
+    #: called in each round: does what a steward would do, if there is none
+    run_chores: Callable[[], object]
+    #: whether there is no steward
+    alone: bool

@@ -1,0 +1,1 @@
+"""The tests of queuepool, by kind; CONTRIBUTING.md says which kind lies where."""

@@ -1,9 +1,0 @@
-"""This process's ledger, shared by its jobs and listeners, so that it takes one descriptor."""
-
-from __future__ import annotations
-
-import os
-
-from tests.chaos.ledger import Ledger
-
-BOOK = Ledger(os.environ["CHAOS_LEDGER"])

@@ -1,0 +1,353 @@
+"""The chaos checker rules correctly on histories written by hand."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from tests.chaos.checker import INVALID, UNKNOWN, VALID, check
+from tests.chaos.ledger import Ledger, Torn, read
+from tests.chaos.report import table
+
+RUN = ("run", {"seed": 1, "workers": 2, "seconds": 1, "retry_after": 5.0, "ahead": 1})
+END = ("end", {"left": 0})
+
+
+def pushed(count=1, stream="h", first=0, queue="high"):
+    facts = {"p": stream, "lo": first, "hi": first + count - 1, "q": queue, "delay": 0}
+    return [("enq_inv", facts), ("enq_ok", facts)]
+
+
+def start(job="h.0", attempt=1, pid=10, **more):
+    return ("start", {"id": job, "a": attempt, "pid": pid, **more})
+
+
+def finish(job="h.0", attempt=1, pid=10):
+    return ("finish", {"id": job, "a": attempt, "pid": pid})
+
+
+def said(what, job="h.0", attempt=1, pid=10):
+    return (what, {"id": job, "a": attempt, "pid": pid})
+
+
+def kill(pid=10, why="worker"):
+    return ("kill", {"pid": pid, "why": why, "sig": 9})
+
+
+def calm(on):
+    return ("nemesis", {"name": "calm", "on": on})
+
+
+def rule(*events, step=1_000_000):
+    """The ruling on these events, a millisecond apart unless they say when."""
+    clock = itertools.count(1_000_000_000, step)
+    return check({"t": next(clock), "f": what, **facts} for what, facts in [RUN, *events])
+
+
+def violated(*events, **more):
+    return sorted(rule(*events, END, **more).violations)
+
+
+def test_a_job_that_was_pushed_started_and_finished_is_all_there_is_to_it():
+    findings = rule(*pushed(), start(), finish(), said("ack"), END)
+
+    assert ({}, [], VALID) == (findings.violations, findings.unknown, findings.code)
+
+
+def test_an_acknowledged_push_that_never_came_to_anything_is_lost_and_where_is_said():
+    done = [event for number in (1, 3) for event in (start(f"h.{number}"), finish(f"h.{number}"))]
+    findings = rule(*pushed(5), *done, END)
+
+    assert ["h.0 (prefix)", "h.2 (middle)", "h.4 (postfix)"] == findings.violations["I1 lost"]
+    assert INVALID == findings.code
+
+
+@pytest.mark.parametrize("where", ["failed", "quarantine", "ready"])
+def test_what_the_store_still_knows_is_not_lost(where):
+    assert [] == violated(*pushed(), ("stored", {"where": where, "id": "h.0"}))
+
+
+def test_a_push_whose_answer_is_unknown_may_be_there_or_not():
+    unsure = [(what, facts) for what, facts in pushed() if what == "enq_inv"]
+    unsure.append(("enq_unknown", unsure[0][1]))
+
+    assert [] == violated(*unsure)
+    assert [] == violated(*unsure, start(), finish())
+
+
+def test_a_job_that_nobody_pushed_is_invented():
+    assert ["I2 invented"] == violated(start(), finish())
+
+
+def test_a_second_start_needs_the_first_ones_death():
+    again = [start(attempt=2, pid=11), finish(attempt=2, pid=11)]
+
+    assert ["I4 overlap"] == violated(*pushed(), start(), *again)
+    assert [] == violated(*pushed(), start(), kill(), *again)
+    assert [] == violated(*pushed(), start(), said("die"), *again)
+    assert [] == violated(*pushed(), start(), *again, ("death", {"pid": 10}))
+
+
+def test_an_earlier_death_of_the_same_pid_explains_nothing():
+    events = [*pushed(), kill(), ("death", {"pid": 10}), start(), start(attempt=2, pid=11), finish(attempt=2, pid=11)]
+
+    assert ["I4 overlap"] == violated(*events)
+
+
+def test_an_attempt_that_ends_after_the_next_has_begun_is_an_overlap():
+    late = [start(), kill(), start(attempt=2, pid=11), finish(), finish(attempt=2, pid=11)]
+
+    assert ["I4 overlap"] == violated(*pushed(), *late)
+
+
+def test_a_job_runs_twice_only_when_its_worker_died_before_it_could_settle():
+    again = [start(attempt=2, pid=11), finish(attempt=2, pid=11)]
+
+    assert ["I5 done twice, unexplained"] == violated(*pushed(), start(), finish(), *again)
+    explained = rule(*pushed(), start(), finish(), kill(), *again, END)
+    assert (VALID, 1) == (explained.code, explained.counts["twice"])
+
+
+def test_the_death_of_a_worker_fails_no_job_before_the_third():
+    def failed(attempt: int, error: str):
+        return ("fail", {"id": "h.0", "a": attempt, "pid": 10, "e": error})
+
+    there = ("stored", {"where": "failed", "id": "h.0"})
+    assert ["I19 failed by a death"] == violated(*pushed(), start(), kill(), failed(1, "WorkerDied"), there)
+    assert ["I19 failed by a death"] == violated(*pushed(), start(), kill(), failed(2, "TooManyAttempts"), there)
+    assert [] == violated(*pushed(), start(), failed(1, "ValueError"), there)
+    assert [] == violated(*pushed(), start(), kill(), failed(3, "WorkerDied"), there)
+
+
+def test_many_that_ran_twice_were_not_all_killed_in_one_short_moment():
+    events = pushed(6)
+    for number in range(6):
+        job, pid = f"h.{number}", 100 + number
+        events += [start(job, pid=pid), finish(job, pid=pid), kill(pid), start(job, 2, pid=11), finish(job, 2, pid=11)]
+
+    assert ["I5 done twice, unexplained"] == violated(*events)
+
+
+def test_a_worker_that_was_killed_may_have_done_a_whole_hand_that_nobody_settled():
+    jobs = [f"h.{number}" for number in range(6)]
+    done = [event for job in jobs for event in (start(job), finish(job))]
+    again = [event for job in jobs for event in (start(job, 2, pid=11), finish(job, 2, pid=11))]
+
+    assert [] == violated(*pushed(6), *done, kill(), *again)
+
+
+def test_a_nemesis_excuses_a_second_run_only_when_a_lease_had_time_to_end():
+    away = [("nemesis", {"name": "kill_redis", "on": on}) for on in (1, 0)]
+    events = [*pushed(), start(), finish(), *away, start(attempt=2, pid=11), finish(attempt=2, pid=11)]
+
+    assert ["I5 done twice, unexplained"] == violated(*events)
+    assert [] == violated(*events, step=2_000_000_000)
+
+
+def test_what_laravels_worker_could_not_delete_runs_again():
+    again = [start(attempt=2, pid=11), finish(attempt=2, pid=11)]
+
+    assert [] == violated(*pushed(), start(), finish(), said("undeleted"), *again)
+    assert ["I5 done twice, unexplained"] == violated(*pushed(), start(), finish(), said("undeleted", pid=12), *again)
+
+
+def test_attempts_go_up_by_one():
+    assert ["I6 attempts"] == violated(*pushed(), start(attempt=2), finish(attempt=2))
+    same = [start(), kill(), start(pid=11), finish(pid=11)]
+    assert ["I6 attempts"] == violated(*pushed(), *same)
+    assert [] == violated(*pushed(), *same, said("requeue", pid=1))
+
+
+def test_an_attempt_that_ended_before_its_first_line_is_known_from_its_release():
+    assert [] == violated(*pushed(), said("release", pid=1), start(attempt=2), finish(attempt=2))
+
+
+def test_nothing_is_settled_twice_and_nothing_starts_after_it_failed():
+    failed = [start(), said("fail"), ("stored", {"where": "failed", "id": "h.0"})]
+
+    assert [] == violated(*pushed(), *failed)
+    assert ["I5 settled twice"] == violated(*pushed(), *failed, said("fail"))
+    assert "I5 started after it had failed" in violated(*pushed(), *failed, start(attempt=2), finish(attempt=2))
+
+
+def test_a_release_may_be_told_of_after_the_failure_of_a_later_attempt():
+    first = [start(), kill(), said("release")]
+    second = [start(attempt=2, pid=11), said("fail", attempt=2, pid=11), ("stored", {"where": "failed", "id": "h.0"})]
+
+    assert [] == violated(*pushed(), *first, *second)
+    assert [] == violated(*pushed(), *first[:2], *second, first[2])
+    assert ["I5 settled twice"] == violated(*pushed(), *first, *second, first[2])
+    assert ["I5 settled twice"] == violated(*pushed(), *first, *second, said("release", attempt=2, pid=11))
+
+
+def test_a_failure_without_a_record_is_found():
+    assert ["I15 failed, but not recorded"] == violated(*pushed(), start(), said("fail"))
+    assert ["I15 recorded without a reason"] == violated(
+        *pushed(), ("stored", {"where": "failed without a reason", "id": "h.0"})
+    )
+
+
+def test_in_a_calm_few_jobs_are_overtaken():
+    def ran(*numbers):
+        jobs = [event for number in numbers for event in (start(f"t.{number}"), finish(f"t.{number}"))]
+        return violated(calm(1), *pushed(6, "t"), *jobs, calm(0))
+
+    assert [] == ran(0, 1, 2, 3, 4, 5)
+    assert [] == ran(1, 0, 5, 2, 3, 4)
+    assert ["I7 order"] == ran(4, 0, 1, 2, 3, 5)
+
+
+def test_what_is_given_back_goes_before_the_backlog():
+    def ran(after, nemesis="kill_workers", meanwhile=(), last=()):
+        jobs = [event for number in range(1, 400) for event in (start(f"t.{number}"), finish(f"t.{number}"))]
+        back = [start("t.0", pid=11), finish("t.0", pid=11)]
+        events = [start("t.0"), kill(), said("requeue", "t.0", pid=1), *meanwhile]
+        events += [*jobs[: 2 * after], *back, *jobs[2 * after :]]
+        return violated(("nemesis", {"name": nemesis, "on": 1}), *pushed(400, "t"), *events, *last)
+
+    assert [] == ran(after=1)
+    assert ["I7 given back, but not to the head"] == ran(after=399)
+    assert [] == ran(after=399, nemesis="lock_rows")  # somebody may have locked its row
+    # It was in another hand meanwhile, and given back once more; or in its worker's, behind a slow job.
+    assert [] == ran(after=399, last=[said("requeue", "t.0", pid=12)])
+    assert [] == ran(after=399, meanwhile=[*pushed(), start(pid=11), finish(pid=11)])
+
+
+def test_a_delayed_job_starts_neither_before_its_time_nor_long_after():
+    assert ["I8 started too early"] == violated(*pushed(), start(due=2_000_000_000), finish())
+    assert ["I8 started too late"] == violated(*pushed(), start(due=1), finish(), step=12_000_000_000)
+
+
+def test_the_dead_of_a_deadline_die_when_it_is_over():
+    def died(deadline, step=1_000_000):
+        again = [start(attempt=2, pid=11), finish(attempt=2, pid=11)]
+        return violated(*pushed(), start(d=deadline), ("death", {"pid": 10}), *again, step=step)
+
+    assert [] == died(1_004_000_000)
+    assert ["I10 killed before its deadline"] == died(1_904_000_000)
+    assert ["I10 killed too late"] == died(1_004_000_000, step=12_000_000_000)
+    assert "I10 never killed" in violated(*pushed(), start(d=1_004_000_000), kill(why="end"), ("death", {"pid": 10}))
+    assert "I10 never killed" in violated(
+        *pushed(), start(d=1_004_000_000), ("stored", {"where": "ready", "id": "h.0"})
+    )
+
+
+def test_a_killed_workers_job_is_soon_taken_up_again():
+    events = [*pushed(), start(), kill(), start(attempt=2, pid=11), finish(attempt=2, pid=11)]
+
+    assert [0.001] == rule(*events, END).spreads["killed worker's job starts again"]
+    assert "I11 not recovered" in violated(*events, step=12_000_000_000)
+
+
+@pytest.mark.parametrize(
+    ("event", "expected"),
+    [
+        (("orphan", {"pid": 9, "title": "x"}), "I9 orphan"),
+        (("leftover", {"path": "run/board"}), "I9 file left behind"),
+        (("bad_stop", {"pool": "near", "code": None}), "I9 did not stop"),
+        (("size", {"pool": "near", "n": 1, "want": 2, "after": 10.0}), "I12 size"),
+        (("secret", {"where": "log"}), "I16 secret"),
+        (("copies", {"id": "h.0", "n": 2}), "I3 copies"),
+        (("pool_died", {"pool": "near", "code": 1}), "the pool died"),
+    ],
+)
+def test_what_was_seen_from_outside_counts(event, expected):
+    assert [expected] == violated(*pushed(), start(), finish(), event)
+
+
+def test_growth_is_found_and_an_outlier_is_not_growth():
+    def sampled(*fds):
+        return violated(*[("sample", {"pid": 5, "fds": number, "rss": 100, "clients": 3}) for number in fds])
+
+    assert ["I13 growth"] == sampled(*range(10, 40, 3))
+    assert [] == sampled(*[10] * 5, 300, *[10] * 5)
+
+
+@pytest.mark.parametrize("end", [(), (("end", {"left": 3}),)])
+def test_a_history_without_its_end_is_unknown_and_unknown_is_red(end):
+    assert UNKNOWN == rule(*pushed(), start(), finish(), *end).code
+
+
+def test_what_is_wrong_in_an_unfinished_history_is_wrong():
+    assert INVALID == rule(start(), finish()).code
+
+
+def test_a_cut_ledger_is_unknown(tmp_path):
+    ledger = Ledger(tmp_path / "ledger")
+    for what, facts in [RUN, *pushed(), start(), finish(), END]:
+        ledger.write(what, **facts)
+    whole = (tmp_path / "ledger").read_bytes()
+    (tmp_path / "cut").write_bytes(whole[:-3])
+
+    assert VALID == check(read(tmp_path / "ledger")).code
+    assert UNKNOWN == check(read(tmp_path / "cut")).code
+
+
+def test_a_run_without_a_job_proves_nothing():
+    assert UNKNOWN == rule(END).code
+
+
+def test_half_a_line_may_come_of_a_kill_but_not_many():
+    half, done = Torn(b'{"t":1'), [*pushed(), start(), finish(), END]
+    events = [{"t": number, "f": what, **facts} for number, (what, facts) in enumerate([RUN, *done])]
+
+    assert VALID == check([half, *events]).code
+    assert UNKNOWN == check([half] * 5 + events).code
+
+
+def test_the_table_says_what_is_wrong_with_examples():
+    shown = table(rule(*pushed(2), start(), finish(), END))
+
+    assert "VIOLATED  I1 lost: 1\n          h.1 (postfix)\n" in shown
+    assert shown.endswith("INVALID, exit code 1\n")
+
+
+def retried(*events):
+    return [*pushed(stream="r"), *events]
+
+
+def failed(attempt=1):
+    return [start("r.0", attempt), said("fail", "r.0", attempt)]
+
+
+def test_what_people_try_again_fails_as_often_as_they_like_and_must_be_recorded_at_the_end():
+    stored = ("stored", {"where": "failed", "id": "r.0"})
+
+    assert [] == violated(*retried(*failed(), *failed(), *failed(), stored))
+    assert ["I1 lost", "I15 failed, but not recorded"] == violated(*retried(*failed(), *failed()))
+
+
+def test_what_people_try_again_may_be_done_by_laravel_which_fails_it_not():
+    assert [] == violated(*retried(*failed(), start("r.0"), finish("r.0")))
+
+
+def test_a_retry_that_was_broken_off_leaves_two_of_one_job_and_others_must_not():
+    stored = ("stored", {"where": "failed", "id": "r.0"})
+
+    assert [] == violated(*retried(("copies", {"id": "r.0", "n": 2}), stored))
+    assert ["I3 copies"] == violated(*pushed(), start(), finish(), ("copies", {"id": "h.0", "n": 2}))
+
+
+def test_what_another_store_holds_is_not_to_be_touched():
+    assert ["I2 invented"] == violated(*pushed(), start(), finish(), said("requeue", "5a3f-11"))
+
+
+def test_good_jobs_go_on_while_another_store_is_away():
+    away, back = ("other", {"on": 1}), ("other", {"on": 0})
+    good = [event for number in range(4) for event in (start(f"h.{number}"), finish(f"h.{number}"))]
+    bad = [start("r.0"), ("stored", {"where": "failed", "id": "r.0"})]
+
+    assert [] == violated(*pushed(4), away, *good, back, step=1_000_000_000)
+    assert ["I17 held up by the other store"] == violated(
+        *pushed(4), *pushed(stream="r"), away, *good[:2], *bad, back, *good[2:], step=1_000_000_000
+    )
+
+
+def test_an_async_job_is_harmed_by_nothing_that_another_left_behind():
+    innocent = start(m="nap_async")
+    again = [start(attempt=2), finish(attempt=2)]
+
+    assert ["I18 an innocent job was harmed"] == violated(*pushed(), innocent, said("die"), said("release"), *again)
+    assert [] == violated(*pushed(), innocent, said("die"), said("release", pid=99), *again)
+    assert ["I18 a task outlived its job"] == violated(*pushed(), start(), finish(), said("ghost"))

@@ -1,0 +1,214 @@
+"""A pool's log says what runs where, reports every job, and holds whatever the jobs write."""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from queuepool import log
+from queuepool.config.settings import PoolSettings
+from queuepool.events import JobFacts, JobProcessed
+from queuepool.payload.envelope import decode
+from queuepool.worker.job_lines import JobLines
+from tests.support.eventually import eventually
+
+STAMP = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z"
+JOBS = """
+import hashlib, logging, os, subprocess, sys
+from queuepool import job
+
+@job("talk")
+def talk() -> None:
+    print("printed", "words")
+    print("complained", file=sys.stderr)
+    logging.getLogger("shop").info("logged %s", "words\\nin lines")
+    logging.getLogger("shop").debug("too quiet")
+    os.write(1, b"written past Python\\n")
+    subprocess.run(["echo", "by another program"])
+
+@job("hang", timeout=0.5)
+def hang() -> None:
+    print("about to hang")
+    os.write(2, b"still here\\n")
+    print("half a line", end="", flush=True)
+    hashlib.pbkdf2_hmac("sha256", b"", b"", 2_000_000_000)
+"""
+TWO = """
+[pool:mail]
+queue = mail
+[pool:reports]
+queue = reports
+"""
+PAST_PYTHON = ["written past Python", "by another program", "still here"]
+
+
+def test_the_log_of_two_pools_tells_the_story(site):
+    (site.path / "shop.py").write_text(JOBS)
+    with site.pool("--workers", "2", "--modules", "shop", config=TWO, wait=False) as pool:
+        eventually(lambda: len(pool.workers()) == 4, within=30)
+        assert [pool.pid] == pool.pids(r"^queuepool: parent \[mail,reports\] running masters=2$")
+        talk, hang = site.queue.push("talk", queue="mail"), site.queue.push("hang", queue="reports")
+        eventually(lambda: "job failed" in pool.log() and "job done" in pool.log(), within=30)
+        eventually(lambda: len(pool.workers()) == 4, within=30)
+        pool.signal(signal.SIGHUP)
+        eventually(lambda: 4 == pool.log().count("reason=restart_signal"), within=30)
+        eventually(lambda: 4 == pool.log().count(" jobs found count=2 names=hang,talk\n"), within=30)
+    text, lines = pool.log(), pool.log().splitlines()
+    heads = [line for line in lines if line not in PAST_PYTHON and not line.startswith("    ")]
+
+    assert [] == [line for line in heads if not re.match(rf"{STAMP} [A-Z]+ pool=(mail|reports) \S+ pid=\d+ ", line)]
+    assert set(PAST_PYTHON) <= set(lines)
+    said = rf" INFO pool=mail worker=\d pid=\d+ id={talk} "
+    assert re.search(said + "stdout: printed words\n", text)
+    assert re.search(said + "stderr: complained\n", text)
+    assert re.search(said + "shop: logged words\n    in lines\n", text)
+    assert "too quiet" not in text
+    assert re.search(rf" job done id={talk} queue=mail job=talk attempts=1 duration=[\d.]+ wait=\d+\n", text)
+    assert re.search(rf" pool=reports worker=\d pid=\d+ id={hang} stdout: about to hang\n", text)
+    assert re.search(rf" id={hang} stdout: half a line\n", text)
+    for name in ("mail", "reports"):
+        assert re.search(rf" INFO pool={name} master pid=\d+ queuepool \S+ starts\n    store: +\S+\n", text)
+        assert re.search(rf"\n    queues: +{name}\n    workers: +2\n    modules: +shop\n", text)
+    assert f"\n    configuration:     {site.path}/pool.ini\n" in text
+    assert (4, 4) == (text.count("reason=restart_signal"), text.count("reason=stop_signal"))
+    for name in ("mail", "reports"):
+        last = [line for line in heads if f" pool={name} " in line][-1]
+        assert re.search(r" master pid=\d+ stopped: every process of the pool has ended, exit code 0$", last)
+
+
+APPLICATIONS = {
+    "that configures nothing": "",
+    "with a handler of its own": "logging.basicConfig(level='DEBUG', format='own %(message)s', stream=sys.stdout)",
+    "that closes all handlers": "logging.config.dictConfig({'version': 1})",
+}
+
+
+@pytest.mark.parametrize("application", APPLICATIONS)
+def test_what_an_application_logs_is_in_the_log_whatever_it_has_configured(site, application):
+    (site.path / "shop.py").write_text(f"import logging, logging.config, sys\n{APPLICATIONS[application]}\n{LOGGING}")
+    site.push("log", name="log")
+    done = site.run("work", *site.flags("--modules", "shop"), "--stop-when-empty", "--log-level", "warning", "--json")
+    lines = [json.loads(line) for line in done.stderr.splitlines()]
+    messages = [line.get("message", line.get("event")) for line in lines]
+
+    own = application == "with a handler of its own"
+    assert ("own an info" if own else "a warning") in messages
+    assert ("own a warning" if own else "a warning") in messages
+    assert own or "an info" not in messages
+    assert ["JobProcessed", "WorkerStopping"] == messages[-2:]
+    assert {"default"} == {line["pool"] for line in lines}
+    assert "" == done.stdout
+
+
+LOGGING = """
+from queuepool import job
+
+@job("log")
+def log(mode: str) -> None:
+    logging.getLogger("shop").info("an info")
+    logging.getLogger("shop").warning("a warning")
+    logging.getLogger("shop").warning("not a number: %d", "x")
+"""
+
+ROTATING = """
+import os
+from queuepool import job
+
+@job("rotate")
+def rotate(mode: str) -> None:
+    os.write(1, b"before\\n")
+    os.rename("app.log", "app.log.1")
+    print("print")
+    os.write(2, b"after\\n")
+"""
+
+
+def test_what_is_written_past_python_follows_a_log_that_is_moved_away(site):
+    (site.path / "shop.py").write_text(ROTATING)
+    site.push("rotate", name="rotate")
+    done = site.run("work", *site.flags("--modules", "shop", "--log", "app.log"), "--stop-when-empty")
+
+    assert (site.path / "app.log.1").read_text().endswith("\nbefore\n")
+    assert "stdout: print\nafter\n" in (site.path / "app.log").read_text()
+    assert ("", "") == (done.stdout, done.stderr)
+
+
+# A line for each job, or for many
+
+
+@pytest.fixture
+def lines(tmp_path: Path) -> Iterator[JobLines]:
+    """Of a worker whose log is ``tmp_path/log``."""
+    found = logging.getLogger("queuepool")
+    before = found.handlers[:], found.propagate, found.level
+    log.setup(PoolSettings(log=tmp_path / "log"), "worker=1", write_timeout=0.0)
+    yield JobLines()
+    found.handlers[0].end()  # type: ignore[attr-defined]
+    found.handlers[:], found.propagate = before[:2]
+    found.setLevel(before[2])
+
+
+def do(lines: JobLines, count: int, at: float) -> None:
+    """So many jobs, all done at that time."""
+    for _ in range(count):
+        if lines.is_due(at):
+            lines.write(JobProcessed(JobFacts("i", "i", "j", "q", 1), 0.001), at)
+
+
+def told(tmp_path: Path) -> list[str]:
+    return re.findall(r"job done|jobs done count=\d+", (tmp_path / "log").read_text())
+
+
+def test_a_second_with_too_many_jobs_is_summed_up_and_so_is_the_next_one(lines, tmp_path):
+    began = time.monotonic()
+    do(lines, 250, began)
+    do(lines, 300, began + 1.5)
+    do(lines, 5, began + 2.8)  # all of them still are summed up: the last second was busy
+    do(lines, 2, began + 4.0)
+
+    assert [*["job done"] * 100, *[f"jobs done count={n}" for n in (150, 300, 5)], *["job done"] * 2] == told(tmp_path)
+
+
+def test_jobs_after_a_pause_have_lines_of_their_own_again(lines, tmp_path):
+    began = time.monotonic()
+    do(lines, 101, began)
+    do(lines, 1, began + 60)
+
+    assert [*["job done"] * 100, "jobs done count=1", "job done"] == told(tmp_path)
+
+
+def test_what_is_not_summed_up_yet_is_when_the_worker_leaves(lines, tmp_path):
+    began = time.monotonic()
+    do(lines, 103, began)
+    lines.rest()  # the second is not over
+    lines.sum_up(began)
+    lines.sum_up(began)
+
+    assert ["jobs done count=3"] == told(tmp_path)[100:]
+
+
+# How long it waited
+
+
+@pytest.mark.parametrize(
+    ("said", "waited"),
+    [
+        (b'"createdAt":1000', 7),
+        (b'"createdAt":1000,"delay":5', 2),
+        (b'"createdAt":2000', 0),
+        (b'"createdAt":1000,"attempts":2', None),
+        (b'"delay":5', None),
+        (b'"createdAt":1e99', None),
+        (b'"createdAt":"1000"', None),
+        (b'"createdAt":' + b"9" * 400, None),
+    ],
+)
+def test_how_long_a_job_waited_is_known_where_its_payload_says_when_it_was_pushed(said, waited):
+    assert waited == decode(b'{"uuid":"u","job":"j",' + said + b"}").waited(1007.5)

@@ -1,0 +1,146 @@
+"""A newcomer's mistakes, typed as a newcomer types them: each gets one clear line that says what to do."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.commands import ROOT, Done
+
+JOB = "from queuepool import job\n@job\ndef work() -> None: ...\n"
+FILES = {
+    "jobs.py": JOB,
+    "src/shop/__init__.py": "",
+    "src/shop/tasks.py": JOB,
+    "raises.py": "raise KeyError('SHOP')\n",
+    "syntax.py": "def (\n",
+    "leaves.py": "import sys\nsys.exit(3)\n",
+    "empty.py": "x = 1\n",
+    "calendar.py": JOB,
+}
+#: nothing listens there: what is refused is refused before a store is asked
+NOWHERE = "redis://127.0.0.1:1"
+
+#: it goes on after each of its mistakes
+PROGRAM = """
+import datetime
+from queuepool import Job, job
+
+def attempt(name, mistake):
+    try:
+        mistake()
+    except Exception as error:
+        print(f"{name}: {error}")
+
+class Mail(Job):
+    to: str
+
+class Shop:
+    def sell(self, order): ...
+
+def lines():
+    yield 1
+
+@job
+def work(day=None): ...
+
+attempt("a lambda", lambda: job(lambda: None))
+attempt("a method", lambda: job(Shop.sell))
+attempt("a generator", lambda: job(lines))
+attempt("no handle", lambda: Mail("a").dispatch())
+attempt("an option", lambda: job(retries=3))
+attempt("two queues", lambda: job(queue="a,b")(lines))
+attempt("a timeout", lambda: job(timeout="soon")(print))
+attempt("a delay", lambda: work.later("five minutes"))
+attempt("an argument", lambda: work.dispatch(day=Shop()))
+attempt("its name", lambda: work.dispatch(dya=1))
+"""
+ANSWERS = {
+    "a lambda": '@job: a lambda has no name: give it one: @job("shop.send")',
+    "a method": "@job: 'Shop.sell' is a method, and a worker has no object to call it on: write a Job class",
+    "a generator": "@job: 'lines' is a generator: a call of it would do nothing",
+    "no handle": "@job: Mail has no handle()",
+    "an option": "@job: there is no option 'retries': did you mean 'tries'?",
+    "two queues": "@job: queue: 'a,b' is not a queue name: 1 to 200 of A-Z a-z 0-9 _ . { } : -",
+    "a timeout": "@job: timeout: 'soon' is not a time: write seconds (60, 0.5) or a unit s, m or h (60s, 2m, 1h)",
+    "a delay": "'five minutes' is not a time: write seconds (60, 0.5) or a unit s, m or h (60s, 2m, 1h)",
+    "an argument": "argument 'day' of mistakes.work: no JSON for __main__.Shop: "
+    "queuepool.register_type says what to send",
+    "its name": "got an unexpected keyword argument 'dya'",
+}
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory as somebody may have it who begins."""
+    folder = tmp_path_factory.mktemp("project")
+    for name, text in FILES.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return folder
+
+
+def typed(project: Path, *words: str, **env: str) -> Done:
+    """The command as it is installed: with ``python -m`` the directory would come before Python's own modules."""
+    command = [str(Path(sys.executable).with_name("queuepool")), *words]
+    inherited = {key: value for key, value in os.environ.items() if not key.startswith(("QUEUEPOOL_", "PYTHON"))}
+    return subprocess.run(
+        command, cwd=project, env=inherited | env, capture_output=True, text=True, timeout=30, check=False
+    )
+
+
+@pytest.mark.parametrize(
+    ("module", "answer"),
+    [
+        ("jbos", "cannot import jbos: there is no jbos in {here} (the working directory), and PYTHONPATH is not set; "
+                 "did you mean jobs?"),
+        ("jobs.py", "jobs ({here}/jobs.py) is a module and no package; say jobs, without .py"),
+        ("src/shop/tasks", "'src/shop/tasks' is not a module's name like app.jobs"),
+        ("shop.tasks", "it is in {here}/src: set PYTHONPATH=src, or pip install -e . if it is a project"),
+        ("raises", "cannot import raises: KeyError: 'SHOP'"),
+        ("syntax", "cannot import syntax: SyntaxError: invalid syntax (syntax.py, line 1)"),
+        ("leaves", "what a module runs as a program belongs under if __name__ == '__main__'"),
+        ("empty", "no job is registered by empty ({here}/empty.py): is @job there"),
+        ("calendar", "not {here}/calendar.py: give yours another name"),
+    ],
+)  # fmt: skip
+def test_a_module_that_is_none_is_answered_with_what_to_do(project, module, answer):
+    done = typed(project, "check", "--url", NOWHERE, "--modules", module)
+
+    assert 0 != done.returncode
+    assert 1 == (done.stdout + done.stderr).count(answer.format(here=project))
+
+
+@pytest.mark.parametrize("url", ["postgres://u:p@host.invalid/db", "postgresql+psycopg://u:p@host.invalid/db"])
+def test_the_urls_that_others_give_out_are_understood(project, url):
+    done = typed(project, "size", "--url", url)
+
+    assert 1 == done.returncode
+    assert done.stderr.startswith("queuepool: the store cannot be reached or cannot serve now: ")
+    assert "host.invalid" in done.stderr
+
+
+def test_a_variable_in_a_configuration_is_put_in_or_asked_for(project):
+    path = project / "pool.ini"
+    path.write_text("[connection]\nurl = redis://:${SHOPS_PASSWORD}@127.0.0.1:1\n")
+    path.chmod(0o600)
+
+    without = typed(project, "size", "-c", "pool.ini")
+    assert 78 == without.returncode
+    assert "pool.ini:2: [connection] url: the environment variable SHOPS_PASSWORD is not set" in without.stderr
+    assert 1 == typed(project, "size", "-c", "pool.ini", SHOPS_PASSWORD="x").returncode
+
+
+def test_a_program_of_ten_mistakes_is_answered_ten_times(project):
+    (project / "mistakes.py").write_text(PROGRAM)
+    done = subprocess.run(
+        [sys.executable, "-m", "mistakes"], cwd=project, env={"PYTHONPATH": str(ROOT)}, capture_output=True, text=True,
+        check=False, timeout=30,
+    )  # fmt: skip
+
+    assert ANSWERS == dict(line.split(": ", 1) for line in done.stdout.splitlines())

@@ -1,0 +1,1 @@
+"""The catalogue of faults and bad inputs, CATALOGUE.md, and their tests."""

@@ -1,0 +1,46 @@
+"""Command lines that are refused with exit code 2, and the one line that each prints."""
+
+from __future__ import annotations
+
+SECRET = "s3cr3t"
+#: the kernel takes no longer argument than this
+LONG = "a" * (128 * 1024 - 1)
+
+Words = list[str | bytes]
+
+REFUSED: dict[str, tuple[Words, str]] = {
+    "B089 command": (["strat"], "queuepool: there is no 'strat'; did you mean 'start'?"),
+    "B089 command of a group": (["quarantine", "lst"], "queuepool quarantine: there is no 'lst'; did you mean 'list'?"),
+    "B089 option": (["start", "--workrs", "3"], "'--workers'"),
+    "B089 key of a connection": (
+        ["start", "--retry-after", "10"],
+        "--retry-after is no flag but a key of [connection]: in the file, or as QUEUEPOOL_CONNECTION_RETRY_AFTER",
+    ),
+    "B090 without a value": (["start", "--timeout"], "requires an argument"),
+    "B090 empty": (["start", "--timeout="], "'--timeout': '' is not a time"),
+    "B090 below zero": (["start", "--timeout=-5"], "'--timeout': '-5' is not a time"),
+    "B090 twice": (["start", "--timeout", "5", "--timeout", "6"], "'--timeout': was given twice"),
+    "B093 delay below zero": (["push", "do", "--delay", "-1"], "'--delay': '-1' is not a time"),
+    "B093 delay of ages": (["push", "do", "--delay", "1e20"], "'--delay': '1e20' is not a time"),
+    # Seconds alone are taken, so there is no moment that might have passed.
+    "B093 delay in words": (["push", "do", "--delay", "tomorrow"], "'--delay': 'tomorrow' is not a time"),
+    # There is no `kill`: workers are the master's to kill, jobs end by their timeouts.
+    "B095 kill": (["kill", "1"], "there is no 'kill'"),
+    "B095 kill all": (["kill", "all"], "there is no 'kill'"),
+    "B096 retry of nothing": (["retry"], "name failed jobs by ID, or say all, or --queue"),
+    "B096 retry of an id and a queue": (["retry", "some-id", "--queue", "high"], "name failed jobs by ID, or say all"),
+    "B100 argument that is no text": (["start", "--queue", b"\xff"], "'--queue': contains a line break or another"),
+    "B100 line break": (["start", "--queue", "a\nb"], "'--queue': contains a line break"),
+    "B100 line break in a name": (["push", "a\nb"], "'NAME': contains a line break"),
+    "B100 escape sequence": (["size", "\x1b[31m"], "contains a line break or another character"),
+    "B100 verb of 128 KiB": ([LONG], "there is no 'aaaa"),
+    "B100 queue of 128 KiB": (["size", LONG], "is not a queue name"),
+    "B100 option of 128 KiB": (["start", "--" + LONG[2:]], "No such option"),
+    "B100 job of no name": (["push", ""], "is no name for a job"),
+    "B101 configuration twice": (["start", "-c", "a", "-c", "b"], "'--config': was given twice"),
+    "B101 configuration from standard input": (["start", "-c", "-"], "'--config': must be a file"),
+    "B101 configuration from a url": (["start", "-c", f"redis://:{SECRET}@h"], "'--config': must be a file"),
+    "B074 url": (["start", "--url", f"redis://:{SECRET}@@h"], "'--url': has an @ too many"),
+    "B066 workers": (["scale", "many"], "'many' is not a whole number"),
+    "drop of nothing": (["quarantine", "drop", "high"], "name one payload by ID, or say --all"),
+}

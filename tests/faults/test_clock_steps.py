@@ -1,0 +1,130 @@
+"""The store's clock is set while jobs run: which jobs overlap and for how long, and what a step back delays.
+
+A lease is renewed after each third of ``retry_after``: it ends early after a step forward of more than two thirds.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, contextmanager
+from pathlib import Path
+
+import pytest
+
+from queuepool.config.settings import ConnectionSettings
+from queuepool.jobs.client import Queue
+from tests.support.clocks import SetClock
+from tests.support.databases import Postgres, running
+from tests.support.drivers import site_at
+from tests.support.eventually import eventually
+from tests.support.pools import RunningPool, Site, is_gone
+from tests.support.redis_server import start_redis
+
+LASTS = 6.0
+#: seconds for two looks at a lease and a kill, on a busy machine
+A_MOMENT = 1.0
+
+
+@pytest.fixture
+def clock() -> Iterator[SetClock]:
+    with tempfile.TemporaryDirectory(prefix="queuepool-clock-") as folder:
+        Path(folder).chmod(0o755)  # a database may be nobody's
+        yield SetClock(Path(folder))
+
+
+@pytest.fixture(params=["redis", "postgres"])
+def site(request, clock, tmp_path, monkeypatch) -> Iterator[Site]:
+    """On a store with that clock."""
+    make = {"redis": on_redis, "postgres": on_postgres}[request.param]
+    with make(clock, tmp_path, monkeypatch) as found, closing(found.queue):
+        clock.step(500)
+        assert 500 == pytest.approx(found.queue.stores.queue.stage(["default"]).now - time.time(), abs=2)
+        clock.step(0)
+        yield found
+
+
+@contextmanager
+def on_redis(clock, folder, environment) -> Iterator[Site]:
+    with clock.preloaded(environment):
+        server = start_redis(str(folder))
+    settings = ConnectionSettings(url=f"unix://{folder}/redis.sock", retry_after=LASTS)
+    try:
+        yield Site(settings, folder, Queue(settings))
+    finally:
+        server.kill()
+        server.wait()
+
+
+@contextmanager
+def on_postgres(clock, folder, environment) -> Iterator[Site]:
+    with ExitStack() as stack:
+        with clock.preloaded(environment):
+            server = stack.enter_context(running(Postgres))
+        found = site_at(server.url, folder)
+        found.queue.close()
+        settings = ConnectionSettings(url=server.url, retry_after=LASTS)
+        yield Site(settings, folder, Queue(settings))
+
+
+@contextmanager
+def a_long_job(site: Site) -> Iterator[RunningPool]:
+    """It runs as long as the test looks; then it ends, once."""
+    gate = site.path / "gate"
+    with site.pool("--workers", "2", "--tries", "5", config=f"[connection]\nretry_after = {LASTS}\n") as pool:
+        site.push("until", gate=str(gate), tag="long")
+        eventually(lambda: site.trail(event="start", tag="long"))
+        yield pool
+        gate.touch()
+        eventually(lambda: 0 == site.queue.size(), within=20)
+    assert 1 == len(site.trail(event="end", tag="long"))
+
+
+def test_after_a_long_step_forward_a_running_job_overlaps_for_a_third_of_its_lease_at_most(site, clock):
+    with a_long_job(site) as pool:
+        clock.step(3600)
+        site.push("ok", tag="next")  # an idle worker finds the ended lease when it looks for this
+        (first, second) = eventually(lambda: site.trail(event="start", tag="long")[1:] and site.trail(tag="long"))
+        eventually(lambda: is_gone(first["pid"]))
+        overlap = time.time() - second["at"]
+        assert "could not be renewed" in eventually(lambda: "process died" in pool.log() and pool.log())
+
+    assert [1, 2] == [line["attempt"] for line in site.trail(event="start", tag="long")]
+    assert overlap <= LASTS / 3 + A_MOMENT
+
+
+@pytest.mark.parametrize("step", [LASTS / 2, -3600])
+def test_a_short_step_forward_and_any_step_back_harm_no_running_job(site, clock, step):
+    with a_long_job(site):
+        clock.step(step)
+        pushed = time.time()
+        site.push("ok", tag="now")
+        site.push("ok", tag="later", delay=1.5 * LASTS)
+        eventually(lambda: site.trail(event="end", tag="later"), within=4 * LASTS)
+
+    assert 1 == len(site.trail(event="start", tag="long"))
+    now, later = (site.trail(event="end", tag=tag)[0]["at"] - pushed for tag in ("now", "later"))
+    assert now < 5  # the longest wait for what nobody tells
+    assert 1.5 * LASTS <= later <= 1.5 * LASTS + 2 + A_MOMENT
+
+
+@pytest.mark.parametrize("step", [-30, -3600])
+def test_a_step_back_delays_by_itself_what_was_delayed(site, clock, step):
+    site.push("ok", delay=5)
+    clock.step(step)
+
+    found = site.queue.stores.queue.reserve(["default"], 1, 1)
+    assert (5 - step, []) == (pytest.approx(found.next_due, abs=2.5), found.leases)
+
+
+@pytest.mark.parametrize("step", [-30, -3600])
+def test_a_step_back_keeps_what_a_dead_host_held_in_redis_by_as_much_and_in_a_database_no_longer(site, clock, step):
+    store = site.queue.stores.queue
+    site.push("ok")
+    assert 1 == len(store.reserve(["default"], 1, 1).leases)
+    clock.step(step)
+
+    # A database says when a reservation began: one that begins in the future is known to be wrong, and set to now.
+    expected = LASTS - step if site.connection.url.startswith("unix") else LASTS
+    assert expected == pytest.approx(store.reserve(["default"], 2, 1).next_due, abs=2.5)

@@ -1,0 +1,1 @@
+"""Queuepool beside the real Laravel, in PHP and in Python."""

@@ -1,0 +1,116 @@
+"""Modules that cannot be used end the first start with the cause, and do no harm in a restart."""
+
+from __future__ import annotations
+
+import json
+import signal
+import time
+
+import pytest
+
+from tests.support.eventually import eventually
+
+GOOD = "import tests.support.poolapp\nfrom queuepool import job\n@job(queue='emails')\ndef mail() -> None: ...\n"
+BAD = "raise RuntimeError('half deployed')\n"
+
+
+@pytest.mark.fault("F22")
+def test_a_first_boot_that_fails_ends_the_pool_with_1_and_says_the_cause_once(site):
+    (site.path / "never.py").write_text("import no_such_library\n")
+    with site.pool("--workers", "4", "--modules", "tests.support.poolapp,never", wait=False) as pool:
+        assert 1 == pool.wait(within=30)
+
+    log = pool.log()
+    assert 1 == log.count("cannot import never: ModuleNotFoundError: No module named 'no_such_library'")
+    assert 1 == log.count("never.py")
+    assert 1 == log.count("no worker has come to work since the start: the pool ends")
+    assert "never came to work" not in log
+    assert log.endswith(" stopped: every process of the pool has ended, exit code 1\n")
+
+
+@pytest.mark.fault("F22")
+def test_modules_without_a_job_end_it_too_and_listeners_that_do_not_import(site):
+    (site.path / "none.py").write_text("x = 1\n")
+    with site.pool("--workers", "2", "--modules", "none", wait=False) as pool:
+        assert 1 == pool.wait(within=30)
+    assert 1 == pool.log().count(f'problem="no job is registered by none ({site.path}/none.py)')
+    assert ("boot failed" in pool.log(), "could not be imported" in pool.log()) == (True, False)
+
+    with site.pool("--workers", "1", "--listeners", "not_there", wait=False) as pool:
+        assert 1 == pool.wait(within=30)
+    assert 1 == pool.log().count("cannot import not_there: there is no not_there in")
+
+
+def test_what_still_boots_beside_a_failed_first_boot_is_not_waited_for(site):
+    """One worker fails while another one is in an import that takes for ever."""
+    (site.path / "uneven.py").write_text(
+        "import os, threading\n"
+        "try:\n    os.mkdir('first')\nexcept FileExistsError:\n    threading.Event().wait()\n"
+        "while not os.path.exists('second'):\n    pass\n"
+        "raise RuntimeError('the first one')\n".replace(
+            "    threading.Event", "    os.mkdir('second')\n    threading.Event"
+        )
+    )
+    with site.pool("--workers", "2", "--modules", "uneven", wait=False) as pool:
+        assert 1 == pool.wait(within=30)
+
+    assert "killed: STOP (the stop does not wait any longer)" in pool.log()
+    assert 1 == pool.log().count("RuntimeError: the first one")
+
+
+@pytest.mark.parametrize("how", ["--no-preload", "--preload"])
+def test_a_restart_is_watched_until_the_new_code_works_or_is_known_not_to(site, how):
+    place = ["--runtime-dir", str(site.path / "run"), *site.where]
+    module = site.path / "deployed.py"
+    module.write_text(GOOD)
+    with site.pool("--workers", "2", how, "--modules", "deployed") as pool:
+        eventually(lambda: "no pool of this configuration serves queue emails" in pool.log())
+        before = set(pool.workers())
+        done = site.run("reload", "--wait", *place)
+        assert "pool default: 2 of 2 workers run the new code" in done.stdout
+        assert not before & set(pool.workers())
+
+        before = set(pool.workers())
+        module.write_text(BAD)
+        for verb in ("reload", "restart"):
+            done = site.run(verb, "--wait", "25", *place, check=False)
+            assert 1 == done.returncode
+            assert "cannot import deployed: RuntimeError: half deployed" in done.stderr.splitlines()[-1]
+        assert before == set(pool.workers())
+
+        [facts] = json.loads(site.run("status", "--json", *place).stdout)
+        assert 2 == facts["outdated"]
+        assert "workers that still run the old code: 2, new ones" in site.run("status", *place).stdout
+        assert 1 == pool.log().count("RuntimeError: half deployed")
+
+        module.write_text(GOOD + "\n")
+        site.run("reload", "--wait=25", *place)
+        [facts] = json.loads(site.run("status", "--json", *place).stdout)
+        assert (0, None) == (facts["outdated"], facts["boot_problem"])
+
+    assert 3 == site.run("reload", "--wait", *place, check=False).returncode
+
+
+def test_a_wait_for_a_restart_ends_when_its_time_is_over(site):
+    place = ["--runtime-dir", str(site.path / "run"), *site.where]
+    (site.path / "slow.py").write_text(
+        "import os, time\nimport tests.support.poolapp\nif os.path.exists('slow'):\n    time.sleep(600)\n"
+    )
+    with site.pool("--workers", "1", "--modules", "slow") as pool:
+        (site.path / "slow").touch()
+        began = time.monotonic()
+        done = site.run("reload", "--wait", "1", *place, check=False)
+        assert 1 == done.returncode
+        assert "the time is over, 0 of 1 workers run the new code" in done.stderr
+        assert time.monotonic() - began >= 1.0
+        pool.signal(signal.SIGQUIT)
+        assert 0 == pool.wait()
+
+
+def test_a_pool_without_modules_ends_with_1_and_keeps_the_jobs(site):
+    site.push("ok")
+    done = site.run("start", *site.flags("--workers", "2", "--modules", ""), check=False)
+
+    assert 1 == done.returncode
+    assert 1 == done.stderr.count("no modules are named, so no job is known")
+    assert 1 == site.queue.size()

@@ -1,0 +1,146 @@
+"""A board that a pool on another store left in the directory is not settled, and does no harm."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from queuepool.config.connections import identity_of
+from queuepool.config.settings import ConnectionSettings
+from queuepool.jobs.client import Queue
+from queuepool.stores.sql.client import Client
+from queuepool.stores.sql.migrate import migrate
+from tests.support.eventually import eventually
+from tests.support.pools import RunningPool, Site, is_gone
+
+
+def database(url: str) -> ConnectionSettings:
+    client = Client(url, create=True)
+    migrate(client)
+    client.close()
+    return ConnectionSettings(url=url)
+
+
+@pytest.fixture(params=["a database", "another prefix"])
+def moved(request, connection: ConnectionSettings, sqlite_url: str, tmp_path: Path) -> Iterator[Site]:
+    """A site with a trail and a log of its own, whose queue is somewhere else."""
+    connection = database(sqlite_url) if request.param == "a database" else replace(connection, prefix="other_")
+    (tmp_path / "moved").mkdir()
+    queue = Queue(connection)
+    yield Site(connection, tmp_path / "moved", queue)
+    queue.close()
+
+
+def kill_the_whole_pool(pool: RunningPool) -> None:
+    """As when a host dies: nobody of it can do anything any more."""
+    pids = list(pool.titles())
+    for signum in (signal.SIGSTOP, signal.SIGKILL):
+        for pid in pids:
+            os.kill(pid, signum)
+    pool.wait()
+
+
+def killed_with_a_job(site: Site) -> RunningPool:
+    """A pool on this site that was killed with a job in hand."""
+    site.push("until", gate=str(site.path / "gate"), maxTries=0)
+    with site.pool("--workers", "1") as pool:
+        eventually(lambda: site.trail(event="start"))
+        kill_the_whole_pool(pool)
+        pool.runtime = str(site.path / "nothing")  # what it has left is what the test is about
+    return pool
+
+
+def boards(site: Site) -> list[Path]:
+    return [path for path in (site.path / "run" / "default").glob("board.*") if path.name.count(".") == 1]
+
+
+def test_a_pool_on_another_store_works_beside_the_board_of_a_killed_one_whose_next_start_settles_it(site, moved):
+    killed_with_a_job(site)
+    (left,) = boards(site)
+    here = ["--runtime-dir", str(site.path / "run")]
+    (moved.path / "pool.ini").write_text(
+        f"[pool]\nmodules = tests.support.poolapp\nruntime_dir = {site.path / 'run'}\n"
+    )
+    with moved.pool("--workers", "1", *here) as pool:
+        moved.push("ok")
+        moved.push("kill", tag="dies", maxTries=1)
+        moved.push("ok", delay=1.5)
+        eventually(lambda: 2 == len(moved.trail(event="end")) and moved.queue.stores.failed.count())
+        told = moved.run("status", *here, *moved.where)
+        checked = moved.run("check", "-c", "pool.ini", *moved.where)
+        pool.signal(signal.SIGTERM)
+        assert 0 == pool.wait()
+        assert [left] == boards(site)
+        (site.path / "gate").touch()
+        with site.pool("--workers", "1"):
+            eventually(lambda: site.trail(event="end"))
+
+    assert [1, 2] == [line["attempt"] for line in site.trail(event="start")]
+    assert "Traceback" not in pool.log()
+    assert 1 == pool.log().count(f"{left.name} was left by a pool on another store")
+    assert f"{left.name} was left by a pool on another store" in told.stdout
+    assert f"warn pool default: {left.name} was left by a pool on another store" in checked.stdout
+
+
+def test_an_orphan_of_another_store_is_killed_in_time_by_the_steward_that_finds_it(site, moved):
+    site.push("block_signals", timeout=2, maxTries=1)
+    with site.pool("--workers", "1") as pool:
+        (start,) = eventually(lambda: site.trail(event="start"))
+        steward = pool.steward()
+        for signum in (signal.SIGSTOP, signal.SIGKILL):
+            for pid in (steward, pool.pid):
+                os.kill(pid, signum)
+        pool.wait()
+        with moved.pool("--workers", "1", "--runtime-dir", str(site.path / "run")) as other:
+            eventually(lambda: is_gone(start["pid"]))
+            other.signal(signal.SIGTERM)
+            assert 0 == other.wait()
+            with site.pool("--workers", "1"):
+                record = eventually(site.queue.stores.failed.page)[0]
+
+    assert f"worker=1 pid={start['pid']} killed: OVERDUE" in other.log()
+    assert "JobTimedOut" in record.exception
+
+
+SAME = [
+    ("redis://127.0.0.1", "redis://user:secret@127.0.0.1:6379/0"),
+    ("redis://HOST/1", "rediss://host:6379/1?ssl_ca_certs=/ca.pem"),
+    ("unix:///run/redis.sock", "unix://:secret@/run/redis.sock?db=0"),
+    ("postgresql://host/app", "postgresql://user:secret@host:5432/app?sslmode=require"),
+    ("mysql://host/app", "mariadb://user@host:3306/app"),
+    ("sqlite:////srv/queue.db", "sqlite:////srv/./queue.db"),
+]
+OTHER = [
+    ("redis://host", "redis://host/1"),
+    ("redis://host", "redis://host:6380"),
+    ("redis://host", "redis://other"),
+    ("unix:///run/redis.sock", "unix:///run/redis.sock?db=1"),
+    ("postgresql://host/app", "postgresql://host/other"),
+    ("postgresql://host/app", "mysql://host/app"),
+    ("postgresql:///app?host=/run/one", "postgresql:///app?host=/run/other"),
+    ("sqlite:////srv/queue.db", "sqlite:////srv/other.db"),
+]
+
+
+def identity(url: str, **more: str) -> str:
+    return identity_of(ConnectionSettings(url=url, **more))
+
+
+@pytest.mark.parametrize(("one", "other"), SAME)
+def test_a_store_is_the_same_however_its_url_is_written(one, other):
+    assert identity(one) == identity(other)
+
+
+@pytest.mark.parametrize(("one", "other"), OTHER)
+def test_another_store_has_another_name(one, other):
+    assert identity(one) != identity(other)
+
+
+def test_a_prefix_makes_another_store_of_the_keys_of_redis_alone():
+    assert identity("redis://host") != identity("redis://host", prefix="app_")
+    assert identity("mysql://host/app") == identity("mysql://host/app", prefix="app_")

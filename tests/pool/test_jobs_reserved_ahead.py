@@ -1,0 +1,251 @@
+"""Workers reserve jobs ahead: how many, and without making any of them wait for a slow neighbour."""
+
+from __future__ import annotations
+
+import itertools
+import signal
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from queuepool.board.board import Board, Role
+from queuepool.worker.prefetch_size import MOST, PrefetchSize
+from tests.support.eventually import eventually
+
+QUICK, SLOW = 0.00001, 1.0
+
+
+def reserves(prefetch_size: PrefetchSize, seconds: float, size: int = 300) -> list[int]:
+    """How many are reserved each time, while every job takes so long."""
+    found = []
+    for _ in range(12):
+        found.append(prefetch_size.ahead())
+        for _ in range(found[-1]):
+            prefetch_size.took(seconds, size)
+    return found
+
+
+# How many
+
+
+def test_quick_jobs_are_reserved_twice_as_many_each_time():
+    found = reserves(PrefetchSize(0), QUICK)
+
+    assert 1 == found[0]
+    assert MOST == found[-1]
+    assert all(later <= 2 * earlier for earlier, later in itertools.pairwise(found))
+
+
+def test_after_one_slow_job_the_next_is_reserved_alone():
+    prefetch_size = PrefetchSize(0)
+    reserves(prefetch_size, QUICK)
+
+    prefetch_size.took(SLOW, 300)
+    assert 1 == prefetch_size.ahead()
+
+
+def test_after_a_time_without_jobs_the_first_is_reserved_alone():
+    prefetch_size = PrefetchSize(0)
+    reserves(prefetch_size, QUICK)
+
+    prefetch_size.begin_anew()
+    assert 1 == prefetch_size.ahead()
+
+
+def test_large_payloads_are_not_piled_up():
+    assert 1 == reserves(PrefetchSize(0), QUICK, size=5_000_000)[-1]
+
+
+def test_a_fixed_number_is_what_is_reserved():
+    assert {7} == set(reserves(PrefetchSize(7), SLOW))
+
+
+@given(st.lists(st.tuples(st.floats(0.0, 1e6), st.integers(0, 2**24)), max_size=50))
+def test_there_is_always_a_number(jobs):
+    prefetch_size = PrefetchSize(0)
+    for seconds, size in jobs:
+        prefetch_size.took(seconds, size)
+        assert 1 <= prefetch_size.ahead() <= MOST
+
+
+# Behind a slow one
+
+
+def test_what_waits_behind_a_job_that_is_stuck_in_c_is_done_by_another_worker(site):
+    site.push("hang_in_c")
+    for number in range(7):
+        site.push("ok", tag=str(number))
+    with site.pool("--workers", "2", "--reserve-ahead", "8") as pool:
+        eventually(lambda: 7 == len(site.trail(event="end")))
+        eventually(lambda: 1 == site.queue.sizes().reserved)  # the last one's receipt may still be on its way
+        pool.signal(signal.SIGQUIT)
+        pool.wait()
+
+    assert {1} == {line["attempt"] for line in site.trail(event="start")}
+
+
+def test_what_waits_behind_a_slow_job_is_back_at_the_head_in_its_order_with_its_attempts(site):
+    tags = [str(number) for number in range(8)]
+    for tag in tags:
+        site.push("until", tag=tag, gate=str(site.path / "gate"))
+    with site.pool("--workers", "1", "--reserve-ahead", "8"):
+        eventually(lambda: (7, 1) == (site.queue.sizes().ready, site.queue.sizes().reserved))
+        site.push("ok", tag="last")
+        (site.path / "gate").touch()
+        eventually(lambda: 9 == len(site.trail(event="end")))
+
+    assert [*tags, "last"] == [line["tag"] for line in site.trail(event="start")]
+    assert {1} == {line["attempt"] for line in site.trail(event="start")}
+
+
+def test_a_killed_worker_leaves_what_it_had_not_begun_as_it_was_and_what_was_done_alone(site):
+    site.push("ok", tag="before")
+    site.push("kill", maxTries=1)
+    site.push("ok", tag="after")
+    with site.pool("--workers", "1", "--reserve-ahead", "8"):
+        eventually(lambda: 2 == len(site.trail(event="end")))
+        eventually(lambda: 0 == site.queue.size())
+
+    assert ["before", "after"] == [line["tag"] for line in site.trail(event="end")]
+    assert {1} == {line["attempt"] for line in site.trail(event="start")}
+
+
+def test_a_stop_puts_back_what_was_not_begun(site):
+    for number in range(8):
+        site.push("until", tag=str(number), gate=str(site.path / "gate"))
+    with site.pool("--workers", "1", "--reserve-ahead", "8") as pool:
+        eventually(lambda: site.trail(event="start"))
+        pool.signal(signal.SIGTERM)
+        eventually(lambda: pool.pids("^queuepool: master .* draining"))
+        (site.path / "gate").touch()
+        assert 0 == pool.wait()
+
+    done = len(site.trail(event="end"))  # one more may have begun before its worker heard of the stop
+    assert (8 - done, 0) == (site.queue.sizes().ready, site.queue.sizes().reserved)
+    assert done in (1, 2)
+
+
+def test_a_timer_that_a_job_has_left_running_does_not_end_the_next_one(site):
+    site.push("timer", seconds=0.3)
+    site.push("sleep", seconds=0.6)
+    with site.pool("--workers", "1", "--reserve-ahead", "8", "--timeout", "0"):
+        eventually(lambda: 2 == len(site.trail(event="end")))
+
+    assert 2 == len(site.trail(event="start"))
+
+
+def test_a_timer_that_a_job_has_taken_is_set_again_for_the_next_one(site):
+    site.push("timer", seconds=0)
+    site.push("hang_in_c")
+    with site.pool("--workers", "1", "--reserve-ahead", "8", "--timeout", "1") as pool:
+        eventually(lambda: site.trail(event="after_failed"))
+
+        assert "SIGALRM" in pool.log()  # it was the kernel, not the master's second look
+
+
+# Asked for before the hand is empty: of four, when two are left
+
+
+def have_asked(site) -> list[bool]:
+    """Of each worker, whether it holds jobs that it has not heard of."""
+    [path] = (path for path in (site.path / "run").rglob("board.*") if path.name.count(".") == 1)
+    return [bool(slot.reserve_sent_at) for slot in Board.open(path).of(Role.WORKER)]
+
+
+def push_quick_ones_around(site, mode: str, **options) -> None:
+    """Two quick jobs, this one, and more than two workers hold."""
+    for number in range(QUICK_ONES + 1):
+        site.push(*(("ok",) if number != 2 else (mode,)), tag=str(number), **(options if number == 2 else {}))
+
+
+QUICK_ONES = 60
+ALL_TAGS = [str(number) for number in range(QUICK_ONES + 1)]
+
+
+def test_what_was_asked_for_goes_back_with_what_waits_behind_a_slow_job(site):
+    push_quick_ones_around(site, "until", gate=str(site.path / "gate"))
+    with site.pool("--workers", "2", "--reserve-ahead", "4"):
+        eventually(lambda: QUICK_ONES == len(site.trail(event="end")))
+        eventually(lambda: 1 == site.queue.size())
+        eventually(lambda: [False, True] == sorted(have_asked(site)))  # the idle one asks, too, now and then
+        (site.path / "gate").touch()
+        eventually(lambda: 0 == site.queue.size())
+
+    assert QUICK_ONES + 1 == len(site.trail(event="start"))
+    assert {1} == {line["attempt"] for line in site.trail(event="start")}
+
+
+def test_what_was_asked_for_behind_a_job_that_is_stuck_in_c_is_done_by_another_worker(site):
+    push_quick_ones_around(site, "hang_in_c")
+    with site.pool("--workers", "2", "--reserve-ahead", "4") as pool:
+        eventually(lambda: QUICK_ONES == len(site.trail(event="end")))
+        pool.signal(signal.SIGQUIT)
+        pool.wait()
+
+    assert {1} == {line["attempt"] for line in site.trail(event="start")}
+
+
+def test_a_killed_worker_leaves_what_it_had_asked_for_as_it_was(site):
+    push_quick_ones_around(site, "kill", maxTries=1)
+    with site.pool("--workers", "2", "--reserve-ahead", "4"):
+        eventually(lambda: 0 == site.queue.size())
+
+    assert (QUICK_ONES + 1, QUICK_ONES) == (len(site.trail(event="start")), len(site.trail(event="end")))
+    assert {1} == {line["attempt"] for line in site.trail(event="start")}
+
+
+def test_a_stop_puts_back_what_was_asked_for(site):
+    for number in range(30):
+        site.push(
+            "until" if number % 4 == 2 else "ok", **({"gate": str(site.path / "gate")} if number % 4 == 2 else {})
+        )
+    with site.pool("--workers", "2", "--reserve-ahead", "4") as pool:
+        eventually(lambda: 2 == len(site.trail(event="start", mode="until")))
+        pool.signal(signal.SIGTERM)
+        eventually(lambda: pool.pids("^queuepool: master .* draining"))
+        (site.path / "gate").touch()
+        assert 0 == pool.wait()
+
+    assert (30 - len(site.trail(event="end")), 0) == (site.queue.sizes().ready, site.queue.sizes().reserved)
+    assert {1} == {line["attempt"] for line in site.trail(event="start")}
+
+
+def test_a_job_that_fails_while_the_next_hand_is_on_its_way_is_settled_first(site):
+    push_quick_ones_around(site, "raise", maxTries=1)
+    with site.pool("--workers", "2", "--reserve-ahead", "4"):
+        eventually(lambda: 0 == site.queue.size())
+
+    assert (QUICK_ONES, 1) == (len(site.trail(event="end")), len(site.trail(event="after_failed")))
+
+
+def test_one_worker_keeps_their_order_behind_a_slow_job(site):
+    push_quick_ones_around(site, "until", gate=str(site.path / "gate"))
+    with site.pool("--workers", "1", "--reserve-ahead", "4"):
+        eventually(lambda: 3 == len(site.trail(event="start")))
+        eventually(lambda: 1 == site.queue.sizes().reserved)
+        assert [True] == have_asked(site)
+        (site.path / "gate").touch()
+        eventually(lambda: 0 == site.queue.size())
+
+    assert ALL_TAGS == [line["tag"] for line in site.trail(event="start")]
+
+
+def test_one_worker_keeps_their_order_when_it_is_killed(site):
+    push_quick_ones_around(site, "kill", maxTries=1)
+    with site.pool("--workers", "1", "--reserve-ahead", "4"):
+        eventually(lambda: 0 == site.queue.size())
+
+    assert ALL_TAGS == [line["tag"] for line in site.trail(event="start")]
+
+
+def test_a_server_that_is_killed_meanwhile_costs_no_attempt_and_nothing_is_done_twice(away, own_server):
+    push_quick_ones_around(away, "until", gate=str(away.path / "gate"))
+    with away.pool("--workers", "2", "--reserve-ahead", "4"):
+        eventually(lambda: away.trail(event="start", mode="until"))
+        own_server.kill()
+        (away.path / "gate").touch()
+        own_server.start()
+        eventually(lambda: 0 == away.queue.size())
+
+    assert QUICK_ONES + 1 == len(away.trail(event="start"))
+    assert {1} == {line["attempt"] for line in away.trail(event="start")}

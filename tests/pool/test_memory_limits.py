@@ -1,0 +1,73 @@
+"""Workers with large modules work; a memory limit below their size is reported."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+
+from tests.support.eventually import eventually
+
+#: more than the default, more than it was before it was counted from the size after boot, as pandas is
+_LARGE = "from tests.support.poolapp import *\nHELD = bytes(range(256)) * 4096 * 200\n"
+
+
+@pytest.fixture(autouse=True)
+def large(site) -> None:
+    (site.path / "large.py").write_text(_LARGE)
+
+
+def ended(site, count: int) -> list[dict]:
+    for _ in range(count):
+        site.push("ok")
+    return eventually(lambda: len(found := site.trail(event="end")) == count and found)
+
+
+@pytest.mark.parametrize("how", ["--preload", "--no-preload"])
+def test_workers_with_large_modules_work_and_stay_with_the_default(site, how):
+    with site.pool("--workers", "1", how, "--modules", "large") as pool:
+        done = ended(site, 3)
+
+    assert 1 == len({line["pid"] for line in done})
+    assert "memory" not in pool.log()
+
+
+def test_a_limit_below_the_size_of_the_modules_is_told_once_and_each_worker_does_a_job_before_it_leaves(site):
+    with site.pool("--workers", "1", "--modules", "large", "--memory", "128", "--reserve-ahead", "1") as pool:
+        done = ended(site, 3)
+        eventually(lambda: 3 == pool.log().count("reason=memory"))
+
+    assert 3 == len({line["pid"] for line in done})
+    [(limit, size)] = re.findall(r"memory \((\d+) MB\) is below what a worker takes .* \((\d+) MB\)", pool.log())
+    assert (128, True) == (int(limit), 200 < int(size) < 400)
+    assert 1 == pool.log().count("WARNING")
+
+
+def test_a_limit_above_the_size_after_boot_is_one_of_what_jobs_take(site):
+    site.push("eat", mb=100)
+    with site.pool("--workers", "1", "--modules", "large", "--memory", "+64") as pool:
+        eventually(lambda: "reason=memory" in pool.log())
+        site.push("ok")
+        eventually(lambda: 2 == len(site.trail(event="end")))
+
+    assert "is below" not in pool.log()
+    assert 2 == len({line["pid"] for line in site.trail(event="start")})
+
+
+def test_a_lone_worker_does_its_job_too(site):
+    site.push("ok")
+    done = site.run("work", *site.flags("--modules", "large", "--memory", "128", "--stop-when-empty"), check=False)
+
+    assert 12 == done.returncode
+    assert site.trail(event="end")
+    assert 1 == done.stderr.count("is below what a worker takes")
+
+
+@pytest.mark.parametrize(("limit", "code"), [("128", 1), ("+64", 0), ("0", 0)])
+def test_check_says_it_before(site, limit, code):
+    (site.path / "pool.ini").write_text(f"[pool]\nmodules = large\nmemory = {limit}\n")
+    done = site.run("check", *site.where, "-c", "pool.ini", "--json", check=False)
+
+    found = [row for row in json.loads(done.stdout) if "memory" in row["what"]]
+    assert (code, code) == (done.returncode, len(found))

@@ -1,0 +1,242 @@
+"""Workers of a killed master finish, nothing runs twice, and no order of deaths leaves anything behind."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psutil
+import pytest
+
+from queuepool.board.board import Board
+from queuepool.unix import fork
+from queuepool.unix.stray_processes import Origin, is_left_behind
+from tests.support.eventually import eventually
+from tests.support.pools import is_gone
+
+PR_SET_CHILD_SUBREAPER = 36
+
+
+def kill(pool, *pids: int) -> None:
+    """At once, and nobody can do anything in between."""
+    pool.titles()
+    for pid in pids:
+        os.kill(pid, signal.SIGSTOP)
+    for pid in pids:
+        os.kill(pid, signal.SIGKILL)
+    if pool.pid in pids:
+        pool.wait()
+
+
+def wait_until_all_have_left(pool, runtime: Path) -> None:
+    eventually(lambda: all(is_gone(pid) for pid in pool.seen))
+    assert [] == [path for path in runtime.glob("*/*") if not path.name.startswith("mourn.")]
+
+
+@contextmanager
+def reaping(reaped: bool) -> Iterator[None]:
+    """Be the parent of all orphans, and leave the dead among them as zombies until the end."""
+    prctl = ctypes.CDLL(None).prctl
+    prctl(PR_SET_CHILD_SUBREAPER, int(not reaped), 0, 0, 0)
+    try:
+        yield
+    finally:
+        prctl(PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)
+    for child in psutil.Process().children():
+        if child.status() == psutil.STATUS_ZOMBIE:
+            os.waitpid(child.pid, 0)
+
+
+def begun(site, jobs=1, **wanted):
+    return eventually(lambda: len(found := site.trail(event="start", **wanted)) == jobs and found)
+
+
+@pytest.mark.fault("F24")
+def test_workers_of_a_killed_master_finish_and_leave_and_their_steward_clears_up_after_them(site):
+    gate = site.path / "gate"
+    site.push("until", gate=str(gate))
+    with site.pool("--workers", "2") as pool:
+        begun(site)
+        kill(pool, pool.pid)
+        eventually(lambda: [] == pool_workers(pool, "idle"))
+        gate.touch()
+        wait_until_all_have_left(pool, site.path / "run")
+
+    assert 1 == len(site.trail(event="end"))
+    assert 0 == site.queue.size()
+
+
+def pool_workers(pool, state: str) -> list[int]:
+    """Orphans are nobody's children any more: those that were seen."""
+    found = []
+    for pid in pool.seen:
+        try:
+            found += [pid] if f"] {state}" in " ".join(psutil.Process(pid).cmdline()) else []
+        except psutil.Error:
+            continue
+    return found
+
+
+@pytest.mark.fault("F24")
+def test_an_orphans_job_longer_than_its_reservation_is_not_started_again_by_others(site):
+    gate = site.path / "gate"
+    site.push("until", gate=str(gate), tag="long")
+    config = "[connection]\nretry_after = 1\n"
+    with site.pool("--workers", "1", config=config) as pool:
+        begun(site)
+        kill(pool, pool.pid)
+        site.push("ok", tag="three reservations later", delay=3.0)
+        with site.pool("--workers", "2", "--runtime-dir", str(site.path / "elsewhere"), config=config):
+            begun(site, tag="three reservations later")
+            assert 1 == len(site.trail(event="start", tag="long"))
+            gate.touch()
+            eventually(lambda: site.trail(event="end", tag="long"))
+        wait_until_all_have_left(pool, site.path / "run")
+
+    assert 1 == len(site.trail(event="start", tag="long"))
+    assert 0 == site.queue.size()
+
+
+@pytest.mark.fault("F24")
+def test_a_new_master_takes_over_while_the_old_ones_workers_still_run(site):
+    gate = site.path / "gate"
+    site.push("until", gate=str(gate), tag="orphan")
+    site.push("until", gate=str(gate), tag="dead", maxTries=0)
+    with site.pool("--workers", "2") as pool:
+        starts = begun(site, 2)
+        dead = next(line["pid"] for line in starts if line["tag"] == "dead")
+        kill(pool, pool.steward(), dead, pool.pid)
+        with site.pool("--workers", "1"):
+            begun(site, 2, tag="dead")
+            gate.touch()
+            eventually(lambda: len(site.trail(event="end")) == 2)
+
+    assert 1 == len(site.trail(event="start", tag="orphan"))
+    assert 0 == site.queue.size()
+
+
+@pytest.mark.fault("F24")
+def test_an_orphan_that_escapes_its_alarm_is_killed_by_the_steward(site):
+    site.push("block_signals", timeout=2, maxTries=1)
+    with site.pool("--workers", "1", "--grace", "0.2") as pool:
+        begun(site)
+        kill(pool, pool.pid)
+        record = eventually(site.queue.stores.failed.page)[0]
+        wait_until_all_have_left(pool, site.path / "run")
+
+    assert "JobTimedOut" in record.exception
+
+
+@pytest.mark.fault("F24")
+@pytest.mark.parametrize(
+    "order",
+    [
+        "master",
+        "master steward",
+        "steward master",
+        "worker master",
+        "master worker",
+        "worker steward master",
+        "steward worker master",
+        "master worker steward",
+    ],
+)
+def test_in_any_order_of_deaths_the_job_is_done_and_nothing_is_left(site, order):
+    gate = site.path / "gate"
+    site.push("until", gate=str(gate), maxTries=0)
+    with site.pool("--workers", "2") as pool:
+        (start,) = begun(site)
+        pids = {"master": pool.pid, "steward": pool.steward(), "worker": start["pid"]}
+        kill(pool, *(pids[name] for name in order.split()))
+        if "worker" in order:
+            with site.pool("--workers", "1"):
+                begun(site, 2)
+                gate.touch()
+                eventually(lambda: site.trail(event="end"))
+        else:
+            gate.touch()
+            eventually(lambda: site.trail(event="end"))
+            with site.pool("--workers", "1"):
+                pass
+        wait_until_all_have_left(pool, site.path / "run")
+
+    assert 1 == len(site.trail(event="end"))
+    assert 0 == site.queue.size()
+
+
+@pytest.mark.fault("F15")
+@pytest.mark.parametrize("mode", ["session", "daemon"])
+def test_what_a_job_has_left_in_a_session_of_its_own_ends_with_its_worker(site, mode):
+    gate = site.path / "gate"
+    site.push(mode, gate=str(gate), maxTries=1)
+    with site.pool("--workers", "1", wait=False):  # a daemon keeps the title of the worker that forked it
+        child = eventually(lambda: site.trail(event="child"))[0]["child"]
+        (start,) = begun(site)
+        assert not is_gone(child)
+        os.kill(start["pid"], signal.SIGKILL)
+        eventually(lambda: is_gone(child))
+
+
+@pytest.mark.fault("F15")
+def test_what_a_job_has_left_outlives_the_workers_of_others_and_ends_with_a_stop(site):
+    gate = site.path / "gate"
+    site.push("session", gate=str(gate), maxTries=1)
+    with site.pool("--workers", "2") as pool:
+        child = eventually(lambda: site.trail(event="child"))[0]["child"]
+        (start,) = begun(site)
+        gate.touch()
+        eventually(lambda: site.trail(event="end"))
+        other = next(pid for pid in pool.workers() if pid != start["pid"])
+        os.kill(other, signal.SIGKILL)
+        eventually(lambda: is_gone(other))
+        pool.wait_until_ready()
+        assert not is_gone(child)
+    assert is_gone(child)
+
+
+@pytest.mark.fault("F15")
+def test_what_an_orphans_job_has_left_ends_with_the_orphan(site):
+    gate = site.path / "gate"
+    site.push("session", gate=str(gate), maxTries=1)
+    with site.pool("--workers", "1") as pool:
+        child = eventually(lambda: site.trail(event="child"))[0]["child"]
+        kill(pool, pool.pid)
+        assert not is_gone(child)
+        gate.touch()
+        eventually(lambda: is_gone(child))
+        wait_until_all_have_left(pool, site.path / "run")
+
+
+@pytest.mark.fault("F15")
+@pytest.mark.parametrize("reaped", [True, False])
+def test_what_an_orphan_has_left_ends_also_when_the_orphan_leaves_in_order(site, reaped):
+    site.push("copy")
+    with site.pool("--workers", "1", wait=False) as pool, reaping(reaped):
+        (line,) = eventually(lambda: site.trail(event="child"))
+        eventually(lambda: site.trail(event="end"))
+        kill(pool, pool.pid)
+        eventually(lambda: is_gone(line["child"]))
+        wait_until_all_have_left(pool, site.path / "run")
+
+
+@pytest.mark.fault("F28")
+def test_a_slot_whose_number_was_never_written_down_has_left_nobody_behind(tmp_path):
+    board = Board.create(tmp_path / "board", capacity=1)
+    nobody = subprocess.Popen(["true"])
+    nobody.wait()
+
+    slot = board.slots[0]
+    origin = Origin(board.cookie(slot), slot.pid, slot.start_time)
+    assert not [pid for pid in (nobody.pid, 1, 2, os.getpid()) if is_left_behind(origin, pid)]
+
+
+@pytest.mark.fault("F28")
+@pytest.mark.parametrize("pid", [-1, 0, 1])
+def test_groups_and_everybody_are_never_signalled(pid):
+    with pytest.raises(ValueError, match="nobody to be signalled"):
+        fork.kill(pid)

@@ -1,0 +1,111 @@
+"""Pools keep their promises on databases too: deaths, deadlines, long jobs, jobs given back, outages."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+
+import pytest
+
+from tests.support.databases import DatabaseServer
+from tests.support.drivers import site_at
+from tests.support.eventually import eventually
+from tests.support.pools import Site
+
+
+@pytest.fixture(params=["sqlite", "postgres", "mariadb"])
+def site(request, tmp_path) -> Iterator[Site]:
+    found = site_at(request.getfixturevalue(f"{request.param}_url"), tmp_path)
+    yield found
+    found.queue.close()
+
+
+@pytest.fixture(params=["postgres", "mariadb"])
+def server(request) -> DatabaseServer:
+    """One that the test may kill."""
+    return request.getfixturevalue(f"own_{request.param}")
+
+
+@pytest.fixture
+def away(server, tmp_path) -> Iterator[Site]:
+    found = site_at(server.url, tmp_path)
+    yield found
+    found.queue.close()
+
+
+def test_whatever_becomes_of_its_worker_a_job_is_settled_at_once(site):
+    with site.pool("--workers", "2", "--tries", "2"):
+        site.push("kill", tag="killed", maxTries=1)
+        site.push("hang_in_c", tag="hangs", timeout=1, maxTries=1)
+        site.push("segfault", tag="crashes")
+        site.push("raise", tag="raises", maxTries=2)
+        site.push("release", tag="waits", delay=1.0)
+        for number in range(20):
+            site.push("ok", tag=str(number))
+        eventually(lambda: 4 == site.queue.stores.failed.count() and 0 == site.queue.size(), within=20)
+
+    said = {row.exception.split(":")[0].split("\n")[0] for row in site.queue.stores.failed.page()}
+    assert {"WorkerDied", "JobTimedOut", "Traceback (most recent call last)"} == said
+    attempts = [line["attempt"] for line in site.trail(event="start", mode="raise")]
+    assert [1, 2] == attempts
+    assert 20 == len({line["tag"] for line in site.trail(event="end", mode="ok")})
+    assert 20 + 2 == len(site.trail(event="end"))
+
+
+def test_a_job_may_be_longer_than_its_lease(site):
+    short = "[connection]\nretry_after = 2\n"
+    site.push("sleep", seconds=3.5)
+    with site.pool("--workers", "2", config=short):
+        eventually(lambda: site.trail(event="end"), within=15)
+
+    assert [1] == [line["attempt"] for line in site.trail(event="start")]
+
+
+def test_what_waits_behind_a_stuck_job_is_done_by_another_worker(site):
+    site.push("hang_in_c")
+    for number in range(7):
+        site.push("ok", tag=str(number))
+    with site.pool("--workers", "2", "--reserve-ahead", "8") as pool:
+        eventually(lambda: 7 == len(site.trail(event="end")))
+        pool.signal(signal.SIGQUIT)
+        pool.wait()
+
+    assert {1} == {line["attempt"] for line in site.trail(event="start")}
+    assert 1 == site.queue.sizes().ready  # the stuck one, put back
+
+
+@pytest.mark.fault("F24")
+def test_workers_of_a_killed_master_finish_and_nothing_runs_twice(site):
+    gate = site.path / "gate"
+    site.push("until", gate=str(gate))
+    with site.pool("--workers", "2") as pool:
+        eventually(lambda: site.trail(event="start"))
+        pool.titles()
+        os.kill(pool.pid, signal.SIGKILL)
+        pool.wait()
+        gate.touch()
+        eventually(lambda: 0 == site.queue.size())
+
+    assert 1 == len(site.trail(event="start")) == len(site.trail(event="end"))
+
+
+@pytest.mark.fault("F68")
+def test_a_pool_outlives_a_killed_database_and_its_running_job_is_settled_after(away, server):
+    gate = away.path / "gate"
+    away.push("until", gate=str(gate))
+    with away.pool("--workers", "2") as pool:
+        eventually(lambda: away.trail(event="start"))
+        before = set(pool.workers())
+        server.kill()
+        eventually(lambda: "store lost" in pool.log())
+        gate.touch()
+        eventually(lambda: away.trail(event="end"))
+        server.start()
+        eventually(lambda: "store regained" in pool.log())
+        eventually(lambda: 0 == away.queue.size())
+        away.push("ok")
+        eventually(lambda: away.trail(event="end", mode="ok"))
+        assert before == set(pool.workers())
+
+    assert 1 == len(away.trail(event="start", mode="until"))

@@ -1,0 +1,276 @@
+"""A pool starts in an empty directory without configuration or server; its queue is a file for every verb."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from queuepool.errors import StoreError
+from queuepool.stores.sql.client import Client
+from tests.support.commands import ROOT, Done, queuepool
+from tests.support.eventually import eventually
+
+JOBS = """
+from pathlib import Path
+from queuepool import job
+
+@job("jobs.hello")
+def hello(name="world"):
+    with Path("trail").open("a") as trail:
+        trail.write(f"{name}\\n")
+
+@job("jobs.fragile")
+def fragile():
+    if not Path("mended").exists():
+        raise ValueError("broken")
+    hello("mended")
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """An empty directory but for its jobs, and commands in it without a word of where the queue is."""
+
+    path: Path
+
+    def run(self, verb: str, *words: str) -> Done:
+        runtime = [] if verb not in ("status", "stop", "scale", "pause", "continue") else ["--runtime-dir", "run"]
+        return queuepool(verb, *words, *runtime, cwd=self.path, env=self._env())
+
+    def rows(self, verb: str, *words: str) -> list[dict[str, Any]]:
+        return list(json.loads(self.run(verb, *words, "--json").stdout))
+
+    def start(self, *words: str) -> subprocess.Popen[bytes]:
+        env = {key: value for key, value in os.environ.items() if not key.startswith("QUEUEPOOL_")} | self._env()
+        command = [sys.executable, "-m", "queuepool", "start", "--modules", "jobs", "--runtime-dir", "run", *words]
+        with (self.path / "log").open("ab") as log:
+            return subprocess.Popen(command, env=env, cwd=self.path, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+
+    def log(self) -> str:
+        return (self.path / "log").read_text()
+
+    def trail(self) -> list[str]:
+        path = self.path / "trail"
+        return path.read_text().splitlines() if path.exists() else []
+
+    def _env(self) -> dict[str, str]:
+        return {"PYTHONPATH": f"{self.path}:{ROOT}"}
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    (tmp_path / "jobs.py").write_text(JOBS)
+    return Place(tmp_path)
+
+
+@pytest.fixture
+def pool(place: Place) -> Iterator[Place]:
+    """With a pool of two workers that run."""
+    master = place.start("--workers", "2")
+    try:
+        eventually(lambda: 2 == place.log().count("worker starting"))
+        yield place
+        place.run("stop", "--wait", "10")
+        assert 0 == master.wait(timeout=10)
+    except BaseException:
+        print(place.log())
+        for child in psutil.Process(master.pid).children() if master.poll() is None else ():
+            child.kill()
+        master.kill()
+        master.wait()
+        raise
+
+
+def test_a_pool_starts_in_an_empty_directory_and_says_where_its_queue_is(pool):
+    assert f"no url names a server: the queue is {pool.path}/queuepool.db\n" in pool.log()
+    assert (pool.path / "queuepool.db").exists()
+
+
+def test_a_job_that_is_pushed_from_another_shell_runs(pool):
+    pushed = pool.run("push", "jobs.hello", "--data", '{"name": "you"}')
+    eventually(lambda: pool.trail())
+
+    assert (0, "", ["you"]) == (pushed.returncode, pushed.stderr, pool.trail())
+    eventually(lambda: [{"queue": "default", "size": 0}] == pool.rows("size"))
+
+
+def test_a_failed_job_is_shown_and_can_be_tried_again(pool):
+    job_id = pool.run("push", "jobs.fragile").stdout.strip()
+    eventually(lambda: pool.rows("failed"))
+    [failed] = pool.rows("failed")
+    (pool.path / "mended").touch()
+    retried = pool.run("retry", job_id)
+    eventually(lambda: pool.trail())
+
+    assert (job_id, "jobs.fragile", "ValueError: broken") == (failed["id"], failed["class"], failed["exception"])
+    assert (0, ["mended"], []) == (retried.returncode, pool.trail(), pool.rows("failed"))
+
+
+def test_the_pool_is_seen_and_scaled(pool):
+    assert "pool default has 1 workers\n" == pool.run("scale", "1").stdout
+    [status] = pool.rows("status")
+
+    assert ("running", 1, None) == (status["state"], status["workers"], status["store_lost"])
+
+
+def test_a_restart_replaces_every_worker(pool):
+    done = pool.run("restart")
+
+    assert done.stdout.startswith("restart broadcast on connection default: ")
+    eventually(lambda: 4 == pool.log().count("worker starting"))
+
+
+def test_a_paused_queue_keeps_its_jobs(pool):
+    pool.run("pause", "default")
+    eventually(lambda: 2 == pool.log().count("worker paused"))
+    pool.run("push", "jobs.hello")
+    [row] = pool.rows("monitor")
+    cleared = pool.run("clear", "--force")
+    pool.run("push", "jobs.hello", "--data", '{"name": "second"}')
+    pool.run("continue", "default")
+    eventually(lambda: pool.trail())
+
+    assert (1, 1, 0, "OK") == (row["size"], row["pending"], row["reserved"], row["status"])
+    assert "dropped 1 job of default\n" == cleared.stdout
+    assert ["second"] == pool.trail()
+
+
+def test_maintenance_holds_the_workers(pool):
+    assert "maintenance mode is on, connection default\n" == pool.run("down").stdout
+    eventually(lambda: 2 == pool.log().count("worker paused reason=maintenance"))
+    assert "maintenance mode is off, connection default\n" == pool.run("up").stdout
+    eventually(lambda: 2 == pool.log().count("worker continued"))
+
+
+def test_what_is_no_job_is_kept_where_it_can_be_seen(pool):
+    push = "import queuepool; queuepool.connect().push_raw(b'[]')"
+    subprocess.run([sys.executable, "-c", push], cwd=pool.path, env=pool._env(), check=True)
+    [entry] = eventually(lambda: pool.rows("quarantine", "list"))
+
+    assert ("default", "[]") == (entry["queue"], entry["payload"])
+    assert "dropped 1 payload\n" == pool.run("quarantine", "drop", "default", "--all").stdout
+
+
+def test_a_check_finds_nothing_wrong_and_makes_what_is_missing(place):
+    done = place.run("check", "--modules", "jobs")
+
+    assert (0, 0) == (done.returncode, done.stdout.count("FAIL") + done.stdout.count("warn"))
+    assert "jobs: jobs.fragile, jobs.hello" in done.stdout
+
+
+def test_a_job_may_be_pushed_before_the_pool_is_started(place):
+    first, second = (place.run("push", "jobs.hello", "--queue", name) for name in ("default", "other"))
+    done = place.run("work", "--modules", "jobs", "--stop-when-empty")
+
+    assert (0, ["world"]) == (done.returncode, place.trail())
+    assert "the queue is" not in done.stderr
+    assert first.stderr.startswith(
+        f"no url says where the queue is: it is the new file {place.path}/queuepool.db. A pool finds it when it is"
+    )
+    assert (1, "") == (len(first.stderr.splitlines()), second.stderr)
+
+
+def test_who_comes_second_takes_the_file_that_is_there(place):
+    command = [sys.executable, "-m", "queuepool", "push", "jobs.hello"]
+    pushing = [subprocess.Popen(command, cwd=place.path, env={**os.environ, **place._env()}) for _ in range(6)]
+
+    assert [0] * 6 == [process.wait(timeout=30) for process in pushing]
+    assert [{"queue": "default", "size": 6}] == place.rows("size")
+
+
+def test_a_python_program_pushes_there_too(place):
+    push = "import queuepool; print(queuepool.connect().push('jobs.hello'), queuepool.connect('sqlite:///queuepool.db').size())"
+    done = subprocess.run(
+        [sys.executable, "-c", push], cwd=place.path, env=place._env(), capture_output=True, text=True, check=True
+    )
+
+    assert "1" == done.stdout.split()[1]
+
+
+def test_a_directory_that_cannot_hold_it_is_told_at_once(place):
+    (place.path / "queuepool.db").mkdir()
+    done = place.run("push", "jobs.hello")
+
+    assert (1, "", 1) == (done.returncode, done.stdout, len(done.stderr.splitlines()))
+
+
+def test_a_file_that_is_no_database_does_not_stay_open(tmp_path):
+    (tmp_path / "q.db").write_text("not at all " * 100)
+    with pytest.raises(StoreError, match="file is not a database") as caught:
+        Client(f"sqlite:///{tmp_path}/q.db").ask(lambda _: None)
+
+    assert caught.tb  # whose frames would keep it open, until somebody collects them
+    assert [] == [file.path for file in psutil.Process().open_files() if file.path.startswith(str(tmp_path))]
+
+
+DISPATCH = """
+import jobs
+jobs.hello.dispatch("one")
+jobs.hello.dispatch("two")
+"""
+
+
+def test_a_program_that_dispatches_without_a_configuration_is_warned_once_and_with_one_finds_the_queue(place):
+    (place.path / "elsewhere").mkdir()
+    (place.path / "pool.ini").write_text("[pool]\nmodules = jobs\n")
+    command = [sys.executable, "-c", DISPATCH]
+    run = partial(subprocess.run, command, cwd=place.path / "elsewhere", capture_output=True, text=True, check=True)
+    env = {key: value for key, value in os.environ.items() if not key.startswith("QUEUEPOOL_")} | place._env()
+    without = run(env=env)
+    found = run(env=env | {"QUEUEPOOL_CONFIG": str(place.path / "pool.ini")})
+    sizes = [
+        place.rows("size", *words)[0]["size"]
+        for words in ([], ["-c", "pool.ini"], ["--url", "sqlite:///elsewhere/queuepool.db"])
+    ]
+
+    assert 1 == without.stderr.count("no url says where the queue is") == len(without.stderr.splitlines())
+    assert f"{place.path}/elsewhere/queuepool.db" in without.stderr
+    assert f"{place.path}/queuepool.db" in found.stderr
+    assert [2, 2, 2] == sizes
+
+
+def test_a_pool_of_another_configuration_is_left_alone(pool, tmp_path):
+    run, other = pool.path / "run", tmp_path / "other.ini"
+    other.write_text(f"[pool]\nruntime_dir = {run}\n[connection]\nurl = sqlite:////nonexistent/other.db\n")
+    answers = {
+        verb: queuepool(verb, *words, "-c", str(other)) for verb, *words in (["status"], ["stop"], ["scale", "1"])
+    }
+    [facts] = json.loads(queuepool("status", "--json", "-c", str(other)).stdout)
+    second = queuepool("start", "-c", str(other))
+    [ours] = pool.rows("status")
+    shown = pool.run("status").stdout.splitlines()
+
+    whose = f"the one in {run}/default is that of {pool.path} on sqlite:///{pool.path}/queuepool.db (user "
+    assert [3, 3, 3] == [done.returncode for done in answers.values()]
+    assert [True] * 3 == [whose in done.stdout + done.stderr for done in answers.values()]
+    assert ("not running", False) == (facts["state"], facts["unsettled"])
+    assert (75, True) == (second.returncode, f"it is that of {pool.path} on sqlite:///" in second.stderr)
+    assert ("running", 2) == (ours["state"], ours["workers"])
+    assert (f"sqlite:///{pool.path}/queuepool.db", ["default"], "", str(pool.path), f"{run}/default") == tuple(
+        ours[key] for key in ("store", "queues", "configuration", "working_directory", "directory")
+    )
+    assert shown[1].startswith(f"store={ours['store']} queues=default directory={pool.path} user={ours['user']}")
+
+
+def test_a_pool_without_a_file_may_have_a_name(place):
+    master = place.start("--pool", "mine", "--workers", "1")
+    try:
+        ours = ("status", "--pool", "mine")
+        eventually(lambda: ["running"] == [pool["state"] for pool in place.rows(*ours)], within=20)
+        [mine] = place.rows(*ours)
+        stopped = place.run("stop", "--pool", "mine", "--wait", "10")
+    finally:
+        master.terminate()
+        master.wait(timeout=10)
+
+    assert ("mine", 0) == (mine["pool"], stopped.returncode)

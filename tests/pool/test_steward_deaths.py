@@ -1,0 +1,152 @@
+"""What stewards die of repeatedly is set aside; a pool whose stewards cannot live gives up."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from queuepool.board.board import Board, Slot
+from tests.support.eventually import eventually
+from tests.support.pools import ROOT, RunningPool, Site
+
+#: a listener's module that ends the steward a while after it has begun to work, and leaves the workers alone
+SHORT_LIVED = """
+import os, pathlib, threading
+if b"steward" in pathlib.Path("/proc/self/cmdline").read_bytes():
+    threading.Timer(1.5, os._exit, [7]).start()
+"""
+
+
+def board_of(pool: RunningPool) -> Board:
+    (path,) = (path for path in Path(pool.runtime).glob("*/board.*") if path.name.count(".") == 1)
+    return Board.open(path, write=True)
+
+
+def slot_of(board: Board, pid: int) -> Slot:
+    return next(slot for slot in board.slots if slot.pid == pid)
+
+
+def scribble_over_its_job(board: Board, pid: int) -> None:
+    """What the worker holds looks whole, but is no payload."""
+    receipt = slot_of(board, pid).hand.held()[0].lease.receipt
+    at = board.memory[0 : len(board.memory)].find(receipt)
+    board.memory[at : at + 1] = b"x"
+
+
+def test_a_slot_that_two_stewards_have_died_of_is_set_aside_and_the_pool_goes_on(site: Site):
+    site.push("until", gate=str(site.path / "gate"))
+    with site.pool("--workers", "2") as pool:
+        (start,) = eventually(lambda: site.trail(event="start"))
+        scribble_over_its_job(board_of(pool), start["pid"])
+        os.kill(start["pid"], signal.SIGKILL)
+        eventually(lambda: re.search(r"slot \d+ life 1 is set aside", pool.log()), within=20)
+        site.push("ok", delay=0.5)
+        eventually(lambda: site.trail(event="end", mode="ok"))
+        eventually(lambda: 3 == len(pool.workers()) + len(pool.pids("steward .* running")))
+
+    assert 2 == len(re.findall(r"steward=0 pid=\d+ (died young|never came to work)", pool.log()))
+
+
+def test_stewards_that_are_killed_while_they_settle_are_no_reason_to_set_its_jobs_aside(away: Site, own_server):
+    """The store is silent, so that they are at it for long."""
+    away.push("until", gate=str(away.path / "gate"), maxTries=0)
+    with away.pool("--workers", "1") as pool:
+        (start,) = eventually(lambda: away.trail(event="start"))
+        board = board_of(pool)
+        own_server.process.send_signal(signal.SIGSTOP)
+        os.kill(start["pid"], signal.SIGKILL)
+        for _ in range(3):
+            kill_at_a_slot(pool, board)
+        own_server.process.send_signal(signal.SIGCONT)
+        eventually(lambda: 2 == len(away.trail(event="start")))
+        (away.path / "gate").touch()
+        eventually(lambda: away.trail(event="end"))
+
+    assert "set aside" not in pool.log()
+
+
+def kill_at_a_slot(pool: RunningPool, board: Board) -> None:
+    eventually(lambda: " slot " in board.header.doing and pool.pids("steward"))
+    (steward,) = pool.pids("steward")
+    os.kill(steward, signal.SIGKILL)
+    eventually(lambda: steward not in pool.pids("steward"))
+
+
+def status(site: Site, pool: RunningPool) -> subprocess.CompletedProcess[str]:
+    return site.run("status", "--runtime-dir", pool.runtime, *site.where, check=False)
+
+
+def test_a_pool_whose_stewards_die_soon_after_they_have_come_is_failing_and_gives_up(site: Site):
+    (site.path / "short_lived.py").write_text(SHORT_LIVED)
+    config = "[pool]\nlisteners = short_lived\n"
+    with site.pool("--workers", "1", "--give-up", "6", config=config, wait=False) as pool:
+        told = eventually(lambda: (said := status(site, pool)).returncode == 4 and "failing" in said.stdout and said)
+        assert 1 == pool.wait(within=20)
+
+    assert "the steward dies again and again" in told.stdout
+    assert "no steward has lived for 6s: giving up" in pool.log()
+
+
+def test_workers_that_wait_for_their_first_orders_are_seen(site: Site):
+    with site.pool("--workers", "1", "--url", "unix:///nonexistent.sock", wait=False) as pool:
+        eventually(lambda: pool.pids(r"^queuepool: worker 1 \[default\] starting"))
+        eventually(lambda: pool.pids(r"^queuepool: master \[default\] starting"))
+        told = status(site, pool)
+        facts = site.run("status", "--runtime-dir", pool.runtime, *site.where, "--json", check=False)
+
+    assert (4, 4) == (told.returncode, facts.returncode)
+    assert "workers wait: the steward has not read the control keys yet" in told.stdout
+    assert "starting" == json.loads(facts.stdout)[0]["state"]
+
+
+#: a steward whose chore ends it, on the board that it is given
+STEWARD = """
+import os, sys
+from pathlib import Path
+from queuepool.board.blame import Blame
+from queuepool.board.board import Board
+from queuepool.events.listeners import LISTENERS
+from queuepool.settlement.outage import Outage
+from queuepool.unix.signals import WorkerSignals
+from queuepool.steward.loop import Steward
+
+class Deadly:
+    def run(self, now):
+        os._exit(7)
+
+class Harmless:
+    runs = 0
+    def run(self, now):
+        Harmless.runs += 1
+        return 0.0
+
+board = Board.open(Path(sys.argv[1]), write=True)
+attention = WorkerSignals()
+outage = Outage(attention, LISTENERS, announces=True)
+steward = Steward(
+    "x", board.slots[0], board.header, [Deadly()], [Harmless()], lambda seconds: False, attention, outage,
+    Blame(board.header),
+)
+steward.run(until=lambda: Harmless.runs > 3)
+"""
+
+
+@pytest.mark.parametrize(("killed", "deaths"), [(0, 2), (1, 6)])
+def test_a_chore_that_stewards_have_died_of_is_left_aside_by_the_next(tmp_path, killed, deaths):
+    board = Board.create(tmp_path / "board", capacity=1)
+    board.header.steward_killed = killed
+    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-c", STEWARD, str(board.path)]
+    codes = [subprocess.run(command, env=env, capture_output=True, timeout=30).returncode for _ in range(deaths)]
+    last = subprocess.run(command, env=env, capture_output=True, text=True, timeout=30)
+
+    assert [7] * deaths == codes
+    assert "Deadly is set aside for 60s: stewards have died of it" in last.stderr
+    assert 0 == last.returncode

@@ -1,0 +1,365 @@
+"""Each role in conf/redis-acl.conf can do all of its work, and nothing else."""
+
+from __future__ import annotations
+
+import json
+import re
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+import redis
+
+from queuepool.config.settings import ConnectionSettings
+from queuepool.errors import StoreDenied, StoreError
+from queuepool.jobs.client import Queue
+from queuepool.stores.set_aside import RecordKey
+from tests.support.eventually import eventually
+from tests.support.pools import Site
+from tests.support.redis_server import PREFIX, start_redis
+
+RECIPE = Path(__file__).parents[2] / "conf" / "redis-acl.conf"
+ROLES = ("producer", "worker", "viewer", "operator")
+ROOT = "user root on >root ~* &* +@all\n"
+As = Callable[[str], Site]
+
+
+@pytest.fixture(scope="module")
+def guarded() -> Iterator[str]:
+    """The socket of a server with the recipe's users and one that may do anything."""
+    with tempfile.TemporaryDirectory(prefix="queuepool-redis-") as folder:
+        users = Path(folder, "users.conf")
+        users.write_text(RECIPE.read_text() + ROOT)
+        server = start_redis(folder, "--include", str(users))
+        try:
+            yield f"{folder}/redis.sock"
+        finally:
+            server.kill()
+            server.wait()
+
+
+@pytest.fixture
+def root(guarded: str) -> Iterator[redis.Redis]:
+    with redis.Redis(unix_socket_path=guarded, username="root", password="root") as client:
+        client.flushall()
+        client.execute_command("ACL", "LOG", "RESET")
+        yield client
+
+
+@pytest.fixture
+def login(guarded: str, root: redis.Redis, tmp_path: Path) -> Iterator[As]:
+    """A site of this role's."""
+    opened: list[Queue] = []
+
+    def site(role: str) -> Site:
+        connection = ConnectionSettings(url=f"unix://queuepool-{role}:CHANGE-{role}@{guarded}", block_for=1.0)
+        opened.append(Queue(connection))
+        return Site(connection, tmp_path, opened[-1])
+
+    yield site
+    for queue in opened:
+        queue.close()
+
+
+def denials(root: redis.Redis) -> list[str]:
+    """What was refused to anybody: user, what kind, command or key."""
+    return [f"{row['username']} {row['reason']} {row['object']}" for row in root.acl_log()]
+
+
+def test_a_pool_does_all_its_work_as_the_worker(login, root):
+    site = login("worker")
+    for job in ({"mode": "raise", "times": 1, "maxTries": 2}, {"mode": "raise", "delay": 0.1}, {"mode": "kill"}):
+        site.push(**job)
+    site.push("release", maxTries=2)
+    site.push("raise", times=1, maxTries=2, maxExceptions=2, backoff=1)
+    site.queue.push_raw(b"no job")
+    site.queue.push_raw(b'{"id":"a","job":"do","data":{},"uuid":1e999,"attempts":0}')
+    with site.pool("--workers", "2"):
+        eventually(lambda: not site.queue.size() and root.llen("queuepool:quarantine:default") == 2)
+        eventually(lambda: root.hlen("queuepool:pools"))
+
+    assert 2 == root.zcard("queuepool:failed:times")
+    assert [] == denials(root)
+
+
+def test_a_lone_worker_does_its_work_as_the_worker(login, root):
+    site = login("worker")
+    site.push("raise", times=1, maxTries=2)
+    done = site.work()
+
+    assert (2, []) == (len(site.trail(event="start")), denials(root))
+    assert "refuse" not in done.stderr
+
+
+def test_the_recipe_holds_with_laravels_prefixes(login, root, guarded):
+    site = login("worker")
+    rules = re.sub(r"([~&])", rf"\g<1>{PREFIX}", rules_of("queuepool-worker")).replace(">CHANGE", ">PREFIXED")
+    root.execute_command("ACL", "SETUSER", "prefixed", *rules.split())
+    url = f"unix://prefixed:PREFIXED-worker@{guarded}"
+    key = f"{PREFIX}illuminate:queue:restart"
+    site.connection = ConnectionSettings(url=url, prefix=PREFIX, restart_key=key)
+    queue = Queue(site.connection)
+    queue.push("do", {"mode": "raise", "times": 1}, options={"maxTries": 2})
+    (site.path / "pool.ini").write_text(f"[connection]\nrestart_key = {key}\n")
+    site.work("-c", "pool.ini")
+    queue.close()
+
+    assert 2 == len(site.trail(event="start"))
+    assert [] == denials(root)
+
+
+def rules_of(user: str) -> str:
+    found = re.search(rf"^user {user} (.*)$", RECIPE.read_text(), re.MULTILINE)
+    assert found
+    return found[1]
+
+
+def test_check_finds_that_the_worker_may_do_all_it_must(login):
+    site = login("worker")
+    done = site.run("check", *site.flags(), check=False)
+
+    assert "every command that is needed is permitted" in done.stdout
+
+
+def test_an_application_pushes_as_the_producer_and_can_neither_see_nor_take_a_job(login, root):
+    queue = login("producer").queue
+    queue.push("do")
+    queue.bulk([("do", {}), ("do", {})], delay=0.5)
+    queue.push("do", delay=60)
+
+    assert (1, 3) == (root.llen("queues:default"), root.zcard("queues:default:delayed"))
+    assert [] == denials(root)
+    own = ["LRANGE queues:default 0 -1", "LPOP queues:default", "DEL queues:default", "BLPOP queues:default 0.1"]
+    for command in [*own, "ZREM queues:default:delayed x", "LLEN queuepool:failed", "GET queuepool:workers"]:
+        assert "the user may not" in refused(queue, *command.split())
+
+
+def test_the_viewer_sees_everything_and_changes_nothing(login, root):
+    one_of_each(login("worker"))
+    root.hset("queuepool:pools", "dead", json.dumps({"at": 0, "host": "h", "pool": "p"}))
+    site = login("viewer")
+    stores = site.queue.stores
+    [record] = stores.failed.page()
+    [entry] = stores.quarantine.entries("default")
+
+    assert (1, 1) == (site.queue.size(), stores.failed.count())
+    assert (record, b"no job") == (stores.failed.get(record.id), entry.payload)
+    assert [] == denials(root)
+    assert [] == stores.control.pools()
+    for change in (
+        site.queue.clear, stores.control.down, partial(stores.control.pause, "default"), partial(site.push, "ok"),
+        partial(stores.failed.drop, [record.id]), partial(stores.failed.retry, record),
+        partial(stores.quarantine.drop, "default", entry.id), partial(stores.quarantine.requeue, "default", entry.id),
+    ):  # fmt: skip
+        with pytest.raises(StoreDenied):
+            change()
+    assert (1, 1, 1) == (site.queue.size(), stores.failed.count(), site.queue.sizes().quarantined)
+
+
+def test_the_viewer_may_not_list_keys_so_size_counts_the_pools_queues_and_says_what_is_left_out(login):
+    one_of_each(login("worker"))
+    site = login("viewer")
+    done = site.run("size", *site.where)
+
+    assert ["QUEUE    SIZE", "default  1"] == done.stdout.splitlines()
+    assert "the user may not run 'scan' (ACL)" in done.stderr
+
+
+def test_the_operator_mends_and_cannot_take_a_job(login, root):
+    one_of_each(login("worker"))
+    queue = login("operator").queue
+    stores, control = queue.stores, queue.stores.control
+    [record] = stores.failed.page()
+    [entry] = stores.quarantine.entries("default")
+    control.restart(), control.pause("default"), control.down()
+
+    assert (True, True, True) == (control.read(["default"]).down, control.up(), control.resume("default"))
+    assert (True, True) == (stores.failed.retry(record), stores.quarantine.requeue("default", entry.id))
+    assert ([], 0, []) == (stores.failed.older_than(1.0), stores.failed.drop([RecordKey("none", "0")]), control.pools())
+    assert not stores.quarantine.drop("default", "none")
+    assert 3 == queue.clear()
+    assert [] == denials(root)
+    assert "the user may not run 'lpop' (ACL)" == refused(queue, "LPOP", "queues:default")
+
+
+def test_a_verb_that_is_forbidden_says_so_in_a_line(login):
+    site = login("viewer")
+    done = site.run("restart", *site.where, check=False)
+
+    assert 1 == done.returncode
+    assert (
+        "queuepool: the user may not use a key or channel of 'restart': illuminate:queue:restart (ACL)" in done.stderr
+    )
+    assert 1 == len(done.stderr.splitlines())
+
+
+def one_of_each(worker: Site) -> None:
+    """A failed job, one that is no job, and one that is ready."""
+    worker.push("fail")
+    worker.queue.push_raw(b"no job")
+    worker.work()
+    worker.push("ok")
+
+
+def refused(queue: Queue, *words: Any) -> str:
+    with pytest.raises(StoreError) as caught:
+        queue.stores.client.command(*words)
+    return str(caught.value)
+
+
+COMMANDS = """FLUSHALL; FLUSHDB; KEYS *; SCAN 0; CONFIG GET *; CLIENT LIST; CLIENT KILL ID 1; ACL LIST; ACL SETUSER x
+    SCRIPT FLUSH; SCRIPT KILL; SHUTDOWN; DEBUG SLEEP 0; MONITOR; SAVE; MODULE LIST; REPLICAOF NO ONE; FUNCTION LIST
+    LLEN sessions; PUBLISH other 1; SUBSCRIBE other; PSUBSCRIBE *; SET illuminate:queue:other 1; MIGRATE h 1 k 0 1"""
+SCRIPTS = """call('config', 'get', '*'); call('flushall'); call('get', 'sessions:1'); call('llen', 'sessions')"""
+FORBIDDEN = [
+    *(command.split() for command in COMMANDS.replace("\n", ";").split(";")),
+    *(["EVAL", f"return redis.{call}", 0] for call in SCRIPTS.split("; ")),
+    ["EVAL", "return redis.call('get', KEYS[1])", 1, "sessions:1"],
+]
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_nobody_reaches_the_server_itself_or_another_applications_keys(login, role):
+    client = login(role).queue.stores.client
+    for words in FORBIDDEN:
+        with pytest.raises(StoreError):
+            client.command(*words)
+
+
+@pytest.mark.parametrize("role", ["producer", "worker", "viewer"])
+def test_only_the_operator_broadcasts_a_restart(login, role):
+    with pytest.raises(StoreError):
+        login(role).queue.stores.control.restart()
+
+
+def test_nobody_comes_in_without_a_password(login, guarded):
+    site = login("worker")
+    bare = replace(site.connection, url=f"unix://{guarded}")
+
+    assert "the server does not accept user and password: Authentication required." == refused(Queue(bare), "PING")
+
+
+# What is missing, or not right any more
+
+
+@pytest.fixture
+def meddle(root: redis.Redis) -> Iterator[Callable[..., object]]:
+    """Change the worker's rules for one test."""
+    yield lambda *rules: root.execute_command("ACL", "SETUSER", "queuepool-worker", *rules)
+    root.execute_command("ACL", "SETUSER", "queuepool-worker", "reset", *rules_of("queuepool-worker").split())
+
+
+def test_check_names_every_right_that_is_missing(login, meddle):
+    meddle("-zadd", "-ltrim", "resetchannels")
+    site = login("worker")
+    done = site.run("check", *site.flags(), check=False)
+    failures = [line for line in done.stdout.splitlines() if line.startswith("FAIL")]
+
+    assert 1 == done.returncode
+    assert "FAIL connection default: the user may not run 'zadd' (ACL)" in failures
+    assert "FAIL connection default: the user may not run 'ltrim' (ACL)" in failures
+    assert [True] == ["queuepool:due:default" in line for line in failures if "stewards' channel" in line]
+
+
+@pytest.mark.fault("F58")
+@pytest.mark.parametrize("command", ["blpop", "zremrangebyscore", "mget"])
+def test_a_pool_without_a_right_names_it_once_and_works_when_it_gets_it(login, meddle, command):
+    site = login("worker")
+    site.push("ok")
+    meddle(f"-{command}")
+    with site.pool("--workers", "1", wait=False) as pool:
+        eventually(lambda: f"the user may not run '{command}' (ACL)" in pool.log())
+        meddle(f"+{command}")
+        eventually(lambda: site.trail(event="end"))
+
+    assert 2 >= pool.log().count("(ACL)")
+    assert "Traceback" not in pool.log()
+
+
+def test_a_right_that_only_a_script_misses_is_told_with_where_to_look(login, meddle):
+    site = login("worker")
+    site.push("ok")
+    meddle("-exists")
+    done = site.work("--tries", "2")
+
+    assert 1 == done.stderr.count(
+        "the user may not run a command that 'reserve' needs (ACL): `queuepool check` names it"
+    )
+    assert 1 == site.queue.size()
+
+
+@pytest.mark.fault("F58")
+def test_a_steward_without_a_right_says_it_once_and_settles_when_it_gets_it(login, meddle, root):
+    site = login("worker")
+    meddle("-hset")  # in fail.lua
+    site.push("kill", maxTries=1)
+    with site.pool("--workers", "1") as pool:
+        eventually(lambda: "steward" in pool.log() and "the user may not run 'hset' (ACL)" in pool.log())
+        tries = root.info("commandstats")["cmdstat_evalsha"]["calls"]
+        eventually(lambda: root.info("commandstats")["cmdstat_evalsha"]["calls"] > tries + 2)
+        meddle("+hset")
+        eventually(lambda: site.trail(event="after_failed"))
+
+    assert (1, 0) == (pool.log().count("'hset'"), pool.log().count("store regained"))
+    assert 1 == len(site.trail(event="start"))
+
+
+@pytest.mark.fault("F58")
+def test_a_lease_that_may_not_be_looked_up_is_not_taken_for_one_that_is_gone(login, meddle):
+    site = login("worker")
+    store = site.queue.stores.queue
+    site.push("ok")
+    [lease] = store.reserve(["default"], 1, 1).leases
+    meddle("-zscore")
+    with pytest.raises(StoreDenied, match="the user may not run 'zscore'"):
+        store.renew([lease])
+    meddle("+zscore")
+
+    assert [True] == store.renew([lease])
+
+
+@pytest.mark.fault("F58")
+def test_a_job_that_is_done_is_settled_when_the_right_to_is_given_back(login, meddle):
+    site = login("worker")
+    gate = site.path / "gate"
+    site.push("until", gate=str(gate))
+    with site.pool("--workers", "1") as pool:
+        eventually(lambda: site.trail(event="start"))
+        meddle("-zrem")
+        gate.touch()
+        eventually(lambda: "the user may not run 'zrem' (ACL)" in pool.log())
+        meddle("+zrem")
+        eventually(lambda: not site.queue.size())
+
+    assert 1 == len(site.trail(event="start"))
+
+
+@pytest.mark.fault("F58")
+def test_a_pool_whose_password_was_changed_says_it_once_and_goes_on_when_it_is_right_again(login, meddle, root):
+    site = login("worker")
+    with site.pool("--workers", "2") as pool:
+        meddle("resetpass", ">another-password")
+        root.execute_command("CLIENT", "KILL", "USER", "queuepool-worker")
+        eventually(lambda: "the server does not accept user and password" in pool.log())
+        meddle(">CHANGE-worker")
+        eventually(lambda: "store regained" in pool.log())
+        site.push("ok")
+        eventually(lambda: site.trail(event="end"))
+
+    assert (1, 1) == tuple(pool.log().count(words) for words in ("store lost", "store regained"))
+    assert "CHANGE-worker" not in pool.log()
+
+
+def test_a_pool_with_a_wrong_password_waits_and_says_why(login, meddle):
+    meddle("resetpass", ">another-password")
+    site = login("worker")
+    with site.pool("--workers", "2", wait=False) as pool:
+        eventually(lambda: "the server does not accept user and password" in pool.log())
+        meddle(">CHANGE-worker")
+        pool.wait_until_ready()
+
+    assert (1, 0) == (pool.log().count("does not accept"), pool.log().count("CHANGE-worker"))

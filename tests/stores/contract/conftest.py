@@ -1,0 +1,47 @@
+"""Fixtures: a connection of each driver, with a clock that only the test moves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from queuepool.config.settings import ConnectionSettings
+from queuepool.stores.factory import Stores
+from tests.support.drivers import DATABASES, connection_of, opened
+from tests.support.store_contract import Clock
+
+
+@pytest.fixture(params=["redis", *DATABASES])
+def connection(request: pytest.FixtureRequest) -> ConnectionSettings:
+    return connection_of(request.param, request)
+
+
+@pytest.fixture
+def built(connection: ConnectionSettings) -> Iterator[Stores]:
+    """Every store, one after the other."""
+    with opened(connection) as stores:
+        yield stores
+
+
+@pytest.fixture
+def store(built: Stores) -> Any:
+    return built.queue
+
+
+@pytest.fixture
+def at(built: Stores) -> Clock:
+    return Clock(built.queue)
+
+
+@pytest.fixture(params=DATABASES)
+def database(request: pytest.FixtureRequest) -> ConnectionSettings:
+    return connection_of(request.param, request)
+
+
+@pytest.fixture
+def sql(database: ConnectionSettings) -> Iterator[Stores]:
+    """Every database, one after the other."""
+    with opened(database) as stores:
+        yield stores

@@ -1,0 +1,220 @@
+"""Redis alone stages: due jobs are moved before they can be reserved, and stewards are notified."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from queuepool.config.settings import ConnectionSettings
+from tests.support.drivers import connection_of
+from tests.support.samples import attempted, ids, payload
+from tests.support.store_contract import OURS, QUEUES, RETRY_AFTER, drained, each_settlement, reserved, state
+
+pytestmark = pytest.mark.usefixtures("at")
+
+
+@pytest.fixture
+def connection(request: pytest.FixtureRequest) -> ConnectionSettings:
+    return connection_of("redis", request)
+
+
+def test_a_delay_ends_within_a_second(store, at):
+    store.push("default", [payload("a")], delay=2.5)
+
+    at.advance(2.25)
+    assert [] == drained(store)
+    at.advance(0.25)
+    assert [attempted(payload("a"))] == drained(store)
+
+
+@pytest.mark.fault("F56")
+def test_a_reserve_stages_a_hundred_jobs_at_most_so_that_it_is_quick(store, at):
+    store.push("default", [payload(str(number)) for number in range(150)], delay=1.0)
+    at.advance(1.0)
+
+    store.reserve(["default"], OURS, 1)
+
+    assert (99, 50) == (store.sizes("default").ready, store.sizes("default").delayed)
+
+
+@pytest.mark.fault("F61")
+def test_a_reserve_sets_aside_sixteen_payloads_at_most_so_that_it_is_quick(store):
+    store.push("default", [b"not json"] * 20)
+
+    assert 16 == len(store.reserve(["default"], OURS, 1).quarantined)
+    assert (4, 16) == (store.sizes("default").ready, store.sizes("default").quarantined)
+
+
+@pytest.mark.fault("F62")
+@each_settlement
+def test_a_late_settlement_is_refused_when_the_job_was_staged_again(built, at, settle):
+    late = reserved(built.queue, payload("a"))[0]
+    at.advance(RETRY_AFTER + 1)
+    built.queue.stage(["default"])
+    before = state(built)
+
+    assert not settle(built.queue, late)
+    assert before == state(built)
+
+
+def test_jobs_given_back_keep_the_attempts_that_they_came_with(store):
+    store.give_back(reserved(store, payload("a", attempts=4)))
+
+    assert payload("a", attempts=4) == store.sizes("default").oldest
+
+
+def test_a_lease_that_ended_is_staged(store, at):
+    reserved(store, payload("a"))
+
+    at.advance(RETRY_AFTER - 0.5)
+    assert 0 == store.stage(["default"]).moved
+    at.advance(1.0)
+    assert 1 == store.stage(["default"]).moved
+
+
+def test_a_renewed_lease_is_staged_when_it_ends(store, at):
+    leases = [*reserved(store, payload("a")), *reserved(store, payload("b"), queue="high")]
+    at.advance(60.0)
+
+    assert [True, True] == store.renew(leases)
+    at.advance(RETRY_AFTER - 0.5)
+    assert 0 == store.stage(QUEUES).moved
+    at.advance(1.0)
+    assert 2 == store.stage(QUEUES).moved
+
+
+def test_what_was_reserved_before_the_lost_reply_is_not_reclaimed(store, at):
+    earlier = reserved(store, payload("a"))
+    at.advance(30.0)
+    reserved(store, payload("b"))
+    at.advance(3.0)
+
+    assert ["b"] == ids(store.reclaim(["default"], OURS, 3.0, known=()))
+    assert [True] == store.delete(earlier)
+
+
+def test_what_is_due_is_staged_and_the_rest_is_announced(store, at):
+    store.push("default", [payload("a")], delay=5.0)
+    store.push("high", [payload("b")], delay=65.0)
+    at.advance(5.0)
+
+    staged = store.stage(QUEUES)
+
+    assert (1, pytest.approx(60.0), at.now) == (staged.moved, staged.next_due, staged.now)
+    assert (1, 1) == (store.sizes("default").ready, store.sizes("high").delayed)
+
+
+def test_a_stage_announces_the_earlier_of_two_however_many_digits_they_have(store, at):
+    at.advance(-10.0)
+    store.push("high", [payload("a")], delay=5.0)
+    store.push("default", [payload("b")], delay=15.0)
+
+    assert pytest.approx(5.0) == store.stage(QUEUES).next_due
+
+
+@pytest.mark.fault("F64")
+def test_identical_payloads_are_staged_each_after_its_own_delay(store, at):
+    for delay in (1.0, 60.0, 30.0):
+        store.push("default", [payload("a")], delay)
+
+    moved = []
+    for seconds in (1.0, 29.0, 30.0):
+        at.advance(seconds)
+        moved.append(store.stage(["default"]).moved)
+
+    assert [1, 1, 1] == moved
+
+
+@pytest.mark.fault("F56")
+def test_a_stage_moves_a_thousand_jobs_at_most_and_says_that_more_are_due(store, at):
+    store.push("default", [payload(f"job-{number}") for number in range(1_200)], delay=1.0)
+    at.advance(1.0)
+
+    first, second = store.stage(["default"]), store.stage(["default"])
+
+    assert [(1_000, 0.0), (200, None)] == [(staged.moved, staged.next_due) for staged in (first, second)]
+
+
+@pytest.mark.fault("F56")
+def test_delayed_jobs_and_ended_leases_are_a_thousand_at_most_together(store, at):
+    reserved(store, *(payload(f"lease-{number}") for number in range(600)))
+    store.push("default", [payload(f"job-{number}") for number in range(600)], delay=1.0)
+    at.advance(2 * RETRY_AFTER)  # each lease ends a step after the one before
+
+    assert [1_000, 200] == [store.stage(["default"]).moved for _ in range(2)]
+
+
+def test_a_full_batch_tells_of_what_is_due_in_the_other_queues(store, at):
+    store.push("high", [payload(f"job-{number}") for number in range(1_000)], delay=1.0)
+    store.push("default", [payload("a")], delay=1.0)
+    at.advance(1.0)
+
+    assert 0.0 == store.stage(QUEUES).next_due
+
+
+@pytest.fixture
+def listening(store: Any) -> Any:
+    """A store whose steward has been waiting for changes."""
+    for _ in range(3):
+        store.wait_for_change(QUEUES, timeout=0.01)
+    return store
+
+
+def test_whoever_begins_to_wait_for_changes_misses_none(store):
+    store.push("high", [payload("a")], delay=60.0)
+
+    assert store.wait_for_change(QUEUES, timeout=5.0)
+
+
+def test_an_earlier_due_time_ends_the_wait_for_a_change(listening):
+    listening.push("high", [payload("a")], delay=60.0)
+    first = listening.wait_for_change(QUEUES, timeout=5.0)
+    listening.push("high", [payload("b")], delay=30.0)
+
+    assert (True, True) == (first, listening.wait_for_change(QUEUES, timeout=5.0))
+
+
+def test_a_later_due_time_does_not_end_the_wait_for_a_change(listening):
+    listening.push("high", [payload("a")], delay=30.0)
+    listening.wait_for_change(QUEUES, timeout=5.0)
+
+    listening.push("high", [payload("b")], delay=60.0)
+
+    assert not listening.wait_for_change(QUEUES, timeout=0.1)
+
+
+@pytest.mark.parametrize("delay", [0.5, 30.0])
+def test_a_release_ends_the_wait_for_a_change(listening, delay):
+    listening.release(reserved(listening, payload("a"))[0], delay, "a")
+
+    assert listening.wait_for_change(QUEUES, timeout=5.0)
+
+
+def test_a_release_for_later_than_what_is_known_does_not_end_the_wait_for_a_change(listening):
+    listening.push("default", [payload("b")], delay=20.0)
+    lease = reserved(listening, payload("a"))[0]
+    listening.wait_for_change(QUEUES, timeout=5.0)
+
+    listening.release(lease, 30.0, "a")
+
+    assert not listening.wait_for_change(QUEUES, timeout=0.1)
+
+
+def test_of_two_equal_entries_that_a_reserve_set_aside_one_is_put_back(built):
+    built.queue.push("default", [b"not json", b"not json"])
+    built.queue.reserve(["default"], OURS, 2)
+    first, second = built.quarantine.entries("default")
+
+    assert built.quarantine.requeue("default", first.id)
+    assert [second] == list(built.quarantine.entries("default"))
+    assert 1 == built.queue.sizes("default").ready
+
+
+def test_what_is_pushed_at_once_is_bounded_by_bytes_too(store, server):
+    store.push("default", [payload("warm")])
+    server.config_resetstat()
+
+    store.push("default", [payload(str(number), data="x" * 400_000) for number in range(7)])
+
+    assert 4 == server.info("commandstats")["cmdstat_evalsha"]["calls"]

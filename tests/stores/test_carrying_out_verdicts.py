@@ -1,0 +1,244 @@
+"""The settler carries out verdicts: what it writes, what it emits, and what a refusal leaves untouched."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from queuepool.config.settings import ConnectionSettings
+from queuepool.errors import StoreDown
+from queuepool.events import (
+    Event,
+    JobFacts,
+    JobFailed,
+    JobGivenBack,
+    JobQuarantined,
+    JobReleased,
+    LeaseLost,
+    StoreRefused,
+)
+from queuepool.events.listeners import Listeners
+from queuepool.payload.envelope import Payload, decode
+from queuepool.payload.lease import Lease, Tallies
+from queuepool.settlement.outage import Outage
+from queuepool.settlement.settler import Settler, facts_of
+from queuepool.settlement.verdict import Delete, Fail, Release, Verdict
+from queuepool.stores.factory import Stores
+from queuepool.unix.signals import WorkerSignals
+from tests.support.lossy_proxy import LossyProxy
+from tests.support.redis_server import PREFIX
+from tests.support.samples import payload
+
+MAIN = ConnectionSettings(name="main")
+ERROR = ValueError("told to")
+VERDICTS: list[Verdict] = [Delete(), Release(0.0), Release(5.0), Fail(ERROR)]
+
+
+@pytest.fixture
+def told() -> list[Event]:
+    return []
+
+
+def settler(stores: Stores, told: list[Event], attention: WorkerSignals | None = None) -> Settler:
+    """One that is never told to stop, unless ``attention`` says so."""
+    listeners = Listeners()
+    listeners.add(Event, told.append)
+    outage = Outage(attention or WorkerSignals(), listeners, announces=False)
+    return Settler(stores.queue, outage, listeners, MAIN)
+
+
+def reserved(stores: Stores) -> tuple[Lease, Payload]:
+    stores.queue.push("default", [payload("a")])
+    [lease] = stores.queue.reserve(["default"], 1, 1).leases
+    return lease, decode(lease.receipt)
+
+
+def test_what_is_done_is_deleted_without_a_word(stores, told):
+    lease, found = reserved(stores)
+
+    writer = settler(stores, told)
+    assert writer.settle(lease, found, Delete())
+    assert [] == told
+    writer.emit_noted()
+    assert ([], 0) == (told, stores.queue.sizes("default").total)
+
+
+def test_what_is_released_is_told_with_its_delay_and_its_reason(stores, told):
+    lease, found = reserved(stores)
+
+    writer = settler(stores, told)
+    assert writer.settle(lease, found, Release(5.0), ERROR, "exceptions")
+    assert [] == told
+    writer.emit_noted()
+    assert [JobReleased(facts_of(found, "default"), 5.0, ERROR)] == told
+    assert (1, Tallies(exceptions=1)) == (stores.queue.sizes("default").delayed, stores.queue.tallies("a"))
+
+
+def test_what_failed_is_recorded_and_told(stores, told):
+    lease, found = reserved(stores)
+
+    writer = settler(stores, told)
+    assert writer.settle(lease, found, Fail(ERROR), ERROR)
+    assert [] == told
+    writer.emit_noted()
+    assert [JobFailed(facts_of(found, "default"), ERROR)] == told
+    [record] = stores.failed.page()
+    assert ("a", "app.ok", "default", "main", 1, lease.receipt.decode()) == (
+        record.id,
+        record.name,
+        record.queue,
+        record.connection,
+        record.attempts,
+        record.payload,
+    )
+    assert "ValueError: told to" in record.exception
+
+
+def test_what_is_given_back_is_told(stores, told):
+    lease, found = reserved(stores)
+
+    writer = settler(stores, told)
+    assert writer.give_back(lease)
+    assert [] == told
+    writer.emit_noted()
+    assert [JobGivenBack(facts_of(found, "default"))] == told
+    assert payload("a") == stores.queue.sizes("default").oldest
+
+
+def test_of_what_is_put_back_is_told_what_nobody_had_put_back_before(stores, told):
+    stores.queue.push("default", [payload("a"), payload("b")])
+    first, second = stores.queue.reserve(["default"], 1, 2).leases
+    stores.queue.give_back([first])
+
+    writer = settler(stores, told)
+    writer.give_back_unstarted([first, second])
+    writer.emit_noted()
+    assert [JobGivenBack(facts_of(decode(second.receipt), "default"))] == told
+    assert 2 == stores.queue.sizes("default").ready
+
+
+def test_what_is_put_back_and_cannot_be_read_is_told_with_its_queue_alone(stores, told):
+    stores.queue.push("default", [b'{"id":[],"attempts":0}'])
+
+    writer = settler(stores, told)
+    writer.give_back_unstarted(stores.queue.reserve(["default"], 1, 1).leases)
+    writer.emit_noted()
+    assert [JobGivenBack(JobFacts("", "", "", "default", 0))] == told
+
+
+def test_what_is_reclaimed_is_told(stores, told):
+    _, found = reserved(stores)
+
+    writer = settler(stores, told)
+    writer.reclaim(["default"], 1, 1.0, known=())
+    writer.emit_noted()
+    assert [JobGivenBack(facts_of(found, "default"))] == told
+
+
+def test_what_is_set_aside_is_told_with_one_word(stores, told):
+    writer = settler(stores, told)
+    writer.quarantine(reserved(stores)[0], "odd")
+    writer.emit_noted()
+
+    assert [JobQuarantined("default", "odd")] == told
+    assert 1 == stores.queue.sizes("default").quarantined
+
+
+def test_many_that_are_done_are_deleted_at_once(stores, told):
+    leases = [reserved(stores)[0] for _ in range(3)]
+
+    settler(stores, told).delete(leases)
+
+    assert 0 == stores.queue.sizes("default").total
+
+
+@pytest.mark.fault("F62")
+@pytest.mark.parametrize("verdict", VERDICTS, ids=repr)
+def test_a_job_that_is_not_ours_any_more_is_told_and_nothing_is_written(stores, told, verdict):
+    lease, found = reserved(stores)
+    stores.queue.give_back([lease])
+
+    writer = settler(stores, told)
+    assert not writer.settle(lease, found, verdict, ERROR, "crashes")
+    assert [] == told
+    writer.emit_noted()
+    assert [LeaseLost(facts_of(found, "default"))] == told
+    assert (payload("a"), 0, Tallies()) == (
+        stores.queue.sizes("default").oldest,
+        stores.failed.count(),
+        stores.queue.tallies("a"),
+    )
+
+
+@pytest.mark.parametrize("verdict", VERDICTS, ids=repr)
+def test_what_the_store_refuses_is_told(stores, server, told, verdict):
+    lease, found = reserved(stores)
+    server.set(f"{PREFIX}queues:default:reserved", "x")
+
+    writer = settler(stores, told)
+    assert not writer.settle(lease, found, verdict)
+    assert [] == told
+    writer.emit_noted()
+    assert [StoreRefused] == [type(event) for event in told]
+    assert "WRONGTYPE" in told[0].problem  # type: ignore[attr-defined]
+
+
+@pytest.fixture
+def lossy(redis_socket: str, connection: Any, tmp_path: Any, stores: Stores) -> Iterator[tuple[LossyProxy, Stores]]:
+    """A connection that has been used once, on a server that knows the scripts."""
+    for settle in (stores.queue.delete, stores.queue.give_back):
+        settle([reserved(stores)[0]])
+    stores.queue.release(reserved(stores)[0], 0.0, "warm")
+    stores.queue.fail(reserved(stores)[0], "warm", {"id": "warm"})
+    stores.failed.drop([row.key for row in stores.failed.page()])
+    stores.queue.clear("default")
+    with LossyProxy(redis_socket, tmp_path) as proxy:
+        unlucky = Stores(dataclasses.replace(connection, url=f"unix://{proxy.path}"))
+        unlucky.queue.join()
+        yield proxy, unlucky
+        unlucky.close()
+
+
+@pytest.mark.fault("F53")
+@pytest.mark.parametrize("verdict", VERDICTS, ids=repr)
+def test_a_settlement_whose_reply_is_lost_is_carried_out_once_and_counts_as_ours(stores, lossy, told, verdict):
+    proxy, unlucky = lossy
+    lease, found = reserved(stores)
+    proxy.lose_the_next_reply()
+
+    assert settler(unlucky, told).settle(lease, found, verdict)
+    assert LeaseLost not in [type(event) for event in told]
+    left = stores.queue.sizes("default")
+    assert 1 == left.total + stores.failed.count() + (Delete() == verdict)
+    assert 0 == left.reserved
+
+
+def test_a_verdict_that_went_unanswered_is_known_until_it_is_answered(stores, lossy, told):
+    proxy, unlucky = lossy
+    lease, found = reserved(stores)
+    writer = Settler(
+        unlucky.queue, Outage(WorkerSignals(), Listeners(), announces=False, retries=False), Listeners(), MAIN
+    )
+    proxy.lose_the_next_reply()
+
+    with pytest.raises(StoreDown):
+        writer.settle(lease, found, Release(0.0), ERROR, "crashes")
+    # Executed: whoever judged anew would count a crash more, and might fail what has been released.
+    assert (Tallies(crashes=1), Release(0.0)) == (stores.queue.tallies("a"), writer.begun(lease))
+    assert writer.settle(lease, found, Release(0.0), ERROR, "crashes")
+    assert (Tallies(crashes=1), None) == (stores.queue.tallies("a"), writer.begun(lease))
+
+
+def test_a_stop_ends_the_insisting_while_the_store_is_away(stores, lossy, told):
+    proxy, unlucky = lossy
+    lease, found = reserved(stores)
+    attention = WorkerSignals()
+    attention.stop = True
+    proxy.lose_the_next_reply()
+
+    with pytest.raises(StoreDown):
+        settler(unlucky, told, attention).settle(lease, found, Delete())
+    assert [] == told

@@ -1,0 +1,141 @@
+"""The steward settles a dead worker's slot and reports it."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from queuepool.board.blame import Blame
+from queuepool.board.board import Board, Role, Slot
+from queuepool.board.held_jobs import Stage
+from queuepool.board.runtime_dir import RuntimeDir
+from queuepool.config.settings import ConnectionSettings, PoolSettings
+from queuepool.events import Event, WorkerDied
+from queuepool.events.listeners import Listeners
+from queuepool.settlement.outage import Outage
+from queuepool.settlement.settler import Settler
+from queuepool.steward.lost_replies import LostReplies
+from queuepool.steward.orphaned_boards import OrphanedBoards
+from queuepool.steward.settle_dead import SettleDead
+from queuepool.stores.contract import QueueStore
+from queuepool.stores.factory import Stores
+from queuepool.unix.signals import WorkerSignals
+from tests.support.drivers import opened
+from tests.support.samples import payload
+
+TAG = 7
+
+
+@pytest.fixture
+def board(tmp_path: Path) -> Board:
+    return Board.create(tmp_path / "board", capacity=1)
+
+
+@pytest.fixture
+def told() -> list[Event]:
+    return []
+
+
+@pytest.fixture
+def bury(board: Board, told: list[Event], tmp_path: Path) -> Callable[[Stores], SettleDead]:
+    """The chore on this board; its pool's directory is not there."""
+
+    def chore(stores: Stores) -> SettleDead:
+        listeners, blame = Listeners(), Blame(board.header)
+        listeners.add(Event, told.append)
+        settler = Settler(
+            stores.queue,
+            Outage(WorkerSignals(), listeners, announces=False),
+            listeners,
+            ConnectionSettings(name="main"),
+        )
+        runtime = RuntimeDir(PoolSettings(runtime_dir=tmp_path / "gone"))
+        lost_replies = LostReplies(stores.queue, settler, ["default"], retry_after=90.0)
+        return SettleDead(OrphanedBoards(board, runtime, blame), runtime, stores.queue, settler, lost_replies, blame)
+
+    return chore
+
+
+def dead(board: Board, *, pid: int = 2**22, left: int = 0) -> Slot:
+    """The slot of a worker that was killed while it asked."""
+    slot = board.slots[0]
+    slot.begin(Role.WORKER, 1, 1)
+    slot.pid, slot.tag, slot.reserve_sent_at, slot.exited_cleanly = pid, TAG, time.monotonic(), left
+    slot.status, slot.dead = signal.SIGKILL, 1
+    return slot
+
+
+def dead_of_its_job(board: Board, store: QueueStore) -> Slot:
+    """Of the only try that the job has, where a death uses it up."""
+    store.push("default", [payload("a")])
+    slot = dead(board)
+    slot.policy = '{"tries": 1, "counts_deaths": true}'
+    slot.hold(store.reserve(["default"], TAG, 1).leases)
+    slot.hand.mark(0, Stage.RUNNING)
+    return slot
+
+
+def test_of_who_died_asking_is_told(stores, board, bury, told):
+    dead(board)
+    bury(stores).run(time.monotonic())
+
+    assert [WorkerDied] == list(map(type, told))
+
+
+@pytest.mark.parametrize("of_whom", [{"left": 1}, {"pid": 0}], ids=["left in order", "never forked"])
+def test_of_who_left_without_an_answer_and_of_who_never_came_no_death_is_told(stores, board, bury, told, of_whom):
+    slot = dead(board, **of_whom)
+    bury(stores).run(time.monotonic())
+
+    assert ([], slot.incarnation) == (told, slot.settled_incarnation)
+
+
+def test_what_is_settled_is_written_down_job_by_job(stores, board, bury):
+    slot = dead_of_its_job(board, stores.queue)
+    bury(stores).run(time.monotonic())
+
+    assert [Stage.SETTLED] == [one.stage for one in slot.hand.held()]
+    assert ["a"] == [row.id for row in stores.failed.page()]
+
+
+class Counting(logging.Handler):
+    """What the workers are told of hooks that wait, at each line that is logged."""
+
+    def __init__(self, board: Board) -> None:
+        super().__init__()
+        self.board, self.counts = board, []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.counts.append(self.board.header.deferred_hooks)
+
+
+def test_workers_hear_of_a_hook_that_waits_after_it_was_left_for_them(stores, board, bury):
+    """Or they would look for it too early, and not again."""
+    dead_of_its_job(board, stores.queue)
+    heard = Counting(board)
+    logging.getLogger("queuepool").addHandler(heard)
+    bury(stores).run(time.monotonic())
+    logging.getLogger("queuepool").removeHandler(heard)
+
+    assert [0] == heard.counts  # that it cannot be left is told
+    assert 1 == board.header.deferred_hooks
+
+
+def test_what_is_committed_after_a_burial_is_given_back_later(board, bury, postgres_url):
+    with opened(ConnectionSettings(url=postgres_url)) as stores:
+        chore, table = bury(stores), stores.queue
+        dead(board)
+        chore.run(time.monotonic())
+        table.push("default", [payload("a")])
+        table.reserve(["default"], TAG, 1)
+
+        chore.run(time.monotonic())
+        assert 1 == table.sizes("default").reserved
+        chore.run(time.monotonic() + table.commits_late)
+
+        assert (1, 0) == (table.sizes("default").ready, table.sizes("default").reserved)

@@ -1,0 +1,1 @@
+"""What the tests share: servers, peers, proxies, pools and the applications that pools run."""

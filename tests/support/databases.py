@@ -1,0 +1,150 @@
+"""Private PostgreSQL and MariaDB servers on unix sockets: no TCP, no configuration, no password.
+
+As root they run as ``nobody``, since PostgreSQL refuses root. They end with the process that started them.
+"""
+
+from __future__ import annotations
+
+import os
+import pwd
+import signal
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import psutil
+from sqlalchemy import Engine, create_engine, text
+from sqlalchemy.pool import NullPool
+
+from tests.support.brands import USER, Brand, MariaDB, Postgres
+from tests.support.eventually import eventually
+from tests.support.pools import is_gone
+
+__all__ = ["USER", "DatabaseServer", "MariaDB", "Postgres", "running"]
+
+
+class DatabaseServer:
+    """One running server; commits survive ``kill`` and ``start``."""
+
+    def __init__(self, brand: Brand) -> None:
+        self.brand = brand
+        #: for a test's own server; on the session's, use ``database``
+        self.url = brand.url(brand.first)
+        self.log = Path(brand.folder, "log")
+        self._numbers = count(1)
+        self._spare: list[str] = []
+        setting_up = self._launch(brand.set_up())
+        with _all_or_nothing(setting_up):
+            setting_up.wait()
+        assert 0 == setting_up.returncode, self.log.read_text()
+        self.start()
+
+    @property
+    def socket(self) -> str:
+        return self.brand.socket
+
+    def start(self) -> None:
+        """Start the server; returns once it answers."""
+        self.process = self._launch(["setpriv", "--pdeathsig", self.brand.orphaned_by.name, *self.brand.command()])
+        with _all_or_nothing(self.process):
+            eventually(lambda: self.process.poll() is not None or self._is_ready(), within=30)
+            assert self.process.poll() is None, self.log.read_text()
+            self.execute(self.url, "SELECT 1")
+
+    def kill(self) -> None:
+        """Kill all its processes by SIGKILL, as when the machine dies."""
+        _kill(self.process)
+
+    def stop(self) -> None:
+        """Stop it cleanly; does nothing if it has already ended."""
+        self.process.send_signal(signal.SIGCONT)
+        self.process.send_signal(self.brand.ends_by)
+        self.process.wait(timeout=30)
+
+    def restart(self) -> None:
+        self.stop()
+        self.start()
+
+    def engine(self, url: str) -> Engine:
+        """An engine without a connection pool: no connection outlives a test."""
+        return create_engine(url.replace("://", f"+{self.brand.driver}://", 1), poolclass=NullPool)
+
+    def execute(self, url: str, *lines: str) -> None:
+        """Execute each statement outside of any transaction."""
+        with self.engine(url).connect() as connection:
+            connection.execution_options(isolation_level="AUTOCOMMIT")
+            for line in lines:
+                connection.execute(text(line))
+
+    @contextmanager
+    def database(self) -> Iterator[str]:
+        """The URL of an empty database, emptied again at the end; clients connected then lose their connections."""
+        name = self._spare.pop() if self._spare else self._create()
+        url = self.brand.url(name)
+        yield url
+        self.execute(url, *self.brand.empty(name))
+        self._spare.append(name)
+
+    def _create(self) -> str:
+        name = f"{USER}_{next(self._numbers)}"
+        self.execute(self.url, f"CREATE DATABASE {name}")
+        return name
+
+    def _launch(self, command: list[str]) -> subprocess.Popen[bytes]:
+        with self.log.open("ab") as log:
+            return subprocess.Popen(
+                command, **account(), cwd=self.brand.folder, stdout=log, stderr=log, start_new_session=True
+            )
+
+    def _is_ready(self) -> bool:
+        """Whether it is ready, by its pid file: PyMySQL leaves a socket open when a connection is refused."""
+        try:
+            words = Path(self.brand.pid_file).read_text().split()
+        except FileNotFoundError:
+            return False
+        return {str(self.process.pid), *self.brand.ready} <= set(words)
+
+
+@contextmanager
+def running(brand: type[Brand], durable: bool = False) -> Iterator[DatabaseServer]:
+    """A running server in a folder of its own, stopped at the end."""
+    with tempfile.TemporaryDirectory(prefix="queuepool-sql-") as folder:
+        os.chown(folder, account().get("user", -1), account().get("group", -1))
+        server = DatabaseServer(brand(folder, durable))
+        try:
+            yield server
+        finally:
+            server.stop()
+
+
+@contextmanager
+def _all_or_nothing(process: subprocess.Popen[bytes]) -> Iterator[None]:
+    """Kill the server if its start is interrupted: half started, it would ignore a clean stop."""
+    try:
+        yield
+    except BaseException:
+        _kill(process)
+        raise
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    if process.poll() is not None:
+        return
+    process.send_signal(signal.SIGSTOP)  # so that it forks no more
+    family = psutil.Process(process.pid).children(recursive=True)
+    for one in [*family, process]:  # the parent last: until then no dead child is reaped, and no living one leaves
+        one.kill()
+    process.wait()
+    eventually(lambda: all(is_gone(one.pid) for one in family))
+
+
+def account() -> dict[str, Any]:
+    """The user that a server runs as."""
+    if 0 != os.getuid():
+        return {}
+    nobody = pwd.getpwnam("nobody")
+    return {"user": nobody.pw_uid, "group": nobody.pw_gid, "extra_groups": []}

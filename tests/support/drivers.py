@@ -1,0 +1,43 @@
+"""Settings, opened stores and sites on each driver: redis, sqlite, postgres, mariadb."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from queuepool.config.settings import ConnectionSettings
+from queuepool.jobs.client import Queue
+from queuepool.stores.factory import Stores, is_redis
+from queuepool.stores.sql.client import Client
+from queuepool.stores.sql.migrate import migrate
+from tests.support.pools import Site
+from tests.support.redis_server import PREFIX
+
+DATABASES = ["sqlite", "postgres", "mariadb"]
+
+
+def connection_of(driver: str, request: pytest.FixtureRequest) -> ConnectionSettings:
+    url = request.getfixturevalue(f"{driver}_url")
+    return ConnectionSettings(url=url, prefix=PREFIX, embedded=driver == "sqlite")
+
+
+@contextmanager
+def opened(connection: ConnectionSettings) -> Iterator[Stores]:
+    """With Laravel's tables, where there are to be tables."""
+    stores = Stores(connection)
+    if not is_redis(connection.url):
+        migrate(stores.client)
+    yield stores
+    stores.close()
+
+
+def site_at(url: str, path: Path) -> Site:
+    """A place for a pool on an empty database, with its tables."""
+    client = Client(url, create=True)
+    migrate(client)
+    client.close()
+    connection = ConnectionSettings(url=url)
+    return Site(connection, path, Queue(connection))

@@ -1,0 +1,117 @@
+"""Another process with a store of its own: it does one thing to a queue and prints the result as JSON."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Any
+
+from queuepool.config.settings import ConnectionSettings
+from queuepool.errors import StoreDown
+from queuepool.payload.lease import Lease
+from queuepool.stores.factory import Stores
+from tests.support.samples import ids, payload
+from tests.support.store_contract import record
+
+
+def started(connection: ConnectionSettings, verb: str, *words: object, before: Sequence[str] = ()) -> Other:
+    """``before``: the command that it is run by."""
+    command = [*before, sys.executable, "-m", __name__, connection.url, connection.prefix, verb, *map(str, words)]
+    quiet = {"FAKETIME_DONT_FAKE_MONOTONIC": "1", "PYTHONPATH": os.pathsep.join(sys.path)}
+    return Other(subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env={**os.environ, **quiet}))
+
+
+def answers(others: Sequence[Other]) -> list[Any]:
+    """When all of them are over, whatever has become of one."""
+    for other in others:
+        other.end()
+    return [other.answer() for other in others]
+
+
+class Other:
+    """What was started; it is over when its answer is read, or when it is killed."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self._process = process
+        self._said = ""
+
+    def kill(self) -> None:
+        self._process.kill()
+        self._process.communicate()
+
+    def end(self) -> None:
+        self._said += self._process.communicate(timeout=50)[0]
+
+    def answer(self) -> Any:
+        if self._process.returncode is None:
+            self.end()
+        assert 0 == self._process.returncode
+        return json.loads(self._said)
+
+
+def push(stores: Any, queue: str, name: str, delay: str) -> float:
+    """Gives the monotonic second before which it was not there."""
+    began = time.monotonic()
+    stores.queue.push(queue, [payload(name)], float(delay))
+    return began
+
+
+def look(stores: Any, queue: str) -> list[Any]:
+    """Take what there is; gives that, and this process's own clock."""
+    reservation = stores.queue.reserve([queue], stores.queue.join(), 10)
+    return [ids(reservation.leases), reservation.next_due, time.time()]
+
+
+def drain(stores: Any, queue: str, batch: str) -> list[str]:
+    """As a worker does it, until there is no more."""
+    names: list[str] = []
+    tag, done = stores.queue.join(), []
+    while leases := stores.queue.reserve([queue], tag, int(batch), done).leases:
+        done = leases
+        names += ids(leases)
+    return names
+
+
+def reserved(stores: Any, queue: str) -> list[Lease]:
+    """One job, as a worker reserves it: the server ends the transaction of a process that got no processor for 2 s."""
+    while True:
+        with suppress(StoreDown):
+            return list(stores.queue.reserve([queue], stores.queue.join(), 1).leases)
+
+
+def fail(stores: Any, queue: str, identity: str) -> int:
+    """All of them under one id."""
+    failed = 0
+    while leases := reserved(stores, queue):
+        failed += stores.queue.fail(leases[0], identity, record(leases[0], identity))
+    return failed
+
+
+def hold(stores: Any, queue: str, statement: str) -> None:
+    """Take a job and be about to say so, for ever; then in the middle of ``statement``, if that is one."""
+
+    def work(connection: Any) -> None:
+        stores.queue._leases._reserve(connection, [queue], 7, 1, ())
+        if statement:
+            connection.exec_driver_sql(statement)
+        time.sleep(3600)
+
+    stores.client.transaction(work)
+
+
+VERBS: dict[str, Callable[..., Any]] = {"push": push, "look": look, "drain": drain, "fail": fail, "hold": hold}
+
+
+def main(url: str, prefix: str, verb: str, *words: str) -> None:
+    stores = Stores(ConnectionSettings(url=url, prefix=prefix), reply_timeout=10.0)
+    print(json.dumps(VERBS[verb](stores, *words)))
+    stores.close()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,203 @@
+"""A real pool under test: the command in a process of its own, its trail and its log."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from queuepool.config.settings import ConnectionSettings
+from queuepool.jobs.client import Queue
+from tests.support.eventually import eventually
+
+ROOT = Path(__file__).parents[2]
+
+
+@dataclass
+class Site:
+    """A place for pools: a store, a directory, and a trail of what jobs did."""
+
+    connection: ConnectionSettings
+    path: Path
+    queue: Queue
+
+    @property
+    def trail_file(self) -> Path:
+        return self.path / "trail"
+
+    def env(self) -> dict[str, str]:
+        return {**os.environ, "TRAIL": str(self.trail_file), "PYTHONPATH": f"{self.path}:{ROOT}"}
+
+    def trail(self, **wanted: Any) -> list[dict[str, Any]]:
+        """The matching notes that jobs wrote."""
+        if not self.trail_file.exists():
+            return []
+        whole, _, _ = self.trail_file.read_text().rpartition("\n")  # the last line may be incomplete
+        lines = [json.loads(line) for line in whole.splitlines()]
+        return [line for line in lines if all(line.get(key) == value for key, value in wanted.items())]
+
+    def push(self, mode: str = "ok", *, queue: str = "default", delay: float = 0, name: str = "do", **data: Any) -> str:
+        """Push the job ``do``; Laravel's keys in ``data`` (maxTries, timeout …) become options."""
+        laravels = ("maxTries", "maxExceptions", "failOnTimeout", "backoff", "timeout", "retryUntil")
+        options = {key: data.pop(key) for key in laravels if key in data}
+        return self.queue.push(name, {"mode": mode, **data}, queue=queue, delay=delay, options=options)
+
+    @property
+    def where(self) -> list[str]:
+        """The flags that every verb needs."""
+        prefix = ["--prefix", self.connection.prefix] if self.connection.prefix else []
+        return ["--url", self.connection.url, *prefix]
+
+    def flags(self, *given: str) -> list[str]:
+        """The flags that every worker needs, unless given here."""
+        usual = zip([*self.where[::2], "--modules"], [*self.where[1::2], "tests.support.poolapp"], strict=True)
+        return [*(word for said in usual if said[0] not in given for word in said), *given]
+
+    def run(
+        self, verb: str, *flags: str, check: bool = True, parent: Sequence[str] = (), **more: Any
+    ) -> subprocess.CompletedProcess[str]:
+        """Run one command to its end."""
+        command = [*parent, sys.executable, "-m", "queuepool", verb, *flags]
+        return subprocess.run(
+            command, env=self.env(), capture_output=True, text=True, timeout=30, check=check, cwd=self.path, **more
+        )
+
+    def work(self, *flags: str, check: bool = True) -> subprocess.CompletedProcess[str]:
+        """Run one worker until its queue is empty."""
+        return self.run("work", *self.flags("--stop-when-empty", *flags), check=check)
+
+    @contextmanager
+    def pool(
+        self, *flags: str, config: str = "", wait: bool = True, parent: Sequence[str] = ()
+    ) -> Iterator[RunningPool]:
+        """A pool, started and ready; stopped at the end, when nothing of it may be left.
+
+        ``parent``: a command that prepares the environment and then becomes the pool by ``exec``.
+        """
+        place = () if "--runtime-dir" in flags else ("--runtime-dir", str(self.path / "run"))
+        pool = RunningPool(self, self.flags(*place, *flags), config, parent)
+        try:
+            if wait:
+                pool.wait_until_ready()
+            yield pool
+            pool.end()
+        except BaseException:
+            print(pool.log()[-5000:])
+            pool.kill_all()
+            raise
+
+
+class RunningPool:
+    """A running ``queuepool start``, and what can be seen of it."""
+
+    def __init__(self, site: Site, flags: list[str], config: str, parent: Sequence[str] = ()) -> None:
+        self.site = site
+        self.log_file = site.path / "log"
+        self.runtime = flags[flags.index("--runtime-dir") + 1]
+        if config:
+            (site.path / "pool.ini").write_text(config)
+            flags = [*flags, "-c", str(site.path / "pool.ini")]
+        with self.log_file.open("ab") as log:
+            self.process = subprocess.Popen(
+                [*parent, sys.executable, "-m", "queuepool", "start", *flags],
+                env=site.env(), cwd=site.path, stdout=log, stderr=log, stdin=subprocess.DEVNULL,
+            )  # fmt: skip
+        self.seen: set[int] = set()
+
+    @property
+    def pid(self) -> int:
+        return self.process.pid
+
+    def log(self) -> str:
+        return self.log_file.read_text()
+
+    def titles(self) -> dict[int, str]:
+        """What ``ps`` shows of the master and its children, by pid."""
+        found = {}
+        for process in self._processes():
+            with psutil_gone():
+                found[process.pid] = " ".join(process.cmdline()).strip()
+        self.seen |= set(found)
+        return {pid: title for pid, title in found.items() if title.startswith("queuepool:")}
+
+    def pids(self, pattern: str) -> list[int]:
+        """The processes whose title matches."""
+        return [pid for pid, title in self.titles().items() if re.search(pattern, title)]
+
+    def workers(self) -> list[int]:
+        return self.pids(r"^queuepool: worker \d+ \[\w+\] (idle|busy|paused)")
+
+    def steward(self) -> int:
+        return eventually(lambda: self.pids(r"^queuepool: steward \[\w+\] running"))[0]
+
+    def wait_until_ready(self, workers: int | None = None) -> None:
+        def is_ready() -> bool:
+            title = next(iter(self.pids(r"^queuepool: master .* running")), None)
+            wanted = workers or int(re.search(r"workers=(\d+)", self.titles()[title])[1]) if title else None  # type: ignore[index]
+            return bool(wanted) and len(self.workers()) == wanted and bool(self.pids(r"^queuepool: steward .* running"))
+
+        eventually(is_ready)
+
+    def signal(self, signum: signal.Signals) -> None:
+        self.process.send_signal(signum)
+
+    def wait(self, within: float = 10.0) -> int:
+        """Wait for the end; returns the exit code."""
+        return self.process.wait(timeout=within)
+
+    def end(self) -> None:
+        """Stop the pool if it runs; then nothing of it may be left."""
+        self.titles()
+        if self.process.poll() is None:
+            self.signal(signal.SIGTERM)
+            assert 0 == self.wait()
+        eventually(lambda: not [pid for pid in self.seen if psutil.pid_exists(pid) and is_ours(pid)])
+        run = Path(self.runtime)  # a killed master's steward clears it a second after the last of the orphans
+        # The note of a deferred hook, of a job that died at the very end, waits for the next start.
+        eventually(lambda: not [path for path in run.glob("*/*") if not path.name.startswith("mourn.")])
+
+    def kill_all(self) -> None:
+        for process in self._processes():
+            with psutil_gone():
+                process.kill()
+        self.process.wait()
+
+    def _processes(self) -> list[psutil.Process]:
+        try:
+            master = psutil.Process(self.pid)
+            return [master, *master.children(recursive=True)]
+        except psutil.NoSuchProcess:
+            return []
+
+
+def is_gone(pid: int) -> bool:
+    """Whether the process is dead, reaped or not."""
+    try:
+        return bool(psutil.Process(pid).status() == psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return True
+
+
+def is_ours(pid: int) -> bool:
+    with psutil_gone():
+        return " ".join(psutil.Process(pid).cmdline()).startswith("queuepool:")
+    return False
+
+
+@contextmanager
+def psutil_gone() -> Iterator[None]:
+    """Ignores that a process ends while it is looked at."""
+    try:
+        yield
+    except (psutil.NoSuchProcess, psutil.ZombieProcess):
+        return

@@ -1,0 +1,77 @@
+"""A private Redis server on a unix socket."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+from typing import Any
+
+import pytest
+import redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+
+from tests.support.eventually import eventually
+
+#: what the tests' keys begin with, as in a Laravel application
+PREFIX = "laravel_database_"
+#: Debian's redis-tools has the whole server under this name; it chooses its role by argv[0]
+TOOL = "/usr/bin/redis-check-rdb"
+
+
+def start_redis(folder: str, *options: str) -> subprocess.Popen[bytes]:
+    """Start a private server on ``FOLDER/redis.sock``, ready to answer; the caller must end it."""
+    binary = redis_binary()
+    path = f"{folder}/redis.sock"
+    usual = ["--port", "0", "--unixsocket", path, "--dir", folder, "--save", ""]
+    server = subprocess.Popen(["redis-server", *usual, *options], executable=binary, stdout=subprocess.DEVNULL)
+    eventually(lambda: server.poll() is not None or _answers(path))
+    return server
+
+
+def redis_binary() -> str:
+    """Redis' program. Without it, skips the test, or fails it if CI is set."""
+    binary = shutil.which("redis-server") or shutil.which(TOOL)
+    if binary is None:
+        (pytest.fail if "CI" in os.environ else pytest.skip)("needs redis-server")
+    return str(binary)
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+class Server:
+    """One test's own server; its data outlives a kill (AOF)."""
+
+    def __init__(self, folder: str, *options: str) -> None:
+        self.folder = folder
+        self.path = f"{folder}/redis.sock"
+        self.options = ("--appendonly", "yes", "--appendfsync", "always", *options)
+        self.start()
+
+    def start(self) -> None:
+        self.process = start_redis(self.folder, *self.options)
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait()
+
+    def say(self, *words: object) -> Any:
+        """Send one command; returns the answer."""
+        with redis.Redis(unix_socket_path=self.path) as client:
+            return client.execute_command(*words)
+
+
+def _answers(path: str) -> bool:
+    try:
+        with redis.Redis(unix_socket_path=path, retry=Retry(NoBackoff(), 0)) as client:
+            return bool(client.ping())
+    except redis.AuthenticationError:
+        return True  # it runs and wants a password
+    except redis.ConnectionError:
+        return False

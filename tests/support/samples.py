@@ -1,0 +1,33 @@
+"""Payloads for the tests, before and after a reservation."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from queuepool.payload.lease import Lease
+
+
+def payload(identity: str = "a", /, **fields: object) -> bytes:
+    """A job with this id that ends like our own payloads: ``"attempts":0}``."""
+    attempts = fields.pop("attempts", 0)
+    known: dict[str, object] = {"uuid": identity, "displayName": "app.ok", "job": "app.ok", "data": {}, "id": identity}
+    return json.dumps({**known, **fields, "attempts": attempts}, separators=(",", ":")).encode()
+
+
+def attempted(raw: bytes, attempts: int = 1) -> bytes:
+    """A result of ``payload``, with this number of attempts."""
+    head, _, _ = raw.rpartition(b":")
+    return head + b":%d}" % attempts
+
+
+def ids(leases: Sequence[Lease]) -> list[str]:
+    return [json.loads(lease.receipt)["id"] for lease in leases]
+
+
+_NUMBERS = iter(range(10_000))
+
+
+def fresh(word: str = "job") -> str:
+    """A job's name that no other test has registered."""
+    return f"tests.{word}{next(_NUMBERS)}"

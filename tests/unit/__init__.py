@@ -1,0 +1,1 @@
+"""One module at a time: no pool, and a server only where a push needs one."""

@@ -1,0 +1,234 @@
+"""The architecture: imports point downward, each danger has one door, and nothing grows too large."""
+
+from __future__ import annotations
+
+import ast
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parents[2] / "queuepool"
+
+#: from the ground up: a package imports only from the rows above its own; those of one row know nothing of each other
+LAYERS = [
+    "errors",
+    "unix",  # what the operating system does for us
+    "events",
+    "payload config",
+    "board log stores",
+    "settlement master",  # the master leads to no store
+    "jobs steward",  # jobs: what applications import
+    "worker",
+    "pool",  # the only place that knows everybody
+    "cli",
+]
+
+#: what may be done, and in which files alone
+DOORS = {
+    "os.fork": ["unix/fork.py"],
+    "os.killpg": ["unix/fork.py"],
+    "os.kill": ["unix/fork.py"],
+    "os.waitid": ["cli/listen.py", "unix/fork.py"],
+    "os.waitpid": ["unix/fork.py"],
+    "os._exit": ["worker/attempt.py", "worker/boot.py", "worker/invoker.py", "cli/__init__.py", "unix/fork.py"],
+    "signal.signal": ["unix/signals.py"],
+    "signal.setitimer": ["unix/signals.py"],
+    "signal.pthread_sigmask": ["unix/signals.py"],
+    "signal.sigtimedwait": ["unix/signals.py"],
+    "importlib.import_module": ["__init__.py", "worker/boot.py", "cli/verbs.py"],
+    "time.sleep": [
+        "steward/side_thread.py",
+        "steward/give_back.py",
+        "pool/lone_worker.py",
+        "cli/listen.py",
+        "cli/pools.py",
+        "unix/fork.py",
+        "settlement/outage.py",
+        "board/pidfile.py",
+        "steward/loop.py",
+        "stores/sql/queue.py",
+        "stores/sql/waiting.py",
+        "worker/template.py",
+        "worker/loop.py",
+    ],
+}
+#: never done at all: a payload must find nothing that runs it
+NEVER = ["eval", "exec", "compile", "__import__", "os.system", "os.popen", "pickle.loads", "marshal.loads"]
+MOST_LINES, MASTERS_LINES, FUNCTIONS_LINES = 230, 215, 40
+
+
+def paths() -> list[Path]:
+    return sorted(PACKAGE.rglob("*.py"))
+
+
+@cache
+def tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text())
+
+
+def where(path: Path) -> str:
+    return str(path.relative_to(PACKAGE))
+
+
+def dotted(path: Path) -> str:
+    """``stores.redis.client``; the package itself is ``queuepool``."""
+    parts = path.relative_to(PACKAGE).with_suffix("").parts
+    return ".".join(part for part in parts if part != "__init__") or "queuepool"
+
+
+MODULES = {dotted(path) for path in paths()}
+
+
+def package_of(name: str) -> str:
+    """The package of a module, as it stands in ``LAYERS``."""
+    return name.partition(".")[0]
+
+
+@cache
+def imports(path: Path) -> set[str]:
+    """Absolute names of all that is imported, also within functions; ``from a import b`` gives both."""
+    found = set()
+    for node in ast.walk(tree(path)):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            found |= {f"{node.module}.{alias.name}" for alias in node.names} | {str(node.module)}
+    return found
+
+
+@cache
+def ours(path: Path) -> set[str]:
+    """The modules of ours that ``path`` imports; of a name that a package gives out, the package."""
+    froms = [node for node in ast.walk(tree(path)) if isinstance(node, ast.ImportFrom)]
+    pairs = [(str(node.module), f"{node.module}.{alias.name}") for node in froms for alias in node.names]
+    names = [whole if whole.removeprefix("queuepool.") in MODULES else module for module, whole in pairs]
+    return {name.removeprefix("queuepool.") for name in names if name.startswith("queuepool.")}
+
+
+def layer_of(name: str) -> int:
+    return next(number for number, layer in enumerate(LAYERS) if package_of(name) in layer.split())
+
+
+def test_every_package_has_its_layer_and_nothing_else_lies_beside_them():
+    entries = {"queuepool", "__main__"}
+
+    assert sorted(" ".join(LAYERS).split()) == sorted({package_of(name) for name in MODULES - entries})
+
+
+@pytest.mark.parametrize("path", paths(), ids=where)
+def test_no_package_imports_one_beside_or_above_it(path):
+    if dotted(path) not in ("queuepool", "__main__"):
+        inside, layer = package_of(dotted(path)), layer_of(dotted(path))
+
+        assert [] == [name for name in ours(path) if package_of(name) != inside and layer_of(name) >= layer]
+
+
+def test_no_modules_import_each_other_in_a_circle():
+    assert [] == [name for name in sorted(MODULES) if name in reached(name)]
+
+
+@cache
+def used(path: Path) -> set[str]:
+    """Every name and ``module.attribute`` in the code, not in its texts."""
+    found = {node.id for node in ast.walk(tree(path)) if isinstance(node, ast.Name)}
+    attributes = (node for node in ast.walk(tree(path)) if isinstance(node, ast.Attribute))
+    return found | {f"{node.value.id}.{node.attr}" for node in attributes if isinstance(node.value, ast.Name)}
+
+
+def users(word: str) -> list[str]:
+    return [where(path) for path in paths() if word in used(path) or word in imports(path)]
+
+
+@pytest.mark.parametrize("danger", DOORS)
+def test_each_danger_has_its_door(danger):
+    assert set() == set(users(danger)) - set(DOORS[danger])
+
+
+@pytest.mark.parametrize("danger", NEVER)
+def test_what_must_never_be_done_is_not(danger):
+    assert [] == users(danger)
+
+
+def test_a_client_its_lines_and_its_refusals_talk_to_redis_py():
+    assert ["stores/redis/client.py", "stores/redis/connection.py", "stores/redis/refusals.py"] == users("redis")
+
+
+def test_one_module_puts_the_drivers_together():
+    importing = [where(path) for path in paths() if any(name.startswith("stores.redis") for name in ours(path))]
+
+    # The other one looks at a server for a person.
+    assert ["cli/check.py", "stores/factory.py"] == [file for file in importing if not file.startswith("stores/redis/")]
+
+
+@pytest.mark.parametrize("word", ["print", "click.echo", "click.secho", "sys.stdout.write"])
+def test_only_the_command_line_prints(word):
+    assert [] == [file for file in users(word) if not file.startswith("cli/")]
+
+
+@cache
+def paths_of(name: str) -> list[Path]:
+    return [path for path in paths() if dotted(path) == name]
+
+
+@cache
+def reached(name: str) -> set[str]:
+    """All that a module leads to: itself only by a circle."""
+    found: set[str] = set()
+    new = {name}
+    while new:
+        new = {other for one in new for path in paths_of(one) for other in ours(path)} - found
+        found |= new
+    return found
+
+
+def test_the_master_leads_to_no_store_no_producer_and_no_handler():
+    assert set() == {"stores", "settlement", "jobs", "worker", "steward"} & set(map(package_of, reached("master.loop")))
+
+
+def test_nobody_starts_a_thread_but_a_steward_for_stores_elsewhere():
+    threads = {"threading", "multiprocessing", "concurrent.futures", "_thread"}
+
+    assert ["steward/side_thread.py"] == [where(path) for path in paths() if threads & imports(path)]
+    assert "steward.side_thread" not in reached("master.loop")
+
+
+def test_the_master_stays_small():
+    assert len((PACKAGE / "master/loop.py").read_text().splitlines()) <= MASTERS_LINES
+
+
+@pytest.mark.parametrize("path", paths(), ids=where)
+def test_no_file_grows_too_long(path):
+    assert len(path.read_text().splitlines()) <= MOST_LINES
+
+
+@pytest.mark.parametrize("path", paths(), ids=where)
+def test_no_function_grows_too_long(path):
+    functions = [node for node in ast.walk(tree(path)) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))]
+
+    assert [] == [node.name for node in functions if length(node) > FUNCTIONS_LINES]
+
+
+def length(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    """Lines of a function, its docstring not counted."""
+    lines = (node.end_lineno or 0) - node.lineno + 1
+    first = node.body[0]
+    has_docstring = ast.get_docstring(node) is not None
+    return lines - ((first.end_lineno or 0) - first.lineno + 1) if has_docstring else lines
+
+
+@pytest.mark.parametrize("path", sorted((PACKAGE / "stores/redis/lua").glob("*.lua")), ids=lambda path: path.stem)
+def test_every_script_says_what_it_takes_and_gives(path):
+    text = path.read_text()
+
+    assert text.startswith(f"-- {path.name}: ")
+    assert [] == [word for word in ("-- Source:  ", "-- KEYS     ", "-- Returns  ") if word not in text]
+
+
+def test_only_the_helper_of_the_tests_sleeps():
+    tests = sorted(Path(__file__).parents[1].rglob("*.py"))
+    sleeping = [path.name for path in tests if "time.sleep" in used(path)]
+
+    assert "eventually.py" in sleeping
+    # What jobs under test do is their own affair.
+    assert [] == [name for name in sleeping if name.startswith("test_")]

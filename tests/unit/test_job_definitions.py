@@ -1,0 +1,227 @@
+"""Bad job definitions are refused where they are written: no job, no such option, nothing to call."""
+
+from __future__ import annotations
+
+import functools
+import subprocess
+import sys
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from queuepool import Job, job
+from queuepool.errors import ConfigError
+from queuepool.jobs.client import seconds_until
+from queuepool.jobs.registry import REGISTRY
+from tests.support.samples import fresh
+
+
+@job
+def bare(to: str) -> str:
+    return to
+
+
+@job()
+def with_parentheses(to: str, *, bcc: str = "") -> str:
+    return to + bcc
+
+
+@job(fresh())
+def any_arguments(*args: object, **kwargs: object) -> None: ...
+
+
+class Greeting(Job, queue="mails"):
+    to: str
+
+    def handle(self) -> str:
+        return self.to
+
+
+class Base(Job):
+    """Of others."""
+
+    to: str
+
+
+class Farewell(Base):
+    def handle(self) -> None: ...
+
+
+# Names
+
+
+@pytest.mark.parametrize("made", [bare, with_parentheses])
+def test_a_job_is_registered_under_its_module_and_name(made):
+    assert made.name == f"{__name__}.{made.__name__}"
+    assert made.name in REGISTRY.names()
+    assert "a" == made("a")
+
+
+@pytest.mark.parametrize("made", [Greeting, Farewell])
+def test_a_class_is_registered_under_its_module_and_name(made):
+    assert made.job_name == f"{__name__}.{made.__name__}"
+    assert made.job_name in REGISTRY.names()
+
+
+def test_a_class_without_a_handle_is_the_base_of_others_and_no_job(queue):
+    assert not [name for name in REGISTRY.names() if name.endswith("Base")]
+
+    with pytest.raises(ConfigError, match=r"Base has no handle\(\)"):
+        Base("a").dispatch()
+    with pytest.raises(ConfigError, match=r"Base has no handle\(\)"):
+        Base.bulk([Base("a")])
+    assert 0 == queue.size()
+
+
+# What is no job
+
+
+class Mailer:
+    def send(self, to: str) -> None: ...
+
+    @staticmethod
+    def send_static(to: str) -> None: ...
+
+
+def generate():
+    yield 1
+
+
+@pytest.mark.parametrize(
+    ("function", "problem"),
+    [
+        (lambda: None, "a lambda has no name"),
+        (functools.partial(print, "a"), "has no name"),
+        (Mailer.send, "'Mailer.send' is a method, and a worker has no object to call it on"),
+        (generate, "'generate' is a generator"),
+        (3, "'3' is not a function"),
+    ],
+)
+def test_what_cannot_be_a_job_is_refused_where_it_is_written(function, problem):
+    with pytest.raises(ConfigError, match=problem):
+        job()(function)
+
+
+def test_a_function_inside_of_a_function_needs_a_name_of_its_own():
+    def inner() -> None: ...
+
+    with pytest.raises(ConfigError, match="is defined inside of a function"):
+        job(inner)
+    name = fresh()
+    assert name == job(name)(inner).name
+
+
+def test_a_static_method_can_be_a_job():
+    assert f"{__name__}.Mailer.send_static" == job()(Mailer.send_static).name
+
+
+def test_a_handle_takes_nothing_but_the_job():
+    with pytest.raises(ConfigError, match="handle takes 'to': a job's arguments are its fields"):
+
+        class Send(Job, name=fresh()):
+            def handle(self, to: str) -> None: ...
+
+
+# Options
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ({"retries": 3}, "there is no option 'retries': did you mean 'tries'"),
+        ({"time_out": 3}, "did you mean 'timeout'"),
+        ({"priority": 3}, "there is no option 'priority'; there are: queue, tries"),
+        ({"queue": "a,b"}, "queue: 'a,b' is not a queue name"),
+        ({"queue": "a b"}, "queue: 'a b' is not a queue name"),
+        ({"queue": ""}, "queue: '' is not a queue name"),
+        ({"queue": 3}, "queue cannot be 3"),
+        ({"timeout": "soon"}, "timeout: 'soon' is not a time"),
+        ({"backoff": [1, "x"]}, "backoff: 'x' is not a time"),
+        ({"timeout": timedelta(seconds=-1)}, "timeout cannot be"),
+    ],
+)
+def test_a_wrong_option_is_refused_where_it_is_written(options, problem):
+    with pytest.raises(ConfigError, match=problem):
+        job(fresh(), **options)
+
+
+def test_times_may_be_written_as_people_do():
+    def run() -> None: ...
+
+    options = job(fresh(), timeout=timedelta(minutes=2), backoff=["30s", timedelta(minutes=1), 90])(run).options
+
+    assert (120.0, (30.0, 60.0, 90.0)) == (options.timeout, options.backoff)
+    assert (5.0,) == job(fresh(), backoff="5s")(run).options.backoff
+    assert 300.0 == seconds_until("5m")
+
+
+@pytest.mark.parametrize("name", ["a,b", "a b", ""])
+def test_a_queue_that_no_pool_can_serve_is_refused_at_the_dispatch(queue, name):
+    with pytest.raises(ConfigError, match="is not a queue name"):
+        bare.using(queue=name)
+    with pytest.raises(ConfigError, match="is not a queue name"):
+        Greeting("a").using(queue=name)
+
+
+# Arguments
+
+
+@pytest.mark.parametrize("call", [{}, {"to": "a", "cc": "b"}, [], ["a", "b"], {"bcc": "a"}])
+def test_bulk_looks_at_arguments_as_dispatch_does_and_pushes_all_or_none(queue, call):
+    with pytest.raises(TypeError, match="argument"):
+        with_parentheses.bulk([{"to": "a"}, call])
+    assert 0 == queue.size()
+
+    assert 2 == len(with_parentheses.bulk([{"to": "a"}, ["b"]]))
+
+
+def test_a_function_of_any_arguments_is_called_as_it_was(queue):
+    given: list[Any] = [((), {"a": 1, "b": 2}), ((1, 2), {})]
+    for args, kwargs in given:
+        any_arguments.dispatch(*args, **kwargs)
+    task = [any_arguments.bind(*args, **kwargs) for args, kwargs in given]
+
+    assert given == [(one.args, one.kwargs) for one in task]
+    assert b'"data":{"a":1,"b":2}' in queue.sizes().oldest
+    with pytest.raises(TypeError, match="cannot go with keywords"):
+        any_arguments.dispatch(1, b=2)
+
+
+# Programs
+
+
+PROGRAM = """
+from queuepool import Job, configure, job
+
+@job
+def send(to: str) -> None: ...
+
+class Import(Job):
+    def handle(self) -> None: ...
+
+if __name__ == "__main__":
+    configure(%r)
+    for dispatch in (lambda: send.dispatch("a"), lambda: Import().dispatch()):
+        try:
+            print(dispatch() and send.name)
+        except Exception as error:
+            print(type(error).__name__, error)
+"""
+
+
+def ran(folder: Path, url: str, *how: str) -> str:
+    (folder / "shop.py").write_text(PROGRAM % url)
+    return subprocess.run([sys.executable, *how], cwd=folder, capture_output=True, text=True, check=True).stdout
+
+
+def test_a_job_of_the_program_itself_is_refused_at_the_dispatch_with_what_to_do(redis_url, tmp_path):
+    said = ran(tmp_path, redis_url, "shop.py")
+
+    assert 2 == said.count("is defined in shop.py as it runs: import it from its module")
+    assert 2 == said.count("ConfigError @job: ")
+
+
+def test_a_module_that_is_run_by_its_name_has_it(redis_url, tmp_path):
+    assert "shop.send\nshop.send\n" == ran(tmp_path, redis_url, "-m", "shop")

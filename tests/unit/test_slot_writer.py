@@ -1,0 +1,46 @@
+"""A worker's slot tells the master and the steward about its job."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+# In a process of its own, as its alarm is the process's.
+_WORKER = """
+import sys, time
+from pathlib import Path
+from queuepool.board.board import Board, Role
+from queuepool.board.deadlines import overdue
+from queuepool.worker.slot_writer import SlotWriter
+from queuepool.payload.envelope import decode
+from queuepool.worker.plan import Plans
+from queuepool.jobs.registry import REGISTRY
+from queuepool.config.settings import PoolSettings
+from queuepool.unix.signals import Alarm, WorkerSignals
+from queuepool.payload.lease import Lease
+
+receipt = b'{"uuid":"a","id":"a","job":"do","data":[],"attempts":1}'
+board = Board.create(Path(sys.argv[1]) / "board", capacity=1)
+slot = board.slots[0]
+slot.begin(Role.WORKER, 1, 1)
+slot_writer = SlotWriter(slot, "default", Alarm(board.new_trace(slot)), WorkerSignals(), stall_timeout=30.0)
+
+def killed():
+    why = overdue(slot, time.monotonic() + 90.0, grace=1000.0)
+    return why.name if why else "nobody"
+
+slot_writer.batch.hold([Lease("default", receipt)], time.monotonic() + 90.0, time.monotonic())
+payload = decode(receipt)
+slot_writer.begins(payload, "default", Plans(PoolSettings(timeout=0.0), REGISTRY).of(payload))
+print(killed(), slot.hand.is_empty)
+slot_writer.batch.ended()
+print(killed(), slot.hand.is_empty)
+"""
+
+
+def test_a_running_jobs_lease_is_held_and_a_finished_ones_costs_nobody_a_life(tmp_path):
+    command = [sys.executable, "-c", _WORKER, str(tmp_path)]
+    said = subprocess.run(command, capture_output=True, text=True, check=True, timeout=30).stdout
+
+    # A release that was carried out unheard leaves no lease: that is no reason to kill who waits for its answer.
+    assert "LEASE False\nnobody False\n" == said

@@ -1,0 +1,56 @@
+"""Tracebacks are cut to the user's part of an error."""
+
+from __future__ import annotations
+
+import pytest
+
+from queuepool.errors import BootFailure, JobTimedOut
+from queuepool.log import tracebacks as failures
+from queuepool.worker import boot
+
+OURS = failures.__file__.replace("log/tracebacks.py", "worker/attempt.py")
+DUMP = f"""Timeout!
+
+Thread 0x01 (most recent call first):
+  File "/usr/lib/python3/threading.py", line 1 in wait
+
+Current thread 0x02 (most recent call first):
+  File "/app/jobs.py", line 7 in deep
+  File "/app/jobs.py", line 3 in hang
+  File "{OURS}", line 152 in _call
+  File "/usr/lib/python3/click/core.py", line 9 in invoke"""
+
+
+def test_a_dump_ends_where_the_users_code_was_called_from():
+    kept = failures.text_of(JobTimedOut("late", DUMP))
+
+    assert 'File "/app/jobs.py", line 3 in hang' == kept.splitlines()[-1].strip()
+    assert "threading.py" in kept
+
+
+def test_a_dump_that_is_all_ours_stays_whole():
+    dump = f'Current thread 0x02:\n  File "{OURS}", line 1 in _call'
+
+    assert dump == failures.users_part(dump)
+
+
+def test_a_module_that_is_not_there_is_told_without_our_frames(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(BootFailure) as failure:
+        boot.import_modules(["not_there"])
+
+    assert str(failure.value).startswith(f"cannot import not_there: there is no not_there in {tmp_path}")
+    assert "" == failure.value.trace
+
+
+def test_a_module_that_raises_is_told_from_its_own_first_line_on(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "broken_at_import.py").write_text("x = 1\nraise RuntimeError('half done')\n")
+    with pytest.raises(BootFailure) as failure:
+        boot.import_modules(["broken_at_import"])
+
+    assert "boot.py" not in failure.value.trace
+    assert "importlib" not in failure.value.trace
+    assert "line 2" in failure.value.trace
+    assert "cannot import broken_at_import: RuntimeError: half done" == str(failure.value)
+    assert "RuntimeError: half done" not in failure.value.trace.splitlines()
