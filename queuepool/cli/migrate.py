@@ -37,8 +37,8 @@ def _places(connections: Iterable[ConnectionSettings]) -> dict[str, dict[str, No
 
     found: dict[str, dict[str, None]] = {}
     for one in connections:
-        elsewhere = [("failed_jobs", one.failed_url), ("cache", one.control_url), ("cache_locks", one.control_url)]
-        for table, url in (*((table, one.url) for table in TABLES), *elsewhere):
+        caches = [(table, url) for url in (one.control_url, one.maintenance_url) for table in ("cache", "cache_locks")]
+        for table, url in (*((table, one.url) for table in TABLES), ("failed_jobs", one.failed_url), *caches):
             if url and kind_of(url) == "sql":
                 found.setdefault(url, {})[table] = None
     return found

@@ -40,6 +40,7 @@ CONNECTION_KEYS: Mapping[str, values.Parser] = MappingProxyType({
     "failed_url": lambda raw: raw and url(raw),
     "timeout": values.some_seconds,
     "restart_key": values.some_text, "control_url": lambda raw: raw and url(raw),
+    "maintenance_key": values.text, "maintenance_url": lambda raw: raw and url(raw),
     "signing": lambda raw: values.one_of(raw, "off", "accept", "require"), "signing_keys": signing_keys,
     "app_key": app_key, "previous_keys": previous_keys,
     "cipher": lambda raw: values.one_of(raw.upper(), *KEY_BYTES),
@@ -49,7 +50,7 @@ CONNECTION_KEYS: Mapping[str, values.Parser] = MappingProxyType({
 })  # fmt: skip
 KEYS = {"pool": POOL_KEYS, "connection": CONNECTION_KEYS}
 FIELDS = {"queue": "queues"}
-_URLS = ("url", "failed_url", "control_url", "batches_url")
+_URLS = ("url", "failed_url", "control_url", "maintenance_url", "batches_url")
 
 
 @dataclass(frozen=True, slots=True)

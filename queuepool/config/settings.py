@@ -32,6 +32,10 @@ class ConnectionSettings:
     restart_key: str = "illuminate:queue:restart"
     #: where the control keys live, if not at ``url``
     control_url: str = field(default="", repr=False)
+    #: the full key of Laravel's maintenance mode; empty: beside the restart timestamp's, with the same prefix
+    maintenance_key: str = ""
+    #: where that key lives, if not at ``control_url``
+    maintenance_url: str = field(default="", repr=False)
     #: ``off``, ``accept`` (unsigned payloads pass) or ``require``
     signing: str = "off"
     #: the queue by which Laravel learns how its jobs ended here; empty = it does not

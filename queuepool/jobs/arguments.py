@@ -11,7 +11,7 @@ from typing import Any
 from queuepool.jobs.annotations import hints_of
 from queuepool.jobs.from_json import converter_of, within
 from queuepool.jobs.json_scalars import Converter
-from queuepool.payload.php_unserialize import PhpEnum, PhpObject
+from queuepool.payload.php_values import PhpEnum, PhpObject
 
 _log = logging.getLogger("queuepool")
 _Parameter = inspect.Parameter

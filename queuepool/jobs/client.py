@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -19,6 +19,7 @@ from queuepool.events.listeners import LISTENERS
 from queuepool.jobs import context
 from queuepool.jobs.encryption import Encryption
 from queuepool.jobs.job_options import Seconds
+from queuepool.jobs.push_options import fields_of
 from queuepool.payload.ending import Lock
 from queuepool.payload.envelope import OBJECT_JOB, encode
 from queuepool.payload.unique_locks import claimed, new_lock
@@ -62,14 +63,15 @@ class Queue:
         unique_id: str | None = None,
         unique_for: Seconds = DAY,
     ) -> str:
-        """Add a job and return its id. ``options``: Laravel's ``maxTries``, ``timeout``, ``backoff`` …
+        """Add a job and return its id. ``options``: Laravel's ``tries``, ``maxExceptions``, ``failOnTimeout``,
+        ``backoff``, ``timeout`` and ``retryUntil``; times in seconds, ``retryUntil`` in Unix seconds or a ``datetime``.
 
         ``encrypted``: only queuepool's workers with the same ``app_key`` can read the data. ``unique_id``: take the
         lock of this name and identity for ``unique_for`` seconds, until the job is over; if another job holds it,
         nothing is added and the id is empty.
 
         Raises ``BadPayload`` for an invalid name, data that JSON cannot hold or too much of it, ``ValueError`` for an
-        invalid delay, and ``StoreError``.
+        invalid delay or option, and ``StoreError``.
         """
         claim = new_lock(name, unique_id, seconds_until(unique_for))
         return self._push([(name, data)], queue, delay, options, encrypted=encrypted, lock=claim)[0]
@@ -95,24 +97,28 @@ class Queue:
         class_name: str,
         properties: Mapping[str, Any],
         *,
+        protected: Collection[str] = (),
+        private: Collection[str] = (),
         queue: str = "default",
         delay: Delay = 0,
+        options: Mapping[str, object] | None = None,
         encrypted: bool = False,
         unique_id: str | None = None,
         unique_for: Seconds = DAY,
     ) -> str:
         """Add a job that a Laravel worker runs as an object of this PHP class, and return its id.
 
-        ``encrypted``: with ``app_key``, as Laravel does for ``ShouldBeEncrypted``. ``unique_id`` and ``unique_for`` as
-        for ``push``, with the lock that Laravel (from 11 on) takes for the class: its dispatches and these exclude one
-        another.
+        ``protected`` and ``private`` name the properties that the class declares so. ``encrypted``: with ``app_key``,
+        as Laravel does for ``ShouldBeEncrypted``. ``unique_id`` and ``unique_for`` as for ``push``, with the lock that
+        Laravel (from 11 on) takes for the class: its dispatches and these exclude one another. Raises as ``push`` does,
+        and ``PhpDataRefused``, a ``ValueError``, for a value that PHP cannot hold.
         """
         from queuepool.payload.php_serialize import build_command  # imported here: few programs push such jobs
 
-        command = build_command(class_name, properties)
+        command = build_command(class_name, properties, protected, private)
         data = {"commandName": class_name, "command": self._encryption.command(command) if encrypted else command}
         claim = new_lock(class_name, unique_id, seconds_until(unique_for))
-        return self._push([(OBJECT_JOB, data)], queue, delay, None, display_name=class_name, lock=claim)[0]
+        return self._push([(OBJECT_JOB, data)], queue, delay, options, display_name=class_name, lock=claim)[0]
 
     def push_raw(self, payload: bytes, *, queue: str = "default", delay: Delay = 0) -> None:
         """Add these bytes unchanged, and so unsigned. Raises ``StoreError``."""
@@ -146,7 +152,7 @@ class Queue:
     ) -> list[str]:
         seconds, now = seconds_until(delay), int(time.time())
         about: dict[str, Any] = {
-            "options": options,
+            "options": fields_of(options) if options else None,
             "display_name": display_name,
             "created_at": now,
             "context": claimed(context.texts(), lock, kind_of(self.settings.url)),

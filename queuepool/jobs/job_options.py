@@ -10,6 +10,7 @@ from typing import Any, Literal, TypedDict
 
 from queuepool.config import values
 from queuepool.errors import ConfigError
+from queuepool.jobs.push_options import backoff_text
 
 #: upper limit of seconds and of counts
 _MAX = 2**31
@@ -133,7 +134,7 @@ def _check_number(key: str, value: object, *kinds: type) -> None:
 
 def wire(options: Options) -> dict[str, object]:
     """As Laravel's payload fields, so that PHP workers respect them. Source: Queue.php, createPayloadArray (13.x)."""
-    backoff = options.backoff and ",".join(f"{delay:g}" for delay in options.backoff)
+    backoff = options.backoff and backoff_text(options.backoff)
     return {
         "maxTries": options.tries,
         "maxExceptions": options.max_exceptions,

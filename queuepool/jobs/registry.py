@@ -81,14 +81,20 @@ def bound(handler: Handler, data: object, read: Read | None = None) -> Task:
             args, kwargs = read(args, kwargs)
         return handler.bind(*args, **kwargs)
     except (TypeError, RecursionError) as error:
-        raise BadArguments(handler.name, f"{error}{_hint(handler.name, error)}") from error
+        raise BadArguments(handler.name, f"{error}{_left_out(handler, kwargs)}") from error
 
 
-def _hint(name: str, error: Exception) -> str:
-    """Where a PHP object's missing property is likely to be."""
-    if "\\" not in name or "@" in name or not str(error).startswith("missing a required"):
+def _left_out(handler: Handler, given: Mapping[str, Any]) -> str:
+    """Why a PHP object job may lack an argument; empty for any other error.
+
+    Source: Queue/SerializesModels.php, __serialize (13.x).
+    """
+    is_php = "\\" in handler.name and "@" not in handler.name and handler.target
+    if not is_php or keywords(inspect.signature(handler.target))[1] <= given.keys():
         return ""
-    return " (PHP may leave out a property that equals its default: give the parameter the same default)"
+    return (
+        "; PHP leaves out a property that has its class's default (SerializesModels): give the parameter that default"
+    )
 
 
 def _taken(target: Any, offer: Offer) -> dict[str, Any]:

@@ -176,18 +176,6 @@ def dump(fields: Mapping[str, object]) -> bytes:
     return raw
 
 
-def uncounted(raw: bytes) -> bytes:
-    """The payload with its attempts set to 0; unchanged if it has no ``attempts`` or is not a job."""
-    head, found, tail = raw.rpartition(b'"attempts":')
-    if found and re.fullmatch(rb"\d+\}\s*", tail):  # ours and Laravel's: no other payload can end like this
-        return head + found + b"0}"
-    try:
-        fields = strict_json.read_object(raw)
-    except BadPayload:
-        return raw
-    return dump(fields | {"attempts": 0}) if "attempts" in fields else raw
-
-
 def _is_word(value: object) -> TypeGuard[str]:
     """Whether it is 1 to 128 printable characters: people type it, and failed jobs are recorded under it."""
     if not isinstance(value, str):

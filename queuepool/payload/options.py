@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from math import ceil, floor
 from typing import Any, TypeGuard
 
 from queuepool.errors import BadPayload
 
 #: seconds, for delays and points in time alike: beyond the year 5000 another unit must be meant
 _NO_TIME = 1e11
+#: seconds that no backoff reaches
+_NO_DELAY = 1e10
 #: of any length: a job with an unregistered name fails and is not quarantined
 NAME = re.compile(r"[^\x00-\x1f\x7f]+")
+#: a text that PHP takes for a number: Laravel's ``$tries = env('TRIES')`` is one
+_NUMERIC = re.compile(r"[ \t\n\r\v\f]*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?[ \t\n\r\v\f]*")
+_LONGEST_NUMBER = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +59,9 @@ def _read_options(job: Any, name: Any, *limits: Any) -> PayloadOptions:
     return PayloadOptions(
         job=_name(job) if job else "",
         display_name=_name(name) if name else "",
-        max_tries=_count(max_tries, "maxTries"),
-        max_exceptions=_count(max_exceptions, "maxExceptions"),
-        fail_on_timeout=bool(fail_on_timeout),
+        max_tries=_count(max_tries, "maxTries", _whole_tries),
+        max_exceptions=_count(max_exceptions, "maxExceptions", ceil),
+        fail_on_timeout=fail_on_timeout != "0" and bool(fail_on_timeout),
         backoff=_backoff(backoff, warnings),
         timeout=_seconds(timeout, "timeout", warnings),
         retry_until=_seconds(retry_until, "retryUntil", warnings) or _seconds(timeout_at, "timeoutAt", warnings),
@@ -79,19 +85,34 @@ def _name(value: object) -> str:
     return value
 
 
-def _count(value: object, key: str) -> int | None:
+def _count(value: object, key: str, whole: Callable[[float], int]) -> int | None:
     if value is None:
         return None
-    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 2**31:
+    number = _number(value)
+    if not is_time(number) or not number < 2**31:
         raise BadPayload(key)
-    return value
+    return number if isinstance(number, int) else whole(number)
+
+
+def _whole_tries(tries: float) -> int:
+    """PHP begins an attempt while its number is at most ``tries``; not 0, which would mean no limit."""
+    return max(floor(tries), 1)
+
+
+def _number(value: object) -> object:
+    """The number in a text that PHP takes for one; any other value unchanged."""
+    if not isinstance(value, str) or len(value) > _LONGEST_NUMBER or not _NUMERIC.fullmatch(value):
+        return value
+    number = float(value)
+    return int(number) if number.is_integer() else number
 
 
 def _seconds(value: object, key: str, warnings: list[str]) -> float | None:
     if value is None:
         return None
-    if is_time(value):
-        return float(value)
+    number = _number(value)
+    if is_time(number):
+        return float(number)
     warnings.append(f"{key} {str(value)[:40]!r} is not a number of seconds")
     return None
 
@@ -106,7 +127,7 @@ def _backoff(value: object, warnings: list[str]) -> tuple[float, ...] | None:
     if value is None or value in ("", {}):
         return None
     parts = value if isinstance(value, list) else str(value).split(",")
-    delays = tuple(round(float(part), 3) for part in map(str, parts) if re.fullmatch(r"\s*\d{1,10}(\.\d+)?\s*", part))
+    delays = tuple(round(float(part), 3) for part in map(_number, parts) if is_time(part) and part < _NO_DELAY)
     if len(delays) != len(parts):
         warnings.append(f"backoff {str(value)[:40]!r} is not a list of seconds")
     return delays or None

@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
-from queuepool.payload.php_unserialize import MAX_DEPTH, PhpDataRefused, PhpEnum, PhpObject, PhpValue
+from queuepool.payload.php_values import MAX_DEPTH, PhpDataRefused, PhpEnum, PhpObject, PhpValue
 
 
-def build_command(class_name: str, properties: Mapping[str, PhpValue]) -> str:
-    """The PHP serialization of an object with these public properties. Raises ``PhpDataRefused``."""
-    return serialize(PhpObject(class_name, properties))
+def build_command(
+    class_name: str,
+    properties: Mapping[str, PhpValue],
+    protected: Collection[str] = (),
+    private: Collection[str] = (),
+) -> str:
+    """The PHP serialization of an object whose properties are public, but for those named ``protected`` or ``private``.
+
+    Raises ``PhpDataRefused``.
+    """
+    named = {**dict.fromkeys(protected, "\0*\0"), **dict.fromkeys(private, f"\0{class_name}\0")}
+    for name in named.keys() - properties.keys():
+        raise PhpDataRefused(f"there is no property {name!r}")
+    return serialize(PhpObject(class_name, {named.get(name, "") + name: value for name, value in properties.items()}))
 
 
 def serialize(value: PhpValue) -> str:

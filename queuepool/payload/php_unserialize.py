@@ -3,49 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import TypeAlias
+from collections.abc import Callable
 
-from queuepool.errors import QueuepoolError
-
-MAX_BYTES = 16 * 1024 * 1024
-MAX_DEPTH = 64
-MAX_VALUES = 100_000
-
-PhpValue: TypeAlias = (
-    "bool | int | float | str | list[PhpValue] | dict[int | str, PhpValue] | PhpObject | PhpEnum | None"
-)
-
-
-@dataclass(frozen=True, slots=True)
-class PhpObject:
-    """An object's class name and its properties: public, protected and private alike."""
-
-    class_name: str
-    properties: Mapping[str, PhpValue]
-
-
-@dataclass(frozen=True, slots=True)
-class PhpEnum:
-    """A case of a PHP enum; a backed enum's value is not in the data."""
-
-    class_name: str
-    case: str
-
-
-class PhpDataRefused(QueuepoolError, ValueError):
-    """Not PHP data, data above the limits, or a value that PHP cannot hold."""
-
-    def __init__(self, reason: str) -> None:
-        super().__init__(f"PHP data refused: {reason}")
-        self.reason = reason
+from queuepool.payload.php_references import Extent, References
+from queuepool.payload.php_values import MAX_BYTES as MAX_BYTES
+from queuepool.payload.php_values import MAX_DEPTH as MAX_DEPTH
+from queuepool.payload.php_values import MAX_VALUES as MAX_VALUES
+from queuepool.payload.php_values import PhpDataRefused as PhpDataRefused
+from queuepool.payload.php_values import PhpEnum as PhpEnum
+from queuepool.payload.php_values import PhpObject as PhpObject
+from queuepool.payload.php_values import PhpValue as PhpValue
 
 
 def parse(text: str) -> PhpValue:
     """The one value in ``text``; PHP arrays with the keys 0 to n-1 are lists, all others dicts.
 
-    Bytes that are not UTF-8 become surrogates (``surrogateescape``). Raises ``PhpDataRefused``.
+    A value that ``text`` refers to again is the same Python object. Bytes that are not UTF-8 become surrogates
+    (``surrogateescape``). Raises ``PhpDataRefused``.
     """
     return _Reader(_bytes_of(text)).read()
 
@@ -63,11 +37,13 @@ _TOKEN = re.compile(
     rb"""(?P<null>N);|b:(?P<bool>[01]);|i:(?P<int>-?[0-9]{1,19});
     |d:(?P<float>-?[0-9]{0,20}\.?[0-9]{1,20}(?:[eE][+-]?[0-9]{1,3})?|-?INF|NAN);
     |s:(?P<string>[0-9]{1,9}):"|a:(?P<array>[0-9]{1,9}):{|O:(?P<object>[0-9]{1,9}):"|E:(?P<enum>[0-9]{1,9}):"
+    |r:(?P<r>[0-9]{1,9});|R:(?P<R>[0-9]{1,9});
     """,
     re.VERBOSE,
 )
 _PROPERTY_COUNT = re.compile(rb"([0-9]{1,9}):{")
-_UNSUPPORTED = {b"R:": "a reference", b"r:": "a reference", b"C:": "a custom serializer"}
+#: a reference stands where a value may stand, but not first: after a key, so after a semicolon
+_REFERENCE = re.compile(rb";[rR]:")
 _SCALARS: dict[str, Callable[[bytes], bool | int | float | None]] = {
     "null": lambda _: None,
     "bool": lambda text: text == b"1",
@@ -93,6 +69,10 @@ class _Reader:
         self._data = data
         self._at = 0
         self._values_left = MAX_VALUES
+        #: kept only where the text may hold one
+        self._references = References() if _REFERENCE.search(data) else None
+        self._bytes_left = MAX_BYTES - len(data)
+        self._deepest = 0
 
     def read(self) -> PhpValue:
         value = self._value(1)
@@ -104,6 +84,42 @@ class _Reader:
         if depth > MAX_DEPTH:
             raise self._refused(f"nested deeper than {MAX_DEPTH}")
         kind, text = self._token()
+        if kind in ("r", "R"):
+            return self._again(kind, int(text), depth)
+        if self._references:
+            return self._numbered(kind, text, depth, self._references)
+        return self._new(kind, text, depth)
+
+    def _numbered(self, kind: str, text: bytes, depth: int, references: References) -> PhpValue:
+        place, start = references.begin(), self._at
+        values, size, deepest = self._values_left, self._bytes_left, self._deepest
+        self._deepest = depth
+        value = self._new(kind, text, depth)
+        size += self._at - start - self._bytes_left
+        references.end(place, value, Extent(values - self._values_left, size, self._deepest - depth))
+        self._deepest = max(self._deepest, deepest)
+        return value
+
+    def _again(self, kind: str, number: int, depth: int) -> PhpValue:
+        try:
+            value, extent = (self._references or References()).resolve(kind, number)
+        except LookupError as error:
+            raise self._refused(str(error)) from None
+        self._deepest = max(self._deepest, depth + extent.levels)
+        self._bytes_left -= extent.size
+        self._charge(extent.values)
+        if self._bytes_left < 0:
+            raise self._refused(f"more than {MAX_BYTES} bytes")
+        if self._deepest > MAX_DEPTH:
+            raise self._refused(f"nested deeper than {MAX_DEPTH}")
+        return value
+
+    def _charge(self, values: int) -> None:
+        self._values_left -= values
+        if self._values_left < 0:
+            raise self._refused(f"more than {MAX_VALUES} values")
+
+    def _new(self, kind: str, text: bytes, depth: int) -> PhpValue:
         if kind in _SCALARS:
             return _SCALARS[kind](text)
         return self._compound(kind, int(text), depth)
@@ -122,7 +138,8 @@ class _Reader:
     def _token(self) -> tuple[str, bytes]:
         token = _TOKEN.match(self._data, self._at)
         if token is None or token.lastgroup is None:
-            raise self._refused(_UNSUPPORTED.get(self._data[self._at : self._at + 2], "no value"))
+            is_custom = self._data.startswith(b"C:", self._at)
+            raise self._refused("a custom serializer" if is_custom else "no value")
         self._at = token.end()
         return token.lastgroup, token[token.lastgroup]
 
@@ -148,9 +165,7 @@ class _Reader:
 
     def _pairs(self, count: int, depth: int) -> dict[int | str, PhpValue]:
         # The announced count is deducted before anything is read, so that a length bomb costs nothing.
-        self._values_left -= count
-        if self._values_left < 0:
-            raise self._refused(f"more than {MAX_VALUES} values")
+        self._charge(count)
         pairs = {self._key(): self._value(depth + 1) for _ in range(count)}
         self._close(self._at, b"}")
         return pairs

@@ -16,9 +16,9 @@ from queuepool.jobs.context import running_data
 from queuepool.jobs.current_job import running_id
 from queuepool.log.captured import captured
 from queuepool.pool import announce
+from queuepool.pool.examine import refuse_unfit
 from queuepool.pool.processes import boot
 from queuepool.pool.worker_process import limits_of, work
-from queuepool.stores.factory import refuse_unfit
 from queuepool.unix import proc
 from queuepool.unix.signals import Alarm, WorkerSignals, reset_inherited
 from queuepool.worker.limits import StopReason

@@ -18,6 +18,7 @@ from queuepool.config.urls import database_of
 from queuepool.errors import ConfigError, QueuepoolError
 from queuepool.master.loop import Master
 from queuepool.pool import announce
+from queuepool.pool.examine import refuse_unfit
 from queuepool.pool.processes import Processes
 from queuepool.stores import factory as build
 from queuepool.unix import fork, proc, signals
@@ -37,7 +38,7 @@ def start(settings: PoolSettings, served: Collection[str] = ()) -> int:
     ``served``: the queues of all pools of the configuration.
     """
     check_drivers(settings.connection)
-    build.refuse_unfit(settings.connection, settings.queues[0])
+    refuse_unfit(settings.connection, settings.queues[0])
     signals.reset_inherited(blocked=signals.HANDLED)  # from here on a signal waits for the master, and does not end it
     log.setup(settings, "master", write_timeout=0.0, first=True)
     runtime = RuntimeDir(settings)

@@ -105,7 +105,7 @@ class StewardProcess:
     def _control_chores(self) -> list[Chore]:
         """The chores of the control and failed stores; if those are separate, in a thread with its own connections."""
         connection, header, queues = self._settings.connection, self._board.header, self._settings.queues
-        if not (connection.control_url or connection.failed_url):
+        if not (connection.control_url or connection.maintenance_url or connection.failed_url):
             return [WatchControl(header, self._stores.control, LISTENERS, queues, SideStores(LISTENERS))]
         events, own = EventQueue(), Stores(replace(connection, block_for=0.0))
         side_stores = SideStores(events, header)

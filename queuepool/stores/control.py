@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from queuepool.payload.ending import Unlock
 from queuepool.stores.contract import Control
 
-_RESTART = "illuminate:queue:restart"
+_RESTART, _MAINTENANCE = "illuminate:queue:restart", "illuminate:foundation:down"
 _PHP_TRUE = b"b:1;"
 
 #: seconds between two reads of the control keys
@@ -51,29 +51,33 @@ class Cache(Protocol):
         """The notices of living pools, as JSON; expired ones are removed."""
 
 
-class ControlKeys:
-    """Reads and writes the control keys: ``cache`` is at ``control_url``, and ``restart_key`` is the full key in it.
+class Place(NamedTuple):
+    """A full key, and the cache that it is in."""
 
-    Laravel's cache prefix is the part of that key before Laravel's own name. ``down`` is the name of our own
-    maintenance mode in the cache ``own``, beside the queue.
+    cache: Cache
+    key: str
+
+
+class ControlKeys:
+    """Reads and writes the control keys: ``restart`` is that of Laravel's restart, with the pauses beside it.
+
+    Laravel's cache prefix is the part of that key before Laravel's own name. ``maintenance`` is Laravel's maintenance
+    mode. ``down`` is our own, in the cache beside the queue.
     """
 
-    def __init__(self, cache: Cache, own: Cache, down: str, restart_key: str, connection: str) -> None:
-        self._cache = cache
-        self._own = own
-        self._down = down
-        self._restart_key = restart_key
-        self._prefix = prefix_of(restart_key)
+    def __init__(self, restart: Place, maintenance: Place, down: Place, connection: str) -> None:
+        self._cache, self._restart_key = restart
+        self._own, self._down = down
+        self._places = [down, maintenance, restart]
+        self._prefix = prefix_of(self._restart_key)
         self._connection = connection
 
     def read(self, queues: Sequence[str]) -> Control:
-        """All control keys in one round trip, or in two if there are two caches."""
-        laravels = [self._restart_key, self._all_paused, self._maintenance, *map(self._paused, queues)]
-        if self._cache is self._own:
-            down, *values = self._own.get([self._down, *laravels])
-        else:
-            (down,), values = self._own.get([self._down]), self._cache.get(laravels)
-        restart, everything, maintenance, *paused = values
+        """All control keys, in one round trip for each cache."""
+        laravels = [self._all_paused, *map(self._paused, queues)]
+        down, maintenance, restart, everything, *paused = _values(
+            [*self._places, *(Place(self._cache, key) for key in laravels)]
+        )
         return Control(
             restart=None if restart is None else restart.decode("utf-8", "replace"),
             paused=frozenset(
@@ -118,10 +122,6 @@ class ControlKeys:
     def _all_paused(self) -> str:
         return f"{self._prefix}illuminate:queues:paused"
 
-    @property
-    def _maintenance(self) -> str:
-        return f"{self._prefix}illuminate:foundation:down"
-
     def _paused(self, queue: str) -> str:
         return f"{self._prefix}illuminate:queue:paused:{self._connection}:{queue}"
 
@@ -129,6 +129,20 @@ class ControlKeys:
 def prefix_of(restart_key: str) -> str:
     """Laravel's cache prefix, if the key ends in Laravel's name; otherwise empty."""
     return restart_key.removesuffix(_RESTART) if restart_key.endswith(_RESTART) else ""
+
+
+def maintenance_key_of(restart_key: str) -> str:
+    """The key of Laravel's maintenance mode, if it is in the cache of this restart key."""
+    return f"{prefix_of(restart_key)}{_MAINTENANCE}"
+
+
+def _values(places: Sequence[Place]) -> list[bytes | None]:
+    """The value at each place."""
+    found: dict[Place, bytes | None] = {}
+    for cache in dict.fromkeys(place.cache for place in places):
+        keys = [place.key for place in places if place.cache is cache]
+        found |= {Place(cache, key): value for key, value in zip(keys, cache.get(keys), strict=True)}
+    return [found[place] for place in places]
 
 
 def _is_set(value: bytes | None) -> bool:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from contextlib import closing
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from queuepool.config.connections import check_drivers
 from queuepool.config.settings import ConnectionSettings
 from queuepool.config.urls import kind_of, scheme_of
-from queuepool.errors import ConfigError, StoreError, StoreUnfit
+from queuepool.errors import ConfigError
 from queuepool.stores.batches import Batches
 from queuepool.stores.contract import QueueStore
-from queuepool.stores.control import Cache, ControlKeys, prefix_of
+from queuepool.stores.control import Cache, ControlKeys, Place, maintenance_key_of, prefix_of
 from queuepool.stores.locks import LocksOf
 from queuepool.stores.set_aside import FailedStore, Outbox, QuarantineStore, Records
 from queuepool.stores.split_failed import FailedElsewhere, Forwarder
@@ -72,7 +71,7 @@ class Stores:
         if records:
             self.failed = FailedElsewhere(records, self.queue)
             self.forwarder = Forwarder(self._outbox, records)
-        self.control = ControlKeys(cache or own, own, down, settings.restart_key, settings.name)
+        self.control = self._control(cache or own, Place(own, down))
 
     @cached_property
     def batches(self) -> Batches:
@@ -164,8 +163,16 @@ class Stores:
 
         return SqlFailed(self._sql_client(url, FAILED), Failures(self.settings.name), None)
 
+    def _control(self, cache: Cache, down: Place) -> ControlKeys:
+        settings = self.settings
+        caches = {settings.url: down.cache, settings.control_url or settings.url: cache}
+        url = settings.maintenance_url or settings.control_url or settings.url
+        key = settings.maintenance_key or maintenance_key_of(settings.restart_key)
+        maintenance = Place(caches.get(url) or self._control_cache(url), key)
+        return ControlKeys(Place(cache, settings.restart_key), maintenance, down, settings.name)
+
     def _control_cache(self, url: str) -> Cache:
-        """Laravel's cache at ``control_url``."""
+        """Laravel's cache at ``control_url`` or ``maintenance_url``."""
         if is_redis(url):
             from queuepool.stores.redis.cache import RedisCache
 
@@ -199,21 +206,11 @@ class Stores:
         return max(self.settings.timeout, _PERSON_TIMEOUTS[kind]) if self._by_hand else self.settings.timeout
 
 
-def refuse_unfit(settings: ConnectionSettings, queue: str) -> None:
-    """Raise ``StoreUnfit`` when the server is unsuitable; one that does not answer passes."""
-    with closing(Stores(settings)) as stores:
-        try:
-            stores.examine(queue)
-        except StoreUnfit:
-            raise
-        except StoreError:
-            return
-
-
 def load(settings: ConnectionSettings) -> None:
     """Import everything that the stores need, drivers included, so that forked processes share it. Opens nothing."""
     Stores(settings)
-    for url in (settings.url, settings.failed_url, settings.control_url, settings.batches_url):
+    others = (settings.failed_url, settings.control_url, settings.maintenance_url, settings.batches_url)
+    for url in (settings.url, *others):
         if url and not is_redis(url):
             from queuepool.stores.sql.engines import load_driver
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from queuepool.errors import StoreDown, StoreError
-from queuepool.payload.envelope import uncounted
+from queuepool.payload.uncounted import uncounted
 from queuepool.stores.set_aside import FailedJob, Outbox, PendingFailure, Records
 
 #: failures that are read at once

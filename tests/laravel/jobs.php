@@ -10,6 +10,7 @@ use Illuminate\Contracts\Queue\Job;
 use Illuminate\Contracts\Queue\ShouldBeEncrypted;
 use Illuminate\Contracts\Queue\ShouldQueue;
 use Illuminate\Queue\InteractsWithQueue;
+use Illuminate\Queue\SerializesModels;
 use RuntimeException;
 
 function write_line(array $line): void
@@ -88,6 +89,30 @@ class SendMail implements ShouldQueue
     public function failed($error): void
     {
         write_line(['failed' => static::class, 'to' => $this->to, 'error' => $error->getMessage()]);
+    }
+}
+
+/** An object job as `make:job` writes it: with `SerializesModels`, and properties of each visibility. */
+class Sync implements ShouldQueue
+{
+    use InteractsWithQueue;
+    use Queueable;
+    use SerializesModels;
+
+    public $account = 1;
+
+    protected $since = 'the start';
+
+    private $token = 'none';
+
+    public function __construct($account, $since, $token)
+    {
+        [$this->account, $this->since, $this->token] = [$account, $since, $token];
+    }
+
+    public function handle(): void
+    {
+        write_line(['job' => static::class, 'held' => [$this->account, $this->since, $this->token]]);
     }
 }
 

@@ -138,6 +138,19 @@ def test_the_cache_of_a_queue_in_a_table_may_be_in_redis(shared, redis_url, redi
     assert [] == shared.rows("cache")
 
 
+def test_the_maintenance_mode_may_be_in_the_table_though_the_cache_is_in_redis(shared, redis_url, prefix):
+    url, key = shared.connection.url, f"{prefix}illuminate:foundation:down"
+    in_redis = replace(shared.connection, control_url=redis_url)
+    with control_of(replace(in_redis, maintenance_url=url, maintenance_key=key)) as control:
+        before = control.read(["default"]).down
+        shared.peer.run("cache-put", "illuminate:foundation:down", '{"retry": 60}', cache_prefix=prefix)
+
+        assert (False, True) == (before, control.read(["default"]).down)
+
+    with control_of(in_redis) as control:
+        assert not control.read(["default"]).down
+
+
 def test_the_cache_of_a_queue_in_redis_may_be_in_a_table(shared, redis_url, prefix):
     theirs = shared.peer.run("restart", cache_prefix=prefix)["value"]
     apart = ConnectionSettings(url=redis_url, control_url=shared.connection.url, restart_key=prefix + RESTART)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from queuepool.payload.command import command_of
+from queuepool.settlement.failed_record import record
 from tests.support.shared_tables import MAIL, REPORT, TAG, made
 
 pytestmark = made("sqlite-8", "postgres-13", "mariadb-8")
@@ -86,6 +87,27 @@ def test_an_attempt_that_failed_here_is_finished_there_as_the_second(shared):
 
     assert [({"id": 7, "empty": []}, 2)] == [(run["data"], run["attempts"]) for run in shared.runs()]
     assert [] == shared.rows("jobs")
+
+
+def test_an_exception_there_counts_towards_the_limit_here(shared):
+    shared.queue.push(REPORT, {"fail_times": 1}, options={"maxTries": 9, "maxExceptions": 2})
+    shared.peer.run("work", once=True, cache_prefix="")
+
+    lease, found = shared.reserved()
+
+    assert 1 == shared.store.tallies(found.id).exceptions
+    assert shared.store.fail(lease, found.id, record(found, lease, "default", ValueError()))
+    assert [] == shared.rows("cache")
+
+
+def test_an_exception_here_counts_towards_the_limit_there(shared):
+    shared.queue.push(REPORT, {"fail_times": 9}, options={"maxTries": 9, "maxExceptions": 2})
+    lease, found = shared.reserved()
+    shared.store.release(lease, 0.0, found.id, "exceptions")
+
+    shared.peer.run("work", once=True, cache_prefix="")
+
+    assert ([], [found.uuid]) == (shared.rows("jobs"), [row["uuid"] for row in shared.rows("failed_jobs")])
 
 
 @pytest.mark.fault("F65")

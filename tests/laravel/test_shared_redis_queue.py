@@ -146,6 +146,26 @@ def test_an_object_job_of_ours_is_run_by_laravel(peer, queue):
     assert 0 == queue.size("mails")
 
 
+def test_laravel_finds_the_protected_and_private_properties_of_an_object_job_of_ours(peer, queue):
+    held = {"account": 7, "since": "today", "token": "é"}
+    queue.push_object("App\\Jobs\\Sync", held, protected=["since"], private=["token"])
+    queue.push_object("App\\Jobs\\Sync", held)
+
+    peer.run("work", stop_when_empty=True)
+
+    assert [[7, "today", "é"], [7, "the start", "none"]] == [run["held"] for run in runs(peer)]
+
+
+def test_laravel_goes_by_the_options_of_an_object_job_of_ours(peer, queue):
+    mail = {"to": "a@b.c", "template": "vip", "failTimes": 9}
+    queue.push_object(MAIL, mail, options={"tries": 2, "backoff": [0, 5], "retryUntil": None})
+
+    peer.run("work", stop_when_empty=True, tries=5)
+
+    assert [1, 2] == [run["attempts"] for run in runs(peer)]
+    assert 1 == len([line for line in peer.lines() if "failed_row" in line])
+
+
 def test_many_jobs_of_ours_are_run_by_laravel_in_their_order(peer, queue):
     queue.bulk([(REPORT, {"id": number}) for number in range(20)])
 

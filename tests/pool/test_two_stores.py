@@ -27,7 +27,7 @@ def beside(site: Site, **urls: str) -> Iterator[Site]:
 
 
 def config(site: Site, **more: object) -> str:
-    urls = {name: getattr(site.connection, name) for name in ("failed_url", "control_url")}
+    urls = {name: getattr(site.connection, name) for name in ("failed_url", "control_url", "maintenance_url")}
     keys = {**{name: url for name, url in urls.items() if url}, **more}
     return "[connection]\n" + "".join(f"{name} = {value}\n" for name, value in keys.items())
 
@@ -48,6 +48,11 @@ def with_server(site: Site, own_server: Server) -> Iterator[Site]:
 @pytest.fixture
 def with_control(site: Site, own_server: Server) -> Iterator[Site]:
     yield from beside(site, control_url=f"unix://{own_server.path}")
+
+
+@pytest.fixture
+def with_maintenance(site: Site, own_server: Server) -> Iterator[Site]:
+    yield from beside(site, maintenance_url=f"unix://{own_server.path}")
 
 
 def is_settled(site: Site, failed: int) -> bool:
@@ -185,3 +190,17 @@ def test_a_restart_that_is_broadcast_after_a_start_without_the_control_store_is_
         eventually(lambda: pool.workers() and not set(before) & set(pool.workers()))
 
     assert 1 == pool.log().count("restarting: every worker is replaced")
+
+
+def test_laravels_maintenance_mode_in_another_store_holds_the_pool(with_maintenance, own_server):
+    site, down = with_maintenance, "illuminate:foundation:down"
+    own_server.say("SET", down, "a:0:{}")
+    site.push("ok")
+    with site.pool("--workers", "1", config=config(site), wait=False) as pool:
+        eventually(lambda: "maintenance" in pool.log())
+        before = len(site.trail(event="start"))
+
+        own_server.say("DEL", down)
+        eventually(lambda: site.trail(event="end"))
+
+    assert 0 == before

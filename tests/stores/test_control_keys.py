@@ -6,6 +6,7 @@ import dataclasses
 import json
 
 import pytest
+import redis
 
 from queuepool.stores.contract import Control
 from queuepool.stores.factory import Stores
@@ -87,6 +88,21 @@ def test_maintenance_and_pauses_are_read_from_both_databases(server, connection)
     assert Control(restart=None, paused=frozenset({"high"}), down=True) == stores.control.read(QUEUES)
     assert 1 == server.dbsize()
     stores.close()
+
+
+def test_laravels_maintenance_mode_is_read_where_maintenance_url_says(connection):
+    elsewhere = dataclasses.replace(connection, maintenance_url=f"{connection.url}?db=1")
+    named = dataclasses.replace(elsewhere, maintenance_key="shop_down")
+    beside, apart = Stores(elsewhere), Stores(named)
+    before = (beside.control.read(QUEUES).down, apart.control.read(QUEUES).down)
+
+    other = redis.Redis.from_url(f"{connection.url}?db=1")
+    other.set("shop_down", "a:0:{}")
+    found = (beside.control.read(QUEUES).down, apart.control.read(QUEUES).down)
+    other.set(RESTART.replace("queue:restart", "foundation:down"), "a:0:{}")
+
+    assert ((False, False), (False, True), True) == (before, found, beside.control.read(QUEUES).down)
+    beside.close(), apart.close(), other.close()
 
 
 # Pause

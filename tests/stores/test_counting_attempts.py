@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import string
+import time
 from typing import Any
 
 import pytest
@@ -148,7 +149,59 @@ def test_attempts_in_scientific_notation_are_set_aside_and_the_queue_flows_on(st
     assert 1 == len(reservation.leases)
 
 
-def test_a_payload_that_nobody_should_wait_for_is_set_aside(stores):
-    stores.queue.push("default", [b'{"attempts":0,"data":"' + b"x" * 2**20 + b'"}'])
+# Too long for a search
 
-    assert [("default", "too-large")] == stores.queue.reserve(["default"], 1, 1).quarantined
+LONG = json.dumps({"command": 'O:1:"J":1:{s:1:"x";s:9:"attempts":1}' * 2**16})
+HORIZON = '"type":"job","tags":["App\\\\Order:1","a:\\"attempts\\":7"],"silenced":false,"pushedAt":"1754500000.1"'
+
+
+@pytest.mark.parametrize(
+    "template",
+    [
+        '{"uuid":"u","job":"app.ok","data":%s,"id":"u","attempts":@@,' + HORIZON + "}",
+        '{"uuid":"u","job":"app.ok","data":%s,"attempts":@@,"delay":null,"tags":[],"at":{"x":[{}]}}\n',
+        '{"tags":["\\"attempts\\":5"],"x":{"attempts":5},"attempts":@@,"data":%s,"job":"app.ok"}',
+        '{"attempts" : @@ , "job": "app.ok", "data": %s}',
+        '{"data": %s, "job": "app.ok", "attempts" : @@ , "x\\"attempts":5}',
+    ],
+)
+@pytest.mark.parametrize("attempts", [0, 9, 65_535])
+def test_the_attempts_of_a_long_payload_are_found_near_its_ends(stores, template, attempts):
+    raw, receipt = (template.replace("@@", str(number)) % LONG for number in (attempts, attempts + 1))
+
+    lease = pushed_and_reserved(stores.queue, raw.encode())
+    stores.queue.give_back([lease])
+
+    assert len(raw) > 2**20
+    assert receipt.encode() == lease.receipt
+    assert raw.encode() == stores.queue.sizes("default").oldest
+
+
+@pytest.mark.parametrize(
+    ("template", "reason"),
+    [
+        ('{"a":%s,"attempts":0,"b":%s}', "too-large"),
+        ('{"a":%s,"x":{"attempts":0}}', "too-large"),
+        ('{"a":%s,"x":[{"attempts":0}],"b":1}', "too-large"),
+        ('{"attempts":"0","a":%s}', "too-large"),
+        ('{"a":%s,"attempts":1E+0}', "too-large"),
+        ('{"a":%s,"attempts":1.5,"b":1}', "too-large"),
+        ('[%s,{"attempts":0}]', "too-large"),
+        ('{"a":%s', "too-large"),
+        ('{"a":%s,"attempts":65536,"b":1}', "attempts"),
+    ],
+)
+def test_a_long_payload_whose_attempts_are_not_found_is_set_aside(stores, template, reason):
+    raw = template.replace("%s", LONG).encode()
+    stores.queue.push("default", [raw])
+
+    assert [("default", reason)] == stores.queue.reserve(["default"], 1, 1).quarantined
+    assert [raw] == [entry.payload for entry in entries(stores)]
+
+
+def test_a_long_payload_costs_no_search(stores):
+    stores.queue.push("default", [b'{"a":"' + b'\\"attempts\\":1,' * 10**6 + b'","attempts":0,"b":1}'])
+    started = time.monotonic()
+
+    assert 1 == len(stores.queue.reserve(["default"], 1, 1).leases)
+    assert time.monotonic() - started < 1.0

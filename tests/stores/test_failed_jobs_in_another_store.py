@@ -12,7 +12,7 @@ from queuepool.config.settings import ConnectionSettings
 from queuepool.errors import StoreDenied
 from queuepool.events import FailureUnrecorded
 from queuepool.events.listeners import Listeners
-from queuepool.payload.envelope import uncounted
+from queuepool.payload.uncounted import uncounted
 from queuepool.steward.side_stores import EventQueue, FailureRecorder, SideStores
 from queuepool.stores.factory import Stores
 from queuepool.stores.sql.client import Client
@@ -175,6 +175,13 @@ def test_a_failure_that_the_failed_store_refuses_waits_and_its_reason_is_told_on
         (b'{"id":"a","attempts":3}', b'{"id":"a","attempts":0}'),
         (b'{"attempts":3,"id":"a"}', b'{"attempts":0,"id":"a"}'),
         (b'{"id":"a","data":{"attempts":3}}', b'{"id":"a","data":{"attempts":3}}'),
+        (
+            b'{"a":1.10,"x":{"attempts":3},"attempts": 3 ,"t":"\\u00e9"}',
+            b'{"a":1.10,"x":{"attempts":3},"attempts": 0 ,"t":"\\u00e9"}',
+        ),
+        (b'{"attempts":3,"x\\"attempts":3}', b'{"attempts":0,"x\\"attempts":3}'),
+        (b'{"a":"attempts","attempts":"3","b":1}', b'{"a":"attempts","attempts":0,"b":1}'),
+        (b'{"attempts":1.5,"b":1}', b'{"attempts":0,"b":1}'),
         (b'{"id":"a"}', b'{"id":"a"}'),
         (b'not json "attempts":', b'not json "attempts":'),
     ],

@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 MOST = 65_534
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
-keys = texts | st.sampled_from(["attempts", "id", "delay", '"attempts":0', 'x","attempts":7}', "attempts\\"])
+keys = texts | st.sampled_from(
+    ["attempts", "id", "delay", '"attempts":0', 'x","attempts":7}', "attempts\\", 'x"attempts']
+)
 integers = st.integers(-(2**70), 2**70)
 floats = st.floats(allow_nan=False, allow_infinity=False)
 scalars = st.none() | st.booleans() | integers | floats | texts | st.sampled_from(['"attempts":0}', "attempts", "\\"])

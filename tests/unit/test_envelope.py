@@ -113,6 +113,50 @@ def test_what_is_told_of_an_odd_field_is_short():
     assert all(len(oddity) < 100 for oddity in decoded(timeout="x" * 10_000, backoff="y" * 10_000).warnings)
 
 
+@pytest.mark.parametrize("text", ["3", " 3", "3 ", "+3", "3.", "3.0", "0.3e1", "\t\n\r\v\f003"])
+def test_a_numeric_string_is_the_number_that_php_takes_it_for(text):
+    keys = ["maxTries", "maxExceptions", "timeout", "retryUntil", "backoff"]
+
+    found = decoded(**dict.fromkeys(keys, text))
+
+    options = found.options
+    assert ((3, 3, 3.0, 3.0, (3.0,)), ()) == (
+        (options.max_tries, options.max_exceptions, options.timeout, options.retry_until, options.backoff),
+        found.warnings,
+    )
+
+
+@pytest.mark.parametrize(
+    ("fraction", "tries", "exceptions"), [("2.5", 2, 3), (2.5, 2, 3), (".5", 1, 1), ("1e-9", 1, 1)]
+)
+def test_a_fraction_of_a_count_allows_as_many_attempts_as_php_does(fraction, tries, exceptions):
+    options = decoded(maxTries=fraction, maxExceptions=fraction).options
+
+    assert (tries, exceptions) == (options.max_tries, options.max_exceptions)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "abc", "3abc", "0x1A", "1_000", "+ 3", "1e", "٣", "\xa03", "-1", "1e400", "9" * 41]
+)
+def test_a_text_that_is_no_number_to_php_is_no_count(text):
+    for key in ("maxTries", "maxExceptions"):
+        with pytest.raises(BadPayload, match=key):
+            decoded(**{key: text})
+
+
+def test_a_list_of_delays_may_hold_numeric_strings():
+    assert (
+        (1.0, 2.5, 10.0)
+        == decoded(backoff=" 1,2.5,1e1").options.backoff
+        == decoded(backoff=["1", 2.5, "10 "]).options.backoff
+    )
+
+
+@pytest.mark.parametrize(("value", "expected"), [("0", False), ("", False), ("1", True), ("false", True), ([], False)])
+def test_a_text_is_true_where_it_is_in_php(value, expected):
+    assert expected is decoded(failOnTimeout=value).options.fail_on_timeout
+
+
 @pytest.mark.parametrize(
     ("raw", "reason"),
     [

@@ -405,6 +405,60 @@ def test_an_object_that_php_cannot_hold_is_refused(queue):
     assert 0 == queue.size()
 
 
+def test_an_object_says_which_of_its_properties_are_not_public(queue):
+    queue.push_object("J", {"a": 1, "b": 2, "c": 3}, protected=["b"], private=["c"])
+
+    found = decode(queue.sizes().oldest or b"")
+    assert 'O:1:"J":3:{s:1:"a";i:1;s:4:"\0*\0b";i:2;s:4:"\0J\0c";i:3;}' == found.data["command"]
+    assert {"a": 1, "b": 2, "c": 3} == command_of(found.data).arguments
+
+
+def test_a_property_that_php_has_left_out_is_said_to_have_its_default():
+    name = f"App\\Jobs\\{fresh()}"
+
+    @job(name)
+    def sync(account: int, since: str) -> None: ...
+
+    with pytest.raises(BadArguments, match="argument: 'since'; PHP leaves out a property"):
+        bound(REGISTRY.find(name), {"account": 7})
+    with pytest.raises(BadArguments, match=r"unexpected keyword argument 'x'$"):
+        bound(REGISTRY.find(name), {"account": 7, "since": "now", "x": 1})
+
+
+def test_a_property_that_is_not_there_is_not_private(queue):
+    with pytest.raises(PhpDataRefused, match="there is no property 'b'"):
+        queue.push_object("J", {"a": 1}, private=["b"])
+
+
+def test_options_are_written_as_laravels_worker_reads_them(queue):
+    when = datetime(2030, 1, 2, 3, 4, 5, tzinfo=UTC)
+    options = {"tries": 3, "backoff": [1, 2.5, 1_234_567.0], "timeout": timedelta(minutes=1), "retryUntil": when}
+
+    queue.push_object("J", {}, options={**options, "maxExceptions": 2, "failOnTimeout": True})
+
+    said = json.loads(queue.sizes().oldest or b"")
+    assert (3, "1,2.5,1234567", 60.0, 1_893_553_445, 2, True) == tuple(
+        said[key] for key in ("maxTries", "backoff", "timeout", "retryUntil", "maxExceptions", "failOnTimeout")
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ({"retries": 3}, "there is no option 'retries'; there are: maxTries, tries"),
+        ({"tries": -1}, "maxTries cannot be -1"),
+        ({"maxTries": "many"}, "maxTries cannot be 'many'"),
+        ({"timeout": "5m"}, "timeout '5m' is not a number of seconds"),
+        ({"backoff": [1, "x"]}, "backoff '1,x' is not a list of seconds"),
+    ],
+)
+def test_an_option_that_no_worker_would_take_is_refused(queue, options, problem):
+    for push in (queue.push, queue.push_object):
+        with pytest.raises(ValueError, match=problem):
+            push("J", {}, options=options)
+    assert 0 == queue.size()
+
+
 def test_a_push_is_told_after_the_store_has_it(queue):
     told: list[tuple[str, str, int]] = []
 
@@ -555,4 +609,4 @@ def test_a_property_that_a_php_object_lacks_is_told_with_the_reason_that_php_may
     with pytest.raises(BadArguments, match="missing a required argument: 'template'") as caught:
         bound(REGISTRY.find(name), {"to": "a"})
 
-    assert hint == ("PHP may leave out a property that equals its default" in str(caught.value))
+    assert hint == ("PHP leaves out a property that has its" in str(caught.value))

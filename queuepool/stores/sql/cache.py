@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from sqlalchemy import Connection, case, delete, insert, select, update
@@ -29,7 +30,11 @@ _LAST = 2**31 - 1
 
 
 class SqlCache:
-    """``prefix`` is Laravel's cache prefix; our own values have it too, so that no other application sees them."""
+    """``prefix`` is Laravel's cache prefix; our own values have it too, so that no other application sees them.
+
+    A job's exceptions are counted where Laravel counts them, so that both sides' attempts count towards its
+    ``maxExceptions``. Source: Queue/Worker.php, markJobAsFailedIfWillExceedMaxExceptions (13.x).
+    """
 
     def __init__(self, client: Client, prefix: str) -> None:
         self._client = client
@@ -62,8 +67,8 @@ class SqlCache:
 
     def stamp(self, name: str) -> int:
         def work(connection: Connection) -> int:
-            was = re.fullmatch(r"i:(\d+);", _value(connection, name))
-            stamp = max(_now(connection), int(was[1]) + 1 if was else 0)
+            was = _number(_value(connection, name))
+            stamp = max(_now(connection), was + 1 if was else 0)
             _put(connection, name, f"i:{stamp};", _FOREVER)
             return stamp
 
@@ -94,15 +99,28 @@ class SqlCache:
 
     def count(self, connection: Connection, job_id: str, tally: str) -> None:
         """Raise this tally of the job by one, in the transaction that releases it."""
+        if tally == "exceptions":
+            name = self._exceptions(job_id)
+            _put(connection, name, f"i:{_number(_value(connection, name)) + 1};", _DAY)
+            return
         counts = json.loads(_value(connection, self._tallies(job_id)) or "{}")
         counts[tally] = counts.get(tally, 0) + 1
         _put(connection, self._tallies(job_id), json.dumps(counts), _DAY)
 
     def counts(self, job_id: str) -> Tallies:
-        return Tallies(**json.loads(self._client.ask(lambda c: _value(c, self._tallies(job_id))) or "{}"))
+        def look(connection: Connection) -> Tallies:
+            # An older pool counts exceptions here, too.
+            ours = Tallies(**json.loads(_value(connection, self._tallies(job_id)) or "{}"))
+            return replace(ours, exceptions=ours.exceptions + _number(_value(connection, self._exceptions(job_id))))
+
+        return self._client.ask(look)
 
     def forget_counts(self, connection: Connection, job_id: str) -> None:
-        connection.execute(delete(cache).where(cache.c.key == self._tallies(job_id)))
+        names = [self._tallies(job_id), self._exceptions(job_id)]
+        connection.execute(delete(cache).where(cache.c.key.in_(names)))
+
+    def _exceptions(self, job_id: str) -> str:
+        return f"{self._prefix}job-exceptions:{job_id}"
 
     def _tallies(self, job_id: str) -> str:
         return f"{self._ours}tallies:{job_id}"
@@ -112,6 +130,12 @@ def _value(connection: Connection, name: str) -> str:
     living = cache.c.expiration > Clock(connection.dialect).past()
     value = connection.execute(select(cache.c.value).where(cache.c.key == name, living).with_for_update()).scalar()
     return bytes_of(value).decode("utf-8", "replace")
+
+
+def _number(value: str) -> int:
+    """PHP's serialized number; 0 for any other value."""
+    found = re.fullmatch(r"i:(\d{1,18});", value)
+    return int(found[1]) if found else 0
 
 
 def _now(connection: Connection) -> int:

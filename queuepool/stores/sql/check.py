@@ -128,7 +128,7 @@ def _elsewhere(stores: Stores, queues: Sequence[str]) -> Iterator[tuple[Grade, s
     queries: dict[str, Callable[[], object]] = {}
     if settings.failed_url:
         queries["the failed store"] = stores.failed.count
-    if settings.control_url:
+    if settings.control_url or settings.maintenance_url:
         queries["the control keys"] = partial(stores.control.read, queues)
     for what, query in queries.items():
         if words := refusal(query):

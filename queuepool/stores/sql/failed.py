@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Select, delete, func, select
 
-from queuepool.payload.envelope import uncounted
+from queuepool.payload.uncounted import uncounted
 from queuepool.stores.set_aside import FailedJob, PendingFailure, RecordKey
 from queuepool.stores.sql.client import Client
 from queuepool.stores.sql.clock import Clock

@@ -1,0 +1,42 @@
+"""A payload whose attempts are counted anew: for a retry."""
+
+from __future__ import annotations
+
+import re
+
+from queuepool.errors import BadPayload
+from queuepool.payload import strict_json
+from queuepool.payload.envelope import dump
+
+#: a string, or what changes the depth
+_TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\]]')
+_LEVELS = {b"{": 1, b"[": 1, b"}": -1, b"]": -1}
+_COUNT = re.compile(rb"\s*:\s*(\d+)(?=\s*[,}])")
+
+
+def uncounted(raw: bytes) -> bytes:
+    """The payload with its attempts set to 0 and every other byte as it was.
+
+    Unchanged if it has no ``attempts`` or is not a job; written anew if they are not a plain number.
+    """
+    head, found, tail = raw.rpartition(b'"attempts":')
+    # Ours and Laravel's end like this: only this key does, or one that ends in an escaped quote and its name.
+    if found and re.fullmatch(rb"\d+\}\s*", tail) and not head.endswith(b"\\"):
+        return head + found + b"0}"
+    try:
+        fields = strict_json.read_object(raw)
+    except BadPayload:
+        return raw
+    if "attempts" not in fields:
+        return raw
+    count = _top_level_count(raw)
+    return raw[: count.start(1)] + b"0" + raw[count.end(1) :] if count else dump(fields | {"attempts": 0})
+
+
+def _top_level_count(raw: bytes) -> re.Match[bytes] | None:
+    depth = 0
+    for token in _TOKEN.finditer(raw):
+        if depth == 1 and token[0] == b'"attempts"' and (count := _COUNT.match(raw, token.end())):
+            return count
+        depth += _LEVELS.get(token[0], 0)
+    return None
