@@ -84,11 +84,14 @@ class _Reader:
         if depth > MAX_DEPTH:
             raise self._refused(f"nested deeper than {MAX_DEPTH}")
         kind, text = self._token()
+        if self._references is not None:
+            return self._numbered_or_again(kind, text, depth, self._references)
+        return self._new(kind, text, depth)
+
+    def _numbered_or_again(self, kind: str, text: bytes, depth: int, references: References) -> PhpValue:
         if kind in ("r", "R"):
             return self._again(kind, int(text), depth)
-        if self._references:
-            return self._numbered(kind, text, depth, self._references)
-        return self._new(kind, text, depth)
+        return self._numbered(kind, text, depth, references)
 
     def _numbered(self, kind: str, text: bytes, depth: int, references: References) -> PhpValue:
         place, start = references.begin(), self._at
@@ -129,6 +132,8 @@ class _Reader:
             return _list_or_dict(self._pairs(size, depth))
         if kind == "object":
             return self._object(size, depth)
+        if kind in ("r", "R"):  # at the very beginning, where there is nothing to refer to
+            return self._again(kind, size, depth)
         string = self._string(size, b'";')
         if kind == "string":
             return string

@@ -30,12 +30,12 @@ class Starter:
         handler = plan.handler or self._registry.find(payload.name)
         if refusal := may_start(payload.name, payload.attempts, plan.policy, now):
             raise refusal.error
-        if plan.is_object_job and (missing := self._endings.refusal(payload)):
-            raise missing
         task = bound(handler, self._endings.commands.data_of(payload), plan.read)
-        if plan.is_object_job and self._is_cancelled(attempt, handler.options.skip_if_cancelled):
-            return _Skipped()
-        return task
+        if not plan.is_object_job or self._endings.commands.of(payload).is_alone:
+            return task
+        if missing := self._endings.refusal(payload):
+            raise missing
+        return _Skipped() if self._is_cancelled(attempt, handler.options.skip_if_cancelled) else task
 
     def task_of(self, attempt: Attempt) -> Task | None:
         """The handler with its arguments, for a hook of a job that is over; ``None`` if it has none that fit."""
