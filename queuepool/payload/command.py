@@ -68,7 +68,7 @@ class Commands:
         if payload.options.job == OBJECT_JOB:
             return self.of(payload).arguments
         data = payload.data
-        return decrypted(payload.name, data, self._encrypter) if isinstance(data, dict) and MARK in data else data
+        return decrypted(payload.name, data, self._encrypter) if type(data) is dict and MARK in data else data
 
 
 def command_of(data: object, encrypter: Encrypter | None = None) -> Command:

@@ -30,8 +30,11 @@ class Starter:
         handler = plan.handler or self._registry.find(payload.name)
         if refusal := may_start(payload.name, payload.attempts, plan.policy, now):
             raise refusal.error
-        task = bound(handler, self._endings.commands.data_of(payload), plan.read)
-        if not plan.is_object_job or self._endings.commands.of(payload).is_alone:
+        if not plan.is_object_job:
+            return bound(handler, self._endings.commands.data_of(payload), plan.read)
+        command = self._endings.commands.of(payload)
+        task = bound(handler, command.arguments, plan.read)
+        if command.is_alone:
             return task
         if missing := self._endings.refusal(payload):
             raise missing
