@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import signal
 import subprocess
 import sys
@@ -77,11 +76,10 @@ def test_a_worker_without_a_job_for_a_while_leaves(site):
     site.push("ok")
     site.push("ok", delay=1)
     began = time.monotonic()
-    done = site.run("work", *site.flags("--stop-when-empty-for", "1.5", "--json"))
+    done = site.run("work", *site.flags("--stop-when-empty-for", "1.5"))
     took = time.monotonic() - began
-    [left] = [line for line in map(json.loads, done.stderr.splitlines()) if line["message"] == "worker stopping"]
 
-    assert (2, "empty_for") == (len(site.trail(event="end")), left["reason"])
+    assert (2, True) == (len(site.trail(event="end")), "reason=empty_for" in done.stderr)
     # Two idle times, of which the delayed job cut the first short; the start is not counted.
     assert 2.5 <= took < 5.0
 
