@@ -17,6 +17,8 @@ import redis
 from queuepool.config.settings import ConnectionSettings
 from queuepool.errors import StoreDenied, StoreError
 from queuepool.jobs.client import Queue
+from queuepool.payload.envelope import OBJECT_JOB
+from queuepool.payload.php_serialize import build_command
 from queuepool.stores.set_aside import RecordKey
 from tests.support.eventually import eventually
 from tests.support.pools import Site
@@ -93,6 +95,33 @@ def test_a_lone_worker_does_its_work_as_the_worker(login, root):
 
     assert (2, []) == (len(site.trail(event="start")), denials(root))
     assert "refuse" not in done.stderr
+
+
+def test_a_unique_job_is_pushed_by_the_producer_and_its_lock_released_by_the_worker(login, root):
+    pushes = login("producer").queue
+    assert pushes.push("do", {"tag": "a"}, unique_id="a")
+    assert not pushes.push("do", {"tag": "a"}, unique_id="a")
+    assert pushes.push("do", {"tag": "b"}, unique_id="b", delay=60)
+    site = login("worker")
+    site.work()
+
+    assert 1 == len(site.trail(event="start"))
+    assert [b"laravel_unique_job:do:b"] == root.keys("laravel_unique_job:*")
+    assert [] == denials(root)
+
+
+def test_a_chain_of_laravel_goes_on_as_the_worker(login, root):
+    site = login("worker")
+    step = build_command("App\\Jobs\\Step", {"number": 1, "chained": ['O:1:"A":0:{}']})
+    site.queue.push(OBJECT_JOB, {"commandName": "App\\Jobs\\Step", "command": step})
+    (site.path / "steps.py").write_text(
+        'from queuepool import job\n@job("App\\\\Jobs\\\\Step")\ndef step(number): ...\n'
+    )
+    (site.path / "pool.ini").write_text("[connection]\noutcomes = outcomes\n")
+    site.work("-c", "pool.ini", "--modules", "steps")
+
+    assert 1 == root.llen("queues:outcomes")
+    assert [] == denials(root)
 
 
 def test_the_recipe_holds_with_laravels_prefixes(login, root, guarded):
