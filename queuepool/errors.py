@@ -115,12 +115,16 @@ class BadArguments(JobError):
 
 
 class NeedsLaravel(JobError):
-    """An object job that only Laravel can conclude; it has not begun, and can be retried once that is configured."""
+    """An object job that only Laravel can conclude; it has not begun, and can be retried once that is configured.
 
-    def __init__(self, name: str, lacking: list[str]) -> None:
+    ``by_outcome``: whether all that is ``lacking`` can be handed to Laravel.
+    """
+
+    def __init__(self, name: str, lacking: list[str], *, by_outcome: bool = True) -> None:
+        outcomes = "set `outcomes` in [connection], by which Laravel goes on with it, or " if by_outcome else ""
         super().__init__(
-            f"{name} {' and '.join(lacking)}, so it was not begun: set `outcomes` in [connection], by which Laravel "
-            "goes on with it, or run it in Laravel, or drop that by `foreign = ignore`; then retry it"
+            f"{name} {' and '.join(lacking)}, so it was not begun: {outcomes}run it in Laravel, or drop that by "
+            "`foreign = ignore`; then retry it"
         )
 
 

@@ -45,10 +45,9 @@ class Endings:
         command = self.commands.of(payload)
         if command.is_alone:
             return None
-        lacking = _always_lacking(command)
-        if not self._connection.outcomes:
-            lacking += _lacking_without_outcomes(command)
-        return NeedsLaravel(payload.name, lacking) if lacking else None
+        always = _always_lacking(command)
+        lacking = always if self._connection.outcomes else [*always, *_lacking_without_outcomes(command)]
+        return NeedsLaravel(payload.name, lacking, by_outcome=not always) if lacking else None
 
     def batch_of(self, payload: Payload, *, if_skipped: bool = False) -> str:
         """The id of an object job's batch; empty if it has none. Raises ``BadArguments``.
