@@ -103,6 +103,8 @@ class World(NamedTuple):
     flying: tuple[Request, ...] = ()
     done: frozenset[int] = frozenset()
     failed: frozenset[int] = frozenset()
+    #: how often each job's outcome was pushed; empty where nothing follows
+    outcomes: tuple[int, ...] = ()
     #: what a worker had finished and written on its board
     finished: frozenset[int] = frozenset()
     #: what only a step can do wrong
@@ -180,6 +182,14 @@ class Rules:
     prompt: bool = True
     #: whoever gives back or settles must have the tag of the lease
     tagged: bool = True
+    #: each job's outcome is pushed when it ends
+    follows: bool = False
+    #: a finish looks for the receipt before it pushes the outcome
+    checked: bool = True
+    #: the outcome is pushed in the step that ends the job; else before, in a step of its own
+    together: bool = True
+    #: the steward looks what follows from the receipts of jobs that are done
+    looks: bool = True
     jobs: int = 1
     #: for each job its queue; a lower number is served first
     queues: tuple[int, ...] = (0, 0)
@@ -213,7 +223,8 @@ class Rules:
         none = (0,) * self.jobs
         jobs = tuple(Copy(job, 0) for job in range(self.jobs))
         workers = (Worker(),) * self.workers
-        return World(jobs, workers, none, none, none, self.crashes, self.stops, self.masters, self.losses)
+        limits = self.crashes, self.stops, self.masters, self.losses
+        return World(jobs, workers, none, none, none, *limits, outcomes=none if self.follows else ())
 
 
 def _earlier(asked: int | None, retry_after: int) -> int | None:
