@@ -145,6 +145,18 @@ def test_a_lock_whose_name_cannot_be_read_keeps_no_job_from_its_end(steps: Site)
     assert ([1], 0) == (numbers(steps), steps.queue.size("steps"))
 
 
+@pytest.mark.bad_input("B108")
+@pytest.mark.parametrize("name", ["\ud800", "\0"])
+def test_an_odd_name_that_the_handler_gives_its_lock_keeps_no_job_from_its_end(steps: Site, name: str) -> None:
+    (steps.path / "steps.py").write_text(
+        HANDLER.replace("skip_if_cancelled=True", f"unique_id=lambda number: {name!r}")
+    )
+    push(steps, build_command(STEP, {"number": 1}))
+
+    run(steps)
+    assert ([1], 0) == (numbers(steps), steps.queue.size("steps"))
+
+
 @pytest.mark.bad_input("B109")
 def test_a_lock_that_another_job_holds_stays(steps: Site) -> None:
     lock, store = Lock(name_of(STEP, "7"), "another", 60.0), steps.queue.stores.queue
