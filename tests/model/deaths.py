@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tests.model import scripts
-from tests.model.world import Copy, Obituary, Request, Rules, Tag, Worker, World, raised
+from tests.model.rules import Rules
+from tests.model.world import Copy, Obituary, Request, Tag, Worker, World, raised
 
 _HOW = {"crash": "crashes", "stop": "is stopped"}
 

@@ -7,7 +7,8 @@ from functools import partial
 
 from tests.model import scripts
 from tests.model.deaths import sent
-from tests.model.world import Copy, Rules, Tag, Worker, World
+from tests.model.rules import Rules
+from tests.model.world import Copy, Tag, Worker, World
 
 
 def finishing(rules: Rules, world: World, number: int, worker: Worker, owner: Tag) -> Iterator[tuple[str, World]]:

@@ -8,7 +8,8 @@ from functools import partial
 from tests.model import scripts
 from tests.model.deaths import bury, die, dying, is_overdue, is_to_lose_its_lease, sent, settling
 from tests.model.finishing import finishing
-from tests.model.world import Copy, Obituary, Request, Rules, Tag, Worker, World, raised
+from tests.model.rules import Rules
+from tests.model.world import Copy, Obituary, Request, Tag, Worker, World, raised
 
 Next = Iterator[tuple[str, World]]
 #: ticks after which an unanswered command counts as lost

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tests.model.world import Copy, Lease, Rules, Tag, World, raised
+from tests.model.rules import Rules
+from tests.model.world import Copy, Lease, Tag, World, raised
 
 
 def stage(world: World) -> World:

@@ -16,7 +16,7 @@ from tests.model import handback, two_stores, wakeups
 from tests.model.explore import Explored, explore
 from tests.model.laws import LAWS
 from tests.model.protocol import steps
-from tests.model.world import Rules
+from tests.model.rules import Rules
 
 
 def searched(rules: Rules) -> Explored:

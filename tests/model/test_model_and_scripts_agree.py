@@ -13,8 +13,9 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from tests.model import scripts
 from tests.model.jobs import Job
+from tests.model.rules import Rules
 from tests.model.shelves import RETRY_AFTER, Shelves
-from tests.model.world import Copy, Rules, World
+from tests.model.world import Copy, World
 from tests.support.effort import effort, patient
 
 #: a lease is three ticks long, and so is one that ends an eighth of a second late
