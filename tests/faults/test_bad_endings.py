@@ -19,6 +19,7 @@ from queuepool.payload.php_values import MAX_VALUES, PhpObject
 from queuepool.payload.unique_locks import NAME, claimed, name_of
 from queuepool.stores.sql.tables import job_batches
 from tests.support.drivers import DATABASES, site_at
+from tests.support.eventually import eventually
 from tests.support.pools import Site
 from tests.support.redis_server import PREFIX
 
@@ -57,10 +58,10 @@ def push(site: Site, command: str, context: Any = None) -> None:
     site.queue.push_raw(raw, queue="steps")
 
 
-def run(site: Site) -> list[str]:
+def run(site: Site, lease: int = 90) -> list[str]:
     """Run the steps that wait; returns the lines that ask somebody to act, but for the handler's own errors."""
     config = f"[connection]\noutcomes = outcomes\nbatches_url = {batches_url(site.path)}\n"
-    (site.path / "pool.ini").write_text(config)
+    (site.path / "pool.ini").write_text(f"{config}retry_after = {lease}\n[pool]\ntimeout = {lease - 1}\n")
     done = site.work("-c", str(site.path / "pool.ini"), "--queue", "steps", "--modules", "steps")
     lines = [line for line in done.stderr.splitlines() if " WARNING " in line or " ERROR " in line]
     return [line for line in lines if "job raised" not in line]
@@ -164,7 +165,7 @@ def test_a_lock_that_another_job_holds_stays(steps: Site) -> None:
 
 
 @pytest.mark.bad_input("B110")
-def test_an_outcome_that_cannot_be_pushed_leaves_the_step_and_its_lock_where_they_are(
+def test_an_outcome_that_cannot_be_pushed_leaves_the_step_its_lock_and_it_runs_again(
     site: Site, server: redis.Redis
 ) -> None:
     (site.path / "steps.py").write_text(HANDLER)
@@ -174,11 +175,16 @@ def test_an_outcome_that_cannot_be_pushed_leaves_the_step_and_its_lock_where_the
     push(site, command, claimed(None, lock, "redis"))
     assert site.queue.stores.queue.push_unique("other", b"{}", 0.0, lock)
 
-    [line] = run(site)
+    [line] = run(site, lease=2)
     assert "WRONGTYPE" in line
     assert [1] == numbers(site)
     assert 1 == site.queue.stores.queue.sizes("steps").reserved
     assert not site.queue.stores.queue.push_unique("other", b"{}", 0.0, lock)
+
+    server.delete(f"{PREFIX}queues:outcomes")
+    eventually(lambda: [] == run(site, lease=2) and [1, 1] == numbers(site))
+    assert outcome(site)["job"].endswith("@succeeded")
+    assert site.queue.stores.queue.push_unique("other", b"{}", 0.0, lock)
 
 
 @pytest.mark.bad_input("B111")
