@@ -93,7 +93,7 @@ class JobError(QueuepoolError):
 
 
 #: Laravel's class for a closure that was dispatched
-_CLOSURE = "Illuminate\\Queue\\CallQueuedClosure"
+CLOSURE = "Illuminate\\Queue\\CallQueuedClosure"
 
 
 class UnknownJob(JobError):
@@ -104,7 +104,7 @@ class UnknownJob(JobError):
         closure = (
             "a closure holds PHP code, which cannot run here: dispatch a class, or push it to a queue of Laravel's"
         )
-        super().__init__(closure if name == _CLOSURE else problem)
+        super().__init__(closure if name == CLOSURE else problem)
 
 
 class BadArguments(JobError):

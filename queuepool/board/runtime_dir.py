@@ -35,7 +35,7 @@ class RuntimeDir:
     def claim(self) -> None:
         """Become the only master. Raises ``PoolRunning``, ``NoRoom``, and ``ConfigError`` for an unsafe directory."""
         self._pidfile.claim(self._make)
-        with refusing("runtime_dir", self.path):
+        with refusing("runtime_dir", self.path / FILE):
             About.of(self._settings).write(self.path)
 
     def keep(self) -> bool:

@@ -12,8 +12,11 @@ import click
 
 from queuepool.board.runtime_dir import RuntimeDir
 from queuepool.cli import output
+from queuepool.cli.ages import age, untaken
 from queuepool.cli.flags import CONNECTION
-from queuepool.cli.options import JSON, Where, located
+from queuepool.cli.options import JSON, Where, located, option, parsed
+from queuepool.cli.peek import Peek
+from queuepool.config import values
 from queuepool.config.settings import ConnectionSettings
 from queuepool.config.urls import kind_of
 from queuepool.errors import BootFailure, ConfigError, StoreError
@@ -32,8 +35,15 @@ Inspector = Callable[[Stores, Sequence[str]], Iterator[Finding]]
 
 @click.command()
 @located(*CONNECTION, "pool.modules")
+@option(
+    "--peek",
+    metavar="COUNT",
+    type=parsed(values.count),
+    default=0,
+    help="Read this many waiting jobs of each queue, take none, and say which features of Laravel they use",
+)
 @JSON
-def check(where: Where, as_json: bool) -> int:
+def check(where: Where, peek: int, as_json: bool) -> int:
     """Check configuration, server, permissions and modules"""
     try:
         where.load()
@@ -41,6 +51,8 @@ def check(where: Where, as_json: bool) -> int:
         _print([Finding(Grade.FAIL, "configuration", line) for line in str(error).split("\n")], as_json)
         return CONFIG
     findings = [_configuration(where), *_stores(where), *_boards(where), *_modules(where)]
+    if peek:
+        findings += _waiting(where, peek)
     _print(findings, as_json)
     return FAILED if any(finding.grade is Grade.FAIL for finding in findings) else 0
 
@@ -61,11 +73,41 @@ def _configuration(where: Where) -> Finding:
 
 def _stores(where: Where) -> Iterator[Finding]:
     for connection in where.connections():
-        queues = [queue for pool in where.pools() if pool.connection == connection for queue in pool.queues]
         yield Finding(Grade.OK, f"connection {connection.name}", _signing(connection))
         with closing(Stores(connection, shared=True, by_hand=True)) as stores:
             try:
-                yield from _inspector(where, connection)(stores, list(dict.fromkeys(queues)))
+                yield from _inspector(where, connection)(stores, _queues(where, connection))
+                yield from _outcomes(stores)
+            except StoreError as error:
+                yield Finding(Grade.FAIL, f"connection {connection.name}", str(error))
+
+
+def _queues(where: Where, connection: ConnectionSettings) -> list[str]:
+    """The queues that are served on this connection, each once."""
+    pools = [pool for pool in where.pools() if pool.connection == connection]
+    return list(dict.fromkeys(queue for pool in pools for queue in pool.queues))
+
+
+def _outcomes(stores: Stores) -> Iterator[Finding]:
+    """What waits for a worker of Laravel."""
+    if not (queue := stores.settings.outcomes):
+        return
+    sizes, now = stores.queue.sizes(queue), stores.queue.now()
+    oldest = age(sizes.oldest, now)
+    words = f"{sizes.total} waiting for Laravel" + ("" if oldest is None else f", the oldest for {oldest:g} s")
+    yield Finding(Grade.OK, f"outcomes {queue}", words)
+    if words := untaken(queue, sizes, now):
+        yield Finding(Grade.WARN, f"outcomes {queue}", words)
+
+
+def _waiting(where: Where, most: int) -> Iterator[Finding]:
+    """The first jobs of each queue, after the modules are imported."""
+    for connection in where.connections():
+        with closing(Stores(connection, shared=True, by_hand=True)) as stores:
+            peek = Peek(stores, REGISTRY)
+            try:
+                for queue in _queues(where, connection):
+                    yield from peek.findings(queue, most)
             except StoreError as error:
                 yield Finding(Grade.FAIL, f"connection {connection.name}", str(error))
 

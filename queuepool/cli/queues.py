@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import closing
@@ -11,6 +10,7 @@ from typing import Any
 import click
 
 from queuepool.cli import output
+from queuepool.cli.ages import age, untaken
 from queuepool.cli.flags import CONNECTION
 from queuepool.cli.options import JSON, Where, located, option, parsed
 from queuepool.config import values
@@ -47,7 +47,7 @@ QUEUES = click.argument("queues", metavar="[QUEUE]...", nargs=-1, type=parsed(va
 def size(where: Where, queues: Sequence[str], as_json: bool) -> None:
     """Count the jobs of queues
 
-    By default the pool's queues, and all others that are not empty.
+    By default the pool's queues, that of outcomes, and all others that are not empty.
     """
     with closing(Queue(where.connection(), by_hand=True)) as queue:
         rows = [{"queue": name, "size": queue.size(name)} for name in queues or _all(where, queue)]
@@ -70,13 +70,17 @@ def size(where: Where, queues: Sequence[str], as_json: bool) -> None:
 def monitor(where: Where, queues: Sequence[str], limit: int, fail: bool, as_json: bool) -> int:
     """Show which queues are too long
 
-    By default of the pool's queues, and of all others that are not empty.
+    By default of the pool's queues, that of outcomes, and all others that are not empty. Warns of outcomes that wait
+    for more than a minute.
     """
     connection = where.connection()
     with closing(Queue(connection, by_hand=True)) as queue:
         now = queue.stores.queue.now()
-        rows = [_parts(name, queue.sizes(name), limit, now) for name in queues or _all(where, queue)]
+        sizes = {name: queue.sizes(name) for name in queues or _all(where, queue)}
+    rows = [_parts(name, found, limit, now) for name, found in sizes.items()]
     output.listing([{"connection": connection.name, **row} for row in rows], as_json)
+    if connection.outcomes in sizes and (words := untaken(connection.outcomes, sizes[connection.outcomes], now)):
+        output.complain(f"warn: {words}")
     return FAILED if fail and any(row["status"] == "ALERT" for row in rows) else 0
 
 
@@ -97,8 +101,8 @@ def clear(where: Where, queues: Sequence[str], force: bool) -> int:
 
 
 def _all(where: Where, connection: Queue) -> Iterator[str]:
-    """The pools' queues, then the others, if the store lets us list them."""
-    configured = where.queues()
+    """The pools' queues and that of outcomes, then the others, if the store lets us list them."""
+    configured = list(dict.fromkeys((*where.queues(), *filter(None, [where.connection().outcomes]))))
     yield from configured
     try:
         existing = connection.stores.queue.queues()
@@ -123,15 +127,6 @@ def _parts(name: str, sizes: Sizes, limit: int, now: float) -> dict[str, Any]:
         "delayed": sizes.delayed,
         "reserved": sizes.reserved,
         "quarantined": sizes.quarantined,
-        "oldest_pending": _age(sizes.oldest, now),
+        "oldest_pending": age(sizes.oldest, now),
         "status": "ALERT" if sizes.total >= limit else "OK",
     }
-
-
-def _age(payload: bytes | None, now: float) -> float | None:
-    """Seconds since the payload was created; ``None`` if it does not say when."""
-    try:
-        created = json.loads(payload or b"null")["createdAt"]
-        return max(round(now - float(created), 1), 0.0)
-    except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
-        return None

@@ -195,6 +195,9 @@ def _pool_problems(pool: PoolSettings, part: _Part, links: Mapping[str, _Part]) 
         yield Problem(part.place_of("connection"), f"there is no connection {_link(part, links)!r}, only: {names}")
     if part.is_sound("memory", "memory_hard") and 0 < pool.memory_hard < pool.memory.megabytes:
         yield Problem(part.place_of("memory_hard"), f"{pool.memory_hard:.10g} is below memory ({pool.memory})")
+    if pool.connection.outcomes in pool.queues:
+        why = f"{pool.connection.outcomes} is the queue of `outcomes`, which a worker of Laravel must serve"
+        yield Problem(part.place_of("queue"), why)
     if link and part.is_sound("timeout", "grace") and link.is_sound("renew", "retry_after"):
         yield from _lease_problems(pool, part.place_of("timeout"))
 

@@ -62,6 +62,14 @@ class Current:
         """
         return _batch_of(self.payload) if _batch_of else None
 
+    @property
+    def stopping(self) -> bool:
+        """Whether the worker takes no further job: it is to stop, was paused by signal, or is to be replaced.
+
+        A long job may then stop at a safe point and ``release()``; its timeout stays as it was.
+        """
+        return _is_stopping()
+
     def release(self, delay: float = 0.0) -> None:
         """Retry the job in ``delay`` seconds instead of completing it. Uses up a try; on the last try the job fails."""
         self.verdict = Release(delay)
@@ -77,6 +85,13 @@ class Current:
 
 _running: Current | None = None
 _batch_of: Callable[[Payload], Batch | None] | None = None
+
+
+def _never() -> bool:
+    return False
+
+
+_is_stopping: Callable[[], bool] = _never
 
 
 def current() -> Current:
@@ -105,6 +120,12 @@ def set_batches(batch_id_of: Callable[[Payload], str], batches: Callable[[], Bat
         return batches().find(batch_id) if batch_id else None
 
     _batch_of = batch_of
+
+
+def set_stopping(is_stopping: Callable[[], bool]) -> None:
+    """Called by the worker: how a job learns that the worker is about to leave."""
+    global _is_stopping
+    _is_stopping = is_stopping
 
 
 def set_current(job: Current | None) -> None:

@@ -33,7 +33,12 @@ def job(name: str | Callable[P, R] | None = None, **options: Unpack[JobOptions])
 
     Options: ``queue``, ``tries`` (0 = no limit), ``timeout`` and ``backoff`` (seconds; ``backoff`` also a list of
     them), ``max_exceptions``, ``fail_on_timeout``, ``encrypted`` (of the data, with ``app_key``). The pool decides
-    those that are not given. Raises ``ConfigError``.
+    those that are not given.
+
+    ``unique``: an identity with the arguments in braces, whose lock a dispatch takes for ``unique_for`` seconds, until
+    the job is over; if it is held, nothing is pushed and the id is empty. Of jobs that Laravel dispatches:
+    ``unique_id`` (a function of the arguments) and ``unique_until`` (``"start"``, ``"end"``) say when their lock is
+    released, ``skip_if_cancelled`` leaves out those of a cancelled batch. Raises ``ConfigError``.
     """
     if callable(name):
         return _registered(None, options_of({}), name)
@@ -56,7 +61,7 @@ class Target(Generic[P]):
     delay: Delay
 
     def dispatch(self, /, *args: P.args, **kwargs: P.kwargs) -> str:
-        """Push one call and return the job's id.
+        """Push one call and return the job's id; empty if it is unique and its lock is held.
 
         Raises ``TypeError`` for arguments that do not fit, else as ``Queue.push`` does.
         """

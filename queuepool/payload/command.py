@@ -41,6 +41,8 @@ class Command(NamedTuple):
     #: whether a later dispatch may have replaced it
     debounced: bool = False
     middleware: tuple[PhpValue, ...] = ()
+    #: whether it is none of the above: no chain, no batch, no middleware
+    is_alone: bool = True
     #: who holds its unique lock, as given at its dispatch (from 13.24); empty if it is not said
     owner: str = ""
 
@@ -66,7 +68,7 @@ class Commands:
         if payload.options.job == OBJECT_JOB:
             return self.of(payload).arguments
         data = payload.data
-        return decrypted(payload.name, data, self._encrypter) if isinstance(data, dict) and MARK in data else data
+        return decrypted(payload.name, data, self._encrypter) if type(data) is dict and MARK in data else data
 
 
 def command_of(data: object, encrypter: Encrypter | None = None) -> Command:
@@ -98,16 +100,14 @@ def _described(job: PhpObject) -> Command:
     if len(arguments) == len(own):  # a class with SerializesModels leaves out all that is not set
         return Command(job.class_name, arguments)
     batch, owner = own.get("batchId"), own.get("uniqueLockOwner")
-    return Command(
-        job.class_name,
-        arguments,
-        chained=len(_items(own.get("chained"))),
-        catches=own.get("chainCatchCallbacks") not in _EMPTY,
-        batch=batch if isinstance(batch, str) else "",
-        debounced=own.get("debounceOwner") not in _EMPTY,
-        middleware=_items(own.get("middleware")),
-        owner=owner if isinstance(owner, str) else "",
+    parts = (
+        len(_items(own.get("chained"))),
+        own.get("chainCatchCallbacks") not in _EMPTY,
+        batch if isinstance(batch, str) else "",
+        own.get("debounceOwner") not in _EMPTY,
+        _items(own.get("middleware")),
     )
+    return Command(job.class_name, arguments, *parts, not any(parts), owner if isinstance(owner, str) else "")
 
 
 def _items(value: PhpValue) -> tuple[PhpValue, ...]:

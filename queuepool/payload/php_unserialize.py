@@ -43,7 +43,6 @@ _TOKEN = re.compile(
 )
 _PROPERTY_COUNT = re.compile(rb"([0-9]{1,9}):{")
 #: a reference stands where a value may stand, but not first: after a key, so after a semicolon
-_REFERENCE = re.compile(rb";[rR]:")
 _SCALARS: dict[str, Callable[[bytes], bool | int | float | None]] = {
     "null": lambda _: None,
     "bool": lambda text: text == b"1",
@@ -70,7 +69,7 @@ class _Reader:
         self._at = 0
         self._values_left = MAX_VALUES
         #: kept only where the text may hold one
-        self._references = References() if _REFERENCE.search(data) else None
+        self._references = References() if b";r:" in data or b";R:" in data else None
         self._bytes_left = MAX_BYTES - len(data)
         self._deepest = 0
 
@@ -84,17 +83,20 @@ class _Reader:
         if depth > MAX_DEPTH:
             raise self._refused(f"nested deeper than {MAX_DEPTH}")
         kind, text = self._token()
+        if self._references is not None:
+            return self._numbered_or_again(kind, text, depth, self._references)
+        return _SCALARS[kind](text) if kind in _SCALARS else self._compound(kind, int(text), depth)
+
+    def _numbered_or_again(self, kind: str, text: bytes, depth: int, references: References) -> PhpValue:
         if kind in ("r", "R"):
             return self._again(kind, int(text), depth)
-        if self._references:
-            return self._numbered(kind, text, depth, self._references)
-        return self._new(kind, text, depth)
+        return self._numbered(kind, text, depth, references)
 
     def _numbered(self, kind: str, text: bytes, depth: int, references: References) -> PhpValue:
         place, start = references.begin(), self._at
         values, size, deepest = self._values_left, self._bytes_left, self._deepest
         self._deepest = depth
-        value = self._new(kind, text, depth)
+        value = _SCALARS[kind](text) if kind in _SCALARS else self._compound(kind, int(text), depth)
         size += self._at - start - self._bytes_left
         references.end(place, value, Extent(values - self._values_left, size, self._deepest - depth))
         self._deepest = max(self._deepest, deepest)
@@ -119,16 +121,13 @@ class _Reader:
         if self._values_left < 0:
             raise self._refused(f"more than {MAX_VALUES} values")
 
-    def _new(self, kind: str, text: bytes, depth: int) -> PhpValue:
-        if kind in _SCALARS:
-            return _SCALARS[kind](text)
-        return self._compound(kind, int(text), depth)
-
     def _compound(self, kind: str, size: int, depth: int) -> PhpValue:
         if kind == "array":
             return _list_or_dict(self._pairs(size, depth))
         if kind == "object":
             return self._object(size, depth)
+        if kind in ("r", "R"):  # at the very beginning, where there is nothing to refer to
+            return self._again(kind, size, depth)
         string = self._string(size, b'";')
         if kind == "string":
             return string

@@ -6,6 +6,7 @@ import os
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import TypedDict, Unpack
 
 from queuepool import __version__, log
 from queuepool.board.board import Board, Role, Slot
@@ -32,7 +33,15 @@ class _UnreadHeldJobs(HeldJobs):
         return Path(os.devnull)
 
 
-def work_alone(pool: PoolSettings, *, once: bool, stop_when_empty: bool, brief: bool = False) -> int:
+class Ends(TypedDict):
+    """When the worker leaves by itself: after one job, without a job, or after these seconds without one (0: never)."""
+
+    once: bool
+    stop_when_empty: bool
+    stop_when_empty_for: float
+
+
+def work_alone(pool: PoolSettings, *, brief: bool = False, **ends: Unpack[Ends]) -> int:
     """Work until there is a reason to leave; returns the exit code. Raises ``BootFailure`` and ``StoreUnfit``.
 
     ``brief``: do not log the worker's own start and stop.
@@ -51,13 +60,11 @@ def work_alone(pool: PoolSettings, *, once: bool, stop_when_empty: bool, brief: 
         if not brief:
             announce.jobs()
         slot_writer = SlotWriter(_slot(), pool.name, alarm, signals, stall_timeout=0.0)
-        return _work(_without_renewal(pool), slot_writer, signals, once, stop_when_empty).code
+        return _work(_without_renewal(pool), slot_writer, signals, ends).code
 
 
-def _work(
-    settings: PoolSettings, slot_writer: SlotWriter, signals: WorkerSignals, once: bool, stop_when_empty: bool
-) -> StopReason:
-    limits = limits_of(settings, slot_writer, once=once, stop_when_empty=stop_when_empty)
+def _work(settings: PoolSettings, slot_writer: SlotWriter, signals: WorkerSignals, ends: Ends) -> StopReason:
+    limits = limits_of(settings, slot_writer, **ends)
     reason = work(settings, slot_writer, signals, limits)
     if reason is StopReason.ONCE and not slot_writer.slot.hand_number:
         # As artisan does: a caller in a loop should not spin. Source: Worker.php, runNextJob (13.x).

@@ -11,7 +11,7 @@ from queuepool.board.runtime_dir import RuntimeDir
 from queuepool.config.settings import PoolSettings
 from queuepool.errors import StoreDown, StoreError
 from queuepool.events.listeners import LISTENERS
-from queuepool.jobs.current_job import set_batches
+from queuepool.jobs.current_job import set_batches, set_stopping
 from queuepool.jobs.registry import REGISTRY
 from queuepool.jobs.unserved import unserved
 from queuepool.settlement import deferred_hooks
@@ -31,7 +31,12 @@ _log = logging.getLogger("queuepool")
 
 
 def limits_of(
-    settings: PoolSettings, slot_writer: SlotWriter, *, once: bool = False, stop_when_empty: bool = False
+    settings: PoolSettings,
+    slot_writer: SlotWriter,
+    *,
+    once: bool = False,
+    stop_when_empty: bool = False,
+    stop_when_empty_for: float = 0.0,
 ) -> Limits:
     """The limits of a worker that has just imported its modules: a relative ``memory`` counts from its size now."""
     booted, memory = slot_writer.rss(), settings.memory
@@ -46,6 +51,7 @@ def limits_of(
         max_time=settings.max_time,
         once=once,
         stop_when_empty=stop_when_empty,
+        stop_when_empty_for=stop_when_empty_for,
     )
 
 
@@ -90,6 +96,7 @@ def work(
         alone=alone,
     )
     set_batches(context.settler.endings.batch_of, context.batches)
+    set_stopping(context.is_draining)
     reason = _run(Worker(context, _prefetch_size(settings, limits, alone)), recorder)
     slot_writer.leave()
     return reason

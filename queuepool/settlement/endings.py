@@ -43,6 +43,8 @@ class Endings:
         if payload.options.job != OBJECT_JOB or self._connection.foreign == "ignore":
             return None
         command = self.commands.of(payload)
+        if command.is_alone:
+            return None
         lacking = _always_lacking(command)
         if not self._connection.outcomes:
             lacking += _lacking_without_outcomes(command)
@@ -75,6 +77,8 @@ class Endings:
         """
         if locks is None and not _may_say_more(payload):
             return NOTHING
+        if error is None and locks is None and payload.context is None and not self._is_followed(payload):
+            return NOTHING  # as for nearly all object jobs
         held = self.held_locks(payload, locks)
         within_reach = tuple(lock for lock in held if not lock.store or lock.store in self._reachable)
         stays = len(within_reach) < len(held)
@@ -105,6 +109,10 @@ class Endings:
         if error is None:
             return bool(command.chained or command.batch)
         return bool(command.catches or command.batch or self._connection.php_failed)
+
+    def _is_followed(self, payload: Payload) -> bool:
+        """Whether Laravel is to learn that this object job has succeeded. Raises ``BadArguments``."""
+        return bool(self._connection.outcomes) and not self.commands.of(payload).is_alone
 
     def _lock(self, payload: Payload) -> Unlock | None:
         """The job's own lock, not one that it inherited from the job that dispatched it."""

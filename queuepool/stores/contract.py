@@ -165,6 +165,9 @@ class QueueStore(Protocol):
     def sizes(self, queue: str) -> Sizes:
         """How many payloads the queue holds."""
 
+    def first(self, queue: str, most: int) -> list[bytes]:
+        """The first payloads that are ready, up to ``most``, oldest first; takes none of them."""
+
     def queues(self) -> list[str]:
         """The names of all queues that are not empty, in order; scans the whole store."""
 

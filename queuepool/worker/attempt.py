@@ -84,10 +84,14 @@ class Runner:
         if self._job_lines.is_due(ended):
             self._pause()
             self._job_lines.write(attempt.processed(duration), ended)
-        if attempt.plan.policy.locks is None and self._endings.after(attempt.payload) == NOTHING:
-            self._batch.done.append(attempt.lease)
-        else:
+        # Most jobs cannot have anything that follows from them: no more is asked of these.
+        if (attempt.plan.is_object_job or attempt.payload.context is not None) and self._follows(attempt):
             self._finish(attempt)
+        else:
+            self._batch.done.append(attempt.lease)
+
+    def _follows(self, attempt: Attempt) -> bool:
+        return attempt.plan.policy.locks is not None or self._endings.after(attempt.payload) != NOTHING
 
     def _finish(self, attempt: Attempt) -> None:
         """Remove a job at once from which something follows."""

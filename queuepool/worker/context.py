@@ -41,3 +41,7 @@ class WorkerContext:
     run_chores: Callable[[], object]
     #: whether there is no steward
     alone: bool
+
+    def is_draining(self) -> bool:
+        """Whether a signal or a restart in the pool keeps this worker from taking further jobs."""
+        return self.signals.stop or self.signals.paused or self.control_state.is_replaced()

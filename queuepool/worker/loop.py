@@ -51,6 +51,8 @@ class Worker:
         self._jobs = 0
         self._deferred_hooks = -1
         self._found_none = False
+        #: when the last job ended, or the work began (monotonic)
+        self._idle_since = time.monotonic()
 
     def run(self) -> StopReason:
         """Work until there is a reason to leave, settle what is done, and return the reason.
@@ -94,8 +96,9 @@ class Worker:
             return StopReason.ORPHANED
         self._runner.leave_if_broken()
         reached = self._limits.reached(
-            jobs=self._jobs, rss=self._slot_writer.rss(), found_none=self._found_none, now=time.monotonic()
-        )
+            jobs=self._jobs, rss=self._slot_writer.rss(), found_none=self._found_none, now=time.monotonic(),
+            idle=self._idle(),
+        )  # fmt: skip
         return reached or (StopReason.RESTART if self._control_state.must_leave() else None)
 
     def _round(self) -> None:
@@ -104,7 +107,7 @@ class Worker:
         if not queues:
             # Like Laravel: a worker that leaves when there is no job does not wait for a pause to end.
             self._found_none = True
-            self._pause(0.0 if self._limits.is_leaving_when_empty else self._pool.sleep)
+            self._pause(0.0 if self._limits.is_leaving_when_empty else min(self._pool.sleep, self._may_idle()))
             return
         self._call_deferred_hooks()
         lease = self._prefetch.next_job(queues)
@@ -113,6 +116,7 @@ class Worker:
             self._wait(queues)
         else:
             self._work_on(lease)
+            self._idle_since = time.monotonic()
             if self._pool.rest:
                 self._pause(self._pool.rest)
 
@@ -146,7 +150,7 @@ class Worker:
             return
         self._slot_writer.tidy()  # here, where there is time, not once a job has come
         polls = self._prefetch.reports.has_problems or self._store.polls
-        timeout = min(self._pool.connection.block_for, self._pool.sleep if polls else math.inf)
+        timeout = min(self._pool.connection.block_for, self._pool.sleep if polls else math.inf, self._may_idle())
         self._slot_writer.waits(timeout)
         if not self._context.alone or self._prefetch.next_due is None or self._prefetch.next_due > timeout:
             self._signals.wait(lambda: self._store.wait(queues, timeout))
@@ -154,6 +158,13 @@ class Worker:
             self._signals.wait(lambda: self._store.wait(queues, blocking))
         else:
             self._pause(self._prefetch.next_due)
+
+    def _idle(self) -> float:
+        """Seconds since the start or the last job."""
+        return time.monotonic() - self._idle_since
+
+    def _may_idle(self) -> float:
+        return self._limits.may_idle(self._idle())
 
     def _pause(self, seconds: float) -> None:
         self._prefetch.let_go()

@@ -10,7 +10,7 @@ from queuepool.errors import UnknownJob
 from queuepool.jobs.arguments import Reader, reader_of
 from queuepool.jobs.job_options import Options
 from queuepool.jobs.registry import Handler, Registry
-from queuepool.payload.envelope import Payload
+from queuepool.payload.envelope import OBJECT_JOB, Payload
 from queuepool.payload.options import PayloadOptions
 from queuepool.settlement.verdict import Locks, Policy
 from queuepool.worker.policies import policy_of, timeout_of
@@ -21,7 +21,8 @@ _MOST = 256
 class Plan(NamedTuple):
     """``handler`` is ``None`` if none is registered under the name; ``timeout`` in seconds, 0 = no limit."""
 
-    terms: PayloadOptions
+    #: kept alive, as plans are found by its identity
+    options: PayloadOptions
     handler: Handler | None
     policy: Policy
     #: the policy as written on the board
@@ -30,6 +31,10 @@ class Plan(NamedTuple):
     warning: str
     #: converts the arguments, if the handler's annotations need more than plain JSON
     read: Reader | None = None
+    #: whether Laravel may expect more of it than that its handler is called
+    is_object_job: bool = False
+    #: whether its handler says more of its unique lock than its payload does
+    is_unique: bool = False
 
     def with_locks(self, locks: Locks) -> Plan:
         """The plan with these unique locks in its policy."""
@@ -56,13 +61,14 @@ class Plans:
             plan = self._known[key] = self._made(payload.options, payload.name)
         return plan
 
-    def _made(self, terms: PayloadOptions, name: str) -> Plan:
+    def _made(self, asked: PayloadOptions, name: str) -> Plan:
         handler = self._find(name)
         options = handler.options if handler else Options()
-        timeout, warning = timeout_of(terms, options, self._pool)
-        policy = policy_of(terms, options, self._pool)
+        timeout, warning = timeout_of(asked, options, self._pool)
+        policy = policy_of(asked, options, self._pool)
         read = reader_of(name, handler.target) if handler and handler.target else None
-        return Plan(terms, handler, policy, policy.to_text(), timeout, warning, read)
+        is_object_job = asked.job == OBJECT_JOB
+        return Plan(asked, handler, policy, policy.to_text(), timeout, warning, read, is_object_job, options.is_unique)
 
     def _find(self, name: str) -> Handler | None:
         try:

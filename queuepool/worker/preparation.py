@@ -55,7 +55,7 @@ class Preparer:
         self._listeners = listeners
         self._endings = endings
         self._pause = pause
-        #: (name of the job, warning)
+        #: (name of the job, kind of warning)
         self._warned: set[tuple[str, str]] = set()
 
     def prepare(self, lease: Lease) -> Attempt:
@@ -64,10 +64,9 @@ class Preparer:
         payload = signer.verify(raw, lease.queue, attempts) if signer else decode(raw, attempts)
         plan = self._plans.of(payload)
         attempt = Attempt(lease, payload, plan)
-        if plan.handler and plan.handler.options.is_unique:
+        if plan.is_unique and plan.handler:
             attempt = self._unique(attempt, plan.handler.options)
-            plan = attempt.plan
-        if payload.warnings or plan.warning:
+        if payload.warnings or attempt.plan.warning or payload.context is not None:
             self._warn(attempt)
         return attempt
 
@@ -90,9 +89,12 @@ class Preparer:
         return attempt._replace(plan=plan.with_locks(tuple(lock.name for lock in held if not lock.store) or None))
 
     def _warn(self, attempt: Attempt) -> None:
-        self._pause()
-        name = attempt.payload.name
-        for warning in filter(None, (*attempt.payload.warnings, attempt.plan.warning)):
-            if (name, warning) not in self._warned:
-                self._warned.add((name, warning))
+        """Report what is odd: each warning once for each name of a job, that of a lock without regard to its key."""
+        payload = attempt.payload
+        found = {warning: warning for warning in (*payload.warnings, attempt.plan.warning)}
+        found["unique lock"] = self._endings.warning(payload)
+        for kind, warning in found.items():
+            if warning and (payload.name, kind) not in self._warned:
+                self._warned.add((payload.name, kind))
+                self._pause()
                 self._listeners.emit(PayloadOdd(attempt.facts, warning))

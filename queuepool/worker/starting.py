@@ -30,9 +30,14 @@ class Starter:
         handler = plan.handler or self._registry.find(payload.name)
         if refusal := may_start(payload.name, payload.attempts, plan.policy, now):
             raise refusal.error
+        if not plan.is_object_job:
+            return bound(handler, self._endings.commands.data_of(payload), plan.read)
+        command = self._endings.commands.of(payload)
+        task = bound(handler, command.arguments, plan.read)
+        if command.is_alone:
+            return task
         if missing := self._endings.refusal(payload):
             raise missing
-        task = bound(handler, self._endings.commands.data_of(payload), plan.read)
         return _Skipped() if self._is_cancelled(attempt, handler.options.skip_if_cancelled) else task
 
     def task_of(self, attempt: Attempt) -> Task | None:

@@ -50,3 +50,15 @@ def _trail() -> int:
 
 
 _fd = -1
+
+
+PHP_NOOP = "App\\Jobs\\Noop"
+#: what Laravel's trait of that name adds to a job, except for ``chained``
+QUEUEABLE = (
+    "connection", "queue", "chainConnection", "chainQueue", "chainCatchCallbacks", "delay", "afterCommit", "middleware",
+)  # fmt: skip
+
+
+@job(PHP_NOOP)
+def php_noop(number: int) -> None:
+    """An object job of Laravel that does nothing."""

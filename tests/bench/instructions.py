@@ -13,13 +13,27 @@ import subprocess
 import sys
 
 from queuepool.cli import main
+from queuepool.payload.envelope import OBJECT_JOB
+from queuepool.payload.php_serialize import build_command
 from queuepool.pool import worker_process
 from queuepool.worker import batch, job_lines, loop, slot_writer
 from queuepool.worker.prefetch_size import PrefetchSize
+from tests.bench.app import PHP_NOOP, QUEUEABLE
 from tests.bench.rig import ROOT, Rig, redis_rig
 
 #: jobs of the two runs whose difference counts, and how many are reserved at once
 _FEW, _MANY, _AHEAD = 480, 2400, 48
+#: an object job as Laravel's own class would be, with its bookkeeping
+KINDS = {
+    "no-op": ("noop", {}),
+    "object job": (
+        OBJECT_JOB,
+        {
+            "commandName": PHP_NOOP,
+            "command": build_command(PHP_NOOP, {**dict.fromkeys(QUEUEABLE), "chained": [], "number": 7}),
+        },
+    ),
+}
 _VALGRIND = ["valgrind", "--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null"]
 
 
@@ -31,9 +45,9 @@ def work(flags: list[str]) -> None:
     main()
 
 
-def counted(rig: Rig, jobs: int, *flags: str) -> int:
-    """Instructions of a whole worker that does so many jobs."""
-    rig.queue.bulk([("noop", {}) for _ in range(jobs)])
+def counted(rig: Rig, kind: str, jobs: int, *flags: str) -> int:
+    """Instructions of a whole worker that does so many jobs of this kind."""
+    rig.queue.bulk([KINDS[kind]] * jobs)
     command = [*_VALGRIND, sys.executable, "-m", "tests.bench.instructions", *rig.flags(), *flags]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     (count,) = re.findall(r"I\s+refs:\s+([\d,]+)", done.stderr)
@@ -41,11 +55,11 @@ def counted(rig: Rig, jobs: int, *flags: str) -> int:
 
 
 def report() -> None:
-    """A line for a worker that logs nothing, and one for a worker that logs as usual."""
+    """A line for each kind of job and a worker that logs nothing, and one for a worker that logs as usual."""
     with redis_rig() as rig:
-        for flags in (["--quiet"], []):
-            few, many = counted(rig, _FEW, *flags), counted(rig, _MANY, *flags)
-            print(f"{(many - few) / (_MANY - _FEW):,.0f} instructions a job {' '.join(flags)}")
+        for kind, *flags in (("no-op", "--quiet"), ("no-op",), ("object job", "--quiet")):
+            few, many = counted(rig, kind, _FEW, *flags), counted(rig, kind, _MANY, *flags)
+            print(f"{(many - few) / (_MANY - _FEW):,.0f} instructions a {kind} {' '.join(flags)}")
 
 
 if __name__ == "__main__":

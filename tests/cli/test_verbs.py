@@ -723,7 +723,10 @@ def test_check_finds_nothing_worse_than_a_server_that_forgets(site):
     assert 0 == done.returncode
     assert {"ok", "warn"} == set(grades)
     assert "a kill of Redis loses the jobs pushed since the last snapshot" in done.stdout
-    assert "jobs: App\\Jobs\\Report@build, App\\Jobs\\SendMail, Import, add, do, slow" in done.stdout
+    assert (
+        "jobs: App\\Jobs\\Report@build, App\\Jobs\\SecretMail, App\\Jobs\\SendMail, Import, add, do, slow"
+        in done.stdout
+    )
 
 
 @pytest.mark.fault("F49")

@@ -77,6 +77,14 @@ class Following
         return ['pushed' => $taken, 'id' => $taken ? dispatch($job) : null];
     }
 
+    /** Runs a file of the application. */
+    public function perform(string $file): array
+    {
+        require $file;
+
+        return [];
+    }
+
     private function step(int $number): Step
     {
         return new Step($number, $this->application->number('fails') === $number);

@@ -45,7 +45,7 @@ $commands = [
     'cache-put' => [Keeping::class, 'cachePut'], 'cache-get' => [Keeping::class, 'cacheGet'],
     'chain' => [Following::class, 'chain'], 'batch' => [Following::class, 'batch'],
     'batch-state' => [Following::class, 'batchState'], 'cancel' => [Following::class, 'cancel'],
-    'unique' => [Following::class, 'unique'],
+    'unique' => [Following::class, 'unique'], 'perform' => [Following::class, 'perform'],
     'serve' => [Serving::class, 'serve'],
 ];
 [$class, $method] = $commands[array_shift($arguments)] ?? [null, null];

@@ -560,6 +560,12 @@ def test_a_timeout_within_its_lease_or_with_a_renewed_one_is_taken(timeout, rene
     assert float(timeout) == flagged(pool_timeout=timeout, connection_renew=renew).pools[0].timeout
 
 
+def test_a_pool_that_would_take_laravels_outcomes_is_refused(write):
+    message = refusal(write("[pool]\nqueue = default,done\n[connection]\noutcomes = done\n"))
+
+    assert message == "pool.ini:2: [pool] queue: done is the queue of `outcomes`, which a worker of Laravel must serve"
+
+
 def test_an_unknown_connection_is_refused_with_those_there_are(write):
     path = write("[pool:a]\nconnection = c\n[pool:b]\n[connection:x]\n[connection:y]\n")
 

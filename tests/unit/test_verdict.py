@@ -357,6 +357,17 @@ def test_a_worker_that_has_not_looked_for_a_job_yet_stays(given):
     assert None is limits(**given).reached(jobs=0, rss=200.0, found_none=False, now=60.0)
 
 
+@pytest.mark.parametrize(
+    ("found_none", "idle", "reason"), [(True, 5.0, StopReason.EMPTY_FOR), (True, 4.9, None), (False, 5.0, None)]
+)
+def test_a_worker_leaves_when_it_has_had_no_job_for_long_enough(found_none, idle, reason):
+    some = limits(stop_when_empty_for=5.0)
+
+    assert reason == some.reached(jobs=1, rss=0.0, found_none=found_none, now=0.0, idle=idle)
+    assert None is limits().reached(jobs=1, rss=0.0, found_none=True, now=0.0, idle=10**6)
+    assert (2.0, 0.0) == (some.may_idle(3.0), some.may_idle(6.0))
+
+
 def test_memory_is_the_first_of_several_reasons():
     reason = limits(memory=1.0, max_jobs=1, until=1.0, once=True).reached(jobs=5, rss=2.0, found_none=True, now=2.0)
 

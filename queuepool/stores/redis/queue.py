@@ -184,9 +184,11 @@ class RedisQueue:
         return Tallies(*(int(word or 0) for word in words))
 
     def sizes(self, queue: str) -> Sizes:
-        keys = self.keys
-        names = [keys.ready(queue), keys.delayed(queue), keys.reserved(queue), keys.quarantine(queue)]
-        return Sizes(*self.client.script("size", names, []))
+        makers = (self.keys.ready, self.keys.delayed, self.keys.reserved, self.keys.quarantine)
+        return Sizes(*self.client.script("size", [key(queue) for key in makers], []))
+
+    def first(self, queue: str, most: int) -> list[bytes]:
+        return list(self.client.command("LRANGE", self.keys.ready(queue), 0, most - 1))
 
     def queues(self) -> list[str]:
         """The names of all queues that are not empty, by SCAN, page by page: KEYS would block the server."""
@@ -198,10 +200,8 @@ class RedisQueue:
                 return sorted(name for name in found if name is not None)
 
     def clear(self, queue: str) -> int:
-        """Drop a queue's ready, delayed and reserved jobs, but not the quarantine; returns how many there were."""
-        keys = self.keys
-        names = [keys.ready(queue), keys.delayed(queue), keys.reserved(queue), keys.notify(queue)]
-        return int(self.client.script_in_time("clear", names))
+        makers = (self.keys.ready, self.keys.delayed, self.keys.reserved, self.keys.notify)
+        return int(self.client.script_in_time("clear", [key(queue) for key in makers]))
 
     def now(self) -> float:
         if self.clock:

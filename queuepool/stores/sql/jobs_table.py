@@ -123,10 +123,10 @@ class JobsTable:
         """How many rows are ready, delayed and leased."""
         return connection.execute(self._statements.count, {"name": queue}).one()
 
-    def oldest(self, connection: Connection, queue: str) -> bytes | None:
-        """The payload of the first ready row."""
-        row = connection.execute(self._statements.oldest, {"name": queue}).first()
-        return bytes_of(row[0]) if row else None
+    def first(self, connection: Connection, queue: str, most: int) -> list[bytes]:
+        """The payloads of the first ready rows."""
+        rows = connection.execute(self._statements.first, {"name": queue, "most": most})
+        return [bytes_of(payload) for payload in rows.scalars()]
 
     def queues(self, connection: Connection) -> set[str]:
         """The queues that have rows."""

@@ -194,10 +194,13 @@ class SqlQueue:
     def sizes(self, queue: str) -> Sizes:
         def read(connection: Connection) -> Sizes:
             ready, delayed, leased = self._table.count(connection, queue)
-            oldest = self._table.oldest(connection, queue)
+            oldest = next(iter(self._table.first(connection, queue, 1)), None)
             return Sizes(ready, delayed, leased, self._failures.count_quarantined(connection, queue), oldest)
 
         return self.client.ask(read)
+
+    def first(self, queue: str, most: int) -> list[bytes]:
+        return self.client.ask(partial(self._table.first, queue=queue, most=most))
 
     def queues(self) -> list[str]:
         def read(connection: Connection) -> list[str]:

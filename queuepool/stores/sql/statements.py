@@ -126,7 +126,7 @@ class Statements:
         ).where(self._in_queue)  # fmt: skip
         self.queues = select(exactly(dialect, jobs.c.queue)).distinct()
         ready = select(self.payload).where(self._in_queue, is_free, is_due)
-        self.oldest = ready.order_by(jobs.c.id).limit(1)
+        self.first = ready.order_by(jobs.c.id).limit(bindparam("most"))
         self.times = select(
             clock.now(), func.min(case((is_free, jobs.c.available_at))), func.min(jobs.c.reserved_at),
             func.max(jobs.c.reserved_at),

@@ -25,6 +25,17 @@ def test_sizes_tell_where_the_jobs_are(store):
     assert 6 == sizes.total
 
 
+def test_the_first_payloads_are_read_and_stay(store):
+    store.push("default", [payload("later")], delay=5.0)
+    store.push("default", [payload("a"), payload("b"), payload("c")])
+    store.push("high", [payload("other")])
+
+    assert [payload("a"), payload("b")] == store.first("default", 2)
+    assert [payload("a"), payload("b"), payload("c")] == store.first("default", 10)
+    assert [] == store.first("empty", 10)
+    assert 3 == store.sizes("default").ready
+
+
 def test_every_queue_that_holds_something_is_listed(store):
     for queue in ("ready", "later", "taken", "odd", "empty", "ended"):
         store.push(queue, [payload(queue)], delay=60.0 if queue == "later" else 0.0)

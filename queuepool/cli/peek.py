@@ -1,0 +1,115 @@
+"""A look at the jobs that wait: which of Laravel's features they use, and whether these are configured."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from queuepool.cli.output import counted
+from queuepool.config.settings import ConnectionSettings
+from queuepool.errors import CLOSURE, BadArguments, BadPayload, ConfigError, UnknownJob
+from queuepool.jobs.registry import Registry
+from queuepool.payload.command import Command, is_encrypted
+from queuepool.payload.context import texts_of
+from queuepool.payload.encrypted_data import MARK
+from queuepool.payload.envelope import OBJECT_JOB, Payload, decode
+from queuepool.payload.unique_locks import NAME, OWNER, STORE
+from queuepool.settlement.commands import commands_of
+from queuepool.settlement.endings import Endings
+from queuepool.stores.factory import Stores
+from queuepool.stores.finding import Finding, Grade
+
+_LOCKS = {STORE, NAME, OWNER}
+
+
+class Peek:
+    """Judges payloads as a worker with this registry would, by the same rules, and takes none."""
+
+    def __init__(self, stores: Stores, registry: Registry) -> None:
+        connection: ConnectionSettings = stores.settings
+        commands = commands_of(connection)
+        self._stores = stores
+        self._registry = registry
+        self._endings = Endings(connection, commands)
+        self._strict = Endings(replace(connection, foreign="refuse"), commands)
+
+    def findings(self, queue: str, most: int) -> Iterator[Finding]:
+        """What the first payloads of the queue use; those that are alike are one finding. Raises ``StoreError``."""
+        payloads = self._stores.queue.first(queue, most)
+        judged = Counter(one for raw in payloads for one in self._judged(raw))
+        used = sum(count for (grade, _), count in judged.items())
+        plain = f"{counted(len(payloads), 'job')} read" + ("" if used else ", none uses a feature of Laravel's workers")
+        yield Finding(Grade.OK, f"queue {queue}", plain)
+        for (grade, words), count in judged.items():
+            yield Finding(grade, f"queue {queue}", f"{counted(count, 'job')}: {words}")
+
+    def _judged(self, raw: bytes) -> Iterable[tuple[Grade, str]]:
+        """What there is to say about one payload: nothing if it uses none of the features."""
+        try:
+            payload = decode(raw, 0)
+        except BadPayload as error:
+            return [(Grade.FAIL, f"{error}: it goes to the quarantine")]
+        try:
+            self._find(payload.name)
+            self._endings.commands.data_of(payload)
+        except (UnknownJob, BadArguments) as error:
+            return [(Grade.FAIL, str(error))]
+        if refusal := self._endings.refusal(payload):
+            return [(Grade.FAIL, str(refusal))]
+        return self._usable(payload)
+
+    def _find(self, name: str) -> None:
+        """Raises ``UnknownJob``; without any module only for closures, which are no job anywhere in Python."""
+        if self._registry.names() or name == CLOSURE:
+            self._registry.find(name)
+
+    def _usable(self, payload: Payload) -> Iterator[tuple[Grade, str]]:
+        """The features of a job that may run."""
+        features = list(self._features(payload))
+        if warning := self._endings.warning(payload):
+            yield Grade.WARN, f"{payload.name}: {warning}"
+        if self._strict.refusal(payload):
+            yield Grade.WARN, f"{payload.name}: {', '.join(features)}: dropped by foreign = ignore"
+        elif features:
+            yield Grade.OK, f"{payload.name}: {', '.join(features)}"
+        if self._endings.batch_of(payload) and not self._knows_batches():
+            yield Grade.WARN, f"{payload.name}: nothing is known of its batch while it runs: set batches_url"
+
+    def _knows_batches(self) -> bool:
+        try:
+            return bool(self._stores.batches)
+        except ConfigError:
+            return False
+
+    def _features(self, payload: Payload) -> Iterator[str]:
+        if payload.options.job == OBJECT_JOB:
+            yield from _features_of(self._endings.commands.of(payload), self._stores.settings.outcomes)
+        if _is_encrypted(payload.data):
+            yield "encrypted (a key fits)"
+        for lock in self._endings.held_locks(payload) if not self._endings.warning(payload) else ():
+            is_ours = lock in self._endings.after(payload).unlocks
+            yield f"unique lock {lock.name!r} (released {'here' if is_ours else 'by Laravel'})"
+        if {*texts_of(payload.context)["data"], *texts_of(payload.context)["hidden"]} - _LOCKS:
+            yield "context"
+
+
+def _features_of(command: Command, outcomes: str) -> Iterator[str]:
+    goes_on = f" (goes on by queue {outcomes})" if outcomes else ""
+    if command.chained:
+        yield f"chain{goes_on}"
+    if command.catches:
+        yield f"catch callbacks{goes_on}"
+    if command.batch:
+        yield f"batch{goes_on}"
+    if command.debounced:
+        yield "debounced"
+    if command.middleware:
+        yield "middleware"
+
+
+def _is_encrypted(data: object) -> bool:
+    if not isinstance(data, dict):
+        return False
+    command = data.get("command")
+    return MARK in data or (isinstance(command, str) and is_encrypted(command))

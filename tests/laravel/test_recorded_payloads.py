@@ -1,0 +1,170 @@
+"""Payloads as Laravel 10 to 13 make them: what follows from each, and why one must not begin.
+
+``recorded.json`` is what ``recording.php`` prints with the source of each version.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from queuepool.config.settings import ConnectionSettings
+from queuepool.payload.command import Commands
+from queuepool.payload.context import Context
+from queuepool.payload.ending import NOTHING, Unlock
+from queuepool.payload.envelope import Payload, decode
+from queuepool.settlement.endings import Endings
+
+RECORDED: dict[str, dict[str, str]] = json.loads((Path(__file__).parent / "recorded.json").read_text())
+VERSIONS = list(RECORDED)
+WITH_CONTEXT = [version for version in VERSIONS if "context" in RECORDED[version]]
+WITH_OWNER = ["13.26.1"]
+BATCH = "9d2e7f5c-0000-4000-8000-000000000001"
+OWNER = "Ow2NerOw2NerOw2N"
+FAILURE = RuntimeError("told to fail")
+
+
+def payload(version: str, case: str) -> Payload:
+    return decode(RECORDED[version][case].encode())
+
+
+def endings(**settings: Any) -> Endings:
+    return Endings(ConnectionSettings(url="redis://127.0.0.1", **settings), Commands())
+
+
+REFUSING, HANDING = endings(), endings(outcomes="outcomes")
+
+
+def refusal(found: Payload, rules: Endings = REFUSING) -> str:
+    """What the job is refused for, without the advice; empty if it may begin."""
+    return str(rules.refusal(found) or "").partition(", so it was not begun")[0].partition(" ")[2]
+
+
+def outcome(found: Payload, error: BaseException | None = None, rules: Endings = HANDING) -> Any:
+    """The payload that Laravel is handed at the end; ``None`` if it is handed none."""
+    handed = rules.after(found, error).outcome
+    return json.loads(handed.payload) if handed else None
+
+
+def test_all_that_is_new_is_recorded():
+    """Without it, tests below would try nothing."""
+    assert ["11.56.0", "12.67.0", "13.6.0", "13.26.1"] == WITH_CONTEXT
+    assert ["13.6.0", "13.26.1"] == [version for version in VERSIONS if "debounced" in RECORDED[version]]
+    assert {None} == {json.loads(RECORDED["13.26.1"]["plain"])["data"]["batchId"]}
+    assert BATCH == json.loads(RECORDED["13.26.1"]["batch"])["data"]["batchId"]
+    assert "batchId" not in json.loads(RECORDED["11.56.0"]["batch"])["data"]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("case", ["plain", "plain model"])
+def test_nothing_follows_from_a_plain_job(version, case):
+    found = payload(version, case)
+
+    assert ({"number": 1}, ()) == (Commands().data_of(found), found.warnings)
+    assert ("", NOTHING, NOTHING) == (refusal(found), HANDING.after(found), HANDING.after(found, FAILURE))
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("case", ["chain", "chain of models"])
+def test_a_chain_is_refused_or_handed_over(version, case):
+    found = payload(version, case)
+
+    words = "is followed by 2 more of its chain and has callbacks for a failure of its chain"
+    assert (words, "") == (refusal(found), refusal(found, HANDING))
+    assert ("App\\Queue\\QueuepoolOutcome@succeeded", "App\\Queue\\QueuepoolOutcome@lost") == (
+        outcome(found)["job"], outcome(found, FAILURE)["job"],
+    )  # fmt: skip
+    assert "RuntimeError: told to fail" == outcome(found, FAILURE)["data"]["error"]
+    assert NOTHING == REFUSING.after(found)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("case", ["chain", "batch of models"])
+def test_laravel_gets_the_command_back_as_it_made_it(version, case):
+    found, sent = payload(version, case), json.loads(RECORDED[version][case])
+    handed = outcome(found)
+
+    assert sent["uuid"] == handed["uuid"]
+    assert sent["data"] | {"unlocked": False} == handed["data"]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("case", ["batch", "batch of models"])
+def test_a_batch_is_refused_or_handed_over(version, case):
+    found = payload(version, case)
+
+    assert ("belongs to a batch", "") == (refusal(found), refusal(found, HANDING))
+    assert (BATCH, "") == (REFUSING.batch_of(found), REFUSING.batch_of(found, if_skipped=True))
+    assert None not in (outcome(found), outcome(found, FAILURE))
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_the_middleware_of_a_cancelled_batch_is_known_and_no_other(version):
+    skipped, overlapping = payload(version, "skipped"), payload(version, "overlapping")
+
+    assert (BATCH, "") == (HANDING.batch_of(skipped, if_skipped=True), refusal(skipped, HANDING))
+    assert "has the middleware Illuminate\\Queue\\Middleware\\WithoutOverlapping" == refusal(overlapping, HANDING)
+
+
+@pytest.mark.parametrize("version", WITH_CONTEXT)
+def test_a_unique_lock_is_released_by_the_owner_that_is_known(version):
+    found = payload(version, "unique")
+    owner = OWNER if version in WITH_OWNER else ""
+    lock = Unlock("laravel_unique_job:App\\Jobs\\Unique:7", owner, "redis")
+
+    assert "" == refusal(found)
+    assert [(lock,)] * 3 == [
+        REFUSING.after(found).unlocks, REFUSING.after(found, FAILURE).unlocks, REFUSING.held_locks(found),
+    ]  # fmt: skip
+    assert ("", None) == (REFUSING.warning(found), outcome(found))
+
+
+@pytest.mark.parametrize("version", ["12.67.0", "13.6.0", "13.26.1"])
+def test_the_lock_of_a_job_with_a_name_of_its_own_is_known_by_its_hash_or_owner(version):
+    if version not in WITH_OWNER:
+        pytest.importorskip("xxhash")
+    [lock] = REFUSING.held_locks(payload(version, "unique by name"))
+
+    assert ("redis", OWNER if version in WITH_OWNER else "") == (lock.store, lock.owner)
+
+
+def test_the_lock_of_laravel_10_is_not_named():
+    """There ``unique_id`` says it, or the outcome lets Laravel release it."""
+    assert ((), "") == (REFUSING.held_locks(payload("10.50.3", "unique")), refusal(payload("10.50.3", "unique")))
+
+
+@pytest.mark.parametrize("version", WITH_CONTEXT)
+def test_a_job_does_not_release_the_lock_that_it_inherited(version):
+    child = payload(version, "child")
+
+    assert ((), NOTHING) == (REFUSING.held_locks(child), HANDING.after(child))
+
+
+@pytest.mark.parametrize("version", WITH_CONTEXT)
+def test_a_lock_out_of_reach_is_told_or_handed_over(version):
+    found = payload(version, "unique")
+    far, handing = endings(), endings(outcomes="outcomes")
+    far._reachable = handing._reachable = {"sql"}
+
+    assert "is in the cache store 'redis', which is out of reach: it stays held" in far.warning(found)
+    assert ("", False) == (handing.warning(found), outcome(found, rules=handing)["data"]["unlocked"])
+
+
+@pytest.mark.parametrize("version", ["13.6.0", "13.26.1"])
+def test_a_debounced_job_is_refused_even_with_outcomes(version):
+    found = payload(version, "debounced")
+
+    assert ("was debounced", "was debounced") == (refusal(found), refusal(found, HANDING))
+    assert None is endings(foreign="ignore").refusal(found)
+    assert "" == refusal(payload(version, "plain"))
+
+
+@pytest.mark.parametrize("version", WITH_CONTEXT)
+def test_context_is_no_reason_for_anything(version):
+    found = payload(version, "context")
+
+    assert ({"trace_id": "t1"}, {}) == (Context(found.context).data, Context(found.context).hidden)
+    assert ("", NOTHING) == (refusal(found), HANDING.after(found))
