@@ -40,8 +40,8 @@ OF_ENDINGS = {
         (
             (
                 "worker/attempt.py",
-                "if attempt.plan.policy.locks is None and self._endings.after(attempt.payload) == NOTHING:",
-                "if True:",
+                "(attempt.plan.is_object_job or attempt.payload.context is not None) and self._follows(attempt)",
+                "False",
             ),
         ),
         _STEPS,

@@ -61,7 +61,7 @@ def push(site: Site, command: str, context: Any = None) -> None:
 def run(site: Site, lease: int = 90) -> list[str]:
     """Run the steps that wait; returns the lines that ask somebody to act, but for the handler's own errors."""
     config = f"[connection]\noutcomes = outcomes\nbatches_url = {batches_url(site.path)}\n"
-    (site.path / "pool.ini").write_text(f"{config}retry_after = {lease}\n[pool]\ntimeout = {lease - 1}\n")
+    (site.path / "pool.ini").write_text(f"{config}retry_after = {lease}\n[pool]\ntimeout = {lease // 2}\n")
     done = site.work("-c", str(site.path / "pool.ini"), "--queue", "steps", "--modules", "steps")
     lines = [line for line in done.stderr.splitlines() if " WARNING " in line or " ERROR " in line]
     return [line for line in lines if "job raised" not in line]
