@@ -33,7 +33,7 @@ OF_ENDINGS = {
     "outcome pushed before its job ends": Plant(
         "I20 more than one outcome",
         (("settlement/settler.py", _FINISH, _PUSH_FIRST),),
-        replace(_KILLED, store="sqlite"),
+        replace(_KILLED, store="sqlite", kill_every=(0.2, 0.5)),
     ),
     "done step deleted as any other job": Plant(
         "I20 no outcome",
