@@ -76,7 +76,9 @@ class Preparer:
         if options.unique_id and not held:
             try:
                 args, kwargs = arguments_of(self._endings.commands.data_of(payload))
-                held = tuple(map(Unlock, names_of(payload.name, str(options.unique_id(*args, **kwargs)))))
+                identity = str(options.unique_id(*args, **kwargs))
+                identity.encode()  # with a lone surrogate no store could be asked for the lock, nor end the job
+                held = tuple(map(Unlock, names_of(payload.name, identity)))
             except Exception as error:  # noqa: BLE001 - the application's function; the job itself may run
                 why = f"its unique_id raised {error!r}: its lock, if it has one, stays held"
                 return attempt._replace(plan=plan._replace(warning=why))

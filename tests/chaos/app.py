@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import socket
 import time
+from typing import Any
 
 from queuepool import current, job, on
 from queuepool.events import WorkerStarting
@@ -15,6 +16,7 @@ from tests.chaos.async_modes import ASYNC
 from tests.chaos.modes import MODES
 from tests.chaos.overruns import OVERRUN
 from tests.chaos.own_ledger import LEDGER
+from tests.chaos.steps import STEP, UNIQUE
 
 
 @job("Chaos@run")
@@ -41,6 +43,15 @@ async def loop(m: str, timeout: float = 0.0, grace: float = 0.0, **options: floa
     LEDGER.write("start", id=me.id, a=me.attempts, pid=os.getpid(), m=m)
     await ASYNC[m](me.attempts, LEDGER, **options)
     LEDGER.attempt("finish", me.id, me.attempts)
+
+
+def step(number: int, facts: dict[str, Any]) -> None:
+    """As ``run``; its arguments are in one, as PHP's names of a job's settings are none of its arguments."""
+    run(**facts)
+
+
+job(STEP)(step)
+job(UNIQUE, unique_id=lambda number, facts: number)(step)
 
 
 @on(WorkerStarting)

@@ -11,7 +11,7 @@ from sqlalchemy import Connection, exc, text
 from tests.chaos.intermittent import absences
 from tests.chaos.rig import Rig
 
-_OLDEST = "SELECT id FROM jobs ORDER BY id LIMIT 20 FOR UPDATE SKIP LOCKED"
+_OLDEST = "SELECT id FROM jobs WHERE queue <> 'outcomes' ORDER BY id LIMIT 20 FOR UPDATE SKIP LOCKED"
 #: the first and the last of the jobs that one worker holds
 _OF_ONE = "SELECT min(id), max(id) FROM jobs WHERE reserved_at IS NOT NULL GROUP BY available_at HAVING count(*) > 1"
 

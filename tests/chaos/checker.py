@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from tests.chaos.apart import Apart
 from tests.chaos.attempts import Attempts
 from tests.chaos.deaths import Deaths
+from tests.chaos.followers import Followers
 from tests.chaos.innocents import Innocents
 from tests.chaos.ledger import Event, Torn
 from tests.chaos.order import Order
@@ -57,6 +58,7 @@ def check(history: Iterable[Event | Torn]) -> Findings:
     times = Times(findings, windows)
     attempts = Attempts(findings, jobs, windows, times)
     outcomes = Outcomes(findings, jobs)
+    followers = Followers(findings, jobs)
     listeners: dict[str, list[Callable[[Event], None]]] = {}
     for part in (
         windows,
@@ -64,6 +66,7 @@ def check(history: Iterable[Event | Torn]) -> Findings:
         order,
         attempts,
         outcomes,
+        followers,
         outside,
         Apart(findings),
         Innocents(findings),
@@ -72,7 +75,7 @@ def check(history: Iterable[Event | Torn]) -> Findings:
         for what in part.EVENTS:
             listeners.setdefault(what, []).append(part.read)
     _read(history, listeners, findings, jobs)
-    for part in (order, attempts, outcomes, times, outside):
+    for part in (order, attempts, outcomes, followers, times, outside):
         part.rule()
     return findings
 

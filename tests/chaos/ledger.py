@@ -13,6 +13,8 @@ undeleted id a pid                      by Laravel's own worker: the store refus
 kill pid why   death pid                by the harness, before the kill; by the watcher, once the kernel reports it
 nemesis name on   back                  a fault begins (1), ends (0); the store answers again
 other on                                the other store goes away (1), answers again (0)
+outcome id how                          in the store: what Laravel will learn of the job's end, succeeded or lost
+locked unlocked id                      its lock is held though it is over; is not held though it is to be done
 size sample idle copies stored          what was seen from outside: whole pools, resources, commands, the store
 orphan leftover secret pool_died bad_stop    what must not be seen
 run seed workers retry_after ahead   end left      the first line and the last; without the last the ruling is: unknown

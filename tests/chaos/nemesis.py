@@ -65,6 +65,7 @@ def _phase(rig: Rig, name: str, seconds: float) -> None:
         faults.close()  # type: ignore[attr-defined]
         for store in rig.stores:
             store.wait_until_ready()
+        scan.note_locks(rig)
         rig.ledger.write("nemesis", name=name, on=0)
 
 
@@ -88,6 +89,7 @@ def _calm(rig: Rig, seconds: float) -> None:
             pool.note_size(rig.plan.whole)
         scan.note_resources(rig)
         scan.note_copies(rig)
+        scan.note_locks(rig)
     rig.ledger.write("nemesis", name="calm", on=0)
 
 

@@ -9,6 +9,7 @@ from tests.chaos.async_modes import ASYNC
 from tests.chaos.boards import ON_BOARDS
 from tests.chaos.modes import MODES
 from tests.chaos.overruns import OVERRUN
+from tests.chaos.steps import MODES as STEP_MODES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +37,8 @@ class Plan:
     long: float = 7.0
     delayed: float = 5.0
     hostile: float = 4.0
+    #: jobs after which Laravel is to go on
+    steps: float = 4.0
     #: jobs that always fail, for people to try again
     refused: float = 2.0
     grace: float = 0.5
@@ -55,6 +58,7 @@ class Plan:
     #: most seconds until a pool has stopped
     stop: float = 20.0
     modes: tuple[str, ...] = field(default_factory=lambda: tuple(harmful()))
+    step_modes: tuple[str, ...] = STEP_MODES
     #: names of nemeses; none = all
     only: tuple[str, ...] = ()
     #: tiny jobs in all, 0 = no end
@@ -68,12 +72,15 @@ class Plan:
 
 
 #: a worker on a database takes two or three times as long to come to work: killed at Redis' pace, none ever would
-_SLOWER = {"kill_every": (0.1, 0.4), "with_kills": 0.4, "naps": 4.0, "hostile": 2.0, "delayed": 3.0}
+_SLOWER = {"kill_every": (0.1, 0.4), "with_kills": 0.4, "naps": 4.0, "hostile": 2.0, "delayed": 3.0, "steps": 2.0}
 
 
 def plan_for(store: str, **more: Any) -> Plan:
     """The same plan, at the pace of this store."""
     pace: dict[str, Any] = {} if store == "redis" else _SLOWER
+    if more.get("other"):
+        # The end of a step whose lock may be in either store waits for both: they must not hold up all workers.
+        pace = pace | {"steps": 0.5}
     return Plan(store=store, **{**pace, **more})
 
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from tests.chaos.plant import PEACE, QUICK, Plant
 from tests.chaos.plants_around import AROUND
+from tests.chaos.plants_of_endings import OF_ENDINGS
 
 _HANGING = replace(PEACE, hostile=8.0, modes=("hang_in_c",), drain=2.0)
 _LATE = replace(
@@ -186,4 +187,5 @@ PLANTS = {
         replace(QUICK, store="sqlite", only=("replace_the_file",), with_kills=0.0, naps=0.0, seconds=4.0),
     ),
     **AROUND,
+    **OF_ENDINGS,
 }  # fmt: skip

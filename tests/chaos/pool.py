@@ -34,6 +34,7 @@ retry_after = {retry_after}
 block_for = 1
 failed_url = {other}
 control_url = {other}
+outcomes = outcomes
 """
 
 

@@ -1,8 +1,8 @@
 """Pushes jobs until it is stopped: ``python -m tests.chaos.producer``, a process of its own.
 
-Three streams: ``t`` tiny jobs in bulk on ``default``, as many as keep a backlog; ``h`` on ``high``: naps for a killer
-to hit, delayed jobs, and those that harm their worker; ``r``, on ``high`` too, jobs that fail whenever they are tried.
-Each stream's ids count from 0.
+Four streams: ``t`` tiny jobs in bulk on ``default``, as many as keep a backlog; ``h`` on ``high``: naps for a killer
+to hit, delayed jobs, and those that harm their worker; ``r``, on ``high`` too, jobs that fail whenever they are tried;
+``c`` on ``steps``, jobs after which Laravel is to go on. Each stream's ids count from 0.
 """
 
 from __future__ import annotations
@@ -13,12 +13,14 @@ import random
 import signal
 import sys
 import time
+from collections.abc import Callable
 from typing import Any
 
 from queuepool.config.settings import ConnectionSettings
 from queuepool.errors import StoreError
 from queuepool.jobs.client import Queue
 from queuepool.payload.envelope import encode
+from tests.chaos import steps
 from tests.chaos.async_modes import ASYNC
 from tests.chaos.overruns import OVERRUN, ROBBERS
 from tests.chaos.own_ledger import LEDGER
@@ -33,14 +35,14 @@ _LONGER = 20
 
 
 class Producer:
-    """One connection, three streams."""
+    """One connection, four streams."""
 
     def __init__(self, settings: ProducerSettings) -> None:
         self._settings = settings
         self._queue = Queue(ConnectionSettings(url=settings.url, prefix=settings.prefix, block_for=1.0))
         self._chance = random.Random(settings.seed)
-        self._next = {"t": 0, settings.stream: 0, "r": 0}
-        self._due = dict.fromkeys(("naps", "delayed", "hostile", "refused"), time.monotonic())
+        self._next = {"t": 0, settings.stream: 0, "r": 0, steps.STREAM: 0}
+        self._due = dict.fromkeys(("naps", "delayed", "hostile", "refused", "steps"), time.monotonic())
         self._began = time.monotonic()
         self._bursting = True
         self._acknowledged = 0
@@ -105,14 +107,27 @@ class Producer:
         self._push("r", "high", [{"m": "fail"}])
 
     def _push(self, stream: str, queue: str, data: list[Any], delay: float = 0.0, options: Any = None) -> bool:
+        first = self._next[stream]
+        made = [payload(f"{stream}.{first + number}", one, delay, options) for number, one in enumerate(data)]
+        return self._noted(stream, queue, len(data), delay, lambda store: store.push(queue, made, delay))
+
+    def _steps(self) -> None:
+        number, mode = self._next[steps.STREAM], self._chance.choice(self._settings.step_modes)
+        raw, lock = steps.step(number, mode, self._settings.url)
+
+        def push(store: Any) -> None:
+            store.push_unique(steps.QUEUE, raw, 0.0, lock) if lock else store.push(steps.QUEUE, [raw])
+
+        self._noted(steps.STREAM, steps.QUEUE, 1, 0.0, push)
+
+    def _noted(self, stream: str, queue: str, count: int, delay: float, push: Callable[[Any], None]) -> bool:
         """``False`` when it is not known to be stored."""
         first = self._next[stream]
-        self._next[stream] = last = first + len(data)
-        made = [payload(f"{stream}.{first + number}", one, delay, options) for number, one in enumerate(data)]
+        self._next[stream] = last = first + count
         facts = {"p": stream, "lo": first, "hi": last - 1, "q": queue, "delay": delay}
         LEDGER.write("enq_inv", **facts)
         try:
-            self._queue.stores.queue.push(queue, made, delay)
+            push(self._queue.stores.queue)
         except StoreError as error:
             LEDGER.write("enq_unknown", **facts, why=str(error)[:60])
             return False

@@ -20,8 +20,10 @@ class ProducerSettings:
     long: float
     delayed: float
     hostile: float
+    steps: float
     refused: float
     modes: list[str]
+    step_modes: list[str]
     grace: float
     timeout: float = 0.3
     #: the name of the stream of what is no tiny job

@@ -29,7 +29,15 @@ def _lines(findings: Findings) -> Iterator[str]:
             yield _row(f"  {what}", counts[what])
             yield from (f"      {case}" for case in findings.examples.get(what, [])[:2])
     yield _row("overlaps", len(rules.get("I4 overlap", [])))
-    for what in ("released", "failed", "given back", "settlements refused", "jobs seen in order", "pools seen whole"):
+    for what in (
+        "released",
+        "failed",
+        "given back",
+        "settlements refused",
+        "outcomes",
+        "jobs seen in order",
+        "pools seen whole",
+    ):
         yield _row(what, counts.get(what, 0))
     for what in sorted(counts):
         if what.startswith("stored: "):

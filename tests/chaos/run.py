@@ -40,6 +40,8 @@ def _end(rig: Rig) -> None:
     scan.note_leftovers(rig)
     scan.note_secrets(rig)
     scan.note_stored(rig)
+    scan.note_locks(rig)
+    scan.note_outcomes(rig)
     rig.ledger.write("end", left=left)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import time
@@ -11,6 +12,7 @@ from pathlib import Path
 
 from tests.chaos.pool import title_of
 from tests.chaos.rig import Rig
+from tests.chaos.steps import STREAM, lock_of
 
 _ID = re.compile(rb'"id\\?":\\?"([a-z]\d*\.\d+)\\?"')  # also within a record, whose payload is a text
 
@@ -30,6 +32,24 @@ def note_copies(rig: Rig) -> None:
         for job_id, count in Counter(found[1] for raw in moment if (found := _ID.search(raw))).items():
             if count > 1:
                 rig.ledger.write("copies", id=job_id.decode(), n=count)
+
+
+def note_locks(rig: Rig) -> None:
+    """The unique locks that are held, beside the jobs that should hold them."""
+    jobs, names = rig.store.steps_and_locks()
+    waiting = {int(found[1].decode().rpartition(".")[2]) for raw in jobs if (found := _ID.search(raw))}
+    should = {number for number in waiting if lock_of(number)}
+    held = {int(name.rpartition(":")[2]) for name in names}
+    for what, numbers in (("unlocked", should - held), ("locked", held - should)):
+        for number in sorted(numbers):
+            rig.ledger.write(what, id=f"{STREAM}.{number}")
+
+
+def note_outcomes(rig: Rig) -> None:
+    """What Laravel will learn, of each job by its uuid."""
+    for raw in rig.store.outcomes():
+        outcome = json.loads(raw)
+        rig.ledger.write("outcome", id=outcome["uuid"], how=outcome["job"].rpartition("@")[2])
 
 
 def note_resources(rig: Rig) -> None:

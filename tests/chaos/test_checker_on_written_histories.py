@@ -351,3 +351,39 @@ def test_an_async_job_is_harmed_by_nothing_that_another_left_behind():
     assert ["I18 an innocent job was harmed"] == violated(*pushed(), innocent, said("die"), said("release"), *again)
     assert [] == violated(*pushed(), innocent, said("die"), said("release", pid=99), *again)
     assert ["I18 a task outlived its job"] == violated(*pushed(), start(), finish(), said("ghost"))
+
+
+def step(*events, stored=""):
+    there = [("stored", {"where": stored, "id": "c.0"})] if stored else []
+    return violated(*pushed(stream="c", queue="steps"), *events, *there)
+
+
+def learned(*ends):
+    return [("outcome", {"id": "c.0", "how": end}) for end in ends]
+
+
+DONE = [start("c.0"), finish("c.0")]
+LOST = [start("c.0"), said("fail", "c.0")]
+
+
+def test_laravel_learns_once_how_a_step_ended():
+    assert [] == step(*DONE, *learned("succeeded"))
+    assert [] == step(*LOST, *learned("lost"), stored="failed")
+    assert ["I20 no outcome"] == step(*DONE)
+    assert ["I20 no outcome"] == step(*LOST, stored="failed")
+    assert ["I20 more than one outcome"] == step(*DONE, *learned("succeeded", "succeeded"))
+    assert ["I20 more than one outcome"] == step(*LOST, *learned("lost", "succeeded"), stored="failed")
+
+
+def test_laravel_learns_nothing_else():
+    assert ["I20 wrong outcome"] == step(*DONE, *learned("lost"))
+    assert ["I20 wrong outcome"] == step(*LOST, *learned("succeeded"), stored="failed")
+    assert [] == step(*DONE, stored="reserved")
+    assert ["I20 wrong outcome"] == step(*DONE, *learned("succeeded"), stored="reserved")
+
+
+def test_a_unique_lock_lasts_as_long_as_its_job():
+    ended = [*DONE, *learned("succeeded")]
+
+    assert ["I21 lock held by a job that is over"] == step(*ended, ("locked", {"id": "c.0"}))
+    assert ["I21 lock released before its job was over"] == step(*ended, ("unlocked", {"id": "c.0"}))

@@ -6,4 +6,4 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 PREFIX = "chaos_"
-QUEUES = ("high", "default", "side")
+QUEUES = ("high", "steps", "default", "side")

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tests.model import scripts
-from tests.model.world import Copy, Obituary, Request, Rules, Tag, Worker, World, raised
+from tests.model.rules import Rules
+from tests.model.world import Copy, Obituary, Request, Tag, Worker, World, raised
 
 _HOW = {"crash": "crashes", "stop": "is stopped"}
 
@@ -62,17 +63,20 @@ def bury(rules: Rules, world: World, dead: Obituary) -> World:
     if dead.copy is None:
         return world
     if dead.stage == "done":
-        return scripts.delete(world, rules, dead.copy, dead.owner)
+        end = scripts.finish if rules.follows and rules.looks else scripts.delete
+        return end(world, rules, dead.copy, dead.owner)
     if dead.stage == "held" or dead.why == "stop":
         return scripts.give_back(world, rules, dead.copy, dead.owner)
     return world if dead.why == "lease" else _rule(rules, world, dead.copy, dead.owner, dead.why)
 
 
-def settling(world: World, dead: Obituary) -> World | None:
+def settling(rules: Rules, world: World, dead: Obituary) -> World | None:
     """A request of the steward's that settles this death, on its way; ``None`` when it sends none."""
     if dead.copy is None or dead.why == "lease":
         return None
-    verb = {"done": "delete", "held": "give back"}.get(dead.stage, "give back" if dead.why == "stop" else "release")
+    verb = {"done": "finish" if rules.follows else "delete", "held": "give back"}.get(
+        dead.stage, "give back" if dead.why == "stop" else "release"
+    )
     return sent(world, verb, dead.tag, dead.copy, dead.owner)
 
 

@@ -54,6 +54,11 @@ def no_start_is_uncounted(world: World) -> bool:
     return all(copy.attempts >= world.starts[copy.job] for copy in world.stored())
 
 
+def what_ended_has_one_outcome_and_nothing_else_has_any(world: World) -> bool:
+    ended = world.done | world.failed
+    return all(count == (job in ended) for job, count in enumerate(world.outcomes))
+
+
 LAWS = [
     nothing_is_lost,
     a_job_is_stored_once,
@@ -65,4 +70,5 @@ LAWS = [
     no_death_is_a_failure,
     no_start_is_uncounted,
     attempts_are_starts,
+    what_ended_has_one_outcome_and_nothing_else_has_any,
 ]

@@ -7,7 +7,9 @@ from functools import partial
 
 from tests.model import scripts
 from tests.model.deaths import bury, die, dying, is_overdue, is_to_lose_its_lease, sent, settling
-from tests.model.world import Copy, Obituary, Request, Rules, Tag, Worker, World, raised
+from tests.model.finishing import finishing
+from tests.model.rules import Rules
+from tests.model.world import Copy, Obituary, Request, Tag, Worker, World, raised
 
 Next = Iterator[tuple[str, World]]
 #: ticks after which an unanswered command counts as lost
@@ -40,7 +42,7 @@ def _burying(rules: Rules, world: World, obituary: Obituary) -> Next:
     yield label, buried._replace(dead=world.dead[:place] + world.dead[place + 1 :])
     if world.losses and buried != world:
         yield f"{label}, unheard", buried._replace(losses=world.losses - 1)
-    if "bury" in rules.late and not world.flying and (late := settling(world, obituary)):
+    if "bury" in rules.late and not world.flying and (late := settling(rules, world, obituary)):
         yield f"{label}, on its way", late
 
 
@@ -68,7 +70,10 @@ def _of_a_worker(rules: Rules, world: World, number: int, worker: Worker) -> Nex
         if world.is_mastered:
             yield "is replaced", world.worker(number, **Worker(life=world.unused_life(number))._asdict())
         return
-    yield from _asking(rules, world, number, worker, tag, owner)
+    if rules.follows and worker.stage == "done":
+        yield from finishing(rules, world, number, worker, owner)
+    else:
+        yield from _asking(rules, world, number, worker, tag, owner)
     if worker.stage == "held" and worker.asked is None:
         yield "starts", _start(rules, world, number, worker)
     if worker.stage == "running" and worker.copy:
@@ -202,6 +207,8 @@ def _arrive(rules: Rules, world: World, request: Request) -> World:
             return scripts.release(world, rules, copy, owner, 0)
         case "delete":
             return scripts.delete(world, rules, copy, owner)
+        case "finish":
+            return scripts.finish(world, rules, copy, owner)
         case "give back":
             return scripts.give_back(world, rules, copy, owner)
         case _:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tests.model.world import Copy, Lease, Rules, Tag, World, raised
+from tests.model.rules import Rules
+from tests.model.world import Copy, Lease, Tag, World, raised
 
 
 def stage(world: World) -> World:
@@ -56,6 +57,16 @@ def delete(world: World, rules: Rules, copy: Copy, tag: Tag) -> World:
     return drop(ended._replace(done=world.done | {copy.job}), copy)
 
 
+def finish(world: World, rules: Rules, copy: Copy, tag: Tag) -> World:
+    """As ``delete``, and its outcome is pushed in the same step."""
+    is_ours = held(world, rules, copy, tag) is not None
+    return push_outcome(delete(world, rules, copy, tag), copy) if is_ours or not rules.checked else world
+
+
+def push_outcome(world: World, copy: Copy) -> World:
+    return world._replace(outcomes=raised(world.outcomes, copy.job))
+
+
 def release(world: World, rules: Rules, copy: Copy, tag: Tag, delay: int) -> World:
     """Tried again, now or later; Laravel's does not look whether the receipt is there."""
     lease = held(world, rules, copy, tag)
@@ -72,7 +83,7 @@ def fail(world: World, rules: Rules, copy: Copy, tag: Tag) -> World:
     if lease is None:
         return world
     ended = world.wrong("stale", lease.tag != tag).wrong("failed by a death", copy.attempts < rules.max_crashes)
-    return drop(ended._replace(failed=world.failed | {copy.job}), copy)
+    return drop(push_outcome(ended, copy)._replace(failed=world.failed | {copy.job}), copy)
 
 
 def give_back(world: World, rules: Rules, copy: Copy, tag: Tag) -> World:

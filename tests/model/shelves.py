@@ -113,6 +113,12 @@ class Shelves:
         reserved = self.of[queue].reserved
         return reserved.pop(receipt) if receipt in reserved and reserved[receipt].tag == tag else None
 
+    def finish(self, queue: str, receipt: bytes, tag: int, outcome: tuple[str, Job]) -> bool:
+        row = self.end(queue, receipt, tag)
+        if row:
+            self.push(outcome[0], [outcome[1]], 0.0)
+        return row is not None
+
     def release(self, queue: str, receipt: bytes, tag: int, delay: float, job_id: str, tally: str) -> bool:
         row = self.end(queue, receipt, tag)
         if row:

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, initialize, multiple, precondition, rule, run_state_machine_as_test
 
+from queuepool.payload.ending import NOTHING, Ending, Outcome
 from queuepool.payload.lease import Lease
 from queuepool.stores.factory import Stores
 from tests.model.rows import Holder, Row
@@ -27,6 +28,7 @@ from tests.support.samples import payload
 CROWD = 12
 #: the attempts that a mark tells apart
 MARKED = 4
+OUTCOME = payload("outcome")
 
 jobs = st.sampled_from([*map(payload, "abc"), b"not json", b"", "💥 é %s :x \\".encode()])
 queues = st.sampled_from(QUEUES)
@@ -79,6 +81,15 @@ class Verbs(Tables):
         assert expected == self.store.delete(ended)
         assert not any(self.store.delete(ended))
 
+    @rule(which=one, queue=queues)
+    def finish(self, which: int, queue: str) -> None:
+        def end(row: Row) -> None:
+            self.model.jobs.remove(row)
+            self.model.push(queue, [OUTCOME], 0.0)
+
+        [lease] = self._leases([which])
+        self._is_settled_once(lease, lambda: self.store.finish(lease, Ending(Outcome(queue, OUTCOME))), end)
+
     @rule(which=one, delay=delays, job_id=names, tally=tallies)
     def release(self, which: int, delay: float, job_id: str, tally: str) -> None:
         [lease] = self._leases([which])
@@ -88,14 +99,17 @@ class Verbs(Tables):
             lambda row: self.model.release(row, delay, job_id, tally),
         )
 
-    @rule(which=one, job_id=names)
-    def fail(self, which: int, job_id: str) -> None:
+    @rule(which=one, job_id=names, follows=st.booleans())
+    def fail(self, which: int, job_id: str, follows: bool) -> None:
+        def end(row: Row) -> None:
+            self.model.fail(row, job_id)
+            self.model.push(row.queue, [OUTCOME] if follows else [], 0.0)
+
         [lease] = self._leases([which])
         facts = {"id": job_id, "name": "x", "queue": lease.queue, "connection": "default", "attempts": 1}
         record = {**facts, "exception": "x", "payload": lease.receipt.decode()}
-        self._is_settled_once(
-            lease, lambda: self.store.fail(lease, job_id, record), lambda row: self.model.fail(row, job_id)
-        )
+        ending = Ending(Outcome(lease.queue, OUTCOME)) if follows else NOTHING
+        self._is_settled_once(lease, lambda: self.store.fail(lease, job_id, record, ending), end)
 
     @rule(which=one)
     def quarantine(self, which: int) -> None:

@@ -17,6 +17,7 @@ import redis
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, multiple, rule, run_state_machine_as_test
 
+from queuepool.payload.ending import NOTHING, Ending, Outcome
 from queuepool.payload.lease import Lease
 from queuepool.stores.factory import Stores
 from tests.model.jobs import Job
@@ -74,6 +75,7 @@ jobs = (
     | st.sampled_from(UNUSUAL)
     | st.sampled_from(ODD)
 )
+outcomes = st.sampled_from([Job(payload(name)[:-2], b"0", b"}") for name in "xy"])
 queues = st.sampled_from(QUEUES)
 orders = st.sampled_from([QUEUES, QUEUES[::-1], QUEUES[:1], QUEUES[1:]])
 tags = st.sampled_from([1, 2, 131_071])
@@ -140,6 +142,13 @@ class Verbs(RuleBasedStateMachine):
         assert [lease for lease, is_ours in zip(done, ours, strict=True) if not is_ours] == found.refused
         assert expected.leases == [(lease.queue, lease.receipt) for lease in found.leases]
 
+    @rule(lease=leases, queue=queues, outcome=outcomes)
+    def finish(self, lease: Lease, queue: str, outcome: Job) -> None:
+        self._is_settled_once(
+            lambda: self.store.finish(lease, Ending(Outcome(queue, outcome.raw))),
+            lambda: self.model.finish(*_of(lease), (queue, outcome)),
+        )
+
     @rule(lease=leases, delay=delays, tally=tallies)
     def release(self, lease: Lease, delay: float, tally: str) -> None:
         self._is_settled_once(
@@ -147,12 +156,19 @@ class Verbs(RuleBasedStateMachine):
             lambda: self.model.release(*_of(lease), delay, "job", tally),
         )
 
-    @rule(lease=leases, number=st.integers(0, 1))
-    def fail(self, lease: Lease, number: int) -> None:
+    @rule(lease=leases, number=st.integers(0, 1), outcome=outcomes | st.none())
+    def fail(self, lease: Lease, number: int, outcome: Job | None) -> None:
         name = f"job-{number}"
         facts = {"id": name, "name": "x", "queue": lease.queue, "connection": "default", "attempts": 1}
         record = {**facts, "exception": "", "payload": lease.receipt.decode("utf-8", "surrogateescape")}
-        self._is_settled_once(lambda: self.store.fail(lease, name, record), lambda: self.model.fail(*_of(lease), name))
+        ending = Ending(Outcome(lease.queue, outcome.raw)) if outcome else NOTHING
+
+        def fails() -> bool:
+            failed = self.model.fail(*_of(lease), name)
+            self.model.push(lease.queue, [outcome] if outcome and failed else [], 0.0)
+            return failed
+
+        self._is_settled_once(lambda: self.store.fail(lease, name, record, ending), fails)
 
     @rule(lease=leases)
     def quarantine(self, lease: Lease) -> None:

@@ -16,7 +16,7 @@ from tests.model import handback, two_stores, wakeups
 from tests.model.explore import Explored, explore
 from tests.model.laws import LAWS
 from tests.model.protocol import steps
-from tests.model.world import Rules
+from tests.model.rules import Rules
 
 
 def searched(rules: Rules) -> Explored:
@@ -53,6 +53,15 @@ OURS = {
         late=WORKERS, losses=1, crashes=0, stops=1, most_attempts=1
     ),
     "requests of the steward come late": Rules(late=STEWARDS, most_attempts=1),
+    "something follows": Rules(follows=True, stops=1, delays=(0, 1)),
+    "something follows, and two answers are lost": Rules(follows=True, losses=2, crashes=0),
+    "something follows, and an end comes late": Rules(follows=True, late=("finish",), losses=1),
+    "something follows, and the steward's requests come late": Rules(
+        follows=True, late=("bury", "finish"), most_attempts=1
+    ),
+    "something follows a job that kills its worker each time": Rules(
+        follows=True, crashes=3, max_crashes=2, most_attempts=4
+    ),
 }
 
 
@@ -113,6 +122,18 @@ WITHOUT = {
     "forgiving the loss of a host": (
         Rules(tries=1, counts_deaths=True, delays=(), crashes=0, renewed=False),
         {"no_death_is_a_failure": 7},
+    ),
+    "looking for the lease before an outcome is pushed": (
+        Rules(follows=True, checked=False, losses=1),
+        {"what_ended_has_one_outcome_and_nothing_else_has_any": 5},
+    ),
+    "ending a job in the step that pushes its outcome": (
+        Rules(follows=True, together=False),
+        {"what_ended_has_one_outcome_and_nothing_else_has_any": 4},
+    ),
+    "looking at the done receipts of the dead": (
+        Rules(follows=True, looks=False),
+        {"what_ended_has_one_outcome_and_nothing_else_has_any": 5},
     ),
     "a tag for each worker alone": (
         Rules(losses=1, crashes=0, unique=False),

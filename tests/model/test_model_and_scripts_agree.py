@@ -13,14 +13,15 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from tests.model import scripts
 from tests.model.jobs import Job
+from tests.model.rules import Rules
 from tests.model.shelves import RETRY_AFTER, Shelves
-from tests.model.world import Copy, Rules, World
+from tests.model.world import Copy, World
 from tests.support.effort import effort, patient
 
 #: a lease is three ticks long, and so is one that ends an eighth of a second late
 TICK = RETRY_AFTER / 3 + 0.1
-QUEUE = "default"
-RULES = Rules(jobs=2, retry_after=3, most_attempts=99)
+QUEUE, OUTCOMES = "default", "outcomes"
+RULES = Rules(follows=True, jobs=2, retry_after=3, most_attempts=99)
 NUMBERS = {b"a": 0, b"b": 1}
 
 workers = st.integers(0, 1)
@@ -33,7 +34,7 @@ class Both(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.world: World = RULES.first()
-        self.shelves = Shelves([QUEUE], 1_000_000.0)
+        self.shelves = Shelves([QUEUE, OUTCOMES], 1_000_000.0)
         self.shelves.push(QUEUE, [Job(name + b":", b"0") for name in NUMBERS], 0.0)
         self.leases: list[tuple[int, bytes]] = []
 
@@ -66,10 +67,18 @@ class Both(RuleBasedStateMachine):
 
     @precondition(lambda self: self.leases)
     @rule(place=places)
+    def finish(self, place: int) -> None:
+        worker, receipt = self._lease(place)
+        self.world = scripts.finish(self.world, RULES, _copy(receipt), (worker, 0))
+        self.shelves.finish(QUEUE, receipt, worker, (OUTCOMES, Job(receipt)))
+
+    @precondition(lambda self: self.leases)
+    @rule(place=places)
     def fail(self, place: int) -> None:
         worker, receipt = self._lease(place)
         self.world = scripts.fail(self.world, RULES, _copy(receipt), (worker, 0))
-        self.shelves.fail(QUEUE, receipt, worker, "job")
+        if self.shelves.fail(QUEUE, receipt, worker, "job"):
+            self.shelves.push(OUTCOMES, [Job(receipt)], 0.0)
 
     @precondition(lambda self: self.leases)
     @rule(place=places, delay=st.integers(0, 2))
@@ -107,6 +116,8 @@ class Both(RuleBasedStateMachine):
 
         assert list(self.world.ready) == [_copy(job.raw) for job in shelf.ready]
         assert sorted(copy for _, copy in self.world.delayed) == sorted(map(_copy, shelf.delayed))
+        pushed = [_copy(job.raw).job for job in self.shelves.of[OUTCOMES].ready]
+        assert self.world.outcomes == tuple(map(pushed.count, NUMBERS.values()))
         held = {(_copy(raw), row.tag) for raw, row in shelf.reserved.items()}
         assert {(lease.copy, lease.tag[0]) for lease in self.world.reserved} == held
 

@@ -32,6 +32,8 @@ _LOGIN = re.compile(r"28...|1044|1045")
 _NO_TABLE = re.compile(
     r"no such table: (?:\w+\.)?(\w+)|relation \"(?:\w+\.)?(\w+)\" does not exist|Table '(?:[^'.]+\.)?(\w+)' doesn't"
 )
+#: for tables that we only read
+_REMEDIES = {"job_batches": "set batches_url to the database that has Laravel's batches"}
 
 
 def is_taken_back(error: exc.SQLAlchemyError) -> bool:
@@ -44,7 +46,7 @@ def translated(error: exc.SQLAlchemyError) -> StoreError:
     code, text = _code(error), _text(error)
     if missing := _NO_TABLE.search(text):
         name = next(filter(None, missing.groups()))
-        return StoreDenied(f"the database has no table {name}: run `queuepool migrate`")
+        return StoreDenied(f"the database has no table {name}: {_REMEDIES.get(name, 'run `queuepool migrate`')}")
     if "statement pooling mode" in text:
         return StoreUnfit(_NO_TRANSACTIONS)
     if _MIXED_UP.fullmatch(code):

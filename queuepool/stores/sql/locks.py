@@ -6,6 +6,7 @@ Source: Illuminate/Cache/DatabaseLock.php (13.x).
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from sqlalchemy import ColumnElement, Connection, delete, insert, inspect, select, update
 
@@ -39,7 +40,7 @@ class SqlLocks:
 
     def release_within(self, connection: Connection, unlocks: Sequence[Unlock]) -> None:
         """Release the locks; one that another owner holds stays."""
-        for lock in unlocks:
+        for lock in filter(partial(_may_be_held, connection), unlocks):
             ours = [cache_locks.c.owner == lock.owner] if lock.owner else []
             connection.execute(delete(cache_locks).where(self._is_key(connection, lock.name), *ours))
 
@@ -60,3 +61,8 @@ class SqlLocks:
 
     def _is_key(self, connection: Connection, name: str) -> ColumnElement[bool]:
         return is_name(connection.dialect, cache_locks.c.key, self._prefix + name)
+
+
+def _may_be_held(connection: Connection, lock: Unlock) -> bool:
+    """Whether a row may be of this lock: PostgreSQL refuses a NUL even in a query, and its job could not end."""
+    return connection.dialect.name != "postgresql" or "\0" not in f"{lock.name}{lock.owner}"

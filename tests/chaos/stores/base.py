@@ -60,6 +60,12 @@ class Store(Protocol):
     def at_once(self) -> Iterator[list[bytes]]:
         """Payloads that are stored at one moment: in none of these lists may a job be twice."""
 
+    def outcomes(self) -> list[bytes]:
+        """What waits for Laravel."""
+
+    def steps_and_locks(self) -> tuple[list[bytes], list[str]]:
+        """At one moment: the payloads of steps that are still to be done, and the names of all unique locks."""
+
     def clients(self) -> int:
         """The number of open connections; 0 if no server counts them."""
 

@@ -13,6 +13,8 @@ from queuepool.stores.redis.keys import Keys
 from tests.chaos import at_network, at_redis
 from tests.chaos.proxy import Proxy
 from tests.chaos.server import Server
+from tests.chaos.steps import OUTCOMES
+from tests.chaos.steps import QUEUE as STEPS
 from tests.chaos.stores.base import Nemeses, Place
 from tests.chaos.world import PREFIX, QUEUES
 
@@ -101,6 +103,18 @@ class RedisStore:
         for queue in ("high", "default"):
             yield [raw for _, raw in self._queued(queue)]
 
+    def outcomes(self) -> list[bytes]:
+        client: Any = self.server.client
+        return list(client.lrange(f"{PREFIX}queues:{OUTCOMES}", 0, -1))
+
+    def steps_and_locks(self) -> tuple[list[bytes], list[str]]:
+        key = f"{PREFIX}queues:{STEPS}"
+        with self.server.client.pipeline(transaction=True) as all_at_once:
+            _queue_rows(all_at_once, key)
+            all_at_once.keys("*laravel_unique_job:*")
+            *rows, locks = all_at_once.execute()
+        return [raw for some in rows for raw in some], [name.decode() for name in locks]
+
     def clients(self) -> int:
         return len(self.server.client.client_list())
 
@@ -117,8 +131,12 @@ class RedisStore:
         client: Any = self.server.client
         key = f"{PREFIX}queues:{queue}"
         with client.pipeline(transaction=True) as all_at_once:
-            all_at_once.lrange(key, 0, -1)
-            all_at_once.zrange(f"{key}:delayed", 0, -1)
-            all_at_once.zrange(f"{key}:reserved", 0, -1)
+            _queue_rows(all_at_once, key)
             for where, rows in zip(("ready", "delayed", "reserved"), all_at_once.execute(), strict=True):
                 yield from ((where, raw) for raw in rows)
+
+
+def _queue_rows(pipeline: Any, key: str) -> None:
+    pipeline.lrange(key, 0, -1)
+    pipeline.zrange(f"{key}:delayed", 0, -1)
+    pipeline.zrange(f"{key}:reserved", 0, -1)

@@ -1,18 +1,20 @@
-"""Laravel's tables, seen from outside: each view is one statement, and so one moment."""
+"""Laravel's tables, seen from outside: each view is of one moment."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
 
-from sqlalchemy import Engine, delete, insert, text
+from sqlalchemy import Engine, delete, insert, select, text
 
 from queuepool.stores.sql.failed_table import NO_JOB
-from queuepool.stores.sql.tables import cache
+from queuepool.stores.sql.tables import cache, cache_locks
 from tests.chaos.stores.base import Place
 
 _JOBS = """SELECT payload, CASE WHEN reserved_at IS NOT NULL THEN 'reserved'
-WHEN available_at > created_at THEN 'delayed' ELSE 'ready' END FROM jobs"""
+WHEN available_at > created_at THEN 'delayed' ELSE 'ready' END FROM jobs WHERE queue <> 'outcomes'"""
+_OUTCOMES = "SELECT payload FROM jobs WHERE queue = 'outcomes'"
+_STEPS = "SELECT payload FROM jobs WHERE queue = 'steps'"
 _RESTART = "illuminate:queue:restart"
 _TAGS = "queuepool:workers"
 _FAILED = "SELECT payload, exception FROM failed_jobs"
@@ -25,9 +27,11 @@ class Tables:
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
+        # Of SQLite, any transaction is of one moment.
+        self._snapshot: Any = "SERIALIZABLE" if engine.dialect.name == "sqlite" else "REPEATABLE READ"
 
     def left(self) -> int:
-        return int(self.ask("SELECT count(*) FROM jobs")[0][0])
+        return int(self.ask("SELECT count(*) FROM jobs WHERE queue <> 'outcomes'")[0][0])
 
     def stored(self) -> Iterator[tuple[str, bytes]]:
         for payload, exception in self.ask(_FAILED):
@@ -37,6 +41,14 @@ class Tables:
 
     def at_once(self) -> Iterator[list[bytes]]:
         yield [row[0].encode() for row in self.ask(_ALL)]
+
+    def outcomes(self) -> list[bytes]:
+        return [row[0].encode() for row in self.ask(_OUTCOMES)]
+
+    def steps_and_locks(self) -> tuple[list[bytes], list[str]]:
+        with self.engine.connect().execution_options(isolation_level=self._snapshot) as connection:
+            steps, locks = connection.execute(text(_STEPS)).all(), connection.execute(select(cache_locks.c.key)).all()
+        return [row[0].encode() for row in steps], [row[0] for row in locks]
 
     def stamp(self, number: int) -> None:
         """As `queue:restart` does."""
@@ -70,6 +82,12 @@ class InTables:
 
     def at_once(self) -> Iterator[list[bytes]]:
         return self.tables.at_once()
+
+    def outcomes(self) -> list[bytes]:
+        return self.tables.outcomes()
+
+    def steps_and_locks(self) -> tuple[list[bytes], list[str]]:
+        return self.tables.steps_and_locks()
 
 
 def _where(exception: str) -> str:

@@ -1,0 +1,83 @@
+"""Mutants of what follows the end of a job: the outcome for Laravel, and the release of a unique lock."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tests.chaos.plant import QUICK, QUIET, Plant
+
+_STEPS = replace(QUIET, steps=40.0, step_modes=("nap",))
+_KILLED = replace(QUICK, rate=40.0, backlog=5, bulk=5, naps=0.0, steps=40.0, step_modes=("nap",), drain=8.0)
+#: a worker must die between these two: they take their time
+_PAUSE = "__import__('time').sleep(0.05)"
+_FINISH = "lambda: self._store.finish(lease, ending)"
+_PUSH_FIRST = f"""lambda: (
+                    ending.outcome and self._store.push(ending.outcome.queue, [ending.outcome.payload]),
+                    {_PAUSE},
+                    self._store.finish(lease, ending._replace(outcome=None)),
+                )[-1]"""
+_RELEASE = "lambda: self._store.release(lease, delay, payload.id, tally)"
+
+OF_ENDINGS = {
+    "outcome pushed without the lease": Plant(
+        "I20 more than one outcome",
+        (
+            (
+                "stores/redis/lua/finish.lua",
+                "if not is_held(redis.call('zscore', KEYS[1], ARGV[1]), tonumber(ARGV[2])) then return 0 end",
+                "",
+            ),
+        ),
+        replace(_STEPS, workers=1, remote=3, only=("lose_replies",), seconds=4.0),  # it is sent again
+    ),
+    "outcome pushed before its job ends": Plant(
+        "I20 more than one outcome",
+        (("settlement/settler.py", _FINISH, _PUSH_FIRST),),
+        replace(_KILLED, store="sqlite", kill_every=(0.2, 0.5)),
+    ),
+    "done step deleted as any other job": Plant(
+        "I20 no outcome",
+        (
+            (
+                "worker/attempt.py",
+                "(attempt.plan.is_object_job or attempt.payload.context is not None) and self._follows(attempt)",
+                "False",
+            ),
+        ),
+        _STEPS,
+    ),
+    "steward that deletes a done step as any other job": Plant(
+        "I20 no outcome",
+        (
+            (
+                "steward/settle_dead.py",
+                "[lease for lease in leases if not self._settler.endings.may_follow(lease.receipt)]",
+                "list(leases)",
+            ),
+            ("worker/attempt.py", "        self._settler.finish(", f"        {_PAUSE}\n        self._settler.finish("),
+        ),
+        _KILLED,
+    ),
+    "lock released with a retry": Plant(
+        "I21 lock released before its job was over",
+        (
+            (
+                "settlement/settler.py",
+                _RELEASE,
+                _RELEASE.replace(" self", " self._store.unlock(self.endings.held_locks(payload, locks)) or self", 1),
+            ),
+        ),
+        replace(_STEPS, store="sqlite", only=("hold_a_snapshot",), step_modes=("release",), phase=(0.5, 0.5)),
+    ),
+    "lock kept by a failed job": Plant(
+        "I21 lock held by a job that is over",
+        (
+            (
+                "settlement/settler.py",
+                "ending = self.endings.after(payload, reason, locks)",
+                "ending = self.endings.after(payload, reason, locks)._replace(unlocks=())",
+            ),
+        ),
+        replace(_STEPS, step_modes=("fail", "raise")),
+    ),
+}
