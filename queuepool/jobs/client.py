@@ -18,7 +18,7 @@ from queuepool.errors import ConfigError
 from queuepool.events.listeners import LISTENERS
 from queuepool.jobs import context
 from queuepool.jobs.encryption import Encryption
-from queuepool.jobs.job_options import Seconds
+from queuepool.jobs.job_options import Seconds, Wired
 from queuepool.jobs.push_options import fields_of
 from queuepool.payload.ending import Lock
 from queuepool.payload.envelope import OBJECT_JOB, encode
@@ -152,7 +152,7 @@ class Queue:
     ) -> list[str]:
         seconds, now = seconds_until(delay), int(time.time())
         about: dict[str, Any] = {
-            "options": fields_of(options) if options else None,
+            "options": fields_of(options) if options and not isinstance(options, Wired) else options,
             "display_name": display_name,
             "created_at": now,
             "context": claimed(context.texts(), lock, kind_of(self.settings.url)),

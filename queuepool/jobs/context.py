@@ -10,8 +10,7 @@ from weakref import ref
 
 from queuepool.jobs.current_job import Current, running
 from queuepool.payload.context import Texts, texts_of, values_of
-from queuepool.payload.php_serialize import serialize
-from queuepool.payload.php_unserialize import PhpDataRefused, PhpValue
+from queuepool.payload.php_values import PhpDataRefused, PhpValue
 from queuepool.payload.unique_locks import NAME, OWNER, STORE
 
 #: of a job's own unique lock: a job that it dispatches must not have them, since it would release that lock
@@ -94,6 +93,8 @@ def _with(part: str, values: Mapping[str, PhpValue]) -> _Own:
 
 
 def _serialized(name: str, value: PhpValue) -> str:
+    from queuepool.payload.php_serialize import serialize  # imported here: most programs add nothing
+
     try:
         return serialize(value)
     except PhpDataRefused as error:

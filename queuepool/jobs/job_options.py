@@ -10,7 +10,6 @@ from typing import Any, Literal, TypedDict
 
 from queuepool.config import values
 from queuepool.errors import ConfigError
-from queuepool.jobs.push_options import backoff_text
 
 #: upper limit of seconds and of counts
 _MAX = 2**31
@@ -132,13 +131,24 @@ def _check_number(key: str, value: object, *kinds: type) -> None:
         raise ConfigError("@job", f"{key} cannot be {value!r}")
 
 
-def wire(options: Options) -> dict[str, object]:
+class Wired(dict[str, object]):
+    """Options as payload fields, checked where the job is defined."""
+
+
+def backoff_text(delays: tuple[object, ...]) -> str:
+    """Seconds, separated by commas. Source: Queue.php, getJobBackoff (13.x)."""
+    return ",".join(f"{delay:.15g}" if isinstance(delay, float) else str(delay) for delay in delays)
+
+
+def wire(options: Options) -> Wired:
     """As Laravel's payload fields, so that PHP workers respect them. Source: Queue.php, createPayloadArray (13.x)."""
     backoff = options.backoff and backoff_text(options.backoff)
-    return {
-        "maxTries": options.tries,
-        "maxExceptions": options.max_exceptions,
-        "failOnTimeout": bool(options.fail_on_timeout),
-        "backoff": backoff,
-        "timeout": options.timeout,
-    }
+    return Wired(
+        {
+            "maxTries": options.tries,
+            "maxExceptions": options.max_exceptions,
+            "failOnTimeout": bool(options.fail_on_timeout),
+            "backoff": backoff,
+            "timeout": options.timeout,
+        }
+    )

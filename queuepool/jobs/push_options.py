@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 
 from queuepool.errors import BadPayload
+from queuepool.jobs.job_options import backoff_text
 from queuepool.payload.options import payload_options_of
 
 #: by the name in the payload, and of the PHP job's property
@@ -32,11 +33,6 @@ def fields_of(options: Mapping[str, object]) -> dict[str, object]:
     if warnings:
         raise ValueError(warnings[0])
     return fields
-
-
-def backoff_text(delays: tuple[object, ...]) -> str:
-    """Seconds, separated by commas. Source: Queue.php, getJobBackoff (13.x)."""
-    return ",".join(f"{delay:.15g}" if isinstance(delay, float) else str(delay) for delay in delays)
 
 
 def _written(value: object) -> object:

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from queuepool.errors import BadArguments, ConfigError, UnknownJob
 from queuepool.jobs.job_options import Options
-from queuepool.payload.wrapped import Offer
+from queuepool.payload.wrappers import Offer
 
 #: converts a payload's positional and keyword arguments; raises ``TypeError``
 Read = Callable[[Sequence[Any], Mapping[str, Any]], tuple[list[Any], dict[str, Any]]]

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TypeAlias
 
-from queuepool.payload.php_unserialize import PhpDataRefused, PhpValue, parse
+from queuepool.payload.php_values import PhpDataRefused, PhpValue
 
 #: serialized values by name, in the parts ``data`` and ``hidden``
 Texts: TypeAlias = "dict[str, dict[str, str]]"
@@ -35,6 +35,8 @@ class Context:
 
 def values_of(context: object, part: str) -> dict[str, PhpValue]:
     """The values of one part of a context, ``data`` or ``hidden``; those that cannot be read are left out."""
+    from queuepool.payload.php_unserialize import parse  # imported here: programs that only push need no reader
+
     found: dict[str, PhpValue] = {}
     for name, text in _texts_of(context, part).items():
         try:

@@ -16,7 +16,7 @@ from queuepool.payload import strict_json
 from queuepool.payload.options import KEYS, NAME, PayloadOptions, is_time, payload_options_of
 from queuepool.payload.strict_json import MAX_BYTES as MAX_BYTES
 from queuepool.payload.to_json import as_json
-from queuepool.payload.wrapped import WRAPPERS
+from queuepool.payload.wrappers import WRAPPERS
 
 #: The class that every object job of Laravel goes through; its own name is in ``data.commandName``.
 OBJECT_JOB = "Illuminate\\Queue\\CallQueuedHandler@call"

@@ -12,13 +12,10 @@ from types import MappingProxyType
 from typing import TypeAlias
 
 from queuepool.payload.php_unserialize import PhpDataRefused, PhpObject, PhpValue, parse
+from queuepool.payload.wrappers import Offer
 
 _Properties: TypeAlias = "Mapping[str, PhpValue]"
 _MODEL = "Illuminate\\Contracts\\Database\\ModelIdentifier"
-
-
-class Offer(dict[str, PhpValue]):
-    """Arguments of which a handler takes those that it names."""
 
 
 def offer_of(job: PhpObject) -> Offer | None:
@@ -89,5 +86,3 @@ _OFFERS: Mapping[str, Callable[[_Properties], dict[str, PhpValue]]] = MappingPro
     "Illuminate\\Broadcasting\\BroadcastEvent": _of_broadcast,
     "Illuminate\\Broadcasting\\UniqueBroadcastEvent": _of_broadcast,
 })  # fmt: skip
-#: the classes of these jobs
-WRAPPERS = frozenset(_OFFERS)

@@ -85,7 +85,8 @@ class Runner:
             self._pause()
             self._job_lines.write(attempt.processed(duration), ended)
         # Most jobs cannot have anything that follows from them: no more is asked of these.
-        if (attempt.plan.is_object_job or attempt.payload.context is not None) and self._follows(attempt):
+        plan = attempt.plan
+        if (plan.is_object_job or plan.is_unique or attempt.payload.context is not None) and self._follows(attempt):
             self._finish(attempt)
         else:
             self._batch.done.append(attempt.lease)
