@@ -25,7 +25,8 @@ from queuepool.payload.command import Commands, command_of
 from queuepool.payload.envelope import OBJECT_JOB, Payload, decode
 from queuepool.payload.php_serialize import build_command, serialize
 from queuepool.payload.php_unserialize import PhpObject
-from queuepool.payload.wrapped import WRAPPERS
+from queuepool.payload.wrapped import _OFFERS
+from queuepool.payload.wrappers import WRAPPERS
 from tests.cli.test_pages_and_examples import ROOT, blocks
 from tests.support.pools import Site
 
@@ -223,3 +224,7 @@ def test_a_worker_runs_a_listener_and_records_a_closure_as_failed(site: Site):
     assert re.search(r"job=App\\+SendReceipt ", log)
     assert "a closure holds PHP code, which cannot run here" in log
     assert 1 == site.queue.stores.failed.count()
+
+
+def test_every_class_that_is_known_by_its_display_name_is_read() -> None:
+    assert set(_OFFERS) == WRAPPERS
