@@ -165,14 +165,14 @@ def _named(name: str, data: object) -> NotSendable | None:
     return None
 
 
-def dump(fields: Mapping[str, object]) -> bytes:
-    """Compact JSON in UTF-8. Raises ``NotSendable`` for what JSON cannot hold, ``BadPayload`` above ``MAX_BYTES``."""
+def dump(fields: Mapping[str, object], limit: int = MAX_BYTES) -> bytes:
+    """Compact JSON in UTF-8. Raises ``NotSendable`` for what JSON cannot hold, ``BadPayload`` above ``limit`` bytes."""
     try:
         raw = _ENCODER.encode(fields).encode()
     except (TypeError, ValueError, RecursionError) as error:
         raise NotSendable(str(error)) from error
-    if len(raw) > MAX_BYTES:
-        raise BadPayload(f"{len(raw)} bytes, at most {MAX_BYTES} are allowed")
+    if len(raw) > limit:
+        raise BadPayload(f"{len(raw)} bytes, at most {limit} are allowed")
     return raw
 
 

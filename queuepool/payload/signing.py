@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from queuepool.errors import BadPayload
-from queuepool.payload.envelope import Payload, dump, payload_of
+from queuepool.payload.envelope import MAX_BYTES, Payload, dump, payload_of
 from queuepool.payload.strict_json import read_object
 
 #: fields that are repeated outside of the signature, for readers that do not verify it: both must agree
@@ -31,9 +31,9 @@ class Signer:
         self._first = keys[0][0]
         self._required = required
 
-    def sign(self, queue: str, fields: Mapping[str, object]) -> dict[str, str]:
+    def sign(self, queue: str, fields: Mapping[str, object], limit: int = MAX_BYTES) -> dict[str, str]:
         """Sign: the value of ``qp`` for a payload with these fields on this queue. Raises ``BadPayload``."""
-        body = dump({"queue": queue, **fields}).decode()
+        body = dump({"queue": queue, **fields}, limit).decode()
         return {"kid": self._first, "body": body, "sig": self._signature(self._first, body)}
 
     def verify(self, raw: bytes, queue: str, attempts: int | None = None) -> Payload:

@@ -110,8 +110,11 @@ class Endings:
         return bool(command.catches or command.batch or self._connection.php_failed)
 
     def _is_followed(self, payload: Payload) -> bool:
-        """Whether Laravel is to learn that this object job has succeeded. Raises ``BadArguments``."""
-        return bool(self._connection.outcomes) and not self.commands.of(payload).is_alone
+        """Whether Laravel may have to learn that this object job has succeeded."""
+        try:
+            return bool(self._connection.outcomes) and not self.commands.of(payload).is_alone
+        except BadArguments:
+            return True  # its worker could read it: the steward may lack the key
 
     def _lock(self, payload: Payload) -> Unlock | None:
         """The job's own lock, not one that it inherited from the job that dispatched it."""

@@ -10,11 +10,13 @@ import os
 import time
 import uuid as uuids
 
-from queuepool.payload.envelope import Payload, dump
+from queuepool.payload.envelope import MAX_BYTES, Payload, dump
 from queuepool.payload.signing import Signer
 
 #: a worker of Laravel that dies must not lose the rest of a chain
 _TRIES, _BACKOFF = 5, "1,5,30"
+#: bytes: the largest job has an outcome too, which only Laravel reads
+_LIMIT = 4 * MAX_BYTES
 #: characters of an error that PHP is given
 _MOST = 4000
 
@@ -25,7 +27,7 @@ def outcome_of(
     """The payload to push to ``queue``: the job succeeded, or was lost if there is an ``error``.
 
     It has the job's own uuid, under which Laravel counts the job in its batch. ``unlocked``: its unique lock has been
-    released. Raises ``BadPayload``.
+    released.
     """
     data = dict(payload.data) if isinstance(payload.data, dict) else {}
     data["unlocked"] = unlocked
@@ -46,5 +48,5 @@ def outcome_of(
         "id": str(uuids.UUID(bytes=os.urandom(16), version=4)),
     }
     if signer:
-        fields["qp"] = signer.sign(queue, fields)
-    return dump(fields | {"delay": None, "attempts": 0})
+        fields["qp"] = signer.sign(queue, fields, _LIMIT)
+    return dump(fields | {"delay": None, "attempts": 0}, _LIMIT)

@@ -40,8 +40,8 @@ OF_ENDINGS = {
         (
             (
                 "worker/attempt.py",
-                "(attempt.plan.is_object_job or attempt.payload.context is not None) and self._follows(attempt)",
-                "False",
+                "and self._follows(attempt):",
+                "and False:",
             ),
         ),
         _STEPS,
