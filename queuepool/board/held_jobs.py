@@ -56,6 +56,11 @@ class HeldJob:
     stage: Stage
 
 
+def still_held(jobs: Sequence[HeldJob]) -> list[Lease]:
+    """The leases of those that are not settled: a settled job may have been reserved again, with the same bytes."""
+    return [one.lease for one in jobs if one.stage != Stage.SETTLED]
+
+
 class HeldJobs:
     """One area, written by the slot's worker and, after its death, by the steward."""
 

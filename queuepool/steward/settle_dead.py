@@ -13,7 +13,7 @@ from queuepool.board import boot_report
 from queuepool.board.blame import Blame
 from queuepool.board.board import Board, Killed, Role, Slot, State
 from queuepool.board.boot_report import BootReport
-from queuepool.board.held_jobs import HeldJob, Stage
+from queuepool.board.held_jobs import HeldJob, Stage, still_held
 from queuepool.board.runtime_dir import RuntimeDir
 from queuepool.errors import AttemptLost, JobTimedOut, StoreDown, StoreError, WorkerDied
 from queuepool.payload.envelope import Payload, decode
@@ -89,7 +89,7 @@ class SettleDead:
         held = believed or []
         try:
             if slot.reserve_sent_at and believed is not None:
-                self._lost_replies.take(slot.tag, slot.reserve_sent_at, [one.lease for one in held])
+                self._lost_replies.take(slot.tag, slot.reserve_sent_at, still_held(held))
             for number, one in enumerate(held):
                 if one.stage == Stage.RUNNING:
                     self._settle(slot, one.lease, status, trace)

@@ -134,6 +134,7 @@ class QueueStore(Protocol):
     def reclaim(self, queues: Sequence[str], tag: int, since: float, known: Sequence[Lease]) -> list[Lease]:
         """Give back jobs of lost replies: what ``tag`` reserved in the last ``since`` seconds, except ``known`` leases.
 
+        A known lease of another tag does not count: the same job may have been reserved again under this one.
         The seconds count back from when this is carried out, which may be delayed (``UNDER_WAY``). The tag must already
         be retired.
         """

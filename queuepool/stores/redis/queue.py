@@ -137,7 +137,7 @@ class RedisQueue:
         return [answers[lease] for lease in leases]
 
     def reclaim(self, queues: Sequence[str], tag: int, since: float, known: Sequence[Lease]) -> list[Lease]:
-        args = [self.clock, self._retry_after, tag, since, *(lease.receipt for lease in known)]
+        args = [self.clock, self._retry_after, tag, since, *(lease.receipt for lease in known if lease.tag == tag)]
         return [lease for queue in queues for lease in self._reclaim(queue, tag, args)]
 
     def _reclaim(self, queue: str, tag: int, args: Sequence[Any]) -> list[Lease]:

@@ -138,7 +138,7 @@ class SqlQueue:
 
     def reclaim(self, queues: Sequence[str], tag: int, since: float, known: Sequence[Lease]) -> list[Lease]:
         """As the contract says, except for ``since``: no other worker ever has this tag, so it is ignored."""
-        rows = {lease.row for lease in known}
+        rows = {lease.row for lease in known if lease.tag == tag}
         lost_replies = [lease for lease in self._leases.of_tag(queues, tag) if lease.row not in rows]
         return [lease for lease, is_ours in zip(lost_replies, self.give_back(lost_replies), strict=True) if is_ours]
 

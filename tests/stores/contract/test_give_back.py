@@ -66,6 +66,16 @@ def test_what_a_worker_knows_of_is_not_reclaimed(store):
     assert [True, False] == store.delete(known)
 
 
+def test_what_a_worker_knew_under_its_former_tag_is_reclaimed_when_it_is_reserved_again(store):
+    known = reserved(store, payload("a"))
+    store.give_back(known)
+    again = store.reserve(["default"], THEIRS, 1).leases
+    assert known[0].receipt == again[0].receipt
+
+    assert 1 == len(store.reclaim(["default"], THEIRS, 0.0, known))
+    assert [attempted(payload("a"))] == drained(store)
+
+
 def test_what_others_reserved_is_not_reclaimed(store):
     theirs = reserved(store, payload("a"))
 
