@@ -93,7 +93,7 @@ def test_the_tables_have_the_columns_of_laravel(empty, database, shape):
 def test_the_tables_of_13_have_indices_that_those_of_8_have_not(peer, database):
     before = database.indices("failed_jobs") | database.indices("cache")
     with database.engine.begin() as connection:
-        for table in ("jobs", "failed_jobs", "cache"):
+        for table in ("jobs", "failed_jobs", "cache", "cache_locks"):
             connection.execute(text(f"DROP TABLE {table}"))
 
     peer.run("migrate", shape=13)
