@@ -10,6 +10,7 @@ QueuepoolError
 │           └── StoreUnfit  the server is unsuitable: a cluster's node, a Sentinel
 ├── BadPayload           bytes that cannot be a job: refused at the push, quarantined by a worker
 │   └── NotSendable      an argument that cannot be written as JSON: refused at the push
+├── NotTracked           nothing is known of a job that is to be followed
 ├── JobError             a job that must not be retried
 │   ├── UnknownJob       nothing is registered under its name
 │   ├── BadArguments     its data does not fit its handler
@@ -25,6 +26,8 @@ QueuepoolError
 ├── NoRoom               the disk (or tmpfs) has no room for the pool's files
 ├── PoolRunning          another master holds the pidfile
 └── NotRunning           no pool of that name runs on this host
+
+SoftTimeout              raised in a handler at its soft timeout; as KeyboardInterrupt, it is no ``Exception``
 """
 
 from __future__ import annotations
@@ -86,6 +89,13 @@ class NotSendable(BadPayload, TypeError):
     def __init__(self, problem: str) -> None:
         QueuepoolError.__init__(self, problem)
         self.reason = problem
+
+
+class NotTracked(QueuepoolError):
+    """Nothing is known of a job: it is not tracked, its time is over, or it never was."""
+
+    def __init__(self, job_id: str) -> None:
+        super().__init__(f"nothing is known of job {job_id!r}: it is not tracked, its time is over, or it never was")
 
 
 class JobError(QueuepoolError):
@@ -171,6 +181,16 @@ class JobTimedOut(AttemptLost):
 
 class WorkerDied(AttemptLost):
     """The worker was ended by a signal, by the memory limit, or by an unexpected exit."""
+
+
+class SoftTimeout(BaseException):
+    """The handler has run for ``seconds``, its soft timeout; in an async handler it follows a ``CancelledError``.
+
+    Not an ``Exception``: code that logs and ignores whatever goes wrong must not ignore this too.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(f"the handler has run for {seconds:g} s, its soft timeout")
 
 
 class BootFailure(QueuepoolError):

@@ -12,7 +12,8 @@ import pytest
 import redis
 
 from queuepool.config.settings import ConnectionSettings
-from queuepool.jobs.client import Queue, configure
+from queuepool.jobs.client import Queue
+from queuepool.jobs.connecting import configure
 from queuepool.stores.factory import Stores
 from tests.faults.entries import entries_of
 from tests.support.databases import DatabaseServer, MariaDB, Postgres, running

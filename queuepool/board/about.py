@@ -50,9 +50,16 @@ class About:
         try:
             fd = os.open(folder / FILE, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
             with open(fd, "rb") as file:
-                return cls(**json.loads(file.read(_MAX_BYTES)))
-        except (OSError, ValueError, TypeError):
+                found = cls(**json.loads(file.read(_MAX_BYTES)))
+        except (OSError, ValueError, TypeError, RecursionError):
             return None
+        return found if found.is_sound else None
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether all values are texts, as a pool writes them: a job may have written over the file."""
+        texts = (self.store, self.prefix, self.identity, self.configuration, self.working_directory, self.user)
+        return isinstance(self.queues, list) and all(isinstance(text, str) for text in (*texts, *self.queues))
 
     def write(self, folder: Path) -> None:
         """Write it completely or not at all. Raises ``OSError``."""

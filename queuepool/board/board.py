@@ -16,6 +16,7 @@ from queuepool.board.held_jobs import AREA, HeldJobs
 from queuepool.board.shared_file import SharedFile
 from queuepool.board.slot import Header as Header
 from queuepool.board.slot import Slot as Slot
+from queuepool.board.states import HELPERS as HELPERS
 from queuepool.board.states import Killed as Killed
 from queuepool.board.states import Role as Role
 from queuepool.board.states import State as State
@@ -34,6 +35,8 @@ class Board:
         self.path = path
         self.memory = memory
         self.header = Header(memory, 0)
+        #: counters of a pool that counts, in memory that only its own processes share; see ``board/meters.py``
+        self.meters: mmap.mmap | None = None
         self.used = 0
         self.slots = [self._slot(index) for index in range((len(memory) - _PAGE) // _SLOT)]
 
@@ -95,6 +98,7 @@ class Board:
         if not isinstance(self.memory, SharedFile):
             return self
         mapped = Board(self.path, self.memory.mapped())
+        mapped.meters = self.meters
         self.memory.close()
         return mapped
 

@@ -17,6 +17,9 @@ from queuepool.config.settings import PoolSettings
 from queuepool.errors import ConfigError, NoRoom, NotRunning, PoolRunning
 from queuepool.unix import proc
 
+#: an empty file whose modification time is that of the master's last pass
+ALIVE = "alive"
+
 
 class RuntimeDir:
     """The directory of one pool on this host; it is refused unless it is ours with mode 0700.
@@ -61,6 +64,8 @@ class RuntimeDir:
             for unfinished in (*self.path.glob("draft.*"), *self.path.glob("taken.*")):  # its writer or reader is dead
                 unfinished.unlink(missing_ok=True)
             (self.path / FILE).unlink(missing_ok=True)
+            with suppress(OSError):  # a directory may be in its place
+                (self.path / ALIVE).unlink()
             self._pidfile.remove()
         self._pidfile.close()
         with suppress(OSError):  # not empty, or the next master's

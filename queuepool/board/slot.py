@@ -12,11 +12,12 @@ from math import isfinite
 from queuepool.board.facts import FACTS_SIZE, POOL_FACTS_SIZE, Facts, PoolFacts, Totals
 from queuepool.board.held_jobs import HeldJobs
 from queuepool.board.record import Record, Seconds, Text, Whole, as_count
-from queuepool.board.states import Killed, Role, State
+from queuepool.board.states import HELPERS, Killed, Role, State
 from queuepool.payload.lease import Lease
 
 #: tolerance in seconds: how much later a lease may end than one taken now
 _TOLERANCE = 1.0
+SAYS_0 = 2.0
 _STATES = frozenset(State) - {State.FAILING}  # which only a pool can be
 
 
@@ -67,6 +68,11 @@ class Header(Record):
     scale = Whole()
     # Written by the first worker of a generation, or its template: the generation whose jobs the log lists.
     announced = Whole()
+    # Written by the master. The probe reads them by their offsets, so new fields come after them.
+    #: monotonic: the end of the master's last pass; 0.0 = its version has no beat
+    beat = Seconds()
+    #: wall-clock time at which a worker or a template had first imported the modules; 0.0 = none has
+    ready = Seconds()
 
     @property
     def facts(self) -> PoolFacts:
@@ -127,10 +133,15 @@ class Slot(Record):
     rss = Whole()
     since = Seconds()
     attempt = Whole()
+    #: seconds for which the running job's state is kept after its end; 0.0 = it is not tracked
+    track = Seconds()
+    #: how far the running job is, from 0 to 1; 0.0 = unknown, and so ``SAYS_0`` if it says 0
+    progress = Seconds()
     job = Text(190)
     job_id = Text(130)
     queue = Text(200)
     policy = Text(2000)
+    note = Text(200)
     # Written by the steward.
     #: the number of the hand whose leases end at ``renewed_end``
     renewed_hand = Whole()
@@ -156,6 +167,12 @@ class Slot(Record):
         """The totals of this incarnation."""
         found = self.numbers()
         return Totals(*(as_count(found[name]) for name in Totals._fields))
+
+    @property
+    def fraction(self) -> float | None:
+        """How far the running job says that it is, from 0 to 1; ``None`` if it does not say."""
+        said = self.progress  # read once: the worker may change it
+        return 0.0 if said == SAYS_0 else said if 0.0 < said <= 1.0 else None
 
     def is_plausible(self, now: float, retry_after: float) -> bool:
         """Whether its process can have written these values; in seconds, ``now`` is monotonic."""
@@ -203,9 +220,9 @@ class Slot(Record):
     def holds_nothing(self) -> bool:
         """Whether the death of its process needs no settlement and no event.
 
-        True for a steward, a template that the master ended, and a worker that exited cleanly without held jobs.
+        True for a helper, a template that the master ended, and a worker that exited cleanly without held jobs.
         """
         if self.role == Role.TEMPLATE and self.killed == Killed.STOP:
             return True
         is_unused = self.exited_cleanly and not self.reserve_sent_at and self.hand.is_empty
-        return self.role == Role.STEWARD or bool(is_unused)
+        return self.role in HELPERS or bool(is_unused)

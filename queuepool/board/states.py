@@ -12,10 +12,15 @@ class Role(IntEnum):
     WORKER = 1
     STEWARD = 2
     TEMPLATE = 3
+    WEB = 4
 
     @classmethod
     def _missing_(cls, value: object) -> Role:
         return cls.FREE
+
+
+#: the processes that hold no jobs, and stay until the last worker has left
+HELPERS = (Role.STEWARD, Role.WEB)
 
 
 class State(IntEnum):
@@ -46,6 +51,8 @@ class Killed(IntEnum):
     STOP = 4
     #: its slot held values that neither it nor the master can have written
     OVERWRITTEN = 5
+    #: its deadline passed while no job of it ran
+    STALLED = 6
 
     @property
     def reason(self) -> str:
@@ -63,4 +70,5 @@ _REASONS = {
     Killed.MEMORY: "it had reached memory_hard",
     Killed.STOP: "the stop does not wait any longer",
     Killed.OVERWRITTEN: "a job had written over its place on the board",
+    Killed.STALLED: "no job ran: the process itself did not go on",
 }

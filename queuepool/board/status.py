@@ -7,7 +7,9 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from queuepool.board.board import Board, Header, Role, Slot, State
+from queuepool.board import open_alerts
+from queuepool.board.alert_words import words_of
+from queuepool.board.board import HELPERS, Board, Header, Role, Slot, State
 from queuepool.board.facts import Totals
 
 
@@ -15,12 +17,13 @@ def overview(name: str, board: Board) -> dict[str, Any]:
     """The pool and its processes; times are ISO 8601 in UTC, durations in seconds."""
     header = board.header
     done, failed, released = board.totals()
-    slots = sorted(board.of(Role.TEMPLATE, Role.STEWARD, Role.WORKER), key=lambda slot: (-slot.role, slot.number))
+    slots = sorted(board.of(Role.TEMPLATE, *HELPERS, Role.WORKER), key=lambda slot: (-slot.role, slot.number))
     return {
         "pool": name,
         "master": header.master_pid,
         "state": State(header.state).name.lower(),
         "since": iso(header.since),
+        "beat_age": beat_age(header),
         "workers": header.target,
         "busy": sum(_is_busy(slot) for slot in slots),
         "done": done,
@@ -36,8 +39,14 @@ def overview(name: str, board: Board) -> dict[str, Any]:
         "failed_store_lost": _iso_or_none(header.failed_store_lost),
         "control_store_lost": _iso_or_none(header.control_store_lost),
         "unrecorded": header.unrecorded,
+        "alerts": [_alert(one) for one in open_alerts.read(board)],
         "processes": [_process(slot) for slot in slots],
     }
+
+
+def beat_age(header: Header) -> float | None:
+    """Seconds since the end of the master's last pass; ``None`` for a master of a version that has no beat."""
+    return round(max(time.monotonic() - header.beat, 0.0), 1) if header.beat else None
 
 
 def boot_problem(header: Header) -> str:
@@ -60,6 +69,11 @@ def iso(wall: float) -> str:
         return datetime.fromtimestamp(wall, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     except (ValueError, OverflowError, OSError):
         return ""
+
+
+def _alert(alert: open_alerts.OpenAlert) -> dict[str, Any]:
+    facts = {"kind": alert.kind, "subject": alert.subject, "value": alert.value, "limit": alert.limit}
+    return {**facts, "since": iso(alert.since), "text": words_of(alert)}
 
 
 def _iso_or_none(wall: float) -> str | None:
@@ -92,5 +106,18 @@ def _process(slot: Slot) -> dict[str, Any]:
             "attempt": slot.attempt,
             "since": iso(slot.since),
             "running": round(max(time.time() - slot.since, 0.0), 1),
+            "time_left": _time_left(slot.deadline),
+            **_progress(slot),
         }
     return facts
+
+
+def _time_left(deadline: float) -> float | None:
+    """Seconds until the job's timeout, negative when it is past; ``None`` without one."""
+    return round(deadline - time.monotonic(), 1) if deadline else None
+
+
+def _progress(slot: Slot) -> dict[str, Any]:
+    """How far the job says that it is, from 0 to 1; nothing if it does not say."""
+    fraction = slot.fraction
+    return {} if fraction is None else {"progress": fraction, "note": slot.note}

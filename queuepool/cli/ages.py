@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-import json
-
 from queuepool.cli.output import counted
-from queuepool.stores.contract import Sizes
+from queuepool.payload.ages import ready_for
+from queuepool.stores.measured import Measured
 
 #: seconds after which an outcome should have been taken
 _TAKEN_WITHIN = 60.0
 
 
-def age(payload: bytes | None, now: float) -> float | None:
-    """Seconds since the payload was created; ``None`` if it does not say when."""
-    try:
-        created = json.loads(payload or b"null")["createdAt"]
-        return max(round(now - float(created), 1), 0.0)
-    except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
+def age(found: Measured) -> float | None:
+    """For how many seconds the queue's next job has been ready; ``None`` if there is none, or nothing says it."""
+    if not (found.ready or found.oldest):
         return None
+    known = ready_for(found.payload, found.now) if found.oldest is None else found.oldest
+    return None if known is None else round(known, 1)
 
 
-def untaken(queue: str, sizes: Sizes, now: float) -> str:
+def untaken(queue: str, found: Measured) -> str:
     """What to say if outcomes wait in ``queue`` for more than a minute; empty if none does."""
-    waited = age(sizes.oldest, now)
+    waited = age(found)
     if waited is None or waited <= _TAKEN_WITHIN:
         return ""
-    waiting = f"{counted(sizes.ready, 'outcome')} waiting in queue {queue}, the oldest for {waited:.0f} s"
+    waiting = f"{counted(found.ready, 'outcome')} waiting in queue {queue}, the oldest for {waited:.0f} s"
     return f"{waiting}: no worker of Laravel serves it? Chains and batches stand still until one does"

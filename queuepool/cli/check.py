@@ -50,7 +50,8 @@ def check(where: Where, peek: int, as_json: bool) -> int:
     except ConfigError as error:
         _print([Finding(Grade.FAIL, "configuration", line) for line in str(error).split("\n")], as_json)
         return CONFIG
-    findings = [_configuration(where), *_stores(where), *_boards(where), *_modules(where)]
+    findings = [_configuration(where), *_stores(where), *_boards(where), *_addresses(where)]
+    findings += [*_modules(where), *_schedules(where)]
     if peek:
         findings += _waiting(where, peek)
     _print(findings, as_json)
@@ -68,7 +69,7 @@ def _print(findings: Sequence[Finding], as_json: bool) -> None:
 def _configuration(where: Where) -> Finding:
     pools = where.pools()
     names = ", ".join(pool.name for pool in pools)
-    return Finding(Grade.OK, "configuration", f"{where.path or 'no file'}, pools: {names}")
+    return Finding(Grade.OK, "configuration", f"{where.load().name or 'no file'}, pools: {names}")
 
 
 def _stores(where: Where) -> Iterator[Finding]:
@@ -92,11 +93,11 @@ def _outcomes(stores: Stores) -> Iterator[Finding]:
     """What waits for a worker of Laravel."""
     if not (queue := stores.settings.outcomes):
         return
-    sizes, now = stores.queue.sizes(queue), stores.queue.now()
-    oldest = age(sizes.oldest, now)
-    words = f"{sizes.total} waiting for Laravel" + ("" if oldest is None else f", the oldest for {oldest:g} s")
+    found, total = stores.measures.of(queue), stores.queue.sizes(queue).total
+    oldest = age(found)
+    words = f"{total} waiting for Laravel" + ("" if oldest is None else f", the oldest for {oldest:g} s")
     yield Finding(Grade.OK, f"outcomes {queue}", words)
-    if words := untaken(queue, sizes, now):
+    if words := untaken(queue, found):
         yield Finding(Grade.WARN, f"outcomes {queue}", words)
 
 
@@ -120,6 +121,14 @@ def _boards(where: Where) -> Iterator[Finding]:
             yield Finding(Grade.WARN, f"pool {pool.name}", str(error))
         else:
             yield from (Finding(Grade.WARN, f"pool {pool.name}", words_for(name)) for name in left)
+
+
+def _addresses(where: Where) -> Iterator[Finding]:
+    for pool in where.pools():
+        if pool.listen:
+            from queuepool.cli.check_listen import inspect_address  # imported here: few pools have one
+
+            yield from inspect_address(pool)
 
 
 def _inspector(where: Where, connection: ConnectionSettings) -> Inspector:
@@ -165,6 +174,14 @@ def _modules(where: Where) -> Iterator[Finding]:
     served = {queue for pool in where.load().pools for queue in pool.queues}
     yield from (Finding(Grade.WARN, "queues", words) for words in unserved(REGISTRY, served))
     yield from _sizes(where)
+
+
+def _schedules(where: Where) -> Iterator[Finding]:
+    """After the modules are imported."""
+    if REGISTRY.scheduled() or any(pool.schedules for pool in where.pools()):
+        from queuepool.cli.check_schedules import inspect_schedules  # imported here: few configurations have any
+
+        yield from inspect_schedules(where.pools(), REGISTRY)
 
 
 def _sizes(where: Where) -> Iterator[Finding]:

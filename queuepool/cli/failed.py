@@ -17,6 +17,7 @@ from queuepool.cli.options import JSON, TEXT, Where, located, option, parsed
 from queuepool.cli.queues import one_queue
 from queuepool.config import values
 from queuepool.jobs.client import Queue
+from queuepool.settlement.states import retried
 from queuepool.stores.set_aside import FailedJob
 from queuepool.unix.exit_codes import FAILED
 
@@ -134,7 +135,7 @@ def _retry_all(connection: Queue, queue: str | None) -> int:
     retried = passed = 0
     while page := store.page(passed, _BATCH):
         for record in page:
-            if record.failed_at > began or queue not in (None, record.queue) or not store.retry(record):
+            if record.failed_at > began or queue not in (None, record.queue) or not _put_back(connection, record):
                 passed += 1
             else:
                 retried += 1
@@ -143,9 +144,14 @@ def _retry_all(connection: Queue, queue: str | None) -> int:
 
 def _retry(connection: Queue, job_id: str) -> int:
     record = connection.stores.failed.get(job_id)
-    if record is None or not connection.stores.failed.retry(record):
+    if record is None or not _put_back(connection, record):
         return _not_found(job_id)
     return 0
+
+
+def _put_back(connection: Queue, record: FailedJob) -> bool:
+    stores = connection.stores
+    return stores.failed.retry(record, state=retried(record, stores.states.get))
 
 
 def _forget(queue: Queue, job_id: str) -> int:

@@ -29,11 +29,13 @@ FLAGS: Mapping[str, Flag] = MappingProxyType({
     "pool.listeners": Flag("MODULE,...", "Modules to import event listeners from"),
     "pool.preload": Flag("", "Import the modules once; workers share their memory", ("--preload/--no-preload",)),
     "pool.timeout": Flag("SECONDS", "Job timeout; 0 disables it"),
+    "pool.soft_timeout": Flag("SECONDS", "Time after which a job gets SoftTimeout, before its timeout; 0 = never"),
     "pool.boot_timeout": Flag("SECONDS", "Timeout for importing the modules; 0 disables it"),
     "pool.grace": Flag("SECONDS", "Grace period before an overdue worker is killed"),
     "pool.tries": Flag("COUNT", "Number of tries per job; 0 = no limit"),
     "pool.backoff": Flag("SECONDS,...", "Delay before the next try, or a list of delays: 1,5,30"),
     "pool.max_crashes": Flag("COUNT", "Fail a job after this many workers have died running it; 0 = no limit"),
+    "pool.track": Flag("SECONDS", "Keep the state of every job so long after its end; 0 = of those that ask for it"),
     "pool.memory": Flag("MB", "Recycle a worker of this size after its job (+MB: above its boot size); 0 = never"),
     "pool.memory_hard": Flag("MB", "Kill a worker of this size during its job; 0 = never"),
     "pool.sleep": Flag("SECONDS", "Polling interval where the store cannot block"),
@@ -47,17 +49,21 @@ FLAGS: Mapping[str, Flag] = MappingProxyType({
     "pool.quiet": Flag("", "Log only what needs action", ("-q", "--quiet")),
     "pool.verbose": Flag("", "Log every event", ("-v", "--verbose")),
     "pool.json": Flag("", "Log in JSON, one object per line", ("--json",)),
+    "pool.history": Flag("TIME", "Keep counters in the store for `queuepool history`: 35d, 24h; 0 = not at all"),
+    "pool.metrics": Flag("", "Count attempts and measure queues", ("--metrics/--no-metrics",)),
+    "pool.listen": Flag("ADDRESS", "Serve metrics and health over HTTP at HOST:PORT or unix:/PATH"),
     "pool.log": Flag("FILE", "Log to this file instead of standard error"),
     "pool.log_level": Flag("LEVEL", "Log the application's own messages from this level up: debug, info, warning ..."),
 })  # fmt: skip
 
+_DAY = 86400.0
 CONNECTION = ("connection.url", "connection.prefix")
 PLACE = (*CONNECTION, "pool.runtime_dir")
 #: a pool takes them all, a lone worker those that do not concern a master
 POOL = tuple(FLAGS)
 _MASTERS = (
     "workers", "preload", "boot_timeout", "grace", "max_crashes", "memory_hard", "stop_timeout", "give_up",
-    "runtime_dir",
+    "runtime_dir", "listen", "history",
 )  # fmt: skip
 WORKER = tuple(key for key in FLAGS if key.partition(".")[2] not in _MASTERS)
 
@@ -70,4 +76,6 @@ def default_of(key: str) -> str:
     value = getattr(settings, FIELDS.get(name, name))
     if isinstance(value, tuple):
         return ",".join(f"{part:g}" if isinstance(part, float) else part for part in value)
+    if isinstance(value, float) and value and not value % _DAY:
+        return f"{value / _DAY:g}d"
     return f"{value:g}" if isinstance(value, (int, float)) else str(value or "")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Sequence
 
@@ -14,6 +13,7 @@ import click
 from queuepool.cli import output
 from queuepool.cli.flags import FLAGS, WORKER
 from queuepool.cli.options import Where, located
+from queuepool.config import application
 from queuepool.unix import proc
 from queuepool.unix.signals import WorkerSignals, reset_inherited
 
@@ -37,7 +37,7 @@ def listen(where: Where) -> int:
 
 def _command(where: Where, *, brief: bool) -> list[str]:
     """``work --once`` with the given flags; ``brief``: without log lines for each child's start and stop."""
-    words = [sys.executable, "-m", "queuepool", "work", "--once", *(["--brief"] if brief else [])]
+    words = [*application.source().command, "work", "--once", *(["--brief"] if brief else [])]
     words += [f"--config={where.path}"] if where.path else []
     words += [f"--pool={where.pool_name}"] if where.pool_name else []
     for key, value in where.overrides.items():

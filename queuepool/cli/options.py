@@ -42,7 +42,7 @@ class Where:
     def pools(self) -> tuple[PoolSettings, ...]:
         """The named pool, else all; without a file there is one pool, with the given name. Raises ``UsageError``."""
         pools = self.load().pools
-        if self.pool_name and not self.path:
+        if self.pool_name and not self.load().name:
             return tuple(replace(pool, name=self.pool_name) for pool in pools)
         found = tuple(pool for pool in pools if self.pool_name in (None, pool.name))
         if not found:

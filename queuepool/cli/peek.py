@@ -14,13 +14,11 @@ from queuepool.payload.command import Command, is_encrypted
 from queuepool.payload.context import texts_of
 from queuepool.payload.encrypted_data import MARK
 from queuepool.payload.envelope import OBJECT_JOB, Payload, decode
-from queuepool.payload.unique_locks import NAME, OWNER, STORE
+from queuepool.payload.unique_locks import HIDDEN
 from queuepool.settlement.commands import commands_of
 from queuepool.settlement.endings import Endings
 from queuepool.stores.factory import Stores
 from queuepool.stores.finding import Finding, Grade
-
-_LOCKS = {STORE, NAME, OWNER}
 
 
 class Peek:
@@ -90,7 +88,7 @@ class Peek:
         for lock in self._endings.held_locks(payload) if not self._endings.warning(payload) else ():
             is_ours = lock in self._endings.after(payload).unlocks
             yield f"unique lock {lock.name!r} (released {'here' if is_ours else 'by Laravel'})"
-        if {*texts_of(payload.context)["data"], *texts_of(payload.context)["hidden"]} - _LOCKS:
+        if {*texts_of(payload.context)["data"], *texts_of(payload.context)["hidden"]}.difference(HIDDEN):
             yield "context"
 
 

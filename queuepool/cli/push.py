@@ -37,8 +37,13 @@ from queuepool.worker.boot import import_application
 @option(
     "--delay", metavar="SECONDS", type=parsed(values.seconds), default=0.0, help="Time until it is ready  [default: 0]"
 )
+@option(
+    "--track", metavar="SECONDS", type=parsed(values.seconds), default=None, help="Keep its state so long after its end"
+)
 @click.option("--force", is_flag=True, help="Push it even if no module registers it")
-def push(where: Where, name: str, data: str | None, queue: str | None, delay: float, force: bool) -> None:
+def push(
+    where: Where, name: str, data: str | None, queue: str | None, delay: float, track: float | None, force: bool
+) -> None:
     """Push the job NAME and print its id"""
     value = None if data is None else _json(_stdin() if data == "-" else os.fsencode(data))
     handler = None if force else _handler(where, name)
@@ -47,8 +52,8 @@ def push(where: Where, name: str, data: str | None, queue: str | None, delay: fl
     _judge(name, value, handler)
     target = queue or options.queue or "default"
     with closing(Queue(where.connection())) as connection:
-        encrypted = options.encrypted
-        output.say(connection.push(name, value, queue=target, delay=delay, options=on_wire, encrypted=encrypted))
+        about: dict[str, Any] = {"queue": target, "delay": delay, "options": on_wire, "encrypted": options.encrypted}
+        output.say(connection.push(name, value, track=options.track if track is None else track, **about))
     if where.path and target not in where.queues():
         output.complain(f"note: no pool of {where.path} serves queue {target}")
 

@@ -75,11 +75,13 @@ def monitor(where: Where, queues: Sequence[str], limit: int, fail: bool, as_json
     """
     connection = where.connection()
     with closing(Queue(connection, by_hand=True)) as queue:
-        now = queue.stores.queue.now()
-        sizes = {name: queue.sizes(name) for name in queues or _all(where, queue)}
-    rows = [_parts(name, found, limit, now) for name, found in sizes.items()]
+        names = list(queues or _all(where, queue))
+        sizes = {name: queue.sizes(name) for name in names}
+        measured = {name: queue.stores.measures.of(name) for name in names}
+    rows = [_parts(name, sizes[name], limit, age(measured[name])) for name in names]
     output.listing([{"connection": connection.name, **row} for row in rows], as_json)
-    if connection.outcomes in sizes and (words := untaken(connection.outcomes, sizes[connection.outcomes], now)):
+    outcomes = connection.outcomes
+    if outcomes in measured and (words := untaken(outcomes, measured[outcomes])):
         output.complain(f"warn: {words}")
     return FAILED if fail and any(row["status"] == "ALERT" for row in rows) else 0
 
@@ -118,7 +120,7 @@ def _is_confirmed(question: str) -> bool:
     return click.confirm(question, err=True)
 
 
-def _parts(name: str, sizes: Sizes, limit: int, now: float) -> dict[str, Any]:
+def _parts(name: str, sizes: Sizes, limit: int, oldest: float | None) -> dict[str, Any]:
     """Source: Illuminate/Queue/Console/MonitorCommand.php (13.x)."""
     return {
         "queue": name,
@@ -127,6 +129,6 @@ def _parts(name: str, sizes: Sizes, limit: int, now: float) -> dict[str, Any]:
         "delayed": sizes.delayed,
         "reserved": sizes.reserved,
         "quarantined": sizes.quarantined,
-        "oldest_pending": age(sizes.oldest, now),
+        "oldest_pending": oldest,
         "status": "ALERT" if sizes.total >= limit else "OK",
     }

@@ -2,33 +2,26 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
-from pathlib import Path
 from typing import Any
 
 import click
 
+from queuepool.board.local_pool import board_of, facts_of
 from queuepool.board.runtime_dir import RuntimeDir
-from queuepool.board.status import overview
+from queuepool.board.troubles import IDLING, NOT_RUNNING, STUCK, troubles
 from queuepool.cli import output
 from queuepool.cli.flags import PLACE
 from queuepool.cli.local import runtime_of
 from queuepool.cli.options import JSON, Where, located
 from queuepool.errors import NotRunning
 from queuepool.steward.orphaned_boards import left_by_others, words_for
-from queuepool.unix.exit_codes import NOT_MOVING, NOT_RUNNING
+from queuepool.unix import exit_codes
 
 _COLUMNS = (
-    "process", "pid", "state", "done", "failed", "released", "memory", "job", "queue", "attempt", "running",
+    "process", "pid", "state", "done", "failed", "released", "memory", "job", "id", "queue", "attempt", "running",
 )  # fmt: skip
-_NOT_RUNNING, _STUCK = "not running", "stopped by a signal"
-#: what a pool in these states says of itself
-_WORDS = {
-    "starting": "workers wait: the steward has not read the control keys yet (restart, pause, maintenance)",
-    "failing": "the steward dies again and again, see the log: jobs of dead workers and delayed jobs wait",
-}
 
 
 @click.command()
@@ -48,9 +41,9 @@ def status(where: Where, everywhere: bool, as_json: bool) -> int:
     else:
         _show(pools)
     states = {pool["state"] for pool in pools}
-    if not pools or _NOT_RUNNING in states:
-        return NOT_RUNNING
-    return NOT_MOVING if states & {_STUCK, *_WORDS} else 0
+    if not pools or NOT_RUNNING in states:
+        return exit_codes.NOT_RUNNING
+    return exit_codes.NOT_MOVING if states & {STUCK, *IDLING} else exit_codes.OK
 
 
 def _published(where: Where) -> list[dict[str, Any]]:
@@ -64,33 +57,20 @@ def _published(where: Where) -> list[dict[str, Any]]:
 
 
 def _status_of(name: str, runtime: RuntimeDir) -> dict[str, Any]:
-    if runtime.path.exists() and not os.access(runtime.path, os.R_OK | os.X_OK):
-        raise PermissionError(13, "belongs to another user", str(runtime.path))
     others = {"left_by_others": left_by_others(runtime)}
-    place = {"pool": name, "directory": str(runtime.path)}
     try:
-        facts = overview(name, runtime.board()) | place | others
+        return facts_of(name, runtime, board_of(runtime)) | others
     except NotRunning as error:
+        place = {"pool": name, "directory": str(runtime.path)}
         unsettled = not error.another and len(runtime.board_paths()) > len(others["left_by_others"])
-        return {**place, "state": _NOT_RUNNING, "another": error.another, "unsettled": unsettled, **others}
-    found = runtime.about()
-    facts |= found.facts() if found else {}
-    return facts | ({"state": _STUCK} if _is_stopped(facts["master"]) else {})
-
-
-def _is_stopped(pid: int) -> bool:
-    """Whether the process is stopped, as by SIGSTOP; ``False`` where there is no /proc."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[0] in (b"T", b"t")
-    except OSError:
-        return False
+        return {**place, "state": NOT_RUNNING, "another": error.another, "unsettled": unsettled, **others}
 
 
 def _show(pools: Sequence[Mapping[str, Any]]) -> None:
     if not pools:
         output.say("no pool has published itself")
     for pool in pools:
-        if pool["state"] == _NOT_RUNNING:
+        if pool["state"] == NOT_RUNNING:
             for line in _not_running_lines(pool):
                 output.say(line)
         else:
@@ -103,10 +83,10 @@ def _show(pools: Sequence[Mapping[str, Any]]) -> None:
 
 def _not_running_lines(pool: Mapping[str, Any]) -> Iterator[str]:
     if pool["another"]:
-        yield f"pool {pool['pool']}: {_NOT_RUNNING} (the one in {pool['directory']} is {pool['another']})"
+        yield f"pool {pool['pool']}: {NOT_RUNNING} (the one in {pool['directory']} is {pool['another']})"
         return
     left = "; it was killed, or left jobs that the next start settles" if pool["unsettled"] else ""
-    yield f"pool {pool['pool']}: {_NOT_RUNNING} (no live master in {pool['directory']}){left}"
+    yield f"pool {pool['pool']}: {NOT_RUNNING} (no live master in {pool['directory']}){left}"
     yield "other pools are meant by -c FILE, --pool NAME or --runtime-dir DIR; those of other users lie elsewhere"
 
 
@@ -128,26 +108,24 @@ def _header_lines(pool: Mapping[str, Any]) -> Iterator[str]:
     yield (
         f"pool {pool['pool']}{host}: {pool['state']} master={pool['master']} since={pool['since']} "
         f"workers={pool['workers']} busy={pool['busy']} done={pool['done']} failed={pool['failed']} "
-        f"released={pool['released']} restarts={pool['restarts']}"
+        f"released={pool['released']} restarts={pool['restarts']}{_beat(pool)}"
     )
     if origin := _origin(pool):
         yield origin
-    if words := _WORDS.get(pool["state"]):
-        yield words
-    if outdated := pool.get("outdated"):  # missing in a notice of an older version
-        why = f", new ones do not come to work: {problem}" if (problem := pool["boot_problem"]) else ""
-        yield f"restart under way: workers that still run the old code: {outdated}{why}"
-    if pool["maintenance"]:
-        yield "maintenance mode"
-    if pool["paused"]:
-        yield f"paused queues: {', '.join(pool['paused'])}"
-    if pool["store_lost"]:
-        yield f"the store is away since {pool['store_lost']}"
-    for store in ("failed_store", "control_store"):
-        if since := pool.get(f"{store}_lost"):
-            yield f"the {store.replace('_', ' ')} is away since {since}; the jobs go on"
-    if waiting := pool.get("unrecorded"):
-        yield f"failed jobs that wait for the failed store: {waiting}"
+    yield from troubles(pool)
+
+
+def _beat(pool: Mapping[str, Any]) -> str:
+    age = pool.get("beat_age")  # missing in a notice of an older version
+    return "" if age is None else f" beat={age:.1f}s"
+
+
+def _running(job: Mapping[str, Any]) -> str:
+    """How long the job has run, when its timeout is, and how far it says that it is."""
+    left = job.get("time_left")  # missing in a notice of an older version
+    limit = f" of {job['running'] + left:.0f}" if left is not None else ""
+    far = f", {job['progress']:.0%} {job['note']}".rstrip() if "progress" in job else ""
+    return f"{job['running']:.1f}{limit} s{far}"
 
 
 def _row(process: Mapping[str, Any]) -> list[object]:
@@ -155,6 +133,6 @@ def _row(process: Mapping[str, Any]) -> list[object]:
     name = f"{process['role']} {process['number']}" if process["number"] else process["role"]
     counts = [process.get(key, "-") for key in ("done", "failed", "released")]
     memory = f"{process['memory']} MB" if "memory" in process else "-"
-    running = f"{job['running']:.1f} s" if job else "-"
-    about = [job.get(key, "-") for key in ("name", "queue", "attempt")]
+    running = _running(job) if job else "-"
+    about = [job.get(key, "-") for key in ("name", "id", "queue", "attempt")]
     return [name, process["pid"], process["state"], *counts, memory, *about, running]

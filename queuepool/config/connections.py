@@ -46,7 +46,8 @@ def contradictions(settings: ConnectionSettings, given: Mapping[str, Any]) -> It
     if given.get("driver") and given["driver"] != kind_of(settings.url):
         yield "driver", f"{given['driver']} contradicts the url, which is one of {kind_of(settings.url)}"
     if settings.prefix and "redis" not in map(kind_of, _urls(settings).values()):
-        yield "prefix", "is for the keys of Redis: leave it out, a database's tables have their names"
+        yield "prefix", "is for the keys of Redis: leave it out, a database's tables have names (jobs_table ...)"
+    yield from _table_contradictions(settings)
     yield from _failed_contradictions(settings)
     yield from _key_contradictions(settings)
 
@@ -63,10 +64,20 @@ def check_drivers(settings: ConnectionSettings) -> None:
         raise ConfigError(f"connection {settings.name}: app_key", "needs pip install 'queuepool-worker[encrypted]'")
 
 
+#: the settings that name tables
+TABLE_KEYS = ("jobs_table", "failed_table", "cache_table", "lock_table", "batches_table")
+
+
 def identity_of(settings: ConnectionSettings) -> str:
     """An id of the store in which its receipts are valid; reveals no secret."""
-    prefix = settings.prefix if kind_of(settings.url) == "redis" else ""
+    prefix = settings.prefix if kind_of(settings.url) == "redis" else _other_table(settings)
     return hashlib.sha256(f"{place_of(settings.url)} {prefix}".encode("utf-8", "surrogateescape")).hexdigest()[:32]
+
+
+def _other_table(settings: ConnectionSettings) -> str:
+    """The table of jobs; empty for the usual one, whose stores have been known without it."""
+    table = f"{settings.schema}.{settings.jobs_table}"
+    return "" if table == ".jobs" else table
 
 
 def _embedded(folder: Path) -> str:
@@ -81,6 +92,17 @@ def _urls(settings: ConnectionSettings) -> dict[str, str]:
     keys = ("url", "failed_url", "control_url", "maintenance_url", "batches_url")
     found = {key: getattr(settings, key) for key in keys}
     return {key: url for key, url in found.items() if url}
+
+
+def _table_contradictions(settings: ConnectionSettings) -> Iterator[tuple[str, str]]:
+    seen: dict[str, str] = {}
+    for key in TABLE_KEYS:
+        name = getattr(settings, key)
+        if (first := seen.setdefault(name.lower(), key)) != key:
+            yield key, f"{name} is {first}, too: each table has its own name"
+    schemes = set(map(scheme_of, _urls(settings).values()))
+    if settings.schema and "postgresql" not in schemes:
+        yield "schema", "is for PostgreSQL: another database is named in the url, and SQLite has one for each file"
 
 
 def _failed_contradictions(settings: ConnectionSettings) -> Iterator[tuple[str, str]]:

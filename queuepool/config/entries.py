@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 #: the kinds of sections
-KINDS = ("pool", "connection")
+KINDS = ("pool", "connection", "schedule", "alerts")
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,10 @@ from typing import NamedTuple
 from queuepool.config.entries import KINDS, Entry, Place, Problem, section_name
 from queuepool.config.values import INLINE_COMMENT, NO_INLINE_COMMENTS
 
-UNKNOWN_SECTION = "unknown section; there are [pool], [pool:NAME], [connection] and [connection:NAME]"
+UNKNOWN_SECTION = (
+    "unknown section; there are [pool], [pool:NAME], [connection], [connection:NAME], [schedule], [schedule:NAME] "
+    "and [alerts]"
+)
 MAX_BYTES = 1024 * 1024
 
 
@@ -133,18 +136,21 @@ def _header(title: str | None, rest: str, where: str, number: int) -> Iterator[E
     place = Place(f"{where}: [{title}]", number)
     yield Entry(title, "", "", place)
     try:
-        _check_header(title, rest)
+        check_header(title, rest)
     except ValueError as error:
         yield Problem(place, str(error))
 
 
-def _check_header(title: str, rest: str) -> None:
+def check_header(title: str, rest: str = "") -> None:
+    """Raises ``ValueError`` for a title that no section has, or if something follows it."""
     kind, colon, name = title.partition(":")
     if rest:
         raise ValueError(NO_INLINE_COMMENTS if INLINE_COMMENT.search(rest) else "nothing may follow the section")
     if kind not in KINDS:
         close = get_close_matches(kind.lower(), KINDS, 1)
         raise ValueError(f"unknown section; did you mean [{close[0]}{colon}{name}]?" if close else UNKNOWN_SECTION)
+    if colon and kind == "alerts":
+        raise ValueError("there is one section of alerts for all pools: [alerts]")
     if colon:
         section_name(name)
 

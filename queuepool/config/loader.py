@@ -4,34 +4,37 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
 
+from queuepool.config import alerts, application, values
 from queuepool.config import urls as config_urls
-from queuepool.config import values
 from queuepool.config import variables as config_variables
+from queuepool.config.addresses import listen
 from queuepool.config.connections import KEY_BYTES, connection, contradictions
 from queuepool.config.entries import Entry, Place, Problem, from_environment, from_flags, section_name
-from queuepool.config.ini_file import Document, read
+from queuepool.config.ini_file import read
+from queuepool.config.parts import Part, Setting, defaults_of, kind_of_section, parts_of
+from queuepool.config.schedules import SCHEDULE_KEYS, misplaced, problems_of, schedule
 from queuepool.config.secrets import app_key, open_secrets, previous_keys, signing_keys, url
-from queuepool.config.settings import ConnectionSettings, PoolSettings
+from queuepool.config.settings import ConnectionSettings, PoolSettings, ScheduleSettings
 from queuepool.config.urls import masked as masked  # for code that shows a URL
 from queuepool.errors import ConfigError
 
 POOL_KEYS: Mapping[str, values.Parser] = MappingProxyType({
     "connection": section_name, "queue": values.queues, "workers": values.workers,
-    "modules": values.modules, "listeners": values.modules, "preload": values.boolean,
-    "timeout": values.seconds, "boot_timeout": values.seconds, "grace": values.seconds,
-    "tries": values.count, "backoff": values.delays, "max_crashes": values.count,
+    "modules": values.modules, "listeners": values.modules, "preload": values.boolean, "metrics": values.boolean,
+    "timeout": values.seconds, "soft_timeout": values.seconds, "boot_timeout": values.seconds, "grace": values.seconds,
+    "tries": values.count, "backoff": values.delays, "max_crashes": values.count, "track": values.seconds,
     "memory": values.memory_limit, "memory_hard": values.megabytes,
     "sleep": values.seconds, "rest": values.seconds,
     "max_jobs": values.count, "max_time": values.seconds, "reserve_ahead": values.ahead,
     "force": values.boolean, "stop_timeout": values.seconds, "give_up": values.seconds,
     "quiet": values.boolean, "verbose": values.boolean, "json": values.boolean,
-    "log": values.path, "log_level": values.log_level, "runtime_dir": values.path,
+    "log": values.path, "log_level": values.log_level, "history": values.kept, "listen": listen,
+    "runtime_dir": values.path,
 })  # fmt: skip
 CONNECTION_KEYS: Mapping[str, values.Parser] = MappingProxyType({
     "driver": lambda raw: raw and values.one_of(raw, "redis", "sql"), "url": url, "prefix": values.text,
@@ -47,47 +50,24 @@ CONNECTION_KEYS: Mapping[str, values.Parser] = MappingProxyType({
     "outcomes": lambda raw: raw and values.queue(raw), "outcome_class": values.php_class,
     "php_failed": values.boolean, "foreign": lambda raw: values.one_of(raw, "refuse", "ignore"),
     "batches_url": lambda raw: raw and url(raw),
+    **dict.fromkeys(("jobs_table", "failed_table", "cache_table", "lock_table", "batches_table"), values.table),
+    "schema": lambda raw: raw and values.table(raw),
 })  # fmt: skip
-KEYS = {"pool": POOL_KEYS, "connection": CONNECTION_KEYS}
+KEYS = {"pool": POOL_KEYS, "connection": CONNECTION_KEYS, "schedule": SCHEDULE_KEYS, alerts.KIND: alerts.ALERT_KEYS}
 FIELDS = {"queue": "queues"}
+_KINDS = ("connection", "pool", "schedule")
 _URLS = ("url", "failed_url", "control_url", "maintenance_url", "batches_url")
 
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """Every pool and connection of a configuration; ``path`` is its file, None without one."""
+    """Every pool, connection and schedule. ``path``: their file; ``name``: that, or what is in its place."""
 
     pools: tuple[PoolSettings, ...]
     connections: Mapping[str, ConnectionSettings]
     path: Path | None
-
-
-@dataclass(frozen=True, slots=True)
-class _Setting:
-    """An entry's parsed value, or what is wrong with it."""
-
-    entry: Entry
-    value: Any = None
-    problem: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class _Part:
-    """The settings of one pool or connection, each key from its strongest source."""
-
-    name: str
-    place: Place
-    settings: Mapping[str, _Setting]
-
-    def fields(self) -> dict[str, Any]:
-        return {FIELDS.get(key, key): one.value for key, one in self.settings.items() if not one.problem}
-
-    def is_sound(self, *keys: str) -> bool:
-        return not any(self.settings[key].problem for key in keys if key in self.settings)
-
-    def place_of(self, key: str) -> Place:
-        found = self.settings.get(key)
-        return found.entry.place if found else Place(f"{self.place.label} {key}", self.place.line)
+    schedules: tuple[ScheduleSettings, ...] = ()
+    name: str = field(default="", compare=False)
 
 
 def load(
@@ -97,35 +77,41 @@ def load(
     *,
     by: str = "--{}",
 ) -> Config:
-    """The effective configuration. ``overrides`` are raw flags by ``section.key``; ``by`` is how errors name a flag.
+    """The effective configuration: of the file, or without one of the program's own settings.
 
-    Every key takes its value from the flag, else the environment, else the file, else its default. Raises one
-    ``ConfigError`` with a line for each problem.
+    ``overrides`` are raw flags by ``section.key``; ``by`` is how errors name a flag. Every key takes its value from the
+    flag, else the environment, else the file, else its default. Raises one ``ConfigError``, a line for each problem.
     """
-    file, folder = (read(path), path.parent) if path else (Document(), Path())
-    stated = [_parse(entry, environ, folder) for entry in file.entries() if _kind(entry) in KEYS]
+    source = application.Source(read(path), path.parent, str(path)) if path else application.source()
+    file, folder = source.document, source.folder
+    stated = [_parse(entry, environ, folder) for entry in file.entries() if kind_of_section(entry) in KEYS]
     forced = [_parse(entry, environ) for entry in (*from_environment(environ), *from_flags(overrides, by))]
-    links, parts = (_parts(kind, file.headers(), stated, forced, path) for kind in ("connection", "pool"))
+    links, parts, plans = (parts_of(kind, KEYS[kind], file.headers(), stated, forced, path) for kind in _KINDS)
     connections = {name: connection(name, part.fields(), folder) for name, part in links.items()}
-    pools = tuple(_pool(part, connections, path) for part in parts.values())
+    schedules = tuple(schedule(part, _linked(part, connections)) for part in plans.values())
+    plain = defaults_of("schedule", SCHEDULE_KEYS, stated, forced)
+    defaults = schedule(plain, _linked(plain, connections))
+    pools = tuple(replace(_pool(part, connections, schedules, path), job_schedules=defaults) for part in parts.values())
     problems = [*file.problems(), *open_secrets(file, path)]
     problems += [Problem(one.entry.place, one.problem) for one in (*stated, *forced) if one.problem]
     problems += [problem for name, part in links.items() for problem in _link_problems(connections[name], part)]
     for pool, part in zip(pools, parts.values(), strict=True):
         problems += _pool_problems(pool, part, links)
+    used = {_link(part, links) for part in parts.values()}
+    problems += [one for part in plans.values() for one in problems_of(part, _link(part, links), links, used)]
+    problems += [*misplaced(stated), *_shared_addresses(pools, parts)]
+    if (alarms := alerts.section(file.headers(), stated, forced)) is not None:
+        problems += alerts.problems_of(alarms, {queue for pool in pools for queue in pool.queues})
+        pools = tuple(replace(pool, alerts=alerts.alerts(alarms, pool.queues)) for pool in pools)
     _raise_all(problems)
-    return Config(pools, MappingProxyType(connections), path)
+    return Config(pools, MappingProxyType(connections), path, schedules, source.name)
 
 
-def _kind(entry: Entry) -> str:
-    return entry.section.partition(":")[0]
-
-
-def _parse(entry: Entry, environ: Mapping[str, str], folder: Path = Path()) -> _Setting:
+def _parse(entry: Entry, environ: Mapping[str, str], folder: Path = Path()) -> Setting:
     """``folder`` is the base of the relative path of an SQLite file or runtime directory, not the working directory."""
-    parse = KEYS.get(_kind(entry), {}).get(entry.key)
+    parse = KEYS.get(kind_of_section(entry), {}).get(entry.key)
     if parse is None:
-        return _Setting(entry, problem=f"unknown key{_hint(entry)}")
+        return Setting(entry, problem=f"unknown key{_hint(entry)}")
     value = entry.value
     try:
         if config_variables.holds_control_characters(value):
@@ -133,73 +119,75 @@ def _parse(entry: Entry, environ: Mapping[str, str], folder: Path = Path()) -> _
         value = config_variables.expanded(value, environ)
         parsed = parse(config_urls.within(folder, value) if entry.key in _URLS else value)
         is_place = entry.key == "runtime_dir" and isinstance(parsed, Path)
-        return _Setting(entry, folder / parsed if is_place else parsed)  # type: ignore[operator]
+        return Setting(entry, folder / parsed if is_place else parsed)  # type: ignore[operator]
     except ValueError as error:
         has_comment = values.INLINE_COMMENT.search(entry.value)
         problem = str(error) if value == entry.value else values.hidden(str(error))
-        return _Setting(entry, problem=values.NO_INLINE_COMMENTS if has_comment else problem)
+        return Setting(entry, problem=values.NO_INLINE_COMMENTS if has_comment else problem)
 
 
 def _hint(entry: Entry) -> str:
     for kind, keys in KEYS.items():
-        if kind != _kind(entry) and entry.key in keys:
+        if kind != kind_of_section(entry) and entry.key in keys:
             return f"; it belongs in [{kind}]"
-    close = get_close_matches(entry.key.lower().replace("-", "_"), KEYS.get(_kind(entry), ()), 1)
+    close = get_close_matches(entry.key.lower().replace("-", "_"), KEYS.get(kind_of_section(entry), ()), 1)
     return f"; did you mean {close[0]!r}?" if close else ""
 
 
-def _parts(
-    kind: str, headers: Sequence[Entry], stated: Sequence[_Setting], forced: Sequence[_Setting], path: Path | None
-) -> dict[str, _Part]:
-    """The pools or the connections by name, in the file's order."""
-    matching = [one for one in stated if _kind(one.entry) == kind]
-    places = {header.section: header.place for header in headers if _kind(header) == kind}
-    plain = places.pop(kind, Place(f"{path}: [{kind}]" if path else f"[{kind}]"))
-    # A [connection] with a URL is a connection, not only the defaults of the others: otherwise the first
-    # [connection:NAME] would take over every pool that names none.
-    if not places or any(one.entry.section == kind and one.entry.key == "url" for one in matching):
-        places = {f"{kind}:default": plain} | places
-    parts = {}
-    for title, place in places.items():
-        layers = [one for one in matching if one.entry.section == kind]
-        layers += [one for one in matching if one.entry.section == title]
-        layers += [one for one in forced if _kind(one.entry) == kind]
-        name = title.partition(":")[2]
-        parts[name] = _Part(name, place, {one.entry.key: one for one in layers if one.entry.key in KEYS[kind]})
-    return parts
+def _pool(
+    part: Part,
+    connections: Mapping[str, ConnectionSettings],
+    schedules: Sequence[ScheduleSettings],
+    path: Path | None,
+) -> PoolSettings:
+    fields = {FIELDS.get(key, key): value for key, value in part.fields().items()}
+    linked = _linked(part, connections)
+    own = tuple(one for one in schedules if one.connection == linked)
+    return PoolSettings(name=part.name, config=path, **{**fields, "connection": linked, "schedules": own})
 
 
-def _pool(part: _Part, connections: Mapping[str, ConnectionSettings], path: Path | None) -> PoolSettings:
-    fields = part.fields() | {"connection": connections.get(_link(part, connections), ConnectionSettings())}
-    return PoolSettings(name=part.name, config=path, **fields)
+def _linked(part: Part, connections: Mapping[str, ConnectionSettings]) -> ConnectionSettings:
+    return connections.get(_link(part, connections), ConnectionSettings())
 
 
-def _link(part: _Part, connections: Iterable[str]) -> str:
-    """The name of the pool's connection: as set, else the only one, else ``default``."""
+def _link(part: Part, connections: Iterable[str]) -> str:
+    """The name of a pool's or a schedule's connection: as set, else the only one, else ``default``."""
     named = part.settings.get("connection")
     names = list(connections)
     return str(named.value) if named else names[0] if len(names) == 1 else "default"
 
 
-def _link_problems(link: ConnectionSettings, part: _Part) -> Iterator[Problem]:
+def _link_problems(link: ConnectionSettings, part: Part) -> Iterator[Problem]:
     if link.signing != "off" and not link.signing_keys and part.is_sound("signing_keys"):
         yield Problem(part.place_of("signing"), f"{link.signing} needs signing_keys")
     if part.is_sound(*CONNECTION_KEYS):
         yield from (Problem(part.place_of(key), text) for key, text in contradictions(link, part.fields()))
 
 
-def _pool_problems(pool: PoolSettings, part: _Part, links: Mapping[str, _Part]) -> Iterator[Problem]:
+def _pool_problems(pool: PoolSettings, part: Part, links: Mapping[str, Part]) -> Iterator[Problem]:
     link = links.get(_link(part, links))
     if not link and part.is_sound("connection"):
         names = ", ".join(links)
         yield Problem(part.place_of("connection"), f"there is no connection {_link(part, links)!r}, only: {names}")
     if part.is_sound("memory", "memory_hard") and 0 < pool.memory_hard < pool.memory.megabytes:
         yield Problem(part.place_of("memory_hard"), f"{pool.memory_hard:.10g} is below memory ({pool.memory})")
+    if part.is_sound("timeout", "soft_timeout") and 0 < pool.timeout <= pool.soft_timeout:
+        why = f"{pool.soft_timeout:.10g} is not below timeout ({pool.timeout:.10g}): it would never be reached"
+        yield Problem(part.place_of("soft_timeout"), why)
     if pool.connection.outcomes in pool.queues:
         why = f"{pool.connection.outcomes} is the queue of `outcomes`, which a worker of Laravel must serve"
         yield Problem(part.place_of("queue"), why)
     if link and part.is_sound("timeout", "grace") and link.is_sound("renew", "retry_after"):
         yield from _lease_problems(pool, part.place_of("timeout"))
+
+
+def _shared_addresses(pools: Iterable[PoolSettings], parts: Mapping[str, Part]) -> Iterator[Problem]:
+    """Two processes cannot listen on one address."""
+    first: dict[str, str] = {}
+    for pool in pools:
+        if pool.listen and (owner := first.setdefault(pool.listen, pool.name)) != pool.name:
+            why = f"{pool.listen} is the address of pool {owner}, too: each pool needs one of its own"
+            yield Problem(parts[pool.name].place_of("listen"), why)
 
 
 def _lease_problems(pool: PoolSettings, place: Place) -> Iterator[Problem]:

@@ -122,6 +122,8 @@ def _secret_in(key: str, value: str) -> str:
         return "a password"
     if key in ("app_key", "previous_keys"):
         return "keys" if value.strip(" ,") and not value.startswith("/") else ""
+    if key == "webhook":
+        return "a webhook" if value.strip() else ""
     return "keys" if key == "signing_keys" and re.search(r":[^\s,]", value) else ""
 
 

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from queuepool.config.alert_settings import AlertSettings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +52,14 @@ class ConnectionSettings:
     foreign: str = "refuse"
     #: the database with ``job_batches``; empty = as ``failed_url``, else ``url``
     batches_url: str = field(default="", repr=False)
+    #: the names of Laravel's tables, where a store is a database
+    jobs_table: str = "jobs"
+    failed_table: str = "failed_jobs"
+    cache_table: str = "cache"
+    lock_table: str = "cache_locks"
+    batches_table: str = "job_batches"
+    #: PostgreSQL's schema that they are in; empty = the first of the ``search_path``
+    schema: str = ""
     #: (name, secret): the first signs, all verify
     signing_keys: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     #: Laravel's key, for encrypted jobs; empty = none
@@ -61,6 +73,38 @@ class ConnectionSettings:
     def app_keys(self) -> tuple[bytes, ...]:
         """The keys for encrypted jobs: the first encrypts, all decrypt; none without ``app_key``."""
         return (self.app_key, *self.previous_keys) if self.app_key else ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScheduleSettings:
+    """A ``[schedule:NAME]`` section: which job is pushed, and when; times in seconds."""
+
+    name: str
+    connection: ConnectionSettings = field(default_factory=ConnectionSettings)
+    #: one of these is set: five fields, or the interval
+    cron: str = ""
+    every: int = 0
+    #: one of these is set: the name of a job, or a PHP class
+    job: str = ""
+    object: str = ""
+    #: the job's arguments, or the object's properties, as JSON; empty = none
+    data: str = ""
+    queue: str = "default"
+    timezone: str = "UTC"
+    #: how late a missed time may be made good
+    late: float = 86400.0
+    #: whether a job may be pushed while the last one is queued or runs
+    overlap: bool = True
+
+    @property
+    def pushes(self) -> str:
+        """The name of the job as people know it."""
+        return self.job or self.object
+
+    @property
+    def rule(self) -> str:
+        """When it is due, in words."""
+        return f"{self.cron} {self.timezone}" if self.cron else f"every {self.every} s"
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,12 +135,20 @@ class PoolSettings:
     config: Path | None = field(default=None, compare=False)
     connection: ConnectionSettings = field(default_factory=ConnectionSettings)
     queues: tuple[str, ...] = ("default",)
+    #: those on its connection, for its steward
+    schedules: tuple[ScheduleSettings, ...] = ()
+    #: the defaults of the schedules that jobs declare; None = its steward pushes none of these
+    job_schedules: ScheduleSettings | None = field(default=None, compare=False)
+    #: None = its steward raises no alerts
+    alerts: AlertSettings | None = field(default=None, compare=False)
     workers: int = 4
     modules: tuple[str, ...] = ()
     listeners: tuple[str, ...] = ()
     #: a template imports the modules once and forks the workers, which share its memory
     preload: bool = False
     timeout: float = 60.0
+    #: seconds after which a handler gets ``SoftTimeout``; 0 = never
+    soft_timeout: float = 0.0
     #: seconds that a worker may take to import its modules; 0 = no limit
     boot_timeout: float = 60.0
     #: seconds past its deadline after which the master kills a worker that the kernel's alarm did not kill
@@ -104,6 +156,8 @@ class PoolSettings:
     tries: int = 1
     backoff: tuple[float, ...] = (0.0,)
     max_crashes: int = 3
+    #: seconds that the state of each job is kept after its end; 0 = only of those that ask for it
+    track: float = 0.0
     memory: MemoryLimit = MemoryLimit(128.0, is_above_boot=True)
     #: resident MB at which the master kills a worker, even in mid-job; 0 = never
     memory_hard: float = 0.0
@@ -119,6 +173,8 @@ class PoolSettings:
     stop_timeout: float = 0.0
     #: seconds of failures without a ready worker (or steward) after which the pool exits with 1; 0 = never
     give_up: float = 300.0
+    #: whether to count attempts and measure the queues
+    metrics: bool = True
     #: log only warnings and worse
     quiet: bool = False
     #: log every event
@@ -129,5 +185,9 @@ class PoolSettings:
     log_level: str = "info"
     #: the log file; None = standard error
     log: Path | None = None
+    #: seconds for which the pool's counters are kept in the store; 0 = not at all
+    history: float = 35 * 86400.0
+    #: the address at which a web process serves metrics and health; empty = there is none
+    listen: str = ""
     #: where the pool's own directory (pidfile, board) lies; None = chosen by user and pool name
     runtime_dir: Path | None = None

@@ -19,7 +19,7 @@ MAX_AHEAD = 64
 LONGEST = 87600 * 3600.0  # ten years; Python's timers end at 292
 BASELINE_MB = 16  # resident, of a worker that has imported nothing yet, rounded down
 MAX_MB = 1024 * 1024
-SECONDS_IN = {"": 1, "s": 1, "m": 60, "h": 3600}
+SECONDS_IN = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
 MB_IN = {"": 1, "M": 1, "MB": 1, "G": 1024, "GB": 1024}
 BOOLEANS = dict.fromkeys(("yes", "true", "on", "1"), True) | dict.fromkeys(("no", "false", "off", "0"), False)
 DECIMAL = r"([0-9]{1,9}(?:\.[0-9]{1,9})?)"
@@ -53,12 +53,25 @@ def ahead(raw: str) -> int:
 
 def seconds(raw: str) -> float:
     """A time in seconds, written with or without a unit."""
-    found = re.fullmatch(DECIMAL + "([smh]?)", raw)
+    found = re.fullmatch(DECIMAL + "([smhd]?)", raw)
     if not found:
-        raise ValueError(f"{shown(raw)} is not a time: write seconds (60, 0.5) or a unit s, m or h (60s, 2m, 1h)")
+        raise ValueError(f"{shown(raw)} is not a time: write seconds (60, 0.5), or a unit: 60s, 2m, 1h, 1d")
     value = float(found[1]) * SECONDS_IN[found[2]]
     if value > LONGEST:
         raise ValueError(f"{shown(raw)} is longer than ten years (87600h)")
+    return value
+
+
+def span(raw: str) -> float:
+    """As ``seconds``, also with the unit d for days."""
+    found = re.fullmatch(DECIMAL + "d", raw)
+    return float(found[1]) * 86400.0 if found else seconds(raw)
+
+
+def kept(raw: str) -> float:
+    """A time in seconds from an hour to 35 days, or 0."""
+    if (value := span(raw)) and not 3600.0 <= value <= 35 * 86400.0:
+        raise ValueError(f"{shown(raw)} is neither from 1h to 35d nor 0")
     return value
 
 
@@ -137,6 +150,13 @@ def queue(name: str) -> str:
     if not re.fullmatch(r"[^{}]*(\{[^{}]+\}[^{}]*)?", name):
         raise ValueError(f"{shown(name)}: braces are for one hash tag, {{name}}")
     return name
+
+
+def table(raw: str) -> str:
+    """The name of a table or a schema."""
+    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]{0,62}", raw):
+        raise ValueError(f"{shown(raw)} is not a name for a table: 1 to 63 of A-Z a-z 0-9 _, and no digit first")
+    return raw
 
 
 def modules(raw: str) -> tuple[str, ...]:

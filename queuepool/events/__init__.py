@@ -14,7 +14,8 @@ A worker emits the events of its running job. The steward emits those that a dea
 run in the process that emits.
 """
 
-from queuepool.events.base import Event, JobEvent, JobFacts
+from queuepool.events.alerts import AlertCleared, AlertRaised, AlertUnsent
+from queuepool.events.base import Event, JobEvent, JobFacts, KilledAttempt
 from queuepool.events.jobs import (
     HookRaised,
     JobExceptionOccurred,
@@ -31,6 +32,7 @@ from queuepool.events.jobs import (
     JobTimedOut,
     LeaseLost,
     PayloadOdd,
+    ResultNotKept,
     TasksLeft,
 )
 from queuepool.events.pool import (
@@ -43,6 +45,7 @@ from queuepool.events.pool import (
     PoolRestarting,
     SideStoreLost,
     SideStoreRegained,
+    StewardStopping,
     StoreLost,
     StoreRefused,
     StoreRegained,
@@ -53,8 +56,12 @@ from queuepool.events.pool import (
     WorkerStarting,
     WorkerStopping,
 )
+from queuepool.events.schedules import ScheduleMissed, SchedulePushed
 
 __all__ = [
+    "AlertCleared",
+    "AlertRaised",
+    "AlertUnsent",
     "BootFailed",
     "Event",
     "FailureUnrecorded",
@@ -73,6 +80,7 @@ __all__ = [
     "JobReserving",
     "JobSkipped",
     "JobTimedOut",
+    "KilledAttempt",
     "LeaseLost",
     "Looping",
     "MaintenanceChanged",
@@ -80,8 +88,12 @@ __all__ = [
     "PoolContinued",
     "PoolPaused",
     "PoolRestarting",
+    "ResultNotKept",
+    "ScheduleMissed",
+    "SchedulePushed",
     "SideStoreLost",
     "SideStoreRegained",
+    "StewardStopping",
     "StoreLost",
     "StoreRefused",
     "StoreRegained",

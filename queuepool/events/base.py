@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from types import MappingProxyType
+from typing import Any, ClassVar, NamedTuple
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +20,20 @@ class JobFacts:
     attempt: int
     #: Laravel's context, without what is hidden; ``None`` if there is none
     context: Mapping[str, Any] | None = field(default=None, compare=False)
+
+
+class KilledAttempt(NamedTuple):
+    """What a trace needs of an attempt that ended with its worker. Times in Unix seconds, by the host's clock."""
+
+    #: when it began; ``None`` = not known
+    began: float | None = None
+    #: when the steward found its worker dead
+    ended: float = 0.0
+    #: as ``current().extra``, but not verified: the steward reads no signatures
+    extra: Mapping[str, Any] = MappingProxyType({})
+
+
+UNKNOWN = KilledAttempt()
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
-from queuepool.events.base import Event, JobEvent
+from queuepool.events.base import UNKNOWN, Event, JobEvent, KilledAttempt
 
 
 @dataclass(frozen=True, slots=True)
 class JobQueued(Event):
-    """This process pushed a job, due in ``delay`` seconds; emitted after the store has it."""
+    """This process pushed a job, due in ``delay`` seconds; emitted after the store has it.
+
+    With ``within`` and ``after_commit`` it is emitted at the dispatch: the commit, or the push after it, may yet fail.
+    """
 
     words: ClassVar[str] = "job queued"
     level: ClassVar[int] = logging.DEBUG
@@ -105,6 +108,7 @@ class JobTimedOut(JobEvent):
     level: ClassVar[int] = logging.WARNING
 
     trace: str
+    killed: KilledAttempt = field(default=UNKNOWN, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +120,7 @@ class JobLost(JobEvent):
 
     cause: str
     trace: str
+    killed: KilledAttempt = field(default=UNKNOWN, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,13 +152,23 @@ class JobQuarantined(Event):
 
 @dataclass(frozen=True, slots=True)
 class HookRaised(JobEvent):
-    """The job's ``after_succeeded`` or ``after_failed`` raised; the job's outcome does not change."""
+    """A hook of the job, or one of ``@around``, raised or misbehaved; the job's outcome does not change."""
 
     words: ClassVar[str] = "hook raised"
     level: ClassVar[int] = logging.ERROR
 
     hook: str
     error: BaseException
+
+
+@dataclass(frozen=True, slots=True)
+class ResultNotKept(JobEvent):
+    """A tracked job is done, but what it returned cannot be kept; ``reason`` says why."""
+
+    words: ClassVar[str] = "result not kept"
+    level: ClassVar[int] = logging.WARNING
+
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)

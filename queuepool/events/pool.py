@@ -43,6 +43,14 @@ class WorkerStopping(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class StewardStopping(Event):
+    """The steward exits in order; no event follows."""
+
+    words: ClassVar[str] = "steward stopping"
+    level: ClassVar[int] = logging.DEBUG
+
+
+@dataclass(frozen=True, slots=True)
 class WorkerPaused(Event):
     """The worker takes no more jobs; ``reason`` is ``signal`` or ``maintenance``."""
 

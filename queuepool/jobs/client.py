@@ -1,36 +1,34 @@
-"""The producer's side: ``Queue``, and ``connect`` and ``configure``, which make one."""
+"""The producer's side: ``Queue``, which pushes jobs to one connection."""
 
 from __future__ import annotations
 
-import os
-import time
-from collections.abc import Collection, Iterable, Mapping
-from datetime import UTC, datetime, timedelta
+from collections.abc import Callable, Collection, Iterable, Mapping
+from copy import copy
 from functools import partial
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
-from queuepool.config import loader as config
-from queuepool.config import values
 from queuepool.config.settings import ConnectionSettings
-from queuepool.config.urls import kind_of
-from queuepool.errors import ConfigError
-from queuepool.events.listeners import LISTENERS
-from queuepool.jobs import context
+from queuepool.jobs import diversion
+from queuepool.jobs.captured import captured
+from queuepool.jobs.delay import Delay, seconds_until
 from queuepool.jobs.encryption import Encryption
-from queuepool.jobs.job_options import Seconds, Wired
-from queuepool.jobs.push_options import fields_of
-from queuepool.payload.ending import Lock
-from queuepool.payload.envelope import OBJECT_JOB, encode
-from queuepool.payload.unique_locks import claimed, new_lock
+from queuepool.jobs.following import JobState, aended, ended, found
+from queuepool.jobs.in_threads import Threads
+from queuepool.jobs.job_id import JobId
+from queuepool.jobs.job_options import Seconds
+from queuepool.jobs.push_options import BulkOptions, PushOptions
+from queuepool.jobs.pusher import Pusher
+from queuepool.payload.envelope import OBJECT_JOB
+from queuepool.payload.unique_locks import new_lock
 
 if TYPE_CHECKING:
-    from queuepool.stores.contract import Sizes
+    from queuepool.jobs.within import Aside
+    from queuepool.stores.contract import Pushes, Sizes
+    from queuepool.stores.factory import Stores
 
+T = TypeVar("T")
 #: seconds that a unique lock lasts, unless said otherwise
 DAY = 86400.0
-#: seconds, ``"90"`` or ``"5m"`` (s, m, h), a ``timedelta``, or a ``datetime``; a naive one is local time
-Delay = float | str | timedelta | datetime
 
 
 class Queue:
@@ -42,14 +40,24 @@ class Queue:
     """
 
     def __init__(self, settings: ConnectionSettings, *, by_hand: bool = False) -> None:
-        # Imported here: the store's library is slow to import, and many programs never connect.
-        from queuepool.payload.signing import signer_of
-        from queuepool.stores.factory import Stores
+        from queuepool.stores.factory import Stores  # imported here: slow, and many programs never connect
 
-        self.settings = settings
-        self.stores = Stores(settings, shared=True, by_hand=by_hand)
+        self._settings = settings
+        self._stores = Stores(settings, shared=True, by_hand=by_hand)
+        self._threads = Threads()
+        self._aside: Aside = self._threads.run
         self._encryption = Encryption(settings)
-        self._signer = signer_of(settings.signing, settings.signing_keys)
+        self.pusher = Pusher(settings, self._stores.pushes, self._encryption)
+
+    # For this package. In a test that diverts pushes these two are the diversion's: ask for them at each use.
+
+    @property
+    def settings(self) -> ConnectionSettings:
+        return diversion.active.settings(self._settings) if diversion.active else self._settings
+
+    @property
+    def stores(self) -> Stores:
+        return diversion.active.stores(self._settings) if diversion.active else self._stores
 
     def push(
         self,
@@ -62,21 +70,23 @@ class Queue:
         encrypted: bool = False,
         unique_id: str | None = None,
         unique_for: Seconds = DAY,
-    ) -> str:
+        track: Seconds = 0,
+    ) -> JobId:
         """Add a job and return its id. ``options``: Laravel's ``tries``, ``maxExceptions``, ``failOnTimeout``,
         ``backoff``, ``timeout`` and ``retryUntil``; times in seconds, ``retryUntil`` in Unix seconds or a ``datetime``.
 
         ``encrypted``: only queuepool's workers with the same ``app_key`` can read the data. ``unique_id``: take the
         lock of this name and identity for ``unique_for`` seconds, until the job is over; if another job holds it,
-        nothing is added and the id is empty.
+        nothing is added and the id is empty. ``track``: keep the job's state until that many seconds after its end, for
+        ``job`` and ``wait``.
 
         Raises ``BadPayload`` for an invalid name, data that JSON cannot hold or too much of it, ``ValueError`` for an
         invalid delay or option, and ``StoreError``.
         """
         claim = new_lock(name, unique_id, seconds_until(unique_for))
-        return self._push([(name, data)], queue, delay, options, encrypted=encrypted, lock=claim)[0]
+        return self._push([(name, data)], queue, delay, options, encrypted=encrypted, lock=claim, track=track)[0]
 
-    def later(self, delay: Delay, name: str, data: object = None, *, queue: str = "default") -> str:
+    def later(self, delay: Delay, name: str, data: object = None, *, queue: str = "default") -> JobId:
         """``push`` with the delay first, like Laravel's ``later``."""
         return self.push(name, data, queue=queue, delay=delay)
 
@@ -88,9 +98,10 @@ class Queue:
         delay: Delay = 0,
         options: Mapping[str, object] | None = None,
         encrypted: bool = False,
-    ) -> list[str]:
+        track: Seconds = 0,
+    ) -> list[JobId]:
         """Add many ``(name, data)`` in few round trips and return their ids. Raises as ``push`` does."""
-        return self._push(list(jobs), queue, delay, options, encrypted=encrypted)
+        return self._push(list(jobs), queue, delay, options, encrypted=encrypted, track=track)
 
     def push_object(
         self,
@@ -105,7 +116,8 @@ class Queue:
         encrypted: bool = False,
         unique_id: str | None = None,
         unique_for: Seconds = DAY,
-    ) -> str:
+        track: Seconds = 0,
+    ) -> JobId:
         """Add a job that a Laravel worker runs as an object of this PHP class, and return its id.
 
         ``protected`` and ``private`` name the properties that the class declares so. ``encrypted``: with ``app_key``,
@@ -118,11 +130,76 @@ class Queue:
         command = build_command(class_name, properties, protected, private)
         data = {"commandName": class_name, "command": self._encryption.command(command) if encrypted else command}
         claim = new_lock(class_name, unique_id, seconds_until(unique_for))
-        return self._push([(OBJECT_JOB, data)], queue, delay, options, display_name=class_name, lock=claim)[0]
+        as_given = ([(class_name, properties)], encrypted)
+        about: dict[str, Any] = {"display_name": class_name, "lock": claim, "track": track, "as_given": as_given}
+        return self._push([(OBJECT_JOB, data)], queue, delay, options, **about)[0]
+
+    async def apush(self, name: str, data: object = None, **about: Unpack[PushOptions]) -> JobId:
+        """``push``, awaited: the event loop goes on while the job is stored.
+
+        Lists, dicts and sets in ``data`` are copied when the coroutine starts; other objects must not change before it
+        is over. If it is cancelled, the job may still be stored. Raises as ``push`` does.
+        """
+        return await self.aside(partial(self.push, name, captured(data), **about))
+
+    async def alater(self, delay: Delay, name: str, data: object = None, *, queue: str = "default") -> JobId:
+        """``later``, awaited as ``apush`` is."""
+        return await self.apush(name, data, queue=queue, delay=delay)
+
+    async def abulk(self, jobs: Iterable[tuple[str, object]], **about: Unpack[BulkOptions]) -> list[JobId]:
+        """``bulk``, awaited; the jobs' data must not change before it is over."""
+        return await self.aside(partial(self.bulk, list(jobs), **about))
+
+    async def apush_object(self, class_name: str, properties: Mapping[str, Any], **about: Any) -> JobId:
+        """``push_object``, awaited as ``apush`` is."""
+        return await self.aside(partial(self.push_object, class_name, captured(properties), **about))
+
+    async def asize(self, queue: str = "default") -> int:
+        """``size``, awaited."""
+        return await self._threads.run(partial(self.size, queue))
+
+    async def aside(self, call: Callable[[], T]) -> T:
+        """Await a blocking call of this queue's, made in one of its few threads, in the caller's context."""
+        return await self._aside(call)  # type: ignore[no-any-return]
 
     def push_raw(self, payload: bytes, *, queue: str = "default", delay: Delay = 0) -> None:
         """Add these bytes unchanged, and so unsigned. Raises ``StoreError``."""
-        self.stores.queue.push(queue, [payload], seconds_until(delay))
+        self.pusher.push_raw(payload, queue, seconds_until(delay))
+
+    def within(self, connection: Any) -> Queue:
+        """This queue, pushing in your own transaction on ``connection``, to the queue's database: SQLAlchemy's (also a
+        ``Session``), a driver's or Django's. The jobs are committed with it, or not at all. Raises ``ValueError`` in
+        Redis; its pushes raise ``TypeError`` or ``ValueError`` for another connection.
+        """
+        from queuepool.jobs.within import pushes_within  # imported here, as below: few programs need it
+
+        return self._pushing_to(*pushes_within(self._stores, connection))
+
+    def after_commit(self, session: Any) -> Queue:
+        """This queue, pushing once the ``session`` of SQLAlchemy's, or Django's connection, has committed; if the
+        process dies in between, the job is lost. Raises ``TypeError`` for what does not say when it commits.
+        """
+        from queuepool.jobs.after_commit import pushes_after_commit
+
+        return self._pushing_to(*pushes_after_commit(self._stores.pushes, session))
+
+    def job(self, job_id: str) -> JobState | None:
+        """What is known of a tracked job; ``None`` if it is not tracked, or its time is over. Raises ``StoreError``."""
+        return found(self.stores, job_id)
+
+    def wait(self, job_id: str, timeout: float | None = None) -> JobState:
+        """Wait until a tracked job is done, has failed or was cancelled, and return what is known of it. Raises
+        ``TimeoutError`` after ``timeout`` seconds, ``NotTracked`` if nothing is known of it, and ``StoreError``.
+        """
+        return ended(partial(found, self.stores, job_id), job_id, timeout)
+
+    async def ajob(self, job_id: str) -> JobState | None:
+        """``job``, awaited."""
+        return await self._threads.run(partial(found, self.stores, job_id))
+
+    async def await_job(self, job_id: str, timeout: float | None = None) -> JobState:
+        """``wait``, awaited: the event loop goes on."""
+        return await aended(lambda: self.ajob(job_id), job_id, timeout)
 
     def size(self, queue: str = "default") -> int:
         """The number of jobs not yet done: ready, delayed and reserved."""
@@ -137,94 +214,17 @@ class Queue:
         return self.stores.queue.clear(queue)
 
     def close(self) -> None:
-        """Close the connections to the stores."""
-        self.stores.close()
+        """Close the connections to the stores. Awaited pushes that have not begun raise ``StoreDown``."""
+        self._threads.close()
+        self._stores.close()
+
+    def _pushing_to(self, pushes: Pushes, aside: Aside) -> Queue:
+        """A copy that shares the stores, and pushes there instead, from coroutines by ``aside``."""
+        other = copy(self)
+        other.pusher, other._aside = Pusher(self._settings, pushes, self._encryption), aside
+        return other
 
     def _push(
-        self,
-        jobs: list[tuple[str, object]],
-        queue: str,
-        delay: Delay,
-        options: Mapping[str, object] | None,
-        display_name: str | None = None,
-        encrypted: bool = False,
-        lock: Lock | None = None,
-    ) -> list[str]:
-        seconds, now = seconds_until(delay), int(time.time())
-        about: dict[str, Any] = {
-            "options": fields_of(options) if options and not isinstance(options, Wired) else options,
-            "display_name": display_name,
-            "created_at": now,
-            "context": claimed(context.texts(), lock, kind_of(self.settings.url)),
-            "encrypt": self._encryption.data if encrypted else None,
-            "sign": partial(self._signer.sign, queue) if self._signer else None,
-        }
-        made = [encode(name, data, delay=round(seconds), **about) for name, data in jobs]
-        if lock is None:
-            self.stores.queue.push(queue, [payload for _, payload in made], seconds)
-        elif not self.stores.queue.push_unique(queue, made[0][1], seconds, lock):
-            return [""]
-        ids = [identity for identity, _ in made]
-        if not LISTENERS.is_empty:
-            self._emit_queued(ids, [display_name or name for name, _ in jobs], queue, seconds)
-        return ids
-
-    def _emit_queued(self, ids: list[str], names: list[str], queue: str, delay: float) -> None:
-        from queuepool.events import JobQueued  # imported here: most programs have no listeners
-
-        for identity, name in zip(ids, names, strict=True) if LISTENERS.wants(JobQueued) else ():
-            LISTENERS.emit(JobQueued(identity, name, queue, delay))
-
-
-def connect(where: str | Path | None = None, *, connection: str | None = None, prefix: str = "") -> Queue:
-    """A queue by URL (``redis://…``, ``sqlite:///…``), by configuration file, or of the configuration in force.
-
-    ``connection`` names one of the file; without it, the file's only connection or its ``default`` is used. ``prefix``
-    goes with a URL. Raises ``ConfigError``. Sends nothing before the first push.
-    """
-    if isinstance(where, str) and "://" in where:
-        overrides = {"connection.url": where, "connection.prefix": prefix}
-        return Queue(_connection(config.load(None, overrides, by="connect({}=...)"), None))
-    path = where or os.environ.get("QUEUEPOOL_CONFIG")
-    return Queue(_connection(config.load(Path(path) if path else None), connection))
-
-
-def seconds_until(delay: Delay) -> float:
-    """Seconds from now, 0.0 for the past. Raises ``ValueError`` for a value that is not a delay."""
-    if isinstance(delay, str):
-        return values.seconds(delay)
-    if isinstance(delay, timedelta):
-        delay = delay.total_seconds()
-    elif isinstance(delay, datetime):
-        delay = (delay.astimezone(UTC) - datetime.now(UTC)).total_seconds()
-    if not isinstance(delay, (int, float)) or not -1e10 < delay < 1e10:
-        raise ValueError(f"{delay!r} is no delay: give seconds, '5m', a timedelta or a datetime")
-    return max(float(delay), 0.0)
-
-
-_default: Queue | None = None
-
-
-def configure(where: str | Path | ConnectionSettings | Queue, *, connection: str | None = None) -> Queue:
-    """Choose the queue that ``dispatch`` uses in this process; URLs, files, names and errors as in ``connect``."""
-    global _default
-    if isinstance(where, ConnectionSettings):
-        where = Queue(where)
-    _default = where if isinstance(where, Queue) else connect(where, connection=connection)
-    return _default
-
-
-def default_queue() -> Queue:
-    """The queue that ``dispatch`` uses: set by ``configure``, else made by ``connect()`` at its first use."""
-    return _default or configure(connect())
-
-
-def _connection(loaded: config.Config, name: str | None) -> ConnectionSettings:
-    known = loaded.connections
-    if name is None and len(known) == 1:
-        return next(iter(known.values()))
-    try:
-        return known[name or "default"]
-    except KeyError:
-        names = ", ".join(known)
-        raise ConfigError(str(loaded.path or ""), f"no connection {name or 'default'!r}; there are: {names}") from None
+        self, jobs: list[tuple[str, object]], queue: str, delay: Delay, about: Mapping[str, object] | None, **more: Any
+    ) -> list[JobId]:
+        return [JobId(identity, self) for identity in self.pusher.push(jobs, queue, delay, about, **more)]

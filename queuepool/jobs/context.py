@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from contextvars import ContextVar
+from contextvars import Context, ContextVar, copy_context
 from typing import Any, NamedTuple
 from weakref import ref
 
 from queuepool.jobs.current_job import Current, running
 from queuepool.payload.context import Texts, texts_of, values_of
 from queuepool.payload.php_values import PhpDataRefused, PhpValue
-from queuepool.payload.unique_locks import NAME, OWNER, STORE
-
-#: of a job's own unique lock: a job that it dispatches must not have them, since it would release that lock
-_OWN = (STORE, NAME, OWNER)
+from queuepool.payload.unique_locks import HIDDEN
 
 
 class _Own(NamedTuple):
@@ -22,9 +19,13 @@ class _Own(NamedTuple):
 
     #: the running job at that time, whose end it does not outlive; ``None`` outside of jobs
     job: ref[Current] | None
-    texts: Texts
+    texts: Texts | None
+    #: whether it is for one push, which may be made after the end of that job
+    is_kept: bool = False
 
     def is_of(self, job: Current | None) -> bool:
+        if self.is_kept:
+            return True
         return job is None if self.job is None else job is not None and self.job() is job
 
 
@@ -76,9 +77,16 @@ def texts() -> Texts | None:
     if job is None or job.payload.context is None:
         return None
     found = texts_of(job.payload.context)
-    for name in _OWN:
+    for name in HIDDEN:  # a job with them would release this job's own lock
         found["hidden"].pop(name, None)
     return found if any(found.values()) else None
+
+
+def kept_context() -> Context:
+    """A copy of the caller's ``contextvars``, in which ``texts`` gives what it gives now, whatever job runs then."""
+    found, copied = texts(), copy_context()
+    copied.run(_own.set, _Own(None, found, is_kept=True))
+    return copied
 
 
 def running_data() -> Mapping[str, PhpValue]:

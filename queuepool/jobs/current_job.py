@@ -7,13 +7,20 @@ from typing import TYPE_CHECKING, Any
 
 from queuepool.errors import JobFailedByHand, QueuepoolError
 from queuepool.payload.context import Context
+from queuepool.payload.envelope import SCHEDULED_FOR
+from queuepool.settlement.run import NOT_RUN, Run
 from queuepool.settlement.verdict import Delete, Fail, Release, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from datetime import datetime
 
     from queuepool.payload.envelope import Payload
     from queuepool.stores.batches import Batch, Batches
+
+
+#: characters of a note on progress
+_MOST_NOTE = 200
 
 
 @dataclass(slots=True, weakref_slot=True)
@@ -23,6 +30,10 @@ class Current:
     payload: Payload
     queue: str
     verdict: Verdict | None = field(default=None)
+    #: whether its handler has raised an exception after which the job is not retried (``retry_on``, ``fail_on``)
+    is_final: bool = False
+    #: for those that follow the job
+    run: Run = field(default=NOT_RUN, init=False, repr=False)
 
     @property
     def id(self) -> str:
@@ -51,8 +62,16 @@ class Current:
 
     @property
     def extra(self) -> dict[str, Any]:
-        """What the payload holds beside the fields that queuepool knows: Horizon's ``tags``, ``pushedAt`` …"""
+        """What the payload holds beside the fields that queuepool knows, as Horizon's ``tags`` and ``pushedAt``."""
         return self.payload.extra
+
+    @property
+    def scheduled_for(self) -> datetime | None:
+        """The time that a schedule pushed the job for, in the schedule's zone; ``None`` for other jobs."""
+        from datetime import datetime  # imported here: few jobs ask
+
+        text = self.payload.fields.get(SCHEDULED_FOR)
+        return datetime.fromisoformat(text) if isinstance(text, str) else None
 
     @property
     def batch(self) -> Batch | None:
@@ -64,11 +83,24 @@ class Current:
 
     @property
     def stopping(self) -> bool:
-        """Whether the worker takes no further job: it is to stop, was paused by signal, or is to be replaced.
+        """Whether the worker takes no further job: it is to stop, is replaced, or may not work for now (paused, down).
 
-        A long job may then stop at a safe point and ``release()``; its timeout stays as it was.
+        A long job may then stop at a safe point and ``release()``; its timeout stays as it was. That the worker is to
+        be recycled is no reason: it waits for the job.
         """
         return _is_stopping()
+
+    def progress(self, fraction: float, note: str = "") -> None:
+        """Say how far the job is, from 0.0 to 1.0, for ``status`` and for those that follow it.
+
+        A ``note`` is cut to 200 characters. Cheap: it is written to memory, and from there to the store twice a
+        second. Raises ``ValueError`` for any other fraction.
+        """
+        if isinstance(fraction, bool) or not isinstance(fraction, (int, float)) or not 0 <= fraction <= 1:
+            raise ValueError(f"progress is a number from 0 to 1, not {fraction!r}")
+        note = str(note)[:_MOST_NOTE]
+        self.run = self.run._replace(progress=float(fraction), note=note)
+        _show_progress(float(fraction), note)
 
     def release(self, delay: float = 0.0) -> None:
         """Retry the job in ``delay`` seconds instead of completing it. Uses up a try; on the last try the job fails."""
@@ -91,7 +123,12 @@ def _never() -> bool:
     return False
 
 
+def _shown_nowhere(fraction: float, note: str) -> None:
+    return None
+
+
 _is_stopping: Callable[[], bool] = _never
+_show_progress: Callable[[float, str], None] = _shown_nowhere
 
 
 def current() -> Current:
@@ -126,6 +163,12 @@ def set_stopping(is_stopping: Callable[[], bool]) -> None:
     """Called by the worker: how a job learns that the worker is about to leave."""
     global _is_stopping
     _is_stopping = is_stopping
+
+
+def set_progress(show: Callable[[float, str], None]) -> None:
+    """Called by the worker: where a job's progress is shown."""
+    global _show_progress
+    _show_progress = show
 
 
 def set_current(job: Current | None) -> None:

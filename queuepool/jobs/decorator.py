@@ -8,13 +8,16 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, NamedTuple, ParamSpec, TypeVar, Unpack, overload
 
+from queuepool.jobs.captured import captured
 from queuepool.jobs.definition import check_is_known, check_runs, name_of
-from queuepool.jobs.dispatch import dispatched
+from queuepool.jobs.dispatch import Sending, dispatched
 from queuepool.jobs.job_options import JobOptions, Options, options_of, target_of
 from queuepool.jobs.registry import REGISTRY, Handler, arguments_of, by_name, keywords
 
 if TYPE_CHECKING:
-    from queuepool.jobs.client import Delay
+    from queuepool.jobs.asynchronous import Calls
+    from queuepool.jobs.delay import Delay
+    from queuepool.jobs.job_id import JobId
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -32,8 +35,10 @@ def job(name: str | Callable[P, R] | None = None, **options: Unpack[JobOptions])
     """Register a function as the handler of ``name`` (default: ``module.function``).
 
     Options: ``queue``, ``tries`` (0 = no limit), ``timeout`` and ``backoff`` (seconds; ``backoff`` also a list of
-    them), ``max_exceptions``, ``fail_on_timeout``, ``encrypted`` (of the data, with ``app_key``). The pool decides
-    those that are not given.
+    them), ``max_exceptions``, ``fail_on_timeout``, ``soft_timeout`` (seconds after which ``SoftTimeout`` is raised in
+    the function), ``retry_on`` and ``fail_on`` (classes of exceptions after which alone the job is retried, and after
+    which it is not), ``encrypted`` (of the data, with ``app_key``). The pool decides those that are not given.
+    ``schedule``: a pool pushes it by itself, by a cron expression (``"0 3 * * *"``) or every so often (``"30s"``).
 
     ``unique``: an identity with the arguments in braces, whose lock a dispatch takes for ``unique_for`` seconds, until
     the job is over; if it is held, nothing is pushed and the id is empty. Of jobs that Laravel dispatches:
@@ -48,39 +53,60 @@ def job(name: str | Callable[P, R] | None = None, **options: Unpack[JobOptions])
 def _registered(name: str | None, options: Options, function: Callable[P, R]) -> JobFunction[P, R]:
     check_runs(str(name or getattr(function, "__qualname__", repr(function))), function)
     made = JobFunction(name_of(function) if name is None else name, function, options)
+    if options.schedule is not None:
+        from queuepool.jobs.job_schedules import check_schedule  # imported here: few jobs have one
+
+        check_schedule(made.name, options.schedule, function)
     REGISTRY.add(Handler(made.name, made.bind, options, function))
     return made
 
 
 @dataclass(frozen=True, slots=True)
 class Target(Generic[P]):
-    """A job with its queue and delay chosen; ``dispatch`` takes the function's own arguments."""
+    """A job with its queue, delay and transaction chosen; ``dispatch`` takes the function's own arguments."""
 
     job: JobFunction[P, Any]
-    queue: str
-    delay: Delay
+    sending: Sending
 
-    def dispatch(self, /, *args: P.args, **kwargs: P.kwargs) -> str:
+    def dispatch(self, /, *args: P.args, **kwargs: P.kwargs) -> JobId:
         """Push one call and return the job's id; empty if it is unique and its lock is held.
 
         Raises ``TypeError`` for arguments that do not fit, else as ``Queue.push`` does.
         """
         return self._push([(by_name(self.job.__wrapped__, args, kwargs), self.job.arguments(args, kwargs))])[0]
 
-    def bulk(self, calls: Iterable[object]) -> list[str]:
+    def bulk(self, calls: Iterable[object]) -> list[JobId]:
         """Push many calls, each given as its payload's data: a dict by name or a list by position.
 
         Raises ``TypeError`` for arguments that do not fit, before any is pushed.
         """
+        return self._push(self._several(calls))
+
+    async def adispatch(self, /, *args: P.args, **kwargs: P.kwargs) -> JobId:
+        """``dispatch``, awaited as ``Queue.apush`` is."""
+        args, kwargs = captured(args), captured(kwargs)
+        call = by_name(self.job.__wrapped__, args, kwargs), self.job.arguments(args, kwargs)
+        return (await self._apush(lambda: [call]))[0]
+
+    async def abulk(self, calls: Iterable[object]) -> list[JobId]:
+        """``bulk``, awaited; the calls must not change before it is over."""
+        return await self._apush(partial(self._several, list(calls)))
+
+    async def _apush(self, calls: Calls) -> list[JobId]:
+        from queuepool.jobs.asynchronous import adispatched
+
+        return await adispatched(self.job.name, calls, self.sending, self.job.options)
+
+    def _several(self, calls: Iterable[object]) -> list[tuple[object, Mapping[str, Any]]]:
         several: list[tuple[object, Mapping[str, Any]]] = []
         for data in calls:
             args, kwargs = arguments_of(data)
             self.job.bind(*args, **kwargs)
             several.append((data, self.job.arguments(args, kwargs)))
-        return self._push(several)
+        return several
 
-    def _push(self, calls: Sequence[tuple[object, Mapping[str, Any]]]) -> list[str]:
-        return dispatched(self.job.name, calls, self.queue, self.delay, self.job.options)
+    def _push(self, calls: Sequence[tuple[object, Mapping[str, Any]]]) -> list[JobId]:
+        return dispatched(self.job.name, calls, self.sending, self.job.options)
 
 
 class JobFunction(Generic[P, R]):
@@ -109,22 +135,39 @@ class JobFunction(Generic[P, R]):
         bound.apply_defaults()
         return bound.arguments
 
-    def using(self, *, queue: str | None = None, delay: Delay = 0) -> Target[P]:
-        """Choose queue and delay for the dispatch that follows. Raises ``ConfigError`` if no worker could run it."""
+    def using(
+        self, *, queue: str | None = None, delay: Delay = 0, within: Any = None, after_commit: Any = None
+    ) -> Target[P]:
+        """Choose queue, delay and transaction for the dispatch that follows; the last two as ``Queue.within`` and
+        ``Queue.after_commit``. Raises ``ConfigError`` if no worker could run it.
+        """
         check_is_known(self.name)
-        return Target(self, target_of(self.options, queue), delay)
+        target = target_of(self.options, queue)
+        return Target(self, Sending(queue=target, delay=delay, within=within, after_commit=after_commit))
 
-    def dispatch(self, /, *args: P.args, **kwargs: P.kwargs) -> str:
+    def dispatch(self, /, *args: P.args, **kwargs: P.kwargs) -> JobId:
         """Push one call and return the job's id. Raises as ``Target.dispatch`` and ``using`` do."""
         return self.using().dispatch(*args, **kwargs)
 
-    def later(self, delay: Delay, /, *args: P.args, **kwargs: P.kwargs) -> str:
+    def later(self, delay: Delay, /, *args: P.args, **kwargs: P.kwargs) -> JobId:
         """Push one call that becomes ready after ``delay``."""
         return self.using(delay=delay).dispatch(*args, **kwargs)
 
-    def bulk(self, calls: Iterable[object]) -> list[str]:
+    def bulk(self, calls: Iterable[object]) -> list[JobId]:
         """Push many calls, each given as its payload's data: a dict by name or a list by position."""
         return self.using().bulk(calls)
+
+    async def adispatch(self, /, *args: P.args, **kwargs: P.kwargs) -> JobId:
+        """``dispatch``, awaited: the event loop goes on while the job is stored. See ``Queue.apush``."""
+        return await self.using().adispatch(*args, **kwargs)
+
+    async def alater(self, delay: Delay, /, *args: P.args, **kwargs: P.kwargs) -> JobId:
+        """``later``, awaited."""
+        return await self.using(delay=delay).adispatch(*args, **kwargs)
+
+    async def abulk(self, calls: Iterable[object]) -> list[JobId]:
+        """``bulk``, awaited."""
+        return await self.using().abulk(calls)
 
     def after_succeeded(self, hook: Callable[P, object]) -> Callable[P, object]:
         """Decorator: the hook is called with the job's arguments after it has succeeded."""

@@ -3,33 +3,65 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from queuepool.jobs.job_options import Options, wire
 
 if TYPE_CHECKING:
-    from queuepool.jobs.client import Delay
+    from queuepool.jobs.client import Queue
+    from queuepool.jobs.delay import Delay
+    from queuepool.jobs.job_id import JobId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sending:
+    """How a dispatch pushes: as ``Queue.push`` takes it, and by which connection of the application's."""
+
+    queue: str
+    delay: Delay = 0
+    within: Any = None
+    after_commit: Any = None
 
 
 def dispatched(
-    name: str, calls: Sequence[tuple[object, Mapping[str, Any]]], queue: str, delay: Delay, options: Options
-) -> list[str]:
+    name: str, calls: Sequence[tuple[object, Mapping[str, Any]]], sending: Sending, options: Options
+) -> list[JobId]:
     """Push calls, each its payload's data and its arguments by name, and return their ids.
 
     The id of a unique job is empty if another one holds its lock: then it was not pushed. Raises as ``Queue.push``
     does, and ``TypeError`` for arguments of which no identity can be made.
     """
-    from queuepool.jobs.client import default_queue  # imported here: slow, and a worker may never push
+    from queuepool.jobs.connecting import default_queue  # imported here: slow, and a worker may never push
 
-    about: dict[str, Any] = {"queue": queue, "delay": delay, "options": wire(options), "encrypted": options.encrypted}
+    return pushed(bound(default_queue(), sending), name, calls, sending, options)
+
+
+def pushed(
+    queue: Queue, name: str, calls: Sequence[tuple[object, Mapping[str, Any]]], sending: Sending, options: Options
+) -> list[JobId]:
+    """The same to this queue, which ``bound`` has given."""
+    about: dict[str, Any] = {"queue": sending.queue, "delay": sending.delay, "options": wire(options)}
+    about |= {"encrypted": options.encrypted, "track": options.track}
     if options.unique is None:
-        return default_queue().bulk([(name, data) for data, _ in calls], **about)
+        return queue.bulk([(name, data) for data, _ in calls], **about)
     about["unique_for"] = options.unique_for
     identities = [_identity(name, options.unique, arguments) for _, arguments in calls]
     return [
-        default_queue().push(name, data, unique_id=identity, **about)
+        queue.push(name, data, unique_id=identity, **about)
         for identity, (data, _) in zip(identities, calls, strict=True)
     ]
+
+
+def bound(queue: Queue, sending: Sending) -> Queue:
+    """The queue in the transaction, or after the commit, of the application's connection. Raises ``ValueError``."""
+    if sending.within is None and sending.after_commit is None:
+        return queue
+    if sending.within is None:
+        return queue.after_commit(sending.after_commit)
+    if sending.after_commit is not None:
+        raise ValueError("within or after_commit: a job is pushed in the transaction, or after it")
+    return queue.within(sending.within)
 
 
 def _identity(name: str, template: str, arguments: Mapping[str, Any]) -> str:

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Self, Unpack, dataclass_transform
 
 from queuepool.errors import ConfigError
+from queuepool.jobs.captured import captured
 from queuepool.jobs.definition import check_handle, check_is_known, name_of
-from queuepool.jobs.dispatch import dispatched
+from queuepool.jobs.dispatch import Sending, dispatched
 from queuepool.jobs.job_options import JobOptions, Options, options_of, target_of
 from queuepool.jobs.registry import REGISTRY, Handler
 
 if TYPE_CHECKING:
-    from queuepool.jobs.client import Delay
+    from queuepool.jobs.delay import Delay
+    from queuepool.jobs.job_id import JobId
 
 
 @dataclass_transform()
@@ -41,6 +44,10 @@ class Job:
             return
         cls.job_name = name_of(cls) if name is None else name
         check_handle(cls.job_name, cls.handle)
+        if cls.job_options.schedule is not None:
+            from queuepool.jobs.job_schedules import check_schedule  # imported here: few jobs have one
+
+            check_schedule(cls.job_name, cls.job_options.schedule, cls)
         REGISTRY.add(Handler(cls.job_name, _binder(cls), cls.job_options, cls))
 
     def handle(self) -> object:
@@ -53,23 +60,64 @@ class Job:
     def after_failed(self, error: BaseException) -> object:
         """Called after the job has failed for good."""
 
-    def dispatch(self) -> str:
+    def dispatch(self) -> JobId:
         """Push the job and return its id. Raises as ``using`` and ``Queue.push`` do."""
         return self.using().dispatch()
 
-    def later(self, delay: Delay) -> str:
+    async def adispatch(self) -> JobId:
+        """``dispatch``, awaited: the event loop goes on while the job is stored. See ``Queue.apush``."""
+        return await self.using().adispatch()
+
+    async def alater(self, delay: Delay) -> JobId:
+        """``later``, awaited."""
+        return await self.using(delay=delay).adispatch()
+
+    def later(self, delay: Delay) -> JobId:
         """Push the job to become ready after ``delay``, and return its id."""
         return self.using(delay=delay).dispatch()
 
-    def using(self, *, queue: str | None = None, delay: Delay = 0) -> Pending:
-        """Choose queue and delay for the dispatch that follows. Raises ``ConfigError`` if no worker could run it."""
-        return Pending(self.job_name, self._data(), self._target(queue), delay, self.job_options)
+    def using(
+        self, *, queue: str | None = None, delay: Delay = 0, within: Any = None, after_commit: Any = None
+    ) -> Pending:
+        """Choose queue, delay and transaction for the dispatch that follows; the last two as ``Queue.within`` and
+        ``Queue.after_commit``. Raises ``ConfigError`` if no worker could run it.
+        """
+        sending = self._sending(queue, delay, within, after_commit)
+        return Pending(self.job_name, self._data(), sending, self.job_options)
 
     @classmethod
-    def bulk(cls, jobs: Iterable[Self], *, queue: str | None = None, delay: Delay = 0) -> list[str]:
-        """Push many jobs in few round trips and return their ids."""
-        calls = [(data, data) for data in (job._data() for job in jobs)]
-        return dispatched(cls.job_name, calls, cls._target(queue), delay, cls.job_options)
+    def bulk(
+        cls,
+        jobs: Iterable[Self],
+        *,
+        queue: str | None = None,
+        delay: Delay = 0,
+        within: Any = None,
+        after_commit: Any = None,
+    ) -> list[JobId]:
+        """Push many jobs in few round trips and return their ids; the options as for ``using``."""
+        sending = cls._sending(queue, delay, within, after_commit)
+        return dispatched(cls.job_name, _calls(jobs), sending, cls.job_options)
+
+    @classmethod
+    async def abulk(
+        cls,
+        jobs: Iterable[Self],
+        *,
+        queue: str | None = None,
+        delay: Delay = 0,
+        within: Any = None,
+        after_commit: Any = None,
+    ) -> list[JobId]:
+        """``bulk``, awaited; the jobs must not change before it is over."""
+        from queuepool.jobs.asynchronous import adispatched  # imported here: most dispatch from no coroutine
+
+        sending = cls._sending(queue, delay, within, after_commit)
+        return await adispatched(cls.job_name, partial(_calls, list(jobs)), sending, cls.job_options)
+
+    @classmethod
+    def _sending(cls, queue: str | None, delay: Delay, within: Any, after_commit: Any) -> Sending:
+        return Sending(queue=cls._target(queue), delay=delay, within=within, after_commit=after_commit)
 
     @classmethod
     def _target(cls, queue: str | None) -> str:
@@ -86,17 +134,23 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """A job with its queue and delay chosen."""
+    """A job with its queue, delay and transaction chosen."""
 
     name: str
     data: Mapping[str, Any]
-    queue: str
-    delay: Delay
+    sending: Sending
     options: Options
 
-    def dispatch(self) -> str:
+    def dispatch(self) -> JobId:
         """Push the job and return its id. Raises as ``Queue.push`` does."""
-        return dispatched(self.name, [(self.data, self.data)], self.queue, self.delay, self.options)[0]
+        return dispatched(self.name, [(self.data, self.data)], self.sending, self.options)[0]
+
+    async def adispatch(self) -> JobId:
+        """``dispatch``, awaited as ``Queue.apush`` is."""
+        from queuepool.jobs.asynchronous import adispatched  # imported here: most dispatch from no coroutine
+
+        data = captured(self.data)
+        return (await adispatched(self.name, lambda: [(data, data)], self.sending, self.options))[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +168,10 @@ class _Task:
 
     def after_failed(self, error: BaseException) -> object:
         return self.job.after_failed(error)
+
+
+def _calls(jobs: Iterable[Job]) -> list[tuple[object, Mapping[str, Any]]]:
+    return [(data, data) for data in (job._data() for job in jobs)]
 
 
 def _binder(cls: type[Job]) -> Callable[..., _Task]:

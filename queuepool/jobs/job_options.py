@@ -10,6 +10,7 @@ from typing import Any, Literal, TypedDict
 
 from queuepool.config import values
 from queuepool.errors import ConfigError
+from queuepool.jobs.exception_options import Classes, check_both, classes_of
 
 #: upper limit of seconds and of counts
 _MAX = 2**31
@@ -26,18 +27,27 @@ class Options:
     backoff: tuple[float, ...] | None = None
     max_exceptions: int | None = None
     fail_on_timeout: bool | None = None
+    #: seconds after which the handler gets ``SoftTimeout``
+    soft_timeout: float | None = None
+    #: the exceptions after which it may be retried, but for those in ``fail_on``
+    retry_on: tuple[type[BaseException], ...] = (BaseException,)
+    fail_on: tuple[type[BaseException], ...] = ()
     #: whether a dispatch encrypts the data
     encrypted: bool = False
     #: a dispatch takes the lock of this identity, with the arguments in braces, or does nothing if it is held
     unique: str | None = None
     #: seconds after which that lock ends by itself
     unique_for: float = 86400.0
+    #: seconds that the job's state is kept after its end; 0 = as the pool says
+    track: float = 0.0
     #: whether the job is left out, as done, once its batch in Laravel was cancelled
     skip_if_cancelled: bool = False
     #: the identity under which Laravel has locked the job, from its arguments by name
     unique_id: Callable[..., object] | None = None
     #: when Laravel's lock is released: at the ``end`` of the job, or at its ``start`` (ShouldBeUniqueUntilProcessing)
     unique_until: str = "end"
+    #: when a pool pushes it by itself: a cron expression, or a time in between
+    schedule: str | None = None
 
     @property
     def is_unique(self) -> bool:
@@ -54,12 +64,17 @@ class JobOptions(TypedDict, total=False):
     backoff: Seconds | Sequence[Seconds] | None
     max_exceptions: int | None
     fail_on_timeout: bool | None
+    soft_timeout: Seconds | None
+    retry_on: Classes | None
+    fail_on: Classes | None
     encrypted: bool
     unique: str | None
     unique_for: Seconds
+    track: Seconds
     skip_if_cancelled: bool
     unique_id: Callable[..., object] | None
     unique_until: Literal["start", "end"]
+    schedule: str | None
 
 
 def options_of(options: JobOptions) -> Options:
@@ -73,12 +88,32 @@ def options_of(options: JobOptions) -> Options:
     several = (backoff,) if isinstance(backoff, (int, float, str, timedelta)) else backoff
     for key in ("tries", "max_exceptions"):
         _check_number(key, options.get(key), int)
-    timeout = _seconds("timeout", options.get("timeout"))
+    timeout, track = (_seconds(key, options.get(key, getattr(Options(), key))) for key in ("timeout", "track"))
     delays = [_seconds("backoff", delay) for delay in several or ()]
     named = options.get("queue")
     queue = "default" if named is None else queue_name(named)
-    given: dict[str, Any] = {**options, "queue": queue, "timeout": timeout, "unique_for": unique_for}
+    given: dict[str, Any] = {**options, "queue": queue, "timeout": timeout, "track": track, "unique_for": unique_for}
+    given |= _exceptions(options) | {"soft_timeout": _soft_timeout(options.get("soft_timeout"), timeout)}
     return Options(**{**given, "backoff": tuple(map(float, delays)) if several else None})  # type: ignore[arg-type]
+
+
+def _exceptions(options: JobOptions) -> dict[str, tuple[type[BaseException], ...]]:
+    """``retry_on`` and ``fail_on``, or their defaults."""
+    retry_on, fail_on = options.get("retry_on"), options.get("fail_on")
+    retried = Options().retry_on if retry_on is None else classes_of("retry_on", retry_on)
+    failed = Options().fail_on if fail_on is None else classes_of("fail_on", fail_on)
+    if retry_on is not None:
+        check_both(retried, failed)
+    return {"retry_on": retried, "fail_on": failed}
+
+
+def _soft_timeout(value: object, timeout: float | None) -> float | None:
+    soft = _seconds("soft_timeout", value)
+    if soft and timeout and soft >= timeout:
+        raise ConfigError(
+            "@job", f"soft_timeout ({soft:g}) is not below timeout ({timeout:g}): it would never be reached"
+        )
+    return soft
 
 
 def _check_unique(options: JobOptions) -> None:

@@ -1,13 +1,35 @@
-"""The ``options`` of a push, as Laravel writes them into the payload: its workers read them nowhere else."""
+"""The keywords of a push, and its ``options``, as Laravel writes them into the payload: its workers read only that."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, TypedDict
 
 from queuepool.errors import BadPayload
-from queuepool.jobs.job_options import backoff_text
+from queuepool.jobs.job_options import Seconds, backoff_text
 from queuepool.payload.options import payload_options_of
+
+if TYPE_CHECKING:
+    from queuepool.jobs.delay import Delay
+
+
+class BulkOptions(TypedDict, total=False):
+    """The keywords of ``Queue.bulk``."""
+
+    queue: str
+    delay: Delay
+    options: Mapping[str, object] | None
+    encrypted: bool
+    track: Seconds
+
+
+class PushOptions(BulkOptions, total=False):
+    """The keywords of ``Queue.push``."""
+
+    unique_id: str | None
+    unique_for: Seconds
+
 
 #: by the name in the payload, and of the PHP job's property
 _FIELDS = {

@@ -47,6 +47,8 @@ class Registry:
 
     def __init__(self) -> None:
         self._handlers: dict[str, Handler] = {}
+        #: each registers what a framework defines without ``@job``. In a pool modules do that; in tests an unknown name
+        self.sources: list[Callable[[], object]] = []
 
     def add(self, handler: Handler) -> None:
         """Register a handler. Raises ``ConfigError`` if its name is empty or taken."""
@@ -66,6 +68,10 @@ class Registry:
     def names(self) -> list[str]:
         """All names, sorted."""
         return sorted(self._handlers)
+
+    def scheduled(self) -> list[Handler]:
+        """The handlers that declare a schedule, by name."""
+        return [self._handlers[name] for name in self.names() if self._handlers[name].options.schedule is not None]
 
 
 def bound(handler: Handler, data: object, read: Read | None = None) -> Task:

@@ -1,9 +1,9 @@
-"""Warnings of jobs that would never run: no pool serves their queue, or no module registers any job."""
+"""Warnings of jobs that would never run: no pool serves their queue, or no module registers them."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 from queuepool.jobs.registry import Registry
 
@@ -22,6 +22,13 @@ def unserved(registry: Registry, served: Collection[str]) -> list[str]:
         if queue not in served and queue != _DEFAULT:
             jobs[queue].append(name)
     return [_words(queue, names) for queue, names in jobs.items()]
+
+
+def unregistered(registry: Registry, wanted: Mapping[str, str]) -> list[tuple[str, str]]:
+    """The name and a warning for each schedule, by name with its job, whose job no module registers."""
+    known = set(registry.names())
+    words = "no module registers its job {}: each will fail as unknown where these modules run"
+    return [(name, words.format(job)) for name, job in wanted.items() if job not in known]
 
 
 def _words(queue: str, names: list[str]) -> str:

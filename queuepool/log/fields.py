@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import fields
+from datetime import datetime
 from typing import Any
 
 from queuepool.errors import JobError
@@ -38,6 +39,8 @@ def fields_of(event: Event) -> dict[str, Any]:
         status = "released"
     found: dict[str, Any] = {"event": type(event).__name__, "status": status, "result": result}
     for field in fields(event):
+        if not field.repr:
+            continue
         found |= _named(field.name, getattr(event, field.name))
     return {key: value for key, value in found.items() if value not in ("", None, {})}
 
@@ -83,6 +86,8 @@ def _named(name: str, value: Any) -> dict[str, Any]:
             return {**facts, "attempts": value.attempt, "context": context_of(value.context or {})}
         case BaseException():
             return {"exception": type(value).__name__, "message": summary(value).partition(": ")[2][:_MAX_TEXT]}
+        case datetime():
+            return {name: value.isoformat()}
         case float():
             return {name: round(value, 4)}
         case tuple():

@@ -6,6 +6,7 @@ import importlib
 import os
 import traceback
 from itertools import islice, takewhile
+from types import TracebackType
 
 from queuepool.errors import AttemptLost, JobError
 
@@ -31,15 +32,20 @@ def text_of(error: BaseException) -> str:
 
 def traceback_of(error: BaseException) -> str:
     """The traceback from the user's first frame on: our frames and those of the import explain nothing."""
-    frames = error.__traceback__
-    while frames and _is_ours(frames.tb_frame.f_code.co_filename):
-        frames = frames.tb_next
     try:
         # Show the last frames: an endless recursion has millions.
         limit = -_MAX_FRAMES if _is_deep(error) else None
-        return "".join(traceback.format_exception(type(error), error, frames, limit=limit))
+        return "".join(traceback.format_exception(type(error), error, users_traceback(error), limit=limit))
     except (MemoryError, RecursionError):
         return f"{type(error).__name__}: there was no memory left to tell where"
+
+
+def users_traceback(error: BaseException) -> TracebackType | None:
+    """The traceback from the user's first frame on; ``None`` if all are ours."""
+    frames = error.__traceback__
+    while frames and _is_ours(frames.tb_frame.f_code.co_filename):
+        frames = frames.tb_next
+    return frames
 
 
 def _is_deep(error: BaseException | None) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from queuepool.board.board import Board, Role, Slot
+from queuepool.board.deadlines import next_deadline
 from queuepool.board.facts import Totals
 from queuepool.master.child import Child
 
@@ -35,6 +36,8 @@ class Children:
         self._dead: list[Child] = []
         #: the totals of children that are gone
         self.ended = Totals()
+        #: whether a worker has been ready since the start
+        self.has_worked = False
 
     def __bool__(self) -> bool:
         return bool(self._by_pid)
@@ -83,6 +86,7 @@ class Children:
     def mark_dead(self, child: Child, status: int) -> None:
         """Keep a dead child, with its slot, until the steward has settled its held jobs."""
         child.dead, child.status = True, status
+        self._note_ready(child)  # it may have died before it was seen ready
         child.write()
         self._dead.append(child)
 
@@ -131,7 +135,16 @@ class Children:
         for child in self:
             if not child.was_ready and child.is_ready:
                 child.was_ready = True
+                self._note_ready(child)
                 yield child
+
+    def _note_ready(self, child: Child) -> None:
+        self.has_worked |= child.role == Role.WORKER and child.is_ready
+
+    def next_deadline(self, grace: float) -> float:
+        """The monotonic time at which to check them again; infinity when nothing is due."""
+        living = (child for child in self._by_pid.values() if not child.killed)
+        return min((next_deadline(child.slot, grace) for child in living), default=float("inf"))
 
     def workers(self) -> list[Child]:
         return [child for child in self._by_pid.values() if child.role == Role.WORKER]
@@ -142,6 +155,10 @@ class Children:
 
     def steward(self) -> Child | None:
         return next((child for child in self._by_pid.values() if child.role == Role.STEWARD), None)
+
+    def has(self, role: Role) -> bool:
+        """Whether a process of this kind lives."""
+        return any(child.role == role for child in self._by_pid.values())
 
     def templates(self) -> list[Child]:
         """The templates, newest first, without those that were stopped."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 
-from queuepool.board.board import Board, Role
+from queuepool.board.board import HELPERS, Board, Role
 from queuepool.board.boot_report import read
 from queuepool.events import BootFailed
 from queuepool.log.fields import line_of
@@ -48,7 +48,7 @@ class FirstBoot:
             self.has_failed = True
 
     def _any_has_booted(self, others: Children) -> bool:
-        return self._respawn.has_booted or any(other.is_ready for other in others if other.role != Role.STEWARD)
+        return self._respawn.has_booted or any(other.is_ready for other in others if other.role not in HELPERS)
 
     def _log_cause(self, child: Child, status: int, level: int) -> None:
         """Log the cause, unless it was the last one logged."""

@@ -10,15 +10,17 @@ import logging
 import signal
 import time
 
-from queuepool.board.board import Board, Killed, Role, State
-from queuepool.board.deadlines import next_deadline, overdue
+from queuepool.board.board import HELPERS, Board, Killed, Role, State
+from queuepool.board.deadlines import overdue
 from queuepool.board.requests import Requests
 from queuepool.board.runtime_dir import RuntimeDir
 from queuepool.config.settings import PoolSettings
 from queuepool.master.child import Child
 from queuepool.master.children import Children
 from queuepool.master.first_boot import FirstBoot
+from queuepool.master.herald import Herald
 from queuepool.master.place import Place
+from queuepool.master.reporter import Reporter
 from queuepool.master.respawn import Respawn
 from queuepool.master.shutdown import Shutdown
 from queuepool.master.spawner import EntryPoints, Spawner
@@ -33,7 +35,9 @@ _log = logging.getLogger("queuepool")
 class Master:
     """Keeps one pool at its size, and enforces its deadlines, until it is stopped."""
 
-    def __init__(self, settings: PoolSettings, board: Board, runtime: RuntimeDir, entry_points: EntryPoints) -> None:
+    def __init__(
+        self, settings: PoolSettings, board: Board, runtime: RuntimeDir, entry_points: EntryPoints, herald: Herald
+    ) -> None:
         self._settings = settings
         self._board, self._requests = board, Requests(board.header)
         self._mailbox, self._children = Mailbox(), Children(fork.is_child)
@@ -43,6 +47,7 @@ class Master:
         self._spawner = Spawner(board, self._children, self._respawn, entry_points, preload=settings.preload)
         self._target, self._generation, self._paused = settings.workers, 1, False
         self._shutdown = Shutdown(settings.stop_timeout)
+        self._reporter = Reporter(settings, board, runtime, self._children, self._respawn, self._shutdown, herald)
 
     def run(self) -> int:
         """Run until every child has exited; returns the exit code."""
@@ -60,7 +65,7 @@ class Master:
             if self._shutdown.has_begun and not self._children:
                 self._place.leave()
                 return self._shutdown.code
-            self._show()
+            self._reporter.show(self._target, self._generation, paused=self._paused)
             signum = self._mailbox.next(self._sleep_time())
 
     def _reap(self) -> None:
@@ -78,7 +83,7 @@ class Master:
         rest, why = self._respawn.died(child, time.monotonic())
         if rest:
             _log.error("%s %s: %s; next try in %.1fs", child, why, proc.cause_of(status), rest)
-        elif child.role == Role.STEWARD and not child.stop_sent:
+        elif child.role in HELPERS and not child.stop_sent:
             _log.warning("%s died: %s", child, proc.cause_of(status))
         if steward := self._children.steward():
             fork.send_signal(steward.pid, signal.SIGUSR1)
@@ -172,7 +177,7 @@ class Master:
         self._children.free_settled()
         if self._shutdown.has_begun:
             self._stop()
-            self._stop_steward()
+            self._stop_helpers()
             return
         for child in self._spawner.fill(self._target, self._generation, paused=self._paused):
             self._retire(child)
@@ -182,7 +187,7 @@ class Master:
         for child in self._children.newly_ready():
             self._respawn.became_ready(child)
         now, ready = time.monotonic(), {child.role for child in self._children if child.is_ready}
-        self._respawn.watch(self._children.steward(), now)
+        self._respawn.watch(self._children, now)
         if self._shutdown.has_begun:
             return
         if self._first_boot.has_failed:
@@ -193,23 +198,18 @@ class Master:
             _log.critical("%s for %gs: giving up", what, self._settings.give_up)
             self._stop(code=1)
 
-    def _stop_steward(self) -> None:
-        """Stop the steward once all others have exited and their jobs are settled; replace it if it dies before."""
-        if any(child.role != Role.STEWARD for child in self._children):
+    def _stop_helpers(self) -> None:
+        """Once all workers have exited; the steward first settles their jobs, and is replaced if it dies before."""
+        if any(child.role not in HELPERS for child in self._children):
             return
-        steward, has_time = self._children.steward(), self._shutdown.workers_have_left(time.monotonic())
-        unsettled = self._children.has_unsettled
-        if steward and not unsettled:
-            self._retire(steward)
-        elif unsettled and not steward and has_time:
+        unsettled, has_time = self._children.has_unsettled, self._shutdown.workers_have_left(time.monotonic())
+        for child in self._children:
+            if child.role != Role.STEWARD or not unsettled:
+                self._retire(child)
+        if unsettled and has_time and not self._children.steward():
             self._spawner.spawn(Role.STEWARD, 0, self._generation)
 
     def _sleep_time(self) -> float:
-        now, grace = time.monotonic(), self._settings.grace
-        due = [next_deadline(child.slot, grace) for child in self._children if not child.killed]
-        due += [self._shutdown.kill_at] if self._shutdown.kill_at > now else []
-        return min([TICK, *(at - now for at in due)])
-
-    def _show(self) -> None:
-        is_ending, is_failing = self._shutdown.has_begun, self._respawn.is_failing
-        self._place.show(self._target, self._generation, is_ending, is_failing, self._paused)
+        now, kill_at = time.monotonic(), self._shutdown.kill_at
+        due = self._children.next_deadline(self._settings.grace)
+        return min(TICK, due - now, kill_at - now if kill_at > now else TICK)

@@ -7,12 +7,11 @@ import time
 
 from queuepool.board.board import Board, Role, State
 from queuepool.board.runtime_dir import RuntimeDir
-from queuepool.board.status import title
 from queuepool.config.settings import PoolSettings
 from queuepool.errors import QueuepoolError
 from queuepool.master.child import Child
 from queuepool.master.children import Children
-from queuepool.unix import proc, stray_processes
+from queuepool.unix import stray_processes
 
 _log = logging.getLogger("queuepool")
 
@@ -25,7 +24,6 @@ class Place:
         self._board = board
         self._runtime = runtime
         self._children = children
-        self._facts = board.header.facts
 
     def keep(self) -> bool:
         """Restore the directory if something has removed it; ``False`` when that fails."""
@@ -69,23 +67,3 @@ class Place:
                 child.slot.state = State.RUNNING
                 child.write()
         return [child for child in found if child.role != Role.STEWARD and not child.killed]
-
-    def show(self, target: int, generation: int, is_ending: bool, is_failing: bool, is_paused: bool) -> None:
-        """Write the pool's state to the board and to the title in ``ps``."""
-        state = State.DRAINING if is_ending else self._state(is_failing, is_paused)
-        counts = self._children.ended._asdict()
-        now = {"state": state, "target": target, "generation": generation, "used": self._board.used}
-        self._facts = self._facts._replace(**now, **counts)
-        if self._board.header.facts != self._facts:
-            self._board.header.facts = self._facts
-        if self._board.header.store != self._runtime.store:  # overwritten: the next start would ignore the board
-            self._board.header.store = self._runtime.store
-        workers, totals = self._children.worker_slots(), self._children.counted()
-        proc.show(title(self._settings.name, state, workers, totals))
-
-    def _state(self, is_failing: bool, is_paused: bool) -> State:
-        if is_failing:
-            return State.FAILING
-        if not self._board.header.restart_known:  # workers take no jobs before that
-            return State.STARTING
-        return State.PAUSED if is_paused else State.RUNNING

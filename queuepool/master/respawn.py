@@ -5,19 +5,20 @@ from __future__ import annotations
 import os
 import signal
 from collections import defaultdict
-from collections.abc import Container
+from collections.abc import Container, Iterable
 
-from queuepool.board.board import Killed, Role, State
+from queuepool.board.board import HELPERS, Killed, Role, State
 from queuepool.master.child import Child
 
 #: a worker that dies within these seconds without a finished job has died young
 _SHORT = 5.0
-#: seconds after which a template, which runs no jobs, and a steward count as healthy. A steward must outlive its first
+#: seconds after which a template, which runs no jobs, and a helper count as healthy. A steward must outlive its first
 #: rounds, as what it finds in them may kill it
 _MOMENT, _STEADY = 1.0, 10.0
 #: how many failures in a row of its steward make a pool failing
 _FAILING_AFTER = 2
-_KINDS = (Role.WORKER, Role.STEWARD, Role.TEMPLATE)
+#: the kinds without which no jobs are run
+_NEEDED = (Role.WORKER, Role.STEWARD, Role.TEMPLATE)
 _MAX_DOUBLINGS = 16
 
 
@@ -62,9 +63,9 @@ class Respawn:
 
     def __init__(self, give_up: float = 0.0) -> None:
         self._give_up = give_up or float("inf")
-        self._boots = {role: Backoff() for role in _KINDS}
+        self._boots = {role: Backoff() for role in Role}
         # A process that is killed while it boots has not failed: the next one may succeed.
-        self._killed = {role: Backoff(0.1, free=5) for role in _KINDS}
+        self._killed = {role: Backoff(0.1, free=5) for role in Role}
         # By number, for workers that died young in a job: `max_crashes` ends that, job by job. The backoff is short, as
         # good jobs wait behind the bad ones.
         self._crash_loops: dict[int, Backoff] = defaultdict(lambda: Backoff(0.1, 1.0, free=5))
@@ -77,15 +78,16 @@ class Respawn:
 
     def became_ready(self, child: Child) -> None:
         """A child has become ready, so booting is possible."""
-        if child.role != Role.STEWARD:
+        if child.role not in HELPERS:
             self.has_booted = True
             self._boots[child.role].succeeded()
         self._killed[child.role].succeeded()
 
-    def watch(self, steward: Child | None, now: float) -> None:
-        """A steward that has lived for long enough cancels the failures of those before it."""
-        if steward and steward.is_ready and now >= steward.forked_at + _STEADY:
-            self._boots[Role.STEWARD].succeeded()
+    def watch(self, children: Iterable[Child], now: float) -> None:
+        """A helper that has lived for long enough cancels the failures of those before it."""
+        for child in children:
+            if child.role in HELPERS and child.is_ready and now >= child.forked_at + _STEADY:
+                self._boots[child.role].succeeded()
 
     @property
     def is_failing(self) -> bool:
@@ -98,13 +100,13 @@ class Respawn:
 
     def died(self, child: Child, now: float) -> tuple[float, str]:
         """Seconds to wait before its successor is forked, and why in words; 0.0 = none."""
-        self.has_booted |= child.is_ready and child.role != Role.STEWARD  # it may have died before it was seen ready
+        self.has_booted |= child.is_ready and child.role not in HELPERS  # it may have died before it was seen ready
         if child.stop_sent:
             return 0.0, ""
         if not child.is_ready:
             backoffs = self._killed if _was_killed(child.status) else self._boots
             return backoffs[child.role].failed(now), "never came to work"
-        if child.role == Role.STEWARD:
+        if child.role in HELPERS:
             is_harmless = child.was_killed or now >= child.forked_at + _STEADY
             return (0.0 if is_harmless else self._boots[child.role].failed(now)), "died young"
         if child.role == Role.TEMPLATE:
@@ -130,7 +132,7 @@ class Respawn:
 
         ``ready``: the kinds with a ready process. Workers can do without a template, but not without a steward.
         """
-        needed = (Role.STEWARD,) if Role.WORKER in ready else _KINDS
+        needed = (Role.STEWARD,) if Role.WORKER in ready else _NEEDED
         for role in needed:
             since = min(self._boots[role].since, self._killed[role].since)
             if role not in ready and now >= since + self._give_up:

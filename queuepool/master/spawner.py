@@ -7,7 +7,7 @@ import signal
 import time
 from collections.abc import Callable, Mapping
 
-from queuepool.board.board import Board, Role, Slot
+from queuepool.board.board import HELPERS, Board, Role, Slot
 from queuepool.master.child import Child
 from queuepool.master.children import Children
 from queuepool.master.respawn import Respawn
@@ -39,8 +39,9 @@ class Spawner:
 
     def fill(self, target: int, generation: int, *, paused: bool) -> list[Child]:
         """Start the missing processes; returns those to stop."""
-        if not self._children.steward():
-            self.spawn(Role.STEWARD, 0, generation)
+        for helper in HELPERS:
+            if helper in self._entry_points and not self._children.has(helper):
+                self.spawn(helper, 0, generation)
         if self._preload:
             return self._fill_from_template(target, generation)
         plan = self._children.plan(target, generation)

@@ -1,4 +1,4 @@
-"""What is written to the store in the same step as the end of a job: what Laravel does afterwards, as plain values."""
+"""What is written to the store in the same step as the end of a job, as plain values."""
 
 from __future__ import annotations
 
@@ -30,11 +30,20 @@ class Outcome(NamedTuple):
     payload: bytes
 
 
+class StateRecord(NamedTuple):
+    """The state of a tracked job as JSON; the store keeps it for ``seconds``."""
+
+    job_id: str
+    text: bytes
+    seconds: float
+
+
 class Ending(NamedTuple):
     """Nothing else is written for an empty one."""
 
     outcome: Outcome | None = None
     unlocks: tuple[Unlock, ...] = ()
+    state: StateRecord | None = None
 
 
 NOTHING = Ending()

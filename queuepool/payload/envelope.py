@@ -22,9 +22,18 @@ from queuepool.payload.wrappers import WRAPPERS
 OBJECT_JOB = "Illuminate\\Queue\\CallQueuedHandler@call"
 #: where the payload holds Laravel's context. Source: Log/Context/ContextServiceProvider.php (11.x)
 CONTEXT = "illuminate:log:context"
+#: where a schedule's job holds the time that it is for, as an ISO text with its offset
+SCHEDULED_FOR = "scheduledFor"
 #: created once: json.dumps would create one for every payload
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False, default=as_json)
-_KNOWN = frozenset((*KEYS, "uuid", "id", "data", "attempts", "createdAt", "delay", CONTEXT, "qp"))
+_KNOWN = frozenset((*KEYS, "uuid", "id", "data", "attempts", "createdAt", "delay", CONTEXT, SCHEDULED_FOR, "qp"))
+#: the keys that a payload may have by itself: nothing else may set them. ``queue`` is in what is signed
+RESERVED = _KNOWN | {"deleteWhenMissingModels", "queue"}
+#: the options of a payload that says nothing of them, in Laravel's order
+_UNSET: Mapping[str, object] = MappingProxyType(
+    dict.fromkeys(("maxTries", "maxExceptions", "failOnTimeout", "backoff", "timeout", "retryUntil"))
+    | {"failOnTimeout": False}
+)
 _ID = re.compile(r"[^\x00-\x1f\x7f]{1,128}")
 
 
@@ -111,45 +120,47 @@ def encode(
     display_name: str | None = None,
     created_at: int,
     delay: float = 0,
-    context: Mapping[str, object] | None = None,
+    uuid: str = "",
+    identity: str = "",
+    extra: Mapping[str, object] | None = None,
+    stamp: Callable[[Mapping[str, object]], Mapping[str, object]] | None = None,
     encrypt: Callable[[object], object] | None = None,
     sign: Callable[[dict[str, object]], object] | None = None,
+    limit: int = MAX_BYTES,
 ) -> tuple[str, bytes]:
     """The id and bytes of a new payload, with Laravel's fields in Laravel's order and ``attempts`` last.
 
     ``options`` may hold ``maxTries``, ``maxExceptions``, ``failOnTimeout``, ``backoff``, ``timeout``
     and ``retryUntil``; the worker decides the missing ones. ``created_at`` is in Unix seconds, ``delay`` in seconds.
-    ``context`` is Laravel's (``payload.context``). ``encrypt`` returns the encrypted data. ``sign`` returns the
-    signature of the fields that must not change on the way: all but ``delay`` and ``attempts``.
-    Raises ``BadPayload`` for a bad name or more than ``MAX_BYTES``, ``NotSendable`` for data that JSON cannot hold.
+    ``extra`` holds further fields, as Laravel's context; ``stamp`` returns those of ``@on_push``. ``encrypt`` returns
+    the encrypted data. ``sign`` returns the signature of the fields that must not change on the way: all but ``delay``
+    and ``attempts``.
+    The ``uuid`` is the id if it is not given, and the id (``identity``) is random.
+    Raises ``BadPayload`` for a bad name or more than ``limit`` bytes, ``NotSendable`` for data that JSON cannot hold.
     Source: Queue.php, createPayloadArray (13.x).
     """
     if not NAME.fullmatch(name):
         raise BadPayload(f"{name!r} is no name for a job")
-    identity = str(uuids.UUID(bytes=os.urandom(16), version=4))
+    identity = identity or str(uuids.UUID(bytes=os.urandom(16), version=4))
     given = options or {}
     fields: dict[str, object] = {
-        "uuid": identity,
+        "uuid": uuid or identity,
         "displayName": display_name or name.split("@", 1)[0],
         "job": name,
-        "maxTries": given.get("maxTries"),
-        "maxExceptions": given.get("maxExceptions"),
-        "failOnTimeout": given.get("failOnTimeout", False),
-        "backoff": given.get("backoff"),
-        "timeout": given.get("timeout"),
-        "retryUntil": given.get("retryUntil"),
+        **{key: given.get(key, unset) for key, unset in _UNSET.items()},
         "data": data,
         "createdAt": created_at,
         "id": identity,
     }
-    if context:
-        fields[CONTEXT] = context
+    fields.update(extra or {})
+    if stamp:
+        fields.update(stamp(fields))
     try:
         if encrypt:
             fields["data"] = encrypt(data)
         if sign:
             fields["qp"] = sign(fields)
-        return identity, dump(fields | {"delay": delay or None, "attempts": 0})
+        return identity, dump(fields | {"delay": delay or None, "attempts": 0}, limit)
     except NotSendable as error:
         raise _named(name, data) or error from error.__cause__
 

@@ -11,6 +11,8 @@ from typing import Any, TypeGuard
 
 from queuepool.errors import BadPayload
 
+#: the key of the seconds for which a tracked job's state is kept
+TRACK = "qpTrack"
 #: seconds, for delays and points in time alike: beyond the year 5000 another unit must be meant
 _NO_TIME = 1e11
 #: seconds that no backoff reaches
@@ -37,6 +39,8 @@ class PayloadOptions:
     backoff: tuple[float, ...] | None = None
     timeout: float | None = None
     retry_until: float | None = None
+    #: how long the job's state is kept after its end; ``None`` = as the pool says
+    track: float | None = None
     #: warnings: what was not understood and is ignored
     warnings: tuple[str, ...] = ()
 
@@ -53,7 +57,7 @@ def payload_options_of(fields: Mapping[str, Any], size: int) -> PayloadOptions:
 
 
 def _read_options(job: Any, name: Any, *limits: Any) -> PayloadOptions:
-    max_tries, max_exceptions, fail_on_timeout, backoff, timeout, retry_until, timeout_at = limits
+    max_tries, max_exceptions, fail_on_timeout, backoff, timeout, retry_until, timeout_at, track = limits
     warnings: list[str] = []
     name = name or job
     return PayloadOptions(
@@ -65,6 +69,7 @@ def _read_options(job: Any, name: Any, *limits: Any) -> PayloadOptions:
         backoff=_backoff(backoff, warnings),
         timeout=_seconds(timeout, "timeout", warnings),
         retry_until=_seconds(retry_until, "retryUntil", warnings) or _seconds(timeout_at, "timeoutAt", warnings),
+        track=_seconds(track, TRACK, warnings),
         warnings=tuple(warnings),
     )
 
@@ -73,6 +78,7 @@ def _read_options(job: Any, name: Any, *limits: Any) -> PayloadOptions:
 #: by type too, since ``true`` equals 1 but is not a number of tries
 KEYS = (
     "job", "displayName", "maxTries", "maxExceptions", "failOnTimeout", "backoff", "timeout", "retryUntil", "timeoutAt",
+    TRACK,
 )  # fmt: skip
 #: bytes of a payload above which its options are not cached
 _CACHED_BYTES = 16 * 1024

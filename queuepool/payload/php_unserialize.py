@@ -42,7 +42,6 @@ _TOKEN = re.compile(
     re.VERBOSE,
 )
 _PROPERTY_COUNT = re.compile(rb"([0-9]{1,9}):{")
-#: a reference stands where a value may stand, but not first: after a key, so after a semicolon
 _SCALARS: dict[str, Callable[[bytes], bool | int | float | None]] = {
     "null": lambda _: None,
     "bool": lambda text: text == b"1",
@@ -68,7 +67,7 @@ class _Reader:
         self._data = data
         self._at = 0
         self._values_left = MAX_VALUES
-        #: kept only where the text may hold one
+        #: kept only where the text may hold one: after a key, so after a semicolon
         self._references = References() if b";r:" in data or b";R:" in data else None
         self._bytes_left = MAX_BYTES - len(data)
         self._deepest = 0

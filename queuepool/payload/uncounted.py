@@ -1,4 +1,4 @@
-"""A payload whose attempts are counted anew: for a retry."""
+"""A payload with another number of attempts: none for a retry, those that it had for the record of a failed job."""
 
 from __future__ import annotations
 
@@ -15,14 +15,20 @@ _COUNT = re.compile(rb"\s*:\s*(\d+)(?=\s*[,}])")
 
 
 def uncounted(raw: bytes) -> bytes:
-    """The payload with its attempts set to 0 and every other byte as it was.
+    """The payload with its attempts set to 0, as ``counted`` does."""
+    return counted(raw, 0)
+
+
+def counted(raw: bytes, attempts: int) -> bytes:
+    """The payload with its attempts set to this number and every other byte as it was.
 
     Unchanged if it has no ``attempts`` or is not a job; written anew if they are not a plain number.
     """
+    number = b"%d" % attempts
     head, found, tail = raw.rpartition(b'"attempts":')
     # Ours and Laravel's end like this: only this key does, or one that ends in an escaped quote and its name.
     if found and re.fullmatch(rb"\d+\}\s*", tail) and not head.endswith(b"\\"):
-        return head + found + b"0}"
+        return head + found + number + b"}"
     try:
         fields = strict_json.read_object(raw)
     except BadPayload:
@@ -30,7 +36,7 @@ def uncounted(raw: bytes) -> bytes:
     if "attempts" not in fields:
         return raw
     count = _top_level_count(raw)
-    return raw[: count.start(1)] + b"0" + raw[count.end(1) :] if count else dump(fields | {"attempts": 0})
+    return raw[: count.start(1)] + number + raw[count.end(1) :] if count else dump(fields | {"attempts": attempts})
 
 
 def _top_level_count(raw: bytes) -> re.Match[bytes] | None:

@@ -22,6 +22,8 @@ STORE, NAME, OWNER = (
     "laravel_unique_job_key",
     "laravel_unique_job_lock_owner",
 )
+#: in the hidden part of the context of the job that holds the lock
+HIDDEN = (STORE, NAME, OWNER)
 _PREFIX = "laravel_unique_job:"
 #: Laravel's cache stores by name, as its skeleton has them, and the kind of each
 KINDS = MappingProxyType({"redis": "redis", "database": "sql"})
@@ -59,7 +61,7 @@ def said_in(context: object) -> Unlock | None:
     """
     if not isinstance(context, dict) or not context.get("hidden"):
         return None
-    store, name, owner = map(values_of(context, "hidden").get, (STORE, NAME, OWNER))
+    store, name, owner = map(values_of(context, "hidden").get, HIDDEN)
     if not isinstance(name, str) or not name:
         return None
     return Unlock(name, owner if isinstance(owner, str) else "", KINDS.get(str(store), str(store)))

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from pathlib import Path
 
 from queuepool import log
 from queuepool.board.about import absolute
-from queuepool.board.board import Header, Slot
+from queuepool.board.board import Board, Header, Slot
+from queuepool.board.job_schedules import JobSchedule, publish
 from queuepool.config.settings import PoolSettings
 from queuepool.config.urls import masked
 from queuepool.jobs.registry import REGISTRY
 
 #: most job names in one line
 _MAX = 100
+_log = logging.getLogger("queuepool")
 
 
 def beginning(version: str, pool: PoolSettings, *, workers: int, directory: Path | None) -> None:
@@ -36,6 +39,21 @@ def jobs_of_generation(header: Header, slot: Slot) -> None:
     if slot.number <= 1 and header.announced != slot.generation:
         header.announced = slot.generation
         jobs()
+
+
+def schedules_of_generation(board: Board, slot: Slot) -> None:
+    """Tell the steward which schedules the jobs declare, unless another worker of the generation has."""
+    try:
+        publish(board, slot.generation, job_schedules())
+    except OSError as error:
+        _log.warning("the schedules of jobs cannot be told to the steward: %s", error)
+
+
+def job_schedules() -> list[JobSchedule]:
+    """The schedules that the jobs in the registry declare."""
+    return [
+        JobSchedule(one.name, str(one.options.schedule), one.options.queue or "default") for one in REGISTRY.scheduled()
+    ]
 
 
 def jobs() -> None:

@@ -1,11 +1,13 @@
-"""A look at the server before a pool or a lone worker starts."""
+"""A look at the server and the schedules before a pool or a lone worker starts."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import closing
 
-from queuepool.config.settings import ConnectionSettings
-from queuepool.errors import StoreError, StoreUnfit
+from queuepool.config.addresses import address_of
+from queuepool.config.settings import ConnectionSettings, PoolSettings, ScheduleSettings
+from queuepool.errors import ConfigError, StoreError, StoreUnfit
 from queuepool.stores.factory import Stores
 
 
@@ -18,3 +20,24 @@ def refuse_unfit(settings: ConnectionSettings, queue: str) -> None:
             raise
         except StoreError:
             return
+
+
+def refuse_unbindable(settings: PoolSettings) -> None:
+    """Raise ``ConfigError`` when nothing can listen on the address of ``listen``, or the library is missing."""
+    if not settings.listen:
+        return
+    from queuepool.metrics.exposition import NEEDED, is_possible  # imported here: few pools have an address
+    from queuepool.metrics.listener import problem_of
+
+    problem = problem_of(address_of(settings.listen)) if is_possible() else NEEDED
+    if problem:
+        raise ConfigError(f"pool {settings.name}: listen", f"{settings.listen}: {problem}")
+
+
+def refuse_unsendable(schedules: Sequence[ScheduleSettings]) -> None:
+    """Raise ``ConfigError`` when the data of a schedule cannot be a job's: its steward would die of it."""
+    if schedules:
+        from queuepool.steward.scheduled_job import ScheduledJob  # imported here: few pools have schedules
+
+        for one in schedules:
+            ScheduledJob(one)

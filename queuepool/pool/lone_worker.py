@@ -5,12 +5,9 @@ from __future__ import annotations
 import os
 import time
 from dataclasses import replace
-from pathlib import Path
 from typing import TypedDict, Unpack
 
 from queuepool import __version__, log
-from queuepool.board.board import Board, Role, Slot
-from queuepool.board.held_jobs import HeldJobs
 from queuepool.config.settings import PoolSettings
 from queuepool.events import WorkerStarting, WorkerStopping
 from queuepool.jobs.context import running_data
@@ -18,19 +15,12 @@ from queuepool.jobs.current_job import running_id
 from queuepool.log.captured import captured
 from queuepool.pool import announce
 from queuepool.pool.examine import refuse_unfit
+from queuepool.pool.private_slot import private_slot
 from queuepool.pool.processes import boot
 from queuepool.pool.worker_process import limits_of, work
-from queuepool.unix import proc
 from queuepool.unix.signals import Alarm, WorkerSignals, reset_inherited
 from queuepool.worker.limits import StopReason
 from queuepool.worker.slot_writer import SlotWriter
-
-
-class _UnreadHeldJobs(HeldJobs):
-    """No steward settles a lone worker's jobs, so what is too large for the board need not be kept beside it."""
-
-    def _file(self, number: int) -> Path:
-        return Path(os.devnull)
 
 
 class Ends(TypedDict):
@@ -59,7 +49,7 @@ def work_alone(pool: PoolSettings, *, brief: bool = False, **ends: Unpack[Ends])
         boot(pool, signals, alarm, unlogged=(WorkerStarting, WorkerStopping) if brief else ())
         if not brief:
             announce.jobs()
-        slot_writer = SlotWriter(_slot(), pool.name, alarm, signals, stall_timeout=0.0)
+        slot_writer = SlotWriter(private_slot(), pool.name, alarm, signals, stall_timeout=0.0)
         return _work(_without_renewal(pool), slot_writer, signals, ends).code
 
 
@@ -75,14 +65,3 @@ def _work(settings: PoolSettings, slot_writer: SlotWriter, signals: WorkerSignal
 def _without_renewal(pool: PoolSettings) -> PoolSettings:
     """There is no steward to renew leases: a job must end before its lease."""
     return replace(pool, connection=replace(pool.connection, renew=False))
-
-
-def _slot() -> Slot:
-    """A slot on a board that no other process can see."""
-    board = Board.private()
-    slot = board.slots[0]
-    hand = _UnreadHeldJobs(slot.memory, slot.base + Slot.size, board.path)
-    slot.hands = hand, hand
-    slot.begin(Role.WORKER, 1, 1)
-    slot.pid, slot.start_time = os.getpid(), proc.start_time(os.getpid())
-    return slot

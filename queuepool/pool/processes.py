@@ -15,7 +15,7 @@ from queuepool.config.settings import PoolSettings
 from queuepool.errors import BootFailure
 from queuepool.events import Event
 from queuepool.events.listeners import LISTENERS
-from queuepool.jobs import client
+from queuepool.jobs import connecting
 from queuepool.jobs.context import running_data
 from queuepool.jobs.current_job import running_id
 from queuepool.log.captured import capture
@@ -94,6 +94,7 @@ class Processes:
             return False
         alarm.disarm()
         announce.jobs_of_generation(self._board.header, slot)
+        announce.schedules_of_generation(self._board, slot)
         return True
 
     def _work(self, slot: Slot, signals: WorkerSignals, alarm: Alarm) -> int:
@@ -124,6 +125,20 @@ class Processes:
         slot.exited_cleanly = 1
         return LEFT
 
+    def web(self, slot: Slot, paused: bool) -> int:
+        """Serves the pages of ``listen``; it imports nothing of the user's."""
+        # By SIGKILL, which no slow page delays: the next master needs the address.
+        proc.end_with_parent(self._board.master[0], signal.SIGKILL)
+        signals = WorkerSignals()
+        signals.listen()
+        self._runtime.close_in_child()
+        proc.show(f"queuepool: web [{self._settings.name}] starting")
+        log.setup(self._settings, "web", write_timeout=1.0)
+        log.adopt(self._settings)
+        from queuepool.pool.web_process import run  # imported here: few pools have one
+
+        return run(self._settings, self._board, slot, signals)
+
     def _has_listeners(self, slot: Slot, trace: FileIO) -> bool:
         """Import the listeners, all that a steward imports."""
         return self._has_imported(slot, trace, lambda: import_modules(self._settings.listeners))
@@ -142,7 +157,7 @@ class Processes:
 
 def boot(settings: PoolSettings, signals: WorkerSignals, alarm: Alarm, unlogged: Collection[type[Event]] = ()) -> None:
     """Import the user's modules; what they dispatch goes to this pool's connection. Raises ``BootFailure``."""
-    client.configure(settings.connection)
+    connecting.configure(settings.connection)
     import_jobs(settings.modules, settings.listeners)
     _restore_signals(signals, alarm)
     log.adopt(settings)

@@ -2,33 +2,34 @@
 
 from __future__ import annotations
 
+import faulthandler
 import gc
 import logging
 import os
-import signal
 import time
 from collections.abc import Callable, Collection, Sequence
 
 from queuepool import __version__, log
 from queuepool.board.board import Board, Role, sweep
+from queuepool.board.meters import new_memory
 from queuepool.board.runtime_dir import RuntimeDir
 from queuepool.config.connections import check_drivers
 from queuepool.config.settings import PoolSettings
 from queuepool.config.urls import database_of
 from queuepool.errors import ConfigError, QueuepoolError
+from queuepool.master.herald import Herald
 from queuepool.master.loop import Master
+from queuepool.master.notify_socket import NotifySocket
 from queuepool.pool import announce
-from queuepool.pool.examine import refuse_unfit
+from queuepool.pool.examine import refuse_unbindable, refuse_unfit, refuse_unsendable
+from queuepool.pool.parent import Parent
 from queuepool.pool.processes import Processes
 from queuepool.stores import factory as build
-from queuepool.unix import fork, proc, signals
+from queuepool.unix import proc, signals
 
 _SPARE_SLOTS = 14
 #: the steward, and the template or one more worker while one is replaced
 _HELPERS = 2
-#: most characters of pool names in the title of the process that starts several pools
-_MAX_NAMES = 100
-_STOPS = (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT)
 _log = logging.getLogger("queuepool")
 
 
@@ -39,11 +40,15 @@ def start(settings: PoolSettings, served: Collection[str] = ()) -> int:
     """
     check_drivers(settings.connection)
     refuse_unfit(settings.connection, settings.queues[0])
+    refuse_unsendable(settings.schedules)
     signals.reset_inherited(blocked=signals.HANDLED)  # from here on a signal waits for the master, and does not end it
     log.setup(settings, "master", write_timeout=0.0, first=True)
+    notify_socket = NotifySocket.taken_from(os.environ)
+    if notify_socket.watchdog:
+        faulthandler.enable(file=2)  # a watchdog ends us by SIGABRT: this shows where we hung
     runtime = RuntimeDir(settings)
     runtime.claim()
-    board = _new_board(runtime, settings.workers)
+    board = _new_board(runtime, settings)
     roles = Processes(settings, board, runtime, served)
     if not proc.adopt_orphans() and settings.preload:
         raise ConfigError("preload", "this system hands no orphans on (Linux does): say no")
@@ -54,7 +59,9 @@ def start(settings: PoolSettings, served: Collection[str] = ()) -> int:
     proc.library()
     gc.freeze()  # pages that the collector does not touch stay shared with the children
     entry_points = {Role.WORKER: roles.worker, Role.STEWARD: roles.steward, Role.TEMPLATE: roles.template}
-    code = Master(settings, board, runtime, entry_points).run()
+    if settings.listen:
+        entry_points[Role.WEB] = roles.web
+    code = Master(settings, board, runtime, entry_points, Herald(notify_socket)).run()
     _log.info("stopped: every process of the pool has ended, exit code %d", code)
     return code
 
@@ -70,28 +77,8 @@ def start_all(
     if len(pools) == 1:
         return start(pools[0], served)
     signals.reset_inherited(blocked=signals.HANDLED)
-    mailbox = signals.Mailbox()
-    title = _title_of([pool.name for pool in pools])
-    proc.show(f"{title} running masters={len(pools)}")
-    living = {fork.spawn(lambda pool=pool: _start_or_report(pool, report, served)) for pool in pools}  # type: ignore[misc]
-    worst = 0
-    while living:
-        signum = mailbox.next(1.0)
-        if signum is not None and signum != signal.SIGCHLD:
-            if signum in _STOPS:
-                proc.show(f"{title} draining masters={len(living)}")
-            for pid in living:
-                fork.send_signal(pid, signal.Signals(signum))
-        for pid, status in fork.reap(living):
-            living.discard(pid)
-            worst = max(worst, abs(os.waitstatus_to_exitcode(status)))
-    return worst
-
-
-def _title_of(names: Sequence[str]) -> str:
-    """The start of the title, as of the other processes' titles; long lists of names are cut."""
-    shown = ",".join(names)
-    return f"queuepool: parent [{shown if len(shown) <= _MAX_NAMES else shown[:_MAX_NAMES] + '...'}]"
+    herald = Herald(NotifySocket.taken_from(os.environ))
+    return Parent(pools, herald).run(lambda pool: _start_or_report(pool, report, served))
 
 
 def _start_or_report(pool: PoolSettings, report: Callable[[QueuepoolError, str], int], served: Collection[str]) -> int:
@@ -101,13 +88,18 @@ def _start_or_report(pool: PoolSettings, report: Callable[[QueuepoolError, str],
         return report(error, pool.name)
 
 
-def _new_board(runtime: RuntimeDir, workers: int) -> Board:
+def _new_board(runtime: RuntimeDir, settings: PoolSettings) -> Board:
     """Two slots per worker, since a rolling restart may run two; room is set aside for the usual processes."""
+    workers = settings.workers
     sweep(runtime.path)
     try:
+        refuse_unbindable(settings)  # not before the claim: the address may be taken by this very pool
         board = runtime.new_board(max(64, 2 * workers + _SPARE_SLOTS), room_for=workers + _HELPERS)
     except QueuepoolError:
         runtime.release()
         raise
+    if settings.metrics:
+        board.meters = new_memory(len(board.slots))
     board.header.facts = board.header.facts._replace(since=time.time(), target=workers)
+    board.header.beat = time.monotonic()
     return board

@@ -7,21 +7,28 @@ from dataclasses import replace
 
 from queuepool.board.blame import Blame
 from queuepool.board.board import Board, Slot
+from queuepool.board.pool_meters import PoolMeters
 from queuepool.board.runtime_dir import RuntimeDir
 from queuepool.config.settings import PoolSettings
 from queuepool.errors import StoreError
+from queuepool.events import StewardStopping, StoreLost
 from queuepool.events.listeners import LISTENERS
 from queuepool.settlement.outage import Outage
 from queuepool.settlement.settler import Settler
 from queuepool.steward.chore import Chore
 from queuepool.steward.give_back import GiveBack
 from queuepool.steward.guard import Guard
+from queuepool.steward.keep_history import KeepHistory
 from queuepool.steward.loop import Steward
 from queuepool.steward.lost_replies import LostReplies
+from queuepool.steward.measure import Measure
 from queuepool.steward.orphaned_boards import OrphanedBoards
 from queuepool.steward.publish import Publish
+from queuepool.steward.publish_meters import PublishMeters
 from queuepool.steward.record_failures import RecordFailures
 from queuepool.steward.renew import Renew
+from queuepool.steward.report_running import ReportRunning
+from queuepool.steward.schedules_of_pool import SchedulesOfPool
 from queuepool.steward.settle_dead import SettleDead
 from queuepool.steward.side_stores import EventQueue, FailureRecorder, SideStores
 from queuepool.steward.side_thread import SideThread
@@ -48,9 +55,10 @@ class StewardProcess:
         self._stores = Stores(replace(settings.connection, block_for=0.0), reply_timeout=reply_timeout)
         self._blame = Blame(board.header)
         self._orphaned_boards = OrphanedBoards(board, runtime, self._blame)
-        self._settler = Settler(self._stores.queue, self._outage, LISTENERS, settings.connection)
+        self._settler = Settler(self._stores.queue, self._outage, LISTENERS, settings.connection, settings.track)
         self._publish = Publish(settings.name, board, self._stores.control)
-        self._watching = self._control_chores()
+        self._history = self._history_chores()
+        self._watching = [*self._control_chores(), SchedulesOfPool(settings, board, self._watch, self._firing)]
 
     def run(self, slot: Slot) -> None:
         """Run until a stop signal; after the master's death, until the last job is settled."""
@@ -58,38 +66,70 @@ class StewardProcess:
         steward.run()
         with suppress(StoreError):  # the store is away: the notice expires by itself
             self._publish.withdraw()
+            for chore in self._history:
+                chore.write()
         if self._orphaned_boards.is_orphaned():
             self._outlive(steward)
+        LISTENERS.emit(StewardStopping())
 
     def _steward(self, slot: Slot) -> Steward:
         settings, queue = self._settings, self._stores.queue
+        self._alerts = self._alerts_of(slot)
         return Steward(
             settings.name,
             slot,
             self._board.header,
             urgent=self._urgent(),
-            others=[*self._lease_chores(), *self._watching, self._publish],
+            others=self._others(),
             wait=lambda timeout: queue.wait_for_change(settings.queues, timeout),
             signals=self._signals,
             outage=self._outage,
             blame=self._blame,
         )
 
+    def _others(self) -> list[Chore]:
+        watching = [self._report_running(), *self._watching, self._publish]
+        return [*self._lease_chores(), *watching, *self._measure(), *self._history]
+
     def _outlive(self, steward: Steward) -> None:
         """Outlive the master, whose death the kernel has signalled: workers finish their jobs and need a steward."""
         self._signals.stop = False
-        steward.drop([*self._watching, self._publish])
-        steward.run(until=lambda: self._orphaned_boards.own.is_settled)
+        steward.drop([*self._alerts, *self._watching, self._publish, *self._history])
+        board = self._orphaned_boards.own
+        steward.run(until=lambda: board.is_settled)
+        if board.is_settled:
+            board.unlink()  # here too: a silent store may have ended the last round before it came to that
         self._runtime.remove_leftovers()
+
+    def _alerts_of(self, slot: Slot) -> list[Chore]:
+        """The chore that raises alerts, where they are configured."""
+        settings = self._settings
+        if settings.alerts is None:
+            return []
+        from queuepool.board import meters  # imported here: few pools have alerts
+        from queuepool.steward.alerts import Alerts
+
+        cookie = f"{self._board.cookie(slot)}.alerts"
+        return [Alerts.of_pool(settings, settings.alerts, self._board, cookie, meters.read, LISTENERS)]
 
     def _urgent(self) -> list[Chore]:
         settings, queue = self._settings, self._stores.queue
         return [
-            # First: it needs no store, and the others may have to wait for theirs.
+            *([PublishMeters(self._board)] if self._board.meters is not None else []),
+            # First those that need no store: the others may have to wait for theirs.
             Guard(
                 self._orphaned_boards, settings.grace, margin=min(_GUARDS_MARGIN, settings.connection.retry_after / 3)
             ),
-            SettleDead(self._orphaned_boards, self._runtime, queue, self._settler, self._lost_replies(), self._blame),
+            *self._alerts,
+            SettleDead(
+                self._orphaned_boards,
+                self._runtime,
+                queue,
+                self._settler,
+                self._lost_replies(),
+                self._blame,
+                self._stores.states,
+            ),
             StageDue(queue, settings.queues),
         ]
 
@@ -97,6 +137,23 @@ class StewardProcess:
         connection = self._settings.connection
         renew = [Renew(self._orphaned_boards, self._stores.queue, connection.retry_after)] if connection.renew else []
         return [*renew, GiveBack(self._orphaned_boards, self._settler, self._lost_replies())]
+
+    def _measure(self) -> list[Chore]:
+        """The chore that measures, in a pool that counts."""
+        if self._board.meters is None:
+            return []
+        meters, stores, header = PoolMeters(self._board.meters, self._settings.queues), self._stores, self._board.header
+
+        def note_outage(event: StoreLost) -> None:
+            if not header.store_lost:  # else an earlier steward has counted it
+                meters.note_outage()
+
+        LISTENERS.add(StoreLost, note_outage)
+        is_elsewhere = self._settings.connection.failed_url  # whose silence must not stop this process
+        return [Measure(meters, stores.measures, stores.failed.count if not is_elsewhere else lambda: 0)]
+
+    def _report_running(self) -> Chore:
+        return ReportRunning(self._orphaned_boards, self._stores.queue, self._stores.states, self._settler.states)
 
     def _lost_replies(self) -> LostReplies:
         settings = self._settings
@@ -106,10 +163,24 @@ class StewardProcess:
         """The chores of the control and failed stores; if those are separate, in a thread with its own connections."""
         connection, header, queues = self._settings.connection, self._board.header, self._settings.queues
         if not (connection.control_url or connection.maintenance_url or connection.failed_url):
-            return [WatchControl(header, self._stores.control, LISTENERS, queues, SideStores(LISTENERS))]
+            self._watch = WatchControl(header, self._stores.control, LISTENERS, queues, SideStores(LISTENERS))
+            return [self._watch]
         events, own = EventQueue(), Stores(replace(connection, block_for=0.0))
         side_stores = SideStores(events, header)
-        chores: list[Chore] = [WatchControl(header, own.control, events, queues, side_stores)]
+        self._watch = WatchControl(header, own.control, events, queues, side_stores)
+        chores: list[Chore] = [self._watch]
         if own.forwarder:
             chores.append(RecordFailures(self._board, FailureRecorder(own.forwarder, events, side_stores)))
         return [SideThread(chores, side_stores, events, LISTENERS)]
+
+    def _history_chores(self) -> list[KeepHistory]:
+        settings, stores = self._settings, self._stores
+        if not (settings.history and settings.metrics):
+            return []
+        return [KeepHistory(settings.name, self._board, stores.history, stores.queue.now, settings.history)]
+
+    def _firing(self, pool: PoolSettings) -> Chore:
+        """The chore that pushes the jobs of the pool's schedules."""
+        from queuepool.steward.schedule import FireSchedules  # imported here: few pools have schedules
+
+        return FireSchedules(pool, self._stores.schedules, self._stores.queue.now, lambda: self._watch.last, LISTENERS)

@@ -8,12 +8,13 @@ from contextlib import suppress
 
 from queuepool.board.board import Board
 from queuepool.board.runtime_dir import RuntimeDir
+from queuepool.board.slot_meters import SlotMeters
 from queuepool.config.settings import PoolSettings
 from queuepool.errors import StoreDown, StoreError
 from queuepool.events.listeners import LISTENERS
-from queuepool.jobs.current_job import set_batches, set_stopping
+from queuepool.jobs.current_job import set_batches, set_progress, set_stopping
 from queuepool.jobs.registry import REGISTRY
-from queuepool.jobs.unserved import unserved
+from queuepool.jobs.unserved import unregistered, unserved
 from queuepool.settlement import deferred_hooks
 from queuepool.settlement.outage import Outage
 from queuepool.settlement.settler import Settler
@@ -24,6 +25,7 @@ from queuepool.worker.context import WorkerContext
 from queuepool.worker.control_state import BoardControlState, ControlState, StoreControlState
 from queuepool.worker.limits import Limits, StopReason
 from queuepool.worker.loop import Worker
+from queuepool.worker.meter import Meter
 from queuepool.worker.prefetch_size import PrefetchSize
 from queuepool.worker.slot_writer import SlotWriter
 
@@ -60,6 +62,9 @@ def warn_of_jobs(settings: PoolSettings, slot_writer: SlotWriter, served: Collec
     if _is_first(slot_writer):
         for words in unserved(REGISTRY, {*served, *settings.queues}):
             _log.warning("%s", words)
+        ours = {one.name: one.pushes for one in settings.schedules if one.queue in settings.queues}
+        for name, words in unregistered(REGISTRY, ours):
+            _log.warning("schedule %s: %s", name, words)
 
 
 def _is_first(slot_writer: SlotWriter) -> bool:
@@ -77,6 +82,8 @@ def work(
 ) -> StopReason:
     """Run one worker until it leaves; without a board it is alone and does without a steward."""
     stores, alone = Stores(settings.connection), board is None
+    if board and board.meters is not None:
+        slot_writer.meter = Meter(SlotMeters(board.meters, slot_writer.slot.index))
     recorder = _recorder(stores) if alone else None
     outage = Outage(signals, LISTENERS, announces=alone, meanwhile=slot_writer.alive)
     context = WorkerContext(
@@ -87,7 +94,7 @@ def work(
         signals=signals,
         slot_writer=slot_writer,
         outage=outage,
-        settler=Settler(stores.queue, outage, LISTENERS, settings.connection),
+        settler=Settler(stores.queue, outage, LISTENERS, settings.connection, settings.track),
         batches=lambda: stores.batches,
         control_state=_control_state(settings, stores, slot_writer, board),
         limits=limits,
@@ -97,7 +104,10 @@ def work(
     )
     set_batches(context.settler.endings.batch_of, context.batches)
     set_stopping(context.is_draining)
+    set_progress(slot_writer.progress)
     reason = _run(Worker(context, _prefetch_size(settings, limits, alone)), recorder)
+    if slot_writer.meter is not None:
+        slot_writer.meter.leaves(reason)
     slot_writer.leave()
     return reason
 

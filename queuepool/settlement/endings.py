@@ -19,8 +19,7 @@ from queuepool.settlement.verdict import Locks
 
 #: the middleware that a worker here carries out
 SKIP_IF_CANCELLED = "Illuminate\\Queue\\Middleware\\SkipIfBatchCancelled"
-
-
+#: what a receipt holds from which anything may follow
 _OBJECT_JOB, _CONTEXT = OBJECT_JOB.rpartition("\\")[2].encode(), CONTEXT.encode()
 
 
@@ -76,7 +75,7 @@ class Endings:
         """
         if locks is None and not _may_say_more(payload):
             return NOTHING
-        if error is None and locks is None and payload.context is None and not self._is_followed(payload):
+        if locks is None and payload.context is None and not self._must_tell(payload, error):
             return NOTHING  # as for nearly all object jobs
         held = self.held_locks(payload, locks)
         within_reach = tuple(lock for lock in held if not lock.store or lock.store in self._reachable)
@@ -94,27 +93,22 @@ class Endings:
 
     def _outcome(self, payload: Payload, error: BaseException | None, *, unlocked: bool, must: bool) -> Outcome | None:
         queue, class_name = self._connection.outcomes, self._connection.outcome_class
-        if not queue or payload.options.job != OBJECT_JOB or not (must or self._concerns_laravel(payload, error)):
+        if not queue or payload.options.job != OBJECT_JOB or not (must or self._must_tell(payload, error)):
             return None
         raw = outcome_of(payload, queue, class_name, error, unlocked=unlocked, signer=self._signer)
         return Outcome(queue, raw)
 
-    def _concerns_laravel(self, payload: Payload, error: BaseException | None) -> bool:
-        """Whether Laravel has anything left to do for an object job that has ended."""
+    def _must_tell(self, payload: Payload, error: BaseException | None) -> bool:
+        """Whether Laravel has anything left to do for an object job that has ended, and can learn of it."""
+        if not self._connection.outcomes:
+            return False
         try:
             command = self.commands.of(payload)
         except BadArguments:
-            return True  # it has failed, and only Laravel may be able to read it
+            return True  # only Laravel may be able to read it, or the worker that has run it
         if error is None:
             return bool(command.chained or command.batch)
         return bool(command.catches or command.batch or self._connection.php_failed)
-
-    def _is_followed(self, payload: Payload) -> bool:
-        """Whether Laravel may have to learn that this object job has succeeded."""
-        try:
-            return bool(self._connection.outcomes) and not self.commands.of(payload).is_alone
-        except BadArguments:
-            return True  # its worker could read it: the steward may lack the key
 
     def _lock(self, payload: Payload) -> Unlock | None:
         """The job's own lock, not one that it inherited from the job that dispatched it."""

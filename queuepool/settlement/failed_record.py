@@ -8,6 +8,7 @@ from typing import Any
 from queuepool.log.tracebacks import text_of
 from queuepool.payload.envelope import Payload
 from queuepool.payload.lease import Lease
+from queuepool.payload.uncounted import counted
 
 
 def record(payload: Payload, lease: Lease, connection: str, error: BaseException) -> dict[str, Any]:
@@ -18,6 +19,11 @@ def record(payload: Payload, lease: Lease, connection: str, error: BaseException
         "queue": lease.queue,
         "connection": connection,
         "attempts": payload.attempts,
-        "payload": lease.receipt.decode("utf-8", "replace"),
+        "payload": _counted(lease).decode("utf-8", "replace"),
         "exception": text_of(error),
     }
+
+
+def _counted(lease: Lease) -> bytes:
+    """The payload with its attempts, which a table of jobs has in a column, and one of failed jobs has nowhere else."""
+    return lease.receipt if lease.attempts is None else counted(lease.receipt, lease.attempts)

@@ -6,15 +6,18 @@ PHP closures. Laravel resolves ``CLASS@METHOD`` and calls it with the payload's 
 
 from __future__ import annotations
 
-import os
 import time
-import uuid as uuids
+from functools import partial
+from types import MappingProxyType
 
-from queuepool.payload.envelope import MAX_BYTES, Payload, dump
+from queuepool.log.tracebacks import summary
+from queuepool.payload.envelope import MAX_BYTES, Payload, encode
 from queuepool.payload.signing import Signer
 
+#: the keys by which what Laravel dispatches next belongs to the job's trace
+_OF_TRACES = ("traceparent", "tracestate", "baggage", "sentry_trace_parent_data", "sentry_baggage_data")
 #: a worker of Laravel that dies must not lose the rest of a chain
-_TRIES, _BACKOFF = 5, "1,5,30"
+_OPTIONS = MappingProxyType({"maxTries": 5, "backoff": "1,5,30"})
 #: bytes: the largest job has an outcome too, which only Laravel reads
 _LIMIT = 4 * MAX_BYTES
 #: characters of an error that PHP is given
@@ -32,21 +35,16 @@ def outcome_of(
     data = dict(payload.data) if isinstance(payload.data, dict) else {}
     data["unlocked"] = unlocked
     if error is not None:
-        data["error"] = f"{type(error).__name__}: {error}"[:_MOST].encode("utf-8", "replace").decode()
-    fields: dict[str, object] = {
-        "uuid": payload.uuid or payload.id,
-        "displayName": f"{payload.options.display_name} (outcome)",
-        "job": f"{class_name}@{'succeeded' if error is None else 'lost'}",
-        "maxTries": _TRIES,
-        "maxExceptions": None,
-        "failOnTimeout": False,
-        "backoff": _BACKOFF,
-        "timeout": None,
-        "retryUntil": None,
-        "data": data,
-        "createdAt": int(time.time()),
-        "id": str(uuids.UUID(bytes=os.urandom(16), version=4)),
-    }
-    if signer:
-        fields["qp"] = signer.sign(queue, fields, _LIMIT)
-    return dump(fields | {"delay": None, "attempts": 0}, _LIMIT)
+        data["error"] = summary(error)[:_MOST].encode("utf-8", "replace").decode()
+    _, raw = encode(
+        f"{class_name}@{'succeeded' if error is None else 'lost'}",
+        data,
+        options=_OPTIONS,
+        display_name=f"{payload.options.display_name} (outcome)",
+        created_at=int(time.time()),
+        uuid=payload.uuid or payload.id,
+        extra={key: payload.fields[key] for key in _OF_TRACES if key in payload.fields},
+        sign=partial(signer.sign, queue, limit=_LIMIT) if signer else None,
+        limit=_LIMIT,
+    )
+    return raw

@@ -22,10 +22,13 @@ from queuepool.payload.context import values_of
 from queuepool.payload.ending import Unlock
 from queuepool.payload.envelope import Payload, decode
 from queuepool.payload.lease import Lease
+from queuepool.payload.options import TRACK
 from queuepool.settlement.commands import commands_of
 from queuepool.settlement.endings import Endings
 from queuepool.settlement.failed_record import record
 from queuepool.settlement.outage import Outage
+from queuepool.settlement.run import NOT_RUN, Run
+from queuepool.settlement.states import States
 from queuepool.settlement.verdict import Delete, Fail, Locks, Release, Verdict
 from queuepool.stores.contract import QueueStore
 
@@ -58,15 +61,27 @@ class Settler:
     process. Unless said otherwise, methods raise ``StoreDown`` only when a stop is requested during an outage.
     """
 
-    def __init__(self, store: QueueStore, outage: Outage, listeners: Listeners, connection: ConnectionSettings) -> None:
+    def __init__(
+        self,
+        store: QueueStore,
+        outage: Outage,
+        listeners: Listeners,
+        connection: ConnectionSettings,
+        track: float = 0.0,
+    ) -> None:
         self._store = store
         self._outage = outage
         self._listeners = listeners
         self._connection = connection.name
+        self.states = States(track)
         self.endings = Endings(connection, commands_of(connection))
         # Leases whose call was not answered, so that it may have been carried out, and the verdict if there was one.
         self._unanswered: dict[Lease, Verdict | None] = {}
         self._noted: list[Event] = []
+
+    def may_follow(self, receipt: bytes) -> bool:
+        """Whether more than its removal may follow from the end of a job, by a glance at its bytes."""
+        return self.states.tracks_all or TRACK.encode() in receipt or self.endings.may_follow(receipt)
 
     def note(self, event: Event) -> None:
         """Emit this event at the next ``emit_noted``."""
@@ -91,33 +106,46 @@ class Settler:
         tally: str = "",
         cause: Event | None = None,
         locks: Locks = None,
+        run: Run = NOT_RUN,
     ) -> bool:
         """Carry out the verdict. ``False``: the lease was lost or the store refuses, and nothing was written.
 
         ``error`` is why the job is released, ``tally`` the tally that a release raises. ``cause`` is the event that led
-        to the verdict; it is emitted before that of the verdict. ``locks`` is from the job's policy.
+        to the verdict; it is emitted before that of the verdict. ``locks`` is from the job's policy, ``run`` is
+        for those that follow the job.
         """
         facts = facts_of(payload, lease.queue)
-        verb, outcome = self._settlement(lease, payload, verdict, error, tally, locks)
+        verb, outcome = self._settlement(facts, lease, payload, verdict, error, tally, locks, run)
         is_ours = self._carry_out(facts, lease, verb, verdict, cause)
         if is_ours and outcome:
             self.note(outcome)
         return is_ours
 
     def _settlement(
-        self, lease: Lease, payload: Payload, verdict: Verdict, error: BaseException | None, tally: str, locks: Locks
+        self,
+        facts: JobFacts,
+        lease: Lease,
+        payload: Payload,
+        verdict: Verdict,
+        error: BaseException | None,
+        tally: str,
+        locks: Locks,
+        run: Run,
     ) -> tuple[Callable[[], bool], Event | None]:
         """What to call, and the event to emit when it has succeeded."""
-        facts = facts_of(payload, lease.queue)
         match verdict:
             case Delete():
-                ending = self.endings.after(payload, locks=locks)
+                state = self.states.done(payload, lease.queue, run)
+                ending = self.endings.after(payload, locks=locks)._replace(state=state)
                 return lambda: self._store.finish(lease, ending), None
             case Release(delay):
-                return lambda: self._store.release(lease, delay, payload.id, tally), JobReleased(facts, delay, error)
+                state = self.states.released(payload, lease.queue, run, delay, error)
+                released = JobReleased(facts, delay, error)
+                return lambda: self._store.release(lease, delay, payload.id, tally, state), released
             case Fail(reason):
                 row = record(payload, lease, self._connection, reason)
-                ending = self.endings.after(payload, reason, locks)
+                state = self.states.failed(payload, lease.queue, run, reason)
+                ending = self.endings.after(payload, reason, locks)._replace(state=state)
                 return lambda: self._store.fail(lease, payload.id, row, ending), JobFailed(facts, reason)
 
     def give_back(self, lease: Lease) -> bool:
@@ -150,9 +178,9 @@ class Settler:
         if self._carry_out(_facts_unread(lease.queue), lease, lambda: self._store.quarantine(lease, reason)):
             self.note(JobQuarantined(lease.queue, reason))
 
-    def finish(self, lease: Lease, payload: Payload, locks: Locks) -> None:
+    def finish(self, lease: Lease, payload: Payload, locks: Locks, run: Run = NOT_RUN) -> None:
         """Remove a job that is done, with what follows from it."""
-        self.settle(lease, payload, Delete(), locks=locks)
+        self.settle(lease, payload, Delete(), locks=locks, run=run)
 
     def unlock(self, unlocks: Sequence[Unlock]) -> None:
         """Release the unique locks of a job that is about to run."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass
 from math import inf
-from typing import Any
+from typing import Any, NamedTuple
 
 from queuepool.errors import JobError, JobExpired, JobTimedOut, NoTriesLeft, TooManyAttempts, WorkerDied
 from queuepool.payload.lease import Tallies
@@ -73,6 +73,23 @@ class Policy:
         )
 
 
+class Retryable(NamedTuple):
+    """The exceptions of a handler after which its job may be retried; ``fail_on`` wins.
+
+    Known to workers alone: a steward, which rules on deaths, need not import the application's classes.
+    """
+
+    retry_on: tuple[type[BaseException], ...] = (BaseException,)
+    fail_on: tuple[type[BaseException], ...] = ()
+
+    def excludes(self, error: BaseException) -> bool:
+        """Whether the job fails now, whatever tries are left."""
+        return isinstance(error, self.fail_on) or not isinstance(error, self.retry_on)
+
+
+ALL = Retryable()
+
+
 def may_start(name: str, attempts: int, policy: Policy, now: float) -> Fail | None:
     """Rule on an attempt that has not begun; ``None`` lets it begin.
 
@@ -89,14 +106,23 @@ def may_start(name: str, attempts: int, policy: Policy, now: float) -> Fail | No
     return None
 
 
-def judge(error: BaseException | None, attempts: int, policy: Policy, tallies: Tallies, now: float) -> Verdict:
+def judge(
+    error: BaseException | None,
+    attempts: int,
+    policy: Policy,
+    tallies: Tallies,
+    now: float,
+    *,
+    is_final: bool = False,
+) -> Verdict:
     """Rule on an attempt that has ended; the tallies do not yet count this one, and ``now`` is as for ``may_start``.
 
+    ``is_final``: the job must not be retried after this error.
     Source: Worker.php, markJobAsFailedIfWillExceedMaxAttempts and ...MaxExceptions (13.x).
     """
     if error is None:
         return Delete()
-    if isinstance(error, JobError) or _is_last(error, attempts, policy, tallies, now):
+    if is_final or isinstance(error, JobError) or _is_last(error, attempts, policy, tallies, now):
         return Fail(error)
     return Release(delay_after(attempts, policy.backoff))
 

@@ -71,6 +71,7 @@ class Steward:
         """Run these chores no more."""
         for chore in chores:
             del self._due[chore]
+        self._urgent = [chore for chore in self._urgent if chore not in chores]
 
     def _show(self) -> None:
         """Show the state after a round: it is running."""

@@ -14,16 +14,21 @@ from queuepool.board.blame import Blame
 from queuepool.board.board import Board, Killed, Role, Slot, State
 from queuepool.board.boot_report import BootReport
 from queuepool.board.held_jobs import HeldJob, Stage, still_held
+from queuepool.board.meter_layout import AS_LOST, FAILED, GIVEN_BACK, RELEASED
 from queuepool.board.runtime_dir import RuntimeDir
-from queuepool.errors import AttemptLost, JobTimedOut, StoreDown, StoreError, WorkerDied
-from queuepool.payload.envelope import Payload, decode
+from queuepool.errors import AttemptLost, StoreDown, StoreError
+from queuepool.payload.envelope import decode
 from queuepool.payload.lease import Lease
 from queuepool.settlement import deferred_hooks
-from queuepool.settlement.settler import Settler, facts_of
-from queuepool.settlement.verdict import Fail, Policy, judge
+from queuepool.settlement.run import NOT_RUN, Run
+from queuepool.settlement.settler import Settler
+from queuepool.settlement.verdict import Fail, Policy, Release, Verdict, judge
+from queuepool.steward.count_dead import DeadWorker
+from queuepool.steward.deaths import cause_of, error_of, event_of, tally_of
 from queuepool.steward.lost_replies import LostReplies
 from queuepool.steward.orphaned_boards import OrphanedBoards
 from queuepool.stores.contract import QueueStore
+from queuepool.stores.states import JobStates
 from queuepool.unix import proc, stray_processes
 from queuepool.unix.exit_codes import BOOT
 from queuepool.unix.stray_processes import Origin
@@ -43,6 +48,7 @@ class SettleDead:
         settler: Settler,
         lost_replies: LostReplies,
         blame: Blame,
+        states: JobStates,
     ) -> None:
         self._orphaned_boards = orphaned_boards
         self._runtime = runtime
@@ -50,15 +56,19 @@ class SettleDead:
         self._settler = settler
         self._lost_replies = lost_replies
         self._blame = blame
+        self._states = states
         self._last_boot = BootReport("")
 
     def run(self, now: float) -> float:
         self._lost_replies.look_again(now)
         board = self._orphaned_boards.own
-        for slot in board.of(Role.WORKER, Role.TEMPLATE):
-            incarnation = slot.incarnation  # read first: the master may free the slot and reuse it
-            if slot.dead and slot.settled_incarnation != incarnation and not slot.holds_nothing:
-                self._try_slot(board, slot, incarnation, slot.status)
+        # The incarnation is read first: the master may free the slot and reuse it.
+        workers = [(slot.incarnation, slot) for slot in board.of(Role.WORKER, Role.TEMPLATE)]
+        dead = [one for one in workers if _is_unsettled(*one)]
+        for _, slot in dead:
+            DeadWorker(board, slot, None)  # notes when: the store may not answer for long
+        for incarnation, slot in dead:
+            self._try_slot(board, slot, incarnation, slot.status)
         for orphaned in self._orphaned_boards.boards():
             with self._blame.during(orphaned.path.name):
                 self._settle_orphaned(orphaned)
@@ -78,6 +88,7 @@ class SettleDead:
         what = f"{board.path.name} slot {slot.index} life {incarnation}"
         if self._blame.is_deadly(what):
             _log.error("%s is set aside: stewards have died of it; its jobs wait for their leases to end", what)
+            DeadWorker(board, slot, proc.plausible(status)).count([])
             slot.settled_incarnation = incarnation
             return
         with self._blame.during(what):
@@ -86,13 +97,13 @@ class SettleDead:
     def _settle_slot(self, board: Board, slot: Slot, incarnation: int, status: int | None) -> None:
         """``status`` is ``None`` if no master saw the death. Marks the slot as settled before it emits events."""
         believed, trace, status = _read_held(slot), boot_report.text_in(board.trace(slot)), proc.plausible(status)
-        held = believed or []
+        held, dead = believed or [], DeadWorker(board, slot, status)
         try:
             if slot.reserve_sent_at and believed is not None:
                 self._lost_replies.take(slot.tag, slot.reserve_sent_at, still_held(held))
             for number, one in enumerate(held):
                 if one.stage == Stage.RUNNING:
-                    self._settle(slot, one.lease, status, trace)
+                    dead.intends(self._settle(slot, one.lease, status, trace))
                     slot.hand.mark(number, Stage.SETTLED)
             self._settle_the_rest(slot, held)
         except StoreDown:
@@ -101,14 +112,27 @@ class SettleDead:
             # One broken key must not delay the other dead workers; this one's leases end by themselves.
             self._settler.note(events.StoreRefused(slot.queue, str(error)))
         self._note(board, slot, status, trace, held)
+        dead.count(held)
         slot.settled_incarnation = incarnation
         self._settler.emit_noted()
 
-    def _settle(self, slot: Slot, lease: Lease, status: int | None, trace: str) -> None:
+    def _settle(self, slot: Slot, lease: Lease, status: int | None, trace: str) -> int:
+        """Settle an attempt that was interrupted; returns the way in which it ended, for the meters."""
         if slot.killed == Killed.STOP:
-            self._settler.give_back(lease)
-        elif slot.killed != Killed.LEASE:  # else another worker may have the job, or the lease's end stages it
-            self._rule(slot, lease, _error_of(slot, status, trace))
+            self._give_back(lease)
+            return GIVEN_BACK
+        if slot.killed == Killed.LEASE:  # another worker may have the job, or the lease's end stages it
+            return GIVEN_BACK + AS_LOST
+        verdict = self._rule(slot, lease, error_of(slot, status, trace))
+        return AS_LOST + {Fail: FAILED, Release: RELEASED}.get(type(verdict), GIVEN_BACK)
+
+    def _give_back(self, lease: Lease) -> None:
+        """Return a job that had begun. Its state first: once it is back, another worker may have it."""
+        if self._settler.may_follow(lease.receipt) and (
+            state := self._settler.states.given_back(decode(lease.receipt, lease.attempts), lease.queue)
+        ):
+            self._states.show([lease], [state])
+        self._settler.give_back(lease)
 
     def _settle_the_rest(self, slot: Slot, held: Sequence[HeldJob]) -> None:
         """Delete done jobs and give back those not started, in order: one call per queue, as one may be broken."""
@@ -128,35 +152,38 @@ class SettleDead:
 
     def _finish(self, slot: Slot, leases: Sequence[Lease]) -> None:
         """Delete done jobs. Those from which something follows were not to wait for it, so there is one at most."""
-        plain = [lease for lease in leases if not self._settler.endings.may_follow(lease.receipt)]
+        plain = [lease for lease in leases if not self._settler.may_follow(lease.receipt)]
         self._settler.delete(plain)
         for lease in leases:
             if lease not in plain:
                 payload = decode(lease.receipt, lease.attempts)
                 is_last = payload.id == slot.job_id
-                self._settler.finish(lease, payload, Policy.from_text(slot.policy).locks if is_last else None)
+                locks = Policy.from_text(slot.policy).locks if is_last else None
+                self._settler.finish(lease, payload, locks, _run_of(slot, done=True) if is_last else NOT_RUN)
 
-    def _rule(self, slot: Slot, lease: Lease, error: AttemptLost) -> None:
+    def _rule(self, slot: Slot, lease: Lease, error: AttemptLost) -> Verdict | None:
+        """The verdict; ``None`` if the store refuses it."""
         payload, policy = decode(lease.receipt, lease.attempts), Policy.from_text(slot.policy)
         # After an unanswered call the verdict stays: that call may have raised the tallies that a new one would use.
         verdict = self._settler.begun(lease) or judge(
             error, payload.attempts, policy, self._store.tallies(payload.id), self._store.now()
         )
-        cause = _cause_event(lease, payload, error)
-        if not self._settler.settle(lease, payload, verdict, error, _tally(error), cause, policy.locks):
-            return
+        cause, tally = event_of(payload, lease.queue, error, slot.since or None), tally_of(error)
+        if not self._settler.settle(lease, payload, verdict, error, tally, cause, policy.locks, _run_of(slot)):
+            return None
         if isinstance(verdict, Fail):
             slot.failed = slot.totals.failed + 1
             deferred_hooks.leave(self._runtime.path, self._runtime.store, lease, error)
             self._orphaned_boards.own.header.note_deferred_hook()
         else:
             slot.released = slot.totals.released + 1
+        return verdict
 
     def _note(self, board: Board, slot: Slot, status: int | None, trace: str, held: Sequence[HeldJob]) -> None:
         if slot.killed == Killed.STOP or (not held and (slot.exited_cleanly or not slot.pid)):
             return  # told to stop, exited cleanly, or never forked
         event: events.Event = events.WorkerDied(
-            Role(slot.role).name.lower(), slot.number, slot.pid, _cause(slot, status)
+            Role(slot.role).name.lower(), slot.number, slot.pid, cause_of(slot, status)
         )
         if slot.state == State.STARTING and status is not None:
             report = boot_report.of_text(trace, status)
@@ -172,6 +199,10 @@ class SettleDead:
         return events.BootFailed(slot.number, trace, problem)
 
 
+def _is_unsettled(incarnation: int, slot: Slot) -> bool:
+    return bool(slot.dead and slot.settled_incarnation != incarnation and not slot.holds_nothing)
+
+
 def _read_held(slot: Slot) -> list[HeldJob] | None:
     """All that it held; ``None`` if a job has overwritten it: then nothing is settled, and its leases end."""
     if slot.killed == Killed.OVERWRITTEN or not slot.is_plausible(inf, inf):
@@ -183,28 +214,7 @@ def _read_held(slot: Slot) -> list[HeldJob] | None:
         return None
 
 
-def _tally(error: AttemptLost) -> str:
-    # Laravel counts a timeout as an exception.
-    return "exceptions" if isinstance(error, JobTimedOut) else "crashes"
-
-
-def _cause_event(lease: Lease, payload: Payload, error: AttemptLost) -> events.Event:
-    facts = facts_of(payload, lease.queue)
-    if isinstance(error, JobTimedOut):
-        return events.JobTimedOut(facts, error.trace)
-    return events.JobLost(facts, str(error), error.trace)
-
-
-def _error_of(slot: Slot, status: int | None, trace: str) -> AttemptLost:
-    cause = _cause(slot, status)
-    name = f"{slot.job} (attempt {slot.attempt})"
-    by_alarm = status is not None and os.waitstatus_to_exitcode(status) == -signal.SIGALRM
-    if by_alarm or slot.killed == Killed.OVERDUE:
-        return JobTimedOut(f"{name} ran past its deadline: {cause}", trace)
-    return WorkerDied(f"{name}: its worker died: {cause}", trace)
-
-
-def _cause(slot: Slot, status: int | None) -> str:
-    if reason := Killed(slot.killed).reason:
-        return f"killed by the master: {reason}"
-    return "unseen, its master was gone" if status is None else proc.cause_of(status)
+def _run_of(slot: Slot, *, done: bool = False) -> Run:
+    """What the board says of the attempt; a result was lost with its worker."""
+    problem = "its worker died before it was kept" if done else ""
+    return Run(began=slot.since or None, progress=slot.fraction, note=slot.note, result_problem=problem)

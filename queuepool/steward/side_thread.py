@@ -19,11 +19,20 @@ _TICK = 0.1
 class SideThread:
     """One chore for the steward: it runs others in a thread of theirs, and emits their events in the main thread."""
 
-    def __init__(self, chores: Sequence[Chore], stores: SideStores, events: EventQueue, listeners: Listeners) -> None:
+    def __init__(
+        self,
+        chores: Sequence[Chore],
+        stores: SideStores,
+        events: EventQueue,
+        listeners: Listeners,
+        *,
+        tick: float = _TICK,
+    ) -> None:
         self._due = dict.fromkeys(chores, 0.0)
         self._stores = stores
         self._events = events
         self._listeners = listeners
+        self._tick = tick
         self._thread: threading.Thread | None = None
         self._broken: BaseException | None = None
 
@@ -35,7 +44,7 @@ class SideThread:
         if self._broken:
             raise self._broken
         self._events.emit_to(self._listeners)
-        return _TICK
+        return self._tick
 
     def _loop(self) -> None:
         try:

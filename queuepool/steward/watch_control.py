@@ -11,6 +11,7 @@ from queuepool.board.record import as_count
 from queuepool.errors import StoreDown
 from queuepool.events import MaintenanceChanged, PoolContinued, PoolPaused, PoolRestarting
 from queuepool.steward.side_stores import Emitter, SideStores
+from queuepool.stores.contract import Control
 from queuepool.stores.control import PERIOD, ControlReader
 
 #: seconds after which work begins although the control store has never answered
@@ -22,25 +23,45 @@ class WatchControl:
     """One command a second for the whole pool. While a separate control store is away, work begins without it."""
 
     def __init__(
-        self, header: Header, control: ControlReader, listeners: Emitter, queues: Sequence[str], side_stores: SideStores
+        self,
+        header: Header,
+        control: ControlReader,
+        listeners: Emitter,
+        queues: Sequence[str],
+        side_stores: SideStores,
     ) -> None:
         self._header = header
         self._control = control
         self._listeners = listeners
         self._side_stores = side_stores
         self._queues = queues
+        self._schedules: Sequence[str] = ()
+        #: what was read last, for the chore of the schedules, and for which of them
+        self.last = Control()
+        self._known: Sequence[str] | None = None
         #: when the control store first failed to answer (monotonic)
         self._silent_since = 0.0
         self._stamp = ""
 
+    def watch_schedules(self, names: Sequence[str]) -> None:
+        """From now on read the pauses of these schedules, too."""
+        self._schedules = names
+
+    @property
+    def knows_schedules(self) -> bool:
+        """Whether ``last`` has the pauses of these schedules."""
+        return self._known is self._schedules
+
     def run(self, now: float) -> float:
         try:
-            keys = self._control.read(self._queues)
+            schedules = self._schedules
+            keys = self._control.read(self._queues, schedules)
         except StoreDown as error:
             if error.store:
                 self._begin_without_control(now)
             raise
         self._side_stores.answered("control store")
+        self.last, self._known = keys, schedules
         self._pause(keys.paused)
         if bool(self._header.down) != keys.down:
             self._header.down = keys.down
@@ -51,7 +72,11 @@ class WatchControl:
 
     def _begin_without_control(self, now: float) -> None:
         self._silent_since = self._silent_since or now
-        if not self._header.restart_known and now - self._silent_since >= CONTROL_TIMEOUT:
+        if now - self._silent_since < CONTROL_TIMEOUT:
+            return
+        if not self.knows_schedules:
+            self.last, self._known = Control(down=bool(self._header.down)), self._schedules
+        if not self._header.restart_known:
             _log.warning(
                 "no word from the control store for %gs: work begins as if nothing was paused", CONTROL_TIMEOUT
             )

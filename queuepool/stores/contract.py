@@ -13,13 +13,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from queuepool.payload.ending import NOTHING, Ending, Lock, Unlock
+from queuepool.payload.ending import NOTHING, Ending, Lock, StateRecord, Unlock
 from queuepool.payload.lease import Lease, Tallies
 
 #: seconds that a call may be delayed before it is carried out
 UNDER_WAY = 60.0
 #: seconds after which a pool that has published nothing counts as gone
 NOTICE_LASTS = 30.0
+#: seconds for which its last notice is kept nevertheless, so that its loss can be noticed
+NOTICE_KEPT = 3600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,14 +65,43 @@ class Sizes:
 
 @dataclass(frozen=True, slots=True)
 class Control:
-    """The values of the control keys: the restart stamp (``None``: no such key), paused queues, maintenance."""
+    """The values of the control keys: the restart stamp (``None``: no such key), what is paused, and maintenance."""
 
     restart: str | None = None
     paused: frozenset[str] = frozenset()
     down: bool = False
+    #: those that are paused
+    schedules: frozenset[str] = frozenset()
 
 
-class QueueStore(Protocol):
+class PushStore(Protocol):
+    """Where jobs are pushed to: a store, a transaction of the application's, or what waits for its commit."""
+
+    def push(self, queue: str, payloads: Sequence[bytes], delay: float = 0.0) -> None:
+        """Add jobs in their order; with a ``delay``, all become ready after it."""
+
+    def push_unique(self, queue: str, payload: bytes, delay: float, lock: Lock) -> bool:
+        """Take the lock and add the job, both or neither; ``False``: another job holds the lock."""
+
+
+class Pushes(PushStore, Protocol):
+    """The same, also of tracked jobs."""
+
+    def push_tracked(
+        self,
+        queue: str,
+        payloads: Sequence[bytes],
+        delay: float,
+        states: Sequence[StateRecord],
+        lock: Lock | None = None,
+    ) -> bool:
+        """As ``push``, and write the state of each job; all or nothing of each thousand.
+
+        With a ``lock``, for one job: ``False``, with nothing written, if another job holds it.
+        """
+
+
+class QueueStore(PushStore, Protocol):
     """A store of queues and their jobs."""
 
     @property
@@ -93,12 +124,6 @@ class QueueStore(Protocol):
 
     def retire(self, tag: int) -> None:
         """From now on reserve nothing under this tag, even for calls that are still on their way."""
-
-    def push(self, queue: str, payloads: Sequence[bytes], delay: float = 0.0) -> None:
-        """Add jobs in their order; with a ``delay``, all become ready after it."""
-
-    def push_unique(self, queue: str, payload: bytes, delay: float, lock: Lock) -> bool:
-        """Take the lock and add the job, both or neither; ``False``: another job holds the lock."""
 
     def unlock(self, unlocks: Sequence[Unlock]) -> None:
         """Release unique locks of a job that goes on; one that another owner holds stays."""
@@ -125,8 +150,10 @@ class QueueStore(Protocol):
     def delete(self, leases: Sequence[Lease]) -> list[bool]:
         """Remove jobs that are done; ``False`` for each whose lease was lost."""
 
-    def release(self, lease: Lease, delay: float, job_id: str, tally: str = "") -> bool:
-        """Retry the job after ``delay``, and raise one of its tallies (``exceptions``, ``crashes``)."""
+    def release(
+        self, lease: Lease, delay: float, job_id: str, tally: str = "", state: StateRecord | None = None
+    ) -> bool:
+        """Retry the job after ``delay``, raise one of its tallies (``exceptions``, ``crashes``), write its state."""
 
     def give_back(self, leases: Sequence[Lease]) -> list[bool]:
         """Return jobs to the head of their queues, in their order, with the attempts that they had before."""

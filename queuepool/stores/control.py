@@ -7,9 +7,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from queuepool.payload.ending import Unlock
-from queuepool.stores.contract import Control
+from queuepool.stores.contract import NOTICE_LASTS, Control
 
 _RESTART, _MAINTENANCE = "illuminate:queue:restart", "illuminate:foundation:down"
+_SCHEDULE_PAUSED = "illuminate:schedule:paused"
 _PHP_TRUE = b"b:1;"
 
 #: seconds between two reads of the control keys
@@ -19,8 +20,8 @@ PERIOD = 1.0
 class ControlReader(Protocol):
     """The part of a store that holds the control keys."""
 
-    def read(self, queues: Sequence[str]) -> Control:
-        """The control keys for these queues."""
+    def read(self, queues: Sequence[str], schedules: Sequence[str] = ()) -> Control:
+        """The control keys for these queues and schedules."""
 
 
 class Cache(Protocol):
@@ -42,13 +43,13 @@ class Cache(Protocol):
         """Release unique locks; one that another owner holds stays."""
 
     def publish(self, pool: str, notice: Mapping[str, Any]) -> None:
-        """Keep a pool's notice for ``NOTICE_LASTS`` seconds, with the store's current Unix second as ``at``."""
+        """Keep a pool's notice for ``NOTICE_KEPT`` seconds, with the store's current Unix second as ``at``."""
 
     def withdraw(self, pool: str) -> None:
         """Remove a pool's notice."""
 
-    def notices(self) -> list[bytes]:
-        """The notices of living pools, as JSON; expired ones are removed."""
+    def notices(self, within: float) -> list[bytes]:
+        """The notices of the last seconds, as JSON; those that are no longer kept are removed."""
 
 
 class Place(NamedTuple):
@@ -72,18 +73,18 @@ class ControlKeys:
         self._prefix = prefix_of(self._restart_key)
         self._connection = connection
 
-    def read(self, queues: Sequence[str]) -> Control:
-        """All control keys, in one round trip for each cache."""
+    def read(self, queues: Sequence[str], schedules: Sequence[str] = ()) -> Control:
+        """All control keys, in one round trip for each cache; none of schedules if there are none."""
         laravels = [self._all_paused, *map(self._paused, queues)]
-        down, maintenance, restart, everything, *paused = _values(
-            [*self._places, *(Place(self._cache, key) for key in laravels)]
-        )
+        places = [*self._places, *(Place(self._cache, key) for key in laravels), *self._pauses(schedules)]
+        down, maintenance, restart, everything, *rest = _values(places)
         return Control(
             restart=None if restart is None else restart.decode("utf-8", "replace"),
             paused=frozenset(
-                queue for queue, value in zip(queues, paused, strict=True) if _is_set(everything) or _is_set(value)
+                queue for queue, value in zip(queues, rest, strict=False) if _is_set(everything) or _is_set(value)
             ),
             down=_is_set(maintenance) or _is_set(down),
+            schedules=_paused_of(schedules, rest[len(queues) :]),
         )
 
     def restart(self) -> int:
@@ -106,6 +107,14 @@ class ControlKeys:
         """End our maintenance mode; ``False`` when it was not on."""
         return self._own.remove(self._down)
 
+    def pause_schedule(self, name: str = "") -> None:
+        """Pause one schedule on all hosts, or all that we push."""
+        self._own.put(self._schedule(name), _PHP_TRUE)
+
+    def resume_schedule(self, name: str = "") -> bool:
+        """Undo that; ``False`` when it was not paused by us."""
+        return self._own.remove(self._schedule(name))
+
     def publish(self, pool: str, facts: Mapping[str, Any]) -> None:
         """Publish this pool to all hosts; ``facts`` must be JSON-ready."""
         self._own.publish(pool, facts)
@@ -114,9 +123,18 @@ class ControlKeys:
         """Remove this pool's notice."""
         self._own.withdraw(pool)
 
-    def pools(self) -> list[dict[str, Any]]:
-        """The last facts of the living pools on all hosts."""
-        return sorted(map(json.loads, self._own.notices()), key=lambda facts: (facts["host"], facts["pool"]))
+    def pools(self, within: float = NOTICE_LASTS) -> list[dict[str, Any]]:
+        """The last facts of the pools on all hosts that have published ``within`` these seconds."""
+        return sorted(map(json.loads, self._own.notices(within)), key=lambda facts: (facts["host"], facts["pool"]))
+
+    def _pauses(self, schedules: Sequence[str]) -> list[Place]:
+        """Laravel's pause of all schedules, ours of all, and ours of each; nothing if there are none."""
+        laravels = Place(self._cache, f"{self._prefix}{_SCHEDULE_PAUSED}")
+        return [laravels, *(Place(self._own, self._schedule(name)) for name in ("", *schedules))] if schedules else []
+
+    def _schedule(self, name: str) -> str:
+        key = f"{self._down.removesuffix('down')}schedule:paused"
+        return f"{key}:{name}" if name else key
 
     @property
     def _all_paused(self) -> str:
@@ -134,6 +152,12 @@ def prefix_of(restart_key: str) -> str:
 def maintenance_key_of(restart_key: str) -> str:
     """The key of Laravel's maintenance mode, if it is in the cache of this restart key."""
     return f"{prefix_of(restart_key)}{_MAINTENANCE}"
+
+
+def _paused_of(schedules: Sequence[str], values: Sequence[bytes | None]) -> frozenset[str]:
+    """Those that are paused; the values are those of ``_pauses``."""
+    is_all = any(map(_is_set, values[:2]))
+    return frozenset(name for name, value in zip(schedules, values[2:], strict=True) if is_all or _is_set(value))
 
 
 def _values(places: Sequence[Place]) -> list[bytes | None]:

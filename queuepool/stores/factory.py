@@ -7,27 +7,26 @@ from typing import TYPE_CHECKING, Any
 
 from queuepool.config.connections import check_drivers
 from queuepool.config.settings import ConnectionSettings
-from queuepool.config.urls import kind_of, scheme_of
+from queuepool.config.urls import kind_of
 from queuepool.errors import ConfigError
 from queuepool.stores.batches import Batches
-from queuepool.stores.contract import QueueStore
+from queuepool.stores.clients import REPLY_TIMEOUT as REPLY_TIMEOUT
+from queuepool.stores.clients import Clients, alert_keys, history
+from queuepool.stores.contract import Pushes, QueueStore
 from queuepool.stores.control import Cache, ControlKeys, Place, maintenance_key_of, prefix_of
+from queuepool.stores.history import History
 from queuepool.stores.locks import LocksOf
+from queuepool.stores.measured import Measures
+from queuepool.stores.schedules import Schedules
 from queuepool.stores.set_aside import FailedStore, Outbox, QuarantineStore, Records
 from queuepool.stores.split_failed import FailedElsewhere, Forwarder
+from queuepool.stores.states import JobStates, StorePushes
 
 if TYPE_CHECKING:
-    from queuepool.stores.redis.client import Client as RedisClient
+    from queuepool.stores.alerts import AlertKeys
     from queuepool.stores.redis.keys import Keys
-    from queuepool.stores.sql.client import Client as SqlClient
+    from queuepool.stores.sql.borrowed import Borrowing
 
-#: seconds after which a silent server counts as gone, for a loop; for a producer, a setting says
-REPLY_TIMEOUT = 2.0
-_LOOP_TIMEOUTS = {"redis": REPLY_TIMEOUT, "sql": 3.0}
-#: the same for a person, who may ask for a count of millions
-_PERSON_TIMEOUTS = {"redis": 7.0, "sql": 60.0}
-#: seconds that a producer waits while others write to its SQLite file, which does not queue writers
-_LOCK_TIMEOUT = 60.0
 #: how errors name the stores other than the queue's
 FAILED, CONTROL, BATCHES = "failed store", "control store", "batches"
 
@@ -43,8 +42,13 @@ class Stores:
     failed: FailedStore
     quarantine: QuarantineStore
     control: ControlKeys
+    schedules: Schedules
+    states: JobStates
+    measures: Measures
     #: forwards failures to the failed store, if that is on another server
     forwarder: Forwarder | None = None
+    #: pushes in transactions of the application's; ``None`` in Redis, which has none
+    borrowing: Borrowing | None = None
     _outbox: Outbox
 
     def __init__(
@@ -58,9 +62,7 @@ class Stores:
         check_drivers(settings)
         self.settings = settings
         self._shared = shared
-        self._by_hand = by_hand
-        self._reply_timeout = reply_timeout
-        self._clients: list[Any] = []
+        self._clients = Clients(settings, shared=shared, by_hand=by_hand, reply_timeout=reply_timeout)
         self._own: Any
         records = self._records(settings.failed_url) if settings.failed_url else None
         self._is_split = records is not None
@@ -69,7 +71,7 @@ class Stores:
         self._locks_of = LocksOf(kind_of(settings.url), None if is_alike else cache)
         own, down = self._in_redis() if is_redis(settings.url) else self._in_sql()
         if records:
-            self.failed = FailedElsewhere(records, self.queue)
+            self.failed = FailedElsewhere(records, self.queue, self.states)
             self.forwarder = Forwarder(self._outbox, records)
         self.control = self._control(cache or own, Place(own, down))
 
@@ -82,7 +84,22 @@ class Stores:
             raise ConfigError("[connection] batches_url", "not set, and Laravel keeps batches in a database")
         from queuepool.stores.sql.batches import SqlBatches
 
-        return SqlBatches(self._own if url == settings.url else self._sql_client(url, BATCHES))
+        return SqlBatches(self._own if url == settings.url else self._clients.sql(url, BATCHES))
+
+    @cached_property
+    def history(self) -> History:
+        """What the pools have kept of their past, beside the queue."""
+        return history(self._own, self.settings)
+
+    @cached_property
+    def pushes(self) -> Pushes:
+        """What a producer pushes to."""
+        return StorePushes(self.queue, self.states)
+
+    @cached_property
+    def alerts(self) -> AlertKeys:
+        """Which pool sends the notices of alerts."""
+        return alert_keys(self._own, self.settings)
 
     @property
     def client(self) -> Any:
@@ -98,8 +115,7 @@ class Stores:
 
     def close(self) -> None:
         """Close all connections; the next verb would open them again."""
-        for client in self._clients:
-            client.close()
+        self._clients.close()
 
     def _keys(self) -> Keys:
         from queuepool.stores.redis.keys import Keys
@@ -109,21 +125,28 @@ class Stores:
     def _in_redis(self) -> tuple[Cache, str]:
         from queuepool.stores.redis.cache import RedisCache
         from queuepool.stores.redis.failed import RedisFailed
+        from queuepool.stores.redis.measures import RedisMeasures
         from queuepool.stores.redis.outbox import RedisOutbox
         from queuepool.stores.redis.quarantine import RedisQuarantine
         from queuepool.stores.redis.queue import RedisQueue
+        from queuepool.stores.redis.schedules import RedisSchedules
+        from queuepool.stores.redis.states import RedisStates
 
         settings, keys = self.settings, self._keys()
         longest_wait = 0.0 if self._shared else settings.block_for
-        self._own = client = self._redis_client(settings.url, longest_wait=longest_wait)
+        self._own = client = self._clients.redis(settings.url, longest_wait=longest_wait)
         about = {"keep": self._keeps, "outbox": self._is_split}
         self.queue = RedisQueue(client, keys, settings.retry_after, locks=self._locks_of, **about)
         self._outbox = RedisOutbox(client, keys)
         self.failed = RedisFailed(client, keys)
         self.quarantine = RedisQuarantine(client, keys)
+        self.schedules = RedisSchedules(client, keys)
+        self.states = RedisStates(client, keys)
+        self.measures = RedisMeasures(client, keys)
         return RedisCache(client, keys), keys.down
 
     def _in_sql(self) -> tuple[Cache, str]:
+        from queuepool.stores.sql.borrowed import Borrowing
         from queuepool.stores.sql.cache import SqlCache
         from queuepool.stores.sql.endings import SqlEndings
         from queuepool.stores.sql.failed import SqlFailed
@@ -131,20 +154,28 @@ class Stores:
         from queuepool.stores.sql.jobs_table import JobsTable
         from queuepool.stores.sql.leases import Leases
         from queuepool.stores.sql.locks import SqlLocks
+        from queuepool.stores.sql.measures import SqlMeasures
         from queuepool.stores.sql.outbox import SqlOutbox
         from queuepool.stores.sql.quarantine import SqlQuarantine
         from queuepool.stores.sql.queue import SqlQueue
+        from queuepool.stores.sql.schedules import SqlSchedules
+        from queuepool.stores.sql.states import SqlStates
 
         settings, prefix = self.settings, prefix_of(self.settings.restart_key)
-        self._own = client = self._sql_client(settings.url)
-        cache, failures = SqlCache(client, prefix), Failures(settings.name)
+        self._own = client = self._clients.sql(settings.url)
+        cache, failures = SqlCache(client, prefix), Failures(settings.name, client.tables.failed_jobs)
         table = JobsTable(client, settings.retry_after)
         leases = Leases(client, table, failures)
-        endings = SqlEndings(client, table, SqlLocks(client, prefix), self._locks_of)
+        locks = SqlLocks(client, prefix)
+        self.schedules = SqlSchedules(client, table, locks, prefix)
+        self.states = states = SqlStates(client, table, leases, locks, prefix)
+        self.measures = SqlMeasures(client, failures)
+        endings = SqlEndings(table, locks, self._locks_of, states)
         about = {"keep": self._keeps, "outbox": self._is_split}
         self.queue = SqlQueue(client, table, leases, cache, endings, failures, **about)
+        self.borrowing = Borrowing(client, states)
         self._outbox = SqlOutbox(client)
-        self.failed = SqlFailed(client, failures, table.push)
+        self.failed = SqlFailed(client, failures, table.push, states.write_within)
         self.quarantine = SqlQuarantine(client, table.push)
         return cache, f"{prefix}queuepool:down"
 
@@ -157,11 +188,12 @@ class Stores:
         if is_redis(url):
             from queuepool.stores.redis.failed import RedisFailed
 
-            return RedisFailed(self._redis_client(url, store=FAILED), self._keys())
+            return RedisFailed(self._clients.redis(url, store=FAILED), self._keys())
         from queuepool.stores.sql.failed import SqlFailed
         from queuepool.stores.sql.failed_table import Failures
 
-        return SqlFailed(self._sql_client(url, FAILED), Failures(self.settings.name), None)
+        client = self._clients.sql(url, FAILED)
+        return SqlFailed(client, Failures(self.settings.name, client.tables.failed_jobs), None)
 
     def _control(self, cache: Cache, down: Place) -> ControlKeys:
         settings = self.settings
@@ -176,34 +208,10 @@ class Stores:
         if is_redis(url):
             from queuepool.stores.redis.cache import RedisCache
 
-            return RedisCache(self._redis_client(url, store=CONTROL), self._keys())
+            return RedisCache(self._clients.redis(url, store=CONTROL), self._keys())
         from queuepool.stores.sql.cache import SqlCache
 
-        return SqlCache(self._sql_client(url, CONTROL), prefix_of(self.settings.restart_key))
-
-    def _redis_client(self, url: str, longest_wait: float = 0.0, store: str = "") -> RedisClient:
-        from queuepool.stores.redis.client import Client
-
-        reply_timeout = self._timeout_of("redis")
-        client = Client(url, longest_wait=longest_wait, shared=self._shared, reply_timeout=reply_timeout, store=store)
-        self._clients.append(client)
-        return client
-
-    def _sql_client(self, url: str, store: str = "") -> SqlClient:
-        from queuepool.stores.sql.client import Client
-
-        create = self.settings.embedded and url == self.settings.url
-        reply_timeout = self._timeout_of("sql")
-        if self._shared and scheme_of(url) == "sqlite":
-            reply_timeout = max(reply_timeout, _LOCK_TIMEOUT)
-        client = Client(url, shared=self._shared, timeout=reply_timeout, create=create, store=store)
-        self._clients.append(client)
-        return client
-
-    def _timeout_of(self, kind: str) -> float:
-        if self._reply_timeout or not self._shared:
-            return self._reply_timeout or _LOOP_TIMEOUTS[kind]
-        return max(self.settings.timeout, _PERSON_TIMEOUTS[kind]) if self._by_hand else self.settings.timeout
+        return SqlCache(self._clients.sql(url, CONTROL), prefix_of(self.settings.restart_key))
 
 
 def load(settings: ConnectionSettings) -> None:

@@ -18,8 +18,8 @@ class Locks(Protocol):
 class LocksOf:
     """Divides the locks of a job between its own store, of this ``kind``, and the one that has Laravel's cache.
 
-    Those elsewhere are released before the job is settled: after a crash in between, a lock that nobody would release
-    is worse than a duplicate that may be dispatched a moment too early.
+    Those elsewhere are released before the job is settled. A crash in between may let a duplicate be dispatched too
+    early; in the other order it would leave the lock held.
     """
 
     def __init__(self, kind: str, elsewhere: Locks | None = None) -> None:

@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
+from queuepool.payload.ending import StateRecord
+
 
 class RecordKey(NamedTuple):
     """Identifies a record: several may have one id at different times, but only one has this ``mark``."""
@@ -18,7 +20,8 @@ class RecordKey(NamedTuple):
 class FailedJob:
     """A row of the failed store; ``failed_at`` in Unix seconds of the store's clock.
 
-    ``attempts`` is ``None`` where it is not recorded: Laravel's table has no column for it.
+    ``attempts`` is ``None`` where it is not recorded: Laravel's table has no column for it, so only the payload can
+    have it, and that of a job that Laravel has pushed to a database does not.
     """
 
     id: str
@@ -71,8 +74,11 @@ class FailedStore(Protocol):
     def get(self, job_id: str) -> FailedJob | None:
         """The record with this id; ``None`` if there is none."""
 
-    def retry(self, failed: FailedJob, queue: str | None = None) -> bool:
-        """Return the job to its queue (or this one) with all its tries; ``False`` when its record is gone."""
+    def retry(self, failed: FailedJob, queue: str | None = None, state: StateRecord | None = None) -> bool:
+        """Return the job to its queue (or this one) with all its tries; ``False`` when its record is gone.
+
+        ``state`` is written with it, for those that follow the job.
+        """
 
     def drop(self, keys: Sequence[RecordKey]) -> int:
         """Drop these records, and no later ones of the same jobs; returns how many existed."""

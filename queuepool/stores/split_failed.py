@@ -11,8 +11,10 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from queuepool.errors import StoreDown, StoreError
+from queuepool.payload.ending import StateRecord
 from queuepool.payload.uncounted import uncounted
 from queuepool.stores.set_aside import FailedJob, Outbox, PendingFailure, Records
+from queuepool.stores.states import JobStates
 
 #: failures that are read at once
 _BATCH = 100
@@ -28,9 +30,10 @@ class Jobs(Protocol):
 class FailedElsewhere:
     """The failed store on another server; retries return jobs to the queue on its own server."""
 
-    def __init__(self, records: Records, jobs: Jobs) -> None:
+    def __init__(self, records: Records, jobs: Jobs, states: JobStates) -> None:
         self._records = records
         self._jobs = jobs
+        self._states = states
         self.now = records.now
         self.count = records.count
         self.page = records.page
@@ -38,12 +41,16 @@ class FailedElsewhere:
         self.drop = records.drop
         self.older_than = records.older_than
 
-    def retry(self, failed: FailedJob, queue: str | None = None) -> bool:
+    def retry(self, failed: FailedJob, queue: str | None = None, state: StateRecord | None = None) -> bool:
         """Push the job, then drop its record: a crash in between leaves the job twice, but never loses it."""
         current = self._records.get(failed.id)
         if current is None or current.key != failed.key:
             return False
-        self._jobs.push(queue or failed.queue, [uncounted(failed.payload.encode())])
+        target, payloads = queue or failed.queue, [uncounted(failed.payload.encode())]
+        if state:
+            self._states.push(target, payloads, 0.0, [state])
+        else:
+            self._jobs.push(target, payloads)
         return self._records.drop([failed.key]) == 1
 
 

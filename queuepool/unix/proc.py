@@ -55,6 +55,14 @@ def is_alive(pid: int, started: int) -> bool:
     return pid > 0 and started != 0 and start_time(pid) == started and not _is_zombie(pid)
 
 
+def is_stopped(pid: int) -> bool:
+    """Whether the process is stopped, as by SIGSTOP; ``False`` where there is no /proc."""
+    try:
+        return _stat(pid)[0] in (b"T", b"t")
+    except OSError:
+        return False
+
+
 def _is_zombie(pid: int) -> bool:
     try:
         return _stat(pid)[0] == b"Z"

@@ -190,6 +190,12 @@ class Alarm:
         signal.setitimer(signal.ITIMER_REAL, 0.0)
 
 
+def listen_for(signum: signal.Signals, handler: Callable[[int, FrameType | None], None]) -> None:
+    """Have Python call ``handler`` for this signal, in the main thread. Repeat it where user code may have run."""
+    signal.signal(signum, handler)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signum})
+
+
 def leave_signals_to_the_main_thread() -> None:
     """Block all signals in another thread: one that it received would not end the main thread's wait."""
     signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())

@@ -4,38 +4,41 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
 from contextlib import suppress
 
 from queuepool.errors import BadPayload
-from queuepool.events import HookRaised, JobExceptionOccurred, JobProcessed, JobProcessing
+from queuepool.events import JobExceptionOccurred, JobProcessed, JobProcessing, ResultNotKept
+from queuepool.jobs.around import HOOKS
 from queuepool.jobs.current_job import Current, set_current
 from queuepool.payload.ending import NOTHING
 from queuepool.payload.lease import Lease
+from queuepool.settlement.run import Run
 from queuepool.settlement.verdict import Delete, Fail, Release
 from queuepool.unix.exit_codes import BROKEN
 from queuepool.worker.context import WorkerContext
-from queuepool.worker.django_support import renew_connections
 from queuepool.worker.invoker import Invoker
+from queuepool.worker.job_hooks import JobHooks
 from queuepool.worker.job_lines import JobLines
 from queuepool.worker.preparation import Attempt, Preparer
 from queuepool.worker.ruling import Ruler
-from queuepool.worker.starting import Starter
+from queuepool.worker.starting import Starter, followed
 
 
 class Runner:
     """Runs jobs one after another, in one process."""
 
-    def __init__(self, context: WorkerContext, job_lines: JobLines) -> None:
+    def __init__(self, context: WorkerContext, job_lines: JobLines, invoker: Invoker | None = None) -> None:
         self._listeners = context.listeners
         self._slot_writer = context.slot_writer
         self._batch = context.slot_writer.batch
+        self._meter = context.slot_writer.meter
         self._settler = context.settler
         self._endings = context.settler.endings
         self._preparer = Preparer(context.pool, context.registry, context.listeners, self._endings, self._pause)
         self._starter = Starter(context.registry, context.listeners, self._endings, context.batches)
         self._ruler = Ruler(context.store, context.outage)
-        self._invoker = Invoker(context.listeners)
+        self._invoker = invoker or Invoker(context.listeners)
+        self._hooks = JobHooks(context.listeners, self._invoker)
         self._job_lines = job_lines
 
     def run(self, lease: Lease) -> None:
@@ -68,44 +71,59 @@ class Runner:
         ended = time.monotonic()
         duration = ended - began
         if error is None and job.verdict is None:  # nearly always: there is nothing to judge
-            self._report_done(attempt, error, duration, ended)
+            self._report(attempt, error, duration)
+            self._settle_done(attempt, job, duration, ended)
             return
         self._pause()  # time in the store and in listeners is not the job's
-        verdict = self._ruler.rule(attempt, job.verdict, error, now + duration)
+        verdict = self._ruler.rule(attempt, job, error, now + duration)
         if isinstance(verdict, Delete):
             self._batch.succeeded()
-            self._report_done(attempt, error, duration, ended)
+            self._report(attempt, error, duration)
+            self._settle_done(attempt, job, duration, ended)
         else:
             self._report(attempt, error, duration)
-            self._settle(attempt, verdict, error)
+            self._settle(attempt, job, verdict, error, duration)
 
-    def _report_done(self, attempt: Attempt, error: BaseException | None, duration: float, ended: float) -> None:
-        self._report(attempt, error, duration)
+    def _settle_done(self, attempt: Attempt, job: Current, duration: float, ended: float) -> None:
+        if self._meter is not None:
+            self._meter.done(duration)
         if self._job_lines.is_due(ended):
             self._pause()
             self._job_lines.write(attempt.processed(duration), ended)
         # Most jobs cannot have anything that follows from them: no more is asked of these.
         plan = attempt.plan
-        if (plan.is_object_job or plan.is_unique or attempt.payload.context is not None) and self._follows(attempt):
-            self._finish(attempt)
+        if (plan.may_follow or attempt.payload.context is not None) and self._follows(attempt):
+            self._finish(attempt, job)
         else:
             self._batch.done.append(attempt.lease)
 
     def _follows(self, attempt: Attempt) -> bool:
-        return attempt.plan.policy.locks is not None or self._endings.after(attempt.payload) != NOTHING
+        plan = attempt.plan
+        return bool(plan.track or plan.policy.locks is not None or self._endings.after(attempt.payload) != NOTHING)
 
-    def _finish(self, attempt: Attempt) -> None:
+    def _finish(self, attempt: Attempt, job: Current) -> None:
         """Remove a job at once from which something follows."""
         self._pause()
-        self._settler.finish(attempt.lease, attempt.payload, attempt.plan.policy.locks)
+        if job.run.result_problem:
+            self._listeners.emit(ResultNotKept(attempt.facts, job.run.result_problem))
+        self._settler.finish(attempt.lease, attempt.payload, attempt.plan.policy.locks, self._run_of(job))
         self._batch.settled()
         self._settler.emit_noted()
 
-    def _settle(self, attempt: Attempt, verdict: Release | Fail, error: BaseException | None) -> None:
+    def _run_of(self, job: Current) -> Run:
+        return job.run._replace(began=self._slot_writer.slot.since)
+
+    def _settle(
+        self, attempt: Attempt, job: Current, verdict: Release | Fail, error: BaseException | None, duration: float
+    ) -> None:
         tally = "exceptions" if error is not None and attempt.plan.policy.max_exceptions is not None else ""
-        locks = attempt.plan.policy.locks
-        ours = self._settler.settle(attempt.lease, attempt.payload, verdict, error, tally, locks=locks)
+        locks, run = attempt.plan.policy.locks, self._run_of(job)
+        ours = self._settler.settle(attempt.lease, attempt.payload, verdict, error, tally, locks=locks, run=run)
+        if self._meter is not None:
+            self._meter.settles(verdict, ours)
         self._batch.settled()
+        if self._meter is not None:
+            self._meter.settled(duration)
         self._settler.emit_noted()
         if not ours:
             return
@@ -128,12 +146,16 @@ class Runner:
 
     def _perform(self, attempt: Attempt, job: Current, now: float) -> BaseException | None:
         set_current(job)
+        surrounding = self._hooks.enter(attempt, job) if HOOKS else None
         try:
             task = self._starter.task(attempt, now)
-            renew_connections()
+            self._invoker.renew_connections()
             if self._listeners.wants(JobProcessing):
                 self._listeners.emit(JobProcessing(attempt.facts))
-            self._invoker.call(task.run)
+            if attempt.plan.guard is None:
+                returned = self._invoker.call(task.run)
+            else:
+                returned = attempt.plan.guard.call(self._invoker, task.run, job)
             error = None
         # Whatever a job raises, even SystemExit, ends the job and not the worker.
         except BaseException as raised:  # noqa: BLE001
@@ -142,14 +164,19 @@ class Runner:
         succeeded = error is None and (job.verdict is None or isinstance(job.verdict, Delete))
         if succeeded:
             self._batch.succeeded()
+            if attempt.plan.track:
+                job.run = followed(job.run, task, returned)
         if not self._slot_writer.is_open():
             self.leave_if_broken()
         if succeeded and (hook := task.after_succeeded):
-            self._hook(attempt, "after_succeeded", hook)
+            self._hooks.call(attempt, "after_succeeded", hook)
+        if surrounding is not None:
+            surrounding.leave(error)
+            self._invoker.leave_if_forked()
         # Only now: tasks that do not end in time cost the worker, not a job that succeeded.
         if self._invoker.has_awaited:
             self._invoker.clear(attempt.facts)
-        renew_connections()
+        self._invoker.renew_connections()
         self._batch.ended()
         set_current(None)
         try:
@@ -170,6 +197,8 @@ class Runner:
 
     def _report(self, attempt: Attempt, error: BaseException | None, duration: float) -> None:
         if error is not None:  # not by truth value: an exception with a len() of 0 is false
+            if self._meter is not None:
+                self._meter.raised(error)
             self._listeners.emit(JobExceptionOccurred(attempt.facts, error, duration))
         elif self._listeners.wants(JobProcessed):
             self._pause()
@@ -180,15 +209,10 @@ class Runner:
         self._slot_writer.arm(attempt.plan.timeout)
         task = self._starter.task_of(attempt)
         if task:
-            renew_connections()
-            self._hook(attempt, "after_failed", lambda: task.after_failed(error))
+            self._invoker.renew_connections()
+            set_current(Current(attempt.payload, attempt.lease.queue))
+            self._hooks.call(attempt, "after_failed", lambda: task.after_failed(error))
             if self._invoker.has_awaited:
                 self._invoker.clear(attempt.facts)
+            set_current(None)
         self._slot_writer.alive()
-
-    def _hook(self, attempt: Attempt, name: str, hook: Callable[[], object]) -> None:
-        try:
-            self._invoker.call(hook)
-        except BaseException as error:  # noqa: BLE001 - a hook is user code, and its errors harm nothing
-            self._listeners.emit(HookRaised(attempt.facts, name, error))
-        self._invoker.leave_if_forked()

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from queuepool.config.settings import PoolSettings
 from queuepool.events.listeners import Listeners
@@ -41,7 +42,18 @@ class WorkerContext:
     run_chores: Callable[[], object]
     #: whether there is no steward
     alone: bool
+    #: the pid of the process whose end is the worker's
+    parent: int = field(default_factory=os.getppid)
 
     def is_draining(self) -> bool:
-        """Whether a signal or a restart in the pool keeps this worker from taking further jobs."""
-        return self.signals.stop or self.signals.paused or self.control_state.is_replaced()
+        """Whether this worker takes no further job: it is to leave, or may not work for now. Asked by running jobs.
+
+        A newer generation alone is no reason: until its replacement is ready, the worker goes on with other jobs.
+        """
+        is_to_leave = self.signals.stop or os.getppid() != self.parent
+        return is_to_leave or self.signals.paused or self._is_closed()
+
+    def _is_closed(self) -> bool:
+        state = self.control_state
+        state.glance()
+        return (state.is_down() and not self.pool.force) or state.paused().issuperset(self.pool.queues)

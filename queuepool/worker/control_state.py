@@ -27,6 +27,9 @@ class ControlState(Protocol):
     def refresh(self) -> None:
         """Read the state again. Raises ``StoreDown``."""
 
+    def glance(self) -> None:
+        """As ``refresh``, in the middle of a job: without a round trip, or not at all."""
+
     def must_leave(self) -> bool:
         """Whether a restart was broadcast that this worker must carry out itself."""
 
@@ -65,6 +68,9 @@ class BoardControlState:
         self._down = bool(header.down)
         self._paused = frozenset(filter(None, header.paused.split(",")))
         self._deferred_hooks = header.deferred_hooks
+
+    def glance(self) -> None:
+        self.refresh()
 
     def must_leave(self) -> bool:
         return False
@@ -109,6 +115,9 @@ class StoreControlState:
                 self._sides.answered("control store")
                 self._first = self._first or self._control
             self._again = now + PERIOD
+
+    def glance(self) -> None:
+        """Not at all: the job may ask in any thread, and its worker's connection is for one."""
 
     def must_leave(self) -> bool:
         restart = self._control.restart

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import sys
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from importlib.util import find_spec
 
 _log = logging.getLogger("queuepool")
@@ -17,6 +17,20 @@ def set_up() -> None:
         import django
 
         django.setup()
+        _log_once()
+
+
+def _log_once() -> None:
+    """Take away the handler that Django has for ``DEBUG``: it prints what goes up to our handler of the root, too."""
+    logger = logging.getLogger("django")
+    if logger.propagate:
+        logger.handlers[:] = [one for one in logger.handlers if not _is_for_debug(one)]
+
+
+def _is_for_debug(handler: logging.Handler) -> bool:
+    return type(handler) is logging.StreamHandler and "RequireDebugTrue" in [
+        type(one).__name__ for one in handler.filters
+    ]
 
 
 def renew_connections() -> None:
@@ -31,20 +45,28 @@ def renew_connections() -> None:
             _log.warning("django: a connection could not be closed: %r", error)
 
 
-def around(work: Awaitable[object]) -> Awaitable[object]:
-    """The same around a coroutine: Django runs its queries in a thread with connections of its own."""
-    return _with_new_connections(work) if "django.db" in sys.modules and _is_ready() else work
+def renew_connections_outside_transactions() -> None:
+    """The same in a test's process: a ``TestCase`` has a transaction open, which would be lost with its connection."""
+    if "django.db" in sys.modules and _is_ready():
+        for connection in sys.modules["django.db"].connections.all(initialized_only=True):
+            if not connection.in_atomic_block:
+                connection.close_if_unusable_or_obsolete()
 
 
-async def _with_new_connections(work: Awaitable[object]) -> object:
+def around(work: Awaitable[object], renew: Callable[[], None]) -> Awaitable[object]:
+    """Renew them around a coroutine: Django runs its queries in a thread with connections of its own."""
+    return _with_new_connections(work, renew) if "django.db" in sys.modules and _is_ready() else work
+
+
+async def _with_new_connections(work: Awaitable[object], renew: Callable[[], None]) -> object:
     from asgiref.sync import sync_to_async
 
-    renew = sync_to_async(renew_connections)
-    await renew()
+    renew_there = sync_to_async(renew)
+    await renew_there()
     try:
         return await work
     finally:
-        await renew()
+        await renew_there()
 
 
 def _is_ready() -> bool:

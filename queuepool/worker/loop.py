@@ -47,7 +47,6 @@ class Worker:
         self._job_lines = JobLines()
         self._runner = Runner(context, self._job_lines)
         self._gate = Gate(context)
-        self._parent = os.getppid()
         self._jobs = 0
         self._deferred_hooks = -1
         self._found_none = False
@@ -75,6 +74,8 @@ class Worker:
                     raise  # what is held stays on the board, for the steward
                 self._outage.rest()
             except StoreError as error:
+                if self._slot_writer.meter is not None:
+                    self._slot_writer.meter.abandons(self._slot_writer.slot.since)
                 self._prefetch.reports.refused({("", str(error))})
                 self._signals.wait(lambda: time.sleep(self._pool.sleep))
         self._prefetch.let_go()
@@ -89,10 +90,12 @@ class Worker:
 
     def _reason_to_leave(self) -> StopReason | None:
         self._slot_writer.alive()
+        if self._slot_writer.meter is not None:
+            self._slot_writer.meter.look()
         self._signals.begin_round()
         if self._signals.stop:
             return StopReason.RESTART if self._control_state.is_replaced() else StopReason.STOPPED
-        if os.getppid() != self._parent:
+        if os.getppid() != self._context.parent:
             return StopReason.ORPHANED
         self._runner.leave_if_broken()
         reached = self._limits.reached(

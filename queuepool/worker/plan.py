@@ -13,6 +13,7 @@ from queuepool.jobs.registry import Handler, Registry
 from queuepool.payload.envelope import OBJECT_JOB, Payload
 from queuepool.payload.options import PayloadOptions
 from queuepool.settlement.verdict import Locks, Policy
+from queuepool.worker.guard import Guard, guard_of
 from queuepool.worker.policies import policy_of, timeout_of
 
 _MOST = 256
@@ -35,6 +36,12 @@ class Plan(NamedTuple):
     is_object_job: bool = False
     #: whether its handler says more of its unique lock than its payload does
     is_unique: bool = False
+    #: seconds that the job's state is kept after its end; 0 = it is not tracked
+    track: float = 0.0
+    #: whether anything may follow from the end of these jobs, as far as it is known without their context
+    may_follow: bool = False
+    #: what its handler has beyond a call: a soft timeout, exceptions that are not retried; ``None`` = nothing
+    guard: Guard | None = None
 
     def with_locks(self, locks: Locks) -> Plan:
         """The plan with these unique locks in its policy."""
@@ -68,7 +75,11 @@ class Plans:
         policy = policy_of(asked, options, self._pool)
         read = reader_of(name, handler.target) if handler and handler.target else None
         is_object_job = asked.job == OBJECT_JOB
-        return Plan(asked, handler, policy, policy.to_text(), timeout, warning, read, is_object_job, options.is_unique)
+        track = self._pool.track if asked.track is None else asked.track
+        may_follow = is_object_job or options.is_unique or track > 0
+        guard, unused = guard_of(options, self._pool, timeout)
+        about = read, is_object_job, options.is_unique, track, may_follow, guard
+        return Plan(asked, handler, policy, policy.to_text(), timeout, warning or unused, *about)
 
     def _find(self, name: str) -> Handler | None:
         try:

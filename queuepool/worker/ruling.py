@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from queuepool.jobs.current_job import Current
 from queuepool.payload.lease import Tallies
 from queuepool.settlement.outage import Outage
 from queuepool.settlement.verdict import Delete, Fail, Verdict, judge, judge_release, needs_tallies
@@ -20,13 +21,14 @@ class Ruler:
         """The store's clock, in Unix seconds. Waits out an outage."""
         return self._outage.insist(self._store.now)[0]
 
-    def rule(self, attempt: Attempt, requested: Verdict | None, error: BaseException | None, now: float) -> Verdict:
-        """``requested`` is what the handler asked for. Waits out an outage if earlier attempts have to be looked up."""
+    def rule(self, attempt: Attempt, job: Current, error: BaseException | None, now: float) -> Verdict:
+        """What the handler asked for counts before what it raised. Waits out an outage if the tallies are needed."""
+        requested = job.verdict
         if isinstance(requested, (Delete, Fail)):
             return requested
         payload, policy, tallies = attempt.payload, attempt.plan.policy, Tallies()
-        if needs_tallies(payload.attempts, policy):
+        if not job.is_final and needs_tallies(payload.attempts, policy):
             tallies = self._outage.insist(lambda: self._store.tallies(payload.id))[0]
         if requested is not None:
             return judge_release(requested, payload.name, payload.attempts, policy, tallies, now)
-        return judge(error, payload.attempts, policy, tallies, now)
+        return judge(error, payload.attempts, policy, tallies, now, is_final=job.is_final)

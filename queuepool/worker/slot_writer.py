@@ -8,10 +8,12 @@ from datetime import UTC, datetime
 from functools import lru_cache
 
 from queuepool.board.board import Slot, State
+from queuepool.board.slot import SAYS_0
 from queuepool.payload.envelope import Payload
 from queuepool.unix import proc
 from queuepool.unix.signals import Alarm, WorkerSignals
 from queuepool.worker.batch import Batch
+from queuepool.worker.meter import Meter
 from queuepool.worker.plan import Plan
 
 #: seconds for which a measurement of resident memory is reused
@@ -29,6 +31,8 @@ class SlotWriter:
     def __init__(self, slot: Slot, pool: str, alarm: Alarm, signals: WorkerSignals, *, stall_timeout: float) -> None:
         self.slot = slot
         self.batch = Batch(slot)
+        #: counts its attempts, in a pool that counts
+        self.meter: Meter | None = None
         self._pool = pool
         self._alarm = alarm
         self._signals = signals
@@ -39,6 +43,7 @@ class SlotWriter:
         self._plan: Plan | None = None
         self._queue = ""
         self._about = ""
+        self._has_progress = False
 
     def show(self, state: State) -> None:
         """Show the state of a worker that runs no job."""
@@ -63,6 +68,10 @@ class SlotWriter:
         if plan is not self._plan or queue != self._queue:  # most jobs are like the one before
             self._describe(payload.name, queue, plan)
         slot.job_id, slot.attempt, slot.since = payload.id, payload.attempts, now
+        if self._has_progress:
+            self._clear_progress()
+        if self.meter is not None:
+            self.meter.begins(payload, now)
         self.batch.started()
         slot.state = State.BUSY
         self._title(f"{self._about} id={_word(payload.id)} attempt={payload.attempts} since={_at(int(now))}")
@@ -70,9 +79,21 @@ class SlotWriter:
 
     def _describe(self, name: str, queue: str, plan: Plan) -> None:
         shown = name if plan.handler else "unknown"  # an unregistered name is never shown
-        self.slot.job, self.slot.queue, self.slot.policy = shown, queue, plan.text
+        self.slot.job, self.slot.queue, self.slot.policy, self.slot.track = shown, queue, plan.text, plan.track
         self._plan, self._queue = plan, queue
+        if self.meter is not None:
+            self.meter.turn(queue, shown)
         self._about = f"busy queue={_word(queue)} job={_word(shown)}"
+
+    def progress(self, fraction: float, note: str) -> None:
+        """Show how far the running job is; the steward writes it to the store if the job is tracked."""
+        self._has_progress = True
+        self.slot.note = note
+        self.slot.progress = fraction or SAYS_0
+
+    def _clear_progress(self) -> None:
+        self._has_progress = False
+        self.slot.progress, self.slot.note = 0.0, ""
 
     def arm(self, timeout: float) -> None:
         """Set a deadline in ``timeout`` seconds, 0 = none: the kernel's alarm, and behind it the master."""

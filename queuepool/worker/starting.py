@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 from queuepool.events import JobSkipped
 from queuepool.events.listeners import Listeners
 from queuepool.jobs.registry import Registry, Task, bound
 from queuepool.settlement.endings import Endings
+from queuepool.settlement.run import Run
+from queuepool.settlement.states import result_of
 from queuepool.settlement.verdict import may_start
 from queuepool.stores.batches import Batches
 from queuepool.worker.preparation import Attempt
@@ -38,7 +41,8 @@ class Starter:
             return task
         if missing := self._endings.refusal(payload):
             raise missing
-        return _Skipped() if self._is_cancelled(attempt, handler.options.skip_if_cancelled) else task
+        why = self._cancelled(attempt, handler.options.skip_if_cancelled)
+        return Skipped(why) if why else task
 
     def task_of(self, attempt: Attempt) -> Task | None:
         """The handler with its arguments, for a hook of a job that is over; ``None`` if it has none that fit."""
@@ -49,23 +53,33 @@ class Starter:
         except Exception:  # noqa: BLE001 - arguments that do not fit are why it failed
             return None
 
-    def _is_cancelled(self, attempt: Attempt, asks: bool) -> bool:
-        """Whether the job is left out as its batch was cancelled, if its handler or its middleware asks for that."""
+    def _cancelled(self, attempt: Attempt, asks: bool) -> str:
+        """Why the job is left out: its batch was cancelled, and its handler or its middleware asks for that."""
         batch_id = self._endings.batch_of(attempt.payload, if_skipped=not asks)
         batch = self._batches().find(batch_id) if batch_id else None
         if batch is None or not batch.cancelled:
-            return False
-        self._listeners.emit(JobSkipped(attempt.facts, f"batch {batch.id} was cancelled"))
-        return True
+            return ""
+        why = f"batch {batch.id} was cancelled"
+        self._listeners.emit(JobSkipped(attempt.facts, why))
+        return why
 
 
-class _Skipped:
+class Skipped(NamedTuple):
     """Runs nothing; the job counts as done."""
 
-    after_succeeded = None
+    why: str
+    after_succeeded: None = None
 
     def run(self) -> object:
         return None
 
     def after_failed(self, error: BaseException) -> object:
         return None
+
+
+def followed(run: Run, task: Task, returned: object) -> Run:
+    """What those that follow the job learn of a task that has returned this value."""
+    if isinstance(task, Skipped):
+        return run._replace(cancelled=task.why)
+    result, problem = result_of(returned)
+    return run._replace(result=result, result_problem=problem)

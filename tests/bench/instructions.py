@@ -11,12 +11,16 @@ import math
 import re
 import subprocess
 import sys
+from typing import Any
 
+from queuepool.board.meters import new_memory
+from queuepool.board.slot_meters import SlotMeters
 from queuepool.cli import main
 from queuepool.payload.envelope import OBJECT_JOB
 from queuepool.payload.php_serialize import build_command
-from queuepool.pool import worker_process
+from queuepool.pool import lone_worker, worker_process
 from queuepool.worker import batch, job_lines, loop, slot_writer
+from queuepool.worker.meter import Meter
 from queuepool.worker.prefetch_size import PrefetchSize
 from tests.bench.app import PHP_NOOP, QUEUEABLE
 from tests.bench.rig import ROOT, Rig, redis_rig
@@ -34,6 +38,8 @@ KINDS = {
         },
     ),
 }
+#: among the flags: the worker counts, as one in a pool does
+_METERED = "metered"
 _VALGRIND = ["valgrind", "--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null"]
 
 
@@ -41,8 +47,16 @@ def work(flags: list[str]) -> None:
     """One worker in this process."""
     worker_process.PrefetchSize = lambda _: PrefetchSize(_AHEAD)  # type: ignore[assignment, misc]
     loop._CHECK_INTERVAL = slot_writer._RSS_LASTS = job_lines._SECOND = batch._FRESH = math.inf
-    sys.argv[1:] = ["work", *flags, "--stop-when-empty"]
+    if _METERED in flags:
+        lone_worker.SlotWriter = _MeteredWriter  # type: ignore[misc]
+    sys.argv[1:] = ["work", *(flag for flag in flags if flag != _METERED), "--stop-when-empty"]
     main()
+
+
+class _MeteredWriter(slot_writer.SlotWriter):
+    def __init__(self, *given: Any, **named: Any) -> None:
+        super().__init__(*given, **named)
+        self.meter = Meter(SlotMeters(new_memory(1), 0))
 
 
 def counted(rig: Rig, kind: str, jobs: int, *flags: str) -> int:
@@ -55,9 +69,14 @@ def counted(rig: Rig, kind: str, jobs: int, *flags: str) -> int:
 
 
 def report() -> None:
-    """A line for each kind of job and a worker that logs nothing, and one for a worker that logs as usual."""
+    """A line for each kind of job and a worker that logs nothing, one with meters, one with the usual log."""
     with redis_rig() as rig:
-        for kind, *flags in (("no-op", "--quiet"), ("no-op",), ("object job", "--quiet")):
+        for kind, *flags in (
+            ("no-op", "--quiet"),
+            ("no-op", "--quiet", _METERED),
+            ("no-op",),
+            ("object job", "--quiet"),
+        ):
             few, many = counted(rig, kind, _FEW, *flags), counted(rig, kind, _MANY, *flags)
             print(f"{(many - few) / (_MANY - _FEW):,.0f} instructions a {kind} {' '.join(flags)}")
 

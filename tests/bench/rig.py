@@ -24,6 +24,8 @@ from tests.bench.records import whole
 
 ROOT = Path(__file__).parents[2]
 _RECORD = struct.Struct("=ddq")
+#: seconds that a push may take: thousands of rows at once, on a busy machine
+PATIENCE = 60.0
 
 
 class Rig:
@@ -92,7 +94,7 @@ class Rig:
 @contextmanager
 def redis_rig() -> Iterator[Rig]:
     with tempfile.TemporaryDirectory(prefix="queuepool-bench-") as folder, redis_server(Path(folder)) as url:
-        yield Rig(Path(folder), ConnectionSettings(url=url, prefix="bench_"))
+        yield Rig(Path(folder), ConnectionSettings(url=url, prefix="bench_", timeout=PATIENCE))
 
 
 @contextmanager

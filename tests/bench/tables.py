@@ -14,7 +14,7 @@ from sqlalchemy import text
 from queuepool.config.settings import ConnectionSettings
 from queuepool.payload.envelope import encode
 from queuepool.stores.sql.ddl import statements_of
-from tests.bench.rig import Rig
+from tests.bench.rig import PATIENCE, Rig
 from tests.support.databases import MariaDB, Postgres, running
 
 STORES = ["sqlite", "postgres", "mariadb"]
@@ -39,12 +39,13 @@ def sql_rig(store: str) -> Iterator[Rig]:
     """On a server with its usual durability, and empty tables."""
     with tempfile.TemporaryDirectory(prefix="queuepool-bench-") as folder:
         if store == "sqlite":
-            rig = Rig(Path(folder), ConnectionSettings(url=f"sqlite:///{folder}/queue.db", embedded=True))
+            url = f"sqlite:///{folder}/queue.db"
+            rig = Rig(Path(folder), ConnectionSettings(url=url, embedded=True, timeout=PATIENCE))
             rig.stores.queue.sizes("default")  # the file is made
             yield rig
             return
         with running(BRANDS[store], durable=True) as server:
-            rig = Rig(Path(folder), ConnectionSettings(url=server.url))
+            rig = Rig(Path(folder), ConnectionSettings(url=server.url, timeout=PATIENCE))
             create(rig)
             yield rig
 

@@ -10,12 +10,13 @@ import socket
 import time
 from typing import Any
 
-from queuepool import current, job, on
+from queuepool import SoftTimeout, current, job, on
 from queuepool.events import WorkerStarting
 from tests.chaos.async_modes import ASYNC
 from tests.chaos.modes import MODES
 from tests.chaos.overruns import OVERRUN
 from tests.chaos.own_ledger import LEDGER
+from tests.chaos.soft_modes import SOFT_TIMEOUT, act
 from tests.chaos.steps import STEP, UNIQUE
 
 
@@ -30,7 +31,7 @@ def run(m: str = "", due: int = 0, timeout: float = 0.0, grace: float = 0.0, **o
     overruns = m in OVERRUN and me.attempts == 1
     deadline = {"d": time.monotonic_ns() + int(timeout * 1e9), "grace": grace} if overruns else {}
     at = {"due": due} if due else {}
-    LEDGER.write("start", id=me.id, a=me.attempts, pid=os.getpid(), m=m, **at, **deadline)
+    LEDGER.write("start", id=me.id, a=me.attempts, pid=os.getpid(), n=me.name, m=m, **at, **deadline)
     worker = os.getpid()
     if MODES[m](me.attempts, LEDGER, **options) is not False and os.getpid() == worker:
         LEDGER.attempt("finish", me.id, me.attempts)
@@ -40,9 +41,17 @@ def run(m: str = "", due: int = 0, timeout: float = 0.0, grace: float = 0.0, **o
 async def loop(m: str, timeout: float = 0.0, grace: float = 0.0, **options: float) -> None:
     """As ``run``, on the worker's loop."""
     me = current()
-    LEDGER.write("start", id=me.id, a=me.attempts, pid=os.getpid(), m=m)
+    LEDGER.write("start", id=me.id, a=me.attempts, pid=os.getpid(), n=me.name, m=m)
     await ASYNC[m](me.attempts, LEDGER, **options)
     LEDGER.attempt("finish", me.id, me.attempts)
+
+
+@job("Chaos@soft", soft_timeout=SOFT_TIMEOUT, retry_on=(SoftTimeout,))
+def soft(m: str, timeout: float = 0.0, grace: float = 0.0) -> None:
+    """As ``run``, with a soft timeout; whatever else it raises fails it at once."""
+    me = current()
+    LEDGER.write("start", id=me.id, a=me.attempts, pid=os.getpid(), n=me.name, m=m)
+    act(m, me.attempts, LEDGER)
 
 
 def step(number: int, facts: dict[str, Any]) -> None:
@@ -56,6 +65,7 @@ job(UNIQUE, unique_id=lambda number, facts: number)(step)
 
 @on(WorkerStarting)
 def announce(event: WorkerStarting) -> None:
-    """Tell the watcher that this worker is there: it writes down the moment of its death."""
+    """Tell the watcher that this worker is there: it writes down the moment of its death. And whose worker it is."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as watcher:
         watcher.sendto(b"%d" % os.getpid(), os.environ["CHAOS_WATCHER"])
+    LEDGER.write("worker", pid=os.getpid(), master=os.getppid())

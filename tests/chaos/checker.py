@@ -7,14 +7,18 @@ from dataclasses import dataclass, field
 
 from tests.chaos.apart import Apart
 from tests.chaos.attempts import Attempts
+from tests.chaos.counted import Counted
 from tests.chaos.deaths import Deaths
+from tests.chaos.followed import Followed
 from tests.chaos.followers import Followers
 from tests.chaos.innocents import Innocents
 from tests.chaos.ledger import Event, Torn
 from tests.chaos.order import Order
 from tests.chaos.outcomes import Outcomes
 from tests.chaos.outside import Outside
+from tests.chaos.soft_timeouts import SoftTimeouts
 from tests.chaos.tables import INVOKED, OK, Jobs
+from tests.chaos.ticks import Ticks
 from tests.chaos.times import Times
 from tests.chaos.windows import Windows
 
@@ -58,7 +62,8 @@ def check(history: Iterable[Event | Torn]) -> Findings:
     times = Times(findings, windows)
     attempts = Attempts(findings, jobs, windows, times)
     outcomes = Outcomes(findings, jobs)
-    followers = Followers(findings, jobs)
+    followers, followed = Followers(findings, jobs), Followed(findings, jobs)
+    soft, counted = SoftTimeouts(findings, windows), Counted(findings)
     listeners: dict[str, list[Callable[[Event], None]]] = {}
     for part in (
         windows,
@@ -67,15 +72,19 @@ def check(history: Iterable[Event | Torn]) -> Findings:
         attempts,
         outcomes,
         followers,
+        followed,
         outside,
         Apart(findings),
         Innocents(findings),
         Deaths(findings),
+        Ticks(findings),
+        soft,
+        counted,
     ):
         for what in part.EVENTS:
             listeners.setdefault(what, []).append(part.read)
     _read(history, listeners, findings, jobs)
-    for part in (order, attempts, outcomes, followers, times, outside):
+    for part in (order, attempts, outcomes, followers, followed, times, soft, outside, counted):
         part.rule()
     return findings
 

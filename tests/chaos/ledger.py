@@ -8,6 +8,7 @@ enq_inv enq_ok enq_unknown p lo hi      a push of the numbers lo to hi: about to
 start finish die id a pid               by the job: first, last; its effect is over, its worker dies or drops it
 ack release fail requeue stale id a     by a listener: what the pool reports; stale: refused, the lease was lost
 fail e                                  the error's class
+soft id a since after                   by the job: it got SoftTimeout, after so many seconds; since: its first line
 ghost id a pid                          by what an async job left behind: it went on after its job
 undeleted id a pid                      by Laravel's own worker: the store refused to delete a done job
 kill pid why   death pid                by the harness, before the kill; by the watcher, once the kernel reports it
@@ -15,6 +16,9 @@ nemesis name on   back                  a fault begins (1), ends (0); the store 
 other on                                the other store goes away (1), answers again (0)
 outcome id how                          in the store: what Laravel will learn of the job's end, succeeded or lost
 locked unlocked id                      its lock is held though it is over; is not held though it is to be done
+tick due   behind seconds               a time for which a schedule's job was pushed; how old the last one is
+worker pid master   by a worker that begins; its master's pid
+meters board jobs   counted master jobs      what the meters say, while it runs; once all is counted
 size sample idle copies stored          what was seen from outside: whole pools, resources, commands, the store
 orphan leftover secret pool_died bad_stop    what must not be seen
 run seed workers retry_after ahead   end left      the first line and the last; without the last the ruling is: unknown

@@ -9,6 +9,7 @@ from tests.chaos.async_modes import ASYNC
 from tests.chaos.boards import ON_BOARDS
 from tests.chaos.modes import MODES
 from tests.chaos.overruns import OVERRUN
+from tests.chaos.soft_modes import SOFT
 from tests.chaos.steps import MODES as STEP_MODES
 
 
@@ -87,4 +88,4 @@ def plan_for(store: str, **more: Any) -> Plan:
 def harmful() -> list[str]:
     """Every mode that harms no more than a worker; overruns count once between them, they hold it for long."""
     rest = [mode for mode in MODES if mode not in OVERRUN and mode not in ON_BOARDS]
-    return [*rest, *rest, *ASYNC, *ASYNC, *OVERRUN]
+    return [*rest, *rest, *ASYNC, *ASYNC, *SOFT, *SOFT, *OVERRUN]

@@ -7,6 +7,7 @@ from dataclasses import replace
 from tests.chaos.plant import PEACE, QUICK, Plant
 from tests.chaos.plants_around import AROUND
 from tests.chaos.plants_of_endings import OF_ENDINGS
+from tests.chaos.plants_of_schedules import OF_SCHEDULES
 
 _HANGING = replace(PEACE, hostile=8.0, modes=("hang_in_c",), drain=2.0)
 _LATE = replace(
@@ -16,6 +17,7 @@ _LATE = replace(
 _CHILDREN = replace(PEACE, hostile=8.0, modes=("leave_a_child",))
 _BEFORE_IT_RUNS = "        began = time.monotonic()\n"
 _SHOUT = "logging.getLogger('queuepool').warning"
+_AT_ITS_END = "            self._runs = False\n"
 _LUA = "stores/redis/lua"
 _SQL = "stores/sql"
 _SAME_TAG = "tag, self._unanswered, self.used_at = self.tag, self._store.unanswered, time.monotonic()"
@@ -152,6 +154,16 @@ PLANTS = {
         ),
         replace(PEACE, hostile=20.0, modes=("leave_a_task", "nap_async"), seconds=3.0),
     ),
+    "soft timeout that outlives its handler": Plant(
+        "I4 overlap",
+        (("worker/soft_timeout.py", f"{_AT_ITS_END}            timer.arm(0.0)\n", "            pass\n"),),
+        replace(PEACE, hostile=20.0, modes=("soft_unreached", "nap"), seconds=3.0),
+    ),
+    "soft timeout at half its time": Plant(
+        "I23 soft timeout too early",
+        (("worker/soft_timeout.py", "        self._timer.arm(seconds)\n", "        self._timer.arm(seconds / 2)\n"),),
+        replace(PEACE, hostile=20.0, modes=("soft_past",)),
+    ),
     "death that uses up the only try": Plant(
         "I19 failed by a death",
         (("settlement/verdict.py", "    if died and not policy.counts_deaths:\n        return False\n", ""),),
@@ -188,4 +200,5 @@ PLANTS = {
     ),
     **AROUND,
     **OF_ENDINGS,
+    **OF_SCHEDULES,
 }  # fmt: skip

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tests.chaos.plant import PEACE, QUIET, Plant
+from tests.chaos.plant import PEACE, QUICK, QUIET, Plant
 
 AROUND = {
     "any record of the job taken for its own": Plant(
@@ -12,8 +12,8 @@ AROUND = {
         (
             (
                 "stores/sql/failed.py",
-                "same_job, failed_jobs.c.exception.endswith(line, autoescape=True)",
-                "same_job, failed_jobs.c.payload == record['payload']",
+                "same_job, self._table.c.exception.endswith(line, autoescape=True)",
+                "same_job, self._table.c.payload == record['payload']",
             ),
             ("steward/record_failures.py", "_TICK = 0.05", "_TICK = 0.002"),  # the workers recorded it themselves
             # a job must fail again between these two: they take their time
@@ -25,6 +25,16 @@ AROUND = {
             ),
         ),
         replace(QUIET, other="sqlite", only=("retry_all",), refused=40.0, seconds=6.0),
+    ),
+    "attempt of a dead worker that is not counted": Plant(
+        "I25 not counted once",
+        (("steward/count_dead.py", "if self._meters.is_open:", "if False:"),),
+        replace(QUICK, seconds=4.0, drain=30.0),  # judged once all is done
+    ),
+    "attempt of a dead worker that counts twice": Plant(
+        "I25 not counted once",
+        (("steward/count_dead.py", "        meters.end(", "        meters.end(0.0)\n        meters.end("),),
+        replace(QUICK, seconds=4.0, drain=30.0),
     ),
     "signals as they were when it was born": Plant(
         "I9 did not stop",

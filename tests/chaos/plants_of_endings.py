@@ -16,7 +16,7 @@ _PUSH_FIRST = f"""lambda: (
                     {_PAUSE},
                     self._store.finish(lease, ending._replace(outcome=None)),
                 )[-1]"""
-_RELEASE = "lambda: self._store.release(lease, delay, payload.id, tally)"
+_RELEASE = "lambda: self._store.release(lease, delay, payload.id, tally, state)"
 
 OF_ENDINGS = {
     "outcome pushed without the lease": Plant(
@@ -51,7 +51,7 @@ OF_ENDINGS = {
         (
             (
                 "steward/settle_dead.py",
-                "[lease for lease in leases if not self._settler.endings.may_follow(lease.receipt)]",
+                "[lease for lease in leases if not self._settler.may_follow(lease.receipt)]",
                 "list(leases)",
             ),
             ("worker/attempt.py", "        self._settler.finish(", f"        {_PAUSE}\n        self._settler.finish("),
@@ -68,6 +68,31 @@ OF_ENDINGS = {
             ),
         ),
         replace(_STEPS, store="sqlite", only=("hold_a_snapshot",), step_modes=("release",), phase=(0.5, 0.5)),
+    ),
+    "running job shown without its lease": Plant(
+        "I22 a job that is over counts as not over",
+        (
+            (
+                "stores/redis/lua/show.lua",
+                "if type(score) == 'string' and is_held(score, tonumber(tag)) then",
+                "if true then",
+            ),
+            ("steward/report_running.py", "_PERIOD, _REFRESH, STALE = 0.5,", "_PERIOD, _REFRESH, STALE = 0.02,"),
+            ("steward/report_running.py", "        if written:\n", f"        {_PAUSE}\n        if written:\n"),
+        ),
+        replace(_STEPS, step_modes=("nap",)),
+    ),
+    "state of a done job that its dead worker left not written": Plant(
+        "I22 a job that is over counts as not over",
+        (
+            (
+                "settlement/settler.py",
+                "state = self.states.done(payload, lease.queue, run)",
+                "state = None if run.result_problem else self.states.done(payload, lease.queue, run)",
+            ),
+            ("worker/attempt.py", "        self._settler.finish(", f"        {_PAUSE}\n        self._settler.finish("),
+        ),
+        _KILLED,
     ),
     "lock kept by a failed job": Plant(
         "I21 lock held by a job that is over",

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from tests.chaos.ledger import Ledger
+from tests.chaos.ticks import SCHEDULE
 
 _INI = """
 [pool:{name}]
@@ -35,7 +36,7 @@ block_for = 1
 failed_url = {other}
 control_url = {other}
 outcomes = outcomes
-"""
+{schedule}"""
 
 
 class Pool:
@@ -65,7 +66,7 @@ class Pool:
         self._env = env
         self._config = folder / f"{name}.ini"
         self._output = folder / f"{name}.out"
-        self._config.write_text(_INI.format(name=name, folder=folder, **settings))
+        self._config.write_text(_INI.format(name=name, folder=folder, schedule=SCHEDULE, **settings))
         self._config.chmod(0o600)
         self._expected = False
         #: while there is no room for it

@@ -20,11 +20,13 @@ from queuepool.config.settings import ConnectionSettings
 from queuepool.errors import StoreError
 from queuepool.jobs.client import Queue
 from queuepool.payload.envelope import encode
+from queuepool.settlement.states import pushed
 from tests.chaos import steps
 from tests.chaos.async_modes import ASYNC
 from tests.chaos.overruns import OVERRUN, ROBBERS
 from tests.chaos.own_ledger import LEDGER
 from tests.chaos.producer_settings import ProducerSettings
+from tests.chaos.soft_modes import SOFT
 
 #: the share of naps that are long
 _LONG = 0.01
@@ -115,8 +117,10 @@ class Producer:
         number, mode = self._next[steps.STREAM], self._chance.choice(self._settings.step_modes)
         raw, lock = steps.step(number, mode, self._settings.url)
 
-        def push(store: Any) -> None:
-            store.push_unique(steps.QUEUE, raw, 0.0, lock) if lock else store.push(steps.QUEUE, [raw])
+        state = pushed(f"{steps.STREAM}.{number}", "step", steps.QUEUE, 0.0)
+
+        def push(_: Any) -> None:
+            self._queue.stores.states.push(steps.QUEUE, [raw], 0.0, [state], lock)
 
         self._noted(steps.STREAM, steps.QUEUE, 1, 0.0, push)
 
@@ -137,7 +141,8 @@ class Producer:
 
 def payload(job_id: str, data: Any, delay: float = 0.0, options: Any = None) -> bytes:
     """As a producer with ids of its own writes it: the record of its failure has this id too, by which people retry."""
-    name = "Chaos@loop" if data.get("m") in ASYNC else "Chaos@run"
+    mode = data.get("m")
+    name = "Chaos@loop" if mode in ASYNC else "Chaos@soft" if mode in SOFT else "Chaos@run"
     made, raw = encode(name, data, options=options, created_at=int(time.time()), delay=round(delay))
     return raw.replace(made.encode(), job_id.encode())
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from textwrap import wrap
 
 from tests.chaos.checker import INVALID, VALID, Findings
+from tests.chaos.soft_timeouts import LATE
 from tests.chaos.times import BACK, DELAYED, KILL, RECOVERY, WHOLE
 
 _SHOWN = 5
@@ -35,12 +36,13 @@ def _lines(findings: Findings) -> Iterator[str]:
         "given back",
         "settlements refused",
         "outcomes",
+        "soft timeouts",
         "jobs seen in order",
         "pools seen whole",
     ):
         yield _row(what, counts.get(what, 0))
     for what in sorted(counts):
-        if what.startswith("stored: "):
+        if what.startswith(("stored: ", "states: ")):
             yield _row(what, counts[what])
     yield from _spreads(findings)
     for rule, cases in sorted(rules.items()):
@@ -51,7 +53,7 @@ def _lines(findings: Findings) -> Iterator[str]:
 
 
 def _spreads(findings: Findings) -> Iterator[str]:
-    for what in (RECOVERY, KILL, DELAYED, BACK, WHOLE):
+    for what in (RECOVERY, KILL, LATE, DELAYED, BACK, WHOLE):
         if values := sorted(findings.spreads.get(what, [])):
             p50, p99, most = (
                 1000 * values[min(len(values) - 1, int(share * len(values)))] for share in (0.5, 0.99, 1.0)

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.chaos import disks
+from tests.chaos.counted import Sampler
 from tests.chaos.ledger import Ledger
 from tests.chaos.plan import Plan
 from tests.chaos.pool import Pool, send
@@ -47,6 +48,7 @@ class Rig:
         self.pools: list[Pool] = []
         self._code = code
         self._streams = 0
+        self._sampler = Sampler()
         self._helpers: list[subprocess.Popen[bytes]] = []
 
     def env(self) -> dict[str, str]:
@@ -153,6 +155,7 @@ class Rig:
         while True:
             for pool in self.pools:
                 pool.supervise()
+            self._sampler.sample(self)
             left = end - time.monotonic()
             if left <= 0:
                 return

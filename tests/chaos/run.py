@@ -7,7 +7,7 @@ import signal
 import sys
 from pathlib import Path
 
-from tests.chaos import scan
+from tests.chaos import counted, scan, ticks
 from tests.chaos.nemesis import inject_faults, stop_all
 from tests.chaos.plan import Plan
 from tests.chaos.rig import Rig
@@ -42,6 +42,8 @@ def _end(rig: Rig) -> None:
     scan.note_stored(rig)
     scan.note_locks(rig)
     scan.note_outcomes(rig)
+    ticks.note_ticks(rig)
+    scan.note_states(rig)
     rig.ledger.write("end", left=left)
 
 
@@ -52,6 +54,8 @@ def _look_at_the_whole_pools(rig: Rig) -> None:
     most = sum(5 * rig.store.needed(pool.workers) for pool in rig.pools)  # five times as much is no accident
     if rig.plan.settle:
         rig.ledger.write("idle", n=scan.commands(rig) - before, seconds=rig.plan.settle, most=most)
+    ticks.note_schedule(rig)
+    counted.note_counts(rig)
     scan.note_resources(rig)
     for pool in rig.pools:
         pool.note_size(rig.plan.whole)

@@ -52,6 +52,12 @@ def note_outcomes(rig: Rig) -> None:
         rig.ledger.write("outcome", id=outcome["uuid"], how=outcome["job"].rpartition("@")[2])
 
 
+def note_states(rig: Rig) -> None:
+    """What is said of each tracked job."""
+    for job_id, text in rig.store.states():
+        rig.ledger.write("state", id=job_id, is_now=json.loads(text)["state"])
+
+
 def note_resources(rig: Rig) -> None:
     """Of the long-lived: each master's descriptors and memory, the store's connections; and secrets in titles."""
     clients = rig.store.clients()

@@ -1,6 +1,7 @@
 """Object jobs from which something follows: each is a step of a chain in a batch, two of three hold a unique lock.
 
 Of those two, one names its lock in its context, as Laravel does from 13.24; of the other only the handler knows it.
+Each is tracked, so that its state can be compared with what became of it.
 """
 
 from __future__ import annotations
@@ -10,7 +11,8 @@ from typing import Any
 
 from queuepool.config.urls import kind_of
 from queuepool.payload.ending import Lock
-from queuepool.payload.envelope import OBJECT_JOB, encode
+from queuepool.payload.envelope import CONTEXT, OBJECT_JOB, encode
+from queuepool.payload.options import TRACK
 from queuepool.payload.php_serialize import build_command
 from queuepool.payload.unique_locks import claimed, new_lock
 
@@ -33,13 +35,14 @@ def step(number: int, mode: str, url: str) -> tuple[bytes, Lock | None]:
     name, lock = _class_of(number), lock_of(number)
     facts: dict[str, Any] = {"m": mode, **{"nap": {"seconds": 0.02}, "release": {"delay": 0.2}}.get(mode, {})}
     command = build_command(name, {"number": number, "facts": facts, **_FOLLOWS})
+    locked = claimed(None, lock if name == STEP else None, kind_of(url))
     made, raw = encode(
         OBJECT_JOB,
         {"commandName": name, "command": command},
         options={"maxTries": 0} if mode == "release" else {},  # else the pool's one try
         display_name=name,
         created_at=int(time.time()),
-        context=claimed(None, lock if name == STEP else None, kind_of(url)),
+        extra={TRACK: _LASTS, **({CONTEXT: locked} if locked else {})},
     )
     return raw.replace(made.encode(), f"{STREAM}.{number}".encode()), lock
 

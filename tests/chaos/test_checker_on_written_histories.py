@@ -353,7 +353,24 @@ def test_an_async_job_is_harmed_by_nothing_that_another_left_behind():
     assert ["I18 a task outlived its job"] == violated(*pushed(), start(), finish(), said("ghost"))
 
 
-def step(*events, stored=""):
+def soft(after, **more):
+    return ("soft", {"id": "h.0", "a": 1, "since": 1_000_000_000, "after": after, **more})
+
+
+def test_a_soft_timeout_comes_at_its_time():
+    ended = [said("die"), said("release"), start(attempt=2), finish(attempt=2)]
+
+    assert [] == violated(*pushed(), start(), soft(0.11), *ended)
+    assert ["I23 soft timeout too early"] == violated(*pushed(), start(), soft(0.05), *ended)
+    assert ["I23 soft timeout too late"] == violated(*pushed(), start(), soft(9.0), *ended)
+    assert [] == violated(*pushed(), ("nemesis", {"name": "freeze", "on": 1}), start(), soft(9.0), *ended)
+    assert ["I4 overlap"] == violated(*pushed(), start(), *ended[1:])  # in a job that has none
+
+
+def step(*events, stored="", state=None):
+    """``state``: what is said of it; what became of it, unless given."""
+    known = {"": "done", "failed": "failed"}.get(stored, "running") if state is None else state
+    events = (*events, ("state", {"id": "c.0", "is_now": known})) if known else events
     there = [("stored", {"where": stored, "id": "c.0"})] if stored else []
     return violated(*pushed(stream="c", queue="steps"), *events, *there)
 
@@ -387,3 +404,40 @@ def test_a_unique_lock_lasts_as_long_as_its_job():
 
     assert ["I21 lock held by a job that is over"] == step(*ended, ("locked", {"id": "c.0"}))
     assert ["I21 lock released before its job was over"] == step(*ended, ("unlocked", {"id": "c.0"}))
+
+
+def followed(state, *events, stored=""):
+    return step(*events, stored=stored, state=state)
+
+
+def test_what_is_said_of_a_tracked_job_is_what_became_of_it():
+    done, lost = [*DONE, *learned("succeeded")], [*LOST, *learned("lost")]
+    waits = {"stored": "reserved"}
+
+    assert [] == followed("done", *done)
+    assert [] == followed("failed", *lost, stored="failed")
+    assert [] == followed("running", start("c.0"), **waits)
+    assert ["I22 no state"] == followed("", *done)
+    assert ["I22 a job that is over counts as not over"] == followed("running", *done)
+    assert ["I22 a job that is over counts as not over"] == followed("queued", *lost, stored="failed")
+    assert ["I22 a job counts as over that is not, or not so"] == followed("failed", *done)
+    assert ["I22 a job counts as over that is not, or not so"] == followed("done", start("c.0"), **waits)
+
+
+# Schedules
+
+
+def tick(due=100):
+    return ("tick", {"due": due})
+
+
+def test_times_of_a_schedule_are_counted_and_none_may_be_there_twice():
+    usual = [*pushed(), start(), finish()]
+
+    assert [] == violated(*usual, tick(100), tick(101), ("behind", {"seconds": 0.9}))
+    assert ["I24 pushed twice"] == violated(*usual, tick(100), tick(101), tick(100))
+    assert 2 == rule(*usual, tick(100), tick(101), END).counts["scheduled times"]
+
+
+def test_a_schedule_must_go_on_when_everything_is_healed():
+    assert ["I24 no longer pushed"] == violated(*pushed(), start(), finish(), tick(), ("behind", {"seconds": 12.0}))

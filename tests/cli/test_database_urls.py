@@ -316,7 +316,8 @@ def test_a_contradiction_of_the_environment_with_a_file_names_what_said_it(tmp_p
 
     assert [
         "QUEUEPOOL_CONNECTION_DRIVER: redis contradicts the url, which is one of sql",
-        f"{path}:4: [connection] prefix: is for the keys of Redis: leave it out, a database's tables have their names",
+        f"{path}:4: [connection] prefix: is for the keys of Redis: "
+        "leave it out, a database's tables have names (jobs_table ...)",
     ] == str(caught.value).splitlines()
 
 

@@ -10,6 +10,7 @@ import pytest
 from sqlalchemy import Engine, create_engine, inspect, text
 from sqlalchemy.pool import NullPool
 
+from queuepool.config.urls import masked
 from tests.support.commands import Done, queuepool
 from tests.support.laravel_peer import Peer, require_php
 
@@ -55,6 +56,11 @@ def another(url: str, request: pytest.FixtureRequest) -> Any:
     server = request.getfixturevalue({"postgresql": "postgres"}.get(name, name))
     with server.database() as found:
         yield found
+
+
+def place_of(url: str) -> str:
+    """As messages name it."""
+    return f"the file {url.removeprefix('sqlite:///')}" if url.startswith("sqlite") else masked(url)
 
 
 def engine_of(url: str) -> Engine:
@@ -137,7 +143,17 @@ def test_a_table_that_is_missing_is_told_with_the_remedy(url):
     rows(url, "DROP TABLE jobs")
     done = queuepool("push", "do", "--url", url)
 
-    assert (1, "", "queuepool: the database has no table jobs: run `queuepool migrate`\n") == told(done)
+    assert (1, "", f"queuepool: {place_of(url)} has no table jobs: run `queuepool migrate`\n") == told(done)
+
+
+@pytest.mark.parametrize("verb", ["start", "work"])
+def test_neither_a_pool_nor_a_worker_starts_in_an_applications_database_without_our_tables(url, verb, tmp_path):
+    rows(url, "CREATE TABLE orders (id INT)")
+    place = ["--runtime-dir", str(tmp_path / "run")] if verb == "start" else []
+    done = queuepool(verb, "--url", url, "--modules", "tests.support.poolapp", *place, timeout=60)
+
+    assert (78, "", f"queuepool: {place_of(url)} has no table jobs: run `queuepool migrate`\n") == told(done)
+    assert ["orders"] == inspect(engine_of(url)).get_table_names()
 
 
 def test_the_reserved_column_of_laravel_5_2_is_refused(url, tmp_path):

@@ -66,8 +66,8 @@ ANSWERS = {
     "no handle": "@job: Mail has no handle()",
     "an option": "@job: there is no option 'retries': did you mean 'tries'?",
     "two queues": "@job: queue: 'a,b' is not a queue name: 1 to 200 of A-Z a-z 0-9 _ . { } : -",
-    "a timeout": "@job: timeout: 'soon' is not a time: write seconds (60, 0.5) or a unit s, m or h (60s, 2m, 1h)",
-    "a delay": "'five minutes' is not a time: write seconds (60, 0.5) or a unit s, m or h (60s, 2m, 1h)",
+    "a timeout": "@job: timeout: 'soon' is not a time: write seconds (60, 0.5), or a unit: 60s, 2m, 1h, 1d",
+    "a delay": "'five minutes' is not a time: write seconds (60, 0.5), or a unit: 60s, 2m, 1h, 1d",
     "an argument": "argument 'day' of mistakes.work: no JSON for __main__.Shop: "
     "queuepool.register_type says what to send",
     "its name": "got an unexpected keyword argument 'dya'",

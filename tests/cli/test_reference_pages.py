@@ -9,7 +9,7 @@ from dataclasses import fields
 import pytest
 
 import queuepool
-from queuepool import errors, events
+from queuepool import errors, events, testing
 from queuepool.board.states import State
 from queuepool.cli.verbs import VERBS
 from queuepool.config.loader import KEYS, load
@@ -70,6 +70,23 @@ def test_every_variable_of_the_reference_is_one(tmp_path):
             load(None, environ={setting.variable: "\x07"})
 
 
+def test_every_public_name_is_in_the_reference_of_python():
+    described = re.findall(r"(?m)^\.\. auto\w+:: queuepool\.(?:testing\.)?(\w+)(?:\(\))?$", reference("api"))
+
+    assert {*queuepool.__all__, *testing.__all__} <= set(described)
+    assert {f"`{name}`" for name in queuepool.__all__} <= {
+        f"`{word}`" for row in rows(reference("api")) for word in re.findall(r"import (\w+)", row[0])
+    }
+
+
+def test_the_page_of_names_is_readable():
+    named = rows(reference("api-names"))
+
+    assert ["`JobId.wait(timeout=None)`", "As `Queue.wait`."] in named
+    assert [] == [name for name, said in named if not said.endswith(".")]
+    assert all("`progress`, `note`, `result`" in said for name, said in named if name == "`JobState`")
+
+
 def test_every_verb_is_in_the_reference_and_nothing_else_is():
     assert list(verbs()) == re.findall(r"(?m)^## `(.*)`$", reference("cli"))
     assert set(VERBS) <= {path.removeprefix("queuepool ") for path in verbs()}
@@ -89,7 +106,7 @@ def event_rows() -> dict[str, list[str]]:
 
 
 def test_every_event_is_in_the_reference_and_nothing_else_is():
-    bases = {"Event", "JobEvent", "JobFacts"}
+    bases = {"Event", "JobEvent", "JobFacts", "KilledAttempt"}
 
     assert sorted(set(events.__all__) - bases) == sorted(event_rows())
 
@@ -136,7 +153,7 @@ def test_every_signal_is_in_the_reference_and_nothing_else_is():
     )
 
     assert {signum.name.removeprefix("SIG") for signum in signals.HANDLED} == to_pool
-    assert to_pool - {"CHLD", "TTIN", "TTOU"} | {"ALRM", "KILL"} == to_one
+    assert to_pool - {"CHLD", "TTIN", "TTOU"} | {"ALRM", "KILL", "RTMIN"} == to_one
 
 
 def test_every_state_of_a_title_is_in_the_reference_and_nothing_else_is():

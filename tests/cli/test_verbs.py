@@ -267,12 +267,13 @@ def test_status_shows_every_process_and_its_job(site, cli, here):
         told, facts = cli("status", *here), json.loads(cli("status", *here, "--json").stdout)
         (site.path / "gate").touch()
     [busy] = [process for process in facts[0]["processes"] if process["state"] == "busy"]
-    jobs = [line.split()[-5:-1] for line in told.stdout.splitlines() if " busy " in line]
+    jobs = [line.partition(" MB ")[2].split() for line in told.stdout.splitlines() if " busy " in line]
 
     assert 0 == told.returncode
     assert (pool.pid, "running", 2, 1) == tuple(facts[0][key] for key in ("master", "state", "workers", "busy"))
     assert (identity, "do", "default", 1) == tuple(busy["job"][key] for key in ("id", "name", "queue", "attempt"))
-    assert [["do", "default", "1"]] == [job[:3] for job in jobs]
+    assert [["do", identity, "default", "1"]] == [job[:4] for job in jobs]
+    assert ["of", "60", "s"] == jobs[0][5:]
 
 
 @pytest.mark.bad_input("B097")

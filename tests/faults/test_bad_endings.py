@@ -13,11 +13,11 @@ from sqlalchemy import create_engine
 
 from queuepool.config.urls import kind_of
 from queuepool.payload.ending import Lock
-from queuepool.payload.envelope import OBJECT_JOB, encode
+from queuepool.payload.envelope import CONTEXT, OBJECT_JOB, encode
 from queuepool.payload.php_serialize import build_command, serialize
 from queuepool.payload.php_values import MAX_VALUES, PhpObject
 from queuepool.payload.unique_locks import NAME, claimed, name_of
-from queuepool.stores.sql.tables import job_batches
+from queuepool.stores.sql.tables import USUAL
 from tests.support.drivers import DATABASES, site_at
 from tests.support.eventually import eventually
 from tests.support.pools import Site
@@ -47,14 +47,14 @@ def steps(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Site]:
         else site_at(request.getfixturevalue(f"{request.param}_url"), tmp_path)
     )
     (tmp_path / "steps.py").write_text(HANDLER)
-    job_batches.create(create_engine(batches_url(tmp_path)))
+    USUAL.job_batches.create(create_engine(batches_url(tmp_path)))
     yield site
     site.queue.close()
 
 
 def push(site: Site, command: str, context: Any = None) -> None:
     data = {"commandName": STEP, "command": command}
-    _, raw = encode(OBJECT_JOB, data, display_name=STEP, created_at=0, context=context)
+    _, raw = encode(OBJECT_JOB, data, display_name=STEP, created_at=0, extra={CONTEXT: context} if context else {})
     site.queue.push_raw(raw, queue="steps")
 
 

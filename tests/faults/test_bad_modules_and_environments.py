@@ -104,5 +104,5 @@ def test_with_few_descriptors_and_little_address_space_a_pool_runs_all_the_same(
     with site.pool("--workers", "2", wait=False) as pool:
         # The interpreter takes its time to start: whatever is opened or forked is bound by these.
         resource.prlimit(pool.pid, resource.RLIMIT_NOFILE, (32, 32))
-        resource.prlimit(pool.pid, resource.RLIMIT_AS, (2**26, 2**26))
+        resource.prlimit(pool.pid, resource.RLIMIT_AS, (2**27, 2**27))
         eventually(lambda: 40 == len(site.trail(event="end")))

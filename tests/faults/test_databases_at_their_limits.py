@@ -26,7 +26,7 @@ from tests.support.store_contract import OURS, record, reserved
 
 MIB = 1024 * 1024
 #: what a statement of ours is beside one payload
-AROUND = 300
+AROUND = 360
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from contextlib import closing
 import pytest
 
 from queuepool.errors import StoreDown
-from queuepool.jobs.client import connect
+from queuepool.jobs.connecting import connect
 
 
 @pytest.fixture

@@ -147,12 +147,12 @@ class DatabasePlace implements Place
 
     public function queue(): array
     {
-        return ['driver' => 'database', 'table' => 'jobs'];
+        return ['driver' => 'database', 'table' => getenv('QP_JOBS') ?: 'jobs'];
     }
 
     public function cache(string $prefix): Store
     {
-        return new DatabaseStore($this->container['db']->connection(), 'cache', $prefix);
+        return new DatabaseStore($this->container['db']->connection(), getenv('QP_CACHE') ?: 'cache', $prefix);
     }
 
     public function keyOf(Store $cache, string $key): string
@@ -162,7 +162,7 @@ class DatabasePlace implements Place
 
     public function failer(): FailedJobProviderInterface
     {
-        return new DatabaseUuidFailedJobProvider($this->container['db'], 'default', 'failed_jobs');
+        return new DatabaseUuidFailedJobProvider($this->container['db'], 'default', getenv('QP_FAILED') ?: 'failed_jobs');
     }
 
     public function batches(): Connection

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import secrets
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
@@ -16,7 +17,7 @@ from queuepool.payload.ending import Lock
 from queuepool.payload.envelope import CONTEXT, OBJECT_JOB, encode
 from queuepool.payload.php_serialize import build_command
 from queuepool.payload.unique_locks import claimed
-from tests.support.chains import KEYS, STEP, UNIQUE, numbers
+from tests.support.chains import OUTCOMES, STEP, UNIQUE, numbers, restart_key, settings
 from tests.support.eventually import eventually
 from tests.support.laravel_peer import Peer
 from tests.support.pools import Site
@@ -49,11 +50,6 @@ def unique(number):
 """
 
 
-def settings(site: Site, *more: str) -> str:
-    key = f"restart_key = {KEYS[kind_of(site.connection.url)]}illuminate:queue:restart"
-    return "\n".join(["[connection]", key, "outcomes = outcomes", *more])
-
-
 def outcomes(site: Site) -> list[dict[str, Any]]:
     """The outcomes that wait for Laravel."""
     store = site.queue.stores.queue
@@ -65,7 +61,7 @@ def test_a_worker_that_dies_before_it_settles_a_finished_step_leaves_it_to_the_s
 ) -> None:
     (steps.path / "dies.py").write_text(DIES_DONE)
     laravel.run("chain", "2", queue="steps")
-    with steps.pool("--queue", "steps", "--modules", "steps,dies", config=settings(steps)) as pool:
+    with steps.pool("--queue", "steps", "--modules", "steps,dies", config=settings(steps, OUTCOMES)) as pool:
         eventually(lambda: 1 == steps.queue.size("outcomes"))
         eventually(lambda: "process died role=worker" in pool.log())
     assert [1] == numbers(steps)
@@ -77,7 +73,7 @@ def test_a_worker_that_dies_before_it_settles_a_finished_step_leaves_it_to_the_s
 def test_a_step_that_dies_with_its_worker_for_good_is_lost_to_laravel_once(steps: Site, laravel: Peer) -> None:
     (steps.path / "steps.py").write_text(DIES_RUNNING)
     laravel.run("chain", "2", queue="steps")
-    config = settings(steps, "[pool]", "max_crashes = 1")
+    config = settings(steps, OUTCOMES, "[pool]", "max_crashes = 1")
     with steps.pool("--queue", "steps", "--modules", "steps", config=config):
         eventually(lambda: 1 == steps.queue.stores.failed.count())
     [outcome] = outcomes(steps)
@@ -88,10 +84,10 @@ def test_a_step_that_dies_with_its_worker_for_good_is_lost_to_laravel_once(steps
 
 def push_unique(site: Site, number: int) -> bool:
     """As a dispatch by Laravel 13.24: its lock is named in the payload's context."""
-    lock = Lock(f"laravel_unique_job:{UNIQUE}:{number}", "0123456789abcdef", 3600.0)
+    lock = Lock(f"laravel_unique_job:{UNIQUE}:{number}", secrets.token_hex(8), 3600.0)
     data = {"commandName": UNIQUE, "command": build_command(UNIQUE, {"number": number})}
     context = claimed(None, lock, kind_of(site.connection.url))
-    _, raw = encode(OBJECT_JOB, data, display_name=UNIQUE, created_at=0, context=context)
+    _, raw = encode(OBJECT_JOB, data, display_name=UNIQUE, created_at=0, extra={CONTEXT: context})
     assert CONTEXT.encode() in raw
     return bool(site.queue.stores.queue.push_unique("steps", raw, 0.0, lock))
 
@@ -99,8 +95,7 @@ def push_unique(site: Site, number: int) -> bool:
 @pytest.fixture
 def at_prefix(steps: Site) -> Iterator[Site]:
     """A queue whose locks have Laravel's cache prefix."""
-    key = f"{KEYS[kind_of(steps.connection.url)]}illuminate:queue:restart"
-    with closing(Queue(replace(steps.connection, restart_key=key))) as queue:
+    with closing(Queue(replace(steps.connection, restart_key=restart_key(steps)))) as queue:
         yield replace(steps, queue=queue)
 
 
@@ -108,7 +103,7 @@ def test_the_lock_of_a_job_that_timed_out_is_released_by_the_steward(at_prefix: 
     (at_prefix.path / "steps.py").write_text(DIES_RUNNING)
     assert push_unique(at_prefix, 7)
     assert not push_unique(at_prefix, 7)
-    with at_prefix.pool("--queue", "steps", "--modules", "steps", config=settings(at_prefix)):
+    with at_prefix.pool("--queue", "steps", "--modules", "steps", config=settings(at_prefix, OUTCOMES)):
         eventually(lambda: 1 == at_prefix.queue.stores.failed.count())
         assert [7] == numbers(at_prefix)
     assert push_unique(at_prefix, 7)
@@ -117,7 +112,7 @@ def test_the_lock_of_a_job_that_timed_out_is_released_by_the_steward(at_prefix: 
 def test_the_lock_of_a_job_whose_worker_died_when_it_was_done_is_released_by_the_steward(at_prefix: Site) -> None:
     (at_prefix.path / "dies.py").write_text(DIES_DONE)
     assert push_unique(at_prefix, 7)
-    with at_prefix.pool("--queue", "steps", "--modules", "steps,dies", config=settings(at_prefix)) as pool:
+    with at_prefix.pool("--queue", "steps", "--modules", "steps,dies", config=settings(at_prefix, OUTCOMES)) as pool:
         eventually(lambda: [7] == numbers(at_prefix) and "process died role=worker" in pool.log())
         eventually(lambda: 0 == at_prefix.queue.size("steps"))
     assert push_unique(at_prefix, 7)
@@ -128,8 +123,8 @@ def test_a_job_does_not_release_the_lock_that_it_inherited(at_prefix: Site) -> N
     [parent] = at_prefix.queue.stores.queue.reserve(["steps"], at_prefix.queue.stores.queue.join(), 1).leases
     inherited = json.loads(parent.receipt)[CONTEXT]
     data = {"commandName": STEP, "command": build_command(STEP, {"number": 1})}
-    _, raw = encode(OBJECT_JOB, data, display_name=STEP, created_at=0, context=inherited)
+    _, raw = encode(OBJECT_JOB, data, display_name=STEP, created_at=0, extra={CONTEXT: inherited})
     at_prefix.queue.push_raw(raw, queue="steps")
-    with at_prefix.pool("--queue", "steps", "--modules", "steps", config=settings(at_prefix)):
+    with at_prefix.pool("--queue", "steps", "--modules", "steps", config=settings(at_prefix, OUTCOMES)):
         eventually(lambda: [1] == numbers(at_prefix))
     assert not push_unique(at_prefix, 7)

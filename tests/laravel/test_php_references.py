@@ -29,7 +29,8 @@ from tests.laravel.test_php_serialization import CLASSES, JOBS, PIECES
 from tests.support.laravel_peer import require_php
 from tests.support.php_code import php
 
-SECOND = 1.0
+#: seconds of CPU; what is not refused at once takes minutes
+AT_ONCE = 10.0
 
 
 def test_an_object_that_occurs_twice_is_one_object() -> None:
@@ -181,7 +182,7 @@ def test_a_bomb_of_references_is_refused_at_once(text: str, reason: str) -> None
     with pytest.raises(PhpDataRefused, match=reason):
         parse(text)
 
-    assert time.process_time() - started < SECOND
+    assert time.process_time() - started < AT_ONCE
 
 
 def test_what_stays_within_the_limits_is_read_at_once() -> None:
@@ -191,7 +192,7 @@ def test_what_stays_within_the_limits_is_read_at_once() -> None:
     found = parse(again("i:7;", MAX_VALUES - 1))
 
     assert [7] * MAX_VALUES == found
-    assert time.process_time() - started < SECOND
+    assert time.process_time() - started < AT_ONCE
 
 
 def test_a_text_without_references_is_not_numbered_though_it_speaks_of_them() -> None:

@@ -12,7 +12,7 @@ from functools import partial
 
 import pytest
 
-from tests.model import handback, two_stores, wakeups
+from tests.model import following, handback, two_stores, wakeups
 from tests.model.explore import Explored, explore
 from tests.model.laws import LAWS
 from tests.model.protocol import steps
@@ -307,3 +307,27 @@ def _is_below_five(number: int) -> bool:
 
 def _with(rules: Rules, **changes: object) -> Rules:
     return dataclasses.replace(rules, **changes)
+
+
+# What is said of a tracked job
+
+
+def said(**rules: bool) -> dict[str, int]:
+    rule = following.Rules(**rules)
+    return lengths(explore(following.World(), partial(following.steps, rule), following.LAWS))
+
+
+def test_what_is_said_of_a_tracked_job_is_so():
+    assert {} == said()
+
+
+UNTRUE = {
+    "fenced": {"what_is_over_is_said_to_be_over": 4},
+    "together": {"what_is_over_is_said_to_be_over": 2, "what_was_said_to_run_and_does_is_said_to_run": 6},
+    "said_first": {"what_is_over_is_said_to_be_over": 5, "what_was_said_to_run_and_does_is_said_to_run": 6},
+}
+
+
+@pytest.mark.parametrize("without", UNTRUE)
+def test_nothing_that_makes_it_so_can_be_left_out(without):
+    assert UNTRUE[without] == said(**{without: False})

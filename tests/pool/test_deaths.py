@@ -244,8 +244,8 @@ def test_a_delayed_job_is_staged_by_the_next_steward_when_one_was_killed(site):
 
 
 def test_a_job_longer_than_its_reservation_runs_once(site):
-    site.push("sleep", seconds=4)
-    config = f"[connection]\nurl = {site.connection.url}\nprefix = {site.connection.prefix}\nretry_after = 1\n"
+    site.push("sleep", seconds=7)
+    config = f"[connection]\nurl = {site.connection.url}\nprefix = {site.connection.prefix}\nretry_after = 3\n"
     with site.pool("--workers", "2", config=config):
         eventually(lambda: site.trail(event="end"))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 from collections.abc import Iterator
@@ -47,6 +48,8 @@ def test_whatever_becomes_of_its_worker_a_job_is_settled_at_once(site):
 
     said = {row.exception.split(":")[0].split("\n")[0] for row in site.queue.stores.failed.page()}
     assert {"WorkerDied", "JobTimedOut", "Traceback (most recent call last)"} == said
+    attempts = {json.loads(row.payload)["data"]["tag"]: row.attempts for row in site.queue.stores.failed.page()}
+    assert {"killed": 1, "hangs": 1, "crashes": 3, "raises": 2} == attempts
     attempts = [line["attempt"] for line in site.trail(event="start", mode="raise")]
     assert [1, 2] == attempts
     assert 20 == len({line["tag"] for line in site.trail(event="end", mode="ok")})

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -274,3 +276,17 @@ def test_a_pool_without_a_file_may_have_a_name(place):
         master.wait(timeout=10)
 
     assert ("mine", 0) == (mine["pool"], stopped.returncode)
+
+
+def test_tables_are_not_made_unasked_in_a_file_of_another_program(place):
+    file = place.path / "queuepool.db"
+    with closing(sqlite3.connect(file)) as shop:
+        shop.execute("CREATE TABLE orders (id INT)")
+    words = f"the file {file}, which another program has made, has no table jobs: run `queuepool migrate`"
+
+    for verb in (["push", "jobs.hello"], ["work", "--modules", "jobs"]):
+        assert words in place.run(*verb).stderr
+    with closing(sqlite3.connect(file)) as shop:
+        assert [("orders",)] == shop.execute("SELECT name FROM sqlite_master").fetchall()
+
+    assert 0 == place.run("migrate").returncode == place.run("push", "jobs.hello").returncode

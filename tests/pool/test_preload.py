@@ -188,7 +188,7 @@ def test_what_a_module_does_with_the_ends_of_children_holds_in_its_workers_and_d
 def test_a_module_that_asks_the_queue_at_its_import_leaves_each_worker_a_connection_of_its_own(site, module):
     module.write_text(
         "from tests.support.poolapp import do, note\nfrom queuepool import job\n"
-        "from queuepool.jobs.client import default_queue\n"
+        "from queuepool.jobs.connecting import default_queue\n"
         "default_queue().size()\n"
         "@job('ask')\ndef ask():\n    for _ in range(50):\n"
         "        assert default_queue().size('none') == 0\n        note(id=do.dispatch())\n"

@@ -19,6 +19,7 @@ from queuepool.errors import StoreDenied, StoreError
 from queuepool.jobs.client import Queue
 from queuepool.payload.envelope import OBJECT_JOB
 from queuepool.payload.php_serialize import build_command
+from queuepool.stores.alerts import Claim
 from queuepool.stores.set_aside import RecordKey
 from tests.support.eventually import eventually
 from tests.support.pools import Site
@@ -88,6 +89,16 @@ def test_a_pool_does_all_its_work_as_the_worker(login, root):
     assert [] == denials(root)
 
 
+def test_a_pool_watches_the_others_and_takes_keys_of_alerts_as_the_worker(login, root):
+    stores = login("worker").queue.stores
+    root.hset("queuepool:pools", "a", json.dumps({"at": root.time()[0], "host": "h", "pool": "p"}))
+
+    assert ["p"] == [pool["pool"] for pool in stores.control.pools()]
+    assert [Claim.TAKEN, Claim.OURS] == [stores.alerts.claim("wait:default", "h:p", 60.0) for _ in range(2)]
+    assert stores.alerts.release("wait:default", "h:p")
+    assert [] == denials(root)
+
+
 def test_a_lone_worker_does_its_work_as_the_worker(login, root):
     site = login("worker")
     site.push("raise", times=1, maxTries=2)
@@ -107,6 +118,17 @@ def test_a_unique_job_is_pushed_by_the_producer_and_its_lock_released_by_the_wor
 
     assert 1 == len(site.trail(event="start"))
     assert [b"laravel_unique_job:do:b"] == root.keys("laravel_unique_job:*")
+    assert [] == denials(root)
+
+
+def test_a_tracked_job_is_pushed_by_the_producer_and_followed_by_the_viewer(login, root):
+    pushes, viewer = login("producer").queue, login("viewer").queue
+    job = pushes.push("do", {"tag": "a"}, track=60, unique_id="a")
+    later = pushes.push("do", {"tag": "b"}, track=60, delay=60)
+    assert ("queued", "delayed") == (pushes.job(job).state, viewer.job(later).state)
+    login("worker").work()
+
+    assert "done" == viewer.wait(job, 5).state
     assert [] == denials(root)
 
 
@@ -187,6 +209,13 @@ def test_the_viewer_sees_everything_and_changes_nothing(login, root):
         with pytest.raises(StoreDenied):
             change()
     assert (1, 1, 1) == (site.queue.size(), stores.failed.count(), site.queue.sizes().quarantined)
+
+
+def test_the_viewer_reads_the_history_that_the_worker_keeps(login, root):
+    login("worker").queue.stores.history.keep("1m", 60, "a:p:1", "text", 600.0)
+
+    assert [b"text"] == [one.text for one in login("viewer").queue.stores.history.kept("1m", range(0, 120, 60)).texts]
+    assert [] == denials(root)
 
 
 def test_the_viewer_may_not_list_keys_so_size_counts_the_pools_queues_and_says_what_is_left_out(login):

@@ -17,7 +17,8 @@ import redis
 from queuepool.config.loader import load
 from queuepool.config.settings import ConnectionSettings
 from queuepool.errors import ConfigError, StoreDown
-from queuepool.jobs.client import Queue, connect
+from queuepool.jobs.client import Queue
+from queuepool.jobs.connecting import connect
 from queuepool.stores.redis.check import _is_unencrypted
 from tests.support.eventually import eventually
 from tests.support.pools import Site

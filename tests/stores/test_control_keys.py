@@ -8,7 +8,7 @@ import json
 import pytest
 import redis
 
-from queuepool.stores.contract import Control
+from queuepool.stores.contract import NOTICE_KEPT, Control
 from queuepool.stores.factory import Stores
 from tests.support.redis_server import PREFIX
 
@@ -191,10 +191,58 @@ def test_a_pool_that_withdrew_is_not_listed(control):
     assert [] == control.pools()
 
 
-def test_a_pool_that_fell_silent_is_cleared_away(server, control):
-    key = f"{PREFIX}queuepool:pools"
+def test_the_notice_of_a_pool_that_fell_silent_is_kept_for_an_hour(server, control):
     silent = {"host": "a", "pool": "default", "at": server.time()[0] - 60}
+    server.hset(f"{PREFIX}queuepool:pools", "a:default:1", json.dumps(silent))
+
+    assert [] == control.pools()
+    assert [silent] == control.pools(NOTICE_KEPT)
+
+
+def test_a_pool_that_fell_silent_long_ago_is_cleared_away(server, control):
+    key = f"{PREFIX}queuepool:pools"
+    silent = {"host": "a", "pool": "default", "at": server.time()[0] - NOTICE_KEPT - 60}
     server.hset(key, "a:default:1", json.dumps(silent))
 
     assert [] == control.pools()
     assert 0 == server.hlen(key)
+
+
+# Schedules
+
+SCHEDULES = ("nightly", "hourly")
+
+
+def test_no_schedule_is_paused_by_itself_and_none_is_read_without_being_asked_for(control):
+    control.pause_schedule()
+
+    assert frozenset() == control.read(QUEUES).schedules
+    assert control.resume_schedule()
+    assert frozenset() == control.read(QUEUES, SCHEDULES).schedules
+
+
+@pytest.mark.parametrize("value", [TRUE, b"1", b"i:1;"])
+def test_laravels_pause_of_its_schedule_holds_for_all_of_ours(server, control, value):
+    server.set(f"{CACHE}illuminate:schedule:paused", value)
+
+    assert set(SCHEDULES) == control.read(QUEUES, SCHEDULES).schedules
+
+
+def test_one_schedule_can_be_paused_or_all(server, control):
+    control.pause_schedule("nightly")
+    assert {"nightly"} == control.read(QUEUES, SCHEDULES).schedules
+
+    control.pause_schedule()
+    assert set(SCHEDULES) == control.read(QUEUES, SCHEDULES).schedules
+    assert control.resume_schedule("nightly")
+    assert set(SCHEDULES) == control.read(QUEUES, SCHEDULES).schedules
+    assert control.resume_schedule()
+    assert not control.resume_schedule()
+    assert not control.read(QUEUES, SCHEDULES).schedules
+
+
+def test_a_pause_of_schedules_leaves_queues_and_maintenance_as_they_are(control):
+    control.pause("high")
+    control.pause_schedule()
+
+    assert Control(paused=frozenset({"high"}), schedules=frozenset(SCHEDULES)) == control.read(QUEUES, SCHEDULES)

@@ -144,7 +144,7 @@ def test_while_the_table_is_missing_failures_wait_and_the_table_is_named(connect
     stores = Stores(replace(connection, url=redis_url, failed_url=sqlite_url))
     (lease,) = reserved(stores, payload("a"))
 
-    with pytest.raises(StoreDenied, match="failed store: the database has no table failed_jobs: run `queuepool mig"):
+    with pytest.raises(StoreDenied, match=r"failed store: the file .* has no table failed_jobs: run `queuepool mig"):
         fail(stores, lease)
     assert (0, 1) == (stores.queue.sizes("default").total, stores.forwarder.count())
 

@@ -56,7 +56,8 @@ def bury(board: Board, told: list[Event], tmp_path: Path) -> Callable[[Stores], 
         )
         runtime = RuntimeDir(PoolSettings(runtime_dir=tmp_path / "gone"))
         lost_replies = LostReplies(stores.queue, settler, ["default"], retry_after=90.0)
-        return SettleDead(OrphanedBoards(board, runtime, blame), runtime, stores.queue, settler, lost_replies, blame)
+        boards = OrphanedBoards(board, runtime, blame)
+        return SettleDead(boards, runtime, stores.queue, settler, lost_replies, blame, stores.states)
 
     return chore
 

@@ -83,7 +83,10 @@ class Postgres:
         """Ten times as fast as creating a new database of hundreds of files."""
         others = "datname = current_database() AND pid <> pg_backend_pid()"
         end_others = f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE {others}"
-        return [end_others, "DROP SCHEMA public CASCADE", "CREATE SCHEMA public"]
+        own = "SELECT nspname FROM pg_namespace WHERE nspname !~ '^(pg_|information_schema$)'"
+        drop = "EXECUTE format('DROP SCHEMA %I CASCADE', own)"
+        drop_schemas = f"DO $$ DECLARE own name; BEGIN FOR own IN {own} LOOP {drop}; END LOOP; END $$"
+        return [end_others, drop_schemas, "CREATE SCHEMA public"]
 
 
 @dataclass(frozen=True)

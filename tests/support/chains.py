@@ -31,11 +31,19 @@ def numbers(site: Site) -> list[int]:
     return [line["number"] for line in site.trail(event="step")]
 
 
+def restart_key(site: Site) -> str:
+    """The restart key, from whose prefix a connection knows where Laravel's locks are."""
+    return f"{KEYS[kind_of(site.connection.url)]}illuminate:queue:restart"
+
+
+def settings(site: Site, *more: str) -> str:
+    """A configuration file."""
+    return "\n".join(["[connection]", f"restart_key = {restart_key(site)}", *more])
+
+
 def run_steps(site: Site, *config: str) -> None:
     """Run the steps that wait, in one worker."""
-    prefix = KEYS[kind_of(site.connection.url)]
-    key = f"restart_key = {prefix}illuminate:queue:restart"
-    (site.path / "pool.ini").write_text("\n".join(["[connection]", key, *config]))
+    (site.path / "pool.ini").write_text(settings(site, *config))
     site.work("-c", str(site.path / "pool.ini"), "--queue", "steps", "--modules", "steps")
 
 

@@ -20,7 +20,8 @@ QUEUES = ("high", "default")
 #: one worker's tag, and another's
 OURS, THEIRS = 7, 8
 EMPTY = Sizes(ready=0, delayed=0, reserved=0, quarantined=0, oldest=None)
-QUICK = 2.0
+#: seconds: a wait of LONG that ends within QUICK was ended by what it waited for, also on a busy machine
+LONG, QUICK = 30.0, 15.0
 
 
 class Clock:

@@ -1,5 +1,7 @@
 """Dispatches that a user's type checker accepts, and some that it must refuse where a comment says so."""
 
+from collections.abc import Sequence
+
 from queuepool import Job, connect, context, current, job
 
 
@@ -38,7 +40,21 @@ mail.later(5, "a@b.c")
 fetch.dispatch(url="https://example.org")
 Import("/a", lines=3).using(delay=1).dispatch()
 Import.bulk([Import("/a"), Import("/b")])
-ids: list[str] = connect("redis://localhost").bulk([("mail", {"to": "a"})])
+ids: Sequence[str] = connect("redis://localhost").bulk([("mail", {"to": "a"})])
+followed: str = mail.dispatch("a@b.c").wait(timeout=5).state
+
+
+async def dispatch_all() -> Sequence[str]:
+    one: str = await mail.adispatch("a@b.c", times=2)
+    two: str = await mail.using(after_commit=object()).adispatch(to=one)
+    await mail.alater("5m", two)
+    await Import("/a").adispatch()
+    await connect().apush("mail", {"to": "a"}, queue="mails", unique_id="1")
+    await mail.adispatch(7)  # refused: arg-type
+    await mail.using(delay=1).adispatch()  # refused: call-arg
+    await connect().apush("mail", queues="mails")  # refused: call-arg
+    return await Import.abulk([Import("/a"), Import("/b")])
+
 
 mail.dispatch(7)  # refused: arg-type
 mail.dispatch("a@b.c", twice=True)  # refused: call-arg

@@ -17,11 +17,12 @@ LAYERS = [
     "events",
     "payload config",
     "board log stores",
-    "settlement master",  # the master leads to no store
+    "settlement top metrics master",  # top: what an operator watches; the master leads to no store
     "jobs steward",  # jobs: what applications import
     "worker",
     "pool",  # the only place that knows everybody
-    "cli",
+    "cli testing",  # testing: what an application's tests import
+    "contrib",  # what belongs to a framework
 ]
 
 #: what may be done, and in which files alone
@@ -36,13 +37,22 @@ DOORS = {
     "signal.setitimer": ["unix/signals.py"],
     "signal.pthread_sigmask": ["unix/signals.py"],
     "signal.sigtimedwait": ["unix/signals.py"],
-    "importlib.import_module": ["__init__.py", "worker/boot.py", "cli/verbs.py"],
+    "importlib.import_module": [
+        "__init__.py",
+        "contrib/django/job_modules.py",
+        "testing/__init__.py",
+        "worker/boot.py",
+        "cli/verbs.py",
+    ],
     "time.sleep": [
+        "jobs/in_threads.py",
+        "steward/deliver.py",  # a process of its own
         "steward/side_thread.py",
         "steward/give_back.py",
         "pool/lone_worker.py",
         "cli/listen.py",
         "cli/pools.py",
+        "cli/top.py",
         "unix/fork.py",
         "settlement/outage.py",
         "board/pidfile.py",
@@ -50,6 +60,7 @@ DOORS = {
         "stores/sql/queue.py",
         "stores/sql/waiting.py",
         "worker/template.py",
+        "jobs/following.py",
         "worker/loop.py",
     ],
 }
@@ -154,11 +165,12 @@ def test_a_client_its_lines_and_its_refusals_talk_to_redis_py():
     assert ["stores/redis/client.py", "stores/redis/connection.py", "stores/redis/refusals.py"] == users("redis")
 
 
-def test_one_module_puts_the_drivers_together():
+def test_two_modules_put_the_drivers_together():
     importing = [where(path) for path in paths() if any(name.startswith("stores.redis") for name in ours(path))]
 
-    # The other one looks at a server for a person.
-    assert ["cli/check.py", "stores/factory.py"] == [file for file in importing if not file.startswith("stores/redis/")]
+    # The first one looks at a server for a person.
+    expected = ["cli/check.py", "stores/clients.py", "stores/factory.py"]
+    assert expected == [file for file in importing if not file.startswith("stores/redis/")]
 
 
 @pytest.mark.parametrize("word", ["print", "click.echo", "click.secho", "sys.stdout.write"])
@@ -186,10 +198,20 @@ def test_the_master_leads_to_no_store_no_producer_and_no_handler():
     assert set() == {"stores", "settlement", "jobs", "worker", "steward"} & set(map(package_of, reached("master.loop")))
 
 
-def test_nobody_starts_a_thread_but_a_steward_for_stores_elsewhere():
-    threads = {"threading", "multiprocessing", "concurrent.futures", "_thread"}
+def test_the_web_process_leads_to_no_store_and_no_handler():
+    mine = set(map(package_of, reached("pool.web_process")))
 
-    assert ["steward/side_thread.py"] == [where(path) for path in paths() if threads & imports(path)]
+    assert set() == {"stores", "settlement", "jobs", "worker", "steward", "cli"} & mine
+
+
+def test_nobody_starts_a_thread_but_a_steward_a_coroutine_that_pushes_and_a_flush_that_must_end():
+    threads = {"threading", "multiprocessing", "concurrent.futures", "_thread"}
+    using = [where(path) for path in paths() if threads & imports(path)]
+
+    # An application's test may have threads of its own, and an event loop that its jobs cannot run on.
+    assert ["contrib/otel.py", "jobs/in_threads.py", "steward/side_thread.py"] == [
+        file for file in using if not file.startswith("testing/")
+    ]
     assert "steward.side_thread" not in reached("master.loop")
 
 

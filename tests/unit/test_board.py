@@ -260,6 +260,13 @@ def test_an_unlinked_board_leaves_nothing_beside_it(board, slot, path, tmp_path)
     assert 4 == board.header.capacity
 
 
+@pytest.mark.parametrize("nonsense", [-1.0, 1.5, 3.0, float("nan"), float("inf")])
+def test_progress_that_no_worker_has_written_is_unknown(slot, nonsense):
+    slot.progress = nonsense
+
+    assert None is slot.fraction
+
+
 # Lives
 
 

@@ -273,6 +273,23 @@ def test_a_worker_past_its_deadline_and_the_grace_is_overdue(slot):
     assert 101.0 == next_deadline(slot, GRACE)
 
 
+@pytest.mark.parametrize(
+    ("state", "lease_end", "why"),
+    [
+        (State.STARTING, 0.0, Killed.OVERDUE),  # its modules are imported
+        (State.BUSY, 200.0, Killed.OVERDUE),
+        (State.BUSY, 0.0, Killed.STALLED),  # its job has ended
+        (State.IDLE, 0.0, Killed.STALLED),
+        (State.RUNNING, 0.0, Killed.STALLED),  # a steward
+    ],
+)
+def test_the_reason_says_whether_a_job_ran(slot, state, lease_end, why):
+    slot.state, slot.deadline, slot.lease_end = state, 100.0, lease_end
+
+    assert why == overdue(slot, 101.0, GRACE)
+    assert ("no job ran" in why.reason) == (why == Killed.STALLED)
+
+
 def test_a_worker_is_dead_before_its_lease_ends(slot):
     slot.lease_end = 100.0
 

@@ -5,15 +5,18 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 
 import pytest
 
+from queuepool.config.alert_settings import AlertSettings, Webhook
+from queuepool.config.alerts import ALERT_KEYS
 from queuepool.config.loader import CONNECTION_KEYS, FIELDS, POOL_KEYS, Config, load, masked
-from queuepool.config.settings import ConnectionSettings, MemoryLimit, PoolSettings
+from queuepool.config.schedules import SCHEDULE_KEYS
+from queuepool.config.settings import ConnectionSettings, MemoryLimit, PoolSettings, ScheduleSettings
 from queuepool.errors import ConfigError
-from queuepool.jobs.client import connect
+from queuepool.jobs.connecting import connect
 
 SHIPPED = Path(__file__).parents[2] / "conf" / "pool.ini"
 SECRET = "s3cr3t"
@@ -63,6 +66,7 @@ def test_every_key_reaches_its_setting(write, tmp_path):
         listeners = app.ears
         preload = yes
         timeout = 2m
+        soft_timeout = 90
         boot_timeout = 20
         grace = 0.5
         tries = 3
@@ -124,6 +128,7 @@ def test_every_key_reaches_its_setting(write, tmp_path):
         listeners=("app.ears",),
         preload=True,
         timeout=120.0,
+        soft_timeout=90.0,
         boot_timeout=20.0,
         grace=0.5,
         tries=3,
@@ -224,7 +229,7 @@ def test_a_file_of_any_editor_is_read(write, text):
 
 @pytest.mark.parametrize(
     ("raw", "value"),
-    [("60", 60), (" 60 ", 60), ("60s", 60), ("2m", 120), ("1h", 3600), ("0.5", 0.5), ("1.5m", 90), ("0", 0)],
+    [(" 60 ", 60), ("60s", 60), ("2m", 120), ("1h", 3600), ("2d", 172800), ("0.5", 0.5), ("1.5m", 90), ("0", 0)],
 )
 def test_times_are_seconds_or_have_a_unit(raw, value):
     assert value == flagged(pool_timeout=raw).pools[0].timeout
@@ -304,7 +309,7 @@ def test_a_password_in_a_file_is_what_was_written(write, password):
 
 #: besides those of the catalogue: see faults/corpus/configs.py
 REFUSED_VALUES = [
-    *[("pool", "timeout", raw) for raw in (".5", "5.", "1,5", "87601h", "9" * 400)],
+    *[("pool", "timeout", raw) for raw in (".5", "5.", "1,5", "87601h", "3651d", "9" * 400)],
     *[("pool", "sleep", raw) for raw in ("-0.5", "soon")],
     *[("pool", "backoff", raw) for raw in ("", "1,", "1,,2", "1,x", "[1,5]")],
     *[("pool", "tries", raw) for raw in ("", "-1", "1.5", "３", "1_0")],
@@ -333,7 +338,7 @@ def test_a_value_that_cannot_be_is_refused_with_its_place(write, section, key, r
 
 @pytest.mark.parametrize("raw", ["1m30", "inf", "1e3", "-1", ""])
 def test_a_bad_time_is_answered_with_the_units(raw):
-    assert "seconds (60, 0.5) or a unit s, m or h (60s, 2m, 1h)" in refusal(None, {"pool.timeout": raw})
+    assert "seconds (60, 0.5), or a unit: 60s, 2m, 1h, 1d" in refusal(None, {"pool.timeout": raw})
 
 
 @pytest.mark.parametrize("raw", ["128K", "50%", "lots"])
@@ -684,6 +689,184 @@ def test_an_error_of_connect_speaks_of_connect_and_not_of_flags():
         connect("http://h")
 
 
+# Schedules
+
+
+def test_every_key_of_a_schedule_reaches_its_setting(write):
+    path = write(
+        """
+        [pool]
+        [connection:a]
+        url = redis://a
+        [connection:b]
+        url = redis://b
+        [pool:one]
+        connection = a
+        [pool:two]
+        connection = b
+        [schedule]
+        timezone = Europe/Berlin
+        late = 2h
+        connection = a
+        [schedule:nightly]
+        cron = 0 3 * * *
+        job = app.jobs.report
+        data = {"kind": "daily"}
+        queue = reports
+        overlap = no
+        [schedule:tick]
+        connection = b
+        timezone = UTC
+        every = 2m
+        object = App\\Jobs\\Tick
+        """
+    )
+    config = load(path, {}, {})
+    nightly = ScheduleSettings(
+        name="nightly", connection=config.connections["a"], cron="0 3 * * *", job="app.jobs.report",
+        data='{"kind": "daily"}', queue="reports", timezone="Europe/Berlin", late=7200.0, overlap=False,
+    )  # fmt: skip
+    tick = ScheduleSettings(
+        name="tick", connection=config.connections["b"], every=120, object="App\\Jobs\\Tick", late=7200.0
+    )
+
+    assert (nightly, tick) == config.schedules
+    assert [(nightly,), (tick,)] == [pool.schedules for pool in config.pools]
+
+
+def test_a_schedule_takes_the_only_connection_and_every_pool_on_it_pushes(write):
+    config = load(write("[pool:a]\n[pool:b]\n[connection:x]\n[schedule:s]\nevery = 1s\njob = j\n"), {}, {})
+
+    assert config.connections["x"] == config.schedules[0].connection
+    assert [config.schedules, config.schedules] == [pool.schedules for pool in config.pools]
+
+
+def test_a_variable_sets_a_default_of_all_schedules(write):
+    path = write("[schedule:s]\nevery = 1s\njob = j\n")
+    config = load(path, {}, {"QUEUEPOOL_SCHEDULE_LATE": "5m"})
+
+    assert [300.0] == [one.late for one in config.schedules]
+
+
+@pytest.mark.bad_input("B131")
+def test_the_defaults_of_schedules_hold_no_schedule(write):
+    text = "[schedule]\njob = j\nlate = 5m\n[schedule:s]\nevery = 1s\n"
+
+    assert "pool.ini:2: [schedule] job: belongs in [schedule:NAME]; [schedule] has the defaults of all" == refusal(
+        write(text)
+    )
+
+
+def test_a_schedule_needs_a_connection_that_a_pool_uses(write):
+    text = "[connection:a]\nurl = redis://a\n[connection:b]\nurl = redis://b\n[pool]\nconnection = a\n"
+    schedule = "[schedule:s]\nevery = 1s\njob = j\nconnection = "
+
+    assert (
+        "pool.ini:10: [schedule:s] connection: no pool uses connection 'b', so nothing would push the job"
+        == refusal(write(f"{text}{schedule}b\n"))
+    )
+    assert "there is no connection 'c', only: a, b" in refusal(write(f"{text}{schedule}c\n"))
+
+
+# Alerts
+
+
+def test_without_the_section_there_are_no_alerts(write):
+    assert [None] == [pool.alerts for pool in load(write("[pool]\n"), {}, {}).pools]
+
+
+def test_every_key_of_alerts_reaches_the_setting_of_all_pools(write):
+    path = write(
+        """
+        [pool:a]
+        queue = default,mail
+        [pool:b]
+        queue = imports
+        [alerts]
+        wait = 2m, imports:1h, mail:0
+        overdue = 10s
+        failures = 12.5%
+        running = 0
+        failed = 5
+        quarantine = 2
+        crashes = 3
+        lost = 30m
+        store = 5m
+        repeat = 24h
+        exec = /usr/local/bin/page --team "web ops"
+        webhook = slack:https://hooks.slack.com/services/T/B/x
+        """
+    )
+    a, b = load(path, {}, {}).pools
+    expected = AlertSettings(
+        wait=(("", 120.0), ("mail", 0.0)), overdue=10.0, failures=0.125, running=0.0, failed=5, quarantine=2, crashes=3,
+        lost=1800.0, store=300.0, repeat=86400.0, program=("/usr/local/bin/page", "--team", "web ops"),
+        webhook=Webhook("https://hooks.slack.com/services/T/B/x", "slack"),
+    )  # fmt: skip
+
+    assert (expected, replace(expected, wait=(("", 120.0), ("imports", 3600.0)))) == (a.alerts, b.alerts)
+
+
+def test_a_variable_switches_alerts_on_and_sets_them(write):
+    config = load(write("[pool]\n"), {}, {"QUEUEPOOL_ALERTS_WAIT": "90"})
+
+    assert [AlertSettings(wait=(("", 90.0),))] == [pool.alerts for pool in config.pools]
+
+
+@pytest.mark.bad_input("B150")
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("wait = -1", "'-1' is not a time"),
+        ("wait = default:60,imports:1h", "no pool serves queue 'imports', only: default"),
+        ("wait = 60,90", "has two times for all queues"),
+        ("wait = default:60,default:61", "'default' is there twice"),
+        ("wait = default:", "'' is not a time"),
+        ("wait =", "'' is not a time"),
+        ("wait = a b:60", "'a b' is not a queue name"),
+        ("failures = 200%", "'200%' is not a percentage from 0% to 100%"),
+        ("failures = 0.2", "'0.2' is not a percentage"),
+        ("failures = -1%", "'-1%' is not a percentage"),
+        ("failed = many", "'many' is not a whole number"),
+        ("quarantine = -1", "'-1' is not a whole number"),
+        ("crashes = 1.5", "'1.5' is not a whole number"),
+        ("lost = 2h", "'2h' is longer than half an hour (30m): a lost pool is forgotten after 1h"),
+        ("repeat = 0", "must be above 0 seconds"),
+        ("store = soon", "'soon' is not a time"),
+        ("exec = page", "'page' is not an absolute path, as /usr/local/bin/page is"),
+        ("exec = /bin/mail 'a", "is not a command: no closing quotation"),
+        (f"exec = /bin/mail {'x' * 5000}", "is longer than 4096 characters"),
+        (f"webhook = ftp://{SECRET}", "is not a URL like https://host/path"),
+        (f"webhook = slack:{SECRET}", "is not a URL like https://host/path"),
+        (f"webhook = https://u:{SECRET}@h/x", "has a login before its host, which is not supported"),
+        ("webhook = https://h:99999/x", "is not a URL like https://host/path"),
+        ("webhook = https:///x", "is not a URL like https://host/path"),
+        (f"webhook = https://h/{'x' * 5000}", "is longer than 4096 characters"),
+        ("waits = 60", "unknown key; did you mean 'wait'?"),
+    ],
+)
+def test_a_wrong_value_of_alerts_is_refused_with_its_line(write, line, words):
+    refused = refusal(write(f"[pool]\n[alerts]\n{line}\n"))
+
+    assert refused.startswith(f"pool.ini:3: [alerts] {line.partition(' ')[0]}: {words}")
+    assert SECRET not in refused
+
+
+@pytest.mark.bad_input("B150")
+def test_there_is_one_section_of_alerts(write):
+    refused = "pool.ini:2: [alerts:mail]: there is one section of alerts for all pools: [alerts]"
+
+    assert refused == refusal(write("[pool]\n[alerts:mail]\n"))
+
+
+def test_a_webhook_is_a_secret(write):
+    path = write("[pool]\n[alerts]\nwebhook = https://h/x\n")
+    path.chmod(0o644)
+
+    assert "holds a webhook that every user can read" in refusal(path)
+    assert "https" not in repr(AlertSettings(webhook=Webhook("https://h/x")))
+
+
 # The shipped file
 
 
@@ -697,20 +880,34 @@ def documented(section: str) -> dict[str, tuple[str, str]]:
 
 @pytest.mark.parametrize(
     ("section", "keys", "settings"),
-    [("pool", POOL_KEYS, PoolSettings), ("connection", CONNECTION_KEYS, ConnectionSettings)],
+    [
+        ("pool", POOL_KEYS, PoolSettings),
+        ("connection", CONNECTION_KEYS, ConnectionSettings),
+        ("schedule", SCHEDULE_KEYS, ScheduleSettings),
+        ("alerts", ALERT_KEYS, AlertSettings),
+    ],
 )
 def test_the_shipped_file_documents_every_setting_at_its_default(section, keys, settings):
     said = documented(section)
-    of_settings = {field.name for field in fields(settings)} - {"name", "embedded", "config"}
+    of_settings = {field.name for field in fields(settings)} - {
+        "name",
+        "embedded",
+        "config",
+        "schedules",
+        "job_schedules",
+        "alerts",
+    }
     config = load(None, {}, {})
-    default = config.pools[0] if section == "pool" else config.connections["default"]
+    defaults = {"pool": config.pools[0], "connection": config.connections["default"]}
+    default = defaults.get(section, AlertSettings() if section == "alerts" else ScheduleSettings(name="nightly"))
 
-    assert of_settings == {FIELDS.get(key, key) for key in said} - {"driver"}
+    renamed = {"pool": FIELDS, "alerts": {"exec": "program"}}.get(section, {})
+    assert of_settings == {renamed.get(key, key) for key in said} - {"driver"}
     assert set(keys) == set(said)
     for key, (stated, value) in said.items():
         assert stated == value or (stated == "empty" and not value)
         if key not in ("connection", "driver"):
-            assert keys[key](value) == getattr(default, FIELDS.get(key, key))
+            assert keys[key](value) == getattr(default, renamed.get(key, key))
 
 
 def test_the_shipped_file_loads_as_it_is(write, tmp_path, monkeypatch):
@@ -718,3 +915,4 @@ def test_the_shipped_file_loads_as_it_is(write, tmp_path, monkeypatch):
     config, default = load(write(SHIPPED.read_bytes()), {}, {}), load(None, {}, {})
 
     assert (default.pools, default.connections) == (config.pools, config.connections)
+    assert () == config.schedules

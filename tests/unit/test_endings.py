@@ -47,3 +47,14 @@ def test_a_finished_step_that_only_its_worker_could_read_has_an_outcome():
 def test_nothing_follows_a_job_that_is_alone():
     assert NOTHING == after(step(build_command(STEP, {"number": 1, "chained": [], "middleware": []})))
     assert NOTHING == after(payload("a"))
+
+
+def test_an_outcome_belongs_to_the_trace_of_its_job():
+    keys = {"traceparent": f"00-{'a' * 32}-{'b' * 16}-01", "sentry_baggage_data": "sentry-sampled=true"}
+    fields = json.loads(step(build_command(STEP, {"chained": ["x"]})))
+    outcome = after(json.dumps({**fields, **keys, "tags": ["a"]}).encode()).outcome
+    assert outcome
+    found = json.loads(outcome.payload)
+
+    assert keys == {key: found.get(key) for key in keys}
+    assert not {"tags", "tracestate"} & set(found)

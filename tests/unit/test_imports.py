@@ -42,6 +42,14 @@ def test_the_masters_own_modules_lead_to_no_store_no_producer_and_nothing_of_the
     assert {"master", "board", "log", "payload", "config", "events", "unix", "errors"} == packages_of(loaded)
 
 
+def test_metrics_cost_those_who_read_none_nothing():
+    loaded = loaded_by(
+        "import queuepool.pool.start, queuepool.pool.processes, queuepool.cli.status, queuepool.cli.push"
+    )
+
+    assert not {"prometheus_client", "http.server", "queuepool.metrics.pages"} & loaded
+
+
 def test_every_public_name_is_there_and_no_other():
     import queuepool
 
@@ -49,3 +57,8 @@ def test_every_public_name_is_there_and_no_other():
     assert set(queuepool.__all__) <= set(dir(queuepool))
     with pytest.raises(AttributeError, match="module 'queuepool' has no attribute 'no_such'"):
         _ = queuepool.no_such
+
+
+def test_the_tools_for_tests_load_what_they_need_when_they_are_used():
+    assert {"testing"} == packages_of(loaded_by("import queuepool.testing.plugin"))
+    assert not LIBRARIES & loaded_by("from queuepool.testing import as_current\nwith as_current(): ...")

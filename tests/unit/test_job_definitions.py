@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from queuepool import Job, job
-from queuepool.errors import ConfigError
-from queuepool.jobs.client import seconds_until
+from queuepool.errors import BadArguments, ConfigError, JobTimedOut, WorkerDied
+from queuepool.jobs.delay import seconds_until
 from queuepool.jobs.registry import REGISTRY
 from tests.support.samples import fresh
 
@@ -145,6 +145,59 @@ def test_a_handle_takes_nothing_but_the_job():
 def test_a_wrong_option_is_refused_where_it_is_written(options, problem):
     with pytest.raises(ConfigError, match=problem):
         job(fresh(), **options)
+
+
+@pytest.mark.bad_input("B115")
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ({"retry_on": "ValueError"}, r"retry_on cannot have 'ValueError': write classes: \(TimeoutError, "),
+        ({"fail_on": ["ValueError"]}, "fail_on cannot have 'ValueError'"),
+        ({"retry_on": (int,)}, "retry_on cannot have <class 'int'>"),
+        ({"retry_on": 3}, "retry_on cannot have 3"),
+        ({"fail_on": ValueError("why")}, r"fail_on cannot have ValueError\('why'\)"),
+        ({"retry_on": ()}, "retry_on is empty: name an exception, or leave it out"),
+        ({"fail_on": []}, "fail_on is empty"),
+        ({"retry_on": OSError, "fail_on": OSError}, "OSError is also in fail_on, so it would never be retried"),
+        ({"retry_on": TimeoutError, "fail_on": OSError}, "TimeoutError is a OSError, which is in fail_on"),
+        ({"retry_on": BadArguments}, "retry_on: BadArguments is a JobError, which always fails a job"),
+        ({"retry_on": JobTimedOut}, "retry_on cannot have JobTimedOut, which no handler raises: fail_on_timeout and"),
+        ({"fail_on": WorkerDied}, "fail_on cannot have WorkerDied, which no handler raises"),
+    ],
+)
+def test_exceptions_that_a_job_cannot_name_are_refused_where_they_are_written(options, problem):
+    with pytest.raises(ConfigError, match=problem):
+        job(fresh(), **options)
+    with pytest.raises(ConfigError, match=problem):
+        type("Named", (Job,), {"handle": lambda self: None}, name=fresh(), **options)
+
+
+@pytest.mark.bad_input("B116")
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ({"soft_timeout": -1}, "soft_timeout cannot be -1"),
+        ({"soft_timeout": True}, "soft_timeout cannot be True"),
+        ({"soft_timeout": "soon"}, "soft_timeout: 'soon' is not a time"),
+        ({"soft_timeout": 30, "timeout": 30}, r"soft_timeout \(30\) is not below timeout \(30\): it would never be"),
+        ({"soft_timeout": "1m", "timeout": 30}, r"soft_timeout \(60\) is not below timeout \(30\)"),
+    ],
+)
+def test_a_soft_timeout_that_is_never_reached_is_refused_where_it_is_written(options, problem):
+    with pytest.raises(ConfigError, match=problem):
+        job(fresh(), **options)
+
+
+def test_one_exception_or_several_may_be_named_and_a_soft_timeout_beside_no_timeout():
+    def run() -> None: ...
+
+    options = job(fresh(), retry_on=OSError, fail_on=[TimeoutError, KeyError], soft_timeout="5s", timeout=0)(
+        run
+    ).options
+
+    assert ((OSError,), (TimeoutError, KeyError), 5.0) == (options.retry_on, options.fail_on, options.soft_timeout)
+    assert ((BaseException,), ()) == (bare.options.retry_on, bare.options.fail_on)
+    assert (BaseException,) == job(fresh(), retry_on=None, fail_on=BaseException)(run).options.retry_on
 
 
 def test_times_may_be_written_as_people_do():

@@ -24,9 +24,10 @@ from queuepool.errors import (
 )
 from queuepool.events import JobQueued
 from queuepool.events.listeners import LISTENERS
-from queuepool.jobs import client
-from queuepool.jobs.client import Queue, seconds_until
+from queuepool.jobs import connecting
+from queuepool.jobs.client import Queue
 from queuepool.jobs.current_job import Current, set_current
+from queuepool.jobs.delay import seconds_until
 from queuepool.jobs.job_options import Options
 from queuepool.jobs.registry import REGISTRY, Handler, Registry, bound
 from queuepool.payload.command import command_of
@@ -531,8 +532,8 @@ def test_a_connection_that_the_file_does_not_have_is_refused(tmp_path):
 
 
 def test_what_is_configured_is_where_dispatch_pushes_to(queue, connection):
-    assert connection == client.default_queue().settings
-    assert queue is client.default_queue()
+    assert connection == connecting.default_queue().settings
+    assert queue is connecting.default_queue()
 
 
 # The running job

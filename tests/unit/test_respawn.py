@@ -119,11 +119,11 @@ def test_stewards_that_work_for_a_while_and_die_rest_longer_and_longer_until_one
         steward = add(0, role=Role.STEWARD, forked_at=now)
         respawn.became_ready(steward)
         now += 5.0
-        respawn.watch(steward, now)
+        respawn.watch([steward], now)
         rests.append(respawn.died(steward, now)[0])
         now += rests[-1]
     failing = respawn.is_failing
-    respawn.watch(add(0, role=Role.STEWARD, forked_at=now), now + 10.0)
+    respawn.watch([add(0, role=Role.STEWARD, forked_at=now)], now + 10.0)
 
     assert [0.5, 1.0, 2.0, 4.0] == rests
     assert (True, False) == (failing, respawn.is_failing)
@@ -242,3 +242,24 @@ def test_without_a_limit_there_is_always_hope(add):
     respawn.died(add(1, ready=False), now=5.0)
 
     assert None is respawn.hopeless(1e9, ())
+
+
+def test_a_pool_can_do_without_its_web_process(add):
+    respawn = Respawn(give_up=10.0)
+    for _ in range(3):
+        respawn.died(add(0, role=Role.WEB, ready=False), now=5.0)
+
+    assert not respawn.is_over(Role.WEB, 0, 5.0)
+    assert None is respawn.hopeless(99.0, ())
+    assert not respawn.is_failing
+
+
+def test_a_web_process_does_not_show_that_modules_import_and_its_failures_end_as_a_stewards(add):
+    respawn = Respawn()
+    respawn.became_ready(add(0, role=Role.WEB))
+    rests = [respawn.died(add(0, role=Role.WEB), now=1.0)[0], respawn.died(add(0, role=Role.WEB), now=2.0)[0]]
+    respawn.watch([add(0, role=Role.WEB)], now=12.0)
+
+    assert not respawn.has_booted
+    assert [0.5, 1.0] == rests
+    assert 0.5 == respawn.died(add(0, role=Role.WEB, forked_at=12.0), now=13.0)[0]

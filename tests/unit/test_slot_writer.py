@@ -5,8 +5,10 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
+
 # In a process of its own, as its alarm is the process's.
-_WORKER = """
+_BEGIN = """
 import sys, time
 from pathlib import Path
 from queuepool.board.board import Board, Role
@@ -24,7 +26,8 @@ board = Board.create(Path(sys.argv[1]) / "board", capacity=1)
 slot = board.slots[0]
 slot.begin(Role.WORKER, 1, 1)
 slot_writer = SlotWriter(slot, "default", Alarm(board.new_trace(slot)), WorkerSignals(), stall_timeout=30.0)
-
+"""
+_WORKER = f"""{_BEGIN}
 def killed():
     why = overdue(slot, time.monotonic() + 90.0, grace=1000.0)
     return why.name if why else "nobody"
@@ -37,10 +40,25 @@ slot_writer.batch.ended()
 print(killed(), slot.hand.is_empty)
 """
 
+_SAYING = f"""{_BEGIN}
+print(slot.fraction)
+slot_writer.progress(float(sys.argv[2]), "rows")
+print(slot.fraction, slot.note)
+"""
+
+
+def said_by(program: str, *words: object) -> str:
+    command = [sys.executable, "-c", program, *map(str, words)]
+    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=30).stdout
+
 
 def test_a_running_jobs_lease_is_held_and_a_finished_ones_costs_nobody_a_life(tmp_path):
-    command = [sys.executable, "-c", _WORKER, str(tmp_path)]
-    said = subprocess.run(command, capture_output=True, text=True, check=True, timeout=30).stdout
+    said = said_by(_WORKER, tmp_path)
 
     # A release that was carried out unheard leaves no lease: that is no reason to kill who waits for its answer.
     assert "LEASE False\nnobody False\n" == said
+
+
+@pytest.mark.parametrize("fraction", [0.0, 1 / 3, 0.1, 1.0])
+def test_progress_is_shown_as_the_job_says_it(tmp_path, fraction):
+    assert f"None\n{fraction} rows\n" == said_by(_SAYING, tmp_path, fraction)

@@ -25,6 +25,7 @@ from queuepool.settlement.verdict import (
     Fail,
     Policy,
     Release,
+    Retryable,
     delay_after,
     judge,
     judge_release,
@@ -32,6 +33,7 @@ from queuepool.settlement.verdict import (
     needs_tallies,
 )
 from queuepool.unix.exit_codes import MEMORY
+from queuepool.worker.guard import guard_of, soft_timeout_of
 from queuepool.worker.limits import Limits, StopReason
 from queuepool.worker.policies import policy_of, timeout_of
 
@@ -128,6 +130,29 @@ def test_a_job_with_a_time_limit_is_tried_again_until_then_whatever_its_tries():
 )
 def test_a_job_that_must_not_be_tried_again_fails_with_all_its_tries_left(error):
     assert Fail(error) == judge(error, 1, Policy(tries=0), NONE_YET, NOW)
+
+
+@pytest.mark.parametrize(
+    ("retryable", "excluded"),
+    [
+        (Retryable(), ()),
+        (Retryable(retry_on=(OSError,)), (ValueError, SystemExit)),
+        (Retryable(fail_on=(OSError,)), (OSError, TimeoutError)),
+        (Retryable(retry_on=(OSError,), fail_on=(TimeoutError,)), (TimeoutError, ValueError, SystemExit)),
+        (Retryable(retry_on=(Exception,)), (SystemExit,)),
+    ],
+)
+def test_the_exceptions_that_a_job_names_say_whether_it_may_be_tried_again(retryable, excluded):
+    raised = (OSError, TimeoutError, ValueError, SystemExit)
+
+    assert excluded == tuple(error for error in raised if retryable.excludes(error()))
+
+
+def test_after_an_exception_that_is_not_retried_no_try_is_left():
+    policy = Policy(tries=0, retry_until=NOW + 1)
+
+    assert Fail(RAISED) == judge(RAISED, 1, policy, NONE_YET, NOW, is_final=True)
+    assert Delete() == judge(None, 1, policy, NONE_YET, NOW, is_final=True)
 
 
 def test_the_exception_that_is_one_too_many_fails_the_job():
@@ -306,6 +331,31 @@ def test_without_renewal_an_attempt_ends_before_its_lease(asked, timeout):
 
     assert timeout == allowed
     assert bool(warning) is (asked != timeout)
+
+
+@pytest.mark.parametrize(
+    ("own", "pools", "timeout", "found", "warns"),
+    [
+        (None, 0.0, 60.0, 0.0, False),
+        (None, 50.0, 60.0, 50.0, False),
+        (40.0, 50.0, 60.0, 40.0, False),
+        (0.0, 50.0, 60.0, 0.0, False),
+        (None, 50.0, 50.0, 0.0, False),
+        (50.0, 0.0, 50.0, 0.0, True),
+        (50.0, 0.0, 0.0, 50.0, False),
+    ],
+)
+def test_a_soft_timeout_is_its_handlers_else_its_pools_and_none_that_is_never_reached(
+    own, pools, timeout, found, warns
+):
+    soft, warning = soft_timeout_of(Options(soft_timeout=own), PoolSettings(soft_timeout=pools), timeout)
+
+    assert (found, warns) == (soft, bool(warning))
+
+
+def test_a_job_that_has_neither_a_soft_timeout_nor_named_exceptions_is_called_without_a_guard():
+    assert (None, "") == guard_of(Options(), PoolSettings(), 60.0)
+    assert guard_of(Options(fail_on=(OSError,)), PoolSettings(), 60.0)[0]
 
 
 def test_a_policy_survives_the_board():

@@ -9,7 +9,8 @@ from typing import Any
 
 from queuepool.errors import StoreError
 from queuepool.payload.ending import Unlock
-from queuepool.stores.contract import NOTICE_LASTS
+from queuepool.stores.contract import NOTICE_KEPT
+from queuepool.stores.redis import locks
 from queuepool.stores.redis.client import Client
 from queuepool.stores.redis.keys import Keys
 
@@ -39,19 +40,20 @@ class RedisCache:
     def withdraw(self, pool: str) -> None:
         self._client.command("HDEL", self._keys.pools, pool)
 
-    def notices(self) -> list[bytes]:
-        now, alive = self._now(), []
+    def notices(self, within: float) -> list[bytes]:
+        now, found = self._now(), []
         for pool, text in self._client.command("HGETALL", self._keys.pools).items():
-            if json.loads(text)["at"] + NOTICE_LASTS >= now:
-                alive.append(text)
-            else:
+            age = now - json.loads(text)["at"]
+            if age <= within:
+                found.append(text)
+            elif age > NOTICE_KEPT:
                 with suppress(StoreError):  # a user who may only read leaves it to others
                     self._client.command("HDEL", self._keys.pools, pool)
-        return alive
+        return found
 
     def release(self, unlocks: Sequence[Unlock]) -> None:
         """As ``stores.locks.Locks``."""
-        self._client.script("unlock", [self._keys.lock(one.name) for one in unlocks], [one.owner for one in unlocks])
+        locks.release(self._client, self._keys, unlocks)
 
     def _now(self) -> int:
         return int(self._client.command("TIME")[0])

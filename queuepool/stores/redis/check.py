@@ -118,6 +118,7 @@ def _commands_of_workers(
 def _commands_by_hand(text: str, entries: str, table: str, ordered: str) -> Iterator[tuple[object, ...]]:
     yield from (("LPOS", entries, "x"), ("LREM", entries, 1, "x"))
     yield from (("HGET", table, "a"), ("HGETALL", table), ("ZREVRANGE", ordered, 0, 1))
+    yield from (("HLEN", table), ("HKEYS", table), ("HSTRLEN", table, "a"))
 
 
 def _attempt(stores: Stores, words: Sequence[object]) -> Iterator[str]:

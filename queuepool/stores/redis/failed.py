@@ -6,8 +6,10 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+from queuepool.payload.ending import StateRecord
 from queuepool.stores.redis.client import Client
 from queuepool.stores.redis.keys import Keys
+from queuepool.stores.redis.wire import whole
 from queuepool.stores.set_aside import FailedJob, PendingFailure, RecordKey
 
 
@@ -43,7 +45,7 @@ class RedisFailed:
         args = ["", failure.record["id"], json.dumps({**failure.record, **mark}), json.dumps(mark)[1:-1]]
         self._client.script("record", [self._keys.failed, self._keys.failed_times], args)
 
-    def retry(self, failed: FailedJob, queue: str | None = None) -> bool:
+    def retry(self, failed: FailedJob, queue: str | None = None, state: StateRecord | None = None) -> bool:
         """Return the job to its queue (or this one) with all its tries; ``False`` when its record is gone."""
         target = queue or failed.queue
         keys = [
@@ -52,7 +54,10 @@ class RedisFailed:
             self._keys.ready(target),
             self._keys.notify(target),
         ]
-        return bool(self._client.script("retry", keys, [failed.id, failed.payload, failed.mark]) == 1)
+        args: list[Any] = [failed.id, failed.payload, failed.mark]
+        if state:
+            keys, args = [*keys, self._keys.state(state.job_id)], [*args, state.text, whole(state.seconds)]
+        return bool(self._client.script("retry", keys, args) == 1)
 
     def drop(self, keys: Sequence[RecordKey]) -> int:
         """Drop exactly these records; returns how many existed."""

@@ -27,6 +27,7 @@ class Keys:
         self.tags = f"{self._own_prefix}tags"
         self.pools = f"{self._own_prefix}pools"
         self.down = f"{self._own_prefix}down"
+        self.schedules = f"{self._own_prefix}schedules"
 
     @property
     def pattern(self) -> str:
@@ -43,6 +44,10 @@ class Keys:
 
     def ready(self, queue: str) -> str:
         return f"{self._queues}{queue}"
+
+    def history(self, grain: str, bucket: int) -> str:
+        """The texts of one bucket of time, by writer."""
+        return f"{self._own_prefix}history:{grain}:{bucket}"
 
     def delayed(self, queue: str) -> str:
         return f"{self._queues}{queue}:delayed"
@@ -63,6 +68,14 @@ class Keys:
     def lock(self, name: str) -> str:
         """A lock in Laravel's cache. Source: RedisLock.php (13.x)."""
         return f"{self._cache}{name}"
+
+    def state(self, job_id: str) -> str:
+        """The state of a tracked job."""
+        return f"{self._own_prefix}job:{job_id}"
+
+    def alert(self, alert: str) -> str:
+        """The key of the pool that sends the notices of an alert."""
+        return f"{self._own_prefix}alert:{alert}"
 
     def tallies(self, job_id: str) -> str:
         return f"{self._own_prefix}tallies:{job_id}"

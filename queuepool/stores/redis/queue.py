@@ -11,21 +11,21 @@ from operator import itemgetter
 from typing import Any
 
 from queuepool.errors import StoreDown, StoreError
-from queuepool.payload.ending import NOTHING, Ending, Lock, Unlock
+from queuepool.payload.ending import NOTHING, Ending, Lock, StateRecord, Unlock
 from queuepool.payload.envelope import MAX_BYTES
 from queuepool.payload.lease import Lease, Tallies
 from queuepool.stores.contract import Reservation, Sizes, Staged
 from queuepool.stores.locks import LocksOf
+from queuepool.stores.redis import locks as redis_locks
 from queuepool.stores.redis.client import Client
 from queuepool.stores.redis.keys import Keys
-from queuepool.stores.redis.wire import BATCH, batches, by_queue, following, reservation
+from queuepool.stores.redis.scan import queues_of
+from queuepool.stores.redis.wire import BATCH, batches, by_queue, following, reservation, whole
 
 #: as many as fit the bits of a lease's score (lua/include/lease.lua)
 TAGS = 131072
 #: seconds for which the server's clock is assumed to run at the speed of own
 _CLOCK_LASTS = 10.0
-#: keys that the server reads in one step of a scan
-_PAGE = 1000
 
 
 class RedisQueue:
@@ -92,8 +92,7 @@ class RedisQueue:
         return bool(self.client.script("push_unique", [self.keys.lock(lock.name), *names], args) == 1)
 
     def unlock(self, unlocks: Sequence[Unlock]) -> None:
-        if here := self._locks.here(unlocks):
-            self.client.script("unlock", [self.keys.lock(one.name) for one in here], [one.owner for one in here])
+        redis_locks.release(self.client, self.keys, self._locks.here(unlocks))
 
     def reserve(self, queues: Sequence[str], tag: int, limit: int, done: Sequence[Lease] = ()) -> Reservation:
         done = by_queue(done, queues)
@@ -120,11 +119,15 @@ class RedisQueue:
         answers = self.client.script("delete", list(map(self.keys.reserved, queues)), args)
         return [answer == 1 for answer in answers]
 
-    def release(self, lease: Lease, delay: float, job_id: str, tally: str = "") -> bool:
+    def release(
+        self, lease: Lease, delay: float, job_id: str, tally: str = "", state: StateRecord | None = None
+    ) -> bool:
         queue, keys = lease.queue, self.keys
-        names = [keys.ready(queue), keys.delayed(queue), keys.reserved(queue), keys.notify(queue)]
+        names = [keys.ready(queue), keys.delayed(queue), keys.reserved(queue), keys.notify(queue), keys.tallies(job_id)]
         args = [self.clock, delay, lease.receipt, tally, keys.channel(queue), lease.tag]
-        return bool(self.client.script("release", [*names, keys.tallies(job_id)], args) == 1)
+        if state:
+            names, args = [*names, keys.state(job_id)], [*args, state.text, whole(state.seconds)]
+        return bool(self.client.script("release", names, args) == 1)
 
     def give_back(self, leases: Sequence[Lease]) -> list[bool]:
         answers: dict[Lease, bool] = {}
@@ -163,8 +166,8 @@ class RedisQueue:
 
     def finish(self, lease: Lease, ending: Ending) -> bool:
         names, args = following(ending, self._locks.here(ending.unlocks), self.keys)
-        names = [self.keys.reserved(lease.queue), *names]
-        return bool(self.client.script("finish", names, [lease.receipt, lease.tag, *args]) == 1)
+        reserved, proof = self.keys.reserved(lease.queue), [lease.receipt, lease.tag]
+        return bool(self.client.script("finish", [reserved, *names], [*proof, *args]) == 1)
 
     def fail(self, lease: Lease, job_id: str, record: Mapping[str, Any], ending: Ending = NOTHING) -> bool:
         keys = self.keys
@@ -191,13 +194,7 @@ class RedisQueue:
         return list(self.client.command("LRANGE", self.keys.ready(queue), 0, most - 1))
 
     def queues(self) -> list[str]:
-        """The names of all queues that are not empty, by SCAN, page by page: KEYS would block the server."""
-        found, cursor = set(), 0
-        while True:
-            cursor, keys = self.client.command("SCAN", cursor, "MATCH", self.keys.pattern, "COUNT", _PAGE)
-            found |= {self.keys.queue_of(key.decode("utf-8", "replace")) for key in keys}
-            if not int(cursor):
-                return sorted(name for name in found if name is not None)
+        return queues_of(self.client, self.keys)
 
     def clear(self, queue: str) -> int:
         makers = (self.keys.ready, self.keys.delayed, self.keys.reserved, self.keys.notify)
@@ -206,12 +203,12 @@ class RedisQueue:
     def now(self) -> float:
         if self.clock:
             return float(self.clock)
-        mono = time.monotonic()
-        if mono >= self._offset_ends:
+        if time.monotonic() >= self._offset_ends:
             seconds, micros = self.client.command("TIME")
+            mono = time.monotonic()  # after the reply: so the clock is behind by its way at most, and never ahead
             self._offset = int(seconds) + int(micros) / 1e6 - mono
             self._offset_ends = mono + _CLOCK_LASTS
-        return mono + self._offset
+        return time.monotonic() + self._offset
 
     def _reserve_words(
         self, queues: Sequence[str], tag: int, limit: int, done: Sequence[Lease]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -22,8 +23,14 @@ def following(ending: Ending, unlocks: Sequence[Unlock], keys: Keys) -> tuple[li
     if ending == NOTHING:
         return [], []
     queue, payload = ending.outcome or ("", b"")
-    names = [keys.ready(queue), keys.notify(queue), *(keys.lock(lock.name) for lock in unlocks)]
-    return names, [payload, *(lock.owner for lock in unlocks)]
+    job_id, text, seconds = ending.state or ("", b"", 0.0)
+    names = [keys.ready(queue), keys.notify(queue), keys.state(job_id), *(keys.lock(lock.name) for lock in unlocks)]
+    return names, [payload, text, whole(seconds), *(lock.owner for lock in unlocks)]
+
+
+def whole(seconds: float) -> int:
+    """Whole seconds for Redis, at least 1."""
+    return max(math.ceil(seconds), 1)
 
 
 def by_queue(leases: Sequence[Lease], queues: Sequence[str]) -> list[Lease]:

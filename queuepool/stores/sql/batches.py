@@ -6,7 +6,6 @@ from sqlalchemy import Connection, select
 
 from queuepool.stores.batches import Batch
 from queuepool.stores.sql.client import Client
-from queuepool.stores.sql.tables import job_batches
 
 
 class SqlBatches:
@@ -19,10 +18,11 @@ class SqlBatches:
         """As ``stores.batches.Batches``."""
 
         def look(connection: Connection) -> Batch | None:
-            row = connection.execute(select(job_batches).where(job_batches.c.id == batch_id)).one_or_none()
+            batches = self._client.tables.job_batches
+            row = connection.execute(select(batches).where(batches.c.id == batch_id)).one_or_none()
             if row is None:
                 return None
             cancelled = row.cancelled_at is not None
             return Batch(row.id, row.name, row.total_jobs, row.pending_jobs, row.failed_jobs, cancelled)
 
-        return self._client.ask(look)
+        return self._client.interruptible(look)  # a handler may ask, and get SoftTimeout meanwhile

@@ -11,18 +11,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from sqlalchemy import Connection, case, delete, insert, select, update
+from sqlalchemy import ColumnElement, Connection, Table, case, delete, insert, select, update
 
 from queuepool.errors import StoreError
 from queuepool.payload.ending import Unlock
 from queuepool.payload.lease import Tallies
-from queuepool.stores.contract import NOTICE_LASTS
+from queuepool.stores.contract import NOTICE_KEPT
 from queuepool.stores.sql.client import Client
 from queuepool.stores.sql.clock import Clock
 from queuepool.stores.sql.encoding import bytes_of
 from queuepool.stores.sql.locks import SqlLocks
 from queuepool.stores.sql.names import is_name
-from queuepool.stores.sql.tables import cache
 
 #: seconds: Laravel's "forever", and how long it counts a job's exceptions
 _FOREVER, _DAY = 315_360_000, 86_400
@@ -39,12 +38,15 @@ class SqlCache:
     def __init__(self, client: Client, prefix: str) -> None:
         self._client = client
         self._prefix = prefix
+        self._table = client.tables.cache
         self._ours = f"{prefix}queuepool:"
 
     def get(self, names: Sequence[str]) -> list[bytes | None]:
         def read(connection: Connection) -> dict[str, bytes]:
-            living = cache.c.expiration > Clock(connection.dialect).past()
-            rows = connection.execute(select(cache.c.key, cache.c.value).where(cache.c.key.in_(names), living))
+            living = self._table.c.expiration > Clock(connection.dialect).past()
+            rows = connection.execute(
+                select(self._table.c.key, self._table.c.value).where(self._table.c.key.in_(names), living)
+            )
             return {key: bytes_of(value) for key, value in rows}
 
         found = self._client.ask(read)
@@ -52,8 +54,8 @@ class SqlCache:
 
     def put(self, name: str, value: bytes) -> None:
         def work(connection: Connection) -> None:
-            _put(connection, name, value.decode(), _FOREVER)
-            kept = connection.execute(select(cache.c.key).where(cache.c.key == name)).scalar_one()
+            put_within(self._table, connection, name, value.decode(), _FOREVER)
+            kept = connection.execute(select(self._table.c.key).where(self._table.c.key == name)).scalar_one()
             if kept != name:
                 raise StoreError(f"the database takes the key {name!r} for {kept!r}, which is there (its collation)")
 
@@ -61,15 +63,20 @@ class SqlCache:
 
     def remove(self, name: str) -> bool:
         def work(connection: Connection) -> bool:
-            return connection.execute(delete(cache).where(is_name(connection.dialect, cache.c.key, name))).rowcount == 1
+            return (
+                connection.execute(
+                    delete(self._table).where(is_name(connection.dialect, self._table.c.key, name))
+                ).rowcount
+                == 1
+            )
 
         return self._client.ask(work)
 
     def stamp(self, name: str) -> int:
         def work(connection: Connection) -> int:
-            was = _number(_value(connection, name))
+            was = _number(_value(self._table, connection, name))
             stamp = max(_now(connection), was + 1 if was else 0)
-            _put(connection, name, f"i:{stamp};", _FOREVER)
+            put_within(self._table, connection, name, f"i:{stamp};", _FOREVER)
             return stamp
 
         return self._client.transaction(work)
@@ -77,19 +84,21 @@ class SqlCache:
     def publish(self, pool: str, notice: Mapping[str, Any]) -> None:
         def work(connection: Connection) -> None:
             text = json.dumps({**notice, "at": _now(connection)})
-            _put(connection, f"{self._ours}pool:{pool}", text, NOTICE_LASTS)
+            put_within(self._table, connection, f"{self._ours}pool:{pool}", text, NOTICE_KEPT)
 
         self._client.transaction(work)
 
     def withdraw(self, pool: str) -> None:
         self.remove(f"{self._ours}pool:{pool}")
 
-    def notices(self) -> list[bytes]:
+    def notices(self, within: float) -> list[bytes]:
         def read(connection: Connection) -> list[bytes]:
-            notices = cache.c.key.startswith(f"{self._ours}pool:", autoescape=True)
-            living = cache.c.expiration > Clock(connection.dialect).past()
-            connection.execute(delete(cache).where(notices, ~living))
-            return [bytes_of(text) for text in connection.execute(select(cache.c.value).where(notices)).scalars()]
+            notices = self._table.c.key.startswith(f"{self._ours}pool:", autoescape=True)
+            living = self._table.c.expiration > Clock(connection.dialect).past()
+            connection.execute(delete(self._table).where(notices, ~living))
+            values = connection.execute(select(self._table.c.value).where(notices)).scalars().all()
+            first = _now(connection) - within
+            return [text for text in map(bytes_of, values) if json.loads(text)["at"] >= first]
 
         return self._client.ask(read)
 
@@ -101,23 +110,25 @@ class SqlCache:
         """Raise this tally of the job by one, in the transaction that releases it."""
         if tally == "exceptions":
             name = self._exceptions(job_id)
-            _put(connection, name, f"i:{_number(_value(connection, name)) + 1};", _DAY)
+            put_within(self._table, connection, name, f"i:{_number(_value(self._table, connection, name)) + 1};", _DAY)
             return
-        counts = json.loads(_value(connection, self._tallies(job_id)) or "{}")
+        counts = json.loads(_value(self._table, connection, self._tallies(job_id)) or "{}")
         counts[tally] = counts.get(tally, 0) + 1
-        _put(connection, self._tallies(job_id), json.dumps(counts), _DAY)
+        put_within(self._table, connection, self._tallies(job_id), json.dumps(counts), _DAY)
 
     def counts(self, job_id: str) -> Tallies:
         def look(connection: Connection) -> Tallies:
             # An older pool counts exceptions here, too.
-            ours = Tallies(**json.loads(_value(connection, self._tallies(job_id)) or "{}"))
-            return replace(ours, exceptions=ours.exceptions + _number(_value(connection, self._exceptions(job_id))))
+            ours = Tallies(**json.loads(_value(self._table, connection, self._tallies(job_id)) or "{}"))
+            return replace(
+                ours, exceptions=ours.exceptions + _number(_value(self._table, connection, self._exceptions(job_id)))
+            )
 
         return self._client.ask(look)
 
     def forget_counts(self, connection: Connection, job_id: str) -> None:
         names = [self._tallies(job_id), self._exceptions(job_id)]
-        connection.execute(delete(cache).where(cache.c.key.in_(names)))
+        connection.execute(delete(self._table).where(self._table.c.key.in_(names)))
 
     def _exceptions(self, job_id: str) -> str:
         return f"{self._prefix}job-exceptions:{job_id}"
@@ -126,7 +137,7 @@ class SqlCache:
         return f"{self._ours}tallies:{job_id}"
 
 
-def _value(connection: Connection, name: str) -> str:
+def _value(cache: Table, connection: Connection, name: str) -> str:
     living = cache.c.expiration > Clock(connection.dialect).past()
     value = connection.execute(select(cache.c.value).where(cache.c.key == name, living).with_for_update()).scalar()
     return bytes_of(value).decode("utf-8", "replace")
@@ -142,9 +153,15 @@ def _now(connection: Connection) -> int:
     return int(connection.execute(select(Clock(connection.dialect).down())).scalar_one())
 
 
-def _put(connection: Connection, name: str, value: str, lifetime: float) -> None:
-    # Before Laravel 13 the column has four bytes, and "forever" does not fit from 2028 on.
-    ends = Clock(connection.dialect).up(lifetime)
-    row = {"value": value, "expiration": case((ends < _LAST, ends), else_=_LAST)}
+def put_within(cache: Table, connection: Connection, name: str, value: str, lifetime: float) -> None:
+    """Set a value for ``lifetime`` seconds in the caller's transaction."""
+    row = {"value": value, **ends(connection, lifetime)}
     if not connection.execute(update(cache).where(cache.c.key == name).values(**row)).rowcount:
         connection.execute(insert(cache).values(key=name, **row))
+
+
+def ends(connection: Connection, lifetime: float) -> dict[str, ColumnElement[Any]]:
+    """The column that says when a value ends which lives for ``lifetime`` seconds from now."""
+    # Before Laravel 13 the column has four bytes, and "forever" does not fit from 2028 on.
+    end = Clock(connection.dialect).up(lifetime)
+    return {"expiration": case((end < _LAST, end), else_=_LAST)}

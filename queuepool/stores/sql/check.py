@@ -18,7 +18,6 @@ from queuepool.stores.sql import check_limits as database_limits
 from queuepool.stores.sql.client import Client
 from queuepool.stores.sql.postgresql import is_lent
 from queuepool.stores.sql.schema import REQUIRED, oddity_of, problems_of
-from queuepool.stores.sql.tables import cache, failed_jobs, jobs
 
 _OLDEST = {"sqlite": (3, 35), "postgresql": (12,), "mysql": (8,), "mariadb": (10, 6)}
 _NAMES = {"sqlite": "SQLite", "postgresql": "PostgreSQL", "mysql": "MySQL", "mariadb": "MariaDB"}
@@ -27,10 +26,10 @@ _HERE = ("localhost", "127.0.0.1", "::1", None)
 #: the options that force a connection to be encrypted
 _ENCRYPTING = {"sslmode=require", "sslmode=verify-ca", "sslmode=verify-full"}
 _REMEDY = {"postgresql": "?sslmode=verify-full"}
-_ROWS: dict[Any, dict[str, Any]] = {
-    jobs: {"queue": "queuepool:check", "payload": "", "attempts": 0, "available_at": 2**31 - 1, "created_at": 0},
-    failed_jobs: {"uuid": "queuepool:check", "connection": "", "queue": "", "payload": "", "exception": ""},
-    cache: {"key": "queuepool:check", "value": "", "expiration": 0},
+_ROWS: dict[str, dict[str, Any]] = {
+    "jobs": {"queue": "queuepool:check", "payload": "", "attempts": 0, "available_at": 2**31 - 1, "created_at": 0},
+    "failed_jobs": {"uuid": "queuepool:check", "connection": "", "queue": "", "payload": "", "exception": ""},
+    "cache": {"key": "queuepool:check", "value": "", "expiration": 0},
 }
 
 
@@ -116,8 +115,9 @@ def _tables(client: Client, queues: Sequence[str]) -> Iterator[tuple[Grade, str]
     yield from ((Grade.FAIL, words) for words in (*faults, *denied))
     if faults or denied:
         return
-    yield Grade.OK, f"the tables {', '.join(REQUIRED)} are there, and every right that is needed is granted"
-    if oddity := client.ask(oddity_of):
+    names = ", ".join(client.tables.table(usual).name for usual in REQUIRED)
+    yield Grade.OK, f"the tables {names} are there, and every right that is needed is granted"
+    if oddity := client.ask(partial(oddity_of, table=client.tables.jobs)):
         yield Grade.WARN, oddity
     yield from database_limits.merged_queues(client, queues)
 
@@ -137,17 +137,18 @@ def _elsewhere(stores: Stores, queues: Sequence[str]) -> Iterator[tuple[Grade, s
 
 def _faults(client: Client, table: str) -> list[str]:
     problems: list[str] = []
-    missing = refusal(lambda: problems.extend(client.ask(partial(problems_of, table=table))))
+    missing = refusal(lambda: problems.extend(client.ask(partial(problems_of, tables=client.tables, usual=table))))
     return [missing] if missing else problems
 
 
-def _denied(client: Client, table: Any) -> Iterator[str]:
+def _denied(client: Client, usual: str) -> Iterator[str]:
     """Each missing right, by name: each right is tried for real, and rolled back."""
     nothing: Any = false()
+    table, row = client.tables.table(usual), _ROWS[usual]
     tries: dict[str, Executable] = {
         "SELECT": select(table).where(nothing),
-        "INSERT": insert(table).values(**_ROWS[table]),
-        "UPDATE": update(table).where(nothing).values(**_ROWS[table]),
+        "INSERT": insert(table).values(**row),
+        "UPDATE": update(table).where(nothing).values(**row),
         "DELETE": delete(table).where(nothing),
     }
     for right, statement in tries.items():

@@ -8,7 +8,6 @@ from sqlalchemy import Connection, select
 
 from queuepool.stores.finding import Grade
 from queuepool.stores.sql.client import Client
-from queuepool.stores.sql.tables import jobs
 
 _LIMITS = {
     # -1 and 0 mean no limit
@@ -40,6 +39,7 @@ def connections(client: Client, crews: Sequence[int]) -> Iterator[tuple[Grade, s
 
 def merged_queues(client: Client, queues: Sequence[str]) -> Iterator[tuple[Grade, str]]:
     """Jobs that Laravel runs as if they were in one of these queues, and we do not."""
+    jobs = client.tables.jobs
     named = select(jobs.c.queue).where(jobs.c.queue.in_(queues)).distinct()
     others = set(client.ask(lambda connection: connection.execute(named).scalars().all())) - {*queues}
     if others:

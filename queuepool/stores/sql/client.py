@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from functools import partial
 from typing import TypeVar
 
 from sqlalchemy import Connection, Engine, exc
 
 from queuepool.config.urls import scheme_of
-from queuepool.errors import StoreDown, StoreError
+from queuepool.errors import StoreDown, StoreError, StoreUnfit
+from queuepool.stores.sql.ddl import new_file_of
 from queuepool.stores.sql.engines import open_engine
-from queuepool.stores.sql.errors import is_taken_back, translated
+from queuepool.stores.sql.errors import is_taken_back, no_table, translated
 from queuepool.stores.sql.postgresql import LATEST_COMMIT
+from queuepool.stores.sql.schema import missing
 from queuepool.stores.sql.sqlite import FileConnection
+from queuepool.stores.sql.tables import USUAL, Tables
 from queuepool.stores.sql.transaction import FormerFile, carry_out, file_of, former_of, in_current_file
 
 T = TypeVar("T")
@@ -28,21 +31,30 @@ class Client:
 
     The drivers are in autocommit: a single statement is its own transaction, and ``transaction`` begins one itself.
     ``timeout``: seconds after which a silent server counts as gone. ``create``: make a missing SQLite file, with
-    Laravel's tables in it. Errors name the database as ``store``.
+    Laravel's ``tables`` in it. Errors name the database as ``store``.
     """
 
     def __init__(
-        self, url: str, *, shared: bool = False, timeout: float = 10.0, create: bool = False, store: str = ""
+        self,
+        url: str,
+        *,
+        shared: bool = False,
+        timeout: float = 10.0,
+        create: bool = False,
+        store: str = "",
+        tables: Tables = USUAL,
     ) -> None:
         self.url = url
+        self.tables = tables
         self._shared = shared
         self._timeout = timeout
         self._create = create
         self._store = store
-        self._engine: Engine | None = None
+        #: this process's, by its pid
+        self._engines: dict[int, Engine] = {}
         self._mine: Connection | None = None
         self._file: FileConnection | None = None
-        self._pid = 0
+        self._pid = os.getpid()
         #: transactions that may have been sent and were not answered: each may still be committed
         self.unanswered = 0
         #: how often another file has replaced the open one
@@ -61,10 +73,17 @@ class Client:
         """
         return self._insist(partial(self._carry_out, work))
 
+    def ask_once(self, work: Callable[[Connection], T]) -> T:
+        """As ``ask``, on a connection that is closed at once: none is left open to a database that is to be dropped."""
+        with closing(Client(self.url, timeout=self._timeout, store=self._store, tables=self.tables)) as own:
+            return own.ask(work)
+
     def examine(self) -> None:
-        """Raise ``StoreUnfit`` when there are no transactions, as with some poolers."""
+        """Raise ``StoreUnfit`` when there are no transactions, as with some poolers, or not all tables."""
         if scheme_of(self.url) == "postgresql":
             self.transaction(lambda _: None)
+        if table := self.ask(partial(missing, tables=self.tables)):
+            raise StoreUnfit(no_table(self.url, table, by_others=self._create))
 
     def interruptible(self, work: Callable[[Connection], T]) -> T:
         """As ``ask``, but a signal handler may raise out of it, in mid-statement; the connection is then dropped."""
@@ -95,12 +114,16 @@ class Client:
     @property
     def engine(self) -> Engine:
         """This process's own engine: one that was opened before a fork is the parent's."""
-        if self._engine is None or self._pid != os.getpid():
-            if self._engine is not None:
-                self._engine.dispose(close=False)
-            self._mine, self._former, self._pid = None, None, os.getpid()
-            self._engine = open_engine(self.url, shared=self._shared, timeout=self._timeout, create=self._create)
-        return self._engine
+        if self._pid != (pid := os.getpid()):
+            for parents in self._engines.values():
+                parents.dispose(close=False)
+            self._mine, self._former, self._engines, self._pid = None, None, {}, pid
+        return self._engines.get(pid) or self._open(pid)
+
+    def _open(self, pid: int) -> Engine:
+        create = list(new_file_of(self.tables)) if self._create else []
+        opened = open_engine(self.url, shared=self._shared, timeout=self._timeout, create=create)
+        return self._engines.setdefault(pid, opened)  # threads that come here at once all take the first
 
     def disconnect(self) -> None:
         """Drop the connection, whatever state it is in; the next verb opens another."""
@@ -114,9 +137,8 @@ class Client:
         """Close everything; the next verb would open it again."""
         self.forget_former()
         self.disconnect()
-        if self._engine is not None and self._pid == os.getpid():
-            self._engine.dispose()
-        self._engine = None
+        if engine := self._engines.pop(os.getpid(), None):
+            engine.dispose()
 
     def _insist(self, attempt: Callable[[], T]) -> T:
         with self._translating():
@@ -139,13 +161,8 @@ class Client:
     @contextmanager
     def _connected(self) -> Iterator[Connection]:
         if self._shared:
-            with self.engine.connect() as connection:
-                try:
-                    yield connection
-                except BaseException:
-                    # It may be in mid-statement or in mid-transaction: it must not go back to the pool.
-                    connection.invalidate()
-                    raise
+            with self._lent(self.engine) as connection:
+                yield connection
             return
         engine = self.engine
         if self._mine is None:
@@ -154,6 +171,21 @@ class Client:
         elif self._file and not self._file.is_current:
             self._leave(self._mine, self._file)
         yield self._mine
+
+    @contextmanager
+    def _lent(self, engine: Engine) -> Iterator[Connection]:
+        pool = engine.pool
+        try:
+            with engine.connect() as connection:
+                try:
+                    yield connection
+                except BaseException:
+                    # It may be in mid-statement or in mid-transaction: it must not go back to the pool.
+                    connection.invalidate()
+                    raise
+        finally:
+            if self._engines.get(self._pid) is not engine:  # another thread has closed it: this one came back too late
+                pool.dispose()
 
     def _leave(self, connection: Connection, file: FileConnection) -> None:
         """Keep the connection as the former one and raise ``StoreDown``: the next verb opens another database."""
@@ -167,7 +199,7 @@ class Client:
         try:
             yield
         except exc.SQLAlchemyError as error:
-            found = translated(error)
+            found = translated(error, self.url, self.tables.job_batches.name, by_others=self._create)
             if isinstance(found, StoreDown):
                 self.unanswered += 1
                 self.disconnect()

@@ -21,8 +21,9 @@ from sqlalchemy.types import Float
 _NOW = {
     "sqlite": "((julianday('now') - 2440587.5) * 86400.0)",
     "postgresql": "CAST(extract(epoch FROM clock_timestamp()) AS double precision)",
-    "mysql": "unix_timestamp(now(6))",
-    "mariadb": "unix_timestamp(now(6))",
+    # Not unix_timestamp(now(6)): in an application's time zone, an hour in autumn would be taken for the one before.
+    "mysql": "(unix_timestamp() + microsecond(now(6)) / 1e6)",
+    "mariadb": "(unix_timestamp() + microsecond(now(6)) / 1e6)",
 }
 #: added so that rounding down rounds up
 _UP = 0.999999

@@ -1,4 +1,4 @@
-"""Unique locks and outcomes beside the rows of ``jobs``, each in the transaction that adds or ends its job."""
+"""Unique locks, outcomes and states beside the rows of ``jobs``, in the transaction that adds or ends a job."""
 
 from __future__ import annotations
 
@@ -8,32 +8,23 @@ from sqlalchemy import Connection
 
 from queuepool.payload.ending import Ending, Lock, Unlock
 from queuepool.stores.locks import LocksOf
-from queuepool.stores.sql.client import Client
 from queuepool.stores.sql.jobs_table import JobsTable
 from queuepool.stores.sql.locks import SqlLocks
+from queuepool.stores.sql.states import SqlStates
 
 
 class SqlEndings:
     """Those of one database; ``locks_of`` says which locks are in it."""
 
-    def __init__(self, client: Client, table: JobsTable, locks: SqlLocks, locks_of: LocksOf) -> None:
-        self._client = client
+    def __init__(self, table: JobsTable, locks: SqlLocks, locks_of: LocksOf, states: SqlStates) -> None:
         self._table = table
         self._locks = locks
         self._locks_of = locks_of
+        self._states = states
 
     def push_unique(self, queue: str, payload: bytes, delay: float, lock: Lock) -> bool:
         """As the contract says."""
-
-        def push(connection: Connection) -> bool:
-            if not self._locks.take_within(connection, lock):
-                return False
-            self._table.push(connection, queue, [payload], delay)
-            return True
-
-        self._table.examine()
-        self._locks.examine()
-        return self._client.transaction(push)
+        return self._states.push(queue, [payload], delay, (), lock)
 
     def unlock(self, unlocks: Sequence[Unlock]) -> None:
         """As the contract says."""
@@ -50,5 +41,7 @@ class SqlEndings:
             self._locks.release_within(connection, unlocks)
             if ending.outcome:
                 self._table.push(connection, ending.outcome.queue, [ending.outcome.payload])
+            if ending.state:
+                self._states.write_within(connection, ending.state)
 
         return follow

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -26,10 +27,11 @@ def load_driver(url: str) -> None:
     _named(url).get_dialect().import_dbapi()
 
 
-def open_engine(url: str, *, shared: bool, timeout: float, create: bool) -> Engine:
+def open_engine(url: str, *, shared: bool, timeout: float, create: Sequence[str]) -> Engine:
     """An engine; sends nothing yet. Producers (``shared``) have a pool of connections, a loop has one.
 
-    ``timeout``: seconds after which a silent server counts as gone. ``create``: make a missing SQLite file.
+    ``timeout``: seconds after which a silent server counts as gone. ``create``: the statements that
+    make a missing SQLite file; without them it must be there.
     """
     named = _named(url)
     # No transaction is left open that would have to be reset.
@@ -45,7 +47,7 @@ def _named(url: str) -> URL:
     return parsed.set(drivername=DRIVERS[parsed.get_backend_name()], database=database_of(url))
 
 
-def _sqlite(url: URL, pool: dict[str, Any], shared: bool, timeout: float, create: bool) -> Engine:
+def _sqlite(url: URL, pool: dict[str, Any], shared: bool, timeout: float, create: Sequence[str]) -> Engine:
     path = Path(url.database or "").absolute()
     opener = partial(sqlite.connect, path, durable=shared, timeout=timeout, create=create)
     engine = create_engine(url, creator=opener, isolation_level="AUTOCOMMIT", **pool)
@@ -60,7 +62,7 @@ def _sqlite(url: URL, pool: dict[str, Any], shared: bool, timeout: float, create
     return engine
 
 
-def _mysql(url: URL, pool: dict[str, Any], shared: bool, timeout: float, create: bool) -> Engine:
+def _mysql(url: URL, pool: dict[str, Any], shared: bool, timeout: float, create: Sequence[str]) -> Engine:
     # Strict, or a queue's name that is too long would be cut silently. And none of the server's own modes: in some of
     # them BEGIN starts a block, or an empty text is NULL.
     session = (

@@ -1,4 +1,4 @@
-"""A database's refusals as our errors. They never hold a URL, and so never a password."""
+"""A database's refusals as our errors. They hold a URL only without its login, and so no password."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import re
 
 from sqlalchemy import exc
 
+from queuepool.config.urls import database_of, masked, scheme_of
 from queuepool.errors import LoginRefused, StoreDenied, StoreDown, StoreError, StoreUnfit
 from queuepool.stores import certificates
 
@@ -32,8 +33,9 @@ _LOGIN = re.compile(r"28...|1044|1045")
 _NO_TABLE = re.compile(
     r"no such table: (?:\w+\.)?(\w+)|relation \"(?:\w+\.)?(\w+)\" does not exist|Table '(?:[^'.]+\.)?(\w+)' doesn't"
 )
-#: for tables that we only read
-_REMEDIES = {"job_batches": "set batches_url to the database that has Laravel's batches"}
+_MIGRATE = "run `queuepool migrate`"
+#: for the table that we only read
+_NO_BATCHES = "set batches_url to the database that has Laravel's batches"
 
 
 def is_taken_back(error: exc.SQLAlchemyError) -> bool:
@@ -41,12 +43,16 @@ def is_taken_back(error: exc.SQLAlchemyError) -> bool:
     return bool(_TAKEN_BACK.fullmatch(_code(error)))
 
 
-def translated(error: exc.SQLAlchemyError) -> StoreError:
-    """Our error: ``StoreDown`` if it is worth a retry, ``StoreDenied`` if the database must first be changed."""
+def translated(error: exc.SQLAlchemyError, url: str, batches: str = "", *, by_others: bool = False) -> StoreError:
+    """Our error: ``StoreDown`` if it is worth a retry, ``StoreDenied`` if the database must first be changed.
+
+    ``url`` is the database's; ``batches`` is the name of the table of batches. ``by_others``: what lacks a table was
+    made by another program, as we make a file with all of them.
+    """
     code, text = _code(error), _text(error)
-    if missing := _NO_TABLE.search(text):
-        name = next(filter(None, missing.groups()))
-        return StoreDenied(f"the database has no table {name}: {_REMEDIES.get(name, 'run `queuepool migrate`')}")
+    if name := _missing_table(error, text):
+        remedy = _NO_BATCHES if name == batches else _MIGRATE
+        return StoreDenied(no_table(url, name, remedy, by_others=by_others))
     if "statement pooling mode" in text:
         return StoreUnfit(_NO_TRANSACTIONS)
     if _MIXED_UP.fullmatch(code):
@@ -60,6 +66,19 @@ def translated(error: exc.SQLAlchemyError) -> StoreError:
     if _is_passing(error, code):
         return StoreDown(text)
     return StoreError(text)
+
+
+def no_table(url: str, name: str, remedy: str = _MIGRATE, *, by_others: bool = False) -> str:
+    """The problem that this database lacks a table, and what to do."""
+    where = f"the file {database_of(url)}" if scheme_of(url) == "sqlite" else masked(url)
+    return f"{where}{', which another program has made,' if by_others else ''} has no table {name}: {remedy}"
+
+
+def _missing_table(error: exc.SQLAlchemyError, text: str) -> str:
+    if isinstance(error, exc.NoSuchTableError):
+        return str(error).rpartition(".")[2].strip('`"')
+    found = _NO_TABLE.search(text)
+    return next(filter(None, found.groups())) if found else ""
 
 
 def _is_passing(error: exc.SQLAlchemyError, code: str) -> bool:

@@ -8,44 +8,50 @@ from typing import Any
 
 from sqlalchemy import Connection, Select, delete, func, select
 
+from queuepool.payload.ending import StateRecord
 from queuepool.payload.uncounted import uncounted
 from queuepool.stores.set_aside import FailedJob, PendingFailure, RecordKey
 from queuepool.stores.sql.client import Client
 from queuepool.stores.sql.clock import Clock
 from queuepool.stores.sql.encoding import bytes_of, storable
 from queuepool.stores.sql.failed_table import Failures, is_no_job, payload_column
-from queuepool.stores.sql.tables import failed_jobs
 
 #: precedes a failure's own id
 _FAILURE = "queuepool failure "
 #: adds payloads to the tail of a queue, in the same transaction
 Push = Callable[[Connection, str, Sequence[bytes]], None]
+#: writes the state of a tracked job, in the same transaction
+WriteState = Callable[[Connection, StateRecord], None]
 
 
 class SqlFailed:
-    """The failed store of one database; ``push`` is for a queue in it, ``None`` if the queue is elsewhere."""
+    """The failed store of one database; ``push`` and ``write_state`` are for a queue in it, ``None`` for another."""
 
-    def __init__(self, client: Client, failures: Failures, push: Push | None) -> None:
+    def __init__(
+        self, client: Client, failures: Failures, push: Push | None, write_state: WriteState | None = None
+    ) -> None:
         self._client = client
         self._failures = failures
         self._push = push
+        self._table = failures.table
+        self._write_state = write_state
 
     def count(self) -> int:
-        counted = select(func.count()).select_from(failed_jobs).where(~is_no_job)
+        counted = select(func.count()).select_from(self._table).where(~is_no_job(self._table))
         return int(self._client.ask(lambda c: c.execute(counted).scalar_one()))
 
     def page(self, first: int = 0, count: int = 1000) -> list[FailedJob]:
         """``count`` records from number ``first`` on, latest first."""
 
         def read(connection: Connection) -> list[FailedJob]:
-            latest = self._records(connection).where(~is_no_job).order_by(failed_jobs.c.id.desc())
+            latest = self._records(connection).where(~is_no_job(self._table)).order_by(self._table.c.id.desc())
             return [_record(row) for row in connection.execute(latest.offset(first).limit(count))]
 
         return self._client.ask(read)
 
     def get(self, job_id: str) -> FailedJob | None:
         def read(connection: Connection) -> FailedJob | None:
-            row = connection.execute(self._records(connection).where(failed_jobs.c.uuid == job_id)).first()
+            row = connection.execute(self._records(connection).where(self._table.c.uuid == job_id)).first()
             return _record(row) if row else None
 
         return self._client.ask(read)
@@ -57,8 +63,8 @@ class SqlFailed:
         """
         line = f"\n{_FAILURE}{failure.id}"
         record = {**failure.record, "exception": failure.record["exception"] + line}
-        same_job = failed_jobs.c.uuid.startswith(storable(record["id"]), autoescape=True)
-        same = select(failed_jobs.c.id).where(same_job, failed_jobs.c.exception.endswith(line, autoescape=True))
+        same_job = self._table.c.uuid.startswith(storable(record["id"]), autoescape=True)
+        same = select(self._table.c.id).where(same_job, self._table.c.exception.endswith(line, autoescape=True))
 
         def work(connection: Connection) -> None:
             if not connection.execute(same.limit(1)).first():
@@ -69,7 +75,7 @@ class SqlFailed:
     def now(self) -> float:
         return float(self._client.ask(lambda c: c.execute(select(Clock(c.dialect).now())).scalar_one()))
 
-    def retry(self, failed: FailedJob, queue: str | None = None) -> bool:
+    def retry(self, failed: FailedJob, queue: str | None = None, state: StateRecord | None = None) -> bool:
         """Return the job to its queue (or this one) with all its tries; ``False`` when its record is gone.
 
         Source: Illuminate/Queue/Console/RetryCommand.php (13.x).
@@ -80,6 +86,8 @@ class SqlFailed:
                 return False
             assert self._push
             self._push(connection, queue or failed.queue, [uncounted(failed.payload.encode())])
+            if state and self._write_state:
+                self._write_state(connection, state)
             return True
 
         return self._client.transaction(work)
@@ -92,9 +100,9 @@ class SqlFailed:
         """Records of jobs that failed before this Unix second, at most ``count``."""
 
         def read(connection: Connection) -> list[RecordKey]:
-            at = Clock(connection.dialect).as_seconds(failed_jobs.c.failed_at)
-            keys = select(failed_jobs.c.uuid, failed_jobs.c.id).where(at < moment, ~is_no_job)
-            rows = connection.execute(keys.order_by(failed_jobs.c.id).limit(count))
+            at = Clock(connection.dialect).as_seconds(self._table.c.failed_at)
+            keys = select(self._table.c.uuid, self._table.c.id).where(at < moment, ~is_no_job(self._table))
+            rows = connection.execute(keys.order_by(self._table.c.id).limit(count))
             return [RecordKey(identity, str(number)) for identity, number in rows]
 
         return self._client.ask(read)
@@ -102,11 +110,19 @@ class SqlFailed:
     def _drop(self, connection: Connection, keys: Sequence[RecordKey]) -> int:
         """Drop by row number: another record may now have the uuid of a dropped one."""
         numbers = [int(key.mark) for key in keys]
-        return connection.execute(delete(failed_jobs).where(failed_jobs.c.id.in_(numbers))).rowcount
+        return connection.execute(delete(self._table).where(self._table.c.id.in_(numbers))).rowcount
 
     def _records(self, connection: Connection) -> Select[Any]:
-        table, at = failed_jobs.c, Clock(connection.dialect).as_seconds(failed_jobs.c.failed_at)
-        shown = (table.id, table.uuid, table.queue, table.connection, payload_column(connection), table.exception, at)
+        table, at = self._table.c, Clock(connection.dialect).as_seconds(self._table.c.failed_at)
+        shown = (
+            table.id,
+            table.uuid,
+            table.queue,
+            table.connection,
+            payload_column(connection, self._table),
+            table.exception,
+            at,
+        )
         return select(*shown)
 
 

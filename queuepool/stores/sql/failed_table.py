@@ -6,25 +6,28 @@ import uuid
 from collections.abc import Mapping
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, LargeBinary, cast, func, insert, select
+from sqlalchemy import ColumnElement, Connection, LargeBinary, Table, cast, func, insert, select
 
 from queuepool.payload.lease import Lease
 from queuepool.stores.sql.clock import Clock
 from queuepool.stores.sql.encoding import bytes_of, storable, text_of
 from queuepool.stores.sql.names import exactly, is_name
-from queuepool.stores.sql.tables import failed_jobs
 
 #: how the text of a quarantined payload begins; the reason follows, in one word
 NO_JOB = "queuepool.errors.BadPayload: not a job: "
 
-is_no_job = failed_jobs.c.exception.startswith(NO_JOB, autoescape=True)
+
+def is_no_job(failed_jobs: Table) -> ColumnElement[bool]:
+    """Whether a row is a quarantined payload."""
+    return failed_jobs.c.exception.startswith(NO_JOB, autoescape=True)
 
 
 class Failures:
     """Writes and counts rows within a caller's transaction; ``connection`` is Laravel's name for our connection."""
 
-    def __init__(self, connection: str) -> None:
+    def __init__(self, connection: str, table: Table) -> None:
         self._name = connection
+        self.table = table
         self.clock = ""
 
     def add(self, connection: Connection, record: Mapping[str, Any]) -> None:
@@ -42,30 +45,32 @@ class Failures:
 
     def count_quarantined(self, connection: Connection, queue: str) -> int:
         """How many payloads of this queue are quarantined."""
-        found = select(func.count()).where(is_name(connection.dialect, failed_jobs.c.queue, queue), is_no_job)
+        found = select(func.count()).where(
+            is_name(connection.dialect, self.table.c.queue, queue), is_no_job(self.table)
+        )
         return int(connection.execute(found).scalar_one())
 
     def queues_quarantined(self, connection: Connection) -> list[str]:
         """The queues that have quarantined payloads."""
-        found = select(exactly(connection.dialect, failed_jobs.c.queue)).where(is_no_job).distinct()
+        found = select(exactly(connection.dialect, self.table.c.queue)).where(is_no_job(self.table)).distinct()
         return [bytes_of(name).decode() for name in connection.execute(found).scalars()]
 
     def _insert(self, connection: Connection, row: Mapping[str, Any]) -> None:
         clock = Clock(connection.dialect, self.clock)
-        connection.execute(insert(failed_jobs).values(failed_at=clock.as_timestamp(clock.down()), **row))
+        connection.execute(insert(self.table).values(failed_at=clock.as_timestamp(clock.down()), **row))
 
     def _free_id(self, connection: Connection, wanted: str) -> str:
         # An id may be pushed twice: the second job must not replace the first. Another transaction that needs a free id
         # waits here, for the lock on the record with the original id, until this one is over.
         found, number = wanted, 1
-        existing = select(failed_jobs.c.id).with_for_update()
-        while connection.execute(existing.where(failed_jobs.c.uuid == found)).first():
+        existing = select(self.table.c.id).with_for_update()
+        while connection.execute(existing.where(self.table.c.uuid == found)).first():
             number += 1
             found = f"{wanted}-{number}"
         return found
 
 
-def payload_column(connection: Connection) -> ColumnElement[Any]:
+def payload_column(connection: Connection, failed_jobs: Table) -> ColumnElement[Any]:
     """The payload; as bytes in SQLite, where a text may be invalid."""
     column = failed_jobs.c.payload
     return cast(column, LargeBinary) if connection.dialect.name == "sqlite" else column

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 from sqlalchemy import Connection, Insert, text
@@ -35,9 +35,10 @@ class JobsTable:
 
     @clock.setter
     def clock(self, fixed: str) -> None:
-        self._clock = fixed
-        vars(self).pop("_statements", None)
-        vars(self).pop("_insertion", None)
+        if fixed != self._clock:
+            self._clock = fixed
+            vars(self).pop("_statements", None)
+            vars(self).pop("_insertion", None)
 
     def examine(self) -> None:
         """Read the table's schema, unless it is known. Raises ``StoreDenied`` for another kind of table.
@@ -141,16 +142,17 @@ class JobsTable:
 
     @cached_property
     def _schema(self) -> Schema:
-        return self._client.ask(schema_of)
+        return self._client.ask(partial(schema_of, table=self._client.tables.jobs))
 
     @cached_property
     def _insertion(self) -> Insert:
-        return push_of(Clock(self._client.engine.dialect, self._clock))
+        return push_of(self._client.tables.jobs, Clock(self._client.engine.dialect, self._clock))
 
     @cached_property
     def _statements(self) -> Statements:
         dialect = self._client.engine.dialect
-        return Statements(dialect, Clock(dialect, self._clock), self.retry_after, self.most_attempts)
+        clock = Clock(dialect, self._clock)
+        return Statements(self._client.tables.jobs, dialect, clock, self.retry_after, self.most_attempts)
 
     def _notify(self, connection: Connection, queue: str) -> None:
         """Notify waiting workers when the transaction is committed; only PostgreSQL can."""

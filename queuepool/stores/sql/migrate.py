@@ -2,39 +2,65 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from functools import partial
 from pathlib import Path
 
-from sqlalchemy import Connection, inspect
+from sqlalchemy import Connection, Table, inspect
 
-from queuepool.config.urls import database_of, scheme_of
+from queuepool.config.settings import ConnectionSettings
+from queuepool.config.urls import database_of, kind_of, scheme_of
 from queuepool.stores.sql.client import Client
-from queuepool.stores.sql.ddl import statements_of
+from queuepool.stores.sql.ddl import renamed, statements_of
 from queuepool.stores.sql.schema import TABLES, problems_of
+from queuepool.stores.sql.tables import TableNames, tables_of
 
 
 def migrate(client: Client, tables: Collection[str] = TABLES) -> list[str]:
-    """Create the missing ones of these tables, or SQLite's whole file; returns the names of those created.
+    """Create the missing ones of these tables, by usual names, or SQLite's whole file; returns those created.
 
     Raises ``StoreDown`` or ``StoreError``.
     """
     if scheme_of(client.url) == "sqlite" and not Path(database_of(client.url)).exists():
         # The first statement creates it, with its tables.
-        return client.ask(lambda connection: inspect(connection).get_table_names()) and list(TABLES)
-    return client.transaction(partial(_make_missing, tables=tables))
+        found = client.ask(lambda connection: inspect(connection).get_table_names())
+        return [name for usual in TABLES if (name := client.tables.table(usual).name) in found]
+    return client.transaction(partial(_make_missing, tables=[(usual, client.tables.table(usual)) for usual in tables]))
+
+
+def places_of(connections: Iterable[ConnectionSettings]) -> dict[tuple[str, TableNames], list[str]]:
+    """The tables that belong in each database, by usual names and in order, by its URL and their names."""
+    found: dict[tuple[str, TableNames], dict[str, None]] = {}
+    for one in connections:
+        caches = [(table, url) for url in (one.control_url, one.maintenance_url) for table in ("cache", "cache_locks")]
+        for table, url in (*((table, one.url) for table in TABLES), ("failed_jobs", one.failed_url), *caches):
+            if url and kind_of(url) == "sql":
+                found.setdefault((url, TableNames.of(one, url)), {})[table] = None
+    return {place: list(tables) for place, tables in found.items()}
+
+
+def client_at(url: str, names: TableNames) -> Client:
+    """A client that may make a file."""
+    return Client(url, create=True, tables=tables_of(names))
 
 
 def problems(client: Client, tables: Collection[str] = TABLES) -> list[str]:
     """Why existing tables cannot be used. Raises ``StoreDown`` or ``StoreError``."""
-    return client.ask(lambda connection: [words for table in tables for words in problems_of(connection, table)])
+    return client.ask(lambda c: [words for usual in tables for words in problems_of(c, client.tables, usual)])
 
 
-def _make_missing(connection: Connection, tables: Collection[str]) -> list[str]:
-    there = set(inspect(connection).get_table_names())
+def _make_missing(connection: Connection, tables: Iterable[tuple[str, Table]]) -> list[str]:
+    missing = {usual: table for usual, table in tables if not _is_there(connection, table)}
+    for schema in {table.schema for table in missing.values() if table.schema}:
+        # Not IF NOT EXISTS, for which PostgreSQL wants the right to create it even then.
+        if not inspect(connection).has_schema(schema):
+            connection.exec_driver_sql(f'CREATE SCHEMA "{schema}"')
     made = statements_of(connection.dialect.name)
-    missing = {name: made[name] for name in tables if name not in there}
-    for statements in missing.values():
-        for statement in statements:
-            connection.exec_driver_sql(statement)
-    return list(missing)
+    for usual, table in missing.items():
+        for statement in made[usual]:
+            connection.exec_driver_sql(renamed(statement, usual, table))
+    return [table.name for table in missing.values()]
+
+
+def _is_there(connection: Connection, table: Table) -> bool:
+    return table.name in inspect(connection).get_table_names(schema=table.schema)

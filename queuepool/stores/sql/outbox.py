@@ -15,7 +15,6 @@ from sqlalchemy import Connection, delete, func, select
 from queuepool.stores.set_aside import PendingFailure
 from queuepool.stores.sql.client import Client
 from queuepool.stores.sql.encoding import bytes_of
-from queuepool.stores.sql.tables import jobs
 
 #: the queue of these rows
 PENDING = "queuepool:failed:pending"
@@ -31,13 +30,16 @@ class SqlOutbox:
 
     def __init__(self, client: Client) -> None:
         self._client = client
+        self._jobs = client.tables.jobs
 
     def count_pending(self) -> int:
-        counted = select(func.count()).where(jobs.c.queue == PENDING)
+        counted = select(func.count()).where(self._jobs.c.queue == PENDING)
         return int(self._client.ask(lambda c: c.execute(counted).scalar_one()))
 
     def pending(self, first: int = 0, count: int = 100) -> list[PendingFailure]:
-        rows = select(jobs.c.id, jobs.c.payload).where(jobs.c.queue == PENDING).order_by(jobs.c.id)
+        rows = (
+            select(self._jobs.c.id, self._jobs.c.payload).where(self._jobs.c.queue == PENDING).order_by(self._jobs.c.id)
+        )
 
         def read(connection: Connection) -> list[PendingFailure]:
             return [_failure(*row) for row in connection.execute(rows.offset(first).limit(count))]
@@ -46,7 +48,7 @@ class SqlOutbox:
 
     def drop_pending(self, failure: PendingFailure) -> None:
         number = int(failure.id.partition("-")[0])
-        gone = delete(jobs).where(jobs.c.id == number, jobs.c.queue == PENDING)
+        gone = delete(self._jobs).where(self._jobs.c.id == number, self._jobs.c.queue == PENDING)
         self._client.ask(lambda c: c.execute(gone))
 
 

@@ -7,7 +7,7 @@ So we neither rely on session state there nor leave any: no prepared statement, 
 from __future__ import annotations
 
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from typing import Any
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event
@@ -23,7 +23,7 @@ _NOTICES = ("client_connection_check_interval", "1s")
 _ENDS = ("idle_in_transaction_session_timeout", f"{LATEST_COMMIT}s")
 
 
-def open_engine(url: URL, pool: dict[str, Any], shared: bool, timeout: float, create: bool) -> Engine:
+def open_engine(url: URL, pool: dict[str, Any], shared: bool, timeout: float, create: Sequence[str]) -> Engine:
     """As ``engines.open_engine``; ``pool`` is SQLAlchemy's."""
     limits = {"connect_timeout": max(int(timeout), 2), "keepalives_idle": 30, "keepalives_interval": 10}
     usual = {"application_name": "queuepool", **limits}

@@ -14,7 +14,6 @@ from queuepool.stores.sql.encoding import bytes_of
 from queuepool.stores.sql.failed import Push
 from queuepool.stores.sql.failed_table import NO_JOB, is_no_job, payload_column
 from queuepool.stores.sql.names import is_name
-from queuepool.stores.sql.tables import failed_jobs
 
 _PAGE = 100
 
@@ -25,6 +24,7 @@ class SqlQuarantine:
     def __init__(self, client: Client, push: Push) -> None:
         self._client = client
         self._push = push
+        self._table = client.tables.failed_jobs
 
     def entries(self, queue: str) -> Iterator[Quarantined]:
         """The entries, oldest first, read page by page."""
@@ -37,29 +37,33 @@ class SqlQuarantine:
         """Put it at the tail of its queue, unchanged or as ``payload``; ``False`` when there is no such entry."""
 
         def work(connection: Connection) -> bool:
-            kept = select(payload_column(connection)).where(*_is(connection, queue, entry_id))
+            kept = select(payload_column(connection, self._table)).where(*self._is(connection, queue, entry_id))
             row = connection.execute(kept.with_for_update()).first()
             if row:
                 self._push(connection, queue, [bytes_of(row[0]) if payload is None else payload])
-                connection.execute(delete(failed_jobs).where(*_is(connection, queue, entry_id)))
+                connection.execute(delete(self._table).where(*self._is(connection, queue, entry_id)))
             return row is not None
 
         return self._client.transaction(work)
 
     def drop(self, queue: str, entry_id: str) -> bool:
-        return self._client.ask(lambda c: c.execute(delete(failed_jobs).where(*_is(c, queue, entry_id))).rowcount == 1)
+        return self._client.ask(
+            lambda c: c.execute(delete(self._table).where(*self._is(c, queue, entry_id))).rowcount == 1
+        )
 
     def _page(self, connection: Connection, queue: str, last: int) -> list[Any]:
-        table, at = failed_jobs.c, Clock(connection.dialect).as_seconds(failed_jobs.c.failed_at)
-        shown = (table.id, table.uuid, table.queue, table.exception, at, payload_column(connection))
-        found = select(*shown).where(is_name(connection.dialect, table.queue, queue), is_no_job, table.id > last)
+        table, at = self._table.c, Clock(connection.dialect).as_seconds(self._table.c.failed_at)
+        shown = (table.id, table.uuid, table.queue, table.exception, at, payload_column(connection, self._table))
+        found = select(*shown).where(
+            is_name(connection.dialect, table.queue, queue), is_no_job(self._table), table.id > last
+        )
         return list(connection.execute(found.order_by(table.id).limit(_PAGE)))
+
+    def _is(self, connection: Connection, queue: str, entry_id: str) -> tuple[Any, ...]:
+        table = self._table
+        return is_name(connection.dialect, table.c.queue, queue), table.c.uuid == entry_id, is_no_job(table)
 
 
 def _entry(row: Any) -> Quarantined:
     _, identity, queue, exception, at, payload = row
     return Quarantined(identity, queue, exception.removeprefix(NO_JOB), float(at), bytes_of(payload))
-
-
-def _is(connection: Connection, queue: str, entry_id: str) -> tuple[Any, ...]:
-    return is_name(connection.dialect, failed_jobs.c.queue, queue), failed_jobs.c.uuid == entry_id, is_no_job

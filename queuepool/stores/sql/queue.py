@@ -9,7 +9,7 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from queuepool.payload.ending import NOTHING, Ending, Lock, Unlock
+from queuepool.payload.ending import NOTHING, Ending, Lock, StateRecord, Unlock
 from queuepool.payload.lease import Lease, Tallies
 from queuepool.stores.contract import Reservation, Sizes, Staged
 from queuepool.stores.sql.cache import SqlCache
@@ -68,6 +68,7 @@ class SqlQueue:
     @clock.setter
     def clock(self, fixed: str) -> None:
         self._table.clock = self._failures.clock = fixed
+        self._offset_ends = 0.0
 
     @property
     def polls(self) -> bool:
@@ -142,11 +143,16 @@ class SqlQueue:
         lost_replies = [lease for lease in self._leases.of_tag(queues, tag) if lease.row not in rows]
         return [lease for lease, is_ours in zip(lost_replies, self.give_back(lost_replies), strict=True) if is_ours]
 
-    def release(self, lease: Lease, delay: float, job_id: str, tally: str = "") -> bool:
+    def release(
+        self, lease: Lease, delay: float, job_id: str, tally: str = "", state: StateRecord | None = None
+    ) -> bool:
+        follow = self._endings.following(Ending(state=state))
+
         def act(connection: Connection, ids: list[int]) -> None:
             self._table.release(connection, ids, lease.queue, delay)
             if tally:
                 self._cache.count(connection, job_id, tally)
+            follow(connection)
 
         return self._leases.if_held([lease], act)[0]
 
@@ -185,11 +191,11 @@ class SqlQueue:
         return self._cache.counts(job_id)
 
     def now(self) -> float:
-        mono = time.monotonic()
-        if mono >= self._offset_ends or self.clock:
-            self._offset = self._read_clock() - mono
-            self._offset_ends = mono + _CLOCK_LASTS
-        return mono + self._offset
+        if self.clock or time.monotonic() >= self._offset_ends:
+            now, mono = self._read_clock(), time.monotonic()  # in this order: so the clock is never ahead
+            self._offset, self._offset_ends = now - mono, mono + _CLOCK_LASTS
+            return now
+        return time.monotonic() + self._offset
 
     def sizes(self, queue: str) -> Sizes:
         def read(connection: Connection) -> Sizes:

@@ -6,23 +6,20 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, exc, inspect
+from sqlalchemy import Connection, Table, inspect
 
 from queuepool.errors import StoreDenied
-from queuepool.stores.sql.tables import cache, cache_locks, failed_jobs, jobs
+from queuepool.stores.sql.tables import Tables
 
 #: the most attempts that the table of the newest Laravel holds, and our own
 MOST_ATTEMPTS = 65535
 #: the largest number by type of the column: signed, unsigned
 _LARGEST = {"TINYINT": (127, 255), "SMALLINT": (32767, MOST_ATTEMPTS)}
-_COLUMNS = {table.name: {column.name for column in table.columns} for table in (jobs, failed_jobs, cache, cache_locks)}
-TABLES = tuple(_COLUMNS)
+#: those that we make, by their usual names
+TABLES = ("jobs", "failed_jobs", "cache", "cache_locks")
 #: without these nothing works; the others are for jobs of some kinds
 REQUIRED = TABLES[:3]
-_NO_UUID = (
-    "the table failed_jobs has no column uuid, as before Laravel 8: add it, varchar(255), unique, and give every row "
-    "its own"
-)
+_NO_UUID = "as before Laravel 8: add it, varchar(255), unique, and give every row its own"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,43 +29,48 @@ class Schema:
     most_attempts: int
 
 
-def schema_of(connection: Connection) -> Schema:
-    """The schema of the ``jobs`` table. Raises ``StoreDenied`` when it is missing or cannot be used."""
-    columns = _columns(connection, "jobs")
-    for problem in _problems("jobs", columns):
+def schema_of(connection: Connection, table: Table) -> Schema:
+    """The schema of the ``jobs`` table. Raises ``StoreDenied`` when it cannot be used."""
+    columns = _columns(connection, table)
+    for problem in _problems("jobs", table, columns):
         raise StoreDenied(problem)
     return Schema(_largest(columns["attempts"]))
 
 
-def problems_of(connection: Connection, table: str) -> list[str]:
-    """Why this table cannot be used. Raises ``StoreDenied`` when it is missing."""
-    return list(_problems(table, _columns(connection, table)))
+def problems_of(connection: Connection, tables: Tables, usual: str) -> list[str]:
+    """Why the table with this usual name cannot be used."""
+    table = tables.table(usual)
+    return list(_problems(usual, table, _columns(connection, table)))
 
 
-def oddity_of(connection: Connection) -> str:
-    """A warning about tables without problems; empty if there is none."""
-    most = schema_of(connection).most_attempts
+def oddity_of(connection: Connection, table: Table) -> str:
+    """A warning about a ``jobs`` table without problems; empty if there is none."""
+    most = schema_of(connection, table).most_attempts
     if most > 255:
         return ""
-    return f"the column attempts of jobs is tinyint, as before Laravel 13: a job's {most}th attempt fails it"
+    return f"the column attempts of {table.name} is tinyint, as before Laravel 13: a job's {most}th attempt fails it"
 
 
-def _columns(connection: Connection, table: str) -> dict[str, Any]:
-    """The columns' types, by name."""
-    try:
-        return {one["name"]: one["type"] for one in inspect(connection).get_columns(table)}
-    except exc.NoSuchTableError:
-        raise StoreDenied(f"the database has no table {table}: run `queuepool migrate`") from None
+def missing(connection: Connection, tables: Tables) -> str:
+    """The first table that is needed and missing; empty if none is."""
+    names = [tables.table(usual) for usual in REQUIRED]
+    there = inspect(connection).has_table
+    return next((table.name for table in names if not there(table.name, schema=table.schema)), "")
 
 
-def _problems(table: str, columns: Mapping[str, Any]) -> Iterator[str]:
-    missing = sorted(_COLUMNS[table] - columns.keys())
-    if table == "jobs" and "reserved" in columns:
-        yield "the table jobs has a column `reserved`, as of Laravel 5.2: migrate it to Laravel 5.3 or later"
-    elif table == "failed_jobs" and missing == ["uuid"]:
-        yield _NO_UUID
+def _columns(connection: Connection, table: Table) -> dict[str, Any]:
+    """The columns' types, by name. Raises SQLAlchemy's ``NoSuchTableError``, which the client translates."""
+    return {one["name"]: one["type"] for one in inspect(connection).get_columns(table.name, schema=table.schema)}
+
+
+def _problems(usual: str, table: Table, columns: Mapping[str, Any]) -> Iterator[str]:
+    missing, name = sorted(table.columns.keys() - columns.keys()), table.name
+    if usual == "jobs" and "reserved" in columns:
+        yield f"the table {name} has a column `reserved`, as of Laravel 5.2: migrate it to Laravel 5.3 or later"
+    elif usual == "failed_jobs" and missing == ["uuid"]:
+        yield f"the table {name} has no column uuid, {_NO_UUID}"
     elif missing:
-        yield f"the table {table} has no column {missing[0]}: it is not Laravel's"
+        yield f"the table {name} has no column {missing[0]}: it is not Laravel's"
 
 
 def _largest(kind: Any) -> int:

@@ -7,13 +7,12 @@ import logging
 import os
 import secrets
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from queuepool.errors import StoreDenied, StoreDown
-from queuepool.stores.sql.ddl import statements_of
 
 _log = logging.getLogger("queuepool")
 _MADE = (
@@ -57,11 +56,11 @@ class FileConnection(sqlite3.Connection):
             self.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
 
-def connect(path: Path, *, durable: bool, timeout: float, create: bool) -> FileConnection:
+def connect(path: Path, *, durable: bool, timeout: float, create: Sequence[str]) -> FileConnection:
     """A connection in autocommit. Raises ``StoreDenied`` for a missing file that it must not or cannot create.
 
-    ``durable``: a push survives a power failure. ``timeout``: seconds to wait for another writer. Raises
-    ``StoreDown`` while the file is being replaced.
+    ``create``: the statements that make the file. ``durable``: a push survives a power failure. ``timeout``: seconds to
+    wait for another writer. Raises ``StoreDown`` while the file is being replaced.
     """
     if not path.exists():
         if not create:
@@ -70,7 +69,7 @@ def connect(path: Path, *, durable: bool, timeout: float, create: bool) -> FileC
             raise StoreDenied(f"there is no directory {path.parent}")
         if not os.access(path.parent, os.W_OK):
             raise StoreDenied(f"{path.parent} cannot be written to: say where the queue is, url = sqlite:////PATH")
-        if _make(path) and durable:  # a producer in the wrong directory would wait for its jobs in vain
+        if _make(path, create) and durable:  # a producer in the wrong directory would wait for its jobs in vain
             _log.warning("%s", _MADE.format(path))
     connection = _known(path, timeout)
     # A push that returned survives a power failure. A worker's settlement may not: then the job runs again.
@@ -102,15 +101,14 @@ def _known(path: Path, timeout: float) -> FileConnection:
     return connection
 
 
-def _make(path: Path) -> bool:
-    """Create the file with Laravel's tables, completely or not at all; ``False`` if another process was faster."""
+def _make(path: Path, statements: Sequence[str]) -> bool:
+    """Create the file with its tables, completely or not at all; ``False`` if another process was faster."""
     draft = path.with_name(f"{path.name}.new-{secrets.token_hex(4)}")
     try:
         with closing(_open(draft, "rwc", 1.0)) as connection:
             # In WAL mode, readers and the writer do not block each other. The file keeps the mode; we set no other's.
             connection.execute("PRAGMA journal_mode = WAL")
-            for statements in statements_of("sqlite").values():
-                connection.executescript(";".join(statements))
+            connection.executescript(";".join(statements))
         with _alone_in(path.parent):
             if not path.exists():
                 _set_aside_leftovers(path)

@@ -10,6 +10,7 @@ from sqlalchemy import (
     Dialect,
     Insert,
     LargeBinary,
+    Table,
     and_,
     bindparam,
     case,
@@ -25,7 +26,6 @@ from sqlalchemy import (
 from queuepool.stores.sql.clock import Clock
 from queuepool.stores.sql.lease_tags import mark_of
 from queuepool.stores.sql.names import exactly, is_name, is_one_of
-from queuepool.stores.sql.tables import jobs
 
 #: seconds by which a lease may begin in the future, since its begin is rounded up
 SLACK = 5.0
@@ -40,16 +40,17 @@ def skips_locked(dialect: Dialect) -> bool:
     return (dialect.server_version_info or ()) >= oldest
 
 
-def push_of(clock: Clock) -> Insert:
+def push_of(jobs: Table, clock: Clock) -> Insert:
     """The statement that adds jobs; apart from ``Statements``, since a push needs to know nothing else of the table."""
     values = {"queue": _QUEUE, "payload": bindparam("raw"), "attempts": 0}
     return insert(jobs).values(**values, created_at=clock.down(), available_at=clock.after("later"))
 
 
 class Statements:
-    """The statements for one database and one ``retry_after``, in seconds; ``most_attempts`` as in ``Schema``."""
+    """The statements for one table and one ``retry_after``, in seconds; ``most_attempts`` as in ``Schema``."""
 
-    def __init__(self, dialect: Dialect, clock: Clock, retry_after: float, most_attempts: int) -> None:
+    def __init__(self, jobs: Table, dialect: Dialect, clock: Clock, retry_after: float, most_attempts: int) -> None:
+        self._jobs = jobs
         # As bytes: a text that is not UTF-8, which only SQLite can hold, could not even be read.
         self.payload: ColumnElement[Any] = (
             cast(jobs.c.payload, LargeBinary) if dialect.name == "sqlite" else jobs.c.payload
@@ -63,6 +64,7 @@ class Statements:
 
     def _reserving(self, dialect: Dialect, clock: Clock, retry_after: float, most_attempts: int) -> None:
         """Source: DatabaseQueue.php, getNextAvailableJob and markJobAsReserved (13.x)."""
+        jobs = self._jobs
         is_ready = and_(jobs.c.reserved_at.is_(None), jobs.c.available_at <= clock.past())
         has_ended = jobs.c.reserved_at <= clock.past(retry_after)
         takable = and_(self._in_queue, or_(is_ready, has_ended))
@@ -87,6 +89,7 @@ class Statements:
         self.is_ready = select(jobs.c.id).where(takable).limit(1)
 
     def _settling(self, clock: Clock) -> None:
+        jobs = self._jobs
         self.leased = (
             select(jobs.c.id, jobs.c.attempts, jobs.c.available_at)
             .where(jobs.c.id.in_(_IDS), jobs.c.reserved_at.is_not(None))
@@ -119,6 +122,7 @@ class Statements:
 
     def _looking(self, dialect: Dialect, clock: Clock) -> None:
         """Source: DatabaseQueue.php, size, pendingSize … (13.x)."""
+        jobs = self._jobs
         is_free, is_due = jobs.c.reserved_at.is_(None), jobs.c.available_at <= clock.past()
         self.count = select(
             func.count(case((and_(is_free, is_due), 1))), func.count(case((and_(is_free, ~is_due), 1))),

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from typing import TypeVar
+from urllib.parse import quote
 
 from sqlalchemy import Connection, exc
 
@@ -68,7 +69,7 @@ class FormerFile:
         try:
             return carry_out(self._connection, work, self.close)
         except exc.SQLAlchemyError as error:
-            raise translated(error) from error
+            raise translated(error, f"sqlite:///{quote(str(self._file.path))}") from error
 
     def was_of_use(self) -> None:
         """Note that a job was settled in it."""

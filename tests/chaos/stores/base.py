@@ -63,6 +63,9 @@ class Store(Protocol):
     def outcomes(self) -> list[bytes]:
         """What waits for Laravel."""
 
+    def states(self) -> Iterator[tuple[str, bytes]]:
+        """The id and the state of each tracked job."""
+
     def steps_and_locks(self) -> tuple[list[bytes], list[str]]:
         """At one moment: the payloads of steps that are still to be done, and the names of all unique locks."""
 

@@ -107,6 +107,11 @@ class RedisStore:
         client: Any = self.server.client
         return list(client.lrange(f"{PREFIX}queues:{OUTCOMES}", 0, -1))
 
+    def states(self) -> Iterator[tuple[str, bytes]]:
+        client: Any = self.server.client
+        for key in client.keys(f"{PREFIX}queuepool:job:*"):
+            yield key.decode().rpartition(":")[2], client.get(key)
+
     def steps_and_locks(self) -> tuple[list[bytes], list[str]]:
         key = f"{PREFIX}queues:{STEPS}"
         with self.server.client.pipeline(transaction=True) as all_at_once:

@@ -8,15 +8,18 @@ from typing import Any
 from sqlalchemy import Engine, delete, insert, select, text
 
 from queuepool.stores.sql.failed_table import NO_JOB
-from queuepool.stores.sql.tables import cache, cache_locks
+from queuepool.stores.sql.tables import USUAL
 from tests.chaos.stores.base import Place
 
 _JOBS = """SELECT payload, CASE WHEN reserved_at IS NOT NULL THEN 'reserved'
-WHEN available_at > created_at THEN 'delayed' ELSE 'ready' END FROM jobs WHERE queue <> 'outcomes'"""
+WHEN available_at > created_at THEN 'delayed' ELSE 'ready' END FROM jobs WHERE queue NOT IN ('outcomes', 'ticks')"""
+_IS_STATE = USUAL.cache.c.key.contains("queuepool:job:")
 _OUTCOMES = "SELECT payload FROM jobs WHERE queue = 'outcomes'"
 _STEPS = "SELECT payload FROM jobs WHERE queue = 'steps'"
 _RESTART = "illuminate:queue:restart"
 _TAGS = "queuepool:workers"
+#: and no mark of a schedule
+_IS_LOCK = USUAL.cache_locks.c.key.contains("laravel_unique_job:", autoescape=True)
 _FAILED = "SELECT payload, exception FROM failed_jobs"
 # A job that has failed is not one that waits, not for a moment.
 _ALL = "SELECT payload FROM jobs UNION ALL SELECT payload FROM failed_jobs"
@@ -31,7 +34,7 @@ class Tables:
         self._snapshot: Any = "SERIALIZABLE" if engine.dialect.name == "sqlite" else "REPEATABLE READ"
 
     def left(self) -> int:
-        return int(self.ask("SELECT count(*) FROM jobs WHERE queue <> 'outcomes'")[0][0])
+        return int(self.ask("SELECT count(*) FROM jobs WHERE queue NOT IN ('outcomes', 'ticks')")[0][0])
 
     def stored(self) -> Iterator[tuple[str, bytes]]:
         for payload, exception in self.ask(_FAILED):
@@ -45,16 +48,24 @@ class Tables:
     def outcomes(self) -> list[bytes]:
         return [row[0].encode() for row in self.ask(_OUTCOMES)]
 
+    def states(self) -> Iterator[tuple[str, bytes]]:
+        with self.engine.connect() as connection:
+            for key, value in connection.execute(select(USUAL.cache.c.key, USUAL.cache.c.value).where(_IS_STATE)):
+                yield key.rpartition(":")[2], value.encode()
+
     def steps_and_locks(self) -> tuple[list[bytes], list[str]]:
         with self.engine.connect().execution_options(isolation_level=self._snapshot) as connection:
-            steps, locks = connection.execute(text(_STEPS)).all(), connection.execute(select(cache_locks.c.key)).all()
+            steps, locks = (
+                connection.execute(text(_STEPS)).all(),
+                connection.execute(select(USUAL.cache_locks.c.key).where(_IS_LOCK)).all(),
+            )
         return [row[0].encode() for row in steps], [row[0] for row in locks]
 
     def stamp(self, number: int) -> None:
         """As `queue:restart` does."""
         with self.engine.begin() as connection:
-            connection.execute(delete(cache).where(cache.c.key == _RESTART))
-            connection.execute(insert(cache).values(key=_RESTART, value=f"i:{number};", expiration=2**31 - 1))
+            connection.execute(delete(USUAL.cache).where(USUAL.cache.c.key == _RESTART))
+            connection.execute(insert(USUAL.cache).values(key=_RESTART, value=f"i:{number};", expiration=2**31 - 1))
 
     def ask(self, statement: str) -> list[Any]:
         with self.engine.connect() as connection:
@@ -85,6 +96,9 @@ class InTables:
 
     def outcomes(self) -> list[bytes]:
         return self.tables.outcomes()
+
+    def states(self) -> Iterator[tuple[str, bytes]]:
+        return self.tables.states()
 
     def steps_and_locks(self) -> tuple[list[bytes], list[str]]:
         return self.tables.steps_and_locks()

@@ -15,11 +15,15 @@ def connection(*lines: str) -> str:
     return "\n".join(["[connection:{name}]", *lines])
 
 
+def schedule(*lines: str, job: str = "job = app.report") -> str:
+    return "\n".join(["[schedule:{name}]", *([job] if job else []), *lines])
+
+
 def each(
     entry: str, key: str, values: tuple[str, ...], words: str, section: str = "pool"
 ) -> dict[str, tuple[str, str]]:
     """A section for each value of a key."""
-    make = pool if section == "pool" else connection
+    make = {"pool": pool, "connection": connection, "schedule": schedule}[section]
     return {f"{entry} {key} {value[:40]!a}": (make(f"{key} = {value}"), words) for value in values}
 
 
@@ -34,7 +38,7 @@ REFUSED: dict[str, tuple[str, str]] = {
     "B065 no timeout without renewal": (pool("timeout = 0", SHORT), "jobs would run twice"),
     # `auto` is one worker for each CPU.
     **each("B066", "workers", ("0", "-1", "1.5", "1e9", "1000000000", "1025", "４", "Auto", ""), "from 1 to 1024"),
-    **each("B067", "timeout", ("1_000", "1m30", "inf", "nan", "1e3", "-1", "", "６０", "60 s", "1d"), "is not a time"),
+    **each("B067", "timeout", ("1_000", "1m30", "inf", "nan", "1e3", "-1", "", "６０", "60 s", "1w"), "is not a time"),
     "B067 a timeout of eleven years": (pool("timeout = 96360h"), "longer than ten years"),
     "B068 unknown key": (pool("worker = 4"), "did you mean 'workers'?"),
     "B068 wrong case": (pool("Workers = 4"), "did you mean 'workers'?"),
@@ -87,6 +91,29 @@ REFUSED: dict[str, tuple[str, str]] = {
     **each("B082", "max_jobs", ("-1", "1.5", "many"), "is not a whole number"),
     **each("B082", "max_time", ("-1", "x"), "is not a time"),
     "B082 jitter": (pool("jitter = 200%"), "unknown key"),
+    **each("B116", "soft_timeout", ("-1", "x", ""), "is not a time"),
+    "B116 soft_timeout above timeout": (pool("timeout = 30", "soft_timeout = 1m"), "60 is not below timeout (30)"),
+    "B116 soft_timeout as timeout": (pool("soft_timeout = 60"), "60 is not below timeout (60)"),
+    "B069 schedule twice": (schedule("every = 1s") + "\n[schedule:{name}]", "is already in line"),
+    **each("B127", "cron", ("0 0 30 2 *", "0 0 31 4,6 *"), "never comes due: no such day", "schedule"),
+    **each("B127", "cron", ("* * * *", "@daily", "0 3 * * * *"), "is not a cron expression of five", "schedule"),
+    **each("B127", "cron", ("61 * * * *", "0 x * * *", "*/0 * * * *"), "is not a cron expression: bad", "schedule"),
+    "B128 unknown time zone": (schedule("cron = 0 3 * * *", "timezone = Mars/Olympus"), "is not a time zone like"),
+    "B128 time zone in the wrong case": (schedule("cron = 0 3 * * *", "timezone = utc"), "did you mean UTC?"),
+    "B129 no JSON": (schedule("every = 1s", "data = {kind: daily}"), "is not JSON (Expecting property name"),
+    "B129 NaN": (schedule("every = 1s", 'data = {"a": NaN}'), "NaN is no number in JSON"),
+    "B129 an object without properties": (
+        schedule("every = 1s", "object = App\\X", "data = [1]", job=""), "is not a JSON object",
+    ),
+    **each("B131", "every", ("0", "1.5", "0.5s"), "is not a number of whole seconds from 1 up", "schedule"),
+    **each("B131", "every", ("-1", "daily"), "is not a time", "schedule"),
+    "B131 late": (schedule("every = 1s", "late = -1"), "is not a time"),
+    "B131 cron and every": (schedule("every = 1s", "cron = 0 3 * * *"), "contradicts cron: say one of them"),
+    "B131 neither cron nor every": (schedule(), "has neither cron nor every"),
+    "B131 job and object": (schedule("every = 1s", "object = App\\X"), "contradicts job: say one of them"),
+    "B131 neither job nor object": (schedule("every = 1s", job=""), "has neither job nor object"),
+    "B131 no name of a job": (schedule("every = 1s", "job = send mail", job=""), "is not the name of a job"),
+    "B131 no connection": (schedule("every = 1s", "connection = nosuch"), "there is no connection 'nosuch'"),
 }  # fmt: skip
 
 ACCEPTED: dict[str, str] = {
@@ -100,6 +127,7 @@ ACCEPTED: dict[str, str] = {
     "B081 memory units": pool("memory = 128MB", "memory_hard = 1G"),
     "B081 no memory limit": pool("memory = 0"),
     "B082 no limits": pool("max_jobs = 0", "max_time = 0"),
+    "B116 no timeout": pool("timeout = 0", "soft_timeout = 1h"),
 }
 
 PASSWORDS = ("a%%b", "a#b", "a;b", "a ;b", "a #b", "a=b", "a\"b'c", "a b", "pässwörd", "[x]", "%40%2F%3F")

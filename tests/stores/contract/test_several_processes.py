@@ -18,6 +18,7 @@ from queuepool.errors import StoreDown
 from queuepool.stores.factory import Stores
 from queuepool.stores.sql.clock import Clock
 from queuepool.stores.sql.statements import Statements
+from queuepool.stores.sql.tables import USUAL
 from tests.support.drivers import connection_of, opened
 from tests.support.eventually import eventually
 from tests.support.other_process import answers, started
@@ -165,6 +166,6 @@ def is_there_for_others(stores: Any, dialect: str) -> bool:
 def test_a_server_that_cannot_skip_locked_rows_is_asked_for_plain_locks(driver, version, expected):
     dialect = create_engine(f"{driver}://").dialect
     dialect.server_version_info = version
-    statement = Statements(dialect, Clock(dialect), 90.0, 65535).choose
+    statement = Statements(USUAL.jobs, dialect, Clock(dialect), 90.0, 65535).choose
 
     assert str(statement.compile(dialect=dialect)).rstrip().endswith(expected)

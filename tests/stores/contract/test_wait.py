@@ -15,7 +15,7 @@ import pytest
 from queuepool.payload.lease import Lease
 from queuepool.stores.factory import Stores
 from tests.support.samples import ids, payload
-from tests.support.store_contract import OURS, QUEUES, QUICK, RETRY_AFTER, Clock, drained, record, reserved
+from tests.support.store_contract import LONG, OURS, QUEUES, QUICK, RETRY_AFTER, Clock, drained, record, reserved
 
 pytestmark = pytest.mark.usefixtures("at")
 
@@ -50,7 +50,7 @@ def test_a_job_that_becomes_ready_again_ends_a_wait(built, at, way):
     way(built, at, reserved(built.queue, payload("a"))[0])
     began = time.monotonic()
 
-    built.queue.wait(QUEUES, timeout=5.0)
+    built.queue.wait(QUEUES, timeout=LONG)
 
     assert time.monotonic() - began < QUICK
     assert 1 == len(drained(built.queue))
@@ -62,7 +62,7 @@ def test_a_wait_ends_at_once_where_a_job_is_ready(store, queue):
     store.push(queue, [payload("a")])
     began = time.monotonic()
 
-    store.wait(QUEUES, timeout=5.0)
+    store.wait(QUEUES, timeout=LONG)
 
     assert time.monotonic() - began < QUICK
 
@@ -72,7 +72,7 @@ def test_a_wait_ends_when_a_job_is_pushed(built, store, queue, connection):
     began = time.monotonic()
     with Elsewhere(connection, store.clock) as elsewhere:
         elsewhere.do(lambda there: there.push(queue, [payload("a")]))
-        store.wait(QUEUES, timeout=5.0)
+        store.wait(QUEUES, timeout=LONG)
 
     assert time.monotonic() - began < QUICK
     assert ["a"] == ids(store.reserve(QUEUES, OURS, 1).leases)
@@ -107,7 +107,7 @@ def test_what_a_signal_breaks_off_is_not_the_answer_to_the_next_verb(store):
     store.reserve(["default"], OURS, 1)
 
     with pytest.raises(Rung), ringing(after=0.1):
-        store.wait(QUEUES, timeout=5.0)
+        store.wait(QUEUES, timeout=LONG)
 
     assert 1 == store.sizes("default").reserved
 

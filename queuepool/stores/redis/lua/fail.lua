@@ -1,12 +1,12 @@
 -- fail.lua: record a job as failed and remove it, both or neither.
 -- Source:  Illuminate/Queue/Jobs/Job.php, fail (13.x)
 -- KEYS     1 reserved zset   2 failed jobs, hash   3 failed jobs by time, zset   4 the job's tallies
---          then, if anything follows: ready list of the outcome, its notify list, the unique locks
+--          then, if anything follows, the keys of follow.lua
 -- ARGV     1 test clock, '' = the server's   2 receipt   3 id   4 record, JSON; '' = keep none   5 its worker's tag
---          then, if anything follows: the outcome's payload; '' = none; the owner of each lock; '' = any
+--          then, if anything follows, the arguments of follow.lua
 -- Returns  1, or 0 when the lease was lost
 -- Differs  Laravel deletes, then records, and a crash in between loses the job; keeps both of two jobs with one id.
--- include: clock lease full follow
+-- include: clock lease full release_lock note_state follow
 write_nothing(KEYS[1])
 if not is_held(redis.call('zscore', KEYS[1], ARGV[2]), tonumber(ARGV[5])) then return 0 end
 check_follow(5, 6)

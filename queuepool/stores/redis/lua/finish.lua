@@ -1,10 +1,10 @@
 -- finish.lua: remove a job that is done, and write what follows from it, both or neither.
 -- Source:  Illuminate/Queue/CallQueuedHandler.php, call (13.x)
--- KEYS     1 reserved zset   2 ready list of the outcome   3 its notify list   then the unique locks
--- ARGV     1 receipt   2 its worker's tag   3 the outcome's payload; '' = none   then the owner of each lock; '' = any
+-- KEYS     1 reserved zset   then, if anything follows, the keys of follow.lua
+-- ARGV     1 receipt   2 its worker's tag   then, if anything follows, the arguments of follow.lua
 -- Returns  1, or 0 when the lease was lost
 -- Differs  Laravel dispatches the next job of a chain, then deletes: a crash in between runs the rest twice.
--- include: lease full follow
+-- include: lease full release_lock note_state follow
 write_nothing(KEYS[1])
 if not is_held(redis.call('zscore', KEYS[1], ARGV[1]), tonumber(ARGV[2])) then return 0 end
 check_follow(2, 3)

@@ -5,16 +5,9 @@
 --          5 delay, seconds   6 the stewards' channel
 -- Returns  1, or 0 when the lock is held: nothing was added
 -- Differs  Laravel takes the lock, then pushes: a crash in between loses every later dispatch of the job.
--- include: clock put wake
+-- include: clock put wake add
 local delay = tonumber(ARGV[5])
-redis.call(delay > 0 and 'zcard' or 'llen', KEYS[delay > 0 and 4 or 2]) -- a wrong type fails before the lock is taken
+check_add(KEYS[2], KEYS[4], delay)
 if not redis.call('set', KEYS[1], ARGV[1], 'NX', 'PX', math.ceil(tonumber(ARGV[2]) * 1000)) then return 0 end
-if delay > 0 then
-  local due = clock(ARGV[4]) + delay
-  put(KEYS[4], due, ARGV[3])
-  wake_if_first(KEYS[4], ARGV[6], due)
-else
-  redis.call('rpush', KEYS[2], ARGV[3])
-  pcall(redis.call, 'rpush', KEYS[3], 1)
-end
+add(KEYS[2], KEYS[3], KEYS[4], ARGV[3], ARGV[4], delay, ARGV[6])
 return 1

@@ -3,8 +3,9 @@
 -- KEYS     the locks
 -- ARGV     the owner of each; '' = any
 -- Returns  how many were released
+-- include: release_lock
 local released = 0
 for i, key in ipairs(KEYS) do
-  if ARGV[i] == '' or redis.pcall('get', key) == ARGV[i] then released = released + redis.call('del', key) end
+  released = released + release_lock(key, ARGV[i])
 end
 return released

@@ -1,6 +1,7 @@
--- What follows the end of a job, in the same step: its unique locks are released, and Laravel learns how it ended.
--- KEYS[key]: ready list of the outcome, its notify list, then the locks. ARGV[arg]: the outcome's payload ('' = none),
--- then the owner of each lock ('' = any).
+-- What follows the end of a job, in the same step: its unique locks are released, Laravel learns how it ended, and so do
+-- those that follow a tracked job.
+-- KEYS[key]: ready list of the outcome, its notify list, the job's state, then the locks. ARGV[arg]: the outcome's
+-- payload ('' = none), the state ('' = none), seconds that it is kept, then the owner of each lock ('' = any).
 
 -- Fail before anything is written if the outcome could not be.
 local function check_follow(key, arg)
@@ -13,9 +14,8 @@ local function follow(key, arg)
     redis.call('rpush', KEYS[key], ARGV[arg])
     pcall(redis.call, 'rpush', KEYS[key + 1], 1)
   end
-  for i = key + 2, #KEYS do
-    local owner = ARGV[arg + i - key - 1]
-    -- A key of another type is no lock of Laravel: it stays.
-    if owner == '' or redis.pcall('get', KEYS[i]) == owner then redis.call('del', KEYS[i]) end
+  note_state(KEYS[key + 2], ARGV[arg + 1], ARGV[arg + 2])
+  for i = key + 3, #KEYS do
+    release_lock(KEYS[i], ARGV[arg + i - key])
   end
 end

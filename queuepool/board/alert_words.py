@@ -1,0 +1,31 @@
+"""An alert in words, for people."""
+
+from __future__ import annotations
+
+from queuepool.board.open_alerts import OpenAlert
+
+_WORDS = {
+    "wait": "queue {subject}: the next job has been ready for {value}",
+    "overdue": "queue {subject}: a job has been due for {value} and is still delayed",
+    "failures": "queue {subject}: {value} of the attempts of the last five minutes failed",
+    "running": "job {subject} has run for {value}",
+    "failed": "{subject}: {value} are kept",
+    "quarantine": "queue {subject}: {value} payloads are in quarantine",
+    "crashes": "pool {subject}: {value} workers died within five minutes",
+    "lost": "pool {subject} has published nothing for {value}",
+    "store": "the {subject} has been away for {value}",
+}
+_COUNTS = ("failed", "quarantine", "crashes")
+
+
+def words_of(alert: OpenAlert) -> str:
+    """What is wrong, in one line, with the limit that was reached."""
+    words = _WORDS.get(alert.kind, "{subject}: {value}")
+    value, limit = (_shown(alert.kind, number) for number in (alert.value, alert.limit))
+    return f"{words.format(subject=alert.subject, value=value)} (limit {limit})"
+
+
+def _shown(kind: str, number: float) -> str:
+    if kind == "failures":
+        return f"{number:.0%}"
+    return f"{number:.0f}" if kind in _COUNTS else f"{number:.0f} s"

@@ -1,0 +1,84 @@
+"""The file with a pool's meters, for processes outside the pool: an image of its memory, written by the steward alone.
+
+It is written by system calls: a mapping would end the steward with SIGBUS if somebody cut the file short. The memory
+has everything, so a damaged file is made anew from it at once.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from queuepool.board import meter_layout as layout
+from queuepool.board.meters import is_whole, parts_in_use
+from queuepool.board.shared_file import SharedFile
+
+_FLAGS = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+
+
+class MetersFile:
+    """One pool's file at ``path``; ``memory`` has its meters."""
+
+    def __init__(self, path: Path, memory: Any, capacity: int) -> None:
+        self._path = path
+        self._memory = memory
+        self._capacity = capacity
+        self._file: SharedFile | None = None
+        #: what was written, by its first byte
+        self._written: dict[int, bytes] = {}
+
+    def write(self) -> bool:
+        """Write what has changed. ``False``: the file was damaged or gone, and is made anew. Raises ``OSError``."""
+        was_published = self._take_published()
+        if is_new := not self._is_intact():
+            self._make()
+        if self._file:
+            for first, raw in self._parts():
+                if self._written.get(first) != raw:
+                    self._file[first : first + len(raw)] = raw
+                    self._written[first] = raw
+        return not (is_new and was_published)
+
+    def _parts(self) -> list[tuple[int, bytes]]:
+        places = [(0, layout.POOL * layout.WORD)]
+        for index in range(self._capacity):
+            places += parts_in_use(self._memory, index)
+        return [(first, self._memory[first : first + length]) for first, length in places if length]
+
+    def _is_intact(self) -> bool:
+        """Whether the file is in its place, whole and ours; an earlier steward may have made it."""
+        try:
+            if self._file is None:
+                self._file = SharedFile(os.open(self._path, _FLAGS), layout.size(self._capacity))
+            here, there = os.fstat(self._file.fd), self._path.lstat()
+            return is_whole(self._file) and os.path.samestat(here, there) and here.st_uid == os.geteuid()
+        except OSError:
+            return False
+
+    def _make(self) -> None:
+        """A new file in its place: complete or absent."""
+        self.close()
+        draft = self._path.with_name(f"{self._path.name}.new")
+        draft.unlink(missing_ok=True)
+        flags = _FLAGS | os.O_CREAT | os.O_EXCL
+        self._file = SharedFile(os.open(draft, flags, 0o600), layout.size(self._capacity))
+        os.ftruncate(self._file.fd, len(self._file))  # sparse: most slots are never used
+        for first, raw in self._parts():
+            self._file[first : first + len(raw)] = raw
+        draft.replace(self._path)
+
+    def _take_published(self) -> bool:
+        """Whether a steward of this pool has made the file before."""
+        words = memoryview(self._memory)[: layout.FIRST_QUEUE * layout.WORD].cast("q")
+        was, words[layout.PUBLISHED] = bool(words[layout.PUBLISHED]), 1
+        return was
+
+    def close(self) -> None:
+        """Close the file."""
+        self._written.clear()
+        if self._file:
+            with suppress(OSError):
+                os.close(self._file.fd)
+            self._file = None

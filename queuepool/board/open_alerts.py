@@ -1,0 +1,60 @@
+"""The alerts that are raised at the moment, in a file beside the board: its steward writes it, all others read it."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from queuepool.board.board import Board
+from queuepool.board.boot_report import text_in
+
+#: most alerts that a pool raises at once, and most characters of a subject: the file stays below what is read of it
+MAX_ALERTS, MAX_SUBJECT = 100, 200
+
+
+class OpenAlert(NamedTuple):
+    """An alert that is raised. Its value and limit are seconds, counts, or shares from 0 to 1, by its kind."""
+
+    kind: str
+    #: the queue, job, pool or store that it is about
+    subject: str
+    value: float
+    limit: float
+    #: when the limit was first reached, in Unix seconds by this host's clock
+    since: float
+    #: whether this pool sends its notices; and whether it has decided so without the store, as others may have
+    is_ours: bool = False
+    is_alone: bool = False
+    #: when it asks for that next, in Unix seconds
+    ask_at: float = 0.0
+
+
+def read(board: Board) -> tuple[OpenAlert, ...]:
+    """The alerts of this pool, by kind and subject; none if its file cannot be read."""
+    with suppress(ValueError, TypeError):  # a job has overwritten it
+        return tuple(_checked(OpenAlert(*one)) for one in json.loads(text_in(_file_of(board)) or "[]")[:MAX_ALERTS])
+    return ()
+
+
+def write(board: Board, alerts: Sequence[OpenAlert]) -> None:
+    """Replace them. Raises ``OSError``."""
+    path = _file_of(board)
+    draft = path.with_name(f"draft.{os.urandom(8).hex()}")
+    draft.write_text(json.dumps(alerts, ensure_ascii=False), "utf-8", "replace")
+    draft.replace(path)
+
+
+def _checked(read: OpenAlert) -> OpenAlert:
+    """Raises ``ValueError`` and ``TypeError`` for what no steward has written."""
+    value, limit, since, ask_at = map(float, (read.value, read.limit, read.since, read.ask_at))
+    return OpenAlert(
+        str(read.kind), str(read.subject), value, limit, since, bool(read.is_ours), bool(read.is_alone), ask_at
+    )
+
+
+def _file_of(board: Board) -> Path:
+    return board.path.with_name(f"{board.path.name}.alerts")

@@ -1,0 +1,121 @@
+"""What the pools of all hosts have done in the last hour, day or month, from what their stewards keep in the store."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from typing import Any
+
+import click
+
+from queuepool.board.counts import RUN_BOUNDS, WAIT_BOUNDS
+from queuepool.board.status import iso
+from queuepool.cli import output
+from queuepool.cli.flags import CONNECTION
+from queuepool.cli.options import JSON, TEXT, Where, located, option, parsed
+from queuepool.config import values
+from queuepool.config.settings import ConnectionSettings
+from queuepool.metrics.history import Names, Past, Span, past_of
+from queuepool.metrics.rollup import COUNTED, LONGEST, Tally
+from queuepool.stores.factory import Stores
+
+_HOUR = 3600.0
+
+
+def _range(raw: str) -> float:
+    """Seconds from a minute to the longest time that is kept."""
+    found = values.span(raw)
+    if not 60.0 <= found <= LONGEST:
+        raise ValueError(f"{values.shown(raw)} is not from 1m to 35d")
+    return found
+
+
+@click.command()
+@located(*CONNECTION)
+@option("--range", "seconds", metavar="TIME", type=parsed(_range), default=_HOUR, help="From 1m to 35d  [default: 1h]")
+@option("--queue", metavar="QUEUE", type=TEXT, help="Only jobs from this queue")
+@option("--job", metavar="NAME", type=TEXT, help="Only jobs of this name")
+@JSON
+def history(where: Where, seconds: float, queue: str | None, job: str | None, as_json: bool) -> None:
+    """Show rates, failures, run times and waits of the past, by job
+
+    Of the pools of all hosts on the connection, except those with history = 0. A range is shown in minutes up to 2h,
+    in ten minutes up to 48h, and in hours beyond that. Attempts of Laravel's own workers are not in it.
+    """
+    connection = where.connection()
+    span, past = _read(connection, seconds)
+    chosen = Past({at: _chosen(tallies, queue, job) for at, tallies in past.gained.items()}, past.ignored)
+    if past.ignored:
+        output.complain(f"{output.counted(past.ignored, 'text')} of the history made no sense")
+    if as_json:
+        output.document(_document(span, chosen))
+    else:
+        minutes = len(span.buckets) * span.grain.seconds / 60.0
+        output.listing([_row(names, tally, minutes) for names, tally in _sorted(chosen)], as_json=False)
+
+
+def _read(connection: ConnectionSettings, seconds: float) -> tuple[Span, Past]:
+    with closing(Stores(connection, by_hand=True)) as stores:
+        span = Span.until(stores.queue.now(), seconds)
+        texts, ignored = stores.history.kept(span.grain.name, span.with_the_one_before)
+    past = past_of(span, texts)
+    return span, Past(past.gained, past.ignored + ignored)
+
+
+def _chosen(tallies: Mapping[Names, Tally], queue: str | None, job: str | None) -> dict[Names, Tally]:
+    return {names: one for names, one in tallies.items() if queue in (None, names[0]) and job in (None, names[1])}
+
+
+def _sorted(past: Past) -> list[tuple[Names, Tally]]:
+    """The busiest first."""
+    ended = [(names, tally) for names, tally in past.totals().items() if tally.ended]
+    return sorted(ended, key=lambda item: (-item[1].ended, item[0]))
+
+
+def _row(names: Names, tally: Tally, minutes: float) -> dict[str, Any]:
+    return {
+        "queue": names[0],
+        "job": names[1],
+        **_counts(tally),
+        "per_minute": round(tally.ended / minutes, 2),
+        **_times(tally),
+    }
+
+
+def _counts(tally: Tally) -> dict[str, int]:
+    return dict(zip(COUNTED, tally.counts, strict=True))
+
+
+def _times(tally: Tally) -> dict[str, float | None]:
+    """Percentiles in seconds, with three digits: a bucket is much wider."""
+    runs, waits = ((0.5, "run_p50"), (0.95, "run_p95"), (0.99, "run_p99")), ((0.5, "wait_p50"), (0.95, "wait_p95"))
+    found = {name: _digits(tally.run.quantile(share, RUN_BOUNDS)) for share, name in runs if tally.run.observations}
+    found |= {
+        name: _digits(tally.wait.quantile(share, WAIT_BOUNDS)) for share, name in waits if tally.wait.observations
+    }
+    return {name: found.get(name) for _, name in (*runs, *waits)}
+
+
+def _digits(seconds: float) -> float:
+    return float(f"{seconds:.3g}")
+
+
+def _document(span: Span, past: Past) -> dict[str, Any]:
+    minutes = len(span.buckets) * span.grain.seconds / 60.0
+    return {
+        "from": iso(span.buckets[0]),
+        "to": iso(span.buckets[-1] + span.grain.seconds),
+        "bucket_seconds": span.grain.seconds,
+        "ignored": past.ignored,
+        "jobs": [_row(names, tally, minutes) for names, tally in _sorted(past)],
+        "buckets": list(_buckets(past)),
+    }
+
+
+def _buckets(past: Past) -> Iterator[dict[str, Any]]:
+    """All chosen jobs together, bucket by bucket."""
+    for at, tallies in past.gained.items():
+        total = Tally()
+        for tally in tallies.values():
+            total = total.plus(tally)
+        yield {"at": iso(at), **_counts(total), **_times(total)}

@@ -1,0 +1,67 @@
+"""Print what the local pools count and measure, in Prometheus' text format. Asks no store."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+
+from queuepool.board import meters
+from queuepool.cli import output
+from queuepool.cli.flags import PLACE
+from queuepool.cli.local import runtime_of
+from queuepool.cli.options import Where, located, option, parsed
+from queuepool.config.settings import PoolSettings
+from queuepool.errors import ConfigError, NotRunning
+from queuepool.metrics import facts
+from queuepool.metrics.exposition import NEEDED, exposition, is_possible
+from queuepool.metrics.samples import Sample, of_pool, of_program, of_stopped
+
+#: node_exporter runs as a user of its own
+_MODE = 0o644
+
+
+@click.command()
+@located(*PLACE)
+@option(
+    "--textfile",
+    metavar="FILE",
+    type=parsed(Path),
+    help="Write to this file instead, for the textfile collector of node_exporter: FILE.prom",
+)
+def metrics(where: Where, textfile: Path | None) -> None:
+    """Print the metrics of the local pools for Prometheus
+
+    They come from the pools' boards: no store is asked. A pool that does not run has queuepool_up 0.
+    """
+    if not is_possible():
+        raise ConfigError("metrics", NEEDED)
+    text = exposition([*of_program(), *(sample for pool in where.pools() for sample in _of(where, pool))])
+    if textfile:
+        _replace(textfile, text)
+    else:
+        output.raw(text)
+
+
+def _of(where: Where, pool: PoolSettings) -> Iterator[Sample]:
+    try:
+        board = runtime_of(where, pool).board()
+    except NotRunning:
+        return of_stopped(pool.name)
+    return of_pool(facts.read(pool.name, pool.connection.name, board), meters.read(board))
+
+
+def _replace(path: Path, text: bytes) -> None:
+    """Write the file beside and rename it: a reader sees the old or the new one. Raises ``OSError``."""
+    number, draft = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    try:
+        with open(number, "wb") as file:
+            file.write(text)
+            os.fchmod(file.fileno(), _MODE)
+        os.replace(draft, path)
+    except OSError:
+        os.unlink(draft)
+        raise

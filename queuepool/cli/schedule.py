@@ -1,0 +1,215 @@
+"""The schedules of the configuration: when they are due, pushed by hand, paused."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from datetime import UTC, datetime
+from difflib import get_close_matches
+from itertools import islice
+from typing import Any
+
+import click
+
+from queuepool.cli import output
+from queuepool.cli.declared import declared_schedules
+from queuepool.cli.flags import CONNECTION
+from queuepool.cli.group import Verbs
+from queuepool.cli.options import JSON, TEXT, Where, located, option, parsed
+from queuepool.config import values
+from queuepool.config.settings import ConnectionSettings, ScheduleSettings
+from queuepool.config.timetable import due_after
+from queuepool.errors import BootFailure
+from queuepool.jobs.client import Queue
+from queuepool.steward.scheduled_job import ScheduledJob
+from queuepool.stores.schedules import Mark
+from queuepool.unix.exit_codes import FAILED
+
+#: seconds that a mark may be ahead of the clock, and behind it, since they are read one after the other
+_AHEAD, _BEHIND = 60.0, 10.0
+_MODULES = "pool.modules"
+_REMEDY = "add a [schedule:NAME], or name them by modules"
+_NAME = click.argument("name", type=TEXT)
+_NAMES = click.argument("names", metavar="[NAME]...", nargs=-1, type=TEXT)
+
+
+@click.group(cls=Verbs)
+def schedule() -> None:
+    """List schedules, show when they are due, push or pause them"""
+
+
+@schedule.command("list")
+@located(*CONNECTION, _MODULES)
+@JSON
+def list_them(where: Where, as_json: bool) -> None:
+    """List the schedules: their job, the last time that was pushed, the next due time
+
+    Those of the configuration, and those that jobs declare: as a pool that runs here has them, else as its modules
+    have them, which are then imported. With --modules they are always imported.
+    """
+    rows = [row for connection, several in _by_connection(where) for row in _rows(connection, several)]
+    output.listing(rows, as_json)
+
+
+@schedule.command("next")
+@located(*CONNECTION, _MODULES)
+@_NAME
+@option("--count", metavar="COUNT", type=parsed(values.count), default=10, help="How many times  [default: 10]")
+@JSON
+def show_next(where: Where, name: str, count: int, as_json: bool) -> None:
+    """Show the next due times of a schedule, in its time zone and in UTC"""
+    timetable = ScheduledJob(_named(where, [name])[0]).timetable
+    times = [
+        (timetable.local(at), datetime.fromtimestamp(at, UTC))
+        for at in islice(due_after(timetable, time.time()), count)
+    ]
+    output.listing(({"due": local.isoformat(), "utc": utc.isoformat()} for local, utc in times), as_json)
+
+
+@schedule.command()
+@located(*CONNECTION, _MODULES)
+@_NAME
+def run(where: Where, name: str) -> int:
+    """Push the job of a schedule now and print its id
+
+    Its due times stay as they are. With overlap = no, nothing is pushed while its last job is queued or runs.
+    """
+    job = ScheduledJob(_named(where, [name])[0])
+    with closing(Queue(job.settings.connection)) as queue:
+        store = queue.stores.queue
+        job_id, due = job.by_hand(store.now())
+        if due.lock is None:
+            store.push(due.queue, [due.payload])
+        elif not store.push_unique(due.queue, due.payload, 0.0, due.lock):
+            output.complain(f"{name}: its last job is still queued or runs, and overlap is no")
+            return FAILED
+    output.say(job_id)
+    return 0
+
+
+@schedule.command()
+@located(*CONNECTION, _MODULES)
+@_NAMES
+def pause(where: Where, names: Sequence[str]) -> None:
+    """Pause schedules on all hosts, by default all"""
+    for connection, several in _by_connection(where, names):
+        with closing(Queue(connection, by_hand=True)) as queue:
+            for name in [one.name for one in several] if names else [""]:
+                queue.stores.control.pause_schedule(name)
+                output.say(f"{_words(name, connection)}: paused on all hosts")
+
+
+@schedule.command()
+@located(*CONNECTION, _MODULES)
+@_NAMES
+def resume(where: Where, names: Sequence[str]) -> None:
+    """Continue schedules after a pause
+
+    A time that was missed meanwhile is made good, unless it is older than late.
+    """
+    for connection, several in _by_connection(where, names):
+        with closing(Queue(connection, by_hand=True)) as queue:
+            for name in [one.name for one in several] if names else [""]:
+                _resume(queue, name, _words(name, connection), [one.name for one in several])
+
+
+@schedule.command()
+@located(*CONNECTION)
+@_NAME
+def forget(where: Where, name: str) -> int:
+    """Drop what the store knows of a schedule, which may be one that is gone
+
+    It then begins anew: only due times after that count. Needed if the store's clock was wrong and far ahead.
+    """
+    dropped = 0
+    for connection in where.connections():
+        with closing(Queue(connection, by_hand=True)) as queue:
+            dropped += queue.stores.schedules.forget(name)
+    if dropped:
+        output.say(f"schedule {name}: forgotten")
+        return 0
+    output.complain(f"the store knows no schedule {name}")
+    return FAILED
+
+
+def _by_connection(
+    where: Where, names: Sequence[str] = ()
+) -> Iterator[tuple[ConnectionSettings, list[ScheduleSettings]]]:
+    """The schedules, or those with these names, by connection. Raises ``UsageError`` if there are none."""
+    several = _named(where, names)
+    for connection in dict.fromkeys(one.connection for one in several):
+        yield connection, [one for one in several if one.connection == connection]
+
+
+def _named(where: Where, names: Sequence[str]) -> list[ScheduleSettings]:
+    known = {one.name: one for pool in where.pools() for one in pool.schedules}
+    if not names or set(names) - known.keys():
+        known = _with_declared(where, known)
+    if not known:
+        place = where.path or "the configuration"
+        raise click.UsageError(f"there are no schedules in {place}, and no job of its modules has one: {_REMEDY}")
+    for name in names:
+        if name not in known:
+            close = get_close_matches(name, known, 1)
+            hint = f"did you mean {close[0]!r}?" if close else f"only: {', '.join(known)}"
+            raise click.UsageError(f"there is no schedule {name!r}; {hint}")
+    return [known[name] for name in names or known]
+
+
+def _with_declared(where: Where, known: dict[str, ScheduleSettings]) -> dict[str, ScheduleSettings]:
+    """These and what jobs declare. Without the modules, and with ``known`` ones, those are left out and it is said."""
+    try:
+        return known | {one.name: one for one in declared_schedules(where.pools(), anew=_MODULES in where.overrides)}
+    except BootFailure as failure:
+        if not known or isinstance(failure.__cause__, KeyboardInterrupt):
+            raise
+        output.complain(f"schedules of jobs are left out: {failure}")
+        return known
+
+
+def _rows(connection: ConnectionSettings, several: Sequence[ScheduleSettings]) -> Iterator[dict[str, Any]]:
+    with closing(Queue(connection, by_hand=True)) as queue:
+        now, marks = queue.stores.queue.now(), queue.stores.schedules.marks()
+        control = queue.stores.control.read((), [one.name for one in several])
+    for one in several:
+        is_paused = control.down or one.name in control.schedules
+        yield _row(ScheduledJob(one), marks.get(one.name), now, is_paused)
+
+
+def _row(job: ScheduledJob, mark: Mark | None, now: float, is_paused: bool) -> dict[str, Any]:
+    one, following = job.settings, next(due_after(job.timetable, max(now, mark.settled if mark else 0)), None)
+    return {
+        "schedule": one.name,
+        "when": one.rule,
+        "job": one.pushes,
+        "queue": one.queue,
+        "last": job.timetable.local(mark.pushed).isoformat() if mark and mark.pushed else None,
+        "next": job.timetable.local(following).isoformat() if following else None,
+        "next_utc": datetime.fromtimestamp(following, UTC).isoformat() if following else None,
+        "state": _state(job, mark, now, is_paused),
+    }
+
+
+def _state(job: ScheduledJob, mark: Mark | None, now: float, is_paused: bool) -> str:
+    """In one word, or two."""
+    if is_paused:
+        return "paused"
+    if mark is None:
+        return "new"  # no pool has seen it yet
+    if mark.settled > now + _AHEAD:
+        return "clock ahead"
+    return "late" if job.timetable.next_after(mark.settled) < now - _BEHIND else "ok"
+
+
+def _resume(queue: Queue, name: str, words: str, several: Sequence[str]) -> None:
+    if not queue.stores.control.resume_schedule(name):
+        output.complain(f"{words}: was not paused")
+        return
+    still = queue.stores.control.read((), several).schedules
+    reason = "" if not still else "; still paused: " + ", ".join(sorted(still))
+    output.say(f"{words}: goes on{reason}")
+
+
+def _words(name: str, connection: ConnectionSettings) -> str:
+    return f"schedule {name}" if name else f"all schedules, connection {connection.name}"

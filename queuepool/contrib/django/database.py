@@ -1,0 +1,104 @@
+"""The URL of a database of Django's, from its entry in ``DATABASES``."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from difflib import get_close_matches
+from types import MappingProxyType
+from typing import Any
+from urllib.parse import quote, quote_from_bytes
+
+from django.db import connections
+
+_Options = Mapping[str, Any]
+#: what DATABASES may say of a login or a session that is Django's own affair
+_DJANGOS = frozenset((
+    "connect_timeout", "read_timeout", "write_timeout", "isolation_level", "pool", "server_side_binding",
+    "client_encoding",
+    "charset", "use_unicode", "init_command", "sql_mode", "conv", "autocommit", "cursor_factory",
+))  # fmt: skip
+#: those of libpq that a URL takes alike
+_LIBPQ = frozenset((
+    "sslmode", "sslrootcert", "sslcert", "sslkey", "sslcrl", "ssl_min_protocol_version", "options", "application_name",
+    "target_session_attrs", "channel_binding", "gssencmode", "krbsrvname", "keepalives", "keepalives_idle",
+    "keepalives_interval", "keepalives_count", "tcp_user_timeout", "prepare_threshold",
+))  # fmt: skip
+_MYSQLS_SSL = {"ca": "ssl_ca", "cert": "ssl_cert", "key": "ssl_key"}
+_SOCKETS = {"postgresql": "/var/run/postgresql", "mysql": "/run/mysqld/mysqld.sock"}
+
+
+def connection_of(alias: str) -> Any:
+    """Django's connection of this name. Raises ``ValueError``."""
+    known = list(connections)
+    if alias in known:
+        return connections[alias]
+    close = get_close_matches(alias, known, 1)
+    hint = f"did you mean {close[0]!r}?" if close else f"there are: {', '.join(known)}"
+    raise ValueError(f"{alias!r} is not in DATABASES; {hint}")
+
+
+def url_of(alias: str) -> str:
+    """The URL of this database, as it is now: a test's has another name.
+
+    A database in memory, which no worker could reach, gives a temporary file. Raises ``ValueError``.
+    """
+    connection = connection_of(alias)
+    translate = _TRANSLATIONS.get(connection.vendor)
+    if translate is None:
+        raise ValueError(
+            f"DATABASES[{alias!r}] is of {connection.vendor}, and a queue is in SQLite, PostgreSQL or MySQL"
+        )
+    try:
+        return translate(connection)
+    except ValueError as error:
+        raise ValueError(f"DATABASES[{alias!r}] {error}: give the queue a url instead") from None
+
+
+def _sqlite(connection: Any) -> str:
+    if connection.is_in_memory_db():
+        from queuepool.contrib.django.in_memory import temporary_url  # imported here: only tests need it
+
+        return temporary_url()
+    path = os.path.abspath(os.fsencode(connection.settings_dict["NAME"]))
+    return f"sqlite:///{quote_from_bytes(path)}"
+
+
+def _postgresql(connection: Any) -> str:
+    about = connection.settings_dict
+    return _server("postgresql", "host", about, _known(about["OPTIONS"], _LIBPQ))
+
+
+def _mysql(connection: Any) -> str:
+    about = dict(connection.settings_dict)
+    options = dict(about["OPTIONS"])
+    about["HOST"] = options.pop("unix_socket", "") or about["HOST"]
+    ssl = {_MYSQLS_SSL.get(key, f"ssl.{key}"): value for key, value in (options.pop("ssl", None) or {}).items()}
+    return _server("mysql", "unix_socket", about, _known(options | ssl, frozenset(_MYSQLS_SSL.values())))
+
+
+def _known(options: _Options, known: frozenset[str]) -> dict[str, str]:
+    """The options for a URL. Raises ``ValueError`` for one that would lead elsewhere, or in with other rights."""
+    for key in options.keys() - known - _DJANGOS:
+        raise ValueError(f"has the option {key!r}, which a URL cannot say")
+    return {key: str(value) for key, value in options.items() if key in known}
+
+
+def _server(scheme: str, socket: str, about: Mapping[str, Any], options: dict[str, str]) -> str:
+    host = str(about["HOST"])
+    if not host:
+        raise ValueError(f"has no HOST: write the path of the socket, as {_SOCKETS[scheme]!r}, or a host")
+    if not about["NAME"]:
+        raise ValueError("has no NAME")
+    if host.startswith("/"):
+        host, options = "", options | {socket: host}
+    login = ":".join(quote(str(about[key]), safe="") for key in ("USER", "PASSWORD") if about[key])
+    place = (f"[{host}]" if ":" in host else host) + (f":{about['PORT']}" if about["PORT"] else "")
+    query = "&".join(f"{key}={quote(value, safe='/')}" for key, value in options.items())
+    name = quote(str(about["NAME"]), safe="")
+    return f"{scheme}://{login}{'@' * bool(login)}{place}/{name}{'?' * bool(query)}{query}"
+
+
+_TRANSLATIONS: Mapping[str, Callable[[Any], str]] = MappingProxyType({
+    "sqlite": _sqlite, "postgresql": _postgresql, "mysql": _mysql,
+})  # fmt: skip

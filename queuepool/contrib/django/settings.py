@@ -1,0 +1,169 @@
+"""``QUEUEPOOL`` in Django's settings: the keys and values of the INI file, as Python writes them.
+
+    QUEUEPOOL = {"connection": {"database": "default"}, "pool": {"workers": 4}, "pool:mail": {"queue": "mail"}}
+
+``database`` stands for the URL of one of ``DATABASES``; a project that says nothing has its queue in ``default``.
+``on_commit`` belongs to ``transactions``.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from datetime import timedelta
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.db import connections
+
+from queuepool.config.application import Source
+from queuepool.config.entries import Entry, Place, Problem
+from queuepool.config.ini_file import Document, check_header
+from queuepool.config.loader import CONNECTION_KEYS
+from queuepool.contrib.django.database import url_of
+
+NAME, ON_COMMIT = "QUEUEPOOL", "on_commit"
+#: a pool's modules unless it names some: it finds those of the apps
+MODULES = "queuepool.contrib.django.job_modules"
+_TASKS, _TASK_HANDLERS = "queuepool.contrib.django.tasks.", "queuepool.contrib.django.task_handlers"
+_DEFAULT_DATABASE = "default"
+_IS_DICT = "is a dict of sections, {'connection': {...}, 'pool': {...}}"
+_Line = Entry | Problem
+
+
+def source() -> Source:
+    """The settings as the configuration reads them; ``BASE_DIR`` is the base of relative paths."""
+    folder = Path(getattr(settings, "BASE_DIR", ""))
+    manage = sys.argv[0] if sys.argv[0] not in ("", "-c") else ""
+    command = (sys.executable, manage, "queuepool") if manage else Source().command
+    return Source(Document(tuple(_lines(given()))), folder, f"settings.{NAME}", command)
+
+
+def given() -> Mapping[str, Any]:
+    """``QUEUEPOOL`` as it stands; empty without."""
+    found = getattr(settings, NAME, {})
+    return found if isinstance(found, dict) else {"": found}
+
+
+def have_tasks() -> bool:
+    """Whether Django's tasks go through queuepool, too."""
+    return any(str(one.get("BACKEND")).startswith(_TASKS) for one in getattr(settings, "TASKS", {}).values())
+
+
+def databases() -> set[str]:
+    """The databases of Django's that hold a queue. What is wrong in the settings is said elsewhere."""
+    sections = [values for title, values in _sections(given()) if _kind(title) == "connection"]
+    named = {str(values["database"]) for values in sections if "database" in values}
+    return named if _have_place(sections) else {_DEFAULT_DATABASE}
+
+
+def database_names() -> list[str]:
+    """What Django calls the databases of the queues at the moment; a test's have other names."""
+    known = list(connections)
+    return [f"{alias} {connections[alias].settings_dict['NAME']}" for alias in sorted(databases()) if alias in known]
+
+
+def _lines(given: Mapping[str, Any]) -> Iterator[_Line]:
+    yield from _numbered(_unnumbered(given))
+
+
+def _unnumbered(given: Mapping[str, Any]) -> Iterator[_Line]:
+    sections = dict(_sections(given))
+    for title in given:
+        if title not in sections and title != ON_COMMIT:
+            yield Problem(Place(_label(title) if title else f"settings.{NAME}"), _IS_DICT)
+    has_place = _have_place([values for title, values in sections.items() if _kind(title) == "connection"])
+    if not has_place and "QUEUEPOOL_CONNECTION_URL" not in os.environ:
+        sections["connection"] = {"database": _DEFAULT_DATABASE} | sections.get("connection", {})
+    sections["pool"] = {"modules": MODULES} | sections.get("pool", {})
+    for title, values in sections.items():
+        yield from _section(title, values)
+
+
+def _sections(given: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    return ((str(title), values) for title, values in given.items() if isinstance(values, dict))
+
+
+def _have_place(connections: list[dict[str, Any]]) -> bool:
+    return any(values.keys() & {"url", "driver", "database"} for values in connections)
+
+
+def _kind(title: str) -> str:
+    return title.partition(":")[0]
+
+
+def _section(title: str, values: Mapping[str, Any]) -> Iterator[_Line]:
+    place = Place(_label(title))
+    try:
+        check_header(title)
+    except ValueError as error:
+        yield Problem(place, str(error))
+        return
+    yield Entry(title, "", "", place)
+    for key, value in values.items():
+        if value is not None:
+            yield _line(title, str(key), value, values)
+
+
+def _line(title: str, key: str, value: object, others: Mapping[str, Any]) -> _Line:
+    place = Place(_label(title, key))
+    try:
+        if _kind(title) != "connection" or key != "database":
+            _check_spelling(title, key)
+            raw = _raw(value)
+            return Entry(title, key, _with_tasks(raw) if key == "modules" else raw, place)
+        if "url" in others:
+            raise ValueError("contradicts url: the queue is in one place")
+        return Entry(title, "url", _literally(url_of(str(value))), place)
+    except ValueError as error:
+        return Problem(place, str(error))
+
+
+def _with_tasks(modules: str) -> str:
+    """The modules of a pool that names its own, and what makes jobs of the tasks that they define."""
+    return f"{modules},{_TASK_HANDLERS}" if modules != MODULES and have_tasks() else modules
+
+
+def _check_spelling(title: str, key: str) -> None:
+    """Raises ``ValueError`` for a misspelt ``database``, which only these settings have."""
+    if _kind(title) != "connection" or key in CONNECTION_KEYS:
+        return
+    if get_close_matches(key, [*CONNECTION_KEYS, "database"], 1) == ["database"]:
+        raise ValueError("unknown key; did you mean 'database'?")
+
+
+def _raw(value: object) -> str:
+    """The value as it is written in a file. Raises ``ValueError`` for what no file could hold."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, timedelta):
+        value = value.total_seconds()
+    if isinstance(value, (int, float)):
+        return f"{value:.15g}"
+    if isinstance(value, (list, tuple)):
+        return ",".join(map(_raw, value))
+    if not isinstance(value, (str, Path)):
+        raise ValueError(f"is a {type(value).__name__}, and not a text, a number, True or False, or a list of them")
+    return _literally(str(value))
+
+
+def _literally(text: str) -> str:
+    """A text of Python's, in which ``${`` stands for no variable."""
+    return text.replace("${", "$${")
+
+
+def _label(*keys: object) -> str:
+    return f"settings.{NAME}" + "".join(f"[{str(key)!r}]" for key in keys)
+
+
+def _numbered(lines: Iterator[_Line]) -> Iterator[_Line]:
+    """With their order as their lines' numbers, by which errors are sorted."""
+    for number, line in enumerate(lines, 1):
+        place = Place(line.place.label, number)
+        if isinstance(line, Problem):
+            yield Problem(place, line.text)
+        else:
+            yield Entry(line.section, line.key, line.value, place)

@@ -1,0 +1,89 @@
+"""A backend for Django's tasks (``django.tasks``, Django 6.0 and later): each is a tracked job under its path.
+
+TASKS = {"default": {
+    "BACKEND": "queuepool.contrib.django.tasks.QueuepoolBackend",
+    "QUEUES": ["default"],
+    "OPTIONS": {"connection": "default", "keep": "1d", "tries": 3, "timeout": 60, "backoff": [5, 60]},
+}}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from django.core.checks import Error
+from django.tasks.backends.base import BaseTaskBackend
+from django.tasks.exceptions import TaskResultDoesNotExist
+from django.tasks.signals import task_enqueued
+from django.utils import timezone
+from django.utils.json import normalize_json
+
+from queuepool.contrib.django.dispatching import queue_of
+from queuepool.contrib.django.task_options import TaskOptions, problems_of
+from queuepool.contrib.django.task_results import new_result, result_of, task_of
+from queuepool.contrib.django.transactions import in_transaction
+from queuepool.jobs.delay import Delay
+from queuepool.jobs.job_options import wire
+from queuepool.jobs.registry import REGISTRY
+
+
+class QueuepoolBackend(BaseTaskBackend):  # type: ignore[misc]
+    """Enqueues tasks for the pools of ``QUEUEPOOL``. Inside of ``atomic()`` they are part of the transaction.
+
+    Priorities are refused, as Django's contract asks of a backend without them: a pool serves its queues in their
+    order, so that the queue is what says what comes first.
+    """
+
+    supports_defer = True
+    supports_async_task = True
+    supports_get_result = True
+    supports_priority = False
+
+    def enqueue(self, task: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        """Push the task and return its result, ready or deferred.
+
+        Raises ``InvalidTask``, ``TypeError`` for arguments that JSON cannot hold, ``ConfigError`` and ``StoreError``.
+        """
+        self.validate_task(task)
+        options = TaskOptions.of(self.alias, self.options)
+        data = {"args": normalize_json(list(args)), "kwargs": normalize_json(dict(kwargs)), "backend": self.alias}
+        queue = in_transaction(queue_of(options.connection))
+        about: dict[str, Any] = {"queue": task.queue_name, "delay": _delay(task), "track": options.keep}
+        began = timezone.now()  # before the push: a worker may start it at once
+        job_id = str(queue.push(task.module_path, data, options=wire(options.job), **about))
+        result = new_result(task, job_id, self.alias, data["args"], data["kwargs"])
+        object.__setattr__(result, "enqueued_at", began)
+        task_enqueued.send(type(self), task_result=result)
+        return result
+
+    def get_result(self, result_id: str) -> Any:
+        """The result by its id. Raises ``TaskResultDoesNotExist``, ``ConfigError`` and ``StoreError``."""
+        queue = queue_of(TaskOptions.of(self.alias, self.options).connection)
+        state = queue.job(str(result_id))
+        task = task_of(state, self.alias) if state else None
+        if state is None or task is None:
+            raise TaskResultDoesNotExist(result_id)
+        return result_of(state, task, self.alias, queue)
+
+    def check(self, **_: Any) -> list[Any]:
+        """An error for each problem of these settings."""
+        problems = problems_of(self.alias, self.options, self.queues)
+        return [Error(problem, id="queuepool.E002") for problem in problems]
+
+
+def _register() -> None:
+    from queuepool.contrib.django import task_handlers  # imported here: only what runs tasks needs it
+
+    task_handlers.register()
+
+
+REGISTRY.sources.append(_register)
+
+
+def _delay(task: Any) -> Delay:
+    """Until ``run_after``; without a time zone it is in the project's."""
+    moment = task.run_after
+    if moment is None:
+        return 0
+    return moment if timezone.is_aware(moment) else timezone.make_aware(moment)  # type: ignore[no-any-return]

@@ -1,0 +1,196 @@
+"""Sentry: failed and killed jobs, and one trace through dispatches and jobs, also with Laravel's. Needs ``sentry``.
+
+Workers and the steward import it with ``listeners = queuepool.contrib.sentry``, other programs with ``import``. The
+application calls ``sentry_sdk.init``. A payload carries the keys of sentry-laravel: ``sentry_trace_parent_data``,
+``sentry_baggage_data`` and ``sentry_publish_time``.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from queuepool import around, on, on_push
+from queuepool.errors import AttemptLost
+from queuepool.events import (
+    Event,
+    JobExceptionOccurred,
+    JobFacts,
+    JobFailed,
+    JobLost,
+    JobTimedOut,
+    KilledAttempt,
+    StewardStopping,
+    WorkerStopping,
+)
+from queuepool.jobs.current_job import Current
+from queuepool.log.tracebacks import users_traceback
+from queuepool.payload.envelope import SCHEDULED_FOR
+from queuepool.settlement.verdict import Fail
+
+try:
+    import sentry_sdk
+    from sentry_sdk.integrations.logging import ignore_logger
+    from sentry_sdk.scope import should_send_default_pii, use_isolation_scope
+    from sentry_sdk.utils import event_from_exception
+except ModuleNotFoundError as error:
+    raise ModuleNotFoundError("it needs pip install 'queuepool-worker[sentry]'", name=error.name) from error
+
+_TRACE, _BAGGAGE, _PUBLISHED = "sentry_trace_parent_data", "sentry_baggage_data", "sentry_publish_time"
+#: most characters of a key that is written, as ``@on_push`` has 8 KiB in all, and of one that is read
+_MOST, _MOST_READ = 2048, 8192
+#: seconds that the end of a process waits for the SDK to send what it has
+_FLUSH_TIMEOUT = 2.0
+_MECHANISM = {"type": "queuepool", "handled": False}
+
+# The lines of the log about failed jobs would be events too, without their tracebacks.
+ignore_logger("queuepool")
+
+
+@dataclass(slots=True)
+class _State:
+    """This process's settings, and its latest attempt: what it reports is known after the attempt's scope has ended."""
+
+    every_exception: bool = False
+    job: Current | None = None
+    scope: Any = None
+    span: Any = None
+    reported: BaseException | None = None
+
+
+_state = _State()
+
+
+def report_every_exception() -> None:
+    """Report each exception of a job, also of those that are retried; without this, of failed jobs alone."""
+    _state.every_exception = True
+
+
+@on_push
+def _published(name: str, queue: str, fields: Mapping[str, Any]) -> Mapping[str, object] | None:
+    """A span in the current transaction, and the keys by which the job's transaction continues its trace."""
+    if SCHEDULED_FOR in fields or not sentry_sdk.is_initialized():
+        return None  # every steward makes a schedule's job, one of them pushes it
+    with sentry_sdk.start_span(op="queue.publish", name=name, origin="auto.queue.queuepool") as span:
+        _describe(span, queue, str(fields["uuid"]))
+        texts = {_TRACE: sentry_sdk.get_traceparent(), _BAGGAGE: sentry_sdk.get_baggage()}
+    return {key: text for key, text in texts.items() if text and len(text) <= _MOST} | {_PUBLISHED: time.time()}
+
+
+@around
+def _processed(job: Current) -> Iterator[None]:
+    """A scope and a transaction for each attempt."""
+    with sentry_sdk.isolation_scope() as scope:
+        scope.clear_breadcrumbs()
+        transaction = _continued(job.extra, job.name)
+        with sentry_sdk.start_transaction(transaction) as span:
+            _describe(span, job.queue, job.uuid or job.id)
+            span.set_data("messaging.message.retry.count", job.attempts - 1)
+            published = job.extra.get(_PUBLISHED)
+            if isinstance(published, (int, float)):
+                span.set_data("messaging.message.receive.latency", (time.time() - published) * 1000)
+            _state.job, _state.scope, _state.span, _state.reported = job, scope, span, None
+            try:
+                yield
+                span.set_status("internal_error" if isinstance(job.verdict, Fail) else "ok")
+            except BaseException:
+                span.set_status("internal_error")
+                raise
+
+
+@on(JobExceptionOccurred)
+def _raised(event: JobExceptionOccurred) -> None:
+    if _state.every_exception:
+        _report(event.job, event.error)
+
+
+@on(JobFailed)
+def _failed(event: JobFailed) -> None:
+    if not isinstance(event.error, AttemptLost):  # whose own event has more
+        _report(event.job, event.error)
+
+
+@on(JobTimedOut)
+def _timed_out(event: JobTimedOut) -> None:
+    why = f"{event.job.name} (attempt {event.job.attempt}) ran past its deadline"
+    _report_killed("JobTimedOut", why, event.job, event.killed, event.trace)
+
+
+@on(JobLost)
+def _lost(event: JobLost) -> None:
+    _report_killed("JobLost", event.cause, event.job, event.killed, event.trace)
+
+
+@on(WorkerStopping, StewardStopping)
+def _flush(event: Event) -> None:
+    """Send what the SDK still has: the process ends without Python's exit handlers."""
+    sentry_sdk.flush(timeout=_FLUSH_TIMEOUT)
+
+
+def _report(job: JobFacts, error: BaseException) -> None:
+    """Report the error of an attempt once, in the attempt's scope and trace."""
+    if error is _state.reported:
+        return
+    _state.reported = error
+    options = dict(sentry_sdk.get_client().options)
+    if not should_send_default_pii():
+        options["include_local_variables"] = False  # a handler's arguments are among them
+    event, hint = event_from_exception((type(error), error, users_traceback(error)), options, _MECHANISM)
+    with _scope_of(job) as scope:
+        _add_facts(scope, job)
+        sentry_sdk.capture_event(event, hint)
+
+
+def _report_killed(kind: str, why: str, job: JobFacts, killed: KilledAttempt, stack: str) -> None:
+    """By the steward: an attempt that its worker could not report."""
+    value = {"type": kind, "value": why, "mechanism": _MECHANISM}
+    with sentry_sdk.isolation_scope() as scope:
+        _continued(killed.extra, job.name)
+        if stack:
+            scope.add_attachment(bytes=stack.encode(), filename="stack.txt", content_type="text/plain")
+        _add_facts(scope, job)
+        event: Any = {"level": "error", "exception": {"values": [value]}}
+        sentry_sdk.capture_event(event | {"fingerprint": ["queuepool", kind, job.name]})
+
+
+@contextmanager
+def _scope_of(job: JobFacts) -> Iterator[Any]:
+    """The scope of the latest attempt, if it was at this job; otherwise a new one."""
+    attempt = _state.job
+    if attempt is None or (attempt.id, attempt.attempts) != (job.id, job.attempt):
+        with sentry_sdk.isolation_scope() as scope:
+            yield scope
+        return
+    with use_isolation_scope(_state.scope) as scope:
+        sentry_sdk.get_current_scope().span = _state.span
+        if should_send_default_pii():
+            scope.set_context("arguments", {"data": attempt.payload.data})
+        yield scope
+
+
+def _add_facts(scope: Any, job: JobFacts) -> None:
+    scope.set_transaction_name(job.name, source="task")
+    scope.set_tag("queuepool.job", job.name)
+    scope.set_tag("queuepool.queue", job.queue)
+    scope.set_context("job", {"id": job.id, "name": job.name, "queue": job.queue, "attempt": job.attempt})
+
+
+def _continued(extra: Mapping[str, Any], name: str) -> Any:
+    """A transaction in the trace that a payload belongs to."""
+    keys = {"sentry-trace": _TRACE, "baggage": _BAGGAGE}
+    headers = {header: text for header, key in keys.items() if (text := _text_of(extra.get(key)))}
+    about = {"op": "queue.process", "name": name, "source": "task", "origin": "auto.queue.queuepool"}
+    return sentry_sdk.continue_trace(headers, **about)
+
+
+def _text_of(value: object) -> str:
+    return value if isinstance(value, str) and len(value) <= _MOST_READ else ""
+
+
+def _describe(span: Any, queue: str, message: str) -> None:
+    span.set_data("messaging.system", "queuepool")
+    span.set_data("messaging.destination.name", queue)
+    span.set_data("messaging.message.id", message)

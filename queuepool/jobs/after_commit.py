@@ -1,0 +1,174 @@
+"""Pushes that wait for a commit: for a queue that cannot be part of the application's transaction.
+
+SQLAlchemy's sessions and Django's connections say when they have committed; other connections do not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from queuepool.errors import StoreError
+from queuepool.jobs.within import Aside
+from queuepool.payload.ending import Lock, StateRecord
+
+if TYPE_CHECKING:
+    from queuepool.stores.contract import Pushes
+
+_TAKES = (
+    "after_commit takes a Session or AsyncSession of SQLAlchemy's, or a connection of Django's, and not a {}: other "
+    "connections do not say when they have committed"
+)
+#: where a session keeps its own, in ``Session.info``
+_PENDING = "queuepool after_commit"
+Act = Callable[[], object]
+#: registers what is to be done after the commit
+OnCommit = Callable[[Act], object]
+
+
+def pushes_after_commit(pushes: Pushes, session: Any) -> tuple[Postponed, Aside]:
+    """Where to push after the commit, and how from a coroutine.
+
+    Raises ``TypeError`` for what does not say when it commits.
+    """
+
+    async def aside(call: Callable[[], Any]) -> Any:
+        return call()  # it only registers
+
+    return Postponed(pushes, session, _on_commit_of(session)), aside
+
+
+class Postponed:
+    """Keeps pushes until the commit; payloads are complete from the beginning, so that errors in them come at once."""
+
+    def __init__(self, pushes: Pushes, session: Any, on_commit: OnCommit) -> None:
+        self._pushes = pushes
+        self.session = session
+        self._on_commit = on_commit
+
+    def onto(self, pushes: Pushes, on_commit: Callable[[OnCommit, Act], object]) -> Postponed:
+        """The same, pushing there; ``on_commit`` registers an act by what registered it before."""
+        return Postponed(pushes, self.session, partial(on_commit, self._on_commit))
+
+    def push(self, queue: str, payloads: Sequence[bytes], delay: float = 0.0) -> None:
+        self._on_commit(partial(self._pushes.push, queue, payloads, delay))
+
+    def push_unique(self, queue: str, payload: bytes, delay: float, lock: Lock) -> bool:
+        """Always ``True``: whether another job holds the lock is known after the commit alone."""
+        self._on_commit(partial(self._pushes.push_unique, queue, payload, delay, lock))
+        return True
+
+    def push_tracked(
+        self,
+        queue: str,
+        payloads: Sequence[bytes],
+        delay: float,
+        states: Sequence[StateRecord],
+        lock: Lock | None = None,
+    ) -> bool:
+        """As ``push_unique``; nothing is known of the jobs before the commit."""
+        self._on_commit(partial(self._pushes.push_tracked, queue, payloads, delay, states, lock))
+        return True
+
+
+def still_waits(session: Any, act: Act) -> bool:
+    """Whether the act is registered; it no longer is when its transaction or savepoint was rolled back."""
+    if _is_djangos(session):
+        return any(entry[1] is act for entry in session.run_on_commit)
+    return _pending_of(_inner(session)).has(act)
+
+
+def _is_djangos(session: Any) -> bool:
+    return hasattr(session, "on_commit") and hasattr(session, "in_atomic_block")
+
+
+def _inner(session: Any) -> Any:
+    session = session() if hasattr(session, "registry") else session  # a scoped_session has one for each thread
+    return getattr(session, "sync_session", session)
+
+
+def _on_commit_of(session: Any) -> OnCommit:
+    if _is_djangos(session):  # it knows its savepoints
+        return session.on_commit  # type: ignore[no-any-return]
+    session = session() if hasattr(session, "registry") else session
+    inner = _inner(session)
+    if not hasattr(inner, "get_nested_transaction") or not hasattr(inner, "get_bind"):
+        raise TypeError(_TAKES.format(f"{type(session).__module__}.{type(session).__qualname__}"))
+    return partial(_pending_of(inner).add, inner, _off_loop if inner is not session else _call)
+
+
+class Pending:
+    """What waits for the commit of one session, each with the transaction and the savepoints that it is in."""
+
+    def __init__(self) -> None:
+        self._waiting: list[tuple[list[Any], Callable[[Act], object], Act]] = []
+        self._due: list[Act] = []
+
+    def add(self, session: Any, carry_out: Callable[[Act], object], act: Act) -> None:
+        """Keep it for the session's present transaction, which begins now if there is none."""
+        inmost = session.get_nested_transaction() or session.get_transaction() or session.begin()
+        self._waiting.append((list(_with_parents(inmost)), carry_out, act))
+
+    def has(self, act: Act) -> bool:
+        """Whether the act waits for the commit."""
+        return any(one is act for *_, one in self._waiting)
+
+    def committed(self, session: Any) -> None:
+        if not session.in_nested_transaction():  # else a savepoint, whose parent may still be rolled back
+            self._due += [partial(carry_out, act) for _, carry_out, act in self._waiting]
+            self._waiting.clear()
+
+    def rolled_back(self, _session: Any, transaction: Any) -> None:
+        self._waiting = [one for one in self._waiting if transaction not in one[0]]
+
+    def ended(self, session: Any, transaction: Any) -> None:
+        """Push what was committed: only now, as an error before would leave the session in the middle of its commit.
+
+        A session that is closed without a commit ends here, too.
+        """
+        if transaction.parent is None:
+            self.rolled_back(session, transaction)
+            due, self._due = self._due, []
+            _carry_out(due)
+
+
+def _carry_out(due: Sequence[Act]) -> None:
+    for number, act in enumerate(due):
+        try:
+            act()
+        except StoreError as error:
+            error.add_note(f"the transaction is committed; {len(due) - number} of its jobs are not pushed")
+            raise
+
+
+def _pending_of(session: Any) -> Pending:
+    """Its only one, so that its events are registered once."""
+    found = session.info.get(_PENDING)
+    if found is None:
+        from sqlalchemy import event  # imported here: who has a session has it
+
+        found = session.info[_PENDING] = Pending()
+        event.listen(session, "after_commit", found.committed)
+        event.listen(session, "after_soft_rollback", found.rolled_back)
+        event.listen(session, "after_transaction_end", found.ended)
+    return found  # type: ignore[no-any-return]
+
+
+def _with_parents(transaction: Any) -> Iterator[Any]:
+    while transaction is not None:
+        yield transaction
+        transaction = transaction.parent
+
+
+def _call(act: Act) -> None:
+    act()
+
+
+def _off_loop(act: Act) -> None:
+    """In a thread: an AsyncSession is committing, whose loop goes on meanwhile."""
+    import asyncio
+
+    from sqlalchemy.util import await_only
+
+    await_only(asyncio.to_thread(act))

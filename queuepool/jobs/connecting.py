@@ -1,0 +1,84 @@
+"""Making a ``Queue``: ``connect``, and ``configure`` for the one that ``dispatch`` uses."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from queuepool.config import loader as config
+from queuepool.config.settings import ConnectionSettings
+from queuepool.errors import ConfigError
+from queuepool.jobs.client import Queue
+
+
+def connect(where: str | Path | None = None, *, connection: str | None = None, prefix: str = "") -> Queue:
+    """A queue by URL (``redis://…``, ``sqlite:///…``), by configuration file, or of the configuration in force.
+
+    ``connection`` names one of the file; without it, the file's only connection or its ``default`` is used. ``prefix``
+    goes with a URL. Raises ``ConfigError``. Sends nothing before the first push.
+    """
+    return Queue(settings_at(where, connection, prefix))
+
+
+def settings_at(where: str | Path | None = None, connection: str | None = None, prefix: str = "") -> ConnectionSettings:
+    """The settings with which ``connect`` makes a queue."""
+    if isinstance(where, str) and "://" in where:
+        overrides = {"connection.url": where, "connection.prefix": prefix}
+        return _connection(config.load(None, overrides, by="connect({}=...)"), None)
+    path = where or os.environ.get("QUEUEPOOL_CONFIG")
+    return _connection(config.load(Path(path) if path else None), connection)
+
+
+_default: Queue | None = None
+#: a framework's choice, given what ``configure`` has chosen
+_decide: Callable[[Queue | None], Queue] | None = None
+_has_decided = False
+
+
+def configure(where: str | Path | ConnectionSettings | Queue, *, connection: str | None = None) -> Queue:
+    """Choose the queue that ``dispatch`` uses in this process; URLs, files, names and errors as in ``connect``."""
+    global _default
+    if isinstance(where, ConnectionSettings):
+        where = Queue(where)
+    _default = where if isinstance(where, Queue) else connect(where, connection=connection)
+    return _default
+
+
+def is_configured() -> bool:
+    """Whether ``default_queue`` has nothing left to do."""
+    return _default is not None or _has_decided
+
+
+def default_queue() -> Queue:
+    """The queue that ``dispatch`` uses: set by ``configure``, else made by ``connect()`` at its first use."""
+    global _has_decided
+    if _decide is None:
+        return _default or _first(connect())
+    queue = _decide(_default)
+    _has_decided = True
+    return queue
+
+
+def _first(made: Queue) -> Queue:
+    """The queue of the thread that came first; another's is dropped before it has connected."""
+    global _default
+    _default = _default or made
+    return _default
+
+
+def decide_by(decide: Callable[[Queue | None], Queue]) -> None:
+    """Called by a framework: its choice for each dispatch, given what ``configure`` has chosen."""
+    global _decide
+    _decide = decide
+
+
+def _connection(loaded: config.Config, name: str | None) -> ConnectionSettings:
+    known = loaded.connections
+    if name is None and len(known) == 1:
+        return next(iter(known.values()))
+    try:
+        return known[name or "default"]
+    except KeyError:
+        names = ", ".join(known)
+        raise ConfigError(str(loaded.path or ""), f"no connection {name or 'default'!r}; there are: {names}") from None

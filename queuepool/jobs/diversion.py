@@ -1,0 +1,57 @@
+"""In a test, where the pushes of all queues go instead of to their stores: see ``queuepool.testing``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from queuepool.config.settings import ConnectionSettings
+
+if TYPE_CHECKING:
+    from queuepool.stores.contract import Pushes
+    from queuepool.stores.factory import Stores
+
+
+class Push(NamedTuple):
+    """What one call pushes."""
+
+    ids: Sequence[str]
+    #: name and data of each job, the data as Python objects
+    jobs: Sequence[tuple[str, object]]
+    queue: str
+    #: seconds
+    delay: float
+    #: as payload fields
+    options: Mapping[str, object]
+    encrypted: bool
+    #: the name of the unique lock that it takes
+    lock: str | None
+
+
+class Diversion(Protocol):
+    """What takes the place of the stores. Threads may share it."""
+
+    #: who put it in force, for an error
+    what: str
+
+    def settings(self, settings: ConnectionSettings) -> ConnectionSettings:
+        """The settings to push by, in place of these."""
+
+    def stores(self, settings: ConnectionSettings) -> Stores:
+        """The stores to use, in place of those that the settings name."""
+
+    def pushes(self, settings: ConnectionSettings, pushes: Pushes, push: Push) -> Pushes:
+        """Where to push this, in place of ``pushes``."""
+
+    def run(self) -> None:
+        """Called when a push is over; what it raises, the push raises."""
+
+
+#: the one in force in this process; ``None`` outside of such tests
+active: Diversion | None = None
+
+
+def divert(to: Diversion | None) -> None:
+    """Put a diversion in force for all queues of this process, those already made included; ``None`` ends it."""
+    global active
+    active = to

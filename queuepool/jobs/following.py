@@ -1,0 +1,151 @@
+"""Jobs that can be followed: what is known of a tracked job, by its id."""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from queuepool.errors import NotTracked, StoreError
+
+if TYPE_CHECKING:
+    from queuepool.payload.ending import StateRecord
+    from queuepool.stores.factory import Stores
+
+#: seconds between looks while waiting: first, and at most
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.005, 0.25
+_OVER = frozenset(("done", "failed", "cancelled"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobState:
+    """What was known of a job when it was asked for. ``None`` or empty: unknown, or not yet.
+
+    ``state`` is ``queued``, ``delayed``, ``running``, ``released`` (waits for its next try), ``done``, ``failed`` or
+    ``cancelled`` (left out with its batch).
+    """
+
+    id: str
+    state: str
+    name: str = ""
+    queue: str = ""
+    #: how often it was started
+    attempts: int = 0
+    #: when it was pushed, and when this state began
+    pushed: datetime | None = None
+    since: datetime | None = None
+    #: when the last attempt began
+    began: datetime | None = None
+    #: when a delayed or released job becomes ready
+    due: datetime | None = None
+    #: where it runs or has run
+    host: str = ""
+    worker: int | None = None
+    pid: int | None = None
+    #: how far it is, from 0 to 1
+    progress: float | None = None
+    note: str = ""
+    #: what the handler returned, as JSON holds it
+    result: Any = None
+    #: why that is not kept
+    result_problem: str = ""
+    #: why it failed, was released or was cancelled
+    error: str = ""
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it will not run again by itself."""
+        return self.state in _OVER
+
+
+def found(stores: Stores, job_id: str) -> JobState | None:
+    """What is known of the job; ``None`` if it is not tracked."""
+    text = stores.states.get(job_id) if job_id else None
+    if text is None:
+        return None
+    facts = _facts_in(text, job_id)
+    until = facts.pop("until", None)
+    if until is not None and until < stores.queue.now():  # its worker or its whole host is gone
+        facts = {**facts, "state": "queued", "worker": None, "pid": None}
+    if facts["state"] == "delayed" and facts.get("due", 0.0) <= time.time():
+        facts["state"] = "queued"
+    return _state_of(job_id, facts)
+
+
+def _facts_in(text: bytes, job_id: str) -> dict[str, Any]:
+    """The facts in a record; a later version may have written more of them."""
+    try:
+        found = json.loads(text)
+        return {key: value for key, value in found.items() if key in _FACTS}
+    except (ValueError, AttributeError) as error:
+        raise StoreError(f"what is kept as the state of job {job_id} is none: {error}") from error
+
+
+def ended(look: Callable[[], JobState | None], job_id: str, timeout: float | None) -> JobState:
+    """What is known of the job once it is over. Raises as ``Queue.wait`` does."""
+    wait = _Wait(job_id, timeout)
+    while not (state := wait.checked(look())).is_over:
+        time.sleep(wait.pause())
+    return state
+
+
+async def aended(look: Callable[[], Awaitable[JobState | None]], job_id: str, timeout: float | None) -> JobState:
+    """``ended``, awaited."""
+    from asyncio import sleep  # imported here: most programs await no job
+
+    wait = _Wait(job_id, timeout)
+    while not (state := wait.checked(await look())).is_over:
+        await sleep(wait.pause())
+    return state
+
+
+class _Wait:
+    """A wait for a job; ``timeout`` in seconds, ``None`` = no limit."""
+
+    def __init__(self, job_id: str, timeout: float | None) -> None:
+        self._job_id = job_id
+        self._timeout = math.inf if timeout is None else timeout
+        self._until = time.monotonic() + self._timeout
+        self._pause = _FIRST_PAUSE
+
+    def checked(self, state: JobState | None) -> JobState:
+        if state is None:
+            raise NotTracked(self._job_id)
+        if not state.is_over and time.monotonic() >= self._until:
+            raise TimeoutError(f"job {self._job_id} is {state.state} after {self._timeout:g} s")
+        return state
+
+    def pause(self) -> float:
+        """Seconds until the next look."""
+        pause, self._pause = self._pause, min(self._pause * 1.5, _LONGEST_PAUSE)
+        return max(min(pause, self._until - time.monotonic()), 0.0)
+
+
+def first_states(
+    made: Iterable[tuple[str, bytes]], names: Sequence[str], queue: str, delay: float
+) -> list[StateRecord]:
+    """The states of jobs that are about to be pushed, each an id and a payload."""
+    from queuepool.settlement.states import pushed  # imported here: few programs follow their jobs
+
+    return [pushed(identity, name, queue, delay) for (identity, _), name in zip(made, names, strict=True)]
+
+
+_FACTS = frozenset(field.name for field in fields(JobState)) | {"until"}
+
+
+def _state_of(job_id: str, facts: Mapping[str, Any]) -> JobState:
+    times = {key: _moment(facts.get(key)) for key in ("pushed", "since", "began", "due")}
+    result = json.loads(facts["result"]) if "result" in facts else None
+    return JobState(id=job_id, **{**facts, **times, "result": result})
+
+
+def _moment(seconds: object) -> datetime | None:
+    """Raises nothing for a time that a foreign payload made up."""
+    try:
+        return datetime.fromtimestamp(float(seconds), UTC) if isinstance(seconds, (int, float)) else None
+    except (ValueError, OverflowError, OSError):
+        return None

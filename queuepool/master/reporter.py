@@ -1,0 +1,76 @@
+"""What the master shows of the pool after each pass: on the board, in ``ps``, to its watchers."""
+
+from __future__ import annotations
+
+import time
+
+from queuepool.board.board import Board, State
+from queuepool.board.runtime_dir import RuntimeDir
+from queuepool.board.status import title
+from queuepool.config.settings import PoolSettings
+from queuepool.master.beat import Beat
+from queuepool.master.children import Children
+from queuepool.master.herald import Herald
+from queuepool.master.respawn import Respawn
+from queuepool.master.shutdown import Shutdown
+from queuepool.master.signs import SignsOfPool
+from queuepool.unix import proc
+
+
+class Reporter:
+    """Writes the header's fields that are the master's. A job can overwrite them, so they are kept here too."""
+
+    def __init__(
+        self,
+        settings: PoolSettings,
+        board: Board,
+        runtime: RuntimeDir,
+        children: Children,
+        respawn: Respawn,
+        shutdown: Shutdown,
+        herald: Herald,
+    ) -> None:
+        self._name = settings.name
+        self._board = board
+        self._store = runtime.store
+        self._children = children
+        self._respawn = respawn
+        self._shutdown = shutdown
+        self._facts = board.header.facts
+        self._beat = Beat(board.header, runtime.path, children)
+        self._herald = herald
+        self._signs = SignsOfPool(settings, board)
+
+    def show(self, target: int, generation: int, *, paused: bool) -> None:
+        """Call at the end of each pass of the master's loop."""
+        state = self._state(paused)
+        self._write(state, target, generation)
+        workers, totals = self._children.worker_slots(), self._children.counted()
+        proc.show(title(self._name, state, workers, totals))
+        self._beat.mark()
+        if self._herald:
+            self._notify()
+
+    def _notify(self) -> None:
+        signs = self._signs.now()
+        if self._shutdown.code:
+            signs = signs._replace(words=f"gives up, see the log: {signs.words}")
+        self._herald.notify(signs, time.monotonic())
+
+    def _write(self, state: State, target: int, generation: int) -> None:
+        header, counts = self._board.header, self._children.ended._asdict()
+        now = {"state": state, "target": target, "generation": generation, "used": self._board.used}
+        self._facts = self._facts._replace(**now, **counts)
+        if header.facts != self._facts:
+            header.facts = self._facts
+        if header.store != self._store:  # overwritten: the next start would ignore the board
+            header.store = self._store
+
+    def _state(self, paused: bool) -> State:
+        if self._shutdown.has_begun:
+            return State.DRAINING
+        if self._respawn.is_failing:
+            return State.FAILING
+        if not self._board.header.restart_known:  # workers take no jobs before that
+            return State.STARTING
+        return State.PAUSED if paused else State.RUNNING

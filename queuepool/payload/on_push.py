@@ -1,0 +1,72 @@
+"""``@on_push``: functions that give further top-level keys to every payload, as Laravel's ``createPayloadUsing``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from types import MappingProxyType
+from typing import Any, TypeVar
+
+from queuepool.errors import BadPayload
+from queuepool.payload.envelope import OBJECT_JOB, RESERVED, dump
+
+Hook = Callable[[str, str, Mapping[str, Any]], Mapping[str, object] | None]
+H = TypeVar("H", bound=Hook)
+#: gives the further keys of a payload with these fields
+Stamp = Callable[[Mapping[str, object]], Mapping[str, object]]
+#: bytes of the JSON of all keys that the hooks of a payload give
+MAX_BYTES = 8192
+#: in order of registration; a later one's key wins
+_HOOKS: list[Hook] = []
+
+
+def on_push(hook: H) -> H:
+    """Register a function that is called for each job that this process pushes, but for ``push_raw``.
+
+    It gets the job's name, the queue, and the payload's fields so far, whose data is not yet encrypted. It returns
+    further top-level keys with JSON values, or ``None``; the job reads them in ``current().extra``. They are signed
+    with the rest. What it raises, the dispatch raises, and nothing is pushed: ``TypeError`` if it returns no mapping,
+    ``ValueError`` for a key of Laravel's or queuepool's own, a value that JSON cannot hold, or more than 8 KiB of all
+    hooks. Raises ``TypeError`` for what is no function.
+    """
+    if not callable(hook):
+        raise TypeError(f"@on_push takes a function, not {hook!r}")
+    _HOOKS.append(hook)
+    return hook
+
+
+def stamper(queue: str) -> Stamp | None:
+    """What gives the further keys of payloads for this queue; ``None`` without hooks."""
+    return partial(_keys, queue) if _HOOKS else None
+
+
+def _keys(queue: str, fields: Mapping[str, object]) -> dict[str, object]:
+    name = str(fields["displayName" if fields["job"] == OBJECT_JOB else "job"])
+    found: dict[str, object] = {}
+    for hook in _HOOKS:
+        found |= _given(hook, name, queue, MappingProxyType({**fields, **found}))
+    if found and (size := len(dump(found))) > MAX_BYTES:
+        raise ValueError(f"@on_push: {', '.join(found)} take {size} bytes, at most {MAX_BYTES} are allowed in all")
+    return found
+
+
+def _given(hook: Hook, name: str, queue: str, fields: Mapping[str, object]) -> Mapping[str, object]:
+    given, called = hook(name, queue, fields), f"@on_push {getattr(hook, '__qualname__', hook)}"
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping):
+        raise TypeError(f"{called} returned {type(given).__name__}: it returns a mapping, or None")
+    for key, value in given.items():
+        _check(called, key, value)
+    return given
+
+
+def _check(called: str, key: object, value: object) -> None:
+    if not isinstance(key, str) or not key:
+        raise ValueError(f"{called}: {key!r} is no key: a key is a text")
+    if key in RESERVED or key.startswith(("illuminate:", "qp")):
+        raise ValueError(f"{called}: the key {key!r} is Laravel's or queuepool's own")
+    try:
+        dump({key: value})
+    except BadPayload as error:
+        raise ValueError(f"{called}: the value of {key!r}: {error}") from error

@@ -1,0 +1,73 @@
+"""The job of a schedule as a payload. Its id follows from the schedule's name and the due time."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+from queuepool.payload.context import Texts
+from queuepool.payload.ending import Lock
+from queuepool.payload.envelope import CONTEXT, OBJECT_JOB, SCHEDULED_FOR, encode
+from queuepool.payload.unique_locks import claimed, new_lock
+
+#: seconds after which the lock of ``overlap = no`` ends by itself
+_DAY = 86400.0
+_NAMESPACE = uuid.uuid5(uuid.NAMESPACE_URL, "queuepool:schedule")
+
+
+class Template(NamedTuple):
+    """What the payloads of one schedule have in common.
+
+    ``job`` names a job, or a PHP class if ``is_object``; ``data`` is JSON, or empty; ``kind`` is that of the store;
+    ``sign`` and ``stamp`` as for ``encode``.
+    """
+
+    name: str
+    job: str
+    is_object: bool
+    data: str
+    kind: str
+    sign: Callable[[dict[str, object]], object] | None = None
+    stamp: Callable[[Mapping[str, object]], Mapping[str, object]] | None = None
+
+    def lock(self) -> Lock:
+        """The lock that a job of this schedule holds until it is over; its owner is new."""
+        lock = new_lock(self.job, f"schedule:{self.name}", _DAY)
+        assert lock
+        return lock
+
+    def payload(
+        self, due: datetime, created_at: int, lock: Lock | None = None, *, identity: str = ""
+    ) -> tuple[str, bytes]:
+        """The id and bytes of the job for this due time. Raises ``BadPayload`` and ``PhpDataRefused``."""
+        name, data, display_name = self._call()
+        return encode(
+            name,
+            data,
+            display_name=display_name,
+            created_at=created_at,
+            identity=identity,
+            extra=_extra(claimed(None, lock, self.kind), due),
+            stamp=self.stamp,
+            sign=self.sign,
+        )
+
+    def _call(self) -> tuple[str, Any, str | None]:
+        data = json.loads(self.data) if self.data else None
+        if not self.is_object:
+            return self.job, data, None
+        from queuepool.payload.php_serialize import build_command  # imported here: few schedules push such jobs
+
+        return OBJECT_JOB, {"commandName": self.job, "command": build_command(self.job, data or {})}, self.job
+
+
+def _extra(context: Texts | None, due: datetime) -> dict[str, object]:
+    return {**({CONTEXT: context} if context else {}), SCHEDULED_FOR: due.isoformat()}
+
+
+def identity_of(name: str, due: datetime) -> str:
+    """The id of the job that this schedule pushes for this time: the same wherever it is made."""
+    return str(uuid.uuid5(_NAMESPACE, f"{name} {due.astimezone(UTC).isoformat()}"))

@@ -1,0 +1,143 @@
+"""The states of tracked jobs, as JSON: written in the same step as what becomes of the job.
+
+    {"state": …, "name": …, "queue": …, "attempts": …, "since": SECONDS, …}
+
+``state`` is ``queued``, ``delayed``, ``running``, ``released``, ``done``, ``failed`` or ``cancelled``. What is unknown
+is left out. Times are Unix seconds. The result of an encrypted job is not kept: it would be in clear.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable
+from typing import Any
+
+from queuepool.errors import BadPayload
+from queuepool.log.tracebacks import summary
+from queuepool.payload.command import is_encrypted
+from queuepool.payload.encrypted_data import MARK
+from queuepool.payload.ending import StateRecord
+from queuepool.payload.envelope import Payload, decode
+from queuepool.payload.options import is_time
+from queuepool.payload.to_json import as_json
+from queuepool.settlement.run import NOT_RUN, Run
+from queuepool.stores.set_aside import FailedJob
+
+#: seconds that the state of an unfinished job is kept: one that is dropped with its queue never ends
+UNFINISHED_LASTS = 30 * 86400.0
+#: bytes of a result as JSON
+MAX_RESULT = 64 * 1024
+#: characters of a name, and of an error
+_MOST = 2000
+
+
+class States:
+    """Writes the states of a pool's jobs. ``default``: seconds for jobs that say nothing themselves; 0 = none."""
+
+    def __init__(self, default: float = 0.0) -> None:
+        self._default = default
+        self._host = os.uname().nodename
+
+    def kept(self, payload: Payload) -> float:
+        """Seconds that the state of this job is kept after its end; 0 = it is not tracked."""
+        return self._default if payload.options.track is None else payload.options.track
+
+    @property
+    def tracks_all(self) -> bool:
+        """Whether also jobs are tracked whose payload does not say so."""
+        return self._default > 0
+
+    def done(self, payload: Payload, queue: str, run: Run) -> StateRecord | None:
+        """For a job that has succeeded, or was left out."""
+        if run.cancelled:
+            return self._ended(payload, queue, "cancelled", run, error=run.cancelled)
+        return self._ended(payload, queue, "done", run, progress=None if run.progress is None else 1.0)
+
+    def failed(self, payload: Payload, queue: str, run: Run, error: BaseException) -> StateRecord | None:
+        """For a job that has failed for good."""
+        return self._ended(payload, queue, "failed", run, error=error)
+
+    def released(
+        self, payload: Payload, queue: str, run: Run, delay: float, error: BaseException | None
+    ) -> StateRecord | None:
+        """For a job that is to be tried again."""
+        due = {"due": time.time() + delay, "error": error}
+        return self._record(payload, queue, "released", run, UNFINISHED_LASTS + delay, **due)
+
+    def running(self, payload: Payload, queue: str, run: Run, *, until: float, **worker: object) -> StateRecord | None:
+        """For a job that a worker runs; out of date if it is not written again ``until`` this Unix second."""
+        return self._record(payload, queue, "running", run, UNFINISHED_LASTS, since=run.began, until=until, **worker)
+
+    def given_back(self, payload: Payload, queue: str) -> StateRecord | None:
+        """For a job whose worker was stopped: it waits again, with the attempts that it had before."""
+        attempts = max(payload.attempts - 1, 0)
+        return self._record(payload, queue, "queued", NOT_RUN, UNFINISHED_LASTS, attempts=attempts)
+
+    def _ended(self, payload: Payload, queue: str, state: str, run: Run, **facts: Any) -> StateRecord | None:
+        return self._record(payload, queue, state, run, self.kept(payload), **facts)
+
+    def _record(
+        self, payload: Payload, queue: str, state: str, run: Run, seconds: float, **facts: Any
+    ) -> StateRecord | None:
+        if not self.kept(payload):
+            return None
+        about = {"state": state, "name": payload.name[:_MOST], "queue": queue, "attempts": payload.attempts}
+        pushed_at = payload.created_at if is_time(payload.created_at) else None
+        known = {"pushed": pushed_at, "began": run.began, "host": self._host}
+        shown = {"progress": run.progress, "note": run.note or None, **_kept_of(payload, run)}
+        return _recorded(payload.id, seconds, **{**about, **known, **shown, **facts})
+
+
+def pushed(job_id: str, name: str, queue: str, delay: float) -> StateRecord:
+    """The first state of a job, written with its push; ``delay`` in seconds."""
+    now = time.time()
+    state, due = ("delayed", now + delay) if delay else ("queued", None)
+    return _recorded(job_id, UNFINISHED_LASTS + delay, state=state, name=name[:_MOST], queue=queue, pushed=now, due=due)
+
+
+def retried(failed: FailedJob, get: Callable[[str], bytes | None]) -> StateRecord | None:
+    """The state of a failed job that goes back to its queue; ``None`` if it was not tracked. ``get`` reads one."""
+    try:
+        payload = decode(failed.payload.encode("utf-8", "replace"))
+    except BadPayload:
+        return None
+    if not payload.options.track and get(payload.id) is None:
+        return None
+    return pushed(payload.id, payload.name, failed.queue, 0.0)
+
+
+def _recorded(job_id: str, seconds: float, **facts: Any) -> StateRecord:
+    """The record of these facts, kept for ``seconds``; those that are ``None`` are left out."""
+    found = {key: _plain(value) for key, value in {"since": time.time(), **facts}.items() if value is not None}
+    return StateRecord(job_id, json.dumps(found).encode(), seconds)
+
+
+def result_of(value: object) -> tuple[str, str]:
+    """The value that a handler returned as JSON, and why it is not kept if it cannot be; each may be empty."""
+    if value is None:
+        return "", ""
+    try:
+        text = json.dumps(value, allow_nan=False, default=as_json, separators=(",", ":"))
+    except Exception as error:  # noqa: BLE001 - the application's types may write themselves
+        return "", summary(error)
+    if len(text) > MAX_RESULT:
+        return "", f"{len(text)} bytes of JSON, at most {MAX_RESULT} are kept"
+    return text, ""
+
+
+def _kept_of(payload: Payload, run: Run) -> dict[str, str | None]:
+    if run.result and _is_encrypted(payload):
+        return {"result_problem": "the job is encrypted"}
+    return {"result": run.result or None, "result_problem": run.result_problem or None}
+
+
+def _is_encrypted(payload: Payload) -> bool:
+    data = payload.data if isinstance(payload.data, dict) else {}
+    return MARK in data or is_encrypted(str(data.get("command") or "O:"))
+
+
+def _plain(value: object) -> object:
+    """An error in words, whatever its own code does; anything else as it is."""
+    return summary(value)[:_MOST] if isinstance(value, BaseException) else value

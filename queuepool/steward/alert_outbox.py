@@ -1,0 +1,137 @@
+"""Send notices of alerts by programs of the operator's and by HTTP: each in a process of its own, one at a time."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+from queuepool.config.alert_settings import AlertSettings
+from queuepool.events import AlertUnsent
+from queuepool.steward.deliver import MAX_ANSWER, TIMEOUT, Delivery
+from queuepool.steward.side_stores import Emitter
+from queuepool.unix import fork, proc
+from queuepool.unix.stray_processes import COOKIE
+
+#: most notices that wait
+_MOST = 100
+#: seconds between two looks at the process; and after which it is killed, if its own alarm has not ended it
+_TICK, _LATEST = 0.25, TIMEOUT + 10.0
+#: run with our ``sys.path``: the same code, wherever it was found, and nothing of the working directory before it
+_PROGRAM = "import sys, json; sys.path[:] = json.loads(sys.argv[1]); from queuepool.steward.deliver import main; main()"
+_log = logging.getLogger("queuepool")
+Notice = Mapping[str, Any]
+_Key = tuple[str, str, str]
+
+
+class _Sending(NamedTuple):
+    """A notice on its way, and the process that sends it."""
+
+    by: str
+    notice: Notice
+    process: subprocess.Popen[bytes]
+    until: float
+
+
+class Outbox:
+    """Notices that wait, the latest for each alert and way; ``cookie`` marks the processes that send them."""
+
+    def __init__(self, settings: AlertSettings, pool: str, cookie: str, emitter: Emitter) -> None:
+        self._ways: dict[str, Mapping[str, Any]] = {}
+        if settings.program:
+            self._ways["exec"] = {"program": settings.program}
+        if settings.webhook.url:
+            self._ways["webhook"] = {"url": settings.webhook.url, "form": settings.webhook.form}
+        self._pool = pool
+        self._cookie = cookie
+        self._emitter = emitter
+        self._waiting: dict[_Key, Notice] = {}
+        self._sending: _Sending | None = None
+        #: by way, so that a lasting problem is reported once
+        self._problems: dict[str, str] = {}
+
+    @property
+    def is_used(self) -> bool:
+        """Whether there is any way to send a notice."""
+        return bool(self._ways)
+
+    def add(self, notice: Notice) -> None:
+        """Send this notice when its turn comes."""
+        for by in self._ways:
+            key = by, str(notice["kind"]), str(notice["subject"])
+            self._waiting.pop(key, None)
+            if len(self._waiting) >= _MOST:
+                dropped = next(iter(self._waiting))
+                self._report(dropped[0], self._waiting.pop(dropped), f"more than {_MOST} notices wait")
+            self._waiting[key] = notice
+
+    def step(self) -> float | None:
+        """Look at the process that sends, and start the next; returns the seconds until the next step, if any."""
+        if self._sending and not self._has_ended(self._sending):
+            return _TICK
+        self._sending = None
+        if not self._waiting:
+            return None
+        key = next(iter(self._waiting))
+        self._start(key[0], self._waiting.pop(key))
+        return _TICK
+
+    def _start(self, by: str, notice: Notice) -> None:
+        request = json.dumps({"by": by, "pool": self._pool, "notice": notice, **self._ways[by]})
+        try:
+            process = subprocess.Popen(
+                [sys.executable, "-I", "-c", _PROGRAM, json.dumps(sys.path)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+                env={**os.environ, COOKIE: self._cookie},
+            )
+        except OSError as error:  # no room for a process
+            self._report(by, notice, str(error))
+            return
+        assert process.stdin
+        with suppress(BrokenPipeError), process.stdin:  # what has died at once is found so by the next step
+            process.stdin.write(request.encode())  # less than a pipe holds: it never waits
+        self._sending = _Sending(by, notice, process, time.monotonic() + _LATEST)
+
+    def _has_ended(self, sending: _Sending) -> bool:
+        """Whether the process has ended; its answer is then reported."""
+        process = sending.process
+        if time.monotonic() >= sending.until and process.poll() is None:
+            fork.kill(process.pid)
+            process.wait()
+        if process.poll() is None:
+            return False
+        assert process.stdout
+        with process.stdout:
+            answer = process.stdout.read(MAX_ANSWER)
+        found = _read(answer, process.returncode)
+        if found.output:
+            _log.info("%s printed: %s", sending.by, found.output)
+        if found.left:
+            _log.warning("%s left %d processes behind, which were killed", sending.by, found.left)
+        self._report(sending.by, sending.notice, found.problem)
+        return True
+
+    def _report(self, by: str, notice: Notice, problem: str) -> None:
+        if problem and problem != self._problems.get(by):
+            self._emitter.emit(AlertUnsent(by, str(notice["kind"]), str(notice["subject"]), problem))
+        self._problems[by] = problem
+
+
+def _read(answer: bytes, code: int) -> Delivery:
+    """What became of the notice: as the process says, else by its exit code."""
+    with suppress(ValueError, TypeError):
+        return Delivery(*json.loads(answer))
+    if code == -signal.SIGALRM:
+        return Delivery(f"it took longer than {TIMEOUT:g} s")
+    cause = proc.cause_of(-code if code < 0 else code << 8)
+    return Delivery(f"its process died: {cause}", answer.decode("utf-8", "replace"))

@@ -1,0 +1,141 @@
+"""The chore that raises and clears alerts. It looks in a thread of its own, which a silent store may delay."""
+
+from __future__ import annotations
+
+import logging
+import socket
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from queuepool.board import open_alerts
+from queuepool.board.board import Board
+from queuepool.board.counts import PoolCounts
+from queuepool.board.open_alerts import OpenAlert
+from queuepool.config.alert_settings import AlertSettings
+from queuepool.config.settings import PoolSettings
+from queuepool.errors import StoreError
+from queuepool.events import AlertCleared, AlertRaised
+from queuepool.events.listeners import Listeners
+from queuepool.steward.alert_facts import AlertFacts, silence_of
+from queuepool.steward.alert_notices import Notices, Refusals
+from queuepool.steward.alert_outbox import Outbox
+from queuepool.steward.alert_rules import readings
+from queuepool.steward.alert_states import AlertStates
+from queuepool.steward.side_stores import Emitter, EventQueue, SideStores
+from queuepool.steward.side_thread import SideThread
+from queuepool.stores.contract import NOTICE_KEPT
+from queuepool.stores.factory import Stores
+
+#: seconds between two looks; and between two looks for the thread's events
+_PERIOD, _TICK = 10.0, 1.0
+_log = logging.getLogger("queuepool")
+
+
+class Alerts:
+    """The alerts of one pool, for the steward's main thread."""
+
+    def __init__(self, watch: AlertWatch, events: EventQueue, listeners: Listeners) -> None:
+        self._thread = SideThread([watch], SideStores(events), events, listeners, tick=_TICK)
+
+    @classmethod
+    def of_pool(
+        cls,
+        pool: PoolSettings,
+        limits: AlertSettings,
+        board: Board,
+        cookie: str,
+        read: Callable[[Board], PoolCounts],
+        listeners: Listeners,
+    ) -> Alerts:
+        """Those of this pool, with connections of their own. ``cookie`` marks the processes that send notices."""
+        if board.meters is None:
+            _log.warning("alerts: metrics = no, so only running jobs, lost pools and the stores are watched")
+        events, stores = EventQueue(), Stores(replace(pool.connection, block_for=0.0))
+        outbox = Outbox(limits, pool.name, cookie, events)
+        return cls(
+            AlertWatch(pool.name, limits, board, stores, AlertFacts(pool.name, board, read), outbox, events),
+            events,
+            listeners,
+        )
+
+    def run(self, now: float) -> float:
+        return self._thread.run(now)
+
+
+class AlertWatch:
+    """Looks, and lets the board, the listeners and the operator know what has changed."""
+
+    def __init__(
+        self,
+        pool: str,
+        limits: AlertSettings,
+        board: Board,
+        stores: Stores,
+        facts: AlertFacts,
+        outbox: Outbox,
+        emitter: Emitter,
+    ) -> None:
+        host = socket.gethostname()
+        self._own = f"{host}:{pool}"
+        self._limits = limits
+        self._board = board
+        self._control = stores.control
+        self._facts = facts
+        self._outbox = outbox
+        self._emitter = emitter
+        self._notices = Notices(stores.alerts, outbox, pool, host, limits.repeat)
+        # What the steward before this one had raised.
+        self._states = AlertStates(open_alerts.read(board))
+        self._shown = self._states.alerts
+        self._kept_back = 0
+        self._refused = Refusals("pools that are lost go unnoticed")
+        self._look_at = 0.0
+
+    def run(self, now: float) -> float:
+        """Look if it is time, and go on with the notices; returns the seconds until the next run."""
+        if now >= self._look_at:
+            self._look_at = now + _PERIOD
+            self._look(time.time())
+        pause = self._outbox.step()
+        return max(self._look_at - now, 0.0) if pause is None else pause
+
+    def _look(self, now: float) -> None:
+        facts, unknown = self._facts.look(self._silence())
+        changes = self._states.update(readings(facts, self._limits), unknown, now)
+        for alert in changes.raised:
+            self._emitter.emit(AlertRaised(*_facts_of(alert)))
+        for alert in changes.cleared:
+            self._emitter.emit(AlertCleared(*_facts_of(alert)))
+        if changes.kept_back > self._kept_back:
+            _log.error("%d more alerts are not raised: there are %d", changes.kept_back, open_alerts.MAX_ALERTS)
+        self._kept_back = changes.kept_back
+        if self._outbox.is_used:
+            self._notices.begin(is_away=bool(self._board.header.store_lost))
+            for alert in changes.cleared:
+                self._notices.send_cleared(alert, now)
+            for alert in self._states.alerts:
+                self._states.put(self._notices.send_if_due(alert, now))
+        self._show()
+
+    def _show(self) -> None:
+        if self._states.alerts != self._shown:
+            with suppress(OSError):  # no room: the next look tries again
+                open_alerts.write(self._board, self._states.alerts)
+                self._shown = self._states.alerts
+
+    def _silence(self) -> dict[str, float] | None:
+        """For how long other pools have published nothing; ``None`` if that is of no interest, or unknown."""
+        if not self._limits.lost or self._board.header.store_lost:
+            return None
+        try:
+            return silence_of(self._control.pools(NOTICE_KEPT), self._own)
+        except StoreError as error:
+            self._refused.note(error)
+            return None
+
+
+def _facts_of(alert: OpenAlert) -> tuple[str, str, float, float, datetime]:
+    return alert.kind, alert.subject, alert.value, alert.limit, datetime.fromtimestamp(alert.since, UTC)

@@ -1,0 +1,148 @@
+"""A process of its own that sends one notice of an alert: a program may do anything, and a server may never answer.
+
+It reads a request, JSON, from standard input, and writes a ``Delivery``, as a list, to standard output.
+It imports nothing of a pool, and ends by a signal of the kernel's if all else fails.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from io import FileIO
+from typing import Any, NamedTuple
+
+from queuepool.unix import fork, proc
+from queuepool.unix.escape import escaped
+from queuepool.unix.signals import Alarm, reset_inherited
+
+#: seconds that a program or a server has; and those that its end may take
+TIMEOUT, _TO_END = 10.0, 2.0
+#: most bytes that we write; most characters of what a program prints; most bytes that are read of a server's answer
+MAX_ANSWER, _MAX_OUTPUT, _MAX_BODY = 16384, 2000, 65536
+#: seconds between two looks at a program
+_TICK = 0.05
+Notice = Mapping[str, Any]
+
+
+class Delivery(NamedTuple):
+    """What became of a notice."""
+
+    #: empty = it was sent
+    problem: str
+    #: the beginning of what the program printed
+    output: str = ""
+    #: how many processes it had left behind; they were killed
+    left: int = 0
+
+
+def main() -> None:
+    """Carry out the request. Called by the process's first line."""
+    reset_inherited()
+    request = json.load(sys.stdin.buffer)
+    proc.show(f"queuepool: notifier [{request['pool']}] running by={request['by']}")
+    alarm = Alarm(FileIO(os.devnull, "w"))
+    if request["by"] == "exec":
+        alarm.arm(TIMEOUT + _TO_END + 1.0)
+        found = _run(request["program"], request["notice"])
+    else:
+        alarm.arm(TIMEOUT)
+        found = Delivery(_post(request["url"], request["form"], request["notice"]))
+    alarm.disarm()
+    problem, output = (escaped(text)[:_MAX_OUTPUT] for text in found[:2])
+    os.write(1, json.dumps([problem, output, found.left]).encode())
+
+
+def _run(command: list[str], notice: Notice) -> Delivery:
+    """Run a program with the notice as its input.
+
+    Whatever it has started ends with it: this process is the parent of all that lose theirs.
+    """
+    proc.adopt_orphans()
+    own = os.getpid()
+    try:
+        program = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+            preexec_fn=lambda: proc.end_with_parent(own, signal.SIGKILL),  # this process has no threads
+        )
+    except OSError as error:
+        return Delivery(f"{command[0]}: {error.strerror}")
+    assert program.stdin
+    assert program.stdout
+    with suppress(BrokenPipeError), program.stdin:  # it need not read it
+        program.stdin.write(json.dumps(notice).encode())
+    problem, output = _watched(program.pid, program.stdout.fileno())
+    return Delivery(problem, output.decode("utf-8", "replace").strip(), _end_all())
+
+
+def _watched(pid: int, pipe: int) -> tuple[str, bytes]:
+    """What became of the program, and the beginning of what it printed; the rest is read and dropped."""
+    os.set_blocking(pipe, False)
+    output, until = b"", time.monotonic() + TIMEOUT
+    while time.monotonic() < until:
+        ended = dict(fork.reap({pid})).get(pid)
+        output = (output + _printed(pipe, until))[: 4 * _MAX_OUTPUT]
+        if ended is not None:
+            return ("" if ended == 0 else proc.cause_of(ended)), output
+        time.sleep(_TICK)
+    _end_all()
+    return f"it took longer than {TIMEOUT:g} s", output
+
+
+def _printed(pipe: int, until: float) -> bytes:
+    """The beginning of what is in the pipe, which is emptied."""
+    found = b""
+    with suppress(BlockingIOError):
+        while (part := os.read(pipe, _MAX_BODY)) and time.monotonic() < until:
+            found = found or part
+    return found
+
+
+def _end_all() -> int:
+    """Kill what the program has left behind; returns how many processes that were."""
+    killed, until = 0, time.monotonic() + _TO_END
+    list(fork.reap(()))  # those that have ended by themselves
+    while (left := proc.children()) and time.monotonic() < until:
+        for pid in left:
+            fork.kill(pid)
+        killed += sum(1 for _ in fork.reap(left))
+        time.sleep(_TICK)
+    return killed
+
+
+def _post(url: str, form: str, notice: Notice) -> str:
+    """Post the notice as JSON; returns what went wrong, without the URL, which may be a secret."""
+    from http.client import HTTPException
+    from urllib import request
+    from urllib.error import HTTPError, URLError
+
+    class NoRedirects(request.HTTPRedirectHandler):
+        def redirect_request(self, *_: object, **__: object) -> None:
+            """Follow none: the notice is for the one address that the configuration names."""
+
+    body = {"text": _line_of(notice)} if form == "slack" else notice
+    headers = {"Content-Type": "application/json", "User-Agent": "queuepool"}
+    try:
+        asked = request.Request(url, json.dumps(body).encode(), headers, method="POST")
+        with request.build_opener(NoRedirects).open(asked, timeout=TIMEOUT) as answer:
+            answer.read(_MAX_BODY)
+    except HTTPError as error:
+        return f"the server answers {error.code} {error.reason}"
+    except URLError as error:
+        return f"the server cannot be reached: {error.reason}"
+    except (OSError, HTTPException) as error:
+        return f"the server's answer is lost: {type(error).__name__}: {error}"
+    return ""
+
+
+def _line_of(notice: Notice) -> str:
+    return f"{notice['state']} on {notice['host']}, pool {notice['pool']}: {notice['text']}"

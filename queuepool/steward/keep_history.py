@@ -1,0 +1,49 @@
+"""The chore that keeps the pool's counters in the store at the end of each minute, for ``queuepool history``."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable
+
+from queuepool.board import meters
+from queuepool.board.board import Board
+from queuepool.metrics.rollup import GRAINS, rollup_of
+from queuepool.stores.history import History
+
+#: seconds, and minutes
+_MINUTE, _HOUR = 60.0, 60
+#: seconds after the end of a minute at which it is written
+_AFTER = 0.5
+
+
+class KeepHistory:
+    """``clock`` is the store's; nothing is kept for longer than ``lasts`` seconds."""
+
+    def __init__(self, pool: str, board: Board, history: History, clock: Callable[[], float], lasts: float) -> None:
+        self._pool = pool
+        self._board = board
+        self._history = history
+        self._clock = clock
+        self._lasts = lasts
+        self._minute = 0
+
+    def run(self, now: float) -> float:
+        at = self._clock()
+        minute = int((at - _AFTER) // _MINUTE)
+        if self._minute and minute > self._minute:
+            self.write(at - 1.0)  # to the buckets that have just ended
+            if minute % _HOUR == 0:
+                self._history.sweep()
+        self._minute = minute
+        return _MINUTE - (at - _AFTER) % _MINUTE
+
+    def write(self, at: float | None = None) -> None:
+        """Write the counters as they are to the buckets of this time, by default now."""
+        at = self._clock() if at is None else at
+        since = self._board.header.since
+        text = rollup_of(since, meters.read(self._board)).text()
+        # A pool that starts again counts from 0, so it is another writer.
+        writer = f"{socket.gethostname()[:64]}:{self._pool}:{since:.0f}"
+        for grain in GRAINS:
+            bucket = int(at // grain.seconds) * grain.seconds
+            self._history.keep(grain.name, bucket, writer, text, min(grain.kept, self._lasts) + grain.seconds)

@@ -1,0 +1,55 @@
+"""Measure the pool's queues: how many jobs they hold, and for how long the next one has been ready."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from hashlib import blake2b
+
+from queuepool.board.counts import QueueFacts
+from queuepool.board.pool_meters import PoolMeters
+from queuepool.errors import StoreDown, StoreError
+from queuepool.payload.ages import ready_for
+from queuepool.stores.measured import Measured, Measures
+
+#: seconds between two rounds; so many times as long as a slow one took
+_PERIOD, _SHARE = 5.0, 20.0
+
+
+class Measure:
+    """What cannot be measured stays as it was, with the time of its last measurement.
+
+    ``count_failed`` returns how many records of failed jobs are kept.
+    """
+
+    def __init__(self, meters: PoolMeters, measures: Measures, count_failed: Callable[[], int]) -> None:
+        self._meters = meters
+        self._measures = measures
+        self._count_failed = count_failed
+
+    def run(self, now: float) -> float:
+        began, refused = time.monotonic(), None
+        for index, queue in enumerate(self._meters.queues):
+            try:
+                self._meters.note(index, self._facts(index, self._measures.of(queue)))
+            except StoreDown:
+                raise
+            except StoreError as error:  # a key of the wrong type: the other queues are measured
+                refused = StoreError(f"queue={queue}: {error}")
+        self._meters.note_failed_jobs(self._count_failed())
+        if refused:
+            raise refused
+        return max(_PERIOD, _SHARE * (time.monotonic() - began))
+
+    def _facts(self, index: int, found: Measured) -> QueueFacts:
+        oldest = self._age(index, found) if found.oldest is None else found.oldest
+        counts = found.ready, found.delayed, found.reserved, found.quarantined
+        return QueueFacts(*counts, oldest, found.overdue, time.time(), is_at_least=found.is_at_least)
+
+    def _age(self, index: int, found: Measured) -> float:
+        """By its payload; else since it was first seen at this place, which is less than it has waited."""
+        payload = found.payload or b""
+        age = ready_for(payload, found.now)
+        if age is not None:
+            return age
+        return self._meters.seen_for(index, blake2b(payload, digest_size=16).digest(), time.monotonic())

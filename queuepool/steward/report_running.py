@@ -1,0 +1,84 @@
+"""Write to the store which tracked jobs run and how far they are, for all workers at once: no job waits for it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from queuepool.board.board import Role, Slot, State
+from queuepool.board.held_jobs import Stage
+from queuepool.errors import BadPayload
+from queuepool.payload.ending import StateRecord
+from queuepool.payload.envelope import decode
+from queuepool.payload.lease import Lease
+from queuepool.settlement.run import Run
+from queuepool.settlement.states import States
+from queuepool.steward.orphaned_boards import OrphanedBoards
+from queuepool.stores.contract import QueueStore
+from queuepool.stores.states import JobStates
+
+#: seconds between rounds; after which an unchanged state is written again; and until a state counts as out of date
+_PERIOD, _REFRESH, STALE = 0.5, 10.0, 30.0
+#: seconds between removals of states whose time is over
+_PRUNE = 60.0
+
+
+class _Seen(NamedTuple):
+    """What the store knows of the job in a slot."""
+
+    job_id: str
+    attempt: int
+    since: float
+    progress: float | None
+    note: str
+
+
+class ReportRunning:
+    """Jobs that end within a round are not reported as running."""
+
+    def __init__(self, orphaned_boards: OrphanedBoards, store: QueueStore, states: JobStates, records: States) -> None:
+        self._orphaned_boards = orphaned_boards
+        self._store = store
+        self._states = states
+        self._records = records
+        #: by slot, and when it was written (monotonic)
+        self._reported: dict[Slot, tuple[_Seen, float]] = {}
+        self._prune_at = 0.0
+
+    def run(self, now: float) -> float:
+        slots = [slot for board in self._orphaned_boards.all() for slot in board.of(Role.WORKER) if _is_tracked(slot)]
+        found = {slot: _Seen(slot.job_id, slot.attempt, slot.since, slot.fraction, slot.note) for slot in slots}
+        new = {slot: seen for slot, seen in found.items() if self._is_news(slot, seen, now)}
+        if new:
+            self._report(new)
+        self._reported = {slot: (seen, now if slot in new else self._reported[slot][1]) for slot, seen in found.items()}
+        if now >= self._prune_at:
+            self._states.prune()
+            self._prune_at = now + _PRUNE
+        return _PERIOD
+
+    def _is_news(self, slot: Slot, seen: _Seen, now: float) -> bool:
+        known, at = self._reported.get(slot, (None, 0.0))
+        return seen != known or now >= at + _REFRESH
+
+    def _report(self, new: dict[Slot, _Seen]) -> None:
+        until = self._store.now() + STALE
+        written = [one for slot, seen in new.items() if (one := self._written(slot, seen, until))]
+        if written:
+            self._states.show([lease for lease, _ in written], [state for _, state in written])
+
+    def _written(self, slot: Slot, seen: _Seen, until: float) -> tuple[Lease, StateRecord] | None:
+        """The job that the slot runs, and its state; ``None`` if it has ended meanwhile."""
+        try:
+            leases = [one.lease for one in slot.hand.held() if one.stage == Stage.RUNNING]
+            payload = decode(leases[0].receipt, leases[0].attempts)
+        except (ValueError, OSError, IndexError, BadPayload):
+            return None  # its worker is writing it right now
+        if payload.id != seen.job_id or payload.attempts != seen.attempt:
+            return None
+        run = Run(began=seen.since, progress=seen.progress, note=seen.note)
+        state = self._records.running(payload, leases[0].queue, run, until=until, worker=slot.number, pid=slot.pid)
+        return (leases[0], state) if state else None
+
+
+def _is_tracked(slot: Slot) -> bool:
+    return bool(slot.track and slot.state == State.BUSY and not slot.dead)

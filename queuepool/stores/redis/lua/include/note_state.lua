@@ -1,0 +1,4 @@
+-- Write the state of a tracked job; nothing if there is none.
+local function note_state(key, text, seconds)
+  if text and text ~= '' then redis.call('set', key, text, 'EX', seconds) end
+end

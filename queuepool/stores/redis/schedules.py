@@ -1,0 +1,38 @@
+"""Schedules' marks in a hash; the contract is ``stores.schedules.Schedules``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from queuepool.stores.redis.client import Client
+from queuepool.stores.redis.keys import Keys
+from queuepool.stores.schedules import Due, Fired, Mark, Result
+
+
+class RedisSchedules:
+    """The schedules of one connection."""
+
+    def __init__(self, client: Client, keys: Keys) -> None:
+        self._client = client
+        self._keys = keys
+
+    def begin(self, rules: Mapping[str, str], now: int) -> dict[str, Mark]:
+        words = [word for pair in rules.items() for word in pair]
+        texts = self._client.script("begin", [self._keys.schedules], [now, *words])
+        return dict(zip(rules, map(Mark.from_text, texts), strict=True))
+
+    def fire(self, due: Due) -> Fired | None:
+        names = [self._keys.schedules, self._keys.ready(due.queue), self._keys.notify(due.queue)]
+        args = [due.name, due.at, due.payload]
+        if due.lock:
+            names.append(self._keys.lock(due.lock.name))
+            args += due.lock.owner, due.lock.seconds
+        answer = self._client.script("fire", names, args)
+        return Fired(Result(answer[0].decode()), Mark.from_text(answer[1])) if answer else None
+
+    def marks(self) -> dict[str, Mark]:
+        texts = self._client.command("HGETALL", self._keys.schedules)
+        return {name.decode(): Mark.from_text(text) for name, text in texts.items()}
+
+    def forget(self, name: str) -> bool:
+        return bool(self._client.command("HDEL", self._keys.schedules, name))

@@ -1,0 +1,88 @@
+"""How far each schedule's times are settled, and the verb that settles one: any number of stewards may call it.
+
+Times are whole Unix seconds. ``begin`` and ``fire`` may be repeated. Each time is settled once, also if the request is
+delayed, comes from several stewards, or a clock was set back.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import NamedTuple, Protocol
+
+from queuepool.payload.ending import Lock
+
+
+class Mark(NamedTuple):
+    """What the store knows of one schedule: all due times up to ``settled`` are."""
+
+    settled: int
+    #: a digest of the rule by which it was last seen
+    rule: str
+    #: the last time that a job was pushed for
+    pushed: int | None = None
+
+    @classmethod
+    def from_text(cls, text: str | bytes) -> Mark:
+        """From the JSON that the store holds."""
+        return cls(**json.loads(text))
+
+    def to_text(self) -> str:
+        """As JSON, below 255 characters."""
+        return json.dumps({name: value for name, value in self._asdict().items() if value is not None})
+
+    def seen(self, rule: str, now: int) -> Mark:
+        """The mark once the schedule is seen with this rule: a new one counts from now on."""
+        return self if rule == self.rule else self._replace(settled=max(self.settled, now), rule=rule)
+
+
+class Due(NamedTuple):
+    """One due time of a schedule, and the job to push for it; an empty payload only settles the time."""
+
+    name: str
+    at: int
+    queue: str = ""
+    payload: bytes = b""
+    #: to be taken with the push: while another job holds it, none is pushed
+    lock: Lock | None = None
+
+
+class Result(StrEnum):
+    """What ``fire`` has done."""
+
+    PUSHED = "pushed"
+    #: the lock is held
+    HELD = "held"
+    #: settled without a push, as asked
+    PASSED = "passed"
+    #: nothing: it was settled before
+    SETTLED = "settled"
+    #: nothing: the store has no room for the job
+    FULL = "full"
+
+
+class Fired(NamedTuple):
+    """The result, and the mark as it was before."""
+
+    result: Result
+    before: Mark
+
+
+class Schedules(Protocol):
+    """The schedules of one store. Every verb may raise ``StoreDown`` and ``StoreError``."""
+
+    def begin(self, rules: Mapping[str, str], now: int) -> dict[str, Mark]:
+        """The marks of these schedules, by name with their rules; of a new schedule, or a new rule, it is ``now``."""
+
+    def fire(self, due: Due) -> Fired | None:
+        """Settle this due time and push its job, both or neither; ``None`` if the schedule has no mark.
+
+        Takes the lock if there is one; a time for which it is held is settled, too.
+        """
+
+    def marks(self) -> dict[str, Mark]:
+        """All marks, also of schedules that are gone."""
+
+    def forget(self, name: str) -> bool:
+        """Drop the mark: the schedule begins anew where it is seen next; ``False`` when there was none."""

@@ -1,0 +1,109 @@
+"""The states of tracked jobs in Laravel's ``cache`` table; the contract is ``stores.states.JobStates``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import Connection, bindparam, delete, insert, select
+
+from queuepool.payload.ending import Lock, StateRecord
+from queuepool.payload.lease import Lease
+from queuepool.stores.sql.cache import ends, put_within
+from queuepool.stores.sql.client import Client
+from queuepool.stores.sql.clock import Clock
+from queuepool.stores.sql.encoding import bytes_of
+from queuepool.stores.sql.jobs_table import JobsTable
+from queuepool.stores.sql.lease_tags import row_of
+from queuepool.stores.sql.leases import Leases
+from queuepool.stores.sql.locks import SqlLocks
+from queuepool.stores.sql.names import is_name
+
+#: most jobs that one transaction adds, and most states that it removes
+_ADDED, _PRUNED = 1000, 1000
+
+
+class SqlStates:
+    """The states in one database; ``prefix`` is that of Laravel's cache."""
+
+    def __init__(self, client: Client, table: JobsTable, leases: Leases, locks: SqlLocks, prefix: str) -> None:
+        self._client = client
+        self._cache = client.tables.cache
+        self._table = table
+        self._leases = leases
+        self._locks = locks
+        self._prefix = f"{prefix}queuepool:job:"
+
+    def push(
+        self,
+        queue: str,
+        payloads: Sequence[bytes],
+        delay: float,
+        states: Sequence[StateRecord],
+        lock: Lock | None = None,
+    ) -> bool:
+        self._table.examine()
+        if lock:
+            self._locks.examine()
+        batches = (slice(first, first + _ADDED) for first in range(0, len(payloads), _ADDED))
+        return all(self._push(queue, payloads[part], delay, states[part], lock) for part in batches)
+
+    def _push(
+        self, queue: str, payloads: Sequence[bytes], delay: float, states: Sequence[StateRecord], lock: Lock | None
+    ) -> bool:
+        return self._client.transaction(lambda c: self.push_within(c, queue, payloads, delay, states, lock))
+
+    def push_within(
+        self,
+        connection: Connection,
+        queue: str,
+        payloads: Sequence[bytes],
+        delay: float,
+        states: Sequence[StateRecord],
+        lock: Lock | None,
+    ) -> bool:
+        """As ``push``, in the caller's transaction."""
+        if lock and not self._locks.take_within(connection, lock):
+            return False
+        self._table.push(connection, queue, payloads, delay)
+        self._add(connection, states)
+        return True
+
+    def _add(self, connection: Connection, states: Sequence[StateRecord]) -> None:
+        """Write the first states of new jobs, which are kept equally long."""
+        rows = [{"name": self._prefix + state.job_id, "text": state.text.decode()} for state in states]
+        if rows:
+            words: dict[str, Any] = {"key": bindparam("name"), "value": bindparam("text")}
+            connection.execute(insert(self._cache).values(**words, **ends(connection, states[0].seconds)), rows)
+
+    def write_within(self, connection: Connection, state: StateRecord) -> None:
+        """Write the state in the caller's transaction."""
+        put_within(self._cache, connection, self._prefix + state.job_id, state.text.decode(), state.seconds)
+
+    def show(self, leases: Sequence[Lease], states: Sequence[StateRecord]) -> None:
+        by_row = {row_of(lease).id: state for lease, state in zip(leases, states, strict=True)}
+
+        def write(connection: Connection, ids: list[int]) -> None:
+            for row in ids:
+                self.write_within(connection, by_row[row])
+
+        self._leases.if_held(leases, write)
+
+    def get(self, job_id: str) -> bytes | None:
+        def read(connection: Connection) -> bytes | None:
+            living = self._cache.c.expiration > Clock(connection.dialect).past()
+            same = is_name(connection.dialect, self._cache.c.key, self._prefix + job_id)
+            found = connection.execute(select(self._cache.c.value).where(same, living)).scalar()
+            return None if found is None else bytes_of(found)
+
+        return self._client.ask(read)
+
+    def prune(self) -> None:
+        def remove(connection: Connection) -> None:
+            over = self._cache.c.expiration <= Clock(connection.dialect).past()
+            ours = self._cache.c.key.startswith(self._prefix, autoescape=True)
+            names = connection.execute(select(self._cache.c.key).where(ours, over).limit(_PRUNED)).scalars().all()
+            if names:
+                connection.execute(delete(self._cache).where(self._cache.c.key.in_(names), over))
+
+        self._client.transaction(remove)

@@ -1,0 +1,48 @@
+"""For an application's tests: see what is dispatched, run it in the test's own process, pretend to be in a job.
+
+    from queuepool.testing import as_current, drain, fake, run_now
+
+No server, no worker, no signal handler: jobs wait in a temporary SQLite file. One ``fake`` or ``run_now`` is in force
+at a time, for the whole process.
+"""
+
+from importlib import import_module
+from types import MappingProxyType
+
+TYPE_CHECKING = False  # as in the package itself
+if TYPE_CHECKING:
+    from queuepool.settlement.verdict import Delete, Fail, Release
+    from queuepool.testing.attempts import Attempt, Ran, RanNow
+    from queuepool.testing.draining import drain
+    from queuepool.testing.faking import fake
+    from queuepool.testing.pretending import as_current
+    from queuepool.testing.pushed import PushedJob
+    from queuepool.testing.pushes import Pushes
+    from queuepool.testing.running import run_now
+    from queuepool.testing.tables import make_tables
+    from queuepool.testing.times import next_times
+
+__all__ = [
+    "Attempt", "Delete", "Fail", "PushedJob", "Pushes", "Ran", "RanNow", "Release", "as_current", "drain", "fake",
+    "make_tables", "next_times", "run_now",
+]  # fmt: skip
+
+#: the module of each name, imported at first use: pytest imports this package for its plugin in every run
+_PLACES = MappingProxyType({
+    "Delete": "settlement.verdict", "Fail": "settlement.verdict", "Release": "settlement.verdict",
+    "Attempt": "testing.attempts", "Ran": "testing.attempts", "RanNow": "testing.attempts",
+    "PushedJob": "testing.pushed", "Pushes": "testing.pushes", "as_current": "testing.pretending",
+    "drain": "testing.draining", "fake": "testing.faking", "make_tables": "testing.tables",
+    "next_times": "testing.times", "run_now": "testing.running",
+})  # fmt: skip
+
+
+def __getattr__(name: str) -> object:
+    if name not in _PLACES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = found = getattr(import_module(f"queuepool.{_PLACES[name]}"), name)
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,97 @@
+"""Putting a diversion in force, one at a time in a process."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+from queuepool.config.settings import ConnectionSettings
+from queuepool.errors import QueuepoolError
+from queuepool.jobs import diversion
+from queuepool.jobs.after_commit import Act, OnCommit
+from queuepool.jobs.diversion import Push
+from queuepool.stores.contract import Pushes
+from queuepool.stores.factory import Stores
+from queuepool.stores.sql.borrowed import BorrowedQueue
+from queuepool.testing.pushed import PushedJob, pushed_jobs
+from queuepool.testing.pushes import Pushes as RecordedPushes
+from queuepool.testing.reporting import Reporting
+from queuepool.testing.temporary import TIME, empty, temporary_stores
+from queuepool.testing.waiting import Waiting, postponed
+
+
+class Recorder:
+    """The diversion of ``fake``: pushes go to temporary stores, and are recorded."""
+
+    def __init__(self, what: str) -> None:
+        self.what = what
+        self.recorded = RecordedPushes(self.settle, self._waiting_jobs)
+        self.waiting: list[Waiting] = []
+        #: in the order of their first use
+        self.used: list[Stores] = []
+
+    def settings(self, settings: ConnectionSettings) -> ConnectionSettings:
+        return self.stores(settings).settings
+
+    def stores(self, settings: ConnectionSettings) -> Stores:
+        stores = temporary_stores(settings)
+        if stores not in self.used:
+            self.used.append(stores)
+        return stores
+
+    def pushes(self, settings: ConnectionSettings, pushes: Pushes, push: Push) -> Pushes:
+        """A push in a transaction of the application's, or after it, waits for the commit if that can be seen."""
+        stores = self.stores(settings)
+        waits, is_within = postponed(pushes), isinstance(pushes, BorrowedQueue)
+        if waits is None:
+            return Reporting(stores.pushes, lambda: self.pushed(stores, push, is_uncommitted=is_within))
+
+        def committed() -> None:
+            self.pushed(stores, push)
+            self.run()
+
+        return waits.onto(Reporting(stores.pushes, committed), partial(self._wait, waits.session, push))
+
+    def pushed(self, stores: Stores, push: Push, *, is_uncommitted: bool = False) -> None:
+        """Called when it is stored. ``is_uncommitted``: in a transaction whose end cannot be seen."""
+        self.recorded.add(pushed_jobs(push))
+
+    def run(self) -> None:
+        """Called when a push is over, and at a commit. No job runs."""
+        self.settle()
+
+    def settle(self) -> None:
+        """Make the pushes whose commit only a test case withholds, as long as the block lasts."""
+        if diversion.active is not self:
+            return
+        for one in [*self.waiting]:
+            if one.is_withheld:
+                one()
+        self.waiting = [one for one in self.waiting if one.still_waits]
+
+    def _wait(self, session: Any, push: Push, on_commit: OnCommit, act: Act) -> None:
+        one = Waiting(session, push, act)
+        on_commit(one)
+        self.waiting.append(one)
+
+    def _waiting_jobs(self) -> list[PushedJob]:
+        return [job for one in self.waiting for job in pushed_jobs(one.push)]
+
+
+@contextmanager
+def diverted(recorder: Recorder) -> Iterator[None]:
+    """Divert all pushes of this process for the block. Raises ``QueuepoolError`` within another such block."""
+    if outer := diversion.active:
+        raise QueuepoolError(f"{recorder.what} within {outer.what}, which is in force, perhaps by a fixture: use that")
+    diversion.divert(recorder)
+    try:
+        yield
+    finally:
+        diversion.divert(None)
+        for one in recorder.waiting:
+            one.drop()
+        TIME.reset()
+        for stores in recorder.used:
+            empty(stores)

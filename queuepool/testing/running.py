@@ -1,0 +1,123 @@
+"""``run_now``: jobs run where they are dispatched."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import NamedTuple
+
+from queuepool.jobs.diversion import Push
+from queuepool.stores.factory import Stores
+from queuepool.testing.attempts import RanNow
+from queuepool.testing.bounds import Bounds
+from queuepool.testing.diverted import Recorder, diverted
+from queuepool.testing.temporary import TIME
+from queuepool.testing.worker import InProcessWorker
+
+_UNCOMMITTED = (
+    "the job ran before the commit of the transaction that it was pushed within, and does not see its rows: push "
+    "within a Session or Django's connection, or use fake(), and drain() after the commit"
+)
+
+
+@contextmanager
+def run_now(*, raises: bool = True, tries: int = 1, most: int = 1000) -> Iterator[RanNow]:
+    """Run each job in this process before its dispatch returns, as a worker does, through its payload.
+
+    Delays and backoffs are skipped, not waited for: the store's clock is set forward. Jobs that a job dispatches run
+    after it, in their order. ``tries``: those of jobs that have no such option, as the pool's setting. ``raises``: when
+    all jobs have run, the dispatch raises the error of the first that failed for good, or of a hook; otherwise errors
+    are in the result alone. ``most``: attempts after which ``QueuepoolError`` is raised, as for a job that dispatches
+    itself. Raises ``ValueError`` for a wrong number, and ``QueuepoolError`` within another ``fake`` or ``run_now``.
+    """
+    bounds = Bounds(tries, most)
+    bounds.check()
+    runner = _Runner(bounds, raises=raises)
+    with diverted(runner):
+        try:
+            yield runner.ran
+            runner.settle()
+        finally:
+            runner.leave()
+
+
+class _Turn(NamedTuple):
+    """One job that waits, somewhere in this queue; it was due in ``delay`` seconds when that was asked last."""
+
+    worker: InProcessWorker
+    queue: str
+    delay: float
+
+
+class _Runner(Recorder):
+    """The diversion of ``run_now``. A thread that dispatches while another runs jobs leaves its job to that one."""
+
+    def __init__(self, bounds: Bounds, *, raises: bool) -> None:
+        super().__init__("run_now()")
+        self.ran = RanNow(self.recorded, self.settle)
+        self._bounds = bounds
+        self._raises = raises
+        self._workers: dict[Stores, InProcessWorker] = {}
+        #: the ids of jobs in transactions whose commit cannot be seen
+        self._uncommitted: set[str] = set()
+        self._ready: deque[_Turn] = deque()
+        self._delayed: deque[_Turn] = deque()
+        self._is_running, self._is_making = threading.Lock(), threading.Lock()
+
+    def pushed(self, stores: Stores, push: Push, *, is_uncommitted: bool = False) -> None:
+        super().pushed(stores, push)
+        worker = self._worker(stores)
+        if is_uncommitted:
+            self._uncommitted.update(push.ids)
+        for _ in push.ids:
+            self._add(_Turn(worker, push.queue, push.delay))
+
+    def run(self) -> None:
+        self.settle()
+        # Looked at again after each release: a turn may have been added before it, by a thread that then found it held.
+        while (self._ready or self._delayed) and self._is_running.acquire(blocking=False):
+            try:
+                self._run_all()
+            finally:
+                self._is_running.release()
+
+    def leave(self) -> None:
+        for worker in self._workers.values():
+            worker.leave()
+
+    def _worker(self, stores: Stores) -> InProcessWorker:
+        with self._is_making:
+            if stores not in self._workers:
+                self._workers[stores] = InProcessWorker(stores, self.ran, self._bounds)
+            return self._workers[stores]
+
+    def _add(self, turn: _Turn) -> None:
+        (self._delayed if turn.delay else self._ready).append(turn)
+
+    def _run_all(self) -> None:
+        while self._ready or self._delayed:
+            if not self._ready:
+                self._skip_time()
+            self._take(self._ready.popleft())
+            self.settle()  # a transaction of the job's is over
+        errors = [error for worker in self._workers.values() if (error := worker.take_error()) is not None]
+        if errors and self._raises:
+            raise errors[0]
+
+    def _take(self, turn: _Turn) -> None:
+        attempt = turn.worker.run_next([turn.queue])
+        if attempt is None:
+            if turn.worker.next_due is not None:  # else the job was removed
+                self._add(turn._replace(delay=turn.worker.next_due))
+        elif attempt.delay is not None:
+            self._add(turn._replace(delay=attempt.delay))
+        if attempt is not None and attempt.error is not None and attempt.id in self._uncommitted:
+            attempt.error.add_note(_UNCOMMITTED)
+
+    def _skip_time(self) -> None:
+        """Go on to when the first delayed job is due; which one that is, the store knows."""
+        TIME.skip(min(turn.delay for turn in self._delayed))
+        while self._delayed:
+            self._ready.append(self._delayed.popleft())

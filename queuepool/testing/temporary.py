@@ -1,0 +1,73 @@
+"""Temporary stores: SQLite files of this process, in memory where the system has a place for that."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import shutil
+import sqlite3
+from contextlib import closing
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from tempfile import mkdtemp
+
+from queuepool.config.settings import ConnectionSettings
+from queuepool.stores.factory import Stores
+from queuepool.stores.sql.ddl import statements_of
+from queuepool.testing.skipped_time import SkippedTime
+
+#: the clock of all temporary stores
+TIME = SkippedTime()
+#: where files are in memory, on Linux: a commit then waits for no disk
+_IN_MEMORY = "/dev/shm"
+#: seconds: no job of a test is taken for one whose worker died, however long a debugger holds it
+_LEASE = 86400.0
+
+
+def temporary_stores(settings: ConnectionSettings) -> Stores:
+    """The stores that stand in for those of this connection: the same for each that differs only in its places.
+
+    Keys, signing and what Laravel learns stay as they are.
+    """
+    return _stores(
+        ConnectionSettings(
+            name=settings.name, signing=settings.signing, signing_keys=settings.signing_keys, app_key=settings.app_key,
+            previous_keys=settings.previous_keys, cipher=settings.cipher, outcomes=settings.outcomes,
+            outcome_class=settings.outcome_class, php_failed=settings.php_failed, foreign=settings.foreign,
+            retry_after=_LEASE,
+        ),
+        os.getpid(),
+    )  # fmt: skip
+
+
+def empty(stores: Stores) -> None:
+    """Remove all that is in temporary stores: making new ones would take longer."""
+    deletes = "".join(f'DELETE FROM "{table}";' for table in statements_of("sqlite"))
+    stores.client.ask(lambda connection: connection.connection.executescript(f"BEGIN; {deletes} COMMIT"))
+
+
+@cache
+def _stores(settings: ConnectionSettings, process: int) -> Stores:
+    """Those of this process: a test may have forked it, and then they lie beside its parent's."""
+    path = _folder() / f"{process}-{_stores.cache_info().currsize}.db"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA journal_mode = WAL")
+        for statements in statements_of("sqlite").values():
+            connection.executescript(";".join(statements))
+    stores = Stores(replace(settings, url=f"sqlite:///{path}"), shared=True)
+    TIME.take_over(stores.client.engine, stores.queue)
+    return stores
+
+
+@cache
+def _folder() -> Path:
+    """Removed when the process ends that made it."""
+    made = mkdtemp(prefix="queuepool-testing-", dir=_IN_MEMORY if os.access(_IN_MEMORY, os.W_OK) else None)
+    atexit.register(_remove, made, os.getpid())
+    return Path(made)
+
+
+def _remove(folder: str, owner: int) -> None:
+    if os.getpid() == owner:  # not by a child, which inherits what is to be done at the end
+        shutil.rmtree(folder, ignore_errors=True)

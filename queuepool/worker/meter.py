@@ -1,0 +1,140 @@
+"""Counts one worker's attempts in its slot's meters (``board/slot_meters.py`` says why each counts exactly once)."""
+
+from __future__ import annotations
+
+import time
+from bisect import bisect_left
+from math import isfinite
+
+from queuepool.board import meter_layout as layout
+from queuepool.board.counts import RUN_BOUNDS, WAIT_BOUNDS
+from queuepool.board.meter_layout import BEGUN
+from queuepool.board.slot_meters import SlotMeters
+from queuepool.payload.envelope import Payload
+from queuepool.payload.options import is_time
+from queuepool.settlement.verdict import Fail, Verdict
+from queuepool.worker.limits import StopReason
+
+#: seconds from ``createdAt``, which is whole, within which ``pushedAt`` is the same moment
+_SAME = 2.0
+#: seconds: the first bound of run times; a time that is none
+_QUICK, _NEVER = RUN_BOUNDS[0], 1e11
+#: characters of the name of an exception's class
+_MOST = 100
+_EXITS = {
+    StopReason.MAX_JOBS: "max_jobs",
+    StopReason.ONCE: "max_jobs",
+    StopReason.MAX_TIME: "max_time",
+    StopReason.MEMORY: "memory",
+    StopReason.RESTART: "restart",
+    StopReason.BROKEN: "crash",
+}
+
+
+class Meter:
+    """Used by the slot's worker alone.
+
+    An attempt's begin and end are one store each. Waits, and the totals of seconds, are kept until the next ``look``,
+    which comes within a millisecond or after the job: of these a kill loses as much.
+    """
+
+    def __init__(self, slot_meters: SlotMeters) -> None:
+        slot_meters.enter()
+        self._slot = slot_meters
+        self._words, self._reals = slot_meters.words, slot_meters.reals
+        self._begun = slot_meters.words[BEGUN]
+        self._rows: dict[tuple[str, str], int] = {}
+        self._job = ""
+        self._base = self._first_cell = 0
+        self._run_total = self._wait_total = 0.0
+        self._waits = [0] * (len(WAIT_BOUNDS) + 1)
+
+    def turn(self, queue: str, job: str) -> None:
+        """The next attempts are at such jobs."""
+        self.look()
+        row = self._rows.get((queue, job))
+        if row is None:
+            row = self._rows[queue, job] = self._slot.job_row(queue, job)
+        self._job = job
+        self._base = layout.FIRST_JOB + row * layout.JOB_ROW
+        self._first_cell = self._base + layout.FIRST_WAY
+        self._words[layout.ROW] = row
+
+    def look(self) -> None:
+        """Write what was kept. And how far apart the clocks are: the board has an attempt's begin by the other one."""
+        self._reals[layout.CLOCKS] = time.time() - time.monotonic()
+        if self._run_total or self._wait_total or any(self._waits):
+            self._reals[self._base + layout.RUN_TOTAL] += self._run_total
+            self._reals[self._base + layout.WAIT_TOTAL] += self._wait_total
+            for place, count in enumerate(self._waits, start=self._base + layout.FIRST_WAIT):
+                if count:
+                    self._words[place] += count
+            self._run_total = self._wait_total = 0.0
+            self._waits = [0] * len(self._waits)
+
+    def begins(self, payload: Payload, now: float) -> None:
+        """An attempt begins; ``now`` in Unix seconds by this host's clock."""
+        if payload.attempts <= 1:
+            created = payload.created_at
+            if created.__class__ is int and payload.delay is None and "pushedAt" not in payload.fields:
+                due: float | None = created
+            else:
+                due = _due(payload)
+            if due is not None and 0 <= due <= now:
+                wait = now - due
+                self._waits[bisect_left(WAIT_BOUNDS, wait)] += 1
+                self._wait_total += wait
+            elif due is not None and now < due < _NEVER:
+                self._waits[0] += 1
+        self._begun = begun = self._begun + 1
+        self._words[BEGUN] = begun
+
+    def done(self, duration: float) -> None:
+        """The job is done; its handler ran for ``duration`` seconds."""
+        self._words[self._first_cell + (bisect_left(RUN_BOUNDS, duration) if duration > _QUICK else 0)] += 1
+        self._run_total += duration
+
+    def settles(self, verdict: Verdict, is_ours: bool) -> None:
+        """The store has taken or refused the verdict on the attempt; the board does not show it yet."""
+        if is_ours:
+            self._slot.intend(layout.FAILED if isinstance(verdict, Fail) else layout.RELEASED)
+        else:
+            self._slot.intend(layout.GIVEN_BACK + layout.AS_LOST, "lease")
+
+    def settled(self, duration: float) -> None:
+        """The board shows that the job is settled."""
+        self._slot.end(duration)
+
+    def raised(self, error: BaseException) -> None:
+        """The attempt ended by this exception."""
+        kind = type(error)
+        module = "" if kind.__module__ == "builtins" else f"{kind.__module__}."
+        self._slot.count_error(self._job, f"{module}{kind.__qualname__}"[:_MOST])
+
+    def abandons(self, since: float) -> None:
+        """The store refuses any verdict on the attempt begun at ``since`` (Unix seconds), if one is open."""
+        if self._slot.is_open:
+            self._slot.intend(layout.GIVEN_BACK + layout.AS_LOST, "lease")
+            self._slot.end(self._slot.run_time(since, time.monotonic()))
+
+    def leaves(self, reason: StopReason) -> None:
+        """The worker leaves."""
+        self.look()
+        self._slot.leave(_EXITS.get(reason, "stop"))
+
+
+def _due(payload: Payload) -> float | None:
+    """When the job was due, in Unix seconds; ``None`` if the payload's times are no numbers."""
+    created, delay, pushed = payload.created_at, payload.delay or 0, payload.fields.get("pushedAt")
+    if not (is_time(created) and is_time(delay)):
+        return None
+    return (created if pushed is None else _precise(pushed, created)) + delay
+
+
+def _precise(pushed: object, created: float) -> float:
+    """``pushed`` (Horizon's microtime, a number or its text) if it is the same moment as ``created``, else that."""
+    try:
+        at = float(pushed)  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        return created
+    return at if isfinite(at) and abs(at - created) <= _SAME else created

@@ -1,0 +1,71 @@
+"""The hooks of ``@around``, around one attempt. None of them can change how it ends."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from typing import NamedTuple, cast
+
+from queuepool.jobs.around import HOOKS, Hook
+from queuepool.jobs.current_job import Current
+
+Steps = Generator[None, None, object]
+
+
+class _Entered(NamedTuple):
+    name: str
+    steps: Steps
+
+
+class Surrounding:
+    """The hooks that one attempt has entered. ``report`` gets a hook's name and what it raised, or did wrong."""
+
+    def __init__(self, job: Current, report: Callable[[str, BaseException], object]) -> None:
+        self._report = report
+        self._entered: list[_Entered] = []
+        for hook in HOOKS:
+            self._enter(hook, job)
+
+    def _enter(self, hook: Hook, job: Current) -> None:
+        name = f"around {hook.__module__}.{hook.__qualname__}"
+        try:
+            steps = cast("Steps", hook(job))
+            next(steps)
+        except StopIteration:
+            self._report(name, RuntimeError("it did not yield"))
+        # Whatever a hook raises, even SystemExit, it costs the job nothing.
+        except BaseException as raised:  # noqa: BLE001
+            self._report(name, raised)
+        else:
+            self._entered.append(_Entered(name, steps))
+
+    def leave(self, error: BaseException | None) -> None:
+        """Go on after the hooks' ``yield``, the last one's first; there the job's ``error``, if any, is raised."""
+        traceback = error.__traceback__ if error is not None else None
+        while self._entered:
+            name, steps = self._entered.pop()
+            problem = _problem(steps, error)
+            if problem is not None:
+                self._report(name, problem)
+        if error is not None:
+            error.__traceback__ = traceback  # without the frames of hooks, and of this file
+
+
+def _problem(steps: Steps, error: BaseException | None) -> BaseException | None:
+    """What the hook raises, other than the job's own error, or does wrong; ``None`` = nothing."""
+    try:
+        next(steps) if error is None else steps.throw(error)
+    except StopIteration:
+        return None
+    except BaseException as raised:  # noqa: BLE001 - as above
+        # A StopIteration of the job's comes out of a generator as the cause of a RuntimeError (PEP 479).
+        is_the_jobs = error is not None and (raised is error or raised.__cause__ is error)
+        return None if is_the_jobs else raised
+    return _closed(steps)
+
+
+def _closed(steps: Steps) -> BaseException:
+    try:
+        steps.close()
+    except BaseException as raised:  # noqa: BLE001 - as above
+        return raised
+    return RuntimeError("it yielded twice: what follows its second yield has not run")

@@ -1,0 +1,1 @@
+"""Tests of ``queuepool.contrib``, with real projects."""

@@ -1,0 +1,340 @@
+"""A Django project with the app: its commands, its settings as the configuration, its transactions."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+
+import pytest
+
+pytest.importorskip("django")
+
+from tests.support.django_project import DATABASE, Project, mysql_entry, postgres_entry, project_in
+from tests.support.eventually import eventually
+
+IMPORTS = """
+from django.db import connection, transaction
+from queuepool import connect
+from shop.jobs import asend, counted, send
+from shop.models import Order
+size = connect().size
+"""
+PUSHES = """
+with transaction.atomic():
+    print(send.dispatch(Order.objects.create(name="kept").pk) != "", size())
+print(size())
+try:
+    with transaction.atomic():
+        send.dispatch(Order.objects.create(name="lost").pk)
+        raise ValueError
+except ValueError:
+    print(size())
+with transaction.atomic():
+    try:
+        with transaction.atomic():
+            send.dispatch(0)
+            raise ValueError
+    except ValueError:
+        pass
+    with transaction.atomic():
+        asend.later(0, Order.objects.create(name="nested").pk)
+print(size())
+with transaction.atomic(durable=True):
+    send.bulk([{"order": Order.objects.create(name=f"bulk {number}").pk} for number in range(3)])
+    print(size())
+print(size())
+send.dispatch(Order.objects.first().pk)
+print(size())
+"""
+#: what it prints: a dispatch in a transaction counts at its commit, and one that was rolled back never
+COUNTS = ["True 0", "1", "1", "2", "2", "5", "6"]
+
+
+@pytest.fixture
+def project(tmp_path) -> Project:
+    """With its queue in Django's own database, an SQLite file: it says nothing of queuepool."""
+    made = project_in(tmp_path)
+    made.manage("migrate", "--run-syncdb")
+    return made
+
+
+@pytest.fixture(params=["sqlite", "postgres", "mariadb", "redis"])
+def anywhere(request, tmp_path) -> Project:
+    """The queue in Django's database, of whatever brand, or elsewhere: in Redis."""
+    settings = {}
+    if request.param == "mariadb":
+        settings["DATABASES"] = {"default": mysql_entry(request.getfixturevalue("mariadb_url"))}
+    if request.param == "postgres":
+        settings["DATABASES"] = {"default": postgres_entry(request.getfixturevalue("postgres_url"))}
+    if request.param == "redis":
+        request.getfixturevalue("server")
+        settings["QUEUEPOOL"] = {"connection": {"url": request.getfixturevalue("redis_url")}}
+    made = project_in(tmp_path, **settings)
+    made.manage("migrate", "--run-syncdb")
+    return made
+
+
+def test_a_dispatch_is_part_of_the_transaction_or_comes_at_its_commit(anywhere):
+    assert COUNTS == anywhere.python(IMPORTS + PUSHES).splitlines()
+
+    anywhere.work()
+
+    sent = sorted(note["name"] for note in anywhere.notes())
+    assert ["bulk 0", "bulk 1", "bulk 2", "kept", "kept", "nested"] == sent
+    assert 0 == anywhere.size()
+
+
+def test_a_dispatch_pushes_at_once_where_the_settings_say_so(project):
+    project.write(DATABASES={"default": DATABASE}, QUEUEPOOL={"on_commit": False})
+    lines = "with transaction.atomic():\n    send.dispatch(1)\n    print(size())"
+
+    assert "1\n" == project.python(IMPORTS + lines)
+
+
+def test_a_queue_in_another_database_waits_for_the_commit_of_the_one_that_is_watched(tmp_path):
+    databases = {"default": DATABASE, "other": DATABASE | {"NAME": "other.sqlite3"}}
+    project = project_in(tmp_path, DATABASES=databases, QUEUEPOOL={"connection": {"database": "other"}})
+    for name in databases:
+        project.manage("migrate", "--run-syncdb", "--database", name)
+    lines = """
+with transaction.atomic():
+    send.dispatch(1)
+    print(size())
+print(size())
+with transaction.atomic(using="other"):  # it is not watched
+    send.dispatch(1)
+    print(size())
+"""
+
+    assert ["0", "1", "2"] == project.python(IMPORTS + lines).split()
+
+
+def test_a_transaction_that_the_program_manages_itself_has_the_job_in_it(project):
+    lines = """
+transaction.set_autocommit(False)
+send.dispatch(1)
+transaction.rollback()
+print(size())
+send.dispatch(1)
+transaction.commit()
+print(size())
+"""
+
+    assert ["0", "1"] == project.python(IMPORTS + lines).split()
+
+
+def test_a_coroutine_pushes_and_follows(project):
+    lines = """
+import asyncio
+async def main():
+    await asend.adispatch(1)
+    job_id = await counted.adispatch()
+    print(job_id.job().state, await asend.abulk([{"order": 1}]) != [])
+asyncio.run(main())
+print(size())
+"""
+
+    assert ["queued", "True", "3"] == project.python(IMPORTS + lines).split()
+
+
+def test_a_coroutine_has_connections_of_its_own_and_so_pushes_at_once(project):
+    lines = "import asyncio\nwith transaction.atomic():\n    asyncio.run(send.adispatch(1))\n    print(size())"
+
+    assert "1\n" == project.python(IMPORTS + lines)
+
+
+def test_a_pool_is_started_and_restarted_with_new_code(project):
+    with project.pool("--workers", "1"):
+        eventually(lambda: " idle" in status(project), within=60)
+        project.python(IMPORTS + "send.dispatch(Order.objects.create(name='one').pk)")
+        eventually(lambda: ["one"] == [note["name"] for note in project.notes()], within=60)
+
+        # Also what was imported by manage.py itself: the models, and a module of jobs that is new.
+        models = project.path / "shop/models.py"
+        models.write_text(
+            models.read_text() + "\n    @property\n    def loud(self):\n        return self.name.upper()\n"
+        )
+        (project.path / "shop/tasks.py").write_text(
+            "from queuepool import job\nfrom shop.models import Order\nfrom tests.support.poolapp import note\n\n"
+            "@job\ndef shout(order: int) -> None:\n    note(event='loud', name=Order.objects.get(pk=order).loud)\n"
+        )
+        project.manage("queuepool", "reload", "--runtime-dir", str(project.path / "run"), "--wait", "60")
+        project.python(IMPORTS + "from shop.tasks import shout\nshout.dispatch(Order.objects.get().pk)")
+        eventually(lambda: "ONE" in [note["name"] for note in project.notes()], within=60)
+
+
+def status(project: Project) -> str:
+    return project.manage("queuepool", "status", "--runtime-dir", str(project.path / "run"), check=False).stdout
+
+
+def test_every_verb_takes_the_settings(project):
+    assert "ok   configuration: settings.QUEUEPOOL, pools: default" in project.manage("queuepool", "check").stdout
+    assert "nothing to do\n" == project.manage("queuepool", "migrate").stdout
+    pushed = project.manage("queuepool", "push", "shop.jobs.send", "--data", '{"order": 1}').stdout
+    assert 36 == len(pushed.strip())
+    assert 1 == project.size()
+    assert "usage" in project.manage("help", "queuepool").stdout.lower()
+    assert 2 == project.manage("queuepool", "strat", check=False).returncode
+
+
+def test_several_pools_and_connections_are_sections(project, redis_url):
+    project.write(
+        DATABASES={"default": DATABASE},
+        QUEUEPOOL={
+            "connection": {"database": "default"},
+            "connection:cache": {"url": redis_url},
+            "pool:mail": {"queue": ["mail", "default"], "timeout": 30, "backoff": [1, 2.5], "connection": "cache"},
+            "pool:web": {"connection": "default", "log_level": None, "preload": True},
+        },
+    )
+    lines = """
+from queuepool.config.loader import load
+for pool in load(None).pools:
+    print(pool.name, pool.connection.name, pool.queues, pool.timeout, pool.backoff, pool.preload, pool.modules)
+"""
+
+    modules = "('queuepool.contrib.django.job_modules',)"
+    assert [
+        f"mail cache ('mail', 'default') 30.0 (1.0, 2.5) False {modules}",
+        f"web default ('default',) 60.0 (0.0,) True {modules}",
+    ] == project.python(lines).splitlines()
+    assert "there is no pool 'wbe', only: mail, web" in failed(project, "queuepool", "start", "--pool", "wbe")
+
+
+def failed(project: Project, *words: str) -> str:
+    done = project.manage(*words, check=False)
+    assert done.returncode
+    return done.stderr
+
+
+def test_a_file_that_is_named_wins(project, redis_url):
+    (project.path / "pool.ini").write_text(f"[connection]\nurl = {redis_url}\n[pool]\nmodules = shop.jobs\n")
+
+    assert "pool.ini, pools: default" in project.manage("queuepool", "check", "-c", "pool.ini", check=False).stdout
+
+
+def test_call_command_runs_a_verb_and_raises_where_it_fails(project):
+    lines = """
+from django.core.management import CommandError, call_command
+call_command("queuepool", "size")
+try:
+    call_command("queuepool", "status")
+except CommandError as error:
+    print(error, error.returncode)
+"""
+
+    assert "queuepool status: exit code 3 3\n" in project.python(lines)
+
+
+def test_call_command_prints_where_it_is_told_and_its_error_has_the_cause(project):
+    lines = """
+import io
+from django.core.management import CommandError, call_command
+out, err = io.StringIO(), io.StringIO()
+call_command("queuepool", "size", stdout=out, stderr=err)
+print("printed", out.getvalue().split()[-2:], [err.getvalue()])
+try:
+    call_command("queuepool", "siez", stdout=out, stderr=err)
+except CommandError as error:
+    print(error, error.returncode)
+    print("complained", err.getvalue().startswith("queuepool: there is no 'siez'"), len(err.getvalue().splitlines()))
+"""
+
+    assert [
+        "printed ['default', '0'] ['']",
+        "queuepool siez: exit code 2: there is no 'siez'; did you mean 'size'?; see queuepool --help 2",
+        "complained True 1",
+    ] == project.python(lines).splitlines()
+
+
+def test_listen_runs_each_job_in_a_new_interpreter_of_the_project(project):
+    command = [sys.executable, "manage.py", "queuepool", "listen", "--sleep", "0.1"]
+    project.python(IMPORTS + "send.dispatch(Order.objects.create(name='fresh').pk)")
+    process = subprocess.Popen(command, cwd=project.path, env=project.env(), stderr=subprocess.DEVNULL)
+    eventually(lambda: ["fresh"] == [note["name"] for note in project.notes()], within=60)
+    process.send_signal(signal.SIGTERM)
+
+    assert 0 == process.wait(30)
+
+
+def test_tables_are_made_where_a_queue_is_and_nowhere_else(tmp_path):
+    databases = {"default": DATABASE, "other": DATABASE | {"NAME": "other.sqlite3"}}
+    project = project_in(tmp_path, DATABASES=databases, QUEUEPOOL={"connection": {"database": "other"}})
+    lines = """
+from django.db import connections
+for alias in ("default", "other"):
+    print([name for name in connections[alias].introspection.table_names() if "job" in name or "cache" in name])
+"""
+    for name in databases:
+        project.manage("migrate", "--run-syncdb", "--database", name)
+        project.manage("migrate", "--run-syncdb", "--database", name)  # which changes nothing
+
+    assert ["[]", "['cache', 'cache_locks', 'failed_jobs', 'jobs']"] == project.python(lines).splitlines()
+
+
+IN_A_DATABASE = """
+from django.db import connection
+from django.test import TestCase
+from shop.jobs import send
+from shop.models import Order
+
+def jobs():
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT count(*) FROM jobs")
+        return cursor.fetchone()[0]
+
+class Jobs(TestCase):
+    def test_1_a_job_is_a_row_of_the_test(self):
+        assert str(connection.settings_dict["NAME"]).endswith("test.sqlite3"), connection.settings_dict
+        send.dispatch(Order.objects.create(name="a").pk)
+        self.assertEqual(1, jobs())
+
+    def test_2_it_was_rolled_back(self):
+        self.assertEqual(0, jobs())
+"""
+IN_MEMORY = """
+from django.test import TestCase
+from queuepool.jobs.connecting import default_queue
+from shop.jobs import send
+
+class Jobs(TestCase):
+    def test_1_a_test_never_commits(self):
+        send.dispatch(1)
+        self.assertEqual(0, default_queue().size())
+
+    def test_2_a_commit_can_be_captured(self):
+        with self.captureOnCommitCallbacks(execute=True) as callbacks:
+            send.dispatch(1)
+            self.assertEqual(0, default_queue().size())
+        self.assertEqual([1, 1], [len(callbacks), default_queue().size()])
+"""
+
+
+def test_a_test_case_has_the_job_in_its_own_transaction(project):
+    project.write(DATABASES={"default": DATABASE | {"TEST": {"NAME": str(project.path / "test.sqlite3")}}})
+    (project.path / "shop/tests.py").write_text(IN_A_DATABASE)
+
+    assert "Ran 2 tests" in project.manage("test").stderr
+    assert 0 == project.size()  # of the project's own database
+
+
+def test_a_test_database_in_memory_has_a_queue_in_a_temporary_file(project, tmp_path, monkeypatch):
+    (tmp_path / "tmp").mkdir()
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "tmp"))
+    (project.path / "shop/tests.py").write_text(IN_MEMORY)
+
+    assert "Ran 2 tests" in project.manage("test").stderr
+    assert [] == list((tmp_path / "tmp").iterdir())
+    assert 0 == project.size()
+
+
+def test_what_django_logs_is_in_the_log_once(project):
+    project.write(DATABASES={"default": DATABASE}, DEBUG=True)
+    lines = "\n\n@job\ndef log() -> None:\n    logging.getLogger('django.shop').info('a line of Django')\n"
+    with (project.path / "shop/jobs.py").open("a") as file:
+        file.write("import logging" + lines)
+    project.python("from shop.jobs import log\nlog.dispatch()")
+    done = project.manage("queuepool", "work", "--stop-when-empty")
+
+    assert 1 == (done.stdout + done.stderr).count("a line of Django")

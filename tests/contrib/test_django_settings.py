@@ -1,0 +1,164 @@
+"""``QUEUEPOOL`` in Django's settings, and what it says of ``DATABASES``: one line for whatever is wrong."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+pytest.importorskip("django")
+
+from tests.support.django_project import ROOT
+
+#: reads one set of settings after another: each line of its input is one
+PROGRAM = """
+import json, sys
+import django, pymysql
+
+pymysql.version_info = (2, 2, 7, "final", 0)  # it stands in for mysqlclient, of which Django asks that version
+pymysql.install_as_MySQLdb()
+from django.conf import settings
+
+first, *others = [json.loads(line) for line in sys.stdin]
+settings.configure(INSTALLED_APPS=["queuepool.contrib.django"], **first)
+django.setup()
+from django.db import connections
+from django.test.utils import override_settings
+from queuepool.config.loader import load
+from queuepool.contrib.django.checks import check_settings
+
+def show(given):
+    connections.__dict__.pop("settings", None)
+    connections._settings = given["DATABASES"]
+    for alias in list(given["DATABASES"]):
+        if hasattr(connections._connections, alias):
+            delattr(connections._connections, alias)
+    problems = [error.msg for error in check_settings()]
+    urls = [] if problems else [one.url for one in load(None).connections.values()]
+    print(json.dumps(problems or urls))
+
+for given in [first, *others]:
+    with override_settings(**given):
+        show(given)
+"""
+SQLITE = {"ENGINE": "django.db.backends.sqlite3", "NAME": "/srv/site.sqlite3"}
+SERVER = {"NAME": "shop", "USER": "me", "PASSWORD": "a/b:c@d", "HOST": "db.example", "PORT": "5433"}
+POSTGRES = {"ENGINE": "django.db.backends.postgresql", **SERVER}
+MYSQL = {"ENGINE": "django.db.backends.mysql", **SERVER, "PORT": ""}
+LOGIN = "me:a%2Fb%3Ac%40d"
+
+
+def read(*cases: dict) -> list[list[str]]:
+    """The problems of each, or the URLs of its connections."""
+    env = {name: value for name, value in os.environ.items() if not name.startswith("QUEUEPOOL")}
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM], input="\n".join(map(json.dumps, cases)), env=env | {"PYTHONPATH": str(ROOT)},
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert 0 == done.returncode, done.stderr
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def case(queuepool=None, **default) -> dict:
+    """Settings with one database; ``default`` is what its entry says."""
+    found = {"DATABASES": {"default": default or SQLITE}}
+    return found if queuepool is None else found | {"QUEUEPOOL": queuepool}
+
+
+def test_a_queue_is_in_one_of_djangos_databases():
+    tls = {"OPTIONS": {"sslmode": "verify-full", "connect_timeout": 5, "pool": True, "options": "-c search_path=x"}}
+
+    assert [
+        ["sqlite:////srv/site.sqlite3"],
+        [f"postgresql://{LOGIN}@db.example:5433/shop"],
+        [f"postgresql://{LOGIN}@db.example:5433/shop?sslmode=verify-full&options=-c%20search_path%3Dx"],
+        ["postgresql://me@:5433/shop?host=/var/run/postgresql"],
+        [f"postgresql://{LOGIN}@[::1]:5433/shop"],
+        ["redis://127.0.0.1:6379/0"],
+    ] == read(
+        case(),
+        case({}, **POSTGRES),
+        case({"connection": {"retry_after": 30}}, **POSTGRES, **tls),
+        case({}, **POSTGRES | {"HOST": "/var/run/postgresql", "PASSWORD": ""}),
+        case({}, **POSTGRES | {"HOST": "::1"}),
+        case({"connection": {"driver": "redis"}}),
+    )
+
+
+def test_the_options_of_mysql_are_those_of_its_url():
+    assert [
+        [f"mysql://{LOGIN}@db.example/shop"],
+        [f"mysql://{LOGIN}@/shop?unix_socket=/run/mysqld/mysqld.sock"],
+        [f"mysql://{LOGIN}@/shop?unix_socket=/run/m.sock"],
+        ["settings.QUEUEPOOL['connection']['database']: DATABASES['default'] has the option 'read_default_file', which "
+         "a URL cannot say: give the queue a url instead"],
+    ] == read(
+        case({}, **MYSQL, OPTIONS={"charset": "utf8mb4", "init_command": "SET x = 1", "isolation_level": None}),
+        case({}, **MYSQL | {"HOST": "/run/mysqld/mysqld.sock"}),
+        case({}, **MYSQL, OPTIONS={"unix_socket": "/run/m.sock"}),
+        case({}, **MYSQL, OPTIONS={"read_default_file": "/etc/my.cnf"}),
+    )  # fmt: skip
+
+
+@pytest.mark.bad_input("B133")
+def test_a_wrong_setting_is_one_line():
+    wrong = {
+        "pool": {"wrokers": 2, "timeout": "long", "queue": {}, "tries": -1},
+        "conection": {},
+        "connection": {"databse": "default"},
+        "pool:mail": 4,
+    }
+    place = "settings.QUEUEPOOL"
+
+    assert [
+        [
+            f"{place}['pool:mail']: is a dict of sections, {{'connection': {{...}}, 'pool': {{...}}}}",
+            f"{place}['pool']['wrokers']: unknown key; did you mean 'workers'?",
+            f"{place}['pool']['timeout']: 'long' is not a time: write seconds (60, 0.5), or a unit: 60s, 2m, 1h, 1d",
+            f"{place}['pool']['queue']: is a dict, and not a text, a number, True or False, or a list of them",
+            f"{place}['pool']['tries']: '-1' is not a whole number from 0 to 999999999",
+            f"{place}['conection']: unknown section; did you mean [connection]?",
+            f"{place}['connection']['databse']: unknown key; did you mean 'database'?",
+        ],
+        [f"{place}: is a dict of sections, {{'connection': {{...}}, 'pool': {{...}}}}"],
+        [f"{place}['connection']['database']: contradicts url: the queue is in one place"],
+        [f"{place}['connection']['database']: 'defualt' is not in DATABASES; did you mean 'default'?"],
+        [f"{place}['on_commit']: 'defualt' is not in DATABASES; did you mean 'default'?"],
+        [f"{place}['on_commit']: is True, False or a name in DATABASES, and not 1"],
+    ] == read(
+        case(wrong),
+        case([]),
+        case({"connection": {"database": "default", "url": "redis://127.0.0.1"}}),
+        case({"connection": {"database": "defualt"}}),
+        case({"on_commit": "defualt"}),
+        case({"on_commit": 1}),
+    )
+
+
+@pytest.mark.bad_input("B134")
+def test_a_database_that_no_url_leads_to_is_named():
+    begin = "settings.QUEUEPOOL['connection']['database']: DATABASES['default']"
+    end = ": give the queue a url instead"
+
+    assert [
+        [f"{begin} has no HOST: write the path of the socket, as '/var/run/postgresql', or a host{end}"],
+        [f"{begin} has the option 'service', which a URL cannot say{end}"],
+        [f"{begin} has the option 'assume_role', which a URL cannot say{end}"],
+        [f"{begin} is of unknown, and a queue is in SQLite, PostgreSQL or MySQL"],
+    ] == read(
+        case({}, **POSTGRES | {"HOST": ""}),
+        case({}, **POSTGRES, OPTIONS={"service": "shop"}),
+        case({}, **POSTGRES, OPTIONS={"assume_role": "writer"}),
+        case({}, ENGINE="django.db.backends.dummy"),
+    )
+
+
+def test_a_value_stands_for_itself():
+    """Not for a variable, as in a file: Python has ``os.environ``."""
+    [[url]] = read(case({}, **POSTGRES | {"PASSWORD": "${HOME}"}))
+
+    assert "me:%24%7BHOME%7D@" in url
+    assert [["redis://u:$%7BHOME%7D@h/0"]] == read(case({"connection": {"url": "redis://u:${HOME}@h/0"}}))

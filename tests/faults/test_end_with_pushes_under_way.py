@@ -1,0 +1,43 @@
+"""A process or a queue ends while awaited pushes wait for a server that says nothing."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+
+import pytest
+
+SCRIPT = """
+    import asyncio, sys
+    from queuepool import configure, job
+    from queuepool.config.settings import ConnectionSettings
+
+    @job("end.send")
+    def send(): ...
+
+    async def push():
+        pushing = [asyncio.create_task(send.adispatch()) for _ in range(500)]
+        done, _ = await asyncio.wait(pushing, timeout=0.2)
+        assert not done
+        print("pushing", flush=True)
+        {ending}
+
+    queue = configure(ConnectionSettings(url=sys.argv[1], timeout=60))
+    asyncio.run(push())
+"""
+
+
+@pytest.mark.fault("F76")
+@pytest.mark.parametrize("ending", ["queue.close()", "raise SystemExit(0)", "return"])
+def test_a_process_does_not_wait_for_pushes_that_nothing_answers(own_server, ending):
+    own_server.process.send_signal(signal.SIGSTOP)
+    program = textwrap.dedent(SCRIPT).replace("{ending}", ending)
+    began = time.monotonic()
+    words = [sys.executable, "-c", program, f"unix://{own_server.path}"]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=50, check=False)
+
+    assert (0, "pushing\n") == (done.returncode, done.stdout)
+    assert time.monotonic() - began < 30

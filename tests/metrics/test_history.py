@@ -1,0 +1,154 @@
+"""The history: from counters to texts, and from texts to what was gained."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from queuepool.board.counts import NO_RUNS, Histogram, JobCounts, PoolCounts
+from queuepool.metrics.history import Past, Span, past_of
+from queuepool.metrics.rollup import GRAINS, LONGEST, Rollup, rollup_of
+from queuepool.stores.history import MAX_BYTES, Kept
+from tests.support.full_counts import COUNTS
+
+NOW = 1_790_000_030.0
+HOUR = Span.until(NOW, 3600.0)
+FIRST, LAST = HOUR.buckets[0], HOUR.buckets[-1]
+
+
+def counts(done: int, **more: int) -> PoolCounts:
+    runs = Histogram((done, *NO_RUNS.counts[1:]), done * 0.001)
+    return PoolCounts(jobs={("q", "j"): JobCounts(done=done, run=runs, **more)})
+
+
+def kept(bucket: int, done: int, writer: str = "a:p:1", since: float = 1.0, **more: int) -> Kept:
+    return Kept(bucket, writer, rollup_of(since, counts(done, **more)).text().encode())
+
+
+def done_in(past: Past) -> dict[int, int]:
+    return {at: tallies["q", "j"].counts[0] for at, tallies in past.gained.items() if tallies}
+
+
+# Texts
+
+
+def test_a_text_says_what_the_counters_said():
+    rollup = rollup_of(5.0, COUNTS)
+
+    assert rollup == Rollup.read(rollup.text().encode())
+    assert sum(one.ended for one in rollup.tallies.values()) == sum(one.ended for one in COUNTS.jobs.values())
+
+
+def test_the_largest_text_of_a_pool_fits():
+    """With as many names as the meters have rows, each as long as can be, and every bucket filled with many digits."""
+    full = JobCounts(*[10**9] * 9, run=Histogram((10**9,) * 19, 1e9), wait=Histogram((10**9,) * 17, 1e9))
+    rollup = rollup_of(1e9, PoolCounts(jobs={(f"{number:0200}", f"{number:0190}"): full for number in range(64)}))
+
+    assert MAX_BYTES > len(rollup.text())
+    assert rollup == Rollup.read(rollup.text().encode())
+
+
+GOOD = json.loads(rollup_of(5.0, counts(3)).text())
+
+
+@pytest.mark.bad_input("B148")
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"",
+        b"null",
+        b"[]",
+        b"{}",
+        b"\xff\xfe",
+        b"z",
+        b"z!!!",
+        b"zAAAA",
+        b"[" * 100_000,
+        json.dumps({**GOOD, "since": "1"}).encode(),
+        json.dumps({**GOOD, "since": float("nan")}).encode(),
+        json.dumps({**GOOD, "since": 10**400}).encode(),
+        json.dumps({**GOOD, "series": GOOD["series"] * 300}).encode(),
+        json.dumps({**GOOD, "series": [[1]]}).encode(),
+        json.dumps({**GOOD, "series": [["q" * 201, *GOOD["series"][0][1:]]]}).encode(),
+        json.dumps({**GOOD, "series": [["q", "j", -1, *GOOD["series"][0][3:]]]}).encode(),
+        json.dumps({**GOOD, "series": [["q", "j", 2**53, *GOOD["series"][0][3:]]]}).encode(),
+        json.dumps({**GOOD, "series": [["q", "j", True, *GOOD["series"][0][3:]]]}).encode(),
+        json.dumps({**GOOD, "series": [[*GOOD["series"][0][:8], [99, 1], 0.0, []]]}).encode(),
+        json.dumps({**GOOD, "series": [[*GOOD["series"][0][:8], [0], 0.0, []]]}).encode(),
+    ],
+)
+def test_a_text_that_makes_no_sense_is_left_out_and_counted(text):
+    past = past_of(HOUR, [kept(FIRST, 1), Kept(FIRST + 60, "a:p:1", text), kept(FIRST + 120, 4)])
+
+    assert ({FIRST + 120: 3}, 1) == (done_in(past), past.ignored)
+
+
+@pytest.mark.bad_input("B148")
+@given(text=st.binary(max_size=300) | st.binary(max_size=300).map(lambda raw: b"z" + raw))
+def test_any_bytes_are_read_or_counted(text):
+    past = past_of(HOUR, [Kept(FIRST, "a", text)])
+
+    assert past.ignored in (0, 1)
+
+
+@pytest.mark.bad_input("B148")
+def test_a_text_that_unpacks_to_much_is_left_out():
+    import base64
+    import zlib
+
+    bomb = b"z" + base64.b64encode(zlib.compress(b'{"since": 1.0, "series": []' + b" " * (1 << 21) + b"}"))
+
+    assert 1 == past_of(HOUR, [Kept(FIRST, "a", bomb)]).ignored
+
+
+# What was gained
+
+
+def test_a_range_is_cut_into_the_finest_buckets_that_are_kept_for_so_long():
+    spans = {name: Span.until(NOW, seconds) for name, seconds in {"1h": 3600, "24h": 86400, "35d": LONGEST}.items()}
+
+    assert {"1h": (60, 60), "24h": (600, 144), "35d": (3600, 840)} == {
+        name: (span.grain.seconds, len(span.buckets)) for name, span in spans.items()
+    }
+    assert all(span.buckets[-1] <= NOW < span.buckets[-1] + span.grain.seconds for span in spans.values())
+
+
+def test_each_bucket_has_what_came_since_the_one_before():
+    texts = [kept(FIRST - 60, 10), kept(FIRST, 12), kept(FIRST + 60, 12), kept(LAST, 20)]
+
+    assert {FIRST: 2, FIRST + 60: 0, LAST: 8} == done_in(past_of(HOUR, texts))
+
+
+def test_all_that_a_pool_did_that_began_in_the_range_is_in_it():
+    assert {LAST: 7} == done_in(past_of(HOUR, [kept(LAST, 7, since=LAST - 10.0)]))
+
+
+def test_of_a_pool_that_is_older_than_all_that_is_known_the_first_text_only_begins():
+    assert {FIRST + 60: 2} == done_in(past_of(HOUR, [kept(FIRST, 100), kept(FIRST + 60, 102)]))
+
+
+def test_several_pools_add_up_in_any_order():
+    texts = [kept(bucket, done, writer) for writer in "ab" for bucket, done in ((FIRST, 1), (FIRST + 60, 3), (LAST, 4))]
+
+    assert {FIRST + 60: 4, LAST: 2} == done_in(past_of(HOUR, reversed(texts)))
+
+
+@pytest.mark.bad_input("B148")
+def test_a_counter_that_has_fallen_is_left_out():
+    past = past_of(HOUR, [kept(FIRST, 5), kept(FIRST + 60, 4), kept(FIRST + 120, 6)])
+
+    assert ({FIRST + 120: 1}, 1) == (done_in(past), past.ignored)
+
+
+def test_totals_are_those_of_all_buckets():
+    totals = past_of(HOUR, [kept(FIRST - 60, 0), kept(FIRST, 2, failed=1), kept(LAST, 5, failed=2)]).totals()
+
+    assert (5, 2, 7) == (totals["q", "j"].counts[0], totals["q", "j"].counts[2], totals["q", "j"].ended)
+    assert 5 == totals["q", "j"].run.observations
+
+
+def test_grains_are_kept_for_as_many_buckets_as_said():
+    assert [120, 288, 840] == [grain.kept / grain.seconds for grain in GRAINS]

@@ -1,0 +1,410 @@
+"""Alerts of a pool: raised and cleared, shown on the board, and told to the operator once for all pools on a store."""
+
+from __future__ import annotations
+
+import json
+import logging
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from queuepool.board import meters, open_alerts
+from queuepool.board.board import Board, Role, Slot, State
+from queuepool.board.counts import JobCounts, PoolCounts, QueueFacts
+from queuepool.board.open_alerts import MAX_ALERTS, OpenAlert
+from queuepool.board.status import overview
+from queuepool.config.alert_settings import AlertSettings
+from queuepool.config.settings import PoolSettings
+from queuepool.events import AlertCleared, AlertRaised, Event
+from queuepool.events.listeners import LISTENERS
+from queuepool.steward.alert_facts import AlertFacts
+from queuepool.steward.alert_outbox import Outbox
+from queuepool.steward.alerts import Alerts, AlertWatch
+from queuepool.stores.factory import Stores
+from tests.support.drivers import connection_of, opened
+from tests.support.eventually import eventually
+from tests.support.redis_server import Server
+
+ATTEMPTS = {("mail", "a"): JobCounts(done=20)}
+
+
+@dataclass
+class Pool:
+    """A watch over a real board and a real store, with counters that the test sets."""
+
+    name: str
+    board: Board
+    stores: Stores
+    limits: AlertSettings
+    folder: Path
+    counts: PoolCounts = PoolCounts()  # noqa: RUF009 - it is constant
+    events: list[Event] = field(default_factory=list)
+    now: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.measure()
+        self.start()
+
+    def start(self) -> None:
+        """As a new steward does."""
+        self.outbox = Outbox(self.limits, self.name, f"{self.name}.alerts", self)
+        facts = AlertFacts(self.name, self.board, lambda _: self.counts)
+        self.watch = AlertWatch(self.name, self.limits, self.board, self.stores, facts, self.outbox, self)
+
+    def emit(self, event: Event) -> None:
+        self.events.append(event)
+
+    def measure(self, **more: Any) -> None:
+        """One queue with these facts."""
+        self.counts = self.counts._replace(queues={"mail": QueueFacts(measured_at=time.time(), **more)})
+
+    def look(self, times: int = 2) -> None:
+        self.decide(times)
+        self.deliver()
+
+    def decide(self, times: int = 2) -> None:
+        for _ in range(times):
+            self.now += 10.0
+            self.watch.run(self.now)
+
+    def deliver(self) -> None:
+        """One program after the other."""
+        eventually(lambda: self.outbox.step() is None, within=120)
+
+    def told(self) -> list[tuple[str, str, str]]:
+        """The events, in short."""
+        words = {AlertRaised: "raised", AlertCleared: "cleared"}
+        return [(words[type(one)], one.kind, one.subject) for one in self.events]  # type: ignore[attr-defined,index]
+
+    def notices(self) -> list[dict[str, Any]]:
+        """What all pools' programs got."""
+        path = self.folder / "notices"
+        return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+    def sent(self) -> list[tuple[str, str, str]]:
+        """By which pool which notices were sent."""
+        return [(one["pool"], one["state"], one["kind"]) for one in self.notices()]
+
+
+Make = Callable[..., Pool]
+
+
+def limits_of(folder: Path, **more: Any) -> AlertSettings:
+    """With a program that keeps what it gets."""
+    program = folder / "page"
+    program.write_text(f"#!/bin/sh\n(cat; echo) >> {folder}/notices\n")
+    program.chmod(0o755)
+    return AlertSettings(program=(str(program),), **more)
+
+
+@pytest.fixture(params=["redis", "sqlite"])
+def make(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Make]:
+    """Pools on one store."""
+    with opened(connection_of(request.param, request)) as stores:
+        yield lambda name="default", **more: pool_at(stores, tmp_path, name, **more)
+
+
+def pool_at(stores: Stores, folder: Path, name: str = "default", **more: Any) -> Pool:
+    board = Board.create(folder / f"board.{name}-1", 4)
+    board.header.state = State.RUNNING
+    return Pool(name, board, stores, limits_of(folder, **more), folder)
+
+
+def begin_wait(pool: Pool) -> None:
+    pool.measure(oldest=75.0)
+
+
+def begin_overdue(pool: Pool) -> None:
+    pool.measure(overdue=31.0)
+
+
+def begin_quarantine(pool: Pool) -> None:
+    pool.measure(quarantined=1)
+
+
+def begin_failed(pool: Pool) -> None:
+    pool.measure()
+    pool.counts = pool.counts._replace(failed_jobs=1000)
+
+
+def begin_failures(pool: Pool) -> None:
+    pool.look(1)
+    pool.counts = pool.counts._replace(jobs={("mail", "a"): JobCounts(done=15, failed=5)})
+
+
+def begin_crashes(pool: Pool) -> None:
+    pool.look(1)
+    pool.counts = pool.counts._replace(exits={"crash": 4, "killed": 1})
+
+
+def busy_slot(pool: Pool) -> Slot:
+    slot = pool.board.slots[0]
+    slot.role, slot.state, slot.job, slot.since = Role.WORKER, State.BUSY, "app.slow", time.time() - 4000
+    pool.board.header.used = 1
+    return slot
+
+
+def begin_running(pool: Pool) -> None:
+    busy_slot(pool)
+
+
+def begin_store(pool: Pool) -> None:
+    pool.board.header.store_lost = time.time() - 75
+
+
+def end_all(pool: Pool) -> None:
+    pool.measure()
+    pool.counts = pool.counts._replace(jobs={}, exits={}, failed_jobs=0)
+    pool.board.slots[0].state = State.IDLE
+    pool.board.header.store_lost = 0.0
+
+
+KINDS = {
+    "wait": (begin_wait, "mail"),
+    "overdue": (begin_overdue, "mail"),
+    "quarantine": (begin_quarantine, "mail"),
+    "failed": (begin_failed, "failed jobs"),
+    "failures": (begin_failures, "mail"),
+    "crashes": (begin_crashes, "default"),
+    "running": (begin_running, "app.slow"),
+    "store": (begin_store, "store"),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_each_kind_is_raised_once_and_cleared_once(make: Make, kind: str) -> None:
+    pool, (begin, subject) = make(), KINDS[kind]
+    pool.look()
+    begin(pool)
+    pool.look(4)
+
+    assert [("raised", kind, subject)] == pool.told()
+    assert [(kind, subject)] == [(one.kind, one.subject) for one in open_alerts.read(pool.board)]
+
+    end_all(pool)
+    pool.look(4)
+
+    assert [("raised", kind, subject), ("cleared", kind, subject)] == pool.told()
+    assert () == open_alerts.read(pool.board)
+    assert [("default", "raised", kind), ("default", "cleared", kind)] == pool.sent()
+
+
+def test_a_pool_that_publishes_nothing_is_lost_and_found(make: Make) -> None:
+    pool, other = make(), {"host": "web2", "pool": "p"}
+    own = {"host": pool.watch._own.partition(":")[0], "pool": "default"}
+    pool.limits = replace(pool.limits, lost=1.0)
+    pool.start()
+    pool.stores.control.publish("web2:p:1", other)
+    eventually(lambda: pool.stores.control.publish("own", own) or pool.look(1) or pool.told())
+
+    assert [("raised", "lost", "web2:p")] == pool.told()
+
+    pool.stores.control.publish("web2:p:2", other)  # restarted
+    pool.stores.control.publish("own", own)
+    pool.look(1)
+
+    assert ("cleared", "lost", "web2:p") == pool.told()[-1]
+
+
+def test_a_pool_that_has_ended_as_it_should_is_not_lost(make: Make) -> None:
+    pool = make(lost=0.001)
+    pool.stores.control.publish("web2:p:1", {"host": "web2", "pool": "p"})
+    pool.stores.control.withdraw("web2:p:1")
+    pool.look(3)
+
+    assert [] == pool.told()
+
+
+def test_a_notice_says_what_is_wrong(make: Make) -> None:
+    pool = make()
+    begin_wait(pool)
+    pool.look()
+
+    [notice] = pool.notices()
+    expected = {"state": "raised", "kind": "wait", "subject": "mail", "value": 75.0, "limit": 60.0, "pool": "default"}
+    assert expected.items() <= notice.items()
+    assert "queue mail: the next job has been ready for 75 s (limit 60 s)" == notice["text"]
+    assert abs(time.time() - time.mktime(time.strptime(notice["since"], "%Y-%m-%dT%H:%M:%SZ")) + time.timezone) < 60
+
+
+def test_two_pools_on_one_store_send_one_notice(make: Make) -> None:
+    one, two = make("one"), make("two")
+    for pool in (one, two):
+        begin_wait(pool)
+        pool.look(8)
+
+    assert [("one", "raised", "wait")] == one.sent()
+    assert [("raised", "wait", "mail")] == one.told() == two.told()
+
+    for pool in (two, one):
+        end_all(pool)
+        pool.look(3)
+    assert [("one", "raised", "wait"), ("one", "cleared", "wait")] == one.sent()
+
+
+def test_a_notice_is_sent_again_while_the_alert_is_raised(make: Make) -> None:
+    one, two = make("one", repeat=1.0), make("two", repeat=1.0)
+
+    def look() -> None:
+        for pool in (one, two):
+            begin_wait(pool)
+            pool.look()
+
+    eventually(lambda: look() or len(one.sent()) >= 3)
+    assert {"raised"} == {state for _, state, _ in one.sent()}
+
+
+@pytest.mark.fault("F82")
+def test_a_new_steward_goes_on_with_the_alerts_of_the_one_before(make: Make) -> None:
+    pool = make()
+    begin_wait(pool)
+    pool.look()
+    pool.start()
+    pool.look(3)
+
+    assert [("raised", "wait", "mail")] == pool.told()
+
+    end_all(pool)
+    pool.look()
+    assert ("cleared", "wait", "mail") == pool.told()[-1]
+    assert ["raised", "cleared"] == [state for _, state, _ in pool.sent()]
+
+
+@pytest.mark.fault("F82")
+def test_a_restarted_pool_sends_no_second_notice_and_says_when_it_is_over(make: Make) -> None:
+    pool = make()
+    begin_wait(pool)
+    pool.look()
+    pool.board.unlink()
+    again = make()
+    begin_wait(again)
+    again.look(4)
+
+    assert [("default", "raised", "wait")] == again.sent()
+
+    end_all(again)
+    again.look()
+    assert [("default", "raised", "wait"), ("default", "cleared", "wait")] == again.sent()
+
+
+@pytest.mark.fault("F83")
+def test_while_the_store_is_away_nothing_of_it_is_cleared_and_every_pool_sends_its_own_notices(make: Make) -> None:
+    one, two = make("one"), make("two")
+    begin_wait(one)
+    one.look()
+    for pool in (one, two):
+        begin_store(pool)
+        pool.measure()
+        pool.look(3)
+
+    assert [("raised", "wait", "mail"), ("raised", "store", "store")] == one.told()
+    assert [("one", "raised", "wait"), ("one", "raised", "store"), ("two", "raised", "store")] == one.sent()
+
+    for pool in (one, two):
+        end_all(pool)
+        pool.look()
+    assert sorted([("one", "cleared", "wait"), ("one", "cleared", "store"), ("two", "cleared", "store")]) == sorted(
+        one.sent()[3:]
+    )
+
+
+@pytest.mark.fault("F83")
+def test_a_store_that_says_nothing_delays_no_notice_for_long(own_server: Server, connection, tmp_path: Path) -> None:
+    with closing(Stores(replace(connection, url=f"unix://{own_server.path}"))) as stores:
+        pool = pool_at(stores, tmp_path)
+        own_server.process.send_signal(signal.SIGSTOP)
+        pool.counts = PoolCounts(
+            queues={f"q{number}": QueueFacts(oldest=75.0, measured_at=time.time()) for number in range(9)}
+        )
+        began = time.monotonic()
+        pool.decide()
+        took = time.monotonic() - began
+        pool.deliver()
+
+    assert 9 == len(pool.sent())
+    assert took < 30
+
+
+@pytest.mark.bad_input("B154")
+def test_without_the_table_of_locks_every_pool_sends_its_own_notices_and_says_so_once(
+    request, tmp_path, caplog
+) -> None:
+    logging.getLogger("queuepool").propagate = True
+    with opened(connection_of("sqlite", request)) as stores:
+        stores.client.ask(lambda connection: connection.exec_driver_sql("drop table cache_locks"))
+        for name in ("one", "two"):
+            pool = pool_at(stores, tmp_path, name)
+            begin_wait(pool)
+            pool.look()
+        end_all(pool)
+        pool.look()
+
+    assert [("one", "raised", "wait"), ("two", "raised", "wait"), ("two", "cleared", "wait")] == pool.sent()
+    refused = [one.message for one in caplog.records if "cache_locks" in one.message]
+    assert 2 == len(refused)
+    assert "pools do not agree who sends a notice, so each sends its own: the file " in refused[0]
+    assert " has no table cache_locks" in refused[0]
+
+
+def test_without_exec_and_webhook_the_store_is_not_asked(make: Make) -> None:
+    pool = make()
+    pool.limits = AlertSettings(lost=0)
+    pool.start()
+    begin_wait(pool)
+    pool.look()
+
+    assert [("raised", "wait", "mail")] == pool.told()
+    assert "TAKEN" == pool.stores.alerts.claim("wait:mail", "other", 60.0).name
+
+
+def test_status_shows_the_alerts(make: Make) -> None:
+    pool = make()
+    begin_wait(pool)
+    pool.look()
+
+    [alert] = overview("default", pool.board)["alerts"]
+    assert ("wait", "mail", 75.0, 60.0) == tuple(alert[key] for key in ("kind", "subject", "value", "limit"))
+    assert "queue mail: the next job has been ready for 75 s (limit 60 s)" == alert["text"]
+
+
+def test_a_pool_that_counts_nothing_says_what_it_does_not_watch(connection, tmp_path: Path, caplog) -> None:
+    logging.getLogger("queuepool").propagate = True
+    board, pool = Board.create(tmp_path / "board.1-1", 4), PoolSettings(connection=connection)
+    Alerts.of_pool(pool, AlertSettings(), board, "cookie", meters.read, LISTENERS)
+    assert ["alerts: metrics = no, so only running jobs, lost pools and the stores are watched"] == caplog.messages
+
+    caplog.clear()
+    board.meters = meters.new_memory(4)
+    Alerts.of_pool(pool, AlertSettings(), board, "cookie", meters.read, LISTENERS)
+    assert [] == caplog.messages
+
+
+# The file beside the board
+
+
+@pytest.mark.bad_input("B153")
+@pytest.mark.parametrize(
+    "text", [b"", b"[", b"{}", b"3", b"[3]", b"[[]]", b'[["a","b",null,1,1]]', b'[["a","b","x",1,1]]', b"\xff" * 99]
+)
+def test_a_file_that_a_job_has_overwritten_holds_no_alerts(tmp_path: Path, text: bytes) -> None:
+    board = Board.create(tmp_path / "board.1-1", 1)
+    (tmp_path / "board.1-1.alerts").write_bytes(text)
+
+    assert () == open_alerts.read(board)
+
+
+def test_the_file_is_bounded_and_goes_with_the_board(tmp_path: Path) -> None:
+    board = Board.create(tmp_path / "board.1-1", 1)
+    alerts = [OpenAlert("wait", "q" * 196 + str(1000 + number), 1e9, 60.0, 1e9, True) for number in range(MAX_ALERTS)]
+    open_alerts.write(board, alerts)
+
+    assert tuple(alerts) == open_alerts.read(board)
+    assert 50_000 > (tmp_path / "board.1-1.alerts").stat().st_size
+    board.unlink()
+    assert [] == list(tmp_path.iterdir())

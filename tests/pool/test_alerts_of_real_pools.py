@@ -1,0 +1,140 @@
+"""Alerts in real pools: a program of the operator's is run, once for two pools, also while the store is away."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.drivers import site_at
+from tests.support.eventually import eventually
+from tests.support.pools import RunningPool, Site
+from tests.support.redis_server import Server
+from tests.support.webhooks import hook
+
+#: seconds: two looks, ten seconds apart, and a machine that is busy
+TWO_LOOKS = 60.0
+#: of a job that runs while another waits
+KINDS = ("running", "wait")
+
+
+def config(site: Site, *lines: str) -> str:
+    """Two pools, and a program that keeps what it gets."""
+    program = site.path / "page"
+    program.write_text(f"#!/bin/sh\n(cat; echo) >> {site.path}/notices\n")
+    program.chmod(0o755)
+    return "\n".join(["[pool:a]", "[pool:b]", "[alerts]", f"exec = {program}", "lost = 0", *lines, ""])
+
+
+def notices(site: Site) -> list[tuple[str, str, str]]:
+    path = site.path / "notices"
+    found = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+    return [(one["state"], one["kind"], one["subject"]) for one in found]
+
+
+def alerts(pool: RunningPool, name: str = "a") -> list[dict[str, Any]]:
+    """As ``status`` shows them."""
+    done = pool.site.run(
+        "status", "--json", "-c", "pool.ini", "--pool", name, "--runtime-dir", pool.runtime, check=False
+    )
+    return json.loads(done.stdout)[0]["alerts"]  # type: ignore[no-any-return]
+
+
+@pytest.fixture(params=["redis", "sqlite"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Site:
+    if request.param == "redis":
+        return request.getfixturevalue("site")  # type: ignore[no-any-return]
+    return site_at(f"sqlite:///{tmp_path}/queue.db", tmp_path)
+
+
+def test_two_pools_send_one_notice_of_each_alert_and_one_when_it_is_over(place: Site) -> None:
+    for _ in range(3):
+        place.push("until", gate=str(place.path / "gate"), timeout=300)
+    text = config(place, "running = 1", "wait = 1")
+    one = place.pool("--pool", "a", "--workers", "1", config=text)
+    two = place.pool("--pool", "b", "--workers", "1", "--runtime-dir", str(place.path / "b"), config=text)
+    with one as a, two:
+        for kind in KINDS:
+            eventually(lambda kind=kind: a.log().count(f"alert raised kind={kind}") == 2, TWO_LOOKS)  # type: ignore[misc]
+        alert = next(one for one in alerts(a) if one["kind"] == "running")
+        shown = place.run("status", "-c", "pool.ini", "--pool", "a", "--runtime-dir", a.runtime).stdout
+        (place.path / "gate").touch()
+        for kind in KINDS:
+            eventually(lambda kind=kind: a.log().count(f"alert cleared kind={kind}") == 2, TWO_LOOKS)  # type: ignore[misc]
+        eventually(lambda: len(notices(place)) >= 4)
+        assert [] == alerts(a)
+
+    assert ("running", 1.0) == (alert["kind"], alert["limit"])
+    assert f"alert since {alert['since']}: job do has run for " in shown
+    expected = [(state, *one) for state in ("raised", "cleared") for one in (("running", "do"), ("wait", "default"))]
+    assert sorted(expected) == sorted(notices(place))
+
+
+@pytest.mark.fault("F83")
+def test_a_store_that_is_away_is_an_alert_while_it_is_away(away: Site, own_server: Server, monkeypatch) -> None:
+    text = config(away, "store = 1", "webhook = ${HOOK}")
+    with hook() as server:
+        monkeypatch.setenv("HOOK", server.url)
+        with away.pool("--pool", "a", config=text) as pool:
+            own_server.kill()
+            eventually(lambda: notices(away) and server.bodies, TWO_LOOKS)
+            during = alerts(pool)
+            own_server.start()
+            eventually(lambda: len(notices(away)) == 2 and len(server.bodies) == 2, TWO_LOOKS)
+
+    assert [("store", "store")] == [(one["kind"], one["subject"]) for one in during]
+    assert [("raised", "store", "store"), ("cleared", "store", "store")] == notices(away)
+    assert ["raised", "cleared"] == [body["state"] for body in server.bodies]
+
+
+def test_a_killed_pool_is_missed_by_another_and_one_that_was_stopped_is_not(site: Site) -> None:
+    text = config(site).replace("lost = 0", "lost = 10")
+    with site.pool("--pool", "a", config=text) as watching:
+        pass_on = site.path / "c"
+        pass_on.mkdir()
+        other = Site(site.connection, pass_on, site.queue)
+        killed = RunningPool(other, other.flags("--runtime-dir", str(pass_on / "run"), "--pool", "killed"), "")
+        killed.wait_until_ready()
+        eventually(lambda: '"killed"' in site.run("status", "--all", "--json", *site.where).stdout)
+        killed.kill_all()
+        eventually(lambda: [one for one in notices(site) if one[1] == "lost"], 2 * TWO_LOOKS)
+        assert watching.process.poll() is None
+
+    assert [("raised", "lost", f"{os.uname().nodename}:killed")] == notices(site)
+
+
+def test_dead_workers_are_settled_at_once_while_a_webhook_hangs(site: Site, monkeypatch) -> None:
+    over, text = threading.Event(), config(site, "running = 1", "webhook = ${HOOK}")
+    with hook(lambda _: over.wait() and None) as server:
+        monkeypatch.setenv("HOOK", server.url)
+        try:
+            with site.pool("--pool", "a", "--workers", "2", config=text) as pool:
+                site.push("until", gate=str(site.path / "gate"), timeout=300)
+                eventually(lambda: server.bodies, TWO_LOOKS)
+                site.push("kill", tag="killed")
+                eventually(lambda: len(site.trail(event="start", tag="killed")) >= 3)
+                eventually(lambda: "it took longer than 10 s" in pool.log())
+                (site.path / "gate").touch()
+        finally:
+            over.set()
+
+    assert "steward died" not in pool.log()
+
+
+def test_without_the_section_nothing_of_alerts_is_imported(site: Site) -> None:
+    (site.path / "look.py").write_text(
+        "import os, sys\nfrom queuepool import on\nfrom queuepool.events import WorkerDied\n"
+        "@on(WorkerDied)\ndef look(event):\n"
+        "    names = [name for name in sys.modules if 'alert' in name and 'steward' in name]\n"
+        "    open(os.environ['TRAIL'], 'a').write(f'{{\"event\": \"look\", \"alerts\": {len(names)}}}\\n')\n"
+    )
+    with site.pool("--listeners", "look", "--workers", "1") as pool:
+        os.kill(pool.workers()[0], signal.SIGKILL)
+        eventually(lambda: site.trail(event="look"))
+
+    assert [0] == [line["alerts"] for line in site.trail(event="look")]

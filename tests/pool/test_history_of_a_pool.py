@@ -1,0 +1,99 @@
+"""``queuepool history`` after real pools: what their jobs became is in the store when they have ended."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from tests.support.drivers import site_at
+from tests.support.eventually import eventually
+from tests.support.pools import Site
+
+
+@pytest.fixture(params=["redis", "sqlite", "postgres", "mariadb"])
+def at(request: pytest.FixtureRequest, tmp_path) -> Iterator[Site]:
+    """A place for a pool on each store."""
+    if request.param == "redis":
+        yield request.getfixturevalue("site")
+        return
+    found = site_at(request.getfixturevalue(f"{request.param}_url"), tmp_path)
+    yield found
+    found.queue.close()
+
+
+def history(site: Site, *flags: str) -> dict:
+    found: dict = json.loads(site.run("history", *site.where, "--json", *flags).stdout)
+    return found
+
+
+def run_jobs(site: Site, done: int, failed: int) -> None:
+    """A pool that ends when these jobs have."""
+    for _ in range(done):
+        site.push("ok")
+    for _ in range(failed):
+        site.push("raise")
+    with site.pool("--workers", "2") as pool:
+        eventually(lambda: pool.pids(rf"^queuepool: master .* busy=0 done={done} failed={failed}$"))
+
+
+def test_what_pools_did_is_in_the_history_when_they_have_ended(at):
+    run_jobs(at, done=3, failed=1)
+    run_jobs(at, done=2, failed=0)
+    for ago in ("1h", "24h", "35d"):
+        [job] = history(at, "--range", ago)["jobs"]
+
+        assert ("default", "do", 5, 1) == (job["queue"], job["job"], job["done"], job["failed"])
+        assert 0.0 <= job["run_p50"] <= job["run_p95"]
+    text = at.run("history", *at.where).stdout
+
+    assert ["QUEUE", "JOB", "DONE"] == text.splitlines()[0].split()[:3]
+    assert [] == history(at, "--queue", "none")["jobs"] == history(at, "--job", "none")["jobs"]
+    assert 5 == sum(bucket["done"] for bucket in history(at, "--job", "do", "--queue", "default")["buckets"])
+
+
+@pytest.mark.parametrize("setting", ["history = 0", "metrics = no"])
+def test_a_pool_keeps_none_if_it_is_not_to(site, server, setting):
+    site.push("ok")
+    with site.pool("--workers", "1", config=f"[pool]\n{setting}\n"):
+        eventually(lambda: site.trail(event="end"))
+
+    assert [] == [key for key in server.keys("*") if b"history" in key]
+
+
+def test_what_is_kept_expires(site, server):
+    site.push("ok")
+    with site.pool("--workers", "1", "--history", "6h"):
+        eventually(lambda: site.trail(event="end"))
+    lifetimes = {key.split(b":")[-2]: server.ttl(key) for key in server.keys("*") if b":history:" in key}
+
+    assert {b"1m": 7260, b"10m": 6 * 3600 + 600, b"1h": 6 * 3600 + 3600} == {
+        grain: round(seconds, -1) for grain, seconds in lifetimes.items()
+    }
+
+
+@pytest.mark.bad_input("B148")
+def test_nonsense_in_the_store_is_counted_and_costs_nothing_else(site, server):
+    run_jobs(site, done=1, failed=0)
+    [key] = [key for key in server.keys("*") if b":history:1m:" in key]
+    server.hset(key, "evil:p:1", "\x1b[31mnonsense")
+    server.hset(key, "large:p:1", b"x" * 50_000_000)
+    done = site.run("history", *site.where)
+
+    assert "2 texts of the history made no sense" == done.stderr.strip()
+    assert 2 == len(done.stdout.splitlines())
+
+
+@pytest.mark.bad_input("B149")
+@pytest.mark.parametrize("ago", ["-1", "99999d", "1h; DROP", "", "30s", "36d", "٣h"])
+def test_a_range_that_is_none_is_refused_in_a_line(site, ago):
+    done = site.run("history", *site.where, "--range", ago, check=False)
+
+    assert 2 == done.returncode
+    assert 1 == len(done.stderr.splitlines())
+
+
+@pytest.mark.bad_input("B149")
+def test_a_range_given_twice_is_refused(site):
+    assert 2 == site.run("history", *site.where, "--range", "1h", "--range", "2h", check=False).returncode

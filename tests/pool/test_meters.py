@@ -1,0 +1,71 @@
+"""What a pool counts: each attempt once, whatever happens to workers, stewards and the file."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from tests.support.eventually import eventually
+from tests.support.meters import counts_in, of_job
+
+
+def counted(pool, name="do"):
+    return of_job(counts_in(Path(pool.runtime)), name)
+
+
+def summary(counts):
+    return {name: value for name, value in counts._asdict().items() if isinstance(value, int) and value}
+
+
+@pytest.mark.parametrize(
+    ("mode", "options", "expected"),
+    [
+        ("ok", {}, {"done": 1}),
+        ("delete", {}, {"done": 1}),
+        ("fail", {}, {"failed": 1}),
+        ("release", {"maxTries": 2}, {"released": 1, "done": 1}),
+        ("raise", {"maxTries": 3}, {"released": 2, "failed": 1}),
+        ("raise", {"times": 1, "maxTries": 3}, {"released": 1, "done": 1}),
+        ("kill", {"maxTries": 1}, {"failed": 1, "crash": 1}),
+        ("hang_in_c", {"maxTries": 1, "timeout": 0.5}, {"failed": 1, "timeout": 1}),
+        ("stop", {"maxTries": 1, "timeout": 0.5}, {"failed": 1, "timeout": 1}),
+    ],
+)
+def test_each_attempt_counts_once_by_how_it_ended(site, mode, options, expected):
+    site.push(mode, **options)
+    with site.pool("--workers", "1", "--grace", "0.3") as pool:
+        eventually(lambda: summary(counted(pool)) == expected or None)
+
+        assert counted(pool).run.observations == counted(pool).ended
+
+
+def test_a_killed_attempt_has_its_run_time(site):
+    site.push("hang_in_c", maxTries=1, timeout=1)
+    with site.pool("--workers", "1") as pool:
+        eventually(lambda: counted(pool).timeout)
+
+        assert 1.0 <= counted(pool).run.total < 10.0
+
+
+def test_counts_grow_on_while_workers_are_recycled(site):
+    site.queue.bulk([("do", {"mode": "ok"})] * 30)
+    with site.pool("--workers", "2", "--max-jobs", "1") as pool:
+        eventually(lambda: counted(pool).done == 30)
+        counts = eventually(lambda: (found := counts_in(Path(pool.runtime))).exits["max_jobs"] >= 30 and found)
+
+        assert summary(counts.jobs["default", "do"]) == {"done": 30}
+        assert counts.jobs["default", "do"].wait.observations == 30
+        assert sorted(path.name.count(".") for path in Path(pool.runtime).glob("*/*.meters*")) == [2]
+
+
+def test_counts_survive_the_steward(site):
+    site.queue.bulk([("do", {"mode": "ok"})] * 5)
+    with site.pool("--workers", "1") as pool:
+        eventually(lambda: counted(pool).done == 5)
+        os.kill(pool.steward(), signal.SIGKILL)
+        site.push("ok")
+
+        eventually(lambda: counted(pool).done == 6)

@@ -1,0 +1,72 @@
+"""Which exceptions of a handler are retried: those that ``retry_on`` names, and not those that ``fail_on`` does."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.eventually import eventually
+from tests.support.pools import Site
+
+APP = ("--modules", "tests.support.softapp")
+
+
+def attempts(site: Site, name: str, error: str, **more: bool) -> int:
+    """How often the job was tried; its last exception is the one in the failed store."""
+    site.queue.push(name, {"error": error, **more}, options={"backoff": 0})
+    site.work(*APP)
+    [failed] = site.queue.stores.failed.page()
+    assert error in failed.exception.splitlines()[-1]
+    return len(site.trail(event="start"))
+
+
+@pytest.mark.parametrize(
+    ("name", "error", "tries"),
+    [
+        ("plain", "ValueError", 3),
+        ("plain", "SystemExit", 3),
+        ("plain", "JobError", 1),
+        ("retry_on", "TimeoutError", 3),
+        ("retry_on", "Wrong", 3),
+        ("retry_on", "ValueError", 1),
+        ("retry_on", "SystemExit", 1),
+        ("retry_on", "JobError", 1),
+        ("retry_on", "JobTimedOut", 1),
+        ("fail_on", "ValueError", 1),
+        ("fail_on", "Wrong", 1),
+        ("fail_on", "KeyError", 3),
+        ("both", "ValueError", 3),
+        ("both", "Wrong", 1),
+        ("both", "TimedOut", 1),
+        ("both", "KeyError", 1),
+        ("Failing", "Wrong", 1),
+        ("Failing", "KeyError", 3),
+    ],
+)
+def test_an_exception_is_retried_or_fails_its_job_at_once(site, name, error, tries):
+    assert tries == attempts(site, name, error)
+
+
+def test_a_job_that_fails_at_once_calls_its_hook_and_is_logged_as_any_failure(site):
+    site.queue.push("Failing", {"error": "ValueError"})
+    log = site.work(*APP).stderr
+
+    assert ["ValueError"] == [line["error"] for line in site.trail(event="after_failed")]
+    assert 1 == log.count("job failed") == log.count("job raised")
+
+
+def test_what_the_handler_asked_for_counts_before_what_it_raised(site):
+    site.queue.push("fail_on", {"error": "ValueError", "release": True})
+    site.work(*APP)
+
+    assert 3 == len(site.trail(event="start"))
+    assert "NoTriesLeft" in site.queue.stores.failed.page()[0].exception
+
+
+def test_a_death_is_no_exception_of_the_handler(site):
+    """The steward rules on it, from the board, where no class of the application's is."""
+    site.queue.push("killed", {})
+    with site.pool("--workers", "1", *APP):
+        eventually(lambda: 2 == len(site.trail(event="start")))
+        eventually(lambda: 0 == site.queue.size())
+
+    assert 0 == site.queue.stores.failed.count()

@@ -1,0 +1,25 @@
+"""What a running pool's meters say, read from beside its board as any process would."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from queuepool.board.board import Board
+from queuepool.board.counts import JobCounts, PoolCounts
+from queuepool.board.meters import read
+
+
+def boards_in(runtime: Path) -> list[Path]:
+    """The boards of all pools below this directory."""
+    return [path for path in runtime.glob("*/board.*") if path.name.count(".") == 1]
+
+
+def counts_in(runtime: Path) -> PoolCounts:
+    """The counts of the only pool below this directory."""
+    (path,) = boards_in(runtime)
+    return read(Board.open(path))
+
+
+def of_job(counts: PoolCounts, name: str = "do", queue: str = "default") -> JobCounts:
+    """The counts of one job; zeros if there are none yet."""
+    return counts.jobs.get((queue, name), JobCounts())

@@ -1,0 +1,1 @@
+"""The tools that applications use in their tests."""

@@ -1,0 +1,190 @@
+"""The rules of alerts, as functions of facts: which readings there are, when an alert is raised, and when cleared."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from queuepool.board.counts import JobCounts, PoolCounts, QueueFacts
+from queuepool.board.open_alerts import MAX_ALERTS, OpenAlert
+from queuepool.config.alert_settings import AlertSettings
+from queuepool.config.alerts import _LONGEST_SILENCE
+from queuepool.steward.alert_facts import silence_of
+from queuepool.steward.alert_rules import Facts, Reading, readings
+from queuepool.steward.alert_states import AlertStates
+from queuepool.steward.alert_window import WINDOW, AlertWindow, Recent
+from queuepool.stores.contract import NOTICE_KEPT
+
+LIMITS = AlertSettings()
+
+
+def facts(**more: object) -> Facts:
+    usual: dict[str, object] = {
+        "pool": "p", "counts": PoolCounts(), "recent": Recent(), "running": {}, "away": {}, "silent": {},
+    }  # fmt: skip
+    return Facts(**{**usual, **more})  # type: ignore[arg-type]
+
+
+def of_queue(**more: object) -> Facts:
+    return facts(counts=PoolCounts(queues={"mail": QueueFacts(**more)}))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        (of_queue(oldest=75.0), Reading("wait", "mail", 75.0, 60.0)),
+        (of_queue(overdue=31.0), Reading("overdue", "mail", 31.0, 30.0)),
+        (of_queue(quarantined=2), Reading("quarantine", "mail", 2, 1)),
+        (of_queue(oldest=75.0, paused=True), Reading("wait", "mail", 0.0, 60.0)),
+        (of_queue(oldest=75.0)._replace(is_served=False), Reading("wait", "mail", 0.0, 60.0)),
+        (facts(recent=Recent({"mail": (20, 5)})), Reading("failures", "mail", 0.25, 0.2)),
+        (facts(running={"app.slow": 4000.0}), Reading("running", "app.slow", 4000.0, 3600.0)),
+        (facts(counts=PoolCounts(failed_jobs=7)), Reading("failed", "failed jobs", 7, 1000)),
+        (facts(recent=Recent({}, 6)), Reading("crashes", "p", 6, 5)),
+        (facts(silent={"web2:p": 31.0}), Reading("lost", "web2:p", 31.0, 30.0)),
+        (facts(away={"store": 61.0}), Reading("store", "store", 61.0, 60.0)),
+        (facts(running={"a\nb\x1b[2J" + "x" * 300: 1.0}), Reading("running", "a\\nb\\x1b[2J" + "x" * 189, 1.0, 3600.0)),
+    ],
+)
+def test_a_reading_is_a_fact_beside_its_limit(given, expected):
+    assert expected in readings(given, LIMITS)
+
+
+def test_few_attempts_have_no_rate_of_failures():
+    assert [] == [one for one in readings(facts(recent=Recent({"mail": (19, 19)})), LIMITS) if one.kind == "failures"]
+
+
+def test_a_limit_of_0_is_none():
+    nothing = AlertSettings(
+        wait=(("mail", 0.0),), overdue=0, failures=0, running=0, failed=0, quarantine=0, crashes=0, lost=0, store=0
+    )
+    given = of_queue(oldest=1e9, overdue=1e9, quarantined=9)._replace(
+        recent=Recent({"mail": (20, 20)}, 99), running={"a": 1e9}, away={"store": 1e9}, silent={"b": 1e9}
+    )
+
+    assert [] == readings(given, nothing)
+
+
+def test_a_queue_may_have_a_limit_of_its_own():
+    limits = AlertSettings(wait=(("mail", 3600.0), ("", 60.0)))
+
+    assert (3600.0, 60.0) == (limits.wait_of("mail"), limits.wait_of("default"))
+    assert 0.0 == AlertSettings(wait=(("mail", 3600.0),)).wait_of("default")
+
+
+# The last five minutes
+
+
+def counted(ended: int, failed: int, crashes: int = 0) -> PoolCounts:
+    jobs = {("mail", "a"): JobCounts(done=ended - failed, given_back=9), ("mail", "b"): JobCounts(failed=failed)}
+    return PoolCounts(jobs=jobs, exits={"crash": crashes, "restart": 99, "timeout": 99})
+
+
+def test_what_was_counted_before_the_first_look_does_not_count():
+    window = AlertWindow()
+
+    assert Recent({"mail": (0, 0)}, 0) == window.add(1.0, counted(100, 50, 7))
+    assert Recent({"mail": (10, 3)}, 2) == window.add(11.0, counted(110, 53, 9))
+
+
+def test_what_is_older_than_five_minutes_does_not_count():
+    window = AlertWindow()
+    window.add(0.0, counted(0, 0))
+    window.add(10.0, counted(50, 50, 5))
+
+    assert Recent({"mail": (10, 0)}, 0) == window.add(10.0 + WINDOW, counted(60, 50, 5))
+
+
+@given(st.lists(st.tuples(st.integers(0, 99), st.integers(0, 99), st.integers(0, 9)), max_size=80))
+def test_nothing_is_ever_below_0(looks):
+    window = AlertWindow()
+    for number, (done, failed, crashes) in enumerate(looks):
+        recent = window.add(number * 10.0, counted(done + failed, failed, crashes))
+
+        assert min([recent.deaths, *recent.attempts["mail"]]) >= 0
+
+
+# Raised and cleared
+
+
+def reading(value: float, limit: float = 60.0, kind: str = "wait", subject: str = "mail") -> Reading:
+    return Reading(kind, subject, value, limit)
+
+
+def looks(*values: float | None, states: AlertStates | None = None) -> str:
+    """What each look changed: ``+`` raised, ``-`` cleared, ``.`` nothing; ``None``: nothing is known."""
+    states, found = states or AlertStates(), ""
+    for number, value in enumerate(values):
+        given = [] if value is None else [reading(value)]
+        changes = states.update(given, ("wait",) if value is None else (), 1000.0 + 10 * number)
+        found += "+" * len(changes.raised) + "-" * len(changes.cleared) or "."
+    return found
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ((60, 60), ".+"),
+        ((59.9, 59.9), ".."),
+        ((60, 0, 60, 0), "...."),
+        ((60, 60, 60, 60), ".+.."),
+        ((60, 60, 50, 60, 48, 60), ".+...."),
+        ((60, 60, 47.9, 60, 60), ".+-.+"),
+        ((60, None, 60), "..+"),
+        ((60, 60, None, None, 60), ".+..."),
+    ],
+)
+def test_it_takes_two_looks_to_raise_an_alert_and_four_fifths_to_clear_it(values, expected):
+    assert expected == looks(*values)
+
+
+@given(st.lists(st.sampled_from([0.0, 47.0, 50.0, 61.0, None]), max_size=60))
+def test_an_alert_is_raised_and_cleared_in_turn(values):
+    changes = looks(*values).replace(".", "")
+
+    assert changes == ("+-" * len(values))[: len(changes)]
+
+
+def test_what_has_no_reading_any_more_is_over():
+    states = AlertStates([OpenAlert("running", "a", 70.0, 60.0, since=1.0)])
+
+    [cleared] = states.update([], (), 1000.0).cleared
+    assert ("running", "a", 0.0) == (cleared.kind, cleared.subject, cleared.value)
+    assert [] == states.alerts
+
+
+def test_an_alert_knows_since_when_and_its_present_value():
+    states = AlertStates()
+    for now, value in ((1000.0, 60.0), (1010.0, 70.0), (1020.0, 80.0)):
+        states.update([reading(value)], (), now)
+
+    assert [OpenAlert("wait", "mail", 80.0, 60.0, since=1000.0)] == states.alerts
+
+
+def test_a_hundred_alerts_are_raised_at_most_and_the_others_when_there_is_room():
+    states = AlertStates()
+    many = [reading(60.0, subject=f"q{number}") for number in range(MAX_ALERTS + 5)]
+    states.update(many, (), 1000.0)
+    first, second = states.update(many, (), 1010.0), states.update(many[3:], (), 1020.0)
+
+    assert (MAX_ALERTS, 0, 5) == (len(first.raised), len(first.cleared), first.kept_back)
+    assert (3, 3, 2) == (len(second.raised), len(second.cleared), second.kept_back)
+
+
+# Pools that are lost
+
+
+def test_a_pool_is_silent_since_its_last_notice():
+    notices = [
+        {"host": "a", "pool": "p", "at": 1000},
+        {"host": "b", "pool": "p", "at": 960},
+        {"host": "b", "pool": "p", "at": 400},
+    ]
+
+    assert {"b:p": 40} == silence_of(notices, "a:p")
+    assert {} == silence_of([], "a:p")
+
+
+def test_the_notice_of_a_lost_pool_is_kept_for_longer_than_any_limit():
+    assert NOTICE_KEPT >= 2 * _LONGEST_SILENCE

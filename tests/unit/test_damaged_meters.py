@@ -1,0 +1,104 @@
+"""The file with the meters is cut, overwritten or removed: nobody reads nonsense, and the steward makes it anew."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from queuepool.board import meter_layout as layout
+from queuepool.board.board import Board
+from queuepool.board.counts import PoolCounts
+from queuepool.board.meters import file_of, new_memory, read
+from queuepool.board.meters_file import MetersFile
+from queuepool.board.slot_meters import SlotMeters
+
+pytestmark = pytest.mark.bad_input("B167")
+
+
+@pytest.fixture
+def board(tmp_path):
+    """A board with one attempt counted and published."""
+    board = Board.create(tmp_path / "board.1-1", 2)
+    board.meters = new_memory(2)
+    meters = SlotMeters(board.meters, 0)
+    meters.enter()
+    meters.words[layout.ROW] = meters.job_row("default", "send")
+    meters.words[layout.BEGUN] += 1
+    meters.intend(layout.DONE)
+    meters.end(0.1)
+    return board
+
+
+@pytest.fixture
+def file(board):
+    return MetersFile(file_of(board.path), board.meters, len(board.slots))
+
+
+def as_read_outside(board: Board) -> PoolCounts:
+    return read(Board.open(board.path))
+
+
+def cut(path):
+    os.truncate(path, 5000)
+
+
+def fill(path):
+    path.write_bytes(b"\xff" * path.stat().st_size)
+
+
+def another_version(path):
+    with path.open("r+b") as stream:
+        stream.write(b"\x07")
+
+
+def not_a_file(path):
+    path.unlink()
+    path.symlink_to("/etc/passwd")
+
+
+DAMAGES = {"cut": cut, "empty": lambda path: os.truncate(path, 0), "filled": fill, "version": another_version}
+DAMAGES |= {"removed": os.unlink, "replaced": not_a_file}
+
+
+def test_the_file_says_what_the_memory_says_and_is_its_owners_alone(board, file):
+    assert file.write()
+
+    assert as_read_outside(board) == read(board)
+    assert as_read_outside(board).jobs["default", "send"].done == 1
+    assert file_of(board.path).stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_file_gives_nothing_and_is_made_anew(board, file, damage):
+    file.write()
+    DAMAGES[damage](file_of(board.path))
+
+    assert as_read_outside(board) == PoolCounts()
+    assert not file.write()
+    assert as_read_outside(board) == read(board)
+    assert file.write()
+
+
+def test_rows_of_nonsense_are_no_counts(board, file):
+    file.write()
+    with file_of(board.path).open("r+b") as stream:
+        stream.seek(layout.area_at(0) + layout.FIRST_JOB * layout.WORD)
+        stream.write(b"\xff" * 2 * layout.JOB_ROW * layout.WORD)
+
+    assert all(counts.ended == 0 and counts.run.total == 0.0 for counts in as_read_outside(board).jobs.values())
+
+
+def test_the_next_steward_goes_on_with_the_file(board, file):
+    file.write()
+    before = file_of(board.path).stat().st_ino
+
+    assert MetersFile(file_of(board.path), board.meters, len(board.slots)).write()
+    assert before == file_of(board.path).stat().st_ino
+
+
+def test_it_goes_with_its_board(board, file):
+    file.write()
+    board.unlink()
+
+    assert [] == list(board.path.parent.iterdir())

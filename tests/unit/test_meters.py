@@ -1,0 +1,98 @@
+"""The meters of a pool: what its slots have counted, and what readers get of it."""
+
+from __future__ import annotations
+
+import pytest
+
+from queuepool.board import meter_layout as layout
+from queuepool.board.board import Board
+from queuepool.board.counts import OTHER, RUN_BOUNDS
+from queuepool.board.meters import new_memory, read
+from queuepool.board.slot_meters import SlotMeters
+
+
+@pytest.fixture
+def board(tmp_path):
+    board = Board.create(tmp_path / "board.1-1", 4)
+    board.meters = new_memory(4)
+    return board
+
+
+def entered(board: Board, index: int = 0) -> SlotMeters:
+    meters = SlotMeters(board.meters, index)
+    meters.enter()
+    return meters
+
+
+def begin(meters: SlotMeters, job: str = "send", queue: str = "default") -> None:
+    meters.words[layout.ROW] = meters.job_row(queue, job)
+    meters.words[layout.BEGUN] += 1
+
+
+def end(meters: SlotMeters, way: int, duration: float, reason: str = "") -> None:
+    meters.intend(way, reason)
+    meters.end(duration)
+
+
+def test_an_attempt_counts_by_how_it_ended_and_for_how_long_it_ran(board):
+    meters = entered(board)
+    begin(meters)
+    end(meters, layout.DONE, 0.3)
+    begin(meters)
+    end(meters, layout.RELEASED + layout.AS_LOST, 90.0, "timeout")
+
+    counts = read(board).jobs["default", "send"]
+
+    assert (counts.done, counts.released, counts.failed, counts.given_back) == (1, 1, 0, 0)
+    assert (counts.timeout, counts.crash) == (1, 0)
+    assert counts.run.total == 90.3
+    assert counts.run.counts[RUN_BOUNDS.index(0.5)] == counts.run.counts[RUN_BOUNDS.index(120.0)] == 1
+    assert counts.run.observations == counts.ended == 2
+
+
+def test_the_counts_of_all_slots_are_added_up(board):
+    for index in range(3):
+        meters = entered(board, index)
+        begin(meters)
+        end(meters, layout.FAILED, 1.0)
+        meters.count_error("send", "ValueError")
+        meters.leave("max_jobs")
+
+    counts = read(board)
+
+    assert counts.jobs["default", "send"].failed == 3
+    assert counts.errors == {("send", "ValueError"): 3}
+    assert counts.exits["max_jobs"] == 3
+
+
+def test_the_next_worker_of_a_slot_goes_on_with_the_same_numbers(board):
+    for _ in range(3):
+        meters = entered(board)
+        begin(meters)
+        end(meters, layout.DONE, 0.0)
+        meters.leave("max_jobs")
+
+    counts = read(board)
+
+    assert counts.jobs["default", "send"].done == counts.exits["max_jobs"] == 3
+
+
+@pytest.mark.parametrize("names", [62, 63, 64, 65, 1000])
+def test_any_number_of_jobs_keeps_64_rows_and_the_sum(board, names):
+    for index in range(4):
+        meters = entered(board, index)
+        for number in range(names):
+            begin(meters, f"job{(number * (index + 1)) % names}")
+            end(meters, layout.DONE, 0.0)
+
+    jobs = read(board).jobs
+
+    assert len(jobs) == min(names, 64)
+    assert ((OTHER, OTHER) in jobs) == (names > 63)
+    assert sum(counts.done for counts in jobs.values()) == 4 * names
+
+
+def test_a_board_without_meters_gives_empty_counts(tmp_path):
+    board = Board.create(tmp_path / "board.1-1", 4)
+
+    assert read(board).jobs == {}
