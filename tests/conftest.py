@@ -18,6 +18,7 @@ from queuepool.stores.factory import Stores
 from tests.faults.entries import entries_of
 from tests.support.databases import DatabaseServer, MariaDB, Postgres, running
 from tests.support.laravel_peer import Peer, require_php
+from tests.support.left_behind import require_none_in
 from tests.support.pools import Site
 from tests.support.redis_server import PREFIX, Server, start_redis
 
@@ -53,6 +54,15 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 
 # A script's background processes ignore SIGINT, and so would all processes that the tests start.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture(autouse=True)
+def nothing_left_behind(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Set up first, so that it looks when everything else of the test has ended."""
+    yield
+    folder = request.node.funcargs.get("tmp_path")
+    if folder:
+        require_none_in(folder)
 
 
 @pytest.fixture(scope="session")
