@@ -10,7 +10,7 @@ import pytest
 
 pytest.importorskip("django")
 
-from tests.support.django_project import DATABASE, Project, mysql_entry, postgres_entry, project_in
+from tests.support.django_project import DATABASE, Project, migrated, mysql_entry, postgres_entry, project_in
 from tests.support.eventually import eventually
 
 IMPORTS = """
@@ -54,9 +54,7 @@ COUNTS = ["True 0", "1", "1", "2", "2", "5", "6"]
 @pytest.fixture
 def project(tmp_path) -> Project:
     """With its queue in Django's own database, an SQLite file: it says nothing of queuepool."""
-    made = project_in(tmp_path)
-    made.manage("migrate", "--run-syncdb")
-    return made
+    return migrated(project_in(tmp_path))
 
 
 @pytest.fixture(params=["sqlite", "postgres", "mariadb", "redis"])

@@ -6,7 +6,7 @@ from importlib.util import find_spec
 
 import pytest
 
-from tests.support.django_project import DATABASE, Project, project_in
+from tests.support.django_project import DATABASE, Project, migrated, project_in
 from tests.support.eventually import eventually
 
 pytestmark = pytest.mark.skipif(
@@ -115,8 +115,7 @@ def shown(call):
 def project(tmp_path) -> Project:
     made = project_in(tmp_path, TASKS=TASKS)
     (tmp_path / "shop/tasks.py").write_text(MODULE)
-    made.manage("migrate", "--run-syncdb")
-    return made
+    return migrated(made)
 
 
 def test_a_task_waits_runs_and_has_a_result(project):

@@ -6,9 +6,11 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -129,6 +131,23 @@ def project_in(folder: Path, **settings: Any) -> Project:
     project = Project(folder)
     project.write(**{"DATABASES": {"default": DATABASE}, **settings})
     return project
+
+
+def migrated(project: Project) -> Project:
+    """The project with its tables in the SQLite file, which is made once and copied: Django takes seconds to make it.
+
+    A project with other apps that have tables, or in another database, calls ``manage.py migrate`` itself.
+    """
+    (project.path / DATABASE["NAME"]).write_bytes(_empty_database())
+    return project
+
+
+@cache
+def _empty_database() -> bytes:
+    with tempfile.TemporaryDirectory(prefix="queuepool-django-") as folder:
+        project = project_in(Path(folder))
+        project.manage("migrate", "--run-syncdb")
+        return (project.path / DATABASE["NAME"]).read_bytes()
 
 
 def postgres_entry(url: str) -> dict[str, Any]:
