@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 from collections.abc import Sequence
+
+sys.path.append(f"{sys.prefix}/otel")  # see scripts/setup
 
 from opentelemetry import trace
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
