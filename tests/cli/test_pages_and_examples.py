@@ -94,7 +94,7 @@ def test_the_python_of_a_page_runs(page, queue, tmp_path):
     (tmp_path / "pool.ini").write_text(next(blocks(page, "ini"), Block("[pool]\n", "")).code)
     program = [part_of_program(block, tmp_path) for block in blocks(page, "python")]
     (tmp_path / "page.py").write_text("\n".join(program))
-    env = os.environ | {"PYTHONPATH": str(ROOT), "QUEUEPOOL_CONNECTION_URL": queue}
+    env = os.environ | {"PYTHONPATH": f"{ROOT}:{sys.prefix}/otel", "QUEUEPOOL_CONNECTION_URL": queue}
     done = subprocess.run(
         [sys.executable, "-c", "import page"], cwd=tmp_path, env=env, capture_output=True, text=True, timeout=30
     )

@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -162,9 +162,13 @@ class RunningPool:
             self.signal(signal.SIGTERM)
             assert 0 == self.wait()
         eventually(lambda: not [pid for pid in self.seen if psutil.pid_exists(pid) and is_ours(pid)])
-        run = Path(self.runtime)  # a killed master's steward clears it a second after the last of the orphans
+        eventually(lambda: not self._files_left())  # a killed master's steward clears them a second after the orphans
+
+    def _files_left(self) -> list[Path]:
         # The note of a deferred hook, of a job that died at the very end, waits for the next start.
-        eventually(lambda: not [path for path in run.glob("*/*") if not path.name.startswith("mourn.")])
+        with suppress(FileNotFoundError):  # its directory has just been removed
+            return [path for path in Path(self.runtime).glob("*/*") if not path.name.startswith("mourn.")]
+        return []
 
     def kill_all(self) -> None:
         for process in self._processes():
