@@ -195,7 +195,9 @@ class Attempts:
         findings.count("twice")
         what = f"{again.job}: {(again.again - again.finished) / 1e9:.3f} s after it had finished"
         killed = windows.killed(again.pid, again.finished) or windows.died(again.pid, again.finished)
-        if killed and killed < again.again and killed - again.finished <= _UNSETTLED:
+        if board := windows.written_over(again.started, again.again):
+            findings.excused(f"twice: in {board}", what)  # however it ended: nothing says what it had done
+        elif killed and killed < again.again and killed - again.finished <= _UNSETTLED:
             self._killed.add(again.pid)
             findings.excused(_KILLED, what)
         elif (again.job, again.pid) in self._undeleted:

@@ -137,6 +137,16 @@ def test_a_worker_that_was_killed_may_have_done_a_whole_hand_that_nobody_settled
     assert [] == violated(*pushed(6), *done, kill(), *again)
 
 
+def test_a_board_that_was_written_over_explains_what_its_dead_workers_had_done():
+    over = [("nemesis", {"name": "scribble", "on": on}) for on in (1, 0)]
+    events = pushed(6)
+    for number in range(6):
+        job, pid = f"h.{number}", 100 + number
+        events += [start(job, pid=pid), finish(job, pid=pid), kill(pid), *over, start(job, 2, 11), finish(job, 2, 11)]
+
+    assert [] == violated(*events)
+
+
 def test_a_nemesis_excuses_a_second_run_only_when_a_lease_had_time_to_end():
     away = [("nemesis", {"name": "kill_redis", "on": on}) for on in (1, 0)]
     events = [*pushed(), start(), finish(), *away, start(attempt=2, pid=11), finish(attempt=2, pid=11)]

@@ -67,8 +67,13 @@ class Windows:
 
         But for what was written over: a worker's board says no more what it has done.
         """
+        is_long = until - since >= 0.8e9 * self.retry_after
+        return self.written_over(since, until) or (self.excuse(since, until) if is_long else "")
+
+    def written_over(self, since: int, until: int) -> str:
+        """The nemesis that was writing over the boards in this time; '' = none."""
         excuse = self.excuse(since, until)
-        return excuse if excuse in _WRITTEN_OVER or until - since >= 0.8e9 * self.retry_after else ""
+        return excuse if excuse in _WRITTEN_OVER else ""
 
     def killed(self, pid: int, since: int) -> int | None:
         """When we killed this process, the first time after that moment."""
