@@ -62,7 +62,7 @@ class Current:
 
     @property
     def extra(self) -> dict[str, Any]:
-        """What the payload holds beside the fields that queuepool knows, as Horizon's ``tags`` and ``pushedAt``."""
+        """What the payload holds beside the fields that queuepool knows, as Horizon's ``tags`` and ``silenced``."""
         return self.payload.extra
 
     @property

@@ -272,8 +272,9 @@ def test_the_steward_has_it_in_the_lines_of_a_job_that_died(site: Site):
 
 
 def test_unknown_fields_of_a_payload_can_be_read():
-    horizon = {"type": "job", "tags": ["App\\Models\\User:1"], "silenced": False, "pushedAt": "1756800000.1234"}
-    found = payload(**horizon, maxTries=1, uuid="u", displayName="X", createdAt=1, delay=None, **{CONTEXT: OF_LARAVEL})
+    horizon = {"type": "job", "tags": ["App\\Models\\User:1"], "silenced": False}
+    times = {"createdAt": 1, "pushedAt": "1756800000.1234", "delay": None}
+    found = payload(**horizon, **times, maxTries=1, uuid="u", displayName="X", **{CONTEXT: OF_LARAVEL})
 
     assert horizon == Current(found, "default").extra
     assert {} == Current(payload(), "default").extra
