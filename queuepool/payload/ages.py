@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import lru_cache
 
 from queuepool.payload.options import is_time
 
@@ -29,6 +30,12 @@ def ready_for(payload: bytes | None, now: float) -> float | None:
     is_first = isinstance(attempts, int) and attempts == 0
     due = due_at(created, delay, pushed) if is_first else None
     return None if due is None else max(now - due, 0.0)
+
+
+@lru_cache(maxsize=1)  # the payloads of a bulk have one time
+def as_text(pushed: float) -> str:
+    """Unix seconds as ``PUSHED_AT`` holds them."""
+    return f"{pushed:.4f}"
 
 
 def due_at(created: object, delay: object, pushed: object) -> float | None:

@@ -8,15 +8,15 @@ import os
 import re
 import uuid as uuids
 from collections.abc import Callable, Mapping
-from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeGuard
 
 from queuepool.errors import BadPayload, NotSendable
 from queuepool.payload import strict_json
-from queuepool.payload.ages import PUSHED_AT, due_at, precise
+from queuepool.payload.ages import PUSHED_AT, as_text, due_at, precise
 from queuepool.payload.options import KEYS, NAME, PayloadOptions, is_time, payload_options_of
 from queuepool.payload.strict_json import MAX_BYTES as MAX_BYTES
+from queuepool.payload.tags import TAGS, tags_in
 from queuepool.payload.to_json import as_json
 from queuepool.payload.wrappers import WRAPPERS
 
@@ -88,6 +88,11 @@ class Payload(NamedTuple):
         return options.job
 
     @property
+    def tags(self) -> tuple[str, ...]:
+        """At most 32, each cut to 128 characters."""
+        return tags_in(self.fields)
+
+    @property
     def extra(self) -> dict[str, Any]:
         """The fields that are not Laravel's own for every job, nor ours."""
         return {key: value for key, value in self.fields.items() if key not in _KNOWN}
@@ -142,7 +147,8 @@ def encode(
     """The id and bytes of a new payload, with Laravel's fields in Laravel's order and ``attempts`` last.
 
     ``options`` may hold ``maxTries``, ``maxExceptions``, ``failOnTimeout``, ``backoff``, ``timeout``
-    and ``retryUntil``; the worker decides the missing ones. ``created_at`` is in Unix seconds, ``delay`` in seconds.
+    and ``retryUntil``; the worker decides the missing ones; and ``tags``, a list of texts. ``created_at`` is in Unix
+    seconds, ``delay`` in seconds.
     ``extra`` holds further fields, as Laravel's context; ``stamp`` returns those of ``@on_push``. ``encrypt`` returns
     the encrypted data. ``sign`` returns the signature of the fields that must not change on the way: all but ``delay``
     and ``attempts``.
@@ -160,11 +166,9 @@ def encode(
         "job": name,
         **{key: given.get(key, unset) for key, unset in _UNSET.items()},
         "data": data,
-        "createdAt": int(created_at),
-        "id": identity,
-        PUSHED_AT: _as_text(created_at),
+        **_pushed(identity, created_at, given),
+        **(extra or {}),
     }
-    fields.update(extra or {})
     if stamp:
         fields.update(stamp(fields))
     try:
@@ -177,10 +181,10 @@ def encode(
         raise _named(name, data) or error from error.__cause__
 
 
-@lru_cache(maxsize=1)  # the payloads of a bulk have one time
-def _as_text(created_at: float) -> str:
-    """Unix seconds as Horizon writes them."""
-    return f"{created_at:.4f}"
+def _pushed(identity: str, created_at: float, given: Mapping[str, object]) -> dict[str, object]:
+    """The fields of one push, and the tags if there are any."""
+    fields: dict[str, object] = {"createdAt": int(created_at), "id": identity, PUSHED_AT: as_text(created_at)}
+    return fields | {TAGS: given[TAGS]} if TAGS in given else fields
 
 
 def _named(name: str, data: object) -> NotSendable | None:
