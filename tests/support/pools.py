@@ -164,7 +164,7 @@ class RunningPool:
         eventually(lambda: not [pid for pid in self.seen if psutil.pid_exists(pid) and is_ours(pid)])
         run = Path(self.runtime)  # a killed master's steward clears it a second after the last of the orphans
         # The note of a deferred hook, of a job that died at the very end, waits for the next start.
-        eventually(lambda: not [path for path in run.glob("*/*") if not path.name.startswith("mourn.")])
+        eventually(lambda: not [path for path in run.glob("*/*") if not path.name.startswith("hook.")])
 
     def kill_all(self) -> None:
         for process in self._processes():
