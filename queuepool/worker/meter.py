@@ -24,7 +24,6 @@ _EXITS = {
     StopReason.MAX_TIME: "max_time",
     StopReason.MEMORY: "memory",
     StopReason.RESTART: "restart",
-    StopReason.BROKEN: "crash",
 }
 
 
