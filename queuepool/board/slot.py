@@ -73,6 +73,8 @@ class Header(Record):
     beat = Seconds()
     #: wall-clock time at which a worker or a template had first imported the modules; 0.0 = none has
     ready = Seconds()
+    # Written by the first worker of a generation: a digest of the warnings of jobs that it has logged.
+    warned = Whole()
 
     @property
     def facts(self) -> PoolFacts:

@@ -29,8 +29,17 @@ from queuepool.unix import proc
 from queuepool.unix.exit_codes import CONFIG, FAILED
 from queuepool.worker.boot import import_jobs, other_threads
 
+#: jobs of a queue that `--peek` reads
+_MOST_PEEKED = 10_000
 #: inspects one connection and the queues that are served there
 Inspector = Callable[[Stores, Sequence[str]], Iterator[Finding]]
+
+
+def _peeked(raw: str) -> int:
+    """How many jobs of a queue are read: they are held in memory, and the store sends them at once."""
+    if values.count(raw) > _MOST_PEEKED:
+        raise ValueError(f"{values.shown(raw)} is more than {_MOST_PEEKED}, the most that is read of a queue")
+    return int(raw)
 
 
 @click.command()
@@ -38,9 +47,9 @@ Inspector = Callable[[Stores, Sequence[str]], Iterator[Finding]]
 @option(
     "--peek",
     metavar="COUNT",
-    type=parsed(values.count),
+    type=parsed(_peeked),
     default=0,
-    help="Read this many waiting jobs of each queue, take none, and say which features of Laravel they use",
+    help="Read so many waiting jobs of each queue (10000 at most), take none, and say what of Laravel they use",
 )
 @JSON
 def check(where: Where, peek: int, as_json: bool) -> int:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
+from functools import reduce
 from typing import Any
 
 import click
@@ -16,7 +18,7 @@ from queuepool.cli.options import JSON, TEXT, Where, located, option, parsed
 from queuepool.config import values
 from queuepool.config.settings import ConnectionSettings
 from queuepool.metrics.history import Names, Past, Span, past_of
-from queuepool.metrics.rollup import COUNTED, LONGEST, Tally
+from queuepool.metrics.rollup import COUNTED, EVENTS, LONGEST, Sizes, Tally
 from queuepool.stores.factory import Stores
 
 _HOUR = 3600.0
@@ -37,21 +39,22 @@ def _range(raw: str) -> float:
 @option("--job", metavar="NAME", type=TEXT, help="Only jobs of this name")
 @JSON
 def history(where: Where, seconds: float, queue: str | None, job: str | None, as_json: bool) -> None:
-    """Show rates, failures, run times and waits of the past, by job
+    """Show rates, failures, run times and waits of the past, by job; then queues and events
 
     Of the pools of all hosts on the connection, except those with history = 0. A range is shown in minutes up to 2h,
-    in ten minutes up to 48h, and in hours beyond that. Attempts of Laravel's own workers are not in it.
+    in ten minutes up to 48h, and in hours beyond that. Attempts of Laravel's own workers are not in it. Queues are
+    shown as they were at the ends of these times, and events (exits of workers by reason, losses of the store) without
+    --queue and --job.
     """
     connection = where.connection()
     span, past = _read(connection, seconds)
-    chosen = Past({at: _chosen(tallies, queue, job) for at, tallies in past.gained.items()}, past.ignored)
+    chosen = _chosen(past, queue, job)
     if past.ignored:
         output.complain(f"{output.counted(past.ignored, 'text')} of the history made no sense")
     if as_json:
         output.document(_document(span, chosen))
     else:
-        minutes = len(span.buckets) * span.grain.seconds / 60.0
-        output.listing([_row(names, tally, minutes) for names, tally in _sorted(chosen)], as_json=False)
+        _print(span, chosen)
 
 
 def _read(connection: ConnectionSettings, seconds: float) -> tuple[Span, Past]:
@@ -59,11 +62,40 @@ def _read(connection: ConnectionSettings, seconds: float) -> tuple[Span, Past]:
         span = Span.until(stores.queue.now(), seconds)
         texts, ignored = stores.history.kept(span.grain.name, span.with_the_one_before)
     past = past_of(span, texts)
-    return span, Past(past.gained, past.ignored + ignored)
+    return span, replace(past, ignored=past.ignored + ignored)
 
 
-def _chosen(tallies: Mapping[Names, Tally], queue: str | None, job: str | None) -> dict[Names, Tally]:
-    return {names: one for names, one in tallies.items() if queue in (None, names[0]) and job in (None, names[1])}
+def _chosen(past: Past, queue: str | None, job: str | None) -> Past:
+    """What of it is of this queue, and of this job: nothing else is known of a job but its attempts."""
+    jobs = {
+        at: {names: one for names, one in tallies.items() if queue in (None, names[0]) and job in (None, names[1])}
+        for at, tallies in past.gained.items()
+    }
+    queues = {
+        at: {name: sizes for name, sizes in known.items() if queue in (None, name) and job is None}
+        for at, known in past.queues.items()
+    }
+    return Past(jobs, past.ignored, {} if queue or job else past.events, queues)
+
+
+def _print(span: Span, past: Past) -> None:
+    minutes = len(span.buckets) * span.grain.seconds / 60.0
+    jobs = [_row(names, tally, minutes) for names, tally in _sorted(past)]
+    events = [{"event": event, "count": count} for event, count in past.event_totals().items()]
+    tables = [rows for rows in (jobs, list(_queue_rows(past)), events) if rows]
+    for number, rows in enumerate(tables):
+        if number:
+            click.echo()
+        output.listing(rows, as_json=False)
+
+
+def _queue_rows(past: Past) -> Iterator[dict[str, Any]]:
+    """Each queue as it was last, and the most that it was."""
+    for queue, known in sorted(past.by_queue().items()):
+        last, most = known[-1], reduce(Sizes.most, known)
+        sizes = {"ready": last.ready, "ready_most": most.ready, "delayed": last.delayed, "reserved": last.reserved}
+        ages = {"oldest": _digits(last.oldest), "oldest_most": _digits(most.oldest)}
+        yield {"queue": queue, **sizes, "quarantined": last.quarantined, **ages}
 
 
 def _sorted(past: Past) -> list[tuple[Names, Tally]]:
@@ -108,14 +140,18 @@ def _document(span: Span, past: Past) -> dict[str, Any]:
         "bucket_seconds": span.grain.seconds,
         "ignored": past.ignored,
         "jobs": [_row(names, tally, minutes) for names, tally in _sorted(past)],
+        "queues": list(_queue_rows(past)),
+        "events": past.event_totals(),
         "buckets": list(_buckets(past)),
     }
 
 
 def _buckets(past: Past) -> Iterator[dict[str, Any]]:
-    """All chosen jobs together, bucket by bucket."""
+    """All chosen jobs together, the queues and the events, bucket by bucket."""
     for at, tallies in past.gained.items():
         total = Tally()
         for tally in tallies.values():
             total = total.plus(tally)
-        yield {"at": iso(at), **_counts(total), **_times(total)}
+        queues = {queue: sizes._asdict() for queue, sizes in past.queues[at].items()}
+        events = {event: count for event, count in zip(EVENTS, past.events.get(at, ()), strict=False) if count}
+        yield {"at": iso(at), **_counts(total), **_times(total), "queues": queues, "events": events}

@@ -14,7 +14,7 @@ A worker emits the events of its running job. The steward emits those that a dea
 run in the process that emits.
 """
 
-from queuepool.events.alerts import AlertCleared, AlertRaised, AlertUnsent
+from queuepool.events.alerts import AlertCleared, AlertEvent, AlertRaised, AlertUnsent
 from queuepool.events.base import Event, JobEvent, JobFacts, KilledAttempt
 from queuepool.events.jobs import (
     HookRaised,
@@ -60,6 +60,7 @@ from queuepool.events.schedules import ScheduleMissed, SchedulePushed
 
 __all__ = [
     "AlertCleared",
+    "AlertEvent",
     "AlertRaised",
     "AlertUnsent",
     "BootFailed",

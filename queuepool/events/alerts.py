@@ -11,14 +11,11 @@ from queuepool.events.base import Event
 
 
 @dataclass(frozen=True, slots=True)
-class AlertRaised(Event):
-    """A limit of ``[alerts]`` is reached. ``kind`` is its key there; ``since`` is aware, in UTC.
+class AlertEvent(Event):
+    """The base of the events of one alert. ``kind`` is its key in ``[alerts]``; ``since`` is aware, in UTC.
 
     ``value`` and ``limit`` are seconds, counts, or shares from 0 to 1, by the kind.
     """
-
-    words: ClassVar[str] = "alert raised"
-    level: ClassVar[int] = logging.WARNING
 
     kind: str
     subject: str
@@ -28,17 +25,19 @@ class AlertRaised(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class AlertCleared(Event):
-    """The value is below four fifths of the limit again; the fields are those of ``AlertRaised``."""
+class AlertRaised(AlertEvent):
+    """A limit of ``[alerts]`` is reached."""
+
+    words: ClassVar[str] = "alert raised"
+    level: ClassVar[int] = logging.WARNING
+
+
+@dataclass(frozen=True, slots=True)
+class AlertCleared(AlertEvent):
+    """The value is below four fifths of the limit again."""
 
     words: ClassVar[str] = "alert cleared"
     level: ClassVar[int] = logging.INFO
-
-    kind: str
-    subject: str
-    value: float
-    limit: float
-    since: datetime
 
 
 @dataclass(frozen=True, slots=True)

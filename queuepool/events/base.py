@@ -20,6 +20,8 @@ class JobFacts:
     attempt: int
     #: Laravel's context, without what is hidden; ``None`` if there is none
     context: Mapping[str, Any] | None = field(default=None, compare=False)
+    #: at most 32, each of at most 128 characters
+    tags: tuple[str, ...] = field(default=(), compare=False)
 
 
 class KilledAttempt(NamedTuple):

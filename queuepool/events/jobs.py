@@ -47,8 +47,8 @@ class JobProcessing(JobEvent):
 class JobProcessed(JobEvent):
     """The handler returned after ``duration`` seconds.
 
-    ``wait``: seconds from its push, or from when it was due, until it began, in whole seconds as payloads have them;
-    ``None`` = not known, as on a second try.
+    ``wait``: seconds from its push, or from when it was due, until it began, to the millisecond; in whole seconds
+    if Laravel has pushed the job without Horizon. ``None`` = not known, as on a second try.
     """
 
     words: ClassVar[str] = "job done"

@@ -73,7 +73,7 @@ class Queue:
         track: Seconds = 0,
     ) -> JobId:
         """Add a job and return its id. ``options``: Laravel's ``tries``, ``maxExceptions``, ``failOnTimeout``,
-        ``backoff``, ``timeout`` and ``retryUntil``; times in seconds, ``retryUntil`` in Unix seconds or a ``datetime``.
+        ``backoff``, ``timeout`` and ``retryUntil`` (seconds, or a ``datetime``), and ``tags``, a list of texts.
 
         ``encrypted``: only queuepool's workers with the same ``app_key`` can read the data. ``unique_id``: take the
         lock of this name and identity for ``unique_for`` seconds, until the job is over; if another job holds it,

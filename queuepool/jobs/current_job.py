@@ -61,8 +61,13 @@ class Current:
         return Context(self.payload.context)
 
     @property
+    def tags(self) -> tuple[str, ...]:
+        """The job's tags, of ``@job(tags=...)`` or Horizon's; at most 32, each cut to 128 characters."""
+        return self.payload.tags
+
+    @property
     def extra(self) -> dict[str, Any]:
-        """What the payload holds beside the fields that queuepool knows, as Horizon's ``tags`` and ``pushedAt``."""
+        """What the payload holds beside the fields that queuepool knows, as Horizon's ``tags`` and ``silenced``."""
         return self.payload.extra
 
     @property

@@ -38,6 +38,7 @@ def job(name: str | Callable[P, R] | None = None, **options: Unpack[JobOptions])
     them), ``max_exceptions``, ``fail_on_timeout``, ``soft_timeout`` (seconds after which ``SoftTimeout`` is raised in
     the function), ``retry_on`` and ``fail_on`` (classes of exceptions after which alone the job is retried, and after
     which it is not), ``encrypted`` (of the data, with ``app_key``). The pool decides those that are not given.
+    ``tags``: texts that its payloads carry, as Horizon's, for its events and the log as JSON.
     ``schedule``: a pool pushes it by itself, by a cron expression (``"0 3 * * *"``) or every so often (``"30s"``).
 
     ``unique``: an identity with the arguments in braces, whose lock a dispatch takes for ``unique_for`` seconds, until

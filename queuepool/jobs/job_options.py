@@ -11,6 +11,7 @@ from typing import Any, Literal, TypedDict
 from queuepool.config import values
 from queuepool.errors import ConfigError
 from queuepool.jobs.exception_options import Classes, check_both, classes_of
+from queuepool.payload.tags import TAGS, checked_tags
 
 #: upper limit of seconds and of counts
 _MAX = 2**31
@@ -46,6 +47,8 @@ class Options:
     unique_id: Callable[..., object] | None = None
     #: when Laravel's lock is released: at the ``end`` of the job, or at its ``start`` (ShouldBeUniqueUntilProcessing)
     unique_until: str = "end"
+    #: words that its payloads carry, as Horizon's
+    tags: tuple[str, ...] = ()
     #: when a pool pushes it by itself: a cron expression, or a time in between
     schedule: str | None = None
 
@@ -74,6 +77,7 @@ class JobOptions(TypedDict, total=False):
     skip_if_cancelled: bool
     unique_id: Callable[..., object] | None
     unique_until: Literal["start", "end"]
+    tags: Sequence[str]
     schedule: str | None
 
 
@@ -93,8 +97,16 @@ def options_of(options: JobOptions) -> Options:
     named = options.get("queue")
     queue = "default" if named is None else queue_name(named)
     given: dict[str, Any] = {**options, "queue": queue, "timeout": timeout, "track": track, "unique_for": unique_for}
+    given["tags"] = _tags(options.get("tags", ()))
     given |= _exceptions(options) | {"soft_timeout": _soft_timeout(options.get("soft_timeout"), timeout)}
     return Options(**{**given, "backoff": tuple(map(float, delays)) if several else None})  # type: ignore[arg-type]
+
+
+def _tags(value: object) -> tuple[str, ...]:
+    try:
+        return checked_tags(value)
+    except ValueError as error:
+        raise ConfigError("@job", str(error)) from None
 
 
 def _exceptions(options: JobOptions) -> dict[str, tuple[type[BaseException], ...]]:
@@ -178,6 +190,7 @@ def backoff_text(delays: tuple[object, ...]) -> str:
 def wire(options: Options) -> Wired:
     """As Laravel's payload fields, so that PHP workers respect them. Source: Queue.php, createPayloadArray (13.x)."""
     backoff = options.backoff and backoff_text(options.backoff)
+    tags = {TAGS: list(options.tags)} if options.tags else {}
     return Wired(
         {
             "maxTries": options.tries,
@@ -185,5 +198,6 @@ def wire(options: Options) -> Wired:
             "failOnTimeout": bool(options.fail_on_timeout),
             "backoff": backoff,
             "timeout": options.timeout,
+            **tags,
         }
     )

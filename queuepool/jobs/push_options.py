@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypedDict
 from queuepool.errors import BadPayload
 from queuepool.jobs.job_options import Seconds, backoff_text
 from queuepool.payload.options import payload_options_of
+from queuepool.payload.tags import TAGS, checked_tags
 
 if TYPE_CHECKING:
     from queuepool.jobs.delay import Delay
@@ -40,6 +41,7 @@ _FIELDS = {
     "backoff": "backoff",
     "timeout": "timeout",
     "retryUntil": "retryUntil",
+    "tags": TAGS,
 }
 
 
@@ -47,7 +49,9 @@ def fields_of(options: Mapping[str, object]) -> dict[str, object]:
     """The payload's fields. Raises ``ValueError`` for an unknown option, or a value that no worker understands."""
     for name in options.keys() - _FIELDS:
         raise ValueError(f"there is no option {name!r}; there are: {', '.join(_FIELDS)}")
-    fields = {_FIELDS[name]: _written(value) for name, value in options.items()}
+    fields = {_FIELDS[name]: _written(value) for name, value in options.items() if name != TAGS}
+    if TAGS in options:
+        fields[TAGS] = list(checked_tags(options[TAGS]))
     try:
         warnings = payload_options_of(fields, 0).warnings
     except BadPayload as error:

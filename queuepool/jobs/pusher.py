@@ -58,7 +58,7 @@ class Pusher:
         about: dict[str, Any] = {
             "options": fields_of(options) if options and not isinstance(options, Wired) else options,
             "display_name": display_name,
-            "created_at": int(time.time()),
+            "created_at": time.time(),
             "extra": self._extra(lock, seconds_until(track)),
             "stamp": stamper(queue),
             "encrypt": self._encryption.data if encrypted else None,

@@ -42,13 +42,13 @@ def fields_of(event: Event) -> dict[str, Any]:
         if not field.repr:
             continue
         found |= _named(field.name, getattr(event, field.name))
-    return {key: value for key, value in found.items() if value not in ("", None, {})}
+    return {key: value for key, value in found.items() if value not in ("", None, {}, [])}
 
 
 def line_of(event: Event) -> str:
     """The event's line: ``words key=value …``."""
     found = fields_of(event)
-    hidden = {"event", "status", "result", "trace", "context"} | (
+    hidden = {"event", "status", "result", "trace", "context", "tags"} | (
         {"uuid"} if found.get("uuid") == found.get("id") else set()
     )
     shown = {key: value for key, value in found.items() if key not in hidden}
@@ -83,7 +83,8 @@ def _named(name: str, value: Any) -> dict[str, Any]:
     match value:
         case JobFacts():
             facts = {"id": value.id, "uuid": value.uuid, "queue": value.queue, "job": value.name[:_MAX_TEXT]}
-            return {**facts, "attempts": value.attempt, "context": context_of(value.context or {})}
+            more = {"tags": list(value.tags), "context": context_of(value.context or {})}
+            return {**facts, "attempts": value.attempt, **more}
         case BaseException():
             return {"exception": type(value).__name__, "message": summary(value).partition(": ")[2][:_MAX_TEXT]}
         case datetime():

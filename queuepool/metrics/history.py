@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from operator import add
 
-from queuepool.metrics.rollup import GRAINS, Grain, Rollup, Tally
+from queuepool.metrics.rollup import EVENTS, GRAINS, NO_EVENTS, Grain, Rollup, Sizes, Tally
 from queuepool.stores.history import Kept
 
 #: most buckets of one answer
@@ -41,6 +42,10 @@ class Past:
 
     gained: Mapping[int, Mapping[Names, Tally]]
     ignored: int
+    #: what was gained in each bucket of ``EVENTS``, all pools together
+    events: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
+    #: the queues as they were at the end of each bucket
+    queues: Mapping[int, Mapping[str, Sizes]] = field(default_factory=dict)
 
     def totals(self) -> dict[Names, Tally]:
         """Over all buckets."""
@@ -49,39 +54,70 @@ class Past:
             _add_to(found, bucket)
         return found
 
+    def event_totals(self) -> dict[str, int]:
+        """Over all buckets, without those that did not happen."""
+        totals = zip(EVENTS, map(sum, zip(NO_EVENTS, *self.events.values(), strict=True)), strict=True)
+        return {event: count for event, count in totals if count}
+
+    def by_queue(self) -> dict[str, list[Sizes]]:
+        """What is known of each queue, oldest first."""
+        found: dict[str, list[Sizes]] = defaultdict(list)
+        for bucket in self.queues.values():
+            for queue, sizes in bucket.items():
+                found[queue].append(sizes)
+        return found
+
 
 def past_of(span: Span, texts: Iterable[Kept]) -> Past:
     """From the texts of the span and of the bucket before it."""
-    gained: dict[int, dict[Names, Tally]] = {bucket: {} for bucket in span.buckets}
+    gathered = _Gathered(span)
     writers: dict[str, list[Kept]] = defaultdict(list)
     for one in sorted(texts):
         writers[one.writer].append(one)
-    return Past(gained, sum(_add(span, kept, gained) for kept in writers.values()))
+    for kept in writers.values():
+        gathered.add(kept)
+    return Past(gathered.jobs, gathered.ignored, gathered.events, gathered.queues)
 
 
-def _add(span: Span, kept: Iterable[Kept], gained: Mapping[int, dict[Names, Tally]]) -> int:
-    """Add what one pool has gained from text to text, oldest first; returns how many made no sense."""
-    before, ignored = None, 0
-    for one in kept:
-        try:
-            now = Rollup.read(one.text)
-            # A pool that began before the span, of which nothing older is known: its gain cannot be told.
-            gains = _gains(now, before) if before or now.since >= span.buckets[0] else {}
-        except ValueError:
-            ignored += 1
-            continue
-        before = now
-        if one.bucket in gained:
-            _add_to(gained[one.bucket], gains)
-    return ignored
+class _Gathered:
+    """Adds pool after pool to the buckets of a span."""
+
+    def __init__(self, span: Span) -> None:
+        self._first = span.buckets[0]
+        self.jobs: dict[int, dict[Names, Tally]] = {bucket: {} for bucket in span.buckets}
+        self.events = dict.fromkeys(span.buckets, NO_EVENTS)
+        self.queues: dict[int, dict[str, Sizes]] = {bucket: {} for bucket in span.buckets}
+        self.ignored = 0
+
+    def add(self, kept: Iterable[Kept]) -> None:
+        """Add what one pool has gained from text to text, oldest first, and count those that make no sense."""
+        before = None
+        for one in kept:
+            try:
+                now = Rollup.read(one.text)
+                gained = self._gained(now, before)
+            except ValueError:
+                self.ignored += 1
+                continue
+            before = now
+            if one.bucket in self.jobs:
+                self._add(one.bucket, gained)
+
+    def _gained(self, now: Rollup, before: Rollup | None) -> Rollup:
+        # A pool that began before the span, of which nothing older is known: its gain cannot be told.
+        if before is None and now.since < self._first:
+            return Rollup(now.since, {}, queues=now.queues)
+        return now.minus(before or Rollup(now.since, {}))
+
+    def _add(self, bucket: int, gained: Rollup) -> None:
+        _add_to(self.jobs[bucket], gained.tallies)
+        self.events[bucket] = tuple(map(add, self.events[bucket], gained.events))
+        known = self.queues[bucket]
+        for queue, sizes in gained.queues.items():
+            known[queue] = sizes.most(known[queue]) if queue in known else sizes
 
 
 def _add_to(bucket: dict[Names, Tally], gains: Mapping[Names, Tally]) -> None:
     for names, tally in gains.items():
         known = bucket.get(names)
         bucket[names] = known.plus(tally) if known else tally
-
-
-def _gains(now: Rollup, before: Rollup | None) -> dict[Names, Tally]:
-    known: Mapping[Names, Tally] = before.tallies if before else {}
-    return {names: tally.minus(known.get(names, Tally())) for names, tally in now.tallies.items()}

@@ -10,17 +10,29 @@ import base64
 import json
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass
-from math import isfinite
+from dataclasses import dataclass, field
 from operator import add, sub
 from typing import Any, NamedTuple
 
-from queuepool.board.counts import LOSSES, NO_RUNS, NO_WAITS, OUTCOMES, Histogram, JobCounts, PoolCounts
+from queuepool.board.counts import (
+    EXITS,
+    LOSSES,
+    NO_RUNS,
+    NO_WAITS,
+    OUTCOMES,
+    Histogram,
+    JobCounts,
+    PoolCounts,
+    QueueFacts,
+)
+from queuepool.metrics.stored_values import count_in, name_in, seconds_in
 
 #: bytes from which on a text is compressed, and most bytes of one that is read
 _COMPRESSED_FROM, _MAX_BYTES = 1024, 1 << 20
 _COMPRESSED = b"z"
-_MAX_NAME, _MAX_SERIES, _MAX_COUNT = 200, 256, 2**53
+_MAX_SERIES = 256
+#: queues of a pool that have a place in its text
+MAX_QUEUES = 32
 _DAY = 86400.0
 
 
@@ -39,6 +51,9 @@ LONGEST = GRAINS[-1].kept
 
 #: what is counted: how attempts ended, and of all these, those that their worker could not end
 COUNTED = (*OUTCOMES, "lost")
+#: of the pool: the exits of its workers by reason, and how often it lost its store
+EVENTS = (*EXITS, "store_lost")
+NO_EVENTS = (0,) * len(EVENTS)
 
 
 class Tally(NamedTuple):
@@ -73,19 +88,59 @@ class Tally(NamedTuple):
         return gained
 
 
+class Sizes(NamedTuple):
+    """A queue as it was last measured: jobs by state, and for how many seconds the next one had been ready."""
+
+    ready: int = 0
+    delayed: int = 0
+    reserved: int = 0
+    quarantined: int = 0
+    oldest: float = 0.0
+
+    @classmethod
+    def of(cls, facts: QueueFacts) -> Sizes:
+        """From the pool's meters."""
+        return cls(facts.ready, facts.delayed, facts.reserved, facts.quarantined, round(facts.oldest, 3))
+
+    @classmethod
+    def read(cls, words: list[Any]) -> Sizes:
+        """From a text. Raises ``ValueError``."""
+        ready, delayed, reserved, quarantined, oldest = words
+        return cls(
+            count_in(ready), count_in(delayed), count_in(reserved), count_in(quarantined), oldest=seconds_in(oldest)
+        )
+
+    def most(self, other: Sizes) -> Sizes:
+        """The larger of each: several pools measure one queue, and not at the same moment."""
+        return Sizes._make(map(max, self, other))
+
+
 @dataclass(frozen=True, slots=True)
 class Rollup:
-    """One pool's counters since its start at ``since``, by (queue, job)."""
+    """One pool's counters since its start at ``since``: by (queue, job), and those of ``EVENTS``; and its queues."""
 
     since: float
     tallies: Mapping[tuple[str, str], Tally]
+    events: tuple[int, ...] = NO_EVENTS
+    queues: Mapping[str, Sizes] = field(default_factory=dict)
+
+    def minus(self, earlier: Rollup) -> Rollup:
+        """What has come since, with the queues as they are now. Raises ``ValueError`` if a counter has fallen."""
+        events = tuple(map(sub, self.events, earlier.events))
+        if min(events) < 0:
+            raise ValueError("a counter that has fallen")
+        known, none = earlier.tallies, Tally()
+        gained = {names: tally.minus(known.get(names, none)) for names, tally in self.tallies.items()}
+        return Rollup(self.since, gained, events, self.queues)
 
     def text(self) -> str:
         """As the store keeps it, in ASCII."""
         series = [
             [*names, *tally.counts, *_packed(tally.run), *_packed(tally.wait)] for names, tally in self.tallies.items()
         ]
-        raw = json.dumps({"since": self.since, "series": series}, separators=(",", ":")).encode()
+        queues = [[queue, *sizes] for queue, sizes in self.queues.items()]
+        found = {"since": self.since, "series": series, "events": self.events, "queues": queues}
+        raw = json.dumps(found, separators=(",", ":")).encode()
         if len(raw) >= _COMPRESSED_FROM:
             raw = _COMPRESSED + base64.b64encode(zlib.compress(raw))
         return raw.decode("ascii")
@@ -95,17 +150,24 @@ class Rollup:
         """From a store, where anything may be. Raises ``ValueError``."""
         try:
             found = json.loads(_plain(text))
-            series = found["series"]
-            if len(series) > _MAX_SERIES:
-                raise ValueError("too many series")
-            return cls(_time(found["since"]), dict(map(_series, series)))
+            series, events, queues = found["series"], tuple(map(count_in, found["events"])), found["queues"]
+            if len(series) > _MAX_SERIES or len(events) != len(EVENTS) or len(queues) > MAX_QUEUES:
+                raise ValueError("too many series, events or queues")
+            sizes = {name_in(queue): Sizes.read(words) for queue, *words in queues}
+            return cls(seconds_in(found["since"]), dict(map(_series, series)), events, sizes)
         except (KeyError, TypeError, IndexError, RecursionError, OverflowError) as error:
             raise ValueError("not a rollup") from error
 
 
 def rollup_of(since: float, counts: PoolCounts) -> Rollup:
     """What the meters of a pool that started at ``since`` say."""
-    return Rollup(since, {names: Tally.of(one) for names, one in counts.jobs.items()})
+    measured = [(queue, Sizes.of(facts)) for queue, facts in counts.queues.items() if facts.measured_at]
+    return Rollup(
+        since,
+        {names: Tally.of(one) for names, one in counts.jobs.items()},
+        (*(counts.exits.get(reason, 0) for reason in EXITS), counts.outages),
+        dict(measured[:MAX_QUEUES]),
+    )
 
 
 def _packed(histogram: Histogram) -> list[Any]:
@@ -131,29 +193,11 @@ def _series(words: list[Any]) -> tuple[tuple[str, str], Tally]:
     if len(counts) != len(COUNTED):
         raise ValueError("not the counts of a series")
     runs, waits = _histogram(run_total, run, NO_RUNS), _histogram(wait_total, wait, NO_WAITS)
-    return (_name(queue), _name(job)), Tally(tuple(map(_count, counts)), runs, waits)
+    return (name_in(queue), name_in(job)), Tally(tuple(map(count_in, counts)), runs, waits)
 
 
 def _histogram(total: Any, packed: list[Any], empty: Histogram) -> Histogram:
     counts = list(empty.counts)
     for bucket, count in zip(packed[::2], packed[1::2], strict=True):
-        counts[_count(bucket)] = _count(count)
-    return Histogram(tuple(counts), _time(total))
-
-
-def _name(value: Any) -> str:
-    if not isinstance(value, str) or len(value) > _MAX_NAME:
-        raise ValueError("not a name")
-    return value
-
-
-def _count(value: Any) -> int:
-    if type(value) is not int or not 0 <= value < _MAX_COUNT:
-        raise ValueError("not a count")
-    return value
-
-
-def _time(value: Any) -> float:
-    if type(value) not in (int, float) or not isfinite(value) or value < 0:
-        raise ValueError("not a time")
-    return float(value)
+        counts[count_in(bucket)] = count_in(count)
+    return Histogram(tuple(counts), seconds_in(total))

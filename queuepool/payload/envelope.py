@@ -13,8 +13,10 @@ from typing import Any, NamedTuple, TypeGuard
 
 from queuepool.errors import BadPayload, NotSendable
 from queuepool.payload import strict_json
+from queuepool.payload.ages import PUSHED_AT, as_text, due_at, precise
 from queuepool.payload.options import KEYS, NAME, PayloadOptions, is_time, payload_options_of
 from queuepool.payload.strict_json import MAX_BYTES as MAX_BYTES
+from queuepool.payload.tags import TAGS, tags_in
 from queuepool.payload.to_json import as_json
 from queuepool.payload.wrappers import WRAPPERS
 
@@ -26,7 +28,8 @@ CONTEXT = "illuminate:log:context"
 SCHEDULED_FOR = "scheduledFor"
 #: created once: json.dumps would create one for every payload
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False, default=as_json)
-_KNOWN = frozenset((*KEYS, "uuid", "id", "data", "attempts", "createdAt", "delay", CONTEXT, SCHEDULED_FOR, "qp"))
+_TIMES = ("createdAt", PUSHED_AT, "delay", SCHEDULED_FOR)
+_KNOWN = frozenset((*KEYS, *_TIMES, "uuid", "id", "data", "attempts", CONTEXT, "qp"))
 #: the keys that a payload may have by itself: nothing else may set them. ``queue`` is in what is signed
 RESERVED = _KNOWN | {"deleteWhenMissingModels", "queue"}
 #: the options of a payload that says nothing of them, in Laravel's order
@@ -49,7 +52,7 @@ class Payload(NamedTuple):
     identified: bool = True
     #: warnings: what was not understood and is ignored
     warnings: tuple[str, ...] = ()
-    #: as received: when it was pushed, in Unix seconds, and how many seconds later it was due
+    #: as received: when it was pushed, in whole Unix seconds, and how many seconds later it was due
     created_at: object = None
     delay: object = None
     #: as received: Laravel's context, whose values are serialized one by one (``payload.context``)
@@ -58,14 +61,22 @@ class Payload(NamedTuple):
     fields: Mapping[str, Any] = MappingProxyType({})
 
     def waited(self, begun: float) -> float | None:
-        """Seconds from when the job was due until ``begun`` (Unix seconds); whole, as Laravel's times are.
+        """Seconds from when the job was due until ``begun`` (Unix seconds); whole if the payload's times are.
 
         ``None`` on a later attempt, or if the payload's times are not numbers.
         """
-        created, delay = self.created_at, self.delay or 0
-        if self.attempts > 1 or not (is_time(created) and is_time(delay)):
+        due = due_at(self.created_at, self.delay, self.fields.get(PUSHED_AT)) if self.attempts <= 1 else None
+        if due is None:
             return None
-        return max(0, int(begun - created - delay))
+        return max(0, round(begun - due, 3) if isinstance(due, float) else int(begun - due))
+
+    @property
+    def pushed_at(self) -> float | None:
+        """When it was pushed, in Unix seconds, as exactly as the payload says it; ``None`` if it does not."""
+        created, pushed = self.created_at, self.fields.get(PUSHED_AT)
+        if not is_time(created):
+            return None
+        return created if pushed is None else precise(pushed, created)
 
     @property
     def name(self) -> str:
@@ -75,6 +86,11 @@ class Payload(NamedTuple):
             name = str(self.data.get("commandName") or options.display_name)
             return options.display_name if name in WRAPPERS else name
         return options.job
+
+    @property
+    def tags(self) -> tuple[str, ...]:
+        """At most 32, each cut to 128 characters."""
+        return tags_in(self.fields)
 
     @property
     def extra(self) -> dict[str, Any]:
@@ -118,7 +134,7 @@ def encode(
     *,
     options: Mapping[str, object] | None = None,
     display_name: str | None = None,
-    created_at: int,
+    created_at: float,
     delay: float = 0,
     uuid: str = "",
     identity: str = "",
@@ -131,7 +147,8 @@ def encode(
     """The id and bytes of a new payload, with Laravel's fields in Laravel's order and ``attempts`` last.
 
     ``options`` may hold ``maxTries``, ``maxExceptions``, ``failOnTimeout``, ``backoff``, ``timeout``
-    and ``retryUntil``; the worker decides the missing ones. ``created_at`` is in Unix seconds, ``delay`` in seconds.
+    and ``retryUntil``; the worker decides the missing ones; and ``tags``, a list of texts. ``created_at`` is in Unix
+    seconds, ``delay`` in seconds.
     ``extra`` holds further fields, as Laravel's context; ``stamp`` returns those of ``@on_push``. ``encrypt`` returns
     the encrypted data. ``sign`` returns the signature of the fields that must not change on the way: all but ``delay``
     and ``attempts``.
@@ -149,10 +166,9 @@ def encode(
         "job": name,
         **{key: given.get(key, unset) for key, unset in _UNSET.items()},
         "data": data,
-        "createdAt": created_at,
-        "id": identity,
+        **_pushed(identity, created_at, given),
+        **(extra or {}),
     }
-    fields.update(extra or {})
     if stamp:
         fields.update(stamp(fields))
     try:
@@ -163,6 +179,12 @@ def encode(
         return identity, dump(fields | {"delay": delay or None, "attempts": 0}, limit)
     except NotSendable as error:
         raise _named(name, data) or error from error.__cause__
+
+
+def _pushed(identity: str, created_at: float, given: Mapping[str, object]) -> dict[str, object]:
+    """The fields of one push, and the tags if there are any."""
+    fields: dict[str, object] = {"createdAt": int(created_at), "id": identity, PUSHED_AT: as_text(created_at)}
+    return fields | {TAGS: given[TAGS]} if TAGS in given else fields
 
 
 def _named(name: str, data: object) -> NotSendable | None:

@@ -40,7 +40,7 @@ class Template(NamedTuple):
         return lock
 
     def payload(
-        self, due: datetime, created_at: int, lock: Lock | None = None, *, identity: str = ""
+        self, due: datetime, created_at: float, lock: Lock | None = None, *, identity: str = ""
     ) -> tuple[str, bytes]:
         """The id and bytes of the job for this due time. Raises ``BadPayload`` and ``PhpDataRefused``."""
         name, data, display_name = self._call()

@@ -103,7 +103,7 @@ class Processes:
         slot_writer = SlotWriter(slot, settings.name, alarm, signals, stall_timeout=waits + _STALL_TIMEOUT)
         slot_writer.alive()
         limits = limits_of(settings, slot_writer)
-        warn_of_jobs(settings, slot_writer, self._served)
+        warn_of_jobs(settings, self._board.header, slot, self._served)
         return work(settings, slot_writer, signals, limits, self._board, self._runtime).code
 
     def steward(self, slot: Slot, paused: bool) -> int:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import logging
+import zlib
 from collections.abc import Collection
 from contextlib import suppress
 
 from queuepool.board.board import Board
 from queuepool.board.runtime_dir import RuntimeDir
+from queuepool.board.slot import Header, Slot
 from queuepool.board.slot_meters import SlotMeters
 from queuepool.config.settings import PoolSettings
 from queuepool.errors import StoreDown, StoreError
@@ -57,14 +59,18 @@ def limits_of(
     )
 
 
-def warn_of_jobs(settings: PoolSettings, slot_writer: SlotWriter, served: Collection[str]) -> None:
-    """Log a warning of jobs that will never run, as far as the modules show it."""
-    if _is_first(slot_writer):
-        for words in unserved(REGISTRY, {*served, *settings.queues}):
-            _log.warning("%s", words)
-        ours = {one.name: one.pushes for one in settings.schedules if one.queue in settings.queues}
-        for name, words in unregistered(REGISTRY, ours):
-            _log.warning("schedule %s: %s", name, words)
+def warn_of_jobs(settings: PoolSettings, header: Header, slot: Slot, served: Collection[str]) -> None:
+    """Log the warnings of jobs that will never run, as far as the modules show it, unless they have been logged."""
+    if slot.number > 1:
+        return
+    ours = {one.name: one.pushes for one in settings.schedules if one.queue in settings.queues}
+    warnings = unserved(REGISTRY, {*served, *settings.queues})
+    warnings += [f"schedule {name}: {words}" for name, words in unregistered(REGISTRY, ours)]
+    digest = zlib.crc32("\n".join(warnings).encode("utf-8", "replace"))  # 0 if there are none
+    if digest != header.warned:
+        header.warned = digest
+        for warning in warnings:
+            _log.warning("%s", warning)
 
 
 def _is_first(slot_writer: SlotWriter) -> bool:

@@ -45,7 +45,7 @@ def leave(directory: Path, store: str, lease: Lease, error: errors.AttemptLost) 
     draft = directory / f"draft.{os.urandom(8).hex()}"
     try:
         draft.write_text(json.dumps(note))
-        draft.rename(draft.with_name(draft.name.replace("draft", f"mourn.{store}")))
+        draft.rename(draft.with_name(draft.name.replace("draft", f"hook.{store}")))
     except OSError as error:
         _log.error("after_failed is not called for a job of queue %s: %s: %s", lease.queue, directory, error.strerror)
         with suppress(OSError):
@@ -54,7 +54,7 @@ def leave(directory: Path, store: str, lease: Lease, error: errors.AttemptLost) 
 
 def take(directory: Path, store: str) -> DeferredHook | None:
     """Take one note; ``None`` when there is none. Notes for another store belong to another application."""
-    for path in directory.glob(f"mourn.{store}.*"):
+    for path in directory.glob(f"hook.{store}.*"):
         taken = path.with_name(f"taken.{path.suffix[1:]}")
         try:
             path.rename(taken)

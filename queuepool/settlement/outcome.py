@@ -41,7 +41,7 @@ def outcome_of(
         data,
         options=_OPTIONS,
         display_name=f"{payload.options.display_name} (outcome)",
-        created_at=int(time.time()),
+        created_at=time.time(),
         uuid=payload.uuid or payload.id,
         extra={key: payload.fields[key] for key in _OF_TRACES if key in payload.fields},
         sign=partial(signer.sign, queue, limit=_LIMIT) if signer else None,

@@ -38,7 +38,7 @@ T = TypeVar("T")
 def facts_of(payload: Payload, queue: str) -> JobFacts:
     """The facts about a job that its events carry."""
     context = None if payload.context is None else values_of(payload.context, "data") or None
-    return JobFacts(payload.id, payload.uuid, payload.name, queue, payload.attempts, context)
+    return JobFacts(payload.id, payload.uuid, payload.name, queue, payload.attempts, context, payload.tags)
 
 
 def _facts_in(lease: Lease) -> JobFacts:

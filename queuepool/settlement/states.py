@@ -20,7 +20,6 @@ from queuepool.payload.command import is_encrypted
 from queuepool.payload.encrypted_data import MARK
 from queuepool.payload.ending import StateRecord
 from queuepool.payload.envelope import Payload, decode
-from queuepool.payload.options import is_time
 from queuepool.payload.to_json import as_json
 from queuepool.settlement.run import NOT_RUN, Run
 from queuepool.stores.set_aside import FailedJob
@@ -84,8 +83,7 @@ class States:
         if not self.kept(payload):
             return None
         about = {"state": state, "name": payload.name[:_MOST], "queue": queue, "attempts": payload.attempts}
-        pushed_at = payload.created_at if is_time(payload.created_at) else None
-        known = {"pushed": pushed_at, "began": run.began, "host": self._host}
+        known = {"pushed": payload.pushed_at, "began": run.began, "host": self._host}
         shown = {"progress": run.progress, "note": run.note or None, **_kept_of(payload, run)}
         return _recorded(payload.id, seconds, **{**about, **known, **shown, **facts})
 

@@ -18,8 +18,8 @@ from queuepool.stores.states import JobStates
 
 #: seconds between rounds; after which an unchanged state is written again; and until a state counts as out of date
 _PERIOD, _REFRESH, STALE = 0.5, 10.0, 30.0
-#: seconds between removals of states whose time is over
-_PRUNE = 60.0
+#: seconds between removals of states whose time is over, while there are any, and otherwise
+_PRUNE, _SEEK = 60.0, 3600.0
 
 
 class _Seen(NamedTuple):
@@ -52,8 +52,8 @@ class ReportRunning:
             self._report(new)
         self._reported = {slot: (seen, now if slot in new else self._reported[slot][1]) for slot, seen in found.items()}
         if now >= self._prune_at:
-            self._states.prune()
-            self._prune_at = now + _PRUNE
+            # Jobs that end within a round leave states, too, so what runs does not tell whether there are any.
+            self._prune_at = now + (_PRUNE if self._states.prune() or found else _SEEK)
         return _PERIOD
 
     def _is_news(self, slot: Slot, seen: _Seen, now: float) -> bool:

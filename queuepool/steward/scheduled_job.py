@@ -62,7 +62,7 @@ class ScheduledJob:
 
     def _made(self, at: int, now: float, identity: str = "") -> tuple[str, Due]:
         lock = None if self.settings.overlap else self._template.lock()
-        job_id, payload = self._template.payload(self.timetable.local(at), int(now), lock, identity=identity)
+        job_id, payload = self._template.payload(self.timetable.local(at), now, lock, identity=identity)
         return job_id, Due(self.settings.name, at, self.settings.queue, payload, lock)
 
 

@@ -32,8 +32,8 @@ class JobStates(Protocol):
     def get(self, job_id: str) -> bytes | None:
         """The last state that was written for this job; ``None`` if none is kept."""
 
-    def prune(self) -> None:
-        """Remove the states whose time is over, where the store does not do so by itself."""
+    def prune(self) -> int:
+        """Remove states whose time is over, where the store does not do so by itself; returns how many."""
 
 
 class StorePushes:

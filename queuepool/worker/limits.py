@@ -28,7 +28,6 @@ class StopReason(StrEnum):
     ONCE = "once"
     RESTART = "restart_signal"
     ORPHANED = "orphaned"
-    BROKEN = "broken"
 
     @property
     def code(self) -> int:

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import time
 from bisect import bisect_left
-from math import isfinite
 
 from queuepool.board import meter_layout as layout
 from queuepool.board.counts import RUN_BOUNDS, WAIT_BOUNDS
 from queuepool.board.meter_layout import BEGUN
 from queuepool.board.slot_meters import SlotMeters
+from queuepool.payload.ages import PUSHED_AT, due_at
 from queuepool.payload.envelope import Payload
-from queuepool.payload.options import is_time
 from queuepool.settlement.verdict import Fail, Verdict
 from queuepool.worker.limits import StopReason
 
-#: seconds from ``createdAt``, which is whole, within which ``pushedAt`` is the same moment
-_SAME = 2.0
 #: seconds: the first bound of run times; a time that is none
 _QUICK, _NEVER = RUN_BOUNDS[0], 1e11
 #: characters of the name of an exception's class
@@ -27,7 +24,6 @@ _EXITS = {
     StopReason.MAX_TIME: "max_time",
     StopReason.MEMORY: "memory",
     StopReason.RESTART: "restart",
-    StopReason.BROKEN: "crash",
 }
 
 
@@ -75,11 +71,7 @@ class Meter:
     def begins(self, payload: Payload, now: float) -> None:
         """An attempt begins; ``now`` in Unix seconds by this host's clock."""
         if payload.attempts <= 1:
-            created = payload.created_at
-            if created.__class__ is int and payload.delay is None and "pushedAt" not in payload.fields:
-                due: float | None = created
-            else:
-                due = _due(payload)
+            due = due_at(payload.created_at, payload.delay, payload.fields.get(PUSHED_AT))
             if due is not None and 0 <= due <= now:
                 wait = now - due
                 self._waits[bisect_left(WAIT_BOUNDS, wait)] += 1
@@ -121,20 +113,3 @@ class Meter:
         """The worker leaves."""
         self.look()
         self._slot.leave(_EXITS.get(reason, "stop"))
-
-
-def _due(payload: Payload) -> float | None:
-    """When the job was due, in Unix seconds; ``None`` if the payload's times are no numbers."""
-    created, delay, pushed = payload.created_at, payload.delay or 0, payload.fields.get("pushedAt")
-    if not (is_time(created) and is_time(delay)):
-        return None
-    return (created if pushed is None else _precise(pushed, created)) + delay
-
-
-def _precise(pushed: object, created: float) -> float:
-    """``pushed`` (Horizon's microtime, a number or its text) if it is the same moment as ``created``, else that."""
-    try:
-        at = float(pushed)  # type: ignore[arg-type]
-    except (TypeError, ValueError, OverflowError):
-        return created
-    return at if isfinite(at) and abs(at - created) <= _SAME else created

@@ -120,7 +120,7 @@ def _is_ours(rig: Rig, pid: int) -> bool:
 def note_leftovers(rig: Rig) -> None:
     """Files of the runtime directory; a note for a hook that is to be called at the next start may stay."""
     for path in (rig.folder / "run").rglob("*"):
-        if path.is_file() and not path.name.startswith("mourn."):
+        if path.is_file() and not path.name.startswith("hook."):
             rig.ledger.write("leftover", path=str(path.relative_to(rig.folder)))
 
 

@@ -70,7 +70,7 @@ def test_the_log_of_two_pools_tells_the_story(site):
     assert re.search(said + "stderr: complained\n", text)
     assert re.search(said + "shop: logged words\n    in lines\n", text)
     assert "too quiet" not in text
-    assert re.search(rf" job done id={talk} queue=mail job=talk attempts=1 duration=[\d.]+ wait=\d+\n", text)
+    assert re.search(rf" job done id={talk} queue=mail job=talk attempts=1 duration=[\d.]+ wait=\d+\.\d+\n", text)
     assert re.search(rf" pool=reports worker=\d pid=\d+ id={hang} stdout: about to hang\n", text)
     assert re.search(rf" id={hang} stdout: half a line\n", text)
     for name in ("mail", "reports"):
@@ -203,6 +203,11 @@ def test_what_is_not_summed_up_yet_is_when_the_worker_leaves(lines, tmp_path):
         (b'"createdAt":1000', 7),
         (b'"createdAt":1000,"delay":5', 2),
         (b'"createdAt":2000', 0),
+        (b'"createdAt":1000,"pushedAt":"1000.2468","delay":5', 2.253),
+        (b'"createdAt":1000,"pushedAt":"900.5"', 7),
+        (b'"createdAt":1000,"pushedAt":"nan"', 7),
+        (b'"createdAt":1000,"pushedAt":[1]', 7),
+        (b'"createdAt":1000,"pushedAt":"1%s"' % (b"0" * 400), 7),
         (b'"createdAt":1000,"attempts":2', None),
         (b'"delay":5', None),
         (b'"createdAt":1e99', None),

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import random
+from string import ascii_letters
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from queuepool.board.counts import NO_RUNS, Histogram, JobCounts, PoolCounts
+from queuepool.board.counts import NO_RUNS, Histogram, JobCounts, PoolCounts, QueueFacts
 from queuepool.metrics.history import Past, Span, past_of
-from queuepool.metrics.rollup import GRAINS, LONGEST, Rollup, rollup_of
+from queuepool.metrics.rollup import GRAINS, LONGEST, Rollup, Sizes, rollup_of
 from queuepool.stores.history import MAX_BYTES, Kept
 from tests.support.full_counts import COUNTS
 
@@ -28,6 +31,10 @@ def kept(bucket: int, done: int, writer: str = "a:p:1", since: float = 1.0, **mo
     return Kept(bucket, writer, rollup_of(since, counts(done, **more)).text().encode())
 
 
+def of_pool(bucket: int, writer: str = "a:p:1", since: float = 1.0, **facts: Any) -> Kept:
+    return Kept(bucket, writer, rollup_of(since, PoolCounts(**facts)).text().encode())
+
+
 def done_in(past: Past) -> dict[int, int]:
     return {at: tallies["q", "j"].counts[0] for at, tallies in past.gained.items() if tallies}
 
@@ -40,13 +47,26 @@ def test_a_text_says_what_the_counters_said():
 
     assert rollup == Rollup.read(rollup.text().encode())
     assert sum(one.ended for one in rollup.tallies.values()) == sum(one.ended for one in COUNTS.jobs.values())
+    assert {"high": Sizes(3, 1, 2, 0, 4.5)} == rollup.queues  # "low" was never measured
+    assert (1, 2) == (rollup.events[-4], rollup.events[-1])
 
 
 def test_the_largest_text_of_a_pool_fits():
     """With as many names as the meters have rows, each as long as can be, and every bucket filled with many digits."""
-    full = JobCounts(*[10**9] * 9, run=Histogram((10**9,) * 19, 1e9), wait=Histogram((10**9,) * 17, 1e9))
-    rollup = rollup_of(1e9, PoolCounts(jobs={(f"{number:0200}", f"{number:0190}"): full for number in range(64)}))
 
+    def word(length: int) -> str:
+        return "".join(drawn.choices(ascii_letters, k=length))
+
+    def full() -> JobCounts:
+        many = [drawn.randrange(10**9) for _ in range(45)]
+        return JobCounts(*many[:9], run=Histogram((*many[9:28],), 1e9 / 7), wait=Histogram((*many[28:],), 1e9 / 7))
+
+    drawn = random.Random(1)
+    jobs = {(word(200), word(190)): full() for _ in range(64)}
+    queue = QueueFacts(*[10**9] * 4, oldest=1e9 / 7, measured_at=1.0)
+    rollup = rollup_of(1e9, PoolCounts(jobs=jobs, queues={word(200): queue for _ in range(128)}))
+
+    assert 32 == len(rollup.queues)
     assert MAX_BYTES > len(rollup.text())
     assert rollup == Rollup.read(rollup.text().encode())
 
@@ -78,6 +98,11 @@ GOOD = json.loads(rollup_of(5.0, counts(3)).text())
         json.dumps({**GOOD, "series": [["q", "j", True, *GOOD["series"][0][3:]]]}).encode(),
         json.dumps({**GOOD, "series": [[*GOOD["series"][0][:8], [99, 1], 0.0, []]]}).encode(),
         json.dumps({**GOOD, "series": [[*GOOD["series"][0][:8], [0], 0.0, []]]}).encode(),
+        json.dumps({**GOOD, "events": []}).encode(),
+        json.dumps({**GOOD, "events": [-1, *GOOD["events"][1:]]}).encode(),
+        json.dumps({**GOOD, "queues": [["q", 1, 1, 1, 1]]}).encode(),
+        json.dumps({**GOOD, "queues": [["q", 1, 1, 1, 1, float("inf")]]}).encode(),
+        json.dumps({**GOOD, "queues": [[str(number), 1, 1, 1, 1, 1.0] for number in range(33)]}).encode(),
     ],
 )
 def test_a_text_that_makes_no_sense_is_left_out_and_counted(text):
@@ -139,8 +164,25 @@ def test_several_pools_add_up_in_any_order():
 @pytest.mark.bad_input("B148")
 def test_a_counter_that_has_fallen_is_left_out():
     past = past_of(HOUR, [kept(FIRST, 5), kept(FIRST + 60, 4), kept(FIRST + 120, 6)])
+    fallen = past_of(HOUR, [of_pool(FIRST, exits={"crash": 2}), of_pool(FIRST + 60, exits={"crash": 1})])
 
     assert ({FIRST + 120: 1}, 1) == (done_in(past), past.ignored)
+    assert ({}, 1) == (fallen.event_totals(), fallen.ignored)
+
+
+def test_events_are_added_up_and_queues_are_as_they_were_and_the_larger_of_what_two_pools_have_measured():
+    texts = [
+        of_pool(FIRST - 60, exits={"crash": 1}, outages=1),
+        of_pool(FIRST, exits={"crash": 3}, outages=1, queues={"q": QueueFacts(ready=5, oldest=9.0, measured_at=1.0)}),
+        of_pool(LAST, "b:p:2", since=LAST, exits={"crash": 1}, queues={"q": QueueFacts(ready=1, measured_at=1.0)}),
+        of_pool(
+            LAST, exits={"crash": 3, "restart": 1}, outages=2, queues={"q": QueueFacts(delayed=2, measured_at=1.0)}
+        ),
+    ]
+    past = past_of(HOUR, texts)
+
+    assert {"restart": 1, "crash": 3, "store_lost": 1} == past.event_totals()
+    assert {"q": [Sizes(ready=5, oldest=9.0), Sizes(ready=1, delayed=2)]} == past.by_queue()
 
 
 def test_totals_are_those_of_all_buckets():

@@ -259,21 +259,39 @@ def test_a_chain_of_jobs_keeps_it_and_its_json_lines_have_it(site: Site, monkeyp
 
 def test_the_steward_has_it_in_the_lines_of_a_job_that_died(site: Site):
     data = {"mode": "kill"}
-    raw = {"id": "k", "job": "do", "maxTries": 1, "data": data, "attempts": 0, CONTEXT: OF_LARAVEL}
+    raw = {"id": "k", "job": "do", "maxTries": 1, "data": data, "attempts": 0, CONTEXT: OF_LARAVEL, "tags": ["App:1"]}
     site.queue.push_raw(json.dumps(raw).encode())
     with site.pool("--json", "--max-crashes", "1") as pool:
         eventually(lambda: '"JobFailed"' in pool.log())
         lines = [json.loads(line) for line in pool.log().splitlines() if '"JobFailed"' in line]
 
-    assert [("steward", "t-é1")] == [(line["role"], line["context"]["trace_id"]) for line in lines]
+    [line] = lines
+
+    assert ("steward", "t-é1", ["App:1"]) == (line["role"], line["context"]["trace_id"], line["tags"])
 
 
 # What else a payload holds
 
 
 def test_unknown_fields_of_a_payload_can_be_read():
-    horizon = {"type": "job", "tags": ["App\\Models\\User:1"], "silenced": False, "pushedAt": "1756800000.1234"}
-    found = payload(**horizon, maxTries=1, uuid="u", displayName="X", createdAt=1, delay=None, **{CONTEXT: OF_LARAVEL})
+    horizon = {"type": "job", "tags": ["App\\Models\\User:1"], "silenced": False}
+    times = {"createdAt": 1, "pushedAt": "1756800000.1234", "delay": None}
+    found = payload(**horizon, **times, maxTries=1, uuid="u", displayName="X", **{CONTEXT: OF_LARAVEL})
 
     assert horizon == Current(found, "default").extra
+    assert ("App\\Models\\User:1",) == Current(found, "default").tags
     assert {} == Current(payload(), "default").extra
+
+
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [
+        (None, ()),
+        ("mail", ()),
+        ({"0": "a", "2": "b"}, ("a", "b")),  # PHP's list with a gap
+        (["a", 1, None, ["b"], "c"], ("a", "c")),
+        (["x" * 200] * 50, ("x" * 128,) * 32),
+    ],
+)
+def test_tags_are_read_as_far_as_they_are_texts_and_bounded(written, read):
+    assert read == Current(payload(tags=written), "default").tags

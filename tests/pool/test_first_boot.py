@@ -69,6 +69,7 @@ def test_a_restart_is_watched_until_the_new_code_works_or_is_known_not_to(site, 
         done = site.run("reload", "--wait", *place)
         assert "pool default: 2 of 2 workers run the new code" in done.stdout
         assert not before & set(pool.workers())
+        assert 1 == pool.log().count("no pool of this configuration serves queue emails")  # and not for each worker 1
 
         before = set(pool.workers())
         module.write_text(BAD)

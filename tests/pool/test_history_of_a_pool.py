@@ -46,10 +46,15 @@ def test_what_pools_did_is_in_the_history_when_they_have_ended(at):
 
         assert ("default", "do", 5, 1) == (job["queue"], job["job"], job["done"], job["failed"])
         assert 0.0 <= job["run_p50"] <= job["run_p95"]
+    whole = history(at)
+
+    assert ["default"] == [queue["queue"] for queue in whole["queues"]]
+    assert {"stop": 4} == whole["events"]
     text = at.run("history", *at.where).stdout
 
     assert ["QUEUE", "JOB", "DONE"] == text.splitlines()[0].split()[:3]
-    assert [] == history(at, "--queue", "none")["jobs"] == history(at, "--job", "none")["jobs"]
+    for none in (history(at, "--queue", "none"), history(at, "--job", "none")):
+        assert ([], [], {}) == (none["jobs"], none["queues"], none["events"])
     assert 5 == sum(bucket["done"] for bucket in history(at, "--job", "do", "--queue", "default")["buckets"])
 
 
@@ -82,7 +87,7 @@ def test_nonsense_in_the_store_is_counted_and_costs_nothing_else(site, server):
     done = site.run("history", *site.where)
 
     assert "2 texts of the history made no sense" == done.stderr.strip()
-    assert 2 == len(done.stdout.splitlines())
+    assert ["QUEUE", "default", "", "QUEUE", "default"] == [line[:7].strip() for line in done.stdout.splitlines()][:5]
 
 
 @pytest.mark.bad_input("B149")

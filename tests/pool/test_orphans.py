@@ -35,7 +35,7 @@ def kill(pool, *pids: int) -> None:
 
 def wait_until_all_have_left(pool, runtime: Path) -> None:
     eventually(lambda: all(is_gone(pid) for pid in pool.seen))
-    assert [] == [path for path in runtime.glob("*/*") if not path.name.startswith("mourn.")]
+    assert [] == [path for path in runtime.glob("*/*") if not path.name.startswith("hook.")]
 
 
 @contextmanager

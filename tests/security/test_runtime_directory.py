@@ -331,14 +331,14 @@ def test_a_note_that_the_steward_did_not_write_is_dropped(tmp_path):
         json.dumps({**NOTE, "receipt": 1}),
     ]
     for number, text in enumerate([*odd, json.dumps({**NOTE, "error": "BootFailure"})]):
-        (tmp_path / f"mourn.store.{number}").write_text(text)
+        (tmp_path / f"hook.store.{number}").write_text(text)
     (tmp_path / "elsewhere").write_text(json.dumps(NOTE))
-    (tmp_path / "mourn.store.link").symlink_to(tmp_path / "elsewhere")
-    os.mkfifo(tmp_path / "mourn.store.fifo")
+    (tmp_path / "hook.store.link").symlink_to(tmp_path / "elsewhere")
+    os.mkfifo(tmp_path / "hook.store.fifo")
     deferred_hooks.leave(tmp_path, "store", Lease("q", b"ours"), WorkerDied("died"))
     if os.geteuid() == 0:
-        (tmp_path / "mourn.store.theirs").write_text(json.dumps(NOTE))
-        os.chown(tmp_path / "mourn.store.theirs", NOBODY, -1)
+        (tmp_path / "hook.store.theirs").write_text(json.dumps(NOTE))
+        os.chown(tmp_path / "hook.store.theirs", NOBODY, -1)
     found = deferred_hooks.take(tmp_path, "store")
 
     assert found
@@ -362,13 +362,13 @@ def test_a_note_for_which_there_is_no_room_costs_the_hook_and_not_the_steward(tm
     assert f"after_failed is not called for a job of queue q: {tmp_path}/gone: No such file" in caplog.text
 
 
-def test_a_stop_leaves_nothing_but_what_still_has_to_be_mourned(runtime):
+def test_a_stop_leaves_nothing_but_the_notes_of_hooks_that_are_still_to_be_called(runtime):
     runtime.claim()
-    for name in ("draft.1", "taken.2", "mourn.3"):
+    for name in ("draft.1", "taken.2", "hook.3"):
         (runtime.path / name).touch()
     runtime.release()
 
-    assert ["mourn.3"] == [path.name for path in runtime.path.iterdir()]
+    assert ["hook.3"] == [path.name for path in runtime.path.iterdir()]
 
 
 def test_a_master_that_was_killed_as_it_wrote_what_the_pool_is_leaves_nothing(pool, runtime):

@@ -220,7 +220,7 @@ def test_a_failed_job_that_is_retried_still_verifies(keyed):
     assert [] == reasons(keyed)
 
 
-def test_a_job_whose_worker_died_is_settled_and_mourned_as_any_other(keyed):
+def test_a_job_whose_worker_died_is_settled_and_its_hook_called_as_of_any_other(keyed):
     keyed.push("kill")
     with keyed.pool("--workers", "1"):
         eventually(lambda: keyed.trail(event="after_failed"))

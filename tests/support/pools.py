@@ -167,7 +167,7 @@ class RunningPool:
     def _files_left(self) -> list[Path]:
         # The note of a deferred hook, of a job that died at the very end, waits for the next start.
         with suppress(FileNotFoundError):  # its directory has just been removed
-            return [path for path in Path(self.runtime).glob("*/*") if not path.name.startswith("mourn.")]
+            return [path for path in Path(self.runtime).glob("*/*") if not path.name.startswith("hook.")]
         return []
 
     def kill_all(self) -> None:

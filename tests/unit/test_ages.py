@@ -11,10 +11,10 @@ from queuepool.payload.envelope import encode
 
 
 def test_the_age_counts_from_when_the_job_was_due():
-    _, now = encode("app.ok", {}, created_at=1000)
+    _, now = encode("app.ok", {}, created_at=1000.25)
     _, later = encode("app.ok", {}, created_at=1000, delay=600)
 
-    assert 50.0 == ready_for(now, 1050.0)
+    assert 49.75 == ready_for(now, 1050.0)
     assert 20.0 == ready_for(later, 1620.0)
     assert 0.0 == ready_for(later, 1599.0)
 

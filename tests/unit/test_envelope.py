@@ -224,13 +224,14 @@ def test_a_backoff_is_a_finite_number_of_seconds():
 # Written
 
 
-def test_a_payload_has_laravels_fields_in_laravels_order_and_the_attempts_last():
-    identity, raw = encode("app.mail", {"to": "a@b.c"}, created_at=1_754_500_000)
+def test_a_payload_has_laravels_fields_and_horizons_time_in_laravels_order_and_the_attempts_last():
+    identity, raw = encode("app.mail", {"to": "a@b.c"}, created_at=1_754_500_000.75)
 
     expected = (
         f'{{"uuid":"{identity}","displayName":"app.mail","job":"app.mail","maxTries":null,"maxExceptions":null,'
         '"failOnTimeout":false,"backoff":null,"timeout":null,"retryUntil":null,"data":{"to":"a@b.c"},'
-        f'"createdAt":1754500000,"id":"{identity}","delay":null,"attempts":0}}'
+        f'"createdAt":1754500000,"id":"{identity}","pushedAt":"1754500000.7500",'
+        '"delay":null,"attempts":0}'
     )
     assert expected == raw.decode()
 

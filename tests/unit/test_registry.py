@@ -227,7 +227,7 @@ def test_the_hooks_of_a_class_are_its_methods():
 
 
 def test_a_dispatch_pushes_the_arguments_by_name(queue):
-    @job(fresh(), tries=3, timeout=30, backoff=[1, 5, 30])
+    @job(fresh(), tries=3, timeout=30, backoff=[1, 5, 30], tags=["mail", "größe:1"])
     def send(to: str, template: str = "welcome", *, bcc: str = "") -> None: ...
 
     identity = send.dispatch("a@b.c", bcc="d")
@@ -240,6 +240,7 @@ def test_a_dispatch_pushes_the_arguments_by_name(queue):
         found["displayName"],
     )
     assert {"to": "a@b.c", "bcc": "d"} == found["data"]
+    assert ["mail", "größe:1"] == found["tags"]
     assert (3, 30, "1,5,30", 0) == (found["maxTries"], found["timeout"], found["backoff"], found["attempts"])
 
 
@@ -434,6 +435,7 @@ def test_a_property_that_is_not_there_is_not_private(queue):
 def test_options_are_written_as_laravels_worker_reads_them(queue):
     when = datetime(2030, 1, 2, 3, 4, 5, tzinfo=UTC)
     options = {"tries": 3, "backoff": [1, 2.5, 1_234_567.0], "timeout": timedelta(minutes=1), "retryUntil": when}
+    options["tags"] = ("mail",)
 
     queue.push_object("J", {}, options={**options, "maxExceptions": 2, "failOnTimeout": True})
 
@@ -441,6 +443,7 @@ def test_options_are_written_as_laravels_worker_reads_them(queue):
     assert (3, "1,2.5,1234567", 60.0, 1_893_553_445, 2, True) == tuple(
         said[key] for key in ("maxTries", "backoff", "timeout", "retryUntil", "maxExceptions", "failOnTimeout")
     )
+    assert ["mail"] == said["tags"]
 
 
 @pytest.mark.parametrize(
@@ -448,6 +451,7 @@ def test_options_are_written_as_laravels_worker_reads_them(queue):
     [
         ({"retries": 3}, "there is no option 'retries'; there are: maxTries, tries"),
         ({"tries": -1}, "maxTries cannot be -1"),
+        ({"tags": "mail"}, "tags cannot be 'mail': they are a list of at most 32 texts"),
         ({"maxTries": "many"}, "maxTries cannot be 'many'"),
         ({"timeout": "5m"}, "timeout '5m' is not a number of seconds"),
         ({"backoff": [1, "x"]}, "backoff '1,x' is not a list of seconds"),

@@ -82,10 +82,10 @@ class Run:
         """What a receiver of a signal gets. The job's own record says more, once it is written."""
         job = current()
         result = new_result(self._task, job.id, self._alias, self._args, self._kwargs)
-        pushed = job.payload.created_at
+        pushed = job.payload.pushed_at
         began = _started[1] if _started[0] == job.id else None
         facts = {"status": status, "started_at": began, "last_attempted_at": began}
-        facts |= {"enqueued_at": as_djangos(datetime.fromtimestamp(pushed, UTC)) if isinstance(pushed, int) else None}
+        facts |= {"enqueued_at": as_djangos(datetime.fromtimestamp(pushed, UTC)) if pushed is not None else None}
         for name, value in facts.items():
             object.__setattr__(result, name, value)
         result.worker_ids.extend([_worker()] * job.attempts)

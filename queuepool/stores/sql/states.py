@@ -98,12 +98,13 @@ class SqlStates:
 
         return self._client.ask(read)
 
-    def prune(self) -> None:
-        def remove(connection: Connection) -> None:
+    def prune(self) -> int:
+        def remove(connection: Connection) -> int:
             over = self._cache.c.expiration <= Clock(connection.dialect).past()
             ours = self._cache.c.key.startswith(self._prefix, autoescape=True)
             names = connection.execute(select(self._cache.c.key).where(ours, over).limit(_PRUNED)).scalars().all()
             if names:
                 connection.execute(delete(self._cache).where(self._cache.c.key.in_(names), over))
+            return len(names)
 
-        self._client.transaction(remove)
+        return self._client.transaction(remove)

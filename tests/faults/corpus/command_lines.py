@@ -42,5 +42,6 @@ REFUSED: dict[str, tuple[Words, str]] = {
     "B101 configuration from a url": (["start", "-c", f"redis://:{SECRET}@h"], "'--config': must be a file"),
     "B074 url": (["start", "--url", f"redis://:{SECRET}@@h"], "'--url': has an @ too many"),
     "B066 workers": (["scale", "many"], "'many' is not a whole number"),
+    "peek at too many": (["check", "--peek", "10001"], "'--peek': '10001' is more than 10000, the most that is read"),
     "drop of nothing": (["quarantine", "drop", "high"], "name one payload by ID, or say --all"),
 }
