@@ -20,7 +20,9 @@ from tests.support.eventually import eventually
 WORK = ROOT / "build/package"
 #: what each extra is for; in the bare environment it must fail
 USES = {
-    "laravel": "from queuepool.payload.unique_locks import is_own; from queuepool.payload.ending import Unlock; import xxhash\n"
+    "laravel": "import xxhash\n"
+    "from queuepool.payload.ending import Unlock\n"
+    "from queuepool.payload.unique_locks import is_own\n"
     "lock = Unlock(f\"laravel_unique_job:{xxhash.xxh3_128_hexdigest(b'Mail')}:7\")\n"
     "assert is_own(lock, ['Mail'], '')",
     "sql-postgres": "from queuepool.stores.sql.engines import load_driver; load_driver('postgresql://db/app')",
