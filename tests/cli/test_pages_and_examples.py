@@ -37,6 +37,10 @@ def anchors(path: Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
+def test_the_readme_is_read_in_a_few_minutes():
+    assert len((ROOT / "README.md").read_text().split()) <= 1_200
+
+
 @pytest.mark.parametrize("page", PAGES, ids=named)
 def test_every_link_of_a_page_leads_somewhere(page):
     links = re.findall(r"\]\((?!https?:|mailto:)([^)\s]*)\)", without_code(page.read_text()))

@@ -127,6 +127,13 @@ def test_every_package_has_its_layer_and_nothing_else_lies_beside_them():
     assert sorted(" ".join(LAYERS).split()) == sorted({package_of(name) for name in MODULES - entries})
 
 
+def test_the_page_draws_the_rows_in_this_order():
+    page = (PACKAGE.parent / "docs/architecture.md").read_text()
+    rows = [line.partition("  ")[0] for line in page.split("```text\n")[2].partition("```")[0].splitlines()]
+
+    assert [sorted(layer.split()) for layer in reversed(LAYERS)] == [sorted(row.split()) for row in rows]
+
+
 @pytest.mark.parametrize("path", paths(), ids=where)
 def test_no_package_imports_one_beside_or_above_it(path):
     if dotted(path) not in ("queuepool", "__main__"):

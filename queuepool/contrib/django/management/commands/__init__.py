@@ -1,1 +1,1 @@
-"""Where Django looks for commands."""
+"""The command that queuepool adds to ``manage.py``."""
