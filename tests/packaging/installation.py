@@ -20,9 +20,9 @@ from tests.support.eventually import eventually
 WORK = ROOT / "build/package"
 #: what each extra is for; in the bare environment it must fail
 USES = {
-    "laravel": "import xxhash\n"
+    "laravel": "from queuepool.payload.unique_locks import is_own\n"
     "from queuepool.payload.ending import Unlock\n"
-    "from queuepool.payload.unique_locks import is_own\n"
+    "import xxhash\n"
     "lock = Unlock(f\"laravel_unique_job:{xxhash.xxh3_128_hexdigest(b'Mail')}:7\")\n"
     "assert is_own(lock, ['Mail'], '')",
     "sql-postgres": "from queuepool.stores.sql.engines import load_driver; load_driver('postgresql://db/app')",
@@ -34,6 +34,9 @@ USES = {
 }
 #: extras that bring nothing, and those for work on queuepool itself
 OTHERS = {"sql", "test", "check", "docs", "package"}
+
+#: seconds: an index may answer slowly
+pytestmark = pytest.mark.timeout(300)
 
 
 def install(environment: Path, extra: str = "") -> None:
@@ -99,7 +102,9 @@ def test_an_extra_brings_what_it_is_for(bare, extra, tmp_path):
     shutil.copytree(bare, environment, symlinks=True, copy_function=os.link)
     install(environment, f"[{extra}]")
 
-    assert (0, "") == (run(environment, USES[extra], tmp_path)).returncode
+    done = run(environment, USES[extra], tmp_path)
+
+    assert (0, "") == (done.returncode, done.stderr)
 
 
 def test_the_types_of_the_installed_package_reach_a_users_file(bare, tmp_path):
