@@ -1,6 +1,6 @@
 """The sum law after many deaths: ``python -m tests.bench.killed [--kills COUNT]``; half an hour on a busy machine.
 
-Half of the workers kill themselves in a job, the others are killed from outside at any moment. Each attempt writes its
+Some workers kill themselves in a job, the others are killed from outside at any moment. Each attempt writes its
 number down in its first line. The store counts attempts without gaps, also those that were killed before that line: so
 the last number of a job that is done is how many attempts it had, and the meters must say the same.
 """
