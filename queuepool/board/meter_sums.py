@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from queuepool.board import meter_layout as layout
 from queuepool.board.counts import EXITS, OTHER, Histogram, JobCounts, PoolCounts, QueueFacts
-from queuepool.board.record import as_count
+from queuepool.board.record import as_count, as_counts
 
 _OTHERS = (OTHER, OTHER)
 
@@ -81,10 +81,10 @@ class Sums:
 def _add_rows(table: _Table, raw: bytes, kind: layout.Rows) -> None:
     for number, place in enumerate(range(0, len(raw), kind.words * layout.WORD)):
         found = kind.numbers.unpack_from(raw, place)
-        (first_used, *totals), counts = map(_time, found[: kind.times]), map(as_count, found[kind.times :])
+        (first_used, *totals), counts = map(_time, found[: kind.times]), as_counts(found[kind.times :])
         text, (first, second) = place + kind.numbers.size, kind.texts
         names = layout.text_in(raw, text, first), layout.text_in(raw, text + first, second)
-        table.add(names if number else _OTHERS, _Row(first_used or inf, totals, list(counts)))
+        table.add(names if number else _OTHERS, _Row(first_used or inf, totals, counts))
 
 
 def _time(value: float) -> float:

@@ -13,11 +13,12 @@ import click
 from queuepool.board.runtime_dir import RuntimeDir
 from queuepool.cli import output
 from queuepool.cli.ages import age, untaken
+from queuepool.cli.check_watching import inspect_programs, inspect_rights
 from queuepool.cli.flags import CONNECTION
 from queuepool.cli.options import JSON, Where, located, option, parsed
 from queuepool.cli.peek import Peek
 from queuepool.config import values
-from queuepool.config.settings import ConnectionSettings
+from queuepool.config.settings import ConnectionSettings, PoolSettings
 from queuepool.config.urls import kind_of
 from queuepool.errors import BootFailure, ConfigError, StoreError
 from queuepool.jobs.registry import REGISTRY
@@ -60,7 +61,7 @@ def check(where: Where, peek: int, as_json: bool) -> int:
         _print([Finding(Grade.FAIL, "configuration", line) for line in str(error).split("\n")], as_json)
         return CONFIG
     findings = [_configuration(where), *_stores(where), *_boards(where), *_addresses(where)]
-    findings += [*_modules(where), *_schedules(where)]
+    findings += [*inspect_programs(where.pools()), *_modules(where), *_schedules(where)]
     if peek:
         findings += _waiting(where, peek)
     _print(findings, as_json)
@@ -87,6 +88,7 @@ def _stores(where: Where) -> Iterator[Finding]:
         with closing(Stores(connection, shared=True, by_hand=True)) as stores:
             try:
                 yield from _inspector(where, connection)(stores, _queues(where, connection))
+                yield from inspect_rights(stores, _pools(where, connection))
                 yield from _outcomes(stores)
             except StoreError as error:
                 yield Finding(Grade.FAIL, f"connection {connection.name}", str(error))
@@ -94,8 +96,11 @@ def _stores(where: Where) -> Iterator[Finding]:
 
 def _queues(where: Where, connection: ConnectionSettings) -> list[str]:
     """The queues that are served on this connection, each once."""
-    pools = [pool for pool in where.pools() if pool.connection == connection]
-    return list(dict.fromkeys(queue for pool in pools for queue in pool.queues))
+    return list(dict.fromkeys(queue for pool in _pools(where, connection) for queue in pool.queues))
+
+
+def _pools(where: Where, connection: ConnectionSettings) -> list[PoolSettings]:
+    return [pool for pool in where.pools() if pool.connection == connection]
 
 
 def _outcomes(stores: Stores) -> Iterator[Finding]:
@@ -148,7 +153,7 @@ def _inspector(where: Where, connection: ConnectionSettings) -> Inspector:
         return inspect_server
     from queuepool.stores.sql.check import inspect_database
 
-    return partial(inspect_database, crews=[pool.workers for pool in where.pools() if pool.connection == connection])
+    return partial(inspect_database, crews=[pool.workers for pool in _pools(where, connection)])
 
 
 def _signing(connection: ConnectionSettings) -> str:

@@ -15,9 +15,9 @@ from queuepool.cli.flags import PLACE
 from queuepool.cli.local import runtime_of
 from queuepool.cli.options import Where, located, option, parsed
 from queuepool.config.settings import PoolSettings
-from queuepool.errors import ConfigError, NotRunning
+from queuepool.errors import NotRunning
 from queuepool.metrics import facts
-from queuepool.metrics.exposition import NEEDED, exposition, is_possible
+from queuepool.metrics.exposition import exposition
 from queuepool.metrics.samples import Sample, of_pool, of_program, of_stopped
 
 #: node_exporter runs as a user of its own
@@ -37,8 +37,6 @@ def metrics(where: Where, textfile: Path | None) -> None:
 
     They come from the pools' boards: no store is asked. A pool that does not run has queuepool_up 0.
     """
-    if not is_possible():
-        raise ConfigError("metrics", NEEDED)
     text = exposition([*of_program(), *(sample for pool in where.pools() for sample in _of(where, pool))])
     if textfile:
         _replace(textfile, text)

@@ -23,14 +23,12 @@ def refuse_unfit(settings: ConnectionSettings, queue: str) -> None:
 
 
 def refuse_unbindable(settings: PoolSettings) -> None:
-    """Raise ``ConfigError`` when nothing can listen on the address of ``listen``, or the library is missing."""
+    """Raise ``ConfigError`` when nothing can listen on the address of ``listen``."""
     if not settings.listen:
         return
-    from queuepool.metrics.exposition import NEEDED, is_possible  # imported here: few pools have an address
-    from queuepool.metrics.listener import problem_of
+    from queuepool.metrics.listener import problem_of  # imported here: few pools have an address
 
-    problem = problem_of(address_of(settings.listen)) if is_possible() else NEEDED
-    if problem:
+    if problem := problem_of(address_of(settings.listen)):
         raise ConfigError(f"pool {settings.name}: listen", f"{settings.listen}: {problem}")
 
 

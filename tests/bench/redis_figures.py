@@ -18,6 +18,7 @@ def measure() -> None:
         say(f"Redis {server}, redis-py {redis.__version__}")
         one_at_a_time(world)
         safety.measure(world)
+        safety.measure_meters(world)
         with world.pool(workers=2):
             spread("push to start, idle pool of 2", latency.push_to_start(world, 60 if QUICK else 500))
             spread("delayed job, after its time", latency.lateness(world, 40 if QUICK else 300))

@@ -31,8 +31,9 @@ PATIENCE = 60.0
 class Rig:
     """One benchmark's world, in a directory of its own; its server is there already."""
 
-    def __init__(self, path: Path, connection: ConnectionSettings) -> None:
+    def __init__(self, path: Path, connection: ConnectionSettings, modules: str = "tests.bench.app") -> None:
         self.path = path
+        self.modules = modules
         self.trail_file = path / "trail"
         self.connection = connection
         self.queue = Queue(connection)
@@ -57,7 +58,7 @@ class Rig:
     def flags(self) -> list[str]:
         """What leads a command here."""
         prefix = ["--prefix", self.connection.prefix] if self.connection.prefix else []
-        return ["--url", self.connection.url, *prefix, "--modules", "tests.bench.app"]
+        return ["--url", self.connection.url, *prefix, "--modules", self.modules]
 
     def seconds_of_processor(self) -> float:
         """What the pool has used so far, all of its processes together."""
@@ -92,9 +93,11 @@ class Rig:
 
 
 @contextmanager
-def redis_rig() -> Iterator[Rig]:
+def redis_rig(*modules: str) -> Iterator[Rig]:
+    """``modules``: more than the one with the timed jobs."""
     with tempfile.TemporaryDirectory(prefix="queuepool-bench-") as folder, redis_server(Path(folder)) as url:
-        yield Rig(Path(folder), ConnectionSettings(url=url, prefix="bench_", timeout=PATIENCE))
+        connection = ConnectionSettings(url=url, prefix="bench_", timeout=PATIENCE)
+        yield Rig(Path(folder), connection, ",".join(("tests.bench.app", *modules)))
 
 
 @contextmanager

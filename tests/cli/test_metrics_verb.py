@@ -14,9 +14,6 @@ from queuepool.board.board import State
 from queuepool.board.runtime_dir import RuntimeDir
 from queuepool.cli import run
 from queuepool.config.settings import PoolSettings
-from tests.cli.test_database_urls import bare
-from tests.cli.test_database_urls import bare_install as bare_install  # a fixture
-from tests.support.redis_server import free_port
 
 
 @pytest.fixture
@@ -81,19 +78,3 @@ def test_a_file_that_cannot_be_written_is_a_line_and_nothing_is_left(config, tmp
     assert problem in told
     assert 1 == len(told.splitlines())
     assert before == sorted(tmp_path.iterdir())
-
-
-@pytest.mark.bad_input("B147")
-def test_without_the_library_a_line_says_what_to_install(bare_install, tmp_path):
-    done = bare(bare_install, tmp_path, "metrics")
-
-    assert (78, "metrics: needs pip install 'queuepool-worker[metrics]'\n") == (done.returncode, done.stderr)
-
-
-@pytest.mark.bad_input("B147")
-def test_a_pool_with_an_address_does_not_start_without_it(bare_install, tmp_path):
-    address = f"127.0.0.1:{free_port()}"
-    done = bare(bare_install, tmp_path, "start", "--listen", address, "--modules", "json", "--runtime-dir", "run")
-    words = f"pool default: listen: {address}: needs pip install 'queuepool-worker[metrics]'"
-
-    assert (78, words) == (done.returncode, done.stderr.splitlines()[-1])

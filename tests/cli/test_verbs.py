@@ -754,6 +754,30 @@ def test_check_names_the_commands_that_are_not_permitted_and_leaves_nothing_behi
     assert [] == server.keys("*queuepool:check:*")
 
 
+@pytest.mark.bad_input("B151")
+@pytest.mark.parametrize(
+    ("mode", "line", "code"),
+    [
+        (0o755, "ok   alerts exec {}: it can be run", 0),
+        (None, "FAIL alerts exec {}: there is no such file", 1),
+        ("folder", "FAIL alerts exec {}: is not a file", 1),
+        (0o644, "FAIL alerts exec {}: cannot be run by uid {}: chmod +x it", 1),
+    ],
+)
+def test_check_says_whether_the_program_of_alerts_can_be_run(site, config, mode, line, code):
+    program = site.path / "page"
+    if mode == "folder":
+        program.mkdir()
+    elif mode is not None:
+        program.write_text("#!/bin/sh\n")
+        program.chmod(mode)
+    (site.path / "pool.ini").write_text((site.path / "pool.ini").read_text() + f"[alerts]\nexec = {program} a b\n")
+    done = site.run("check", *config, check=False)
+
+    assert code == done.returncode
+    assert line.format(program, os.geteuid()) in done.stdout.splitlines()
+
+
 def test_check_tells_every_fault_of_the_configuration_with_exit_code_78(site):
     (site.path / "pool.ini").write_text("[pool]\nworkers = 0\ntimout = 5\n")
     done = site.run("check", "-c", "pool.ini", check=False)

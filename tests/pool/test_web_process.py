@@ -5,17 +5,22 @@ from __future__ import annotations
 import json
 import os
 import signal
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from queuepool.board.board import Role
 from queuepool.config.addresses import Address
 from queuepool.jobs.client import Queue
 from queuepool.metrics.listener import bound
+from queuepool.unix.proc import is_stopped
 from tests.support.eventually import eventually
 from tests.support.http_pages import Pages
+from tests.support.meters import board_in
 from tests.support.pools import RunningPool, Site
 from tests.support.redis_server import PREFIX, Server
 
@@ -131,6 +136,22 @@ def test_a_killed_one_is_replaced_and_costs_no_worker(site, pages):
 
         assert before == pool.workers()
     assert "web=0" in pool.log()
+
+
+@pytest.mark.fault("F78")
+def test_a_stopped_one_is_replaced_after_its_deadline_and_costs_no_worker(site, pages):
+    with site.pool("--workers", "1", "--listen", pages.address) as pool:
+        before = pool.workers()
+        os.kill(hung := web(pool), signal.SIGSTOP)
+        eventually(lambda: is_stopped(hung))
+        [slot] = board_in(Path(pool.runtime), write=True).of(Role.WEB)
+        left = slot.deadline - time.monotonic()
+        slot.deadline -= left  # the time passes at once: nobody but the stopped process writes it
+        eventually(lambda: web(pool) != hung and pages.status("/livez") == 200)
+
+        assert 0 < left <= 30
+        assert before == pool.workers()
+    assert "STALLED" in pool.log()
 
 
 @pytest.mark.fault("F78")

@@ -323,6 +323,24 @@ def test_check_names_every_right_that_is_missing(login, meddle):
     assert [True] == ["queuepool:due:default" in line for line in failures if "stewards' channel" in line]
 
 
+def test_check_names_what_alerts_and_the_history_may_not_do_where_they_are_configured(login, meddle, root):
+    meddle("-hgetall", "resetkeys", "~queues:*", "~queuepool:a*", "~queuepool:c*", "~queuepool:pools")
+    site = login("worker")
+    (site.path / "all.ini").write_text("[alerts]\n")
+    (site.path / "none.ini").write_text("[pool]\nmetrics = no\n")
+    done, without = (site.run("check", *site.flags("-c", f"{name}.ini"), check=False) for name in ("all", "none"))
+
+    refused = "FAIL connection default: {} is refused: the user may not {} (ACL)"
+    history = "use a key or channel of 'keep_history': queuepool:history:1m:0"
+    assert 1 == done.returncode
+    assert refused.format("reading the pools' notices for alerts", "run 'hgetall'") in done.stdout
+    assert refused.format("keeping the history", history) in done.stdout
+    assert "the key of an alert" not in done.stdout
+    assert not re.search("the history|notices", without.stdout)
+    assert "connection default" in without.stdout
+    assert [] == root.keys("queuepool:history:*") + root.keys("queuepool:alert:*")
+
+
 @pytest.mark.fault("F58")
 @pytest.mark.parametrize("command", ["blpop", "zremrangebyscore", "mget"])
 def test_a_pool_without_a_right_names_it_once_and_works_when_it_gets_it(login, meddle, command):

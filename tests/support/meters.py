@@ -14,10 +14,15 @@ def boards_in(runtime: Path) -> list[Path]:
     return [path for path in runtime.glob("*/board.*") if path.name.count(".") == 1]
 
 
+def board_in(runtime: Path, *, write: bool = False) -> Board:
+    """The board of the only pool below this directory."""
+    (path,) = boards_in(runtime)
+    return Board.open(path, write=write)
+
+
 def counts_in(runtime: Path) -> PoolCounts:
     """The counts of the only pool below this directory."""
-    (path,) = boards_in(runtime)
-    return read(Board.open(path))
+    return read(board_in(runtime))
 
 
 def of_job(counts: PoolCounts, name: str = "do", queue: str = "default") -> JobCounts:

@@ -1,0 +1,57 @@
+"""``check`` of what alerts, the history and metrics need: rights on the store, and the program that gets notices."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+
+from queuepool.config.settings import PoolSettings
+from queuepool.stores.factory import Stores
+from queuepool.stores.finding import Finding, Grade, refusal
+
+#: seconds after which a key that could not be released expires
+_LIFETIME = 2.0
+Attempt = tuple[str, Callable[[], object]]
+
+
+def inspect_rights(stores: Stores, pools: Sequence[PoolSettings]) -> Iterator[Finding]:
+    """Whether the store permits what these pools, all of one connection, do beside their jobs."""
+    what = f"connection {stores.settings.name}"
+    denied = [f"{name} is refused: {words}" for name, ask in _attempts(stores, pools) if (words := refusal(ask))]
+    yield from (Finding(Grade.FAIL, what, words) for words in denied)
+
+
+def inspect_programs(pools: Sequence[PoolSettings]) -> Iterator[Finding]:
+    """Whether the program of ``[alerts] exec`` can be run by this user."""
+    for name in dict.fromkeys(pool.alerts.program[0] for pool in pools if pool.alerts and pool.alerts.program):
+        problem = _problem_of(Path(name))
+        yield Finding(Grade.FAIL if problem else Grade.OK, f"alerts exec {name}", problem or "it can be run")
+
+
+def _attempts(stores: Stores, pools: Sequence[PoolSettings]) -> Iterator[Attempt]:
+    """What is tried, by name. Writes only under a name of our own, and leaves nothing."""
+    own = f"check-{secrets.token_hex(6)}"
+    if any(pool.metrics for pool in pools):
+        queues = dict.fromkeys(queue for pool in pools for queue in pool.queues)
+        yield from ((f"measuring queue {queue}", partial(stores.measures.of, queue)) for queue in queues)
+    if any(pool.metrics and pool.history for pool in pools):
+        yield "keeping the history", partial(stores.history.keep, "1m", 0, own, "", 0.0)
+        yield "clearing the history", stores.history.sweep
+    if any(pool.alerts for pool in pools):
+        yield "reading the pools' notices for alerts", stores.control.pools
+        yield "taking the key of an alert", partial(stores.alerts.claim, own, own, _LIFETIME)
+        yield "releasing the key of an alert", partial(stores.alerts.release, own, own)
+
+
+def _problem_of(program: Path) -> str:
+    try:
+        if not program.exists():
+            return "there is no such file"
+        if not program.is_file():
+            return "is not a file"
+    except OSError as error:
+        return f"cannot be examined: {error.strerror}"
+    return "" if os.access(program, os.X_OK) else f"cannot be run by uid {os.geteuid()}: chmod +x it"
