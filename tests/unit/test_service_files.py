@@ -74,6 +74,18 @@ def test_a_unit_runs_verbs_that_there_are_and_reloads_within_the_time_that_it_ha
     assert int(wait[1]) < int(limit[1])
 
 
+@pytest.mark.parametrize("name", UNITS)
+def test_a_unit_keeps_its_boards_where_the_next_start_and_roots_commands_look(name):
+    """Left to itself a pool takes the temporary directory, which PrivateTmp empties whenever the pool ends."""
+    text = code_of(name)
+    kept = re.search(r"(?m)^RuntimeDirectory=(\w+)", text)
+
+    assert ["/run/queuepool"] * 2 == re.findall(r"(?m)^Exec.* --runtime-dir (\S+)", text)
+    assert kept
+    assert "queuepool" == kept[1]
+    assert "RuntimeDirectoryPreserve=yes" in text
+
+
 @pytest.mark.parametrize("name", CONTAINERS)
 def test_a_container_asks_questions_and_sets_variables_that_there_are(name):
     text = code_of(name)
