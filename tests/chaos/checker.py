@@ -20,6 +20,7 @@ from tests.chaos.soft_timeouts import SoftTimeouts
 from tests.chaos.tables import INVOKED, OK, Jobs
 from tests.chaos.ticks import Ticks
 from tests.chaos.times import Times
+from tests.chaos.traced import Traced
 from tests.chaos.windows import Windows
 
 VALID, INVALID, UNKNOWN = 0, 1, 2
@@ -64,6 +65,7 @@ def check(history: Iterable[Event | Torn]) -> Findings:
     outcomes = Outcomes(findings, jobs)
     followers, followed = Followers(findings, jobs), Followed(findings, jobs)
     soft, counted = SoftTimeouts(findings, windows), Counted(findings)
+    traced = Traced(findings, windows)
     listeners: dict[str, list[Callable[[Event], None]]] = {}
     for part in (
         windows,
@@ -80,11 +82,12 @@ def check(history: Iterable[Event | Torn]) -> Findings:
         Ticks(findings),
         soft,
         counted,
+        traced,
     ):
         for what in part.EVENTS:
             listeners.setdefault(what, []).append(part.read)
     _read(history, listeners, findings, jobs)
-    for part in (order, attempts, outcomes, followers, followed, times, soft, outside, counted):
+    for part in (order, attempts, outcomes, followers, followed, times, soft, outside, counted, traced):
         part.rule()
     return findings
 

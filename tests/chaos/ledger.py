@@ -8,7 +8,8 @@ enq_inv enq_ok enq_unknown p lo hi      a push of the numbers lo to hi: about to
 start finish die id a pid               by the job: first, last; its effect is over, its worker dies or drops it
 ack release fail requeue stale id a     by a listener: what the pool reports; stale: refused, the lease was lost
 fail e                                  the error's class
-soft id a since after                   by the job: it got SoftTimeout, after so many seconds; since: its first line
+soft id a since after                   by the job: it got SoftTimeout, after so many seconds; since: before its start
+span killed_span id a pid               what a tracer learns: by a hook around the attempt; by a listener in the steward
 ghost id a pid                          by what an async job left behind: it went on after its job
 undeleted id a pid                      by Laravel's own worker: the store refused to delete a done job
 kill pid why   death pid                by the harness, before the kill; by the watcher, once the kernel reports it

@@ -5,10 +5,22 @@ from __future__ import annotations
 import os
 
 from queuepool import on
-from queuepool.events import JobEvent, JobFailed, JobGivenBack, JobProcessed, JobReleased, LeaseLost
+from queuepool.events import (
+    JobEvent,
+    JobFailed,
+    JobGivenBack,
+    JobLost,
+    JobProcessed,
+    JobReleased,
+    JobTimedOut,
+    LeaseLost,
+)
 from tests.chaos.own_ledger import LEDGER
 
-_WORDS = {JobProcessed: "ack", JobReleased: "release", JobGivenBack: "requeue", LeaseLost: "stale"}
+_WORDS = {
+    JobProcessed: "ack", JobReleased: "release", JobGivenBack: "requeue", LeaseLost: "stale",
+    JobTimedOut: "killed_span", JobLost: "killed_span",
+}  # fmt: skip
 
 
 @on(JobFailed)
@@ -16,6 +28,6 @@ def tell_why(event: JobFailed) -> None:
     LEDGER.write("fail", id=event.job.id, a=event.job.attempt, pid=os.getpid(), e=type(event.error).__name__)
 
 
-@on(JobProcessed, JobReleased, JobGivenBack, LeaseLost)
+@on(JobProcessed, JobReleased, JobGivenBack, LeaseLost, JobTimedOut, JobLost)
 def tell(event: JobEvent) -> None:
     LEDGER.attempt(_WORDS[type(event)], event.job.id, event.job.attempt)

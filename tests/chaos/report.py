@@ -37,6 +37,8 @@ def _lines(findings: Findings) -> Iterator[str]:
         "settlements refused",
         "outcomes",
         "soft timeouts",
+        "spans",
+        "spans of killed attempts",
         "jobs seen in order",
         "pools seen whole",
     ):

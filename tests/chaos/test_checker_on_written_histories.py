@@ -367,6 +367,17 @@ def test_a_soft_timeout_comes_at_its_time():
     assert ["I4 overlap"] == violated(*pushed(), start(), *ended[1:])  # in a job that has none
 
 
+@pytest.mark.parametrize("mode", ["soft_past", "async_soft_past"])
+def test_a_handler_that_waits_for_its_soft_timeout_gets_it_unless_it_is_killed_before(mode):
+    waits = [*pushed(), start(m=mode)]
+    later = [said("die"), start(attempt=2), finish(attempt=2)]
+
+    assert ["I23 no soft timeout"] == violated(*waits, *later, step=2_000_000_000)
+    assert [] == violated(*waits, soft(0.11), *later, step=2_000_000_000)
+    assert [] == violated(*waits, kill(), *later, step=2_000_000_000)
+    assert [] == violated(*waits, kill(why="stop"), *later, step=2_000_000_000)
+
+
 def step(*events, stored="", state=None):
     """``state``: what is said of it; what became of it, unless given."""
     known = {"": "done", "failed": "failed"}.get(stored, "running") if state is None else state
@@ -441,3 +452,40 @@ def test_times_of_a_schedule_are_counted_and_none_may_be_there_twice():
 
 def test_a_schedule_must_go_on_when_everything_is_healed():
     assert ["I24 no longer pushed"] == violated(*pushed(), start(), finish(), tick(), ("behind", {"seconds": 12.0}))
+
+
+# Traces
+
+
+WORKER = ("worker", {"pid": 10, "master": 1})
+SPAN, OF_KILLED = said("span"), said("killed_span", pid=5)
+AGAIN = [start(attempt=2, pid=11), finish(attempt=2, pid=11)]
+
+
+def test_an_attempt_that_ended_has_the_span_of_its_worker():
+    usual = [*pushed(), WORKER, start(), finish()]
+
+    assert [] == violated(*usual, SPAN)
+    assert ["I27 no span"] == violated(*usual)
+    assert ["I27 more than one span"] == violated(*usual, SPAN, SPAN)
+    assert ["I27 more than one span"] == violated(*usual, SPAN, said("span", pid=99))
+    assert ["I27 more than one span"] == violated(*usual, SPAN, OF_KILLED)
+    assert [] == violated(*usual, kill())
+    assert [] == violated(*pushed(), start(), finish())  # by Laravel's worker
+
+
+def test_an_attempt_that_was_killed_has_the_span_of_the_steward():
+    usual = [*pushed(), WORKER, start(), kill()]
+
+    assert [] == violated(*usual, OF_KILLED, *AGAIN)
+    assert ["I27 no span"] == violated(*usual, *AGAIN)
+    assert ["I27 more than one span"] == violated(*usual, OF_KILLED, OF_KILLED, *AGAIN)
+    assert [] == violated(*usual, ("nemesis", {"name": "kill_steward", "on": 1}), *AGAIN)
+    assert [] == violated(*usual, said("requeue"), start(pid=11), finish(pid=11), said("span", pid=11))
+
+
+def test_an_attempt_whose_worker_was_killed_before_it_was_settled_may_have_both_spans():
+    raised = [*pushed(), WORKER, start(), said("die"), SPAN]
+
+    assert [] == violated(*raised, kill(), OF_KILLED, *AGAIN)
+    assert ["I27 more than one span"] == violated(*raised, OF_KILLED, *AGAIN)
