@@ -17,6 +17,8 @@ nemesis name on   back                  a fault begins (1), ends (0); the store 
 other on                                the other store goes away (1), answers again (0)
 outcome id how                          in the store: what Laravel will learn of the job's end, succeeded or lost
 locked unlocked id                      its lock is held though it is over; is not held though it is to be done
+alert state kind subject pid master      an event of a steward: raised or cleared
+notice state kind subject pool           what the operator gets, of all pools
 tick due   behind seconds               a time for which a schedule's job was pushed; how old the last one is
 worker pid master   by a worker that begins; its master's pid
 meters board jobs   counted master jobs      what the meters say, while it runs; once all is counted

@@ -6,6 +6,8 @@ import os
 
 from queuepool import on
 from queuepool.events import (
+    AlertCleared,
+    AlertRaised,
     JobEvent,
     JobFailed,
     JobGivenBack,
@@ -22,6 +24,9 @@ _WORDS = {
     JobTimedOut: "killed_span", JobLost: "killed_span",
 }  # fmt: skip
 
+#: the steward's, which imports this while its master lives
+_MASTER = os.getppid()
+
 
 @on(JobFailed)
 def tell_why(event: JobFailed) -> None:
@@ -31,3 +36,9 @@ def tell_why(event: JobFailed) -> None:
 @on(JobProcessed, JobReleased, JobGivenBack, LeaseLost, JobTimedOut, JobLost)
 def tell(event: JobEvent) -> None:
     LEDGER.attempt(_WORDS[type(event)], event.job.id, event.job.attempt)
+
+
+@on(AlertRaised, AlertCleared)
+def tell_of_an_alert(event: AlertRaised | AlertCleared) -> None:
+    state = "raised" if isinstance(event, AlertRaised) else "cleared"
+    LEDGER.write("alert", state=state, kind=event.kind, subject=event.subject, pid=os.getpid(), master=_MASTER)

@@ -71,6 +71,8 @@ class Plan:
     preload: bool = True
     #: seconds that some of the tiny jobs take
     longer: float = 0.0
+    #: whether the pools raise alerts
+    alerts: bool = True
 
 
 #: a worker on a database takes two or three times as long to come to work: killed at Redis' pace, none ever would

@@ -7,6 +7,7 @@ from dataclasses import replace
 from tests.chaos.plant import PEACE, QUICK, Plant
 from tests.chaos.plants_around import AROUND
 from tests.chaos.plants_around_handlers import OF_HANDLERS
+from tests.chaos.plants_of_alerts import OF_ALERTS
 from tests.chaos.plants_of_endings import OF_ENDINGS
 from tests.chaos.plants_of_schedules import OF_SCHEDULES
 
@@ -201,6 +202,7 @@ PLANTS = {
     ),
     **AROUND,
     **OF_HANDLERS,
+    **OF_ALERTS,
     **OF_ENDINGS,
     **OF_SCHEDULES,
 }  # fmt: skip

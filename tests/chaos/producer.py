@@ -21,7 +21,7 @@ from queuepool.errors import StoreError
 from queuepool.jobs.client import Queue
 from queuepool.payload.envelope import encode
 from queuepool.settlement.states import pushed
-from tests.chaos import steps
+from tests.chaos import alerts, steps
 from tests.chaos.async_modes import ASYNC
 from tests.chaos.async_soft_modes import ASYNC_SOFT
 from tests.chaos.overruns import OVERRUN, ROBBERS
@@ -44,7 +44,7 @@ class Producer:
         self._settings = settings
         self._queue = Queue(ConnectionSettings(url=settings.url, prefix=settings.prefix, block_for=1.0))
         self._chance = random.Random(settings.seed)
-        self._next = {"t": 0, settings.stream: 0, "r": 0, steps.STREAM: 0}
+        self._next = {"t": 0, settings.stream: 0, "r": 0, steps.STREAM: 0, alerts.POISON: 0}
         self._due = dict.fromkeys(("naps", "delayed", "hostile", "refused", "steps"), time.monotonic())
         self._began = time.monotonic()
         self._bursting = True
@@ -52,6 +52,9 @@ class Producer:
         self.stopped = False
 
     def run(self) -> None:
+        if self._settings.alerts:
+            raw = b'{"id":"%s.0"' % alerts.POISON.encode()  # no JSON
+            self._noted(alerts.POISON, alerts.QUEUE, 1, 0.0, lambda store: store.push(alerts.QUEUE, [raw]))
         while not self.stopped:
             try:
                 busy = self._fill()

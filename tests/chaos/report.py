@@ -44,7 +44,7 @@ def _lines(findings: Findings) -> Iterator[str]:
     ):
         yield _row(what, counts.get(what, 0))
     for what in sorted(counts):
-        if what.startswith(("stored: ", "states: ")):
+        if what.startswith(("stored: ", "states: ", "alerts ", "notices: ")):
             yield _row(what, counts[what])
     yield from _spreads(findings)
     for rule, cases in sorted(rules.items()):

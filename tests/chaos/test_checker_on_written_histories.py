@@ -489,3 +489,42 @@ def test_an_attempt_whose_worker_was_killed_before_it_was_settled_may_have_both_
 
     assert [] == violated(*raised, kill(), OF_KILLED, *AGAIN)
     assert ["I27 more than one span"] == violated(*raised, OF_KILLED, *AGAIN)
+
+
+# Alerts
+
+
+def alert(state="raised", kind="quarantine", pid=50, master=1):
+    return ("alert", {"state": state, "kind": kind, "subject": "high", "pid": pid, "master": master})
+
+
+def notice(state="raised", kind="quarantine", pool="near"):
+    return ("notice", {"state": state, "kind": kind, "subject": "high", "pool": pool})
+
+
+def alerted(*events):
+    return violated(*pushed(), start(), finish(), *events)
+
+
+def test_an_alert_is_raised_once_by_a_pool_until_it_is_cleared():
+    died = kill(50, "steward")
+
+    assert [] == alerted(alert(), alert("cleared"), alert(), alert(master=2))
+    assert ["I26 raised twice"] == alerted(alert(), alert())
+    assert ["I26 raised twice"] == alerted(alert(), died, alert(pid=51))
+    assert [] == alerted(alert(), ("nemesis", {"name": "vanish", "on": 1}), alert(pid=51))
+    # Its last steward may have cleared what came and went, and died before it could say so.
+    assert [] == alerted(alert(kind="running"), died, alert(kind="running", pid=51))
+    assert ["I26 raised twice"] == alerted(alert(kind="running"), alert(kind="running", pid=51))
+
+
+def test_an_alert_is_noticed_once_by_all_pools_until_it_is_cleared():
+    again = [notice(), notice(pool="far")]
+    running = [notice(kind="running"), notice(kind="running", pool="far")]
+
+    assert [] == alerted(notice(), notice("cleared"), notice(pool="far"))
+    assert ["I26 noticed twice"] == alerted(*again)
+    assert ["I26 noticed twice"] == alerted(*again, ("nemesis", {"name": "kill_steward", "on": 1}))
+    assert [] == alerted(("nemesis", {"name": "kill_redis", "on": 1}), *again)
+    assert ["I26 noticed twice"] == alerted(*running)
+    assert [] == alerted(*running, alert("cleared", kind="running"))  # its notice is still on its way
