@@ -459,6 +459,7 @@ def test_a_schedule_must_go_on_when_everything_is_healed():
 
 WORKER = ("worker", {"pid": 10, "master": 1})
 SPAN, OF_KILLED = said("span"), said("killed_span", pid=5)
+DEATH = ("death", {"pid": 10})
 AGAIN = [start(attempt=2, pid=11), finish(attempt=2, pid=11)]
 
 
@@ -470,12 +471,13 @@ def test_an_attempt_that_ended_has_the_span_of_its_worker():
     assert ["I27 more than one span"] == violated(*usual, SPAN, SPAN)
     assert ["I27 more than one span"] == violated(*usual, SPAN, said("span", pid=99))
     assert ["I27 more than one span"] == violated(*usual, SPAN, OF_KILLED)
-    assert [] == violated(*usual, kill())
+    assert [] == violated(*usual, kill(), DEATH)
+    assert ["I27 no span"] == violated(*usual, said("ack"), kill(), DEATH)
     assert [] == violated(*pushed(), start(), finish())  # by Laravel's worker
 
 
 def test_an_attempt_that_was_killed_has_the_span_of_the_steward():
-    usual = [*pushed(), WORKER, start(), kill()]
+    usual = [*pushed(), WORKER, start(), kill(), DEATH]
 
     assert [] == violated(*usual, OF_KILLED, *AGAIN)
     assert ["I27 no span"] == violated(*usual, *AGAIN)
@@ -489,6 +491,7 @@ def test_an_attempt_whose_worker_was_killed_before_it_was_settled_may_have_both_
 
     assert [] == violated(*raised, kill(), OF_KILLED, *AGAIN)
     assert ["I27 more than one span"] == violated(*raised, OF_KILLED, *AGAIN)
+    assert ["I27 more than one span"] == violated(*raised, said("release"), kill(), OF_KILLED, *AGAIN)
 
 
 # Alerts
