@@ -8,16 +8,34 @@ from __future__ import annotations
 import os
 import socket
 import time
+from collections.abc import Iterator
 from typing import Any
 
-from queuepool import SoftTimeout, current, job, on
+from queuepool import SoftTimeout, around, current, job, on
 from queuepool.events import WorkerStarting
+from queuepool.jobs.current_job import Current
+from tests.chaos import async_soft_modes
 from tests.chaos.async_modes import ASYNC
 from tests.chaos.modes import MODES
 from tests.chaos.overruns import OVERRUN
 from tests.chaos.own_ledger import LEDGER
 from tests.chaos.soft_modes import SOFT_TIMEOUT, act
 from tests.chaos.steps import STEP, UNIQUE
+from tests.chaos.traced import has_span
+
+_began = 0.0
+
+
+@around
+def surround(job: Current) -> Iterator[None]:
+    """What a tracer does: a span of each attempt, which ends with it."""
+    global _began
+    _began = time.monotonic()
+    try:
+        yield
+    finally:
+        if has_span(job.id):
+            LEDGER.attempt("span", job.id, job.attempts)
 
 
 @job("Chaos@run")
@@ -51,7 +69,15 @@ def soft(m: str, timeout: float = 0.0, grace: float = 0.0) -> None:
     """As ``run``, with a soft timeout; whatever else it raises fails it at once."""
     me = current()
     LEDGER.write("start", id=me.id, a=me.attempts, pid=os.getpid(), n=me.name, m=m)
-    act(m, me.attempts, LEDGER)
+    act(m, me.attempts, LEDGER, _began)
+
+
+@job("Chaos@soft_loop", soft_timeout=SOFT_TIMEOUT, retry_on=(SoftTimeout,))
+async def soft_loop(m: str, timeout: float = 0.0, grace: float = 0.0) -> None:
+    """As ``soft``, on the worker's loop."""
+    me = current()
+    LEDGER.write("start", id=me.id, a=me.attempts, pid=os.getpid(), n=me.name, m=m)
+    await async_soft_modes.act(m, me.attempts, LEDGER, _began)
 
 
 def step(number: int, facts: dict[str, Any]) -> None:

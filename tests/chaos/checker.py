@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
+from tests.chaos.alerts import Alerts
 from tests.chaos.apart import Apart
 from tests.chaos.attempts import Attempts
 from tests.chaos.counted import Counted
@@ -20,6 +21,7 @@ from tests.chaos.soft_timeouts import SoftTimeouts
 from tests.chaos.tables import INVOKED, OK, Jobs
 from tests.chaos.ticks import Ticks
 from tests.chaos.times import Times
+from tests.chaos.traced import Traced
 from tests.chaos.windows import Windows
 
 VALID, INVALID, UNKNOWN = 0, 1, 2
@@ -64,6 +66,7 @@ def check(history: Iterable[Event | Torn]) -> Findings:
     outcomes = Outcomes(findings, jobs)
     followers, followed = Followers(findings, jobs), Followed(findings, jobs)
     soft, counted = SoftTimeouts(findings, windows), Counted(findings)
+    traced, alerts = Traced(findings, windows), Alerts(findings, windows)
     listeners: dict[str, list[Callable[[Event], None]]] = {}
     for part in (
         windows,
@@ -80,11 +83,13 @@ def check(history: Iterable[Event | Torn]) -> Findings:
         Ticks(findings),
         soft,
         counted,
+        traced,
+        alerts,
     ):
         for what in part.EVENTS:
             listeners.setdefault(what, []).append(part.read)
     _read(history, listeners, findings, jobs)
-    for part in (order, attempts, outcomes, followers, followed, times, soft, outside, counted):
+    for part in (order, attempts, outcomes, followers, followed, times, soft, outside, counted, traced, alerts):
         part.rule()
     return findings
 

@@ -109,9 +109,11 @@ class Counted:
                 self._grows(event["board"], event["jobs"])
             case "counted":
                 self._final.append(event)
-            case _:
+            case what:
+                # A soft timeout may come before the handler's first line, if the machine is busy.
+                unseen = what == "release" and event["pid"] not in self._busy
+                self._unstarted[event["pid"]] += unseen or event.get("e") in _UNSTARTED
                 self._busy.discard(event["pid"])
-                self._unstarted[event["pid"]] += event.get("e") in _UNSTARTED
 
     def _grows(self, board: str, jobs: dict[str, list[int]]) -> None:
         for job, before in self._last.get(board, {}).items():

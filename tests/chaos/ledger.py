@@ -8,7 +8,8 @@ enq_inv enq_ok enq_unknown p lo hi      a push of the numbers lo to hi: about to
 start finish die id a pid               by the job: first, last; its effect is over, its worker dies or drops it
 ack release fail requeue stale id a     by a listener: what the pool reports; stale: refused, the lease was lost
 fail e                                  the error's class
-soft id a since after                   by the job: it got SoftTimeout, after so many seconds; since: its first line
+soft id a since after                   by the job: it got SoftTimeout, after so many seconds; since: before its start
+span killed_span id a pid               what a tracer learns: by a hook around the attempt; by a listener in the steward
 ghost id a pid                          by what an async job left behind: it went on after its job
 undeleted id a pid                      by Laravel's own worker: the store refused to delete a done job
 kill pid why   death pid                by the harness, before the kill; by the watcher, once the kernel reports it
@@ -16,6 +17,8 @@ nemesis name on   back                  a fault begins (1), ends (0); the store 
 other on                                the other store goes away (1), answers again (0)
 outcome id how                          in the store: what Laravel will learn of the job's end, succeeded or lost
 locked unlocked id                      its lock is held though it is over; is not held though it is to be done
+alert state kind subject pid master      an event of a steward: raised or cleared
+notice state kind subject pool           what the operator gets, of all pools
 tick due   behind seconds               a time for which a schedule's job was pushed; how old the last one is
 worker pid master   by a worker that begins; its master's pid
 meters board jobs   counted master jobs      what the meters say, while it runs; once all is counted

@@ -5,10 +5,27 @@ from __future__ import annotations
 import os
 
 from queuepool import on
-from queuepool.events import JobEvent, JobFailed, JobGivenBack, JobProcessed, JobReleased, LeaseLost
+from queuepool.events import (
+    AlertCleared,
+    AlertRaised,
+    JobEvent,
+    JobFailed,
+    JobGivenBack,
+    JobLost,
+    JobProcessed,
+    JobReleased,
+    JobTimedOut,
+    LeaseLost,
+)
 from tests.chaos.own_ledger import LEDGER
 
-_WORDS = {JobProcessed: "ack", JobReleased: "release", JobGivenBack: "requeue", LeaseLost: "stale"}
+_WORDS = {
+    JobProcessed: "ack", JobReleased: "release", JobGivenBack: "requeue", LeaseLost: "stale",
+    JobTimedOut: "killed_span", JobLost: "killed_span",
+}  # fmt: skip
+
+#: the steward's, which imports this while its master lives
+_MASTER = os.getppid()
 
 
 @on(JobFailed)
@@ -16,6 +33,12 @@ def tell_why(event: JobFailed) -> None:
     LEDGER.write("fail", id=event.job.id, a=event.job.attempt, pid=os.getpid(), e=type(event.error).__name__)
 
 
-@on(JobProcessed, JobReleased, JobGivenBack, LeaseLost)
+@on(JobProcessed, JobReleased, JobGivenBack, LeaseLost, JobTimedOut, JobLost)
 def tell(event: JobEvent) -> None:
     LEDGER.attempt(_WORDS[type(event)], event.job.id, event.job.attempt)
+
+
+@on(AlertRaised, AlertCleared)
+def tell_of_an_alert(event: AlertRaised | AlertCleared) -> None:
+    state = "raised" if isinstance(event, AlertRaised) else "cleared"
+    LEDGER.write("alert", state=state, kind=event.kind, subject=event.subject, pid=os.getpid(), master=_MASTER)

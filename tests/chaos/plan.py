@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tests.chaos.async_modes import ASYNC
+from tests.chaos.async_soft_modes import ASYNC_SOFT
 from tests.chaos.boards import ON_BOARDS
 from tests.chaos.modes import MODES
 from tests.chaos.overruns import OVERRUN
@@ -70,6 +71,8 @@ class Plan:
     preload: bool = True
     #: seconds that some of the tiny jobs take
     longer: float = 0.0
+    #: whether the pools raise alerts
+    alerts: bool = True
 
 
 #: a worker on a database takes two or three times as long to come to work: killed at Redis' pace, none ever would
@@ -88,4 +91,4 @@ def plan_for(store: str, **more: Any) -> Plan:
 def harmful() -> list[str]:
     """Every mode that harms no more than a worker; overruns count once between them, they hold it for long."""
     rest = [mode for mode in MODES if mode not in OVERRUN and mode not in ON_BOARDS]
-    return [*rest, *rest, *ASYNC, *ASYNC, *SOFT, *SOFT, *OVERRUN]
+    return [*rest, *rest, *ASYNC, *ASYNC, *SOFT, *SOFT, *ASYNC_SOFT, *OVERRUN]

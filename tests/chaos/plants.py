@@ -6,6 +6,8 @@ from dataclasses import replace
 
 from tests.chaos.plant import PEACE, QUICK, Plant
 from tests.chaos.plants_around import AROUND
+from tests.chaos.plants_around_handlers import OF_HANDLERS
+from tests.chaos.plants_of_alerts import OF_ALERTS
 from tests.chaos.plants_of_endings import OF_ENDINGS
 from tests.chaos.plants_of_schedules import OF_SCHEDULES
 
@@ -199,6 +201,8 @@ PLANTS = {
         replace(QUICK, store="sqlite", only=("replace_the_file",), with_kills=0.0, naps=0.0, seconds=4.0),
     ),
     **AROUND,
+    **OF_HANDLERS,
+    **OF_ALERTS,
     **OF_ENDINGS,
     **OF_SCHEDULES,
 }  # fmt: skip

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from tests.chaos.alerts import SECTION
 from tests.chaos.ledger import Ledger
 from tests.chaos.ticks import SCHEDULE
 
@@ -36,7 +37,7 @@ block_for = 1
 failed_url = {other}
 control_url = {other}
 outcomes = outcomes
-{schedule}"""
+{schedule}{alerts}"""
 
 
 class Pool:
@@ -56,6 +57,7 @@ class Pool:
             "modules": "tests.chaos.app",
             "listeners": "tests.chaos.listeners",
         } | settings
+        settings["alerts"] = SECTION if settings.get("alerts") else ""
         self.name = name
         self.directory = Path(str(settings["run"]), name)
         #: command words before the master's: the host's, and those that change the signals it inherits

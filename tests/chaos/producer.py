@@ -21,8 +21,9 @@ from queuepool.errors import StoreError
 from queuepool.jobs.client import Queue
 from queuepool.payload.envelope import encode
 from queuepool.settlement.states import pushed
-from tests.chaos import steps
+from tests.chaos import alerts, steps
 from tests.chaos.async_modes import ASYNC
+from tests.chaos.async_soft_modes import ASYNC_SOFT
 from tests.chaos.overruns import OVERRUN, ROBBERS
 from tests.chaos.own_ledger import LEDGER
 from tests.chaos.producer_settings import ProducerSettings
@@ -43,7 +44,7 @@ class Producer:
         self._settings = settings
         self._queue = Queue(ConnectionSettings(url=settings.url, prefix=settings.prefix, block_for=1.0))
         self._chance = random.Random(settings.seed)
-        self._next = {"t": 0, settings.stream: 0, "r": 0, steps.STREAM: 0}
+        self._next = {"t": 0, settings.stream: 0, "r": 0, steps.STREAM: 0, alerts.POISON: 0}
         self._due = dict.fromkeys(("naps", "delayed", "hostile", "refused", "steps"), time.monotonic())
         self._began = time.monotonic()
         self._bursting = True
@@ -51,6 +52,9 @@ class Producer:
         self.stopped = False
 
     def run(self) -> None:
+        if self._settings.alerts:
+            raw = b'{"id":"%s.0"' % alerts.POISON.encode()  # no JSON
+            self._noted(alerts.POISON, alerts.QUEUE, 1, 0.0, lambda store: store.push(alerts.QUEUE, [raw]))
         while not self.stopped:
             try:
                 busy = self._fill()
@@ -141,10 +145,15 @@ class Producer:
 
 def payload(job_id: str, data: Any, delay: float = 0.0, options: Any = None) -> bytes:
     """As a producer with ids of its own writes it: the record of its failure has this id too, by which people retry."""
-    mode = data.get("m")
-    name = "Chaos@loop" if mode in ASYNC else "Chaos@soft" if mode in SOFT else "Chaos@run"
-    made, raw = encode(name, data, options=options, created_at=int(time.time()), delay=round(delay))
+    made, raw = encode(
+        _handler_of(data.get("m", "")), data, options=options, created_at=int(time.time()), delay=round(delay)
+    )
     return raw.replace(made.encode(), job_id.encode())
+
+
+def _handler_of(mode: str) -> str:
+    of_modes = {"Chaos@loop": ASYNC, "Chaos@soft": SOFT, "Chaos@soft_loop": ASYNC_SOFT}
+    return next((name for name, modes in of_modes.items() if mode in modes), "Chaos@run")
 
 
 def main() -> None:

@@ -31,3 +31,5 @@ class ProducerSettings:
     most: int = 0
     #: seconds that some of the tiny jobs take, in whose midst a worker then is most of the time
     longer: float = 0.0
+    #: whether to push a payload that comes into quarantine
+    alerts: bool = False

@@ -37,12 +37,14 @@ def _lines(findings: Findings) -> Iterator[str]:
         "settlements refused",
         "outcomes",
         "soft timeouts",
+        "spans",
+        "spans of killed attempts",
         "jobs seen in order",
         "pools seen whole",
     ):
         yield _row(what, counts.get(what, 0))
     for what in sorted(counts):
-        if what.startswith(("stored: ", "states: ")):
+        if what.startswith(("stored: ", "states: ", "alerts ", "notices: ")):
             yield _row(what, counts[what])
     yield from _spreads(findings)
     for rule, cases in sorted(rules.items()):

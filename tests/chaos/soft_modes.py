@@ -12,22 +12,30 @@ from tests.chaos.ledger import Ledger
 #: seconds
 SOFT_TIMEOUT = 0.1
 #: seconds before and after it at which a job ends that ends with it
-_ABOUT = 0.002
+ABOUT = 0.002
 
 
-def act(mode: str, attempt: int, ledger: Ledger) -> None:
-    """Act out the mode and write how the attempt ended. Raises ``SoftTimeout`` for one that did not finish."""
-    began, is_done = time.monotonic(), False
+def act(mode: str, attempt: int, ledger: Ledger, began: float) -> None:
+    """Act out the mode and write how the attempt ended. Raises ``SoftTimeout`` for one that did not finish.
+
+    ``began``: a moment before the handler's start (monotonic).
+    """
+    is_done = False
     try:
         SOFT[mode](attempt)
         ledger.attempt("finish", current().id, attempt)
         is_done = True
     except SoftTimeout:
-        after = round(time.monotonic() - began, 4)
-        ledger.write("soft", id=current().id, a=attempt, since=round(began * 1e9), after=after)
+        note(ledger, attempt, began)
         if not is_done:
             ledger.attempt("die", current().id, attempt)
             raise
+
+
+def note(ledger: Ledger, attempt: int, began: float) -> None:
+    """Write that it came now."""
+    after = round(time.monotonic() - began, 4)
+    ledger.write("soft", id=current().id, a=attempt, since=round(began * 1e9), after=after)
 
 
 def _sleep_past(attempt: int) -> None:
@@ -43,15 +51,17 @@ def _catch(attempt: int) -> None:
 
 
 def _end_with(attempt: int) -> None:
-    time.sleep(SOFT_TIMEOUT + random.uniform(-_ABOUT, _ABOUT) if attempt == 1 else 0.0)
+    time.sleep(SOFT_TIMEOUT + random.uniform(-ABOUT, ABOUT) if attempt == 1 else 0.0)
 
 
 def _end_long_before(attempt: int) -> None:
     return
 
 
+#: whose first attempts only the soft timeout ends
+PAST = "soft_past"
 SOFT: dict[str, Callable[[int], None]] = {
-    "soft_past": _sleep_past,
+    PAST: _sleep_past,
     "soft_caught": _catch,
     "soft_tie": _end_with,
     "soft_unreached": _end_long_before,

@@ -377,6 +377,17 @@ def test_a_soft_timeout_comes_at_its_time():
     assert ["I4 overlap"] == violated(*pushed(), start(), *ended[1:])  # in a job that has none
 
 
+@pytest.mark.parametrize("mode", ["soft_past", "async_soft_past"])
+def test_a_handler_that_waits_for_its_soft_timeout_gets_it_unless_it_is_killed_before(mode):
+    waits = [*pushed(), start(m=mode)]
+    later = [said("die"), start(attempt=2), finish(attempt=2)]
+
+    assert ["I23 no soft timeout"] == violated(*waits, *later, step=2_000_000_000)
+    assert [] == violated(*waits, soft(0.11), *later, step=2_000_000_000)
+    assert [] == violated(*waits, kill(), *later, step=2_000_000_000)
+    assert [] == violated(*waits, kill(why="stop"), *later, step=2_000_000_000)
+
+
 def step(*events, stored="", state=None):
     """``state``: what is said of it; what became of it, unless given."""
     known = {"": "done", "failed": "failed"}.get(stored, "running") if state is None else state
@@ -451,3 +462,82 @@ def test_times_of_a_schedule_are_counted_and_none_may_be_there_twice():
 
 def test_a_schedule_must_go_on_when_everything_is_healed():
     assert ["I24 no longer pushed"] == violated(*pushed(), start(), finish(), tick(), ("behind", {"seconds": 12.0}))
+
+
+# Traces
+
+
+WORKER = ("worker", {"pid": 10, "master": 1})
+SPAN, OF_KILLED = said("span"), said("killed_span", pid=5)
+DEATH = ("death", {"pid": 10})
+AGAIN = [start(attempt=2, pid=11), finish(attempt=2, pid=11)]
+
+
+def test_an_attempt_that_ended_has_the_span_of_its_worker():
+    usual = [*pushed(), WORKER, start(), finish()]
+
+    assert [] == violated(*usual, SPAN)
+    assert ["I27 no span"] == violated(*usual)
+    assert ["I27 more than one span"] == violated(*usual, SPAN, SPAN)
+    assert ["I27 more than one span"] == violated(*usual, SPAN, said("span", pid=99))
+    assert ["I27 more than one span"] == violated(*usual, SPAN, OF_KILLED)
+    assert [] == violated(*usual, kill(), DEATH)
+    assert ["I27 no span"] == violated(*usual, said("ack"), kill(), DEATH)
+    assert [] == violated(*pushed(), start(), finish())  # by Laravel's worker
+
+
+def test_an_attempt_that_was_killed_has_the_span_of_the_steward():
+    usual = [*pushed(), WORKER, start(), kill(), DEATH]
+
+    assert [] == violated(*usual, OF_KILLED, *AGAIN)
+    assert ["I27 no span"] == violated(*usual, *AGAIN)
+    assert ["I27 more than one span"] == violated(*usual, OF_KILLED, OF_KILLED, *AGAIN)
+    assert [] == violated(*usual, ("nemesis", {"name": "kill_steward", "on": 1}), *AGAIN)
+    assert [] == violated(*usual, said("requeue"), start(pid=11), finish(pid=11), said("span", pid=11))
+
+
+def test_an_attempt_whose_worker_was_killed_before_it_was_settled_may_have_both_spans():
+    raised = [*pushed(), WORKER, start(), said("die"), SPAN]
+
+    assert [] == violated(*raised, kill(), OF_KILLED, *AGAIN)
+    assert ["I27 more than one span"] == violated(*raised, OF_KILLED, *AGAIN)
+    assert ["I27 more than one span"] == violated(*raised, said("release"), kill(), OF_KILLED, *AGAIN)
+
+
+# Alerts
+
+
+def alert(state="raised", kind="quarantine", pid=50, master=1):
+    return ("alert", {"state": state, "kind": kind, "subject": "high", "pid": pid, "master": master})
+
+
+def notice(state="raised", kind="quarantine", pool="near"):
+    return ("notice", {"state": state, "kind": kind, "subject": "high", "pool": pool})
+
+
+def alerted(*events):
+    return violated(*pushed(), start(), finish(), *events)
+
+
+def test_an_alert_is_raised_once_by_a_pool_until_it_is_cleared():
+    died = kill(50, "steward")
+
+    assert [] == alerted(alert(), alert("cleared"), alert(), alert(master=2))
+    assert ["I26 raised twice"] == alerted(alert(), alert())
+    assert ["I26 raised twice"] == alerted(alert(), died, alert(pid=51))
+    assert [] == alerted(alert(), ("nemesis", {"name": "vanish", "on": 1}), alert(pid=51))
+    # Its last steward may have cleared what came and went, and died before it could say so.
+    assert [] == alerted(alert(kind="running"), died, alert(kind="running", pid=51))
+    assert ["I26 raised twice"] == alerted(alert(kind="running"), alert(kind="running", pid=51))
+
+
+def test_an_alert_is_noticed_once_by_all_pools_until_it_is_cleared():
+    again = [notice(), notice(pool="far")]
+    running = [notice(kind="running"), notice(kind="running", pool="far")]
+
+    assert [] == alerted(notice(), notice("cleared"), notice(pool="far"))
+    assert ["I26 noticed twice"] == alerted(*again)
+    assert ["I26 noticed twice"] == alerted(*again, ("nemesis", {"name": "kill_steward", "on": 1}))
+    assert [] == alerted(("nemesis", {"name": "kill_redis", "on": 1}), *again)
+    assert ["I26 noticed twice"] == alerted(*running)
+    assert [] == alerted(*running, alert("cleared", kind="running"))  # its notice is still on its way

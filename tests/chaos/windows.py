@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Collection
 
 from tests.chaos.ledger import Event
 
@@ -55,10 +56,10 @@ class Windows:
         else:
             self._over.append((self._on.pop(event["name"], 0), event["t"], event["name"]))
 
-    def excuse(self, since: int, until: int) -> str:
+    def excuse(self, since: int, until: int, harmless: Collection[str] = WORKERS_ONLY) -> str:
         """The first nemesis, of those that harm more than workers, that was at work in this time; '' = none."""
         for begun, ended, name in [*self._over, *((begun, until, name) for name, begun in self._on.items())]:
-            if begun <= until and since <= ended and name not in WORKERS_ONLY:
+            if begun <= until and since <= ended and name not in harmless:
                 return name
         return ""
 

@@ -30,6 +30,11 @@ class Chaos
         $this->run($job, $data);
     }
 
+    public function soft_loop(Job $job, $data): void
+    {
+        $this->run($job, $data);
+    }
+
     private function write(string $what, Job $job, array $more = []): void
     {
         $facts = ['t' => hrtime(true), 'f' => $what, 'id' => $job->payload()['id'], 'a' => $job->attempts(), 'pid' => getmypid()];
