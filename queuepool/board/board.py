@@ -22,7 +22,7 @@ from queuepool.board.states import Role as Role
 from queuepool.board.states import State as State
 from queuepool.unix import proc
 
-_MAGIC = 0x71756575_00000007
+_MAGIC = 0x71756575_00000008
 _FLAGS = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _PAGE = 4096
 _SLOT = -(-(Slot.size + 2 * AREA) // _PAGE) * _PAGE
