@@ -24,7 +24,7 @@ from queuepool.errors import BootFailure, ConfigError, StoreError
 from queuepool.jobs.registry import REGISTRY
 from queuepool.jobs.unserved import NO_MODULES, unserved
 from queuepool.steward.orphaned_boards import left_by_others, words_for
-from queuepool.stores.factory import Stores
+from queuepool.stores.factory import Stores, is_redis
 from queuepool.stores.finding import Finding, Grade
 from queuepool.unix import proc
 from queuepool.unix.exit_codes import CONFIG, FAILED
@@ -87,11 +87,19 @@ def _stores(where: Where) -> Iterator[Finding]:
         yield Finding(Grade.OK, f"connection {connection.name}", _signing(connection))
         with closing(Stores(connection, shared=True, by_hand=True)) as stores:
             try:
-                yield from _inspector(where, connection)(stores, _queues(where, connection))
-                yield from inspect_rights(stores, _pools(where, connection))
+                yield from _store(where, connection, stores)
                 yield from _outcomes(stores)
             except StoreError as error:
                 yield Finding(Grade.FAIL, f"connection {connection.name}", str(error))
+
+
+def _store(where: Where, connection: ConnectionSettings, stores: Stores) -> Iterator[Finding]:
+    is_sound = True
+    for finding in _inspector(where, connection)(stores, _queues(where, connection)):
+        is_sound = is_sound and finding.grade != Grade.FAIL
+        yield finding
+    if is_sound or is_redis(connection.url):  # of a database's tables it would say the same again
+        yield from inspect_rights(stores, _pools(where, connection))
 
 
 def _queues(where: Where, connection: ConnectionSettings) -> list[str]:

@@ -14,6 +14,8 @@ from queuepool.stores.finding import Finding, Grade, refusal
 
 #: seconds after which a key that could not be released expires
 _LIFETIME = 2.0
+#: lifetime in seconds of a text that has expired when it is written
+_OVER = -60.0
 Attempt = tuple[str, Callable[[], object]]
 
 
@@ -38,7 +40,7 @@ def _attempts(stores: Stores, pools: Sequence[PoolSettings]) -> Iterator[Attempt
         queues = dict.fromkeys(queue for pool in pools for queue in pool.queues)
         yield from ((f"measuring queue {queue}", partial(stores.measures.of, queue)) for queue in queues)
     if any(pool.metrics and pool.history for pool in pools):
-        yield "keeping the history", partial(stores.history.keep, "1m", 0, own, "", 0.0)
+        yield "keeping the history", partial(stores.history.keep, "1m", 0, own, "", _OVER)
         yield "clearing the history", stores.history.sweep
     if any(pool.alerts for pool in pools):
         yield "reading the pools' notices for alerts", stores.control.pools

@@ -39,7 +39,7 @@ def _range(raw: str) -> float:
 @option("--job", metavar="NAME", type=TEXT, help="Only jobs of this name")
 @JSON
 def history(where: Where, seconds: float, queue: str | None, job: str | None, as_json: bool) -> None:
-    """Show rates, failures, run times and waits of the past, by job; then queues and events
+    """Show rates, run times and waits of the past, by job; then queues and events
 
     Of the pools of all hosts on the connection, except those with history = 0. A range is shown in minutes up to 2h,
     in ten minutes up to 48h, and in hours beyond that. Attempts of Laravel's own workers are not in it. Queues are

@@ -31,7 +31,7 @@ VERBS: Mapping[str, tuple[str, str]] = MappingProxyType({
     "status": ("status.status", "Show the local pools: processes, jobs, counters"),
     "top": ("top.top", "Watch the local pools: workers, queues, jobs, rates"),
     "metrics": ("metrics.metrics", "Print the metrics of the local pools for Prometheus"),
-    "history": ("history.history", "Show rates, failures, run times and waits of the past, by job"),
+    "history": ("history.history", "Show rates, run times and waits of the past, by job; then queues and events"),
     "push": ("push.push", "Push the job NAME and print its id"),
     "job": ("job.job", "Show the state of a tracked job, or wait until it is over"),
     "size": ("queues.size", "Count the jobs of queues"),
