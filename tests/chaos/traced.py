@@ -79,11 +79,11 @@ class Traced:
                     self._none(attempt, pid, started)
 
     def _at_most_one(self, attempt: _Attempt) -> None:
-        spans, killed, starts = (known.get(attempt, []) for known in (self._spans, self._of_killed, self._starts))
+        spans, killed = self._spans.get(attempt, []), self._of_killed.get(attempt, [])
         last = max([*killed, *(at for _, at in spans)])
         unsettled = sum(self._is_unsettled(attempt, pid) and self._ends(pid, at, last) for pid, at in spans)
         # One that was given back is made once more under its number.
-        if len(spans) + len(killed) - unsettled > max(1, len(starts)):
+        if len(spans) + len(killed) - unsettled > max(1, len(self._starts.get(attempt, []))):
             what = f"{attempt[0]}: attempt {attempt[1]} has {len(spans)}, and {len(killed)} of killed ones"
             self._findings.violated("I27 more than one span", what)
 
