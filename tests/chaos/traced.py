@@ -100,8 +100,8 @@ class Traced:
         if finished:
             is_explained = (attempt, pid) not in self._left and windows.died(pid, finished) is not None
         else:
-            ended = windows.died(pid, started) or windows.killed(pid, started) or started
-            is_explained = attempt in self._returned or bool(windows.excuse(started, ended + _UNTOLD))
+            ended = windows.died(pid, started) or windows.killed(pid, started)
+            is_explained = not ended or attempt in self._returned or bool(windows.excuse(started, ended + _UNTOLD))
         if not is_explained:
             self._findings.violated("I27 no span", f"{attempt[0]}: attempt {attempt[1]} in pid {pid}")
 
