@@ -10,7 +10,7 @@ import sys
 from typing import TYPE_CHECKING, NamedTuple
 
 from tests.chaos.ledger import Event
-from tests.chaos.windows import WORKERS_ONLY, Windows
+from tests.chaos.windows import Windows
 
 if TYPE_CHECKING:
     from tests.chaos.checker import Findings
@@ -33,10 +33,11 @@ exec = {sys.executable} -S -m tests.chaos.notified
 POISON, QUEUE = "q", "high"
 #: kinds that nothing clears within a run
 _LASTING = {"quarantine"}
-#: faults beside which every pool can ask the store whose turn it is
-_ASKED = WORKERS_ONLY | {
-    "kill_steward", "kill_template", "kill_master", "kill_host", "storm_of_signals", "stop_master", "born_deaf",
-    "foreign_board", "leave_now", "vanish", "scribble", "truncate",
+#: faults beside which the store answers every pool whose turn it is
+_ASKED = {
+    "calm", "kill_workers", "segfault_workers", "stop_workers", "restart_rolling", "broadcast_restarts", "wrong_type",
+    "forget_scripts", "kill_steward", "kill_template", "kill_master", "kill_host", "storm_of_signals", "stop_master",
+    "born_deaf", "foreign_board", "leave_now", "vanish", "scribble", "truncate",
 }  # fmt: skip
 #: faults that take the file with the alerts away
 _FILELESS = {"vanish", "directory_full"}

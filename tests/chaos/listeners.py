@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from typing import Any
 
 from queuepool import on
 from queuepool.events import (
@@ -39,6 +40,6 @@ def tell(event: JobEvent) -> None:
 
 
 @on(AlertRaised, AlertCleared)
-def tell_of_an_alert(event: AlertRaised | AlertCleared) -> None:
+def tell_of_an_alert(event: Any) -> None:
     state = "raised" if isinstance(event, AlertRaised) else "cleared"
     LEDGER.write("alert", state=state, kind=event.kind, subject=event.subject, pid=os.getpid(), master=_MASTER)

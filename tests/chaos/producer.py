@@ -13,7 +13,7 @@ import random
 import signal
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 from queuepool.config.settings import ConnectionSettings
@@ -152,7 +152,7 @@ def payload(job_id: str, data: Any, delay: float = 0.0, options: Any = None) -> 
 
 
 def _handler_of(mode: str) -> str:
-    of_modes = {"Chaos@loop": ASYNC, "Chaos@soft": SOFT, "Chaos@soft_loop": ASYNC_SOFT}
+    of_modes: dict[str, Collection[str]] = {"Chaos@loop": ASYNC, "Chaos@soft": SOFT, "Chaos@soft_loop": ASYNC_SOFT}
     return next((name for name, modes in of_modes.items() if mode in modes), "Chaos@run")
 
 

@@ -79,11 +79,11 @@ class Traced:
                     self._none(attempt, pid, started)
 
     def _at_most_one(self, attempt: _Attempt) -> None:
-        spans, killed, starts = (known.get(attempt, []) for known in (self._spans, self._of_killed, self._starts))
+        spans, killed = self._spans.get(attempt, []), self._of_killed.get(attempt, [])
         last = max([*killed, *(at for _, at in spans)])
         unsettled = sum(self._is_unsettled(attempt, pid) and self._ends(pid, at, last) for pid, at in spans)
         # One that was given back is made once more under its number.
-        if len(spans) + len(killed) - unsettled > max(1, len(starts)):
+        if len(spans) + len(killed) - unsettled > max(1, len(self._starts.get(attempt, []))):
             what = f"{attempt[0]}: attempt {attempt[1]} has {len(spans)}, and {len(killed)} of killed ones"
             self._findings.violated("I27 more than one span", what)
 
@@ -100,8 +100,8 @@ class Traced:
         if finished:
             is_explained = (attempt, pid) not in self._left and windows.died(pid, finished) is not None
         else:
-            ended = windows.died(pid, started) or windows.killed(pid, started) or started
-            is_explained = attempt in self._returned or bool(windows.excuse(started, ended + _UNTOLD))
+            ended = windows.died(pid, started) or windows.killed(pid, started)
+            is_explained = not ended or attempt in self._returned or bool(windows.excuse(started, ended + _UNTOLD))
         if not is_explained:
             self._findings.violated("I27 no span", f"{attempt[0]}: attempt {attempt[1]} in pid {pid}")
 
