@@ -13,6 +13,8 @@ from queuepool.unix.escape import escaped
 
 #: the kinds whose facts the steward measures in the store
 MEASURED = frozenset(("wait", "overdue", "failed", "quarantine"))
+#: those whose facts are counted over a window of time
+COUNTED = frozenset(("failures", "crashes"))
 #: fewer attempts than these have no rate of failures
 _FEWEST = 20
 

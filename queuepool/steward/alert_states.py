@@ -22,10 +22,11 @@ class Changes(NamedTuple):
 
 
 class AlertStates:
-    """The alerts that are raised, and what was at its limit in the last look."""
+    """The alerts that are raised, ``alerts`` by an earlier steward, and what was at its limit in the last look."""
 
     def __init__(self, alerts: Iterable[OpenAlert] = ()) -> None:
         self._open = {(one.kind, one.subject): one for one in alerts}
+        self._inherited = set(self._open)
         #: since when, in Unix seconds
         self._suspects: dict[_Key, float] = {}
 
@@ -38,13 +39,17 @@ class AlertStates:
         """Replace an alert that is raised."""
         self._open[alert.kind, alert.subject] = alert
 
-    def update(self, readings: Iterable[Reading], unknown: Collection[str], now: float) -> Changes:
+    def update(
+        self, readings: Iterable[Reading], unknown: Collection[str], now: float, incomplete: Collection[str] = ()
+    ) -> Changes:
         """Take the readings of a look at ``now`` (Unix seconds); of ``unknown`` kinds nothing changes.
 
-        What has no reading any more is at 0.
+        Of ``incomplete`` kinds, what an earlier steward has raised stays: that one had counted for longer. What has no
+        reading any more is at 0.
         """
         found = {(one.kind, one.subject): one for one in readings if one.kind not in unknown}
-        cleared = self._clear(found, unknown)
+        kept = {key for key in self._inherited if key[0] in incomplete}
+        cleared = self._clear(found, unknown, kept)
         reached = {key: one for key, one in found.items() if key not in self._open and one.value >= one.limit}
         confirmed = [one for key, one in reached.items() if key in self._suspects]
         raised = [self._raise(one) for one in confirmed[: MAX_ALERTS - len(self._open)]]
@@ -52,11 +57,13 @@ class AlertStates:
         self._suspects = waiting | {key: self._suspects.get(key, now) for key in reached}
         return Changes(raised, cleared, len(confirmed) - len(raised))
 
-    def _clear(self, found: Mapping[_Key, Reading], unknown: Collection[str]) -> list[OpenAlert]:
+    def _clear(
+        self, found: Mapping[_Key, Reading], unknown: Collection[str], kept: Collection[_Key]
+    ) -> list[OpenAlert]:
         """Those that are over, with their last value; the others get their present one."""
         cleared = []
         for key, alert in list(self._open.items()):
-            if alert.kind in unknown:
+            if alert.kind in unknown or key in kept:
                 continue
             value = found[key].value if key in found else 0.0
             self._open[key] = alert = alert._replace(value=value)

@@ -21,6 +21,8 @@ class Recent(NamedTuple):
     attempts: Mapping[str, tuple[int, int]] = {}
     #: workers that died by themselves or were killed from outside
     deaths: int = 0
+    #: whether the looks go back for as long as the window
+    is_whole: bool = True
 
 
 class AlertWindow:
@@ -28,6 +30,7 @@ class AlertWindow:
 
     def __init__(self) -> None:
         self._looks: deque[tuple[float, Recent]] = deque()
+        self._is_whole = False
 
     def add(self, now: float, counts: PoolCounts) -> Recent:
         """Add a look at ``now`` (monotonic seconds); returns what has come since the oldest one that is kept."""
@@ -35,9 +38,10 @@ class AlertWindow:
         self._looks.append((now, present))
         while self._looks[0][0] < now - WINDOW:
             self._looks.popleft()
+            self._is_whole = True
         first = self._looks[0][1]
         came = {queue: _minus(totals, first.attempts.get(queue, (0, 0))) for queue, totals in present.attempts.items()}
-        return Recent(came, max(present.deaths - first.deaths, 0))
+        return Recent(came, max(present.deaths - first.deaths, 0), self._is_whole)
 
 
 def _summed(counts: PoolCounts) -> Recent:

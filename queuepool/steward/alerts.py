@@ -22,7 +22,7 @@ from queuepool.events.listeners import Listeners
 from queuepool.steward.alert_facts import AlertFacts, silence_of
 from queuepool.steward.alert_notices import Notices, Refusals
 from queuepool.steward.alert_outbox import Outbox
-from queuepool.steward.alert_rules import readings
+from queuepool.steward.alert_rules import COUNTED, readings
 from queuepool.steward.alert_states import AlertStates
 from queuepool.steward.side_stores import Emitter, EventQueue, SideStores
 from queuepool.steward.side_thread import SideThread
@@ -104,7 +104,8 @@ class AlertWatch:
 
     def _look(self, now: float) -> None:
         facts, unknown = self._facts.look(self._silence())
-        changes = self._states.update(readings(facts, self._limits), unknown, now)
+        incomplete = () if facts.recent.is_whole else COUNTED
+        changes = self._states.update(readings(facts, self._limits), unknown, now, incomplete)
         for alert in changes.raised:
             self._emitter.emit(AlertRaised(*_facts_of(alert)))
         for alert in changes.cleared:

@@ -11,7 +11,7 @@ from queuepool.board.open_alerts import MAX_ALERTS, OpenAlert
 from queuepool.config.alert_settings import AlertSettings
 from queuepool.config.alerts import _LONGEST_SILENCE
 from queuepool.steward.alert_facts import silence_of
-from queuepool.steward.alert_rules import Facts, Reading, readings
+from queuepool.steward.alert_rules import COUNTED, Facts, Reading, readings
 from queuepool.steward.alert_states import AlertStates
 from queuepool.steward.alert_window import WINDOW, AlertWindow, Recent
 from queuepool.stores.contract import NOTICE_KEPT
@@ -84,8 +84,8 @@ def counted(ended: int, failed: int, crashes: int = 0) -> PoolCounts:
 def test_what_was_counted_before_the_first_look_does_not_count():
     window = AlertWindow()
 
-    assert Recent({"mail": (0, 0)}, 0) == window.add(1.0, counted(100, 50, 7))
-    assert Recent({"mail": (10, 3)}, 2) == window.add(11.0, counted(110, 53, 9))
+    assert Recent({"mail": (0, 0)}, 0, False) == window.add(1.0, counted(100, 50, 7))
+    assert Recent({"mail": (10, 3)}, 2, False) == window.add(11.0, counted(110, 53, 9))
 
 
 def test_what_is_older_than_five_minutes_does_not_count():
@@ -152,6 +152,14 @@ def test_what_has_no_reading_any_more_is_over():
     [cleared] = states.update([], (), 1000.0).cleared
     assert ("running", "a", 0.0) == (cleared.kind, cleared.subject, cleared.value)
     assert [] == states.alerts
+
+
+def test_what_an_earlier_steward_counted_is_not_over_before_this_one_has_counted_for_as_long():
+    states = AlertStates([OpenAlert("crashes", "pool", 9.0, 5.0, since=1.0)])
+    none = Reading("crashes", "pool", 0.0, 5.0)
+
+    assert [] == states.update([none], (), 1000.0, COUNTED).cleared
+    assert ["crashes"] == [one.kind for one in states.update([none], (), 1300.0).cleared]
 
 
 def test_an_alert_knows_since_when_and_its_present_value():
