@@ -71,8 +71,7 @@ class Attempts:
         self._killed: set[int] = set()
 
     def read(self, event: Event) -> None:
-        if not is_ours(event["id"]):
-            self._findings.violated("I2 invented", f"{event['f']} of {event['id']}, which is another store's")
+        if not self._is_a_job(event):
             return
         stream, number = self._jobs.find(event["id"])
         if stream.is_retried:
@@ -96,6 +95,12 @@ class Attempts:
                 pass
             case what:
                 self._settle(what, event, stream, number)
+
+    def _is_a_job(self, event: Event) -> bool:
+        """Not so the producer's payload that cannot be read, which may be given back as any other."""
+        if event["id"] and not is_ours(event["id"]):
+            self._findings.violated("I2 invented", f"{event['f']} of {event['id']}, which is another store's")
+        return is_ours(event["id"])
 
     def _retried(self, stream: Stream, number: int, what: str) -> None:
         """Tried again by people, it begins anew as often as they like."""

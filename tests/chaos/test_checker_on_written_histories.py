@@ -173,6 +173,11 @@ def test_an_attempt_that_ended_before_its_first_line_is_known_from_its_release()
     assert [] == violated(*pushed(), said("release", pid=1), start(attempt=2), finish(attempt=2))
 
 
+def test_a_payload_that_cannot_be_read_may_be_given_back():
+    assert [] == violated(*pushed(), start(), finish(), said("requeue", ""))
+    assert ["I2 invented"] == violated(*pushed(), start(), finish(), said("requeue", "elsewhere"))
+
+
 def test_nothing_is_settled_twice_and_nothing_starts_after_it_failed():
     failed = [start(), said("fail"), ("stored", {"where": "failed", "id": "h.0"})]
 
