@@ -44,6 +44,8 @@ class Meter:
         self._base = self._first_cell = 0
         self._run_total = self._wait_total = 0.0
         self._waits = [0] * (len(WAIT_BOUNDS) + 1)
+        self._pushed: object = ""
+        self._due: float | None = None
 
     def turn(self, queue: str, job: str) -> None:
         """The next attempts are at such jobs."""
@@ -71,7 +73,10 @@ class Meter:
     def begins(self, payload: Payload, now: float) -> None:
         """An attempt begins; ``now`` in Unix seconds by this host's clock."""
         if payload.attempts <= 1:
-            due = due_at(payload.created_at, payload.delay, payload.fields.get(PUSHED_AT))
+            pushed = payload.fields.get(PUSHED_AT)
+            if pushed != self._pushed or payload.delay is not None:  # else it is of the same bulk
+                self._take_times(payload, pushed)
+            due = self._due
             if due is not None and 0 <= due <= now:
                 wait = now - due
                 self._waits[bisect_left(WAIT_BOUNDS, wait)] += 1
@@ -80,6 +85,11 @@ class Meter:
                 self._waits[0] += 1
         self._begun = begun = self._begun + 1
         self._words[BEGUN] = begun
+
+    def _take_times(self, payload: Payload, pushed: object) -> None:
+        self._due = due_at(payload.created_at, payload.delay, pushed)
+        # Of jobs that say the same only if ``pushed`` alone decided it.
+        self._pushed = pushed if payload.delay is None and self._due not in (None, payload.created_at) else ""
 
     def done(self, duration: float) -> None:
         """The job is done; its handler ran for ``duration`` seconds."""

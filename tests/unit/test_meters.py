@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from queuepool.board import meter_layout as layout
@@ -9,6 +11,8 @@ from queuepool.board.board import Board
 from queuepool.board.counts import OTHER, RUN_BOUNDS
 from queuepool.board.meters import new_memory, read
 from queuepool.board.slot_meters import SlotMeters
+from queuepool.payload.envelope import decode
+from queuepool.worker.meter import Meter
 
 
 @pytest.fixture
@@ -48,6 +52,36 @@ def test_an_attempt_counts_by_how_it_ended_and_for_how_long_it_ran(board):
     assert counts.run.total == 90.3
     assert counts.run.counts[RUN_BOUNDS.index(0.5)] == counts.run.counts[RUN_BOUNDS.index(120.0)] == 1
     assert counts.run.observations == counts.ended == 2
+
+
+NOW = 1_763_889_100.0
+PUSHES = [
+    ("of one bulk", [(90, None, "90.5000")] * 3, 9.5 * 3),
+    ("by Laravel, which writes no fraction", [(90, None, None), (80, None, None)], 10 + 20),
+    ("with a fraction that says nothing", [(90, None, "0"), (80, None, "0")], 10 + 20),
+    ("at once, for later", [(90, None, "90.5000"), (90, 5, "90.5000"), (90, None, "90.5000")], 9.5 + 4.5 + 9.5),
+    ("at a whole second", [(90, None, "90.0000"), (80, None, "80.0000")], 10 + 20),
+]
+
+
+@pytest.mark.parametrize(("pushed", "waits"), [row[1:] for row in PUSHES], ids=[row[0] for row in PUSHES])
+def test_each_job_waits_from_its_own_push(board, pushed, waits):
+    meter = Meter(SlotMeters(board.meters, 0))
+    meter.turn("default", "send")
+    for created, delay, text in pushed:
+        fraction = text and (text if text == "0" else f"{NOW - 100 + float(text):.4f}")
+        fields = {
+            "job": "send",
+            "data": {},
+            "createdAt": int(NOW) - 100 + created,
+            "delay": delay,
+            "pushedAt": fraction,
+        }
+        meter.begins(decode(json.dumps(fields).encode()), NOW)
+        meter.done(0.0)
+    meter.look()
+
+    assert waits == pytest.approx(read(board).jobs["default", "send"].wait.total)
 
 
 def test_the_counts_of_all_slots_are_added_up(board):
