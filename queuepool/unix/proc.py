@@ -8,13 +8,16 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from setproctitle import setproctitle
+from setproctitle import getproctitle, setproctitle
 
 if TYPE_CHECKING:
     import psutil
 
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 _MB = 1024 * 1024
+
+# It finds the arguments and the environment in memory now: with a variable taken out first, it could set no title.
+getproctitle()
 
 
 @cache

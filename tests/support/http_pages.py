@@ -38,9 +38,14 @@ class Pages:
             return 0
 
     def value(self, sample: str) -> float | None:
-        """The value of the metric's sample with these labels, as written; ``None`` without it."""
-        lines = self.get("/metrics")[1].splitlines()
-        return next((float(line.rpartition(" ")[2]) for line in lines if line.rpartition(" ")[0] == sample), None)
+        """The value of the metric's sample with these labels, in any order; ``None`` without it."""
+        lines = (line.rpartition(" ") for line in self.get("/metrics")[1].splitlines())
+        return next((float(value) for found, _, value in lines if _parts(found) == _parts(sample)), None)
+
+
+def _parts(sample: str) -> tuple[str, frozenset[str]]:
+    name, _, labels = sample.rstrip("}").partition("{")
+    return name, frozenset(labels.split(","))
 
 
 class _UnixConnection(HTTPConnection):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -14,6 +16,7 @@ from queuepool.settlement.verdict import delay_after
 from queuepool.stores.factory import Stores
 from queuepool.unix import proc
 from queuepool.unix.escape import escaped
+from tests.support.commands import ROOT
 from tests.support.effort import effort, patient
 from tests.support.payload_strategies import anywhere, as_bytes, laravels, values
 
@@ -57,6 +60,18 @@ def title():
     before = setproctitle.getproctitle()
     yield setproctitle.getproctitle
     setproctitle.setproctitle(before)
+
+
+def test_a_title_is_shown_also_when_a_variable_was_taken_out_of_the_environment_before():
+    """As the service manager's are. The last one, as the title takes the place of all."""
+    program = (
+        "import os\nfrom queuepool.unix import proc\ndel os.environ['LAST']\nproc.show('queuepool: shown')\n"
+        "print(open('/proc/self/cmdline').read())"
+    )
+    env = {"PYTHONPATH": str(ROOT), "LAST": "1"}
+    done = subprocess.run([sys.executable, "-c", program], env=env, capture_output=True, text=True, check=True)
+
+    assert done.stdout.startswith("queuepool: shown")
 
 
 @MANY
