@@ -28,12 +28,11 @@ USES = {
     "sql-postgres": "from queuepool.stores.sql.engines import load_driver; load_driver('postgresql://db/app')",
     "sql-mysql": "from queuepool.stores.sql.engines import load_driver; load_driver('mysql://db/app')",
     "encrypted": "import queuepool.payload.aes",
-    "metrics": "from queuepool.metrics.exposition import exposition; exposition([])",
     "otel": "import queuepool.contrib.otel",
     "sentry": "import queuepool.contrib.sentry",
 }
 #: extras that bring nothing, and those for work on queuepool itself
-OTHERS = {"sql", "test", "check", "docs", "package"}
+OTHERS = {"sql", "test", "check", "docs", "package", "metrics"}
 
 #: seconds: an index may answer slowly
 pytestmark = pytest.mark.timeout(300)
