@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from contextlib import suppress
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,7 +18,8 @@ _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 _MB = 1024 * 1024
 
 # It finds the arguments and the environment in memory now: with a variable taken out first, it could set no title.
-getproctitle()
+with suppress(UnicodeDecodeError):  # an argument that is no text, of which others complain
+    getproctitle()
 
 
 @cache
