@@ -18,7 +18,7 @@ from queuepool.stores.factory import Stores
 from tests.faults.entries import entries_of
 from tests.support.databases import DatabaseServer, MariaDB, Postgres, running
 from tests.support.laravel_peer import Peer, require_php
-from tests.support.left_behind import require_none_in
+from tests.support.left_behind import files_of, require_none_in
 from tests.support.pools import Site
 from tests.support.redis_server import PREFIX, Server, start_redis
 
@@ -65,7 +65,10 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 @pytest.fixture(autouse=True)
 def nothing_left_behind(request: pytest.FixtureRequest) -> Iterator[None]:
     """Set up first, so that it looks when everything else of the test has ended."""
+    before = files_of(request.config.rootpath)
     yield
+    left = files_of(request.config.rootpath) - before
+    assert not left, f"left in the working directory, by this test or by one beside it: {left}"
     folder = request.node.funcargs.get("tmp_path")
     if folder:
         require_none_in(folder)

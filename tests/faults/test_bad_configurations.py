@@ -193,7 +193,7 @@ def test_bad_input_runtime_directory(tmp_path: Path, entry: str, make: Callable[
     make(path)
     if (path / "master.pid").is_symlink() or (path / "master.pid").is_dir():
         path.chmod(0o700)
-    code, lines, said = told(queuepool("start", "--runtime-dir", str(path.parent)))
+    code, lines, said = told(queuepool("start", "--runtime-dir", str(path.parent), cwd=tmp_path))
 
     assert (CONFIG, 1) == (code, lines), said
     assert words in said

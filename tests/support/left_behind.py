@@ -1,4 +1,4 @@
-"""Processes of the pool that a test has left behind: they would take the jobs of the next one."""
+"""What a test has left behind: processes that would take the jobs of the next test, files in the working directory."""
 
 from __future__ import annotations
 
@@ -20,6 +20,11 @@ def require_none_in(folder: Path) -> None:
             with psutil_gone():
                 psutil.Process(pid).kill()
         raise AssertionError(f"left behind: {left}") from None
+
+
+def files_of(folder: Path) -> set[str]:
+    """The names of the files that are in it, not below it."""
+    return {path.name for path in folder.iterdir() if path.is_file()}
 
 
 def _titles_in(folder: Path) -> dict[int, str]:
