@@ -38,9 +38,10 @@ Inspector = Callable[[Stores, Sequence[str]], Iterator[Finding]]
 
 def _peeked(raw: str) -> int:
     """How many jobs of a queue are read: they are held in memory, and the store sends them at once."""
-    if values.count(raw) > _MOST_PEEKED:
+    count = values.count(raw)
+    if count > _MOST_PEEKED:
         raise ValueError(f"{values.shown(raw)} is more than {_MOST_PEEKED}, the most that is read of a queue")
-    return int(raw)
+    return count
 
 
 @click.command()

@@ -21,9 +21,9 @@ Attempt = tuple[str, Callable[[], object]]
 
 def inspect_rights(stores: Stores, pools: Sequence[PoolSettings]) -> Iterator[Finding]:
     """Whether the store permits what these pools, all of one connection, do beside their jobs."""
-    what = f"connection {stores.settings.name}"
-    denied = [f"{name} is refused: {words}" for name, ask in _attempts(stores, pools) if (words := refusal(ask))]
-    yield from (Finding(Grade.FAIL, what, words) for words in denied)
+    for name, ask in _attempts(stores, pools):
+        if words := refusal(ask):
+            yield Finding(Grade.FAIL, f"connection {stores.settings.name}", f"{name} is refused: {words}")
 
 
 def inspect_programs(pools: Sequence[PoolSettings]) -> Iterator[Finding]:
