@@ -43,7 +43,7 @@ class SqlCache:
 
     def get(self, names: Sequence[str]) -> list[bytes | None]:
         def read(connection: Connection) -> dict[str, bytes]:
-            living = self._table.c.expiration > Clock(connection.dialect).past()
+            living = is_living(self._table, connection)
             rows = connection.execute(
                 select(self._table.c.key, self._table.c.value).where(self._table.c.key.in_(names), living)
             )
@@ -94,7 +94,7 @@ class SqlCache:
     def notices(self, within: float) -> list[bytes]:
         def read(connection: Connection) -> list[bytes]:
             notices = self._table.c.key.startswith(f"{self._ours}pool:", autoescape=True)
-            living = self._table.c.expiration > Clock(connection.dialect).past()
+            living = is_living(self._table, connection)
             connection.execute(delete(self._table).where(notices, ~living))
             values = connection.execute(select(self._table.c.value).where(notices)).scalars().all()
             first = _now(connection) - within
@@ -138,7 +138,7 @@ class SqlCache:
 
 
 def _value(cache: Table, connection: Connection, name: str) -> str:
-    living = cache.c.expiration > Clock(connection.dialect).past()
+    living = is_living(cache, connection)
     value = connection.execute(select(cache.c.value).where(cache.c.key == name, living).with_for_update()).scalar()
     return bytes_of(value).decode("utf-8", "replace")
 
@@ -151,6 +151,11 @@ def _number(value: str) -> int:
 
 def _now(connection: Connection) -> int:
     return int(connection.execute(select(Clock(connection.dialect).down())).scalar_one())
+
+
+def is_living(cache: Table, connection: Connection) -> ColumnElement[bool]:
+    """Whether the time of a value is not over."""
+    return cache.c.expiration > Clock(connection.dialect).past()
 
 
 def put_within(cache: Table, connection: Connection, name: str, value: str, lifetime: float) -> None:

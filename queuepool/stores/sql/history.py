@@ -5,9 +5,8 @@ from __future__ import annotations
 from sqlalchemy import Connection, delete, func, select
 
 from queuepool.stores.history import MAX_BYTES, MAX_TEXTS, Found, Kept
-from queuepool.stores.sql.cache import put_within
+from queuepool.stores.sql.cache import is_living, put_within
 from queuepool.stores.sql.client import Client
-from queuepool.stores.sql.clock import Clock
 from queuepool.stores.sql.encoding import bytes_of
 
 
@@ -27,7 +26,7 @@ class SqlHistory:
 
     def sweep(self) -> None:
         def work(connection: Connection) -> None:
-            expired = self._table.c.expiration <= Clock(connection.dialect).past()
+            expired = ~is_living(self._table, connection)
             ours = self._table.c.key.startswith(self._ours, autoescape=True)
             connection.execute(delete(self._table).where(ours, expired))
 
@@ -39,7 +38,7 @@ class SqlHistory:
 
         def read(connection: Connection) -> Found:
             is_of_grain = key.startswith(f"{self._ours}{grain}:", autoescape=True)
-            living = self._table.c.expiration > Clock(connection.dialect).past()
+            living = is_living(self._table, connection)
             # The keys first, as of another writer's texts any may be too large.
             rows = connection.execute(select(key, size).where(is_of_grain, living)).all()
             sound = [name for name, length in rows if length <= MAX_BYTES and self._bucket(grain, name) in wanted]

@@ -9,9 +9,8 @@ from sqlalchemy import Connection, bindparam, delete, insert, select
 
 from queuepool.payload.ending import Lock, StateRecord
 from queuepool.payload.lease import Lease
-from queuepool.stores.sql.cache import ends, put_within
+from queuepool.stores.sql.cache import ends, is_living, put_within
 from queuepool.stores.sql.client import Client
-from queuepool.stores.sql.clock import Clock
 from queuepool.stores.sql.encoding import bytes_of
 from queuepool.stores.sql.jobs_table import JobsTable
 from queuepool.stores.sql.lease_tags import row_of
@@ -91,7 +90,7 @@ class SqlStates:
 
     def get(self, job_id: str) -> bytes | None:
         def read(connection: Connection) -> bytes | None:
-            living = self._cache.c.expiration > Clock(connection.dialect).past()
+            living = is_living(self._cache, connection)
             same = is_name(connection.dialect, self._cache.c.key, self._prefix + job_id)
             found = connection.execute(select(self._cache.c.value).where(same, living)).scalar()
             return None if found is None else bytes_of(found)
@@ -100,7 +99,7 @@ class SqlStates:
 
     def prune(self) -> int:
         def remove(connection: Connection) -> int:
-            over = self._cache.c.expiration <= Clock(connection.dialect).past()
+            over = ~is_living(self._cache, connection)
             ours = self._cache.c.key.startswith(self._prefix, autoescape=True)
             names = connection.execute(select(self._cache.c.key).where(ours, over).limit(_PRUNED)).scalars().all()
             if names:
