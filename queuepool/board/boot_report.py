@@ -45,6 +45,13 @@ def of_text(text: str, status: int) -> BootReport:
     return BootReport(f"the process ended before it came to work: {proc.cause_of(status)}", text)
 
 
+def replace_text(path: Path, text: str) -> None:
+    """Replace what the file holds, completely or not at all; what a kill leaves is removed. Raises ``OSError``."""
+    draft = path.with_name(f"draft.{os.urandom(8).hex()}")
+    draft.write_text(text, "utf-8", "replace")
+    draft.replace(path)
+
+
 def text_in(path: Path) -> str:
     """The text that a process left, or empty; never blocks, whatever a job has put in the file's place."""
     try:

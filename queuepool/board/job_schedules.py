@@ -8,14 +8,13 @@ with the old code does not bring it back.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
 from queuepool.board.board import Board, Role
-from queuepool.board.boot_report import text_in
+from queuepool.board.boot_report import replace_text, text_in
 from queuepool.board.states import State
 
 _AT_WORK = (State.IDLE, State.BUSY, State.PAUSED, State.DRAINING)
@@ -34,9 +33,7 @@ def publish(board: Board, generation: int, schedules: Sequence[JobSchedule]) -> 
     path = _file_of(board, generation)
     if not schedules or path.exists():
         return
-    draft = path.with_name(f"draft.{os.urandom(8).hex()}")
-    draft.write_text(json.dumps(schedules))
-    draft.replace(path)
+    replace_text(path, json.dumps(schedules))
 
 
 def published(board: Board) -> list[JobSchedule]:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
 from queuepool.board.board import Board
-from queuepool.board.boot_report import text_in
+from queuepool.board.boot_report import replace_text, text_in
 
 #: most alerts that a pool raises at once, and most characters of a subject: the file stays below what is read of it
 MAX_ALERTS, MAX_SUBJECT = 100, 200
@@ -42,10 +41,7 @@ def read(board: Board) -> tuple[OpenAlert, ...]:
 
 def write(board: Board, alerts: Sequence[OpenAlert]) -> None:
     """Replace them. Raises ``OSError``."""
-    path = _file_of(board)
-    draft = path.with_name(f"draft.{os.urandom(8).hex()}")
-    draft.write_text(json.dumps(alerts, ensure_ascii=False), "utf-8", "replace")
-    draft.replace(path)
+    replace_text(_file_of(board), json.dumps(alerts, ensure_ascii=False))
 
 
 def _checked(read: OpenAlert) -> OpenAlert:
