@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from queuepool.stores.alerts import AlertKeys
     from queuepool.stores.history import History
     from queuepool.stores.redis.client import Client as RedisClient
+    from queuepool.stores.redis.keys import Keys
     from queuepool.stores.sql.client import Client as SqlClient
 
 #: seconds after which a silent server counts as gone, for a loop; for a producer, a setting says
@@ -69,17 +70,23 @@ class Clients:
         return max(self._settings.timeout, _PERSON_TIMEOUTS[kind]) if self._by_hand else self._settings.timeout
 
 
+def keys_of(settings: ConnectionSettings) -> Keys:
+    """The names of the keys in Redis."""
+    from queuepool.stores.redis.keys import Keys
+
+    return Keys(settings.prefix, prefix_of(settings.restart_key))
+
+
 def alert_keys(client: Any, settings: ConnectionSettings) -> AlertKeys:
     """The keys of alerts in the jobs' store, of which this is the client."""
-    prefix = prefix_of(settings.restart_key)
     if kind_of(settings.url) == "redis":
         from queuepool.stores.redis.alerts import RedisAlerts
-        from queuepool.stores.redis.keys import Keys
 
-        return RedisAlerts(client, Keys(settings.prefix, prefix))
+        return RedisAlerts(client, keys_of(settings))
     from queuepool.stores.sql.alerts import SqlAlerts
     from queuepool.stores.sql.locks import SqlLocks
 
+    prefix = prefix_of(settings.restart_key)
     return SqlAlerts(client, SqlLocks(client, prefix), prefix)
 
 
@@ -87,9 +94,8 @@ def history(client: Any, settings: ConnectionSettings) -> History:
     """What the pools have kept of their past, in the jobs' store, of which this is the client."""
     if kind_of(settings.url) == "redis":
         from queuepool.stores.redis.history import RedisHistory
-        from queuepool.stores.redis.keys import Keys
 
-        return RedisHistory(client, Keys(settings.prefix, prefix_of(settings.restart_key)))
+        return RedisHistory(client, keys_of(settings))
     from queuepool.stores.sql.history import SqlHistory
 
     return SqlHistory(client, prefix_of(settings.restart_key))

@@ -11,7 +11,7 @@ from queuepool.config.urls import kind_of
 from queuepool.errors import ConfigError
 from queuepool.stores.batches import Batches
 from queuepool.stores.clients import REPLY_TIMEOUT as REPLY_TIMEOUT
-from queuepool.stores.clients import Clients, alert_keys, history
+from queuepool.stores.clients import Clients, alert_keys, history, keys_of
 from queuepool.stores.contract import Pushes, QueueStore
 from queuepool.stores.control import Cache, ControlKeys, Place, maintenance_key_of, prefix_of
 from queuepool.stores.history import History
@@ -24,7 +24,6 @@ from queuepool.stores.states import JobStates, StorePushes
 
 if TYPE_CHECKING:
     from queuepool.stores.alerts import AlertKeys
-    from queuepool.stores.redis.keys import Keys
     from queuepool.stores.sql.borrowed import Borrowing
 
 #: how errors name the stores other than the queue's
@@ -117,11 +116,6 @@ class Stores:
         """Close all connections; the next verb would open them again."""
         self._clients.close()
 
-    def _keys(self) -> Keys:
-        from queuepool.stores.redis.keys import Keys
-
-        return Keys(self.settings.prefix, prefix_of(self.settings.restart_key))
-
     def _in_redis(self) -> tuple[Cache, str]:
         from queuepool.stores.redis.cache import RedisCache
         from queuepool.stores.redis.failed import RedisFailed
@@ -132,7 +126,7 @@ class Stores:
         from queuepool.stores.redis.schedules import RedisSchedules
         from queuepool.stores.redis.states import RedisStates
 
-        settings, keys = self.settings, self._keys()
+        settings, keys = self.settings, keys_of(self.settings)
         longest_wait = 0.0 if self._shared else settings.block_for
         self._own = client = self._clients.redis(settings.url, longest_wait=longest_wait)
         about = {"keep": self._keeps, "outbox": self._is_split}
@@ -188,7 +182,7 @@ class Stores:
         if is_redis(url):
             from queuepool.stores.redis.failed import RedisFailed
 
-            return RedisFailed(self._clients.redis(url, store=FAILED), self._keys())
+            return RedisFailed(self._clients.redis(url, store=FAILED), keys_of(self.settings))
         from queuepool.stores.sql.failed import SqlFailed
         from queuepool.stores.sql.failed_table import Failures
 
@@ -208,7 +202,7 @@ class Stores:
         if is_redis(url):
             from queuepool.stores.redis.cache import RedisCache
 
-            return RedisCache(self._clients.redis(url, store=CONTROL), self._keys())
+            return RedisCache(self._clients.redis(url, store=CONTROL), keys_of(self.settings))
         from queuepool.stores.sql.cache import SqlCache
 
         return SqlCache(self._clients.sql(url, CONTROL), prefix_of(self.settings.restart_key))
