@@ -10,7 +10,7 @@ import pytest
 
 pytest.importorskip("django")
 
-from tests.support.django_project import DATABASE, Project, migrated, mysql_entry, postgres_entry, project_in
+from tests.support.django_project import DATABASE, Project, migrated, project_in, settings_on
 from tests.support.eventually import eventually
 
 IMPORTS = """
@@ -60,15 +60,7 @@ def project(tmp_path) -> Project:
 @pytest.fixture(params=["sqlite", "postgres", "mariadb", "redis"])
 def anywhere(request, tmp_path) -> Project:
     """The queue in Django's database, of whatever brand, or elsewhere: in Redis."""
-    settings = {}
-    if request.param == "mariadb":
-        settings["DATABASES"] = {"default": mysql_entry(request.getfixturevalue("mariadb_url"))}
-    if request.param == "postgres":
-        settings["DATABASES"] = {"default": postgres_entry(request.getfixturevalue("postgres_url"))}
-    if request.param == "redis":
-        request.getfixturevalue("server")
-        settings["QUEUEPOOL"] = {"connection": {"url": request.getfixturevalue("redis_url")}}
-    made = project_in(tmp_path, **settings)
+    made = project_in(tmp_path, **settings_on(request.param, request))
     made.manage("migrate", "--run-syncdb")
     return made
 

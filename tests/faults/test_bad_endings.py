@@ -18,7 +18,7 @@ from queuepool.payload.php_serialize import build_command, serialize
 from queuepool.payload.php_values import MAX_VALUES, PhpObject
 from queuepool.payload.unique_locks import NAME, claimed, name_of
 from queuepool.stores.sql.tables import USUAL
-from tests.support.drivers import DATABASES, site_at
+from tests.support.drivers import DATABASES, site_at, site_on
 from tests.support.eventually import eventually
 from tests.support.pools import Site
 from tests.support.redis_server import PREFIX
@@ -40,16 +40,10 @@ NEXT = build_command(STEP, {"number": 2})
 @pytest.fixture(params=["redis", *DATABASES])
 def steps(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Site]:
     """A store of each kind, and a handler for the steps; there is no batch."""
-    on_redis = request.param == "redis"
-    site = (
-        request.getfixturevalue("site")
-        if on_redis
-        else site_at(request.getfixturevalue(f"{request.param}_url"), tmp_path)
-    )
     (tmp_path / "steps.py").write_text(HANDLER)
     USUAL.job_batches.create(create_engine(batches_url(tmp_path)))
-    yield site
-    site.queue.close()
+    with site_on(request.param, request) as site:
+        yield site
 
 
 def push(site: Site, command: str, context: Any = None) -> None:

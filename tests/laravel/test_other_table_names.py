@@ -11,8 +11,7 @@ from queuepool.config.settings import ConnectionSettings
 from queuepool.jobs.client import Queue
 from queuepool.payload.envelope import decode
 from queuepool.stores.factory import Stores
-from queuepool.stores.sql.migrate import migrate
-from tests.support.drivers import DATABASES, connection_of
+from tests.support.drivers import DATABASES, connection_of, opened
 from tests.support.laravel_peer import Peer, require_php
 from tests.support.shared_tables import BRANDS, REPORT
 from tests.support.store_contract import OURS, failed_job
@@ -33,10 +32,8 @@ def settings(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
 
 @pytest.fixture
 def stores(settings: ConnectionSettings) -> Iterator[Stores]:
-    built = Stores(settings)
-    migrate(built.client)
-    yield built
-    built.close()
+    with opened(settings) as built:
+        yield built
 
 
 def test_each_runs_what_the_other_has_pushed_and_both_see_the_failed_jobs(settings, stores, tmp_path):

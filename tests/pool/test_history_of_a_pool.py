@@ -7,20 +7,16 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.support.drivers import site_at
+from tests.support.drivers import site_on
 from tests.support.eventually import eventually
 from tests.support.pools import Site
 
 
 @pytest.fixture(params=["redis", "sqlite", "postgres", "mariadb"])
-def at(request: pytest.FixtureRequest, tmp_path) -> Iterator[Site]:
+def at(request: pytest.FixtureRequest) -> Iterator[Site]:
     """A place for a pool on each store."""
-    if request.param == "redis":
-        yield request.getfixturevalue("site")
-        return
-    found = site_at(request.getfixturevalue(f"{request.param}_url"), tmp_path)
-    yield found
-    found.queue.close()
+    with site_on(request.param, request) as found:
+        yield found
 
 
 def history(site: Site, *flags: str) -> dict:

@@ -10,16 +10,15 @@ from collections.abc import Iterator
 import pytest
 
 from tests.support.databases import DatabaseServer
-from tests.support.drivers import site_at
+from tests.support.drivers import site_at, site_on
 from tests.support.eventually import eventually
 from tests.support.pools import Site
 
 
 @pytest.fixture(params=["sqlite", "postgres", "mariadb"])
-def site(request, tmp_path) -> Iterator[Site]:
-    found = site_at(request.getfixturevalue(f"{request.param}_url"), tmp_path)
-    yield found
-    found.queue.close()
+def site(request) -> Iterator[Site]:
+    with site_on(request.param, request) as found:
+        yield found
 
 
 @pytest.fixture(params=["postgres", "mariadb"])

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.drivers import site_at
+from tests.support.drivers import site_on
 from tests.support.eventually import eventually
 from tests.support.pools import Site
 
@@ -222,13 +222,9 @@ def test_jobs_that_end_at_their_soft_timeout_are_done_or_failed_and_nothing_else
 
 
 @pytest.fixture(params=["redis", "sqlite", "postgres", "mariadb"])
-def any_site(request, tmp_path):
-    if request.param == "redis":
-        yield request.getfixturevalue("site")
-        return
-    found = site_at(request.getfixturevalue(f"{request.param}_url"), tmp_path)
-    yield found
-    found.queue.close()
+def any_site(request):
+    with site_on(request.param, request) as found:
+        yield found
 
 
 def test_a_dispatch_that_is_interrupted_spoils_no_later_one(any_site):

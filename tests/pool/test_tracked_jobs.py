@@ -17,7 +17,7 @@ from queuepool.jobs.following import JobState
 from queuepool.jobs.job_id import JobId
 from queuepool.payload.ending import StateRecord
 from queuepool.payload.envelope import decode
-from tests.support.drivers import DATABASES, site_at
+from tests.support.drivers import DATABASES, site_on
 from tests.support.eventually import eventually
 from tests.support.pools import Site
 
@@ -68,15 +68,9 @@ def odd(fraction):
 @pytest.fixture(params=["redis", *DATABASES])
 def tracked(request: pytest.FixtureRequest, tmp_path) -> Iterator[Site]:
     """A store of each kind, with an application whose jobs are followed."""
-    on_redis = request.param == "redis"
-    found = (
-        request.getfixturevalue("site")
-        if on_redis
-        else site_at(request.getfixturevalue(f"{request.param}_url"), tmp_path)
-    )
     (tmp_path / "tracked.py").write_text(APP)
-    yield found
-    found.queue.close()
+    with site_on(request.param, request) as found:
+        yield found
 
 
 def push(site: Site, name: str, *, delay: float = 0, tries: int = 1, **data: object) -> JobId:

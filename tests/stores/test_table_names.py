@@ -17,7 +17,7 @@ from queuepool.jobs.client import Queue
 from queuepool.stores.factory import Stores
 from queuepool.stores.sql.migrate import migrate
 from tests.support.commands import queuepool
-from tests.support.drivers import DATABASES, connection_of
+from tests.support.drivers import DATABASES, connection_of, opened
 from tests.support.own_connections import drivers, engine_of
 from tests.support.samples import payload
 from tests.support.store_contract import OURS, failed_job, reserved
@@ -40,10 +40,8 @@ def settings(request: pytest.FixtureRequest) -> ConnectionSettings:
 
 @pytest.fixture
 def built(settings: ConnectionSettings) -> Iterator[Stores]:
-    stores = Stores(settings)
-    migrate(stores.client)
-    yield stores
-    stores.close()
+    with opened(settings) as stores:
+        yield stores
 
 
 def test_no_table_of_the_usual_names_is_made(built, settings):

@@ -14,6 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import pytest
 from sqlalchemy import make_url
 
 from tests.support.eventually import eventually
@@ -148,6 +149,18 @@ def _empty_database() -> bytes:
         project = project_in(Path(folder))
         project.manage("migrate", "--run-syncdb")
         return (project.path / DATABASE["NAME"]).read_bytes()
+
+
+def settings_on(kind: str, request: pytest.FixtureRequest) -> dict[str, Any]:
+    """Django's settings for an empty database of this brand; or, for ``redis``, for a queue there."""
+    if kind == "mariadb":
+        return {"DATABASES": {"default": mysql_entry(request.getfixturevalue("mariadb_url"))}}
+    if kind == "postgres":
+        return {"DATABASES": {"default": postgres_entry(request.getfixturevalue("postgres_url"))}}
+    if kind == "redis":
+        request.getfixturevalue("server")
+        return {"QUEUEPOOL": {"connection": {"url": request.getfixturevalue("redis_url")}}}
+    return {}
 
 
 def postgres_entry(url: str) -> dict[str, Any]:

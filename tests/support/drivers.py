@@ -34,6 +34,17 @@ def opened(connection: ConnectionSettings) -> Iterator[Stores]:
     stores.close()
 
 
+@contextmanager
+def site_on(driver: str, request: pytest.FixtureRequest) -> Iterator[Site]:
+    """A place for a pool on this driver: the session's Redis, or an empty database."""
+    if driver == "redis":
+        yield request.getfixturevalue("site")
+        return
+    found = site_at(request.getfixturevalue(f"{driver}_url"), request.getfixturevalue("tmp_path"))
+    yield found
+    found.queue.close()
+
+
 def site_at(url: str, path: Path) -> Site:
     """A place for a pool on an empty database, with its tables."""
     client = Client(url, create=True)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 pytest.importorskip("django")
 
-from tests.support.django_project import DATABASE, Project, mysql_entry, postgres_entry, project_in
+from tests.support.django_project import DATABASE, Project, project_in, settings_on
 
 TESTS = """
 from unittest import mock
@@ -156,16 +154,9 @@ COUNT = TESTS.count("def test_")
 @pytest.fixture(params=["memory", "file", "postgres", "mariadb", "redis"])
 def anywhere(request, tmp_path) -> Project:
     """The database of the tests, and with it the queue; or a queue in Redis."""
-    settings: dict[str, Any] = {}
+    settings = settings_on(request.param, request)
     if request.param == "file":
         settings["DATABASES"] = {"default": DATABASE | {"TEST": {"NAME": "test.sqlite3"}}}
-    if request.param == "postgres":
-        settings["DATABASES"] = {"default": postgres_entry(request.getfixturevalue("postgres_url"))}
-    if request.param == "mariadb":
-        settings["DATABASES"] = {"default": mysql_entry(request.getfixturevalue("mariadb_url"))}
-    if request.param == "redis":
-        request.getfixturevalue("server")
-        settings["QUEUEPOOL"] = {"connection": {"url": request.getfixturevalue("redis_url")}}
     made = project_in(tmp_path, **settings)
     (tmp_path / "shop/tests.py").write_text(TESTS)
     return made
