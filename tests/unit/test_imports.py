@@ -50,6 +50,14 @@ def test_metrics_cost_those_who_read_none_nothing():
     assert not {"prometheus_client", "http.server", "queuepool.metrics.pages"} & loaded
 
 
+def test_a_queue_in_one_database_loads_no_other_databases_dialect(tmp_path):
+    lines = f"from queuepool import connect\nconnect('sqlite:///{tmp_path}/queuepool.db').push('a', unique_id='b')"
+    loaded = loaded_by(f"import os\nos.chdir({str(tmp_path)!r})\n{lines}")
+
+    dialects = {name.rpartition(".")[2] for name in loaded if name.startswith("sqlalchemy.dialects.")}
+    assert {"sqlite"} == {"sqlite", "mysql", "postgresql"} & dialects
+
+
 def test_every_public_name_is_there_and_no_other():
     import queuepool
 

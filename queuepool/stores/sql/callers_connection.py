@@ -11,7 +11,7 @@ from contextlib import closing, contextmanager
 from typing import Any, NamedTuple, Protocol
 
 from sqlalchemy import Connection, Dialect, Insert, exc
-from sqlalchemy.dialects import mysql, postgresql, sqlite
+from sqlalchemy.dialects import registry
 
 #: the drivers' packages that follow DB-API 2, by the kind of database
 _DRIVERS = {
@@ -127,8 +127,7 @@ def _refuse_autocommit(is_on: bool) -> None:
 
 
 def _dialect_of(kind: str) -> Dialect:
-    dialects: dict[str, Any] = {"sqlite": sqlite.dialect, "postgresql": postgresql.dialect, "mysql": mysql.dialect}
-    made: Dialect = dialects[kind](paramstyle="named" if kind == "sqlite" else "pyformat")
+    made: Dialect = registry.load(kind)(paramstyle="named" if kind == "sqlite" else "pyformat")
     return made
 
 
