@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -29,17 +31,8 @@ def files_of(folder: Path) -> set[str]:
 
 def _titles_in(folder: Path) -> dict[int, str]:
     found = {}
-    for process in psutil.process_iter():
-        with psutil_gone():
-            title = _title_in(folder, process)
-            if "queuepool" in title:
-                found[process.pid] = title
-    return found
-
-
-def _title_in(folder: Path, process: psutil.Process) -> str:
-    try:
-        is_there = Path(process.cwd()).is_relative_to(folder)
-    except psutil.AccessDenied:
-        return ""
-    return " ".join(process.cmdline()) if is_there else ""
+    for pid in psutil.pids():
+        with psutil_gone(), suppress(OSError):  # it ended meanwhile, or is another user's
+            if f"{os.readlink(f'/proc/{pid}/cwd')}/".startswith(f"{folder}/"):
+                found[pid] = " ".join(psutil.Process(pid).cmdline())
+    return {pid: title for pid, title in found.items() if "queuepool" in title}

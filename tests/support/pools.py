@@ -21,6 +21,10 @@ from queuepool.jobs.client import Queue
 from tests.support.eventually import eventually
 
 ROOT = Path(__file__).parents[2]
+#: titles of a pool's processes that are at work
+MASTER = r"^queuepool: master \[\w+\] running workers=(\d+)"
+STEWARD = r"^queuepool: steward \[\w+\] running"
+WORKER = r"^queuepool: worker \d+ \[\w+\] (?:idle|busy|paused)"
 
 
 @dataclass
@@ -135,16 +139,18 @@ class RunningPool:
         return [pid for pid, title in self.titles().items() if re.search(pattern, title)]
 
     def workers(self) -> list[int]:
-        return self.pids(r"^queuepool: worker \d+ \[\w+\] (idle|busy|paused)")
+        return self.pids(WORKER)
 
     def steward(self) -> int:
-        return eventually(lambda: self.pids(r"^queuepool: steward \[\w+\] running"))[0]
+        return eventually(lambda: self.pids(STEWARD))[0]
 
     def wait_until_ready(self, workers: int | None = None) -> None:
         def is_ready() -> bool:
-            title = next(iter(self.pids(r"^queuepool: master .* running")), None)
-            wanted = workers or int(re.search(r"workers=(\d+)", self.titles()[title])[1]) if title else None  # type: ignore[index]
-            return bool(wanted) and len(self.workers()) == wanted and bool(self.pids(r"^queuepool: steward .* running"))
+            found = "\n".join(self.titles().values())  # read once: each time costs 4 ms of a processor
+            master = re.search(MASTER, found, re.MULTILINE)
+            wanted = workers or int(master[1]) if master else 0
+            at_work = len(re.findall(WORKER, found, re.MULTILINE))
+            return wanted > 0 and at_work == wanted and bool(re.search(STEWARD, found, re.MULTILINE))
 
         eventually(is_ready)
 
