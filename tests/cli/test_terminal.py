@@ -30,7 +30,7 @@ class Session:
             env={**os.environ, "PYTHONPATH": str(ROOT)},
             stdin=terminal, stdout=terminal, stderr=terminal,
             start_new_session=True,
-            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+            preexec_fn=_take_terminal,
         )  # fmt: skip
         os.close(terminal)
 
@@ -46,6 +46,11 @@ class Session:
             self.close_terminal()
         self.master.terminate()
         self.master.wait(timeout=20)
+
+
+def _take_terminal() -> None:
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # the tests themselves may run under nohup
 
 
 @contextmanager

@@ -110,7 +110,8 @@ def test_a_wait_for_a_restart_ends_when_its_time_is_over(site):
 
 def test_a_pool_without_modules_ends_with_1_and_keeps_the_jobs(site):
     site.push("ok")
-    done = site.run("start", *site.flags("--workers", "2", "--modules", ""), check=False)
+    place = ("--runtime-dir", str(site.path / "run"))
+    done = site.run("start", *site.flags("--workers", "2", "--modules", "", *place), check=False)
 
     assert 1 == done.returncode
     assert 1 == done.stderr.count("no modules are named, so no job is known")
