@@ -40,7 +40,7 @@ def status(where: Where, everywhere: bool, as_json: bool) -> int:
         output.document(pools)
     else:
         _show(pools)
-    states = {pool["state"] for pool in pools}
+    states = {str(pool.get("state")) for pool in pools}
     if not pools or NOT_RUNNING in states:
         return exit_codes.NOT_RUNNING
     return exit_codes.NOT_MOVING if states & {STUCK, *IDLING} else exit_codes.OK
@@ -70,15 +70,24 @@ def _show(pools: Sequence[Mapping[str, Any]]) -> None:
     if not pools:
         output.say("no pool has published itself")
     for pool in pools:
-        if pool["state"] == NOT_RUNNING:
-            for line in _not_running_lines(pool):
-                output.say(line)
-        else:
-            for line in _header_lines(pool):
-                output.say(line)
-            output.table(_COLUMNS, map(_row, pool["processes"]))
+        lines, rows = _shown(pool)
+        for line in lines:
+            output.say(line)
+        output.table(_COLUMNS, rows)
         for name in pool.get("left_by_others", ()):
             output.say(words_for(name))
+
+
+def _shown(pool: Mapping[str, Any]) -> tuple[list[str], list[list[object]]]:
+    """What is said of a pool, and the rows of its processes; a notice from the store may have any form."""
+    try:
+        if pool["state"] == NOT_RUNNING:
+            return list(_not_running_lines(pool)), []
+        return list(_header_lines(pool)), list(map(_row, pool["processes"]))
+    except (LookupError, TypeError, ValueError, AttributeError):
+        if "host" not in pool:
+            raise
+        return [f"pool {pool['pool']} on {pool['host']}: its notice is damaged"], []
 
 
 def _not_running_lines(pool: Mapping[str, Any]) -> Iterator[str]:

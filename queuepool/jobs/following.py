@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -67,22 +67,15 @@ def found(stores: Stores, job_id: str) -> JobState | None:
     text = stores.states.get(job_id) if job_id else None
     if text is None:
         return None
-    facts = _facts_in(text, job_id)
-    until = facts.pop("until", None)
-    if until is not None and until < stores.queue.now():  # its worker or its whole host is gone
-        facts = {**facts, "state": "queued", "worker": None, "pid": None}
-    if facts["state"] == "delayed" and facts.get("due", 0.0) <= time.time():
-        facts["state"] = "queued"
-    return _state_of(job_id, facts)
-
-
-def _facts_in(text: bytes, job_id: str) -> dict[str, Any]:
-    """The facts in a record; a later version may have written more of them."""
     try:
-        found = json.loads(text)
-        return {key: value for key, value in found.items() if key in _FACTS}
-    except (ValueError, AttributeError) as error:
+        return _state_of(job_id, _facts_in(text), stores.queue.now)
+    except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
         raise StoreError(f"what is kept as the state of job {job_id} is none: {error}") from error
+
+
+def _facts_in(text: bytes) -> dict[str, Any]:
+    """The facts in a record; a later version may have written more of them."""
+    return {key: value for key, value in json.loads(text).items() if key in _FACTS}
 
 
 def ended(look: Callable[[], JobState | None], job_id: str, timeout: float | None) -> JobState:
@@ -134,10 +127,18 @@ def first_states(
     return [pushed(identity, name, queue, delay) for (identity, _), name in zip(made, names, strict=True)]
 
 
-_FACTS = frozenset(field.name for field in fields(JobState)) | {"until"}
+_FACTS = frozenset(field.name for field in fields(JobState)) - {"id"} | {"until"}
 
 
-def _state_of(job_id: str, facts: Mapping[str, Any]) -> JobState:
+def _state_of(job_id: str, facts: dict[str, Any], now: Callable[[], float]) -> JobState:
+    """What the facts say. Raises what Python raises for facts of another form."""
+    if not isinstance(facts["state"], str):
+        raise TypeError("it names no state")
+    until = facts.pop("until", None)
+    if until is not None and until < now():  # its worker or its whole host is gone
+        facts = {**facts, "state": "queued", "worker": None, "pid": None}
+    if facts["state"] == "delayed" and facts.get("due", 0.0) <= time.time():
+        facts["state"] = "queued"
     times = {key: _moment(facts.get(key)) for key in ("pushed", "since", "began", "due")}
     result = json.loads(facts["result"]) if "result" in facts else None
     return JobState(id=job_id, **{**facts, **times, "result": result})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
@@ -48,8 +47,8 @@ class Cache(Protocol):
     def withdraw(self, pool: str) -> None:
         """Remove a pool's notice."""
 
-    def notices(self, within: float) -> list[bytes]:
-        """The notices of the last seconds, as JSON; those that are no longer kept are removed."""
+    def notices(self, within: float) -> list[dict[str, Any]]:
+        """The notices of the last seconds; those that are no longer kept, or cannot be read, are removed."""
 
 
 class Place(NamedTuple):
@@ -125,7 +124,7 @@ class ControlKeys:
 
     def pools(self, within: float = NOTICE_LASTS) -> list[dict[str, Any]]:
         """The last facts of the pools on all hosts that have published ``within`` these seconds."""
-        return sorted(map(json.loads, self._own.notices(within)), key=lambda facts: (facts["host"], facts["pool"]))
+        return sorted(self._own.notices(within), key=lambda facts: (facts["host"], facts["pool"]))
 
     def _pauses(self, schedules: Sequence[str]) -> list[Place]:
         """Laravel's pause of all schedules, ours of all, and ours of each; nothing if there are none."""

@@ -13,6 +13,9 @@ from typing import NamedTuple, Protocol
 
 from queuepool.payload.ending import Lock
 
+#: Unix seconds from here on are damage
+_NO_SECOND = 2**40
+
 
 class Mark(NamedTuple):
     """What the store knows of one schedule: all due times up to ``settled`` are."""
@@ -24,9 +27,16 @@ class Mark(NamedTuple):
     pushed: int | None = None
 
     @classmethod
-    def from_text(cls, text: str | bytes) -> Mark:
-        """From the JSON that the store holds."""
-        return cls(**json.loads(text))
+    def from_text(cls, text: str | bytes) -> Mark | None:
+        """From the JSON that the store holds; ``None`` for a damaged text, which counts as no mark (``mark.lua``)."""
+        try:
+            found = json.loads(text)
+            settled, rule, pushed = found["settled"], found["rule"], found.get("pushed")
+        except (ValueError, RecursionError, TypeError, LookupError, AttributeError):
+            return None
+        if not (_is_second(settled) and isinstance(rule, str)):
+            return None
+        return cls(int(settled), rule, int(pushed) if _is_second(pushed) else None)
 
     def to_text(self) -> str:
         """As JSON, below 255 characters."""
@@ -35,6 +45,11 @@ class Mark(NamedTuple):
     def seen(self, rule: str, now: int) -> Mark:
         """The mark once the schedule is seen with this rule: a new one counts from now on."""
         return self if rule == self.rule else self._replace(settled=max(self.settled, now), rule=rule)
+
+
+def _is_second(value: object) -> bool:
+    """Whether it is a whole Unix second."""
+    return isinstance(value, int | float) and 0 <= value < _NO_SECOND and value == int(value)
 
 
 class Due(NamedTuple):

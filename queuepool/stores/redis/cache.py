@@ -10,6 +10,7 @@ from typing import Any
 from queuepool.errors import StoreError
 from queuepool.payload.ending import Unlock
 from queuepool.stores.contract import NOTICE_KEPT
+from queuepool.stores.notices import notice_in
 from queuepool.stores.redis import locks
 from queuepool.stores.redis.client import Client
 from queuepool.stores.redis.keys import Keys
@@ -40,13 +41,13 @@ class RedisCache:
     def withdraw(self, pool: str) -> None:
         self._client.command("HDEL", self._keys.pools, pool)
 
-    def notices(self, within: float) -> list[bytes]:
+    def notices(self, within: float) -> list[dict[str, Any]]:
         now, found = self._now(), []
         for pool, text in self._client.command("HGETALL", self._keys.pools).items():
-            age = now - json.loads(text)["at"]
-            if age <= within:
-                found.append(text)
-            elif age > NOTICE_KEPT:
+            notice = notice_in(text)
+            if notice and now - notice["at"] <= within:
+                found.append(notice)
+            elif notice is None or now - notice["at"] > NOTICE_KEPT:
                 with suppress(StoreError):  # a user who may only read leaves it to others
                     self._client.command("HDEL", self._keys.pools, pool)
         return found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from queuepool.stores.redis.client import Client
 from queuepool.stores.redis.keys import Keys
@@ -19,7 +19,7 @@ class RedisSchedules:
     def begin(self, rules: Mapping[str, str], now: int) -> dict[str, Mark]:
         words = [word for pair in rules.items() for word in pair]
         texts = self._client.script("begin", [self._keys.schedules], [now, *words])
-        return dict(zip(rules, map(Mark.from_text, texts), strict=True))
+        return _sound(zip(rules, texts, strict=True))
 
     def fire(self, due: Due) -> Fired | None:
         names = [self._keys.schedules, self._keys.ready(due.queue), self._keys.notify(due.queue)]
@@ -28,11 +28,18 @@ class RedisSchedules:
             names.append(self._keys.lock(due.lock.name))
             args += due.lock.owner, due.lock.seconds
         answer = self._client.script("fire", names, args)
-        return Fired(Result(answer[0].decode()), Mark.from_text(answer[1])) if answer else None
+        before = Mark.from_text(answer[1]) if answer else None
+        return Fired(Result(answer[0].decode()), before) if before else None
 
     def marks(self) -> dict[str, Mark]:
         texts = self._client.command("HGETALL", self._keys.schedules)
-        return {name.decode(): Mark.from_text(text) for name, text in texts.items()}
+        return _sound((name.decode(), text) for name, text in texts.items())
 
     def forget(self, name: str) -> bool:
         return bool(self._client.command("HDEL", self._keys.schedules, name))
+
+
+def _sound(texts: Iterable[tuple[str, bytes]]) -> dict[str, Mark]:
+    """The marks by name, without those that are damaged."""
+    marks = ((name, Mark.from_text(text)) for name, text in texts)
+    return {name: mark for name, mark in marks if mark}

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Table, case, delete, insert, select, update
@@ -17,6 +17,7 @@ from queuepool.errors import StoreError
 from queuepool.payload.ending import Unlock
 from queuepool.payload.lease import Tallies
 from queuepool.stores.contract import NOTICE_KEPT
+from queuepool.stores.notices import notice_in
 from queuepool.stores.sql.client import Client
 from queuepool.stores.sql.clock import Clock
 from queuepool.stores.sql.encoding import bytes_of
@@ -26,6 +27,7 @@ from queuepool.stores.sql.names import is_name
 #: seconds: Laravel's "forever", and how long it counts a job's exceptions
 _FOREVER, _DAY = 315_360_000, 86_400
 _LAST = 2**31 - 1
+_TALLIES = frozenset(field.name for field in fields(Tallies))
 
 
 class SqlCache:
@@ -91,14 +93,15 @@ class SqlCache:
     def withdraw(self, pool: str) -> None:
         self.remove(f"{self._ours}pool:{pool}")
 
-    def notices(self, within: float) -> list[bytes]:
-        def read(connection: Connection) -> list[bytes]:
+    def notices(self, within: float) -> list[dict[str, Any]]:
+        def read(connection: Connection) -> list[dict[str, Any]]:
             notices = self._table.c.key.startswith(f"{self._ours}pool:", autoescape=True)
             living = is_living(self._table, connection)
             connection.execute(delete(self._table).where(notices, ~living))
             values = connection.execute(select(self._table.c.value).where(notices)).scalars().all()
             first = _now(connection) - within
-            return [text for text in map(bytes_of, values) if json.loads(text)["at"] >= first]
+            found = filter(None, (notice_in(bytes_of(value)) for value in values))
+            return [notice for notice in found if notice["at"] >= first]
 
         return self._client.ask(read)
 
@@ -112,14 +115,14 @@ class SqlCache:
             name = self._exceptions(job_id)
             put_within(self._table, connection, name, f"i:{_number(_value(self._table, connection, name)) + 1};", _DAY)
             return
-        counts = json.loads(_value(self._table, connection, self._tallies(job_id)) or "{}")
+        counts = _counts_in(_value(self._table, connection, self._tallies(job_id)))
         counts[tally] = counts.get(tally, 0) + 1
         put_within(self._table, connection, self._tallies(job_id), json.dumps(counts), _DAY)
 
     def counts(self, job_id: str) -> Tallies:
         def look(connection: Connection) -> Tallies:
             # An older pool counts exceptions here, too.
-            ours = Tallies(**json.loads(_value(self._table, connection, self._tallies(job_id)) or "{}"))
+            ours = Tallies(**_counts_in(_value(self._table, connection, self._tallies(job_id))))
             return replace(
                 ours, exceptions=ours.exceptions + _number(_value(self._table, connection, self._exceptions(job_id)))
             )
@@ -141,6 +144,15 @@ def _value(cache: Table, connection: Connection, name: str) -> str:
     living = is_living(cache, connection)
     value = connection.execute(select(cache.c.value).where(cache.c.key == name, living).with_for_update()).scalar()
     return bytes_of(value).decode("utf-8", "replace")
+
+
+def _counts_in(value: str) -> dict[str, int]:
+    """Our tallies of a job; none if the value is damaged."""
+    try:
+        found = json.loads(value or "{}").items()
+    except (ValueError, RecursionError, AttributeError):
+        return {}
+    return {name: count for name, count in found if name in _TALLIES and isinstance(count, int)}
 
 
 def _number(value: str) -> int:

@@ -42,7 +42,7 @@ class SqlSchedules:
 
     def fire(self, due: Due) -> Fired | None:
         def work(connection: Connection) -> Fired | None:
-            before = self._mark(connection, due.name)
+            before = _mark_in(self._text(connection, due.name))
             if before is None or before.settled >= due.at:
                 return before and Fired(Result.SETTLED, before)
             result = self._pushed(connection, due) if due.payload else Result.PASSED
@@ -61,7 +61,8 @@ class SqlSchedules:
         self._locks.examine()
         rows = self._client.ask(lambda connection: connection.execute(ours).all())
         named = ((key.removeprefix(self._start).rpartition("#")[0], owner) for key, owner in rows)
-        return {name: Mark.from_text(bytes_of(owner)) for name, owner in named}
+        marks = ((name, Mark.from_text(bytes_of(owner))) for name, owner in named)
+        return {name: mark for name, mark in marks if mark}
 
     def forget(self, name: str) -> bool:
         self._locks.examine()
@@ -72,20 +73,21 @@ class SqlSchedules:
         )
 
     def _begun(self, connection: Connection, name: str, rule: str, now: int) -> Mark:
-        before = self._mark(connection, name)
+        text = self._text(connection, name)
+        before = _mark_in(text)
         mark = before.seen(rule, now) if before else Mark(now, rule)
-        if before is None:  # of two that insert it at once, one is tried again, whole
+        if text is None:  # of two that insert it at once, one is tried again, whole
             row = {"key": self._key(name), "owner": mark.to_text(), "expiration": _LAST}
             connection.execute(insert(self._marks).values(**row))
         elif mark != before:
             self._put(connection, name, mark)
         return mark
 
-    def _mark(self, connection: Connection, name: str) -> Mark | None:
-        """The mark, whose row is locked until the transaction ends."""
+    def _text(self, connection: Connection, name: str) -> bytes | None:
+        """The mark's text, whose row is locked until the transaction ends."""
         row = select(self._marks.c.owner).where(self._is_key(connection, name)).with_for_update()
         text = connection.execute(row).scalar()
-        return None if text is None else Mark.from_text(bytes_of(text))
+        return None if text is None else bytes_of(text)
 
     def _put(self, connection: Connection, name: str, mark: Mark) -> None:
         values = {"owner": mark.to_text(), "expiration": _LAST}
@@ -102,3 +104,7 @@ class SqlSchedules:
 
     def _key(self, name: str) -> str:
         return f"{self._start}{name}#{hashlib.sha256(name.encode()).hexdigest()[:8]}"
+
+
+def _mark_in(text: bytes | None) -> Mark | None:
+    return None if text is None else Mark.from_text(text)

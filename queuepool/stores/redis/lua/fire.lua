@@ -6,10 +6,10 @@
 -- Returns  the result (pushed, held, passed, settled, full) and the mark before, as JSON; nothing if there is no mark
 -- Differs  Laravel locks each minute of a schedule by the clocks of its hosts, then pushes. A full server is a result and
 --          no error: an error would have the steward take the server for lost.
--- include: full
+-- include: mark full
 local text = redis.call('hmget', KEYS[1], ARGV[1])[1]
-if not text then return {} end
-local mark, due = cjson.decode(text), tonumber(ARGV[2])
+local mark, due = mark_in(text), tonumber(ARGV[2])
+if not mark then return {} end
 if mark.settled >= due then return {'settled', text} end
 
 local function settle(result)

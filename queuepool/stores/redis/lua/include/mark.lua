@@ -1,0 +1,11 @@
+-- The mark of a schedule, from its JSON; nothing for a damaged text, which counts as no mark (Mark.from_text).
+local function is_second(value)
+  return type(value) == 'number' and value >= 0 and value < 2 ^ 40 and value == math.floor(value)
+end
+
+local function mark_in(text)
+  local is_json, mark = pcall(cjson.decode, text or '')
+  if not is_json or type(mark) ~= 'table' or not is_second(mark.settled) or type(mark.rule) ~= 'string' then return end
+  if not is_second(mark.pushed) then mark.pushed = nil end
+  return mark
+end

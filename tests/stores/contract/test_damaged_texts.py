@@ -1,0 +1,96 @@
+"""Our own texts in a store, which others can write, too: what is damaged counts as missing and harms nothing else."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from sqlalchemy import update
+
+from queuepool.errors import StoreError
+from queuepool.jobs.following import found
+from queuepool.payload.ending import StateRecord
+from queuepool.stores.contract import NOTICE_KEPT
+from queuepool.stores.factory import Stores
+from queuepool.stores.schedules import Due, Mark
+from tests.support.samples import payload
+
+NOW = 1_764_000_000
+#: no object, or not in JSON
+TEXTS = ["garbage", "5", "null", "[]", "{", "{}", "", "[" * 150, '"']
+
+
+def overwrite(built: Stores, place: str, name: str, text: str) -> None:
+    """Put the text in the place of one of ours: in a hash of Redis, or in the table's row whose key has this name."""
+    if built.settings.url.startswith("unix"):
+        built.client.command("HSET", getattr(built.queue.keys, place), name, text)
+        return
+    marks, values = built.client.tables.cache_locks, built.client.tables.cache
+    change = {
+        "schedules": update(marks).where(marks.c.key.contains(f":{name}#")).values(owner=text),
+        "pools": update(values).where(values.c.key.endswith(f":{name}")).values(value=text),
+    }[place]
+    assert 1 == built.client.ask(lambda connection: connection.execute(change).rowcount)
+
+
+@pytest.mark.bad_input("B168")
+@pytest.mark.parametrize(
+    "text", [*TEXTS, '{"at": "x", "host": "b", "pool": "c"}', '{"at": 1e30, "host": "b", "pool": "c"}', '{"at": 1}']
+)
+def test_a_damaged_notice_is_left_out(built, text):
+    built.control.publish("a:default:1", {"host": "a", "pool": "default"})
+    built.control.publish("b:default:1", {"host": "b", "pool": "default"})
+    overwrite(built, "pools", "b:default:1", text)
+
+    assert ["a"] == [notice["host"] for notice in built.control.pools(NOTICE_KEPT)]
+
+
+@pytest.mark.bad_input("B169")
+@pytest.mark.parametrize(
+    "text",
+    [
+        *TEXTS,
+        '{"settled": "x", "rule": "r"}',
+        '{"settled": 1e300, "rule": "r"}',
+        '{"settled": 1, "rule": 1}',
+        '{"settled": 1.5, "rule": "r"}',
+        '{"settled": -1, "rule": "r"}',
+    ],
+)
+def test_a_damaged_mark_of_a_schedule_counts_as_none_and_the_others_go_on(built, text):
+    built.queue.push("elsewhere", [payload("x")])  # a pool reads the tables before it fires
+    rules = {"nightly": "r", "hourly": "r"}
+    built.schedules.begin(rules, NOW)
+    overwrite(built, "schedules", "nightly", text)
+
+    assert built.schedules.fire(Due("nightly", NOW + 60, "reports", payload("a"))) is None
+    assert {"hourly": Mark(NOW, "r")} == built.schedules.marks()
+    assert {"nightly": Mark(NOW + 5, "r"), "hourly": Mark(NOW, "r")} == built.schedules.begin(rules, NOW + 5)
+    assert NOW + 60 == built.schedules.fire(Due("nightly", NOW + 60)).before.settled + 55
+
+
+@pytest.mark.bad_input("B170")
+@pytest.mark.parametrize(
+    "text",
+    [
+        *TEXTS,
+        '{"state": 5}',
+        '{"state": "running", "until": "x"}',
+        '{"state": "delayed", "due": "x"}',
+        '{"state": "done", "result": "{"}',
+        '{"state": "done", "result": 5}',
+        json.dumps({"state": "done", "result": "[" * 100_000}),
+    ],
+)
+def test_a_damaged_state_of_a_job_is_one_error(built, text):
+    built.states.push("default", [payload("a")], 0.0, [StateRecord("a", text.encode(), 60.0)])
+
+    if text:  # an empty one is none
+        with pytest.raises(StoreError, match="what is kept as the state of job a is none"):
+            found(built, "a")
+
+
+def test_a_state_may_name_another_job(built):
+    built.states.push("default", [payload("a")], 0.0, [StateRecord("a", b'{"state": "done", "id": "b"}', 60.0)])
+
+    assert ("a", "done") == (found(built, "a").id, found(built, "a").state)
