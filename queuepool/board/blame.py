@@ -6,6 +6,7 @@ is what the one before it died of: by a traceback, a crash, or a hang that the m
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
@@ -16,6 +17,8 @@ from queuepool.errors import StoreError
 _OWN, _KILLED = 3, 1
 #: the weight from which on it is skipped: two deaths by its own fault
 _DEADLY = 2 * _OWN
+#: seconds for which the end of what the last steward died of proves nothing: it may go on in a thread, or wait
+_PROOF = 10.0
 #: how many things are remembered, the newest first
 _MAX_ITEMS = 4
 
@@ -26,9 +29,13 @@ class Blame:
     def __init__(self, header: Header) -> None:
         self._header = header
         self._counts = _parsed(header.died_of)
+        self._born = time.monotonic()
+        #: what the last steward died of by its own fault
+        self._suspect = ""
         if what := header.doing:
+            self._suspect = "" if header.steward_killed else what
             self._counts = {
-                what: self._counts.pop(what, 0) + (_KILLED if header.steward_killed else _OWN),
+                what: self._counts.pop(what, 0) + (_OWN if self._suspect else _KILLED),
                 **self._counts,
             }
             self._write()
@@ -36,7 +43,10 @@ class Blame:
 
     @contextmanager
     def during(self, what: str) -> Iterator[None]:
-        """Blame a death within the context on ``what``. A normal end clears the blame; a ``StoreError`` keeps it."""
+        """Blame a death within the context on ``what``. A normal end clears the blame; a ``StoreError`` keeps it.
+
+        What the last steward died of by its own fault keeps its blame until this one has lived for ten seconds.
+        """
         outer, self._header.doing = self._header.doing, what
         try:
             yield
@@ -44,7 +54,8 @@ class Blame:
             self._header.doing = outer
             raise
         self._header.doing = outer
-        if self._counts.pop(what, 0):
+        is_proof = what != self._suspect or time.monotonic() - self._born > _PROOF
+        if is_proof and self._counts.pop(what, 0):
             self._write()
 
     def is_deadly(self, what: str) -> bool:
