@@ -42,13 +42,15 @@ class Server:
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._open[writer] = None
         if self.connections > MAX_CONNECTIONS:
-            next(iter(self._open)).transport.abort()
+            oldest = next(iter(self._open))
+            del self._open[oldest]  # at once: of those that come before its task ends, each would close the same one
+            oldest.transport.abort()
         try:
             await self._converse(reader, writer)
         except (OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.CancelledError):
             pass  # the client is gone or too slow, or the pool stops
         finally:
-            del self._open[writer]
+            self._open.pop(writer, None)
             writer.transport.abort()
 
     async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
