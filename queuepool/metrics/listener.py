@@ -13,6 +13,8 @@ from queuepool.config.addresses import Address
 _BACKLOG = 128
 #: of a Unix socket: its owner and group may connect
 _MODE = 0o660
+#: its device and inode
+File = tuple[int, int] | None
 
 
 def bound(address: Address) -> socket.socket:
@@ -28,14 +30,22 @@ def problem_of(address: Address) -> str:
         bound(address).close()
     except OSError as error:
         return error.strerror or str(error)
-    leave(address)
+    leave(address, file_of(address))
     return ""
 
 
-def leave(address: Address) -> None:
-    """Remove a Unix socket's path."""
-    if address.path:
-        with suppress(OSError):  # another process has removed it
+def file_of(address: Address) -> File:
+    """What is at a Unix socket's path: another file if someone has replaced it, ``None`` if it was removed."""
+    with suppress(OSError):
+        found = os.lstat(address.path)
+        return found.st_dev, found.st_ino
+    return None
+
+
+def leave(address: Address, own: File) -> None:
+    """Remove a Unix socket's path, if that is still our own file."""
+    if own and file_of(address) == own:
+        with suppress(OSError):  # another process has just removed it
             os.unlink(address.path)
 
 
@@ -66,14 +76,17 @@ def _unix(path: str) -> socket.socket:
 
 
 def _remove_abandoned(path: str) -> None:
-    """Remove the path of a socket on which no process listens any more; leave anything else."""
+    """Remove the path of a socket on which no process listens any more; leave anything else. Never waits."""
     try:
         if not stat.S_ISSOCK(os.lstat(path).st_mode):
             return  # the bind fails, and says so
     except FileNotFoundError:
         return
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as caller:
+        caller.setblocking(False)  # a process that accepts nothing listens, too
         try:
             caller.connect(path)
         except ConnectionRefusedError:
             os.unlink(path)
+        except BlockingIOError:
+            return  # the bind fails, and says so

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -73,6 +74,25 @@ def test_it_serves_at_a_unix_socket_and_removes_it(site):
         assert 1.0 == pages.value('queuepool_up{pool="default"}')
 
     assert not (site.path / "q.sock").exists()
+
+
+def test_a_unix_socket_that_is_removed_is_made_anew_and_anothers_is_left_alone(site):
+    path = site.path / "q.sock"
+    pages = Pages(str(path))
+    with site.pool("--workers", "1", "--listen", pages.address) as pool:
+        web(pool)
+        path.unlink()
+        eventually(path.exists)
+        eventually(lambda: pages.status("/livez") == 200)
+        with socket.socket(socket.AF_UNIX) as other:
+            path.unlink()
+            other.bind(str(path))
+            other.listen()
+            eventually(lambda: "Address already in use" in pool.log())
+            pool.end()
+
+    assert path.exists()
+    assert "the socket of unix:" in pool.log()
 
 
 def commands_of(server) -> dict[str, int]:
