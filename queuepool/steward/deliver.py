@@ -24,9 +24,9 @@ from queuepool.unix.signals import Alarm, reset_inherited
 #: seconds that a program or a server has; and those that its end may take
 TIMEOUT, _TO_END = 10.0, 2.0
 #: most bytes that we write; most characters of what a program prints; most bytes that are read of a server's answer
-MAX_ANSWER, _MAX_OUTPUT, _MAX_BODY = 16384, 2000, 65536
-#: seconds between two looks at a program
-_TICK = 0.05
+MAX_ANSWER, _MAX_OUTPUT, _MAX_BODY = 65536, 2000, 65536
+#: seconds between two looks at a program, and how often its output is read at each
+_TICK, _READS = 0.05, 64
 Notice = Mapping[str, Any]
 
 
@@ -90,7 +90,7 @@ def _watched(pid: int, pipe: int) -> tuple[str, bytes]:
     output, until = b"", time.monotonic() + TIMEOUT
     while time.monotonic() < until:
         ended = dict(fork.reap({pid})).get(pid)
-        output = (output + _printed(pipe, until))[: 4 * _MAX_OUTPUT]
+        output = (output + _printed(pipe))[: 4 * _MAX_OUTPUT]
         if ended is not None:
             return ("" if ended == 0 else proc.cause_of(ended)), output
         time.sleep(_TICK)
@@ -98,11 +98,13 @@ def _watched(pid: int, pipe: int) -> tuple[str, bytes]:
     return f"it took longer than {TIMEOUT:g} s", output
 
 
-def _printed(pipe: int, until: float) -> bytes:
-    """The beginning of what is in the pipe, which is emptied."""
+def _printed(pipe: int) -> bytes:
+    """The beginning of what is in the pipe, which is emptied, unless something fills it all the time."""
     found = b""
     with suppress(BlockingIOError):
-        while (part := os.read(pipe, _MAX_BODY)) and time.monotonic() < until:
+        for _ in range(_READS):
+            if not (part := os.read(pipe, _MAX_BODY)):
+                break
             found = found or part
     return found
 
@@ -139,7 +141,7 @@ def _post(url: str, form: str, notice: Notice) -> str:
         return f"the server answers {error.code} {error.reason}"
     except URLError as error:
         return f"the server cannot be reached: {error.reason}"
-    except (OSError, HTTPException) as error:
+    except (OSError, HTTPException, ValueError) as error:  # also a host or an answer of no valid form
         return f"the server's answer is lost: {type(error).__name__}: {error}"
     return ""
 

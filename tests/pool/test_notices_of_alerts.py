@@ -6,6 +6,7 @@ import json
 import logging
 import os
 import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -179,6 +180,21 @@ def test_at_most_a_hundred_notices_wait_and_the_oldest_are_given_up(events, tmp_
     assert "queue0" == events.all[0].subject
 
 
+@pytest.mark.bad_input("B151")
+def test_a_program_that_prints_the_widest_characters_is_sent_to(events, tmp_path, log):
+    send(outbox(events, sys.executable, "-c", "print('\U0001f600' * 5000)"))
+
+    assert [] == events.all
+    assert [f"exec printed: {chr(0x1F600) * 2000}"] == log.messages
+
+
+@pytest.mark.bad_input("B151")
+def test_a_program_whose_child_never_stops_to_print_holds_up_no_other_notice(events, tmp_path):
+    assert send(outbox(events, script(tmp_path, "yes & exit 0"))) < 8
+
+    assert ([], []) == (events.all, marked())
+
+
 # A webhook
 
 
@@ -241,6 +257,16 @@ def test_a_server_that_is_not_there_is_reported_without_its_url(events):
     send(outbox(events, webhook=Webhook(f"{url}/s3cr3t")))
 
     assert ["the server cannot be reached: [Errno 111] Connection refused"] == events.problems
+
+
+@pytest.mark.bad_input("B152")
+@pytest.mark.parametrize("host", ["a..b", f"{'a' * 64}.example"])
+def test_a_host_that_cannot_be_one_is_reported_in_a_line(events, log, host):
+    send(outbox(events, webhook=Webhook(f"http://{host}/s3cr3t")))
+
+    [problem] = events.problems
+    assert problem.startswith("the server")
+    assert [] == log.messages
 
 
 @pytest.mark.bad_input("B152")
