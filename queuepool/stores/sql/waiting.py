@@ -18,6 +18,8 @@ from queuepool.stores.sql.transaction import file_of
 
 #: polling may take this share of the time, so that a queue full of delayed jobs is polled less often
 _PART = 0.05
+#: seconds between looks at a file that has not changed: a delayed job that came during the wait becomes due
+_LOOK = 0.25
 
 IsReady = Callable[[Connection], bool]
 
@@ -61,6 +63,7 @@ class CountingCommits(Polling):
     def __init__(self) -> None:
         super().__init__(0.001, 0.012)
         self._seen = math.nan
+        self._look_at = 0.0
 
     def wait(self, connection: Connection, is_ready: IsReady, timeout: float) -> None:
         # The count omits this connection's own commits, and others may have committed before it started.
@@ -74,9 +77,11 @@ class CountingCommits(Polling):
     def _has_changed(self, connection: Connection) -> bool:
         driver: Any = connection.connection.driver_connection  # direct, since it is polled so often
         (count,) = driver.execute("PRAGMA data_version").fetchone()
-        has_changed = bool(count != self._seen)
-        self._seen = count
-        return has_changed
+        now = time.monotonic()
+        is_due = count != self._seen or now >= self._look_at
+        if is_due:
+            self._seen, self._look_at = count, now + _LOOK
+        return is_due
 
 
 class Listening:

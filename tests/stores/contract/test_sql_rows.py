@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 import time
+from contextlib import closing
 from datetime import UTC, datetime
 from typing import Any
 
@@ -320,3 +322,15 @@ def test_what_another_session_has_locked_is_looked_for_again_soon_but_not_all_th
 
     assert {0.01} == set(due)
     assert 10 * 0.01 <= took < 5.0  # not one wait went on to its end
+
+
+def test_a_delayed_job_that_comes_during_a_wait_ends_it_when_it_is_due(sql, database):
+    with closing(Stores(database)) as other:
+        push = threading.Timer(0.1, other.queue.push, ("default", [payload("a")], 1.0))
+        push.start()
+        began = time.monotonic()
+        sql.queue.wait(["default"], timeout=30.0)
+        took = time.monotonic() - began
+        push.join()
+
+    assert took < QUICK
