@@ -72,6 +72,7 @@ class Worker:
                 self._outage.lost(error)
                 if self._signals.stop:
                     raise  # what is held stays on the board, for the steward
+                self._slot_writer.show(State.IDLE)  # a job that is done waits to be reported, and runs no more
                 self._outage.rest()
             except StoreError as error:
                 if self._slot_writer.meter is not None:

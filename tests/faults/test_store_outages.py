@@ -33,6 +33,7 @@ def test_a_pool_outlives_a_killed_store_and_its_running_job_is_settled_after(awa
         status = json.loads(away.run("status", "--runtime-dir", str(away.path / "run"), "--json").stdout)
         gate.touch()
         eventually(lambda: away.trail(event="end"))
+        eventually(lambda: not pool.pids(r"^queuepool: worker .* busy"))  # what is only to be reported runs no more
         eventually(lambda: "store still away" in pool.log())  # first the connection was cut, then there is no server
         own_server.start()
         eventually(lambda: "store regained" in pool.log())
