@@ -15,9 +15,12 @@ from queuepool.jobs.client import Queue
 def connect(where: str | Path | None = None, *, connection: str | None = None, prefix: str = "") -> Queue:
     """A queue by URL (``redis://…``, ``sqlite:///…``), by configuration file, or of the configuration in force.
 
+    In force is what ``configure`` has chosen in this process, else the file that ``start`` would find.
     ``connection`` names one of the file; without it, the file's only connection or its ``default`` is used. ``prefix``
     goes with a URL. Raises ``ConfigError``. Sends nothing before the first push.
     """
+    if _chosen is not None and not (where or connection or prefix):
+        return Queue(_chosen.settings)
     return Queue(settings_at(where, connection, prefix))
 
 
@@ -31,6 +34,8 @@ def settings_at(where: str | Path | None = None, connection: str | None = None, 
 
 
 _default: Queue | None = None
+#: by ``configure``
+_chosen: Queue | None = None
 #: a framework's choice, given what ``configure`` has chosen
 _decide: Callable[[Queue | None], Queue] | None = None
 _has_decided = False
@@ -38,11 +43,11 @@ _has_decided = False
 
 def configure(where: str | Path | ConnectionSettings | Queue, *, connection: str | None = None) -> Queue:
     """Choose the queue that ``dispatch`` uses in this process; URLs, files, names and errors as in ``connect``."""
-    global _default
+    global _default, _chosen
     if isinstance(where, ConnectionSettings):
         where = Queue(where)
-    _default = where if isinstance(where, Queue) else connect(where, connection=connection)
-    return _default
+    _default = _chosen = where if isinstance(where, Queue) else connect(where, connection=connection)
+    return _chosen
 
 
 def is_configured() -> bool:

@@ -540,6 +540,13 @@ def test_what_is_configured_is_where_dispatch_pushes_to(queue, connection):
     assert queue is connecting.default_queue()
 
 
+def test_what_is_configured_is_what_connect_leads_to_without_a_name(queue, connection):
+    with closing(connect()) as found:
+        assert connection == found.settings
+    with closing(connect("sqlite:///elsewhere.db")) as other:
+        assert connection != other.settings
+
+
 # The running job
 
 
