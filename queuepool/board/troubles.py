@@ -9,7 +9,10 @@ from typing import Any
 NOT_RUNNING, STUCK = "not running", "stopped by a signal"
 #: states in which no jobs run although the pool should
 IDLING = {
-    "starting": "workers wait: the steward has not read the control keys yet (restart, pause, maintenance)",
+    "starting": (
+        "workers wait: the steward has not read the control keys yet (restart, pause, maintenance); if this lasts, the "
+        "log says why"
+    ),
     "failing": "the steward dies again and again, see the log: jobs of dead workers and delayed jobs wait",
 }
 #: seconds after which a master that goes round every quarter of a second is late
@@ -30,6 +33,8 @@ def troubles(pool: Mapping[str, Any]) -> Iterator[str]:
         yield words
     elif (age := pool.get("beat_age") or 0.0) > _SLOW:
         yield f"the master has been busy or stuck for {age:.0f} s: it replaces and kills no worker meanwhile"
+    if not pool["workers"]:
+        yield "no job runs: it was scaled to 0 workers"
     if outdated := pool.get("outdated"):
         why = f", new ones do not come to work: {problem}" if (problem := pool["boot_problem"]) else ""
         yield f"restart under way: workers that still run the old code: {outdated}{why}"

@@ -13,7 +13,7 @@ import click
 from queuepool.board.runtime_dir import RuntimeDir
 from queuepool.cli import output
 from queuepool.cli.ages import age, untaken
-from queuepool.cli.check_watching import inspect_programs, inspect_rights
+from queuepool.cli.check_watching import inspect_logs, inspect_programs, inspect_rights
 from queuepool.cli.flags import CONNECTION
 from queuepool.cli.options import JSON, Where, located, option, parsed
 from queuepool.cli.peek import Peek
@@ -62,7 +62,7 @@ def check(where: Where, peek: int, as_json: bool) -> int:
         _print([Finding(Grade.FAIL, "configuration", line) for line in str(error).split("\n")], as_json)
         return CONFIG
     findings = [_configuration(where), *_stores(where), *_boards(where), *_addresses(where)]
-    findings += [*inspect_programs(where.pools()), *_modules(where), *_schedules(where)]
+    findings += [*inspect_logs(where.pools()), *inspect_programs(where.pools()), *_modules(where), *_schedules(where)]
     if peek:
         findings += _waiting(where, peek)
     _print(findings, as_json)

@@ -33,6 +33,16 @@ def inspect_programs(pools: Sequence[PoolSettings]) -> Iterator[Finding]:
         yield Finding(Grade.FAIL if problem else Grade.OK, f"alerts exec {name}", problem or "it can be run")
 
 
+def inspect_logs(pools: Sequence[PoolSettings]) -> Iterator[Finding]:
+    """Whether this user can write to the pools' log files, which are not made here."""
+    for path in dict.fromkeys(pool.log for pool in pools if pool.log):
+        place = path if path.exists() else path.parent
+        if not place.exists():
+            yield Finding(Grade.FAIL, f"log {path}", f"there is no directory {place}")
+        elif not os.access(place, os.W_OK):
+            yield Finding(Grade.FAIL, f"log {path}", f"{place} cannot be written to by uid {os.geteuid()}")
+
+
 def _attempts(stores: Stores, pools: Sequence[PoolSettings]) -> Iterator[Attempt]:
     """What is tried, by name. Writes only under a name of our own, and leaves nothing."""
     own = f"check-{secrets.token_hex(6)}"

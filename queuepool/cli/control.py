@@ -26,6 +26,8 @@ def pause(where: Where, queues: Sequence[str]) -> None:
     """Pause the local pool, or queues on all hosts"""
     if queues:
         _for_each(where, queues, _pause)
+        for note in filter(None, map(where.note_on, queues)):
+            output.complain(note)
     else:
         _signal_master(where, signal.SIGUSR2, "paused, its workers begin no more jobs")
 

@@ -56,10 +56,12 @@ def retry(where: Where, ids: Sequence[str], queue: str | None) -> int:
         raise click.UsageError("name failed jobs by ID, or say all, or --queue")
     with closing(Queue(where.connection(), by_hand=True)) as connection:
         if everything:
-            retried = _retry_all(connection, queue)
-            output.say(f"{output.counted(retried, 'job')} put back")
-            return 0
-        return max([_retry(connection, job_id) for job_id in dict.fromkeys(ids)])
+            put_back, code = _retry_all(connection, queue), 0
+        else:
+            codes = [_retry(connection, job_id) for job_id in dict.fromkeys(ids)]
+            put_back, code = codes.count(0), max(codes)
+    output.say(f"{output.counted(put_back, 'job')} put back")
+    return code
 
 
 @click.command()

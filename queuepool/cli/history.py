@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
+from difflib import get_close_matches
 from functools import reduce
 from typing import Any
 
@@ -53,8 +54,8 @@ def history(where: Where, seconds: float, queue: str | None, job: str | None, as
         output.complain(f"{output.counted(past.ignored, 'text')} of the history made no sense")
     if as_json:
         output.document(_document(span, chosen))
-    else:
-        _print(span, chosen)
+    elif not _print(span, chosen):
+        output.say(_absence(past, queue, job))
 
 
 def _read(connection: ConnectionSettings, seconds: float) -> tuple[Span, Past]:
@@ -78,7 +79,18 @@ def _chosen(past: Past, queue: str | None, job: str | None) -> Past:
     return Past(jobs, past.ignored, {} if queue or job else past.events, queues)
 
 
-def _print(span: Span, past: Past) -> None:
+def _absence(past: Past, queue: str | None, job: str | None) -> str:
+    """Why nothing is shown."""
+    queues, jobs = {queue for queue, _ in past.totals()}, {job for _, job in past.totals()}
+    for what, name, known in (("queue", queue, queues | {*past.by_queue()}), ("job", job, jobs)):
+        if name and name not in known:
+            close = get_close_matches(name, known, 1)
+            return f"no {what} {name} in this time" + (f"; did you mean {close[0]}?" if close else "")
+    return "nothing was done in this time"
+
+
+def _print(span: Span, past: Past) -> int:
+    """Print the tables that are not empty; returns how many these are."""
     minutes = len(span.buckets) * span.grain.seconds / 60.0
     jobs = [_row(names, tally, minutes) for names, tally in _sorted(past)]
     events = [{"event": event, "count": count} for event, count in past.event_totals().items()]
@@ -87,6 +99,7 @@ def _print(span: Span, past: Past) -> None:
         if number:
             click.echo()
         output.listing(rows, as_json=False)
+    return len(tables)
 
 
 def _queue_rows(past: Past) -> Iterator[dict[str, Any]]:

@@ -69,6 +69,10 @@ class Where:
         """The pools' queues, each once."""
         return tuple(dict.fromkeys(queue for pool in self.pools() for queue in pool.queues))
 
+    def note_on(self, queue: str) -> str:
+        """That no pool of the configuration file serves this queue; empty if one does, or there is no file."""
+        return f"note: no pool of {self.path} serves queue {queue}" if self.path and queue not in self.queues() else ""
+
 
 def _names(pools: Sequence[PoolSettings]) -> str:
     return ", ".join(pool.name for pool in pools)

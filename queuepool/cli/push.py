@@ -54,8 +54,8 @@ def push(
     with closing(Queue(where.connection())) as connection:
         about: dict[str, Any] = {"queue": target, "delay": delay, "options": on_wire, "encrypted": options.encrypted}
         output.say(connection.push(name, value, track=options.track if track is None else track, **about))
-    if where.path and target not in where.queues():
-        output.complain(f"note: no pool of {where.path} serves queue {target}")
+    if note := where.note_on(target):
+        output.complain(note)
 
 
 def _judge(name: str, value: object, handler: Handler | None) -> None:

@@ -43,7 +43,8 @@ def status(where: Where, everywhere: bool, as_json: bool) -> int:
     states = {str(pool.get("state")) for pool in pools}
     if not pools or NOT_RUNNING in states:
         return exit_codes.NOT_RUNNING
-    return exit_codes.NOT_MOVING if states & {STUCK, *IDLING} else exit_codes.OK
+    is_idle = states & {STUCK, *IDLING} or any(pool.get("workers") == 0 for pool in pools)
+    return exit_codes.NOT_MOVING if is_idle else exit_codes.OK
 
 
 def _published(where: Where) -> list[dict[str, Any]]:

@@ -340,7 +340,10 @@ def test_scale_changes_the_number_of_workers_within_what_the_board_has_room_for(
     with site.pool("--workers", "1") as pool:
         scaled, refused = cli("scale", "3", *here), cli("scale", "32", *here)
         eventually(lambda: 3 == len(pool.workers()))
+        cli("scale", "0", *here)
+        none = cli("status", *here)
 
+    assert (4, True) == (none.returncode, "no job runs: it was scaled to 0 workers\n" in none.stdout)
     assert (0, "pool default has 3 workers\n") == (scaled.returncode, scaled.stdout)
     assert (2, True) == (refused.returncode, "room for 31 workers" in refused.stderr)
 
@@ -396,6 +399,14 @@ def test_paused_queues_are_paused_for_all_hosts_until_they_go_on(site, cli, at):
     assert {"high", "low"} == paused
     assert {"high"} == read(("high", "low", "mail")).paused
     assert (0, "queue low was not paused\n") == (again.returncode, again.stderr)
+
+
+def test_a_pause_of_a_queue_that_no_pool_serves_is_noted(site, config):
+    told, mistyped = (site.run("pause", *config, queue) for queue in ("high", "hgih"))
+
+    assert ("queue high: paused on all hosts\n", "") == (told.stdout, told.stderr)
+    assert "queue hgih: paused on all hosts\n" == mistyped.stdout
+    assert mistyped.stderr.endswith("pool.ini serves queue hgih\n")
 
 
 def test_down_and_up_say_what_they_did(site, cli, at):
@@ -669,6 +680,7 @@ def test_an_unknown_id_is_told_and_the_others_are_done(site, cli, at):
     assert [(1, "failed job nope not found\n")] * 3 == [
         (done.returncode, done.stderr) for done in (retried, forgotten, shown)
     ]
+    assert "1 job put back\n" == retried.stdout
     assert (1, 0) == (site.queue.size("high"), site.queue.stores.failed.count())
 
 
@@ -776,6 +788,18 @@ def test_check_says_whether_the_program_of_alerts_can_be_run(site, config, mode,
 
     assert code == done.returncode
     assert line.format(program, os.geteuid()) in done.stdout.splitlines()
+
+
+def test_check_says_which_log_cannot_be_written_to(site, config):
+    file = site.path / "pool.ini"
+    text = file.read_text()
+    file.write_text(text.replace("[pool]", "[pool]\nlog = pool.log"))
+    good = site.run("check", *config)
+    file.write_text(text.replace("[pool]", "[pool]\nlog = none/pool.log"))
+    told = site.run("check", *config, check=False)
+
+    assert (0, False) == (good.returncode, (site.path / "pool.log").exists())
+    assert (1, True) == (told.returncode, "FAIL log none/pool.log: there is no directory none\n" in told.stdout)
 
 
 def test_check_tells_every_fault_of_the_configuration_with_exit_code_78(site):

@@ -51,6 +51,7 @@ def test_what_pools_did_is_in_the_history_when_they_have_ended(at):
     assert ["QUEUE", "JOB", "DONE"] == text.splitlines()[0].split()[:3]
     for none in (history(at, "--queue", "none"), history(at, "--job", "none")):
         assert ([], [], {}) == (none["jobs"], none["queues"], none["events"])
+    assert "no job doo in this time; did you mean do?\n" == at.run("history", *at.where, "--job", "doo").stdout
     assert 5 == sum(bucket["done"] for bucket in history(at, "--job", "do", "--queue", "default")["buckets"])
 
 

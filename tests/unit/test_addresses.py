@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import socket
+from contextlib import ExitStack, suppress
 
 import pytest
 
 from queuepool.config.addresses import Address, address_of, listen
-from queuepool.metrics.listener import bound, leave, problem_of
+from queuepool.metrics.listener import bound, file_of, leave, problem_of
 from tests.support.redis_server import free_port
 from tests.unit.test_configuration import Write, load, refusal
 from tests.unit.test_configuration import write as write  # a fixture
@@ -111,6 +112,28 @@ def test_an_address_of_ipv6_takes_no_port_of_ipv4():
         assert problem_of(Address("::1", port)) in ("", "Cannot assign requested address")
 
 
-def test_leaving_twice_is_no_error(tmp_path):
-    leave(address := Address(path=str(tmp_path / "q.sock")))
-    leave(address)
+def test_leaving_removes_our_own_socket_and_no_other(tmp_path):
+    address = Address(path=str(tmp_path / "q.sock"))
+    bound(address).close()
+    own = file_of(address)
+    leave(address, own)
+    leave(address, own)
+    with bound(address):
+        leave(address, None)
+        leave(address, (0, 0))
+
+        assert (tmp_path / "q.sock").exists()
+
+
+@pytest.mark.bad_input("B144")
+def test_a_process_that_listens_and_accepts_nothing_is_not_waited_for(tmp_path):
+    address = Address(path=str(tmp_path / "q.sock"))
+    with socket.socket(socket.AF_UNIX) as listening, ExitStack() as callers:
+        listening.bind(address.path)
+        listening.listen(0)
+        with suppress(BlockingIOError):
+            while caller := callers.enter_context(socket.socket(socket.AF_UNIX)):
+                caller.setblocking(False)
+                caller.connect(address.path)
+
+        assert "Address already in use" == problem_of(address)
