@@ -134,17 +134,19 @@ class Pool:
         """Workers that work or wait for work."""
         return sum(" idle " in title or " busy " in title for title in self.titles().values() if ": worker " in title)
 
-    def wait_until_ready(self, within: float = 15.0) -> float:
-        """Gives the seconds that it took. What a job has forked has its worker's title until the master ends it."""
-        began = time.monotonic()
-        while not self.workers <= self.ready() <= 2 * self.workers and time.monotonic() < began + within:
+    def wait_until_ready(self, within: float = 15.0) -> int:
+        """Gives how many are ready. What a job has forked has its worker's title until the master ends it."""
+        until = time.monotonic() + within
+        while not self.workers <= (ready := self.ready()) <= 2 * self.workers and time.monotonic() < until:
             time.sleep(0.02)
-        return time.monotonic() - began
+        return ready
 
     def note_size(self, within: float) -> None:
         """Whole or not. Jobs go on killing their workers: for a moment one may be missing, but not for long."""
-        after = round(self.wait_until_ready(within), 3)
-        self._ledger.write("size", pool=self.name[:4], n=self.ready(), want=self.workers, after=after)
+        began = time.monotonic()
+        ready = self.wait_until_ready(within)
+        after = round(time.monotonic() - began, 3)
+        self._ledger.write("size", pool=self.name[:4], n=ready, want=self.workers, after=after)
 
 
 def title_of(pid: int) -> str:
