@@ -141,8 +141,10 @@ def _post(url: str, form: str, notice: Notice) -> str:
         return f"the server answers {error.code} {error.reason}"
     except URLError as error:
         return f"the server cannot be reached: {error.reason}"
-    except (OSError, HTTPException, ValueError) as error:  # also a host or an answer of no valid form
+    except (OSError, HTTPException) as error:
         return f"the server's answer is lost: {type(error).__name__}: {error}"
+    except ValueError as error:  # its text may hold a part of the URL
+        return f"the server's name or its answer has no valid form: {type(error).__name__}"
     return ""
 
 
