@@ -22,6 +22,8 @@ UNDER_WAY = 60.0
 NOTICE_LASTS = 30.0
 #: seconds for which its last notice is kept nevertheless, so that its loss can be noticed
 NOTICE_KEPT = 3600.0
+#: Unix seconds from here on are damage
+NO_SECOND = 2**40
 
 
 @dataclass(frozen=True, slots=True)

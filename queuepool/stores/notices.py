@@ -6,9 +6,7 @@ from typing import Any
 
 from queuepool.errors import BadPayload
 from queuepool.payload import strict_json
-
-#: the last Unix second that is taken for one: any later number is damage
-_LAST = 2.0**40
+from queuepool.stores.contract import NO_SECOND
 
 
 def notice_in(text: bytes) -> dict[str, Any] | None:
@@ -18,5 +16,5 @@ def notice_in(text: bytes) -> dict[str, Any] | None:
     except BadPayload:
         return None
     at, names = notice.get("at"), (notice.get("host"), notice.get("pool"))
-    is_sound = isinstance(at, int | float) and 0 <= at < _LAST and all(isinstance(name, str) for name in names)
+    is_sound = isinstance(at, int | float) and 0 <= at < NO_SECOND and all(isinstance(name, str) for name in names)
     return notice if is_sound else None

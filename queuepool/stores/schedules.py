@@ -7,14 +7,12 @@ delayed, comes from several stewards, or a clock was set back.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import NamedTuple, Protocol
 
 from queuepool.payload.ending import Lock
-
-#: Unix seconds from here on are damage
-_NO_SECOND = 2**40
+from queuepool.stores.contract import NO_SECOND
 
 
 class Mark(NamedTuple):
@@ -49,7 +47,13 @@ class Mark(NamedTuple):
 
 def _is_second(value: object) -> bool:
     """Whether it is a whole Unix second."""
-    return isinstance(value, int | float) and 0 <= value < _NO_SECOND and value == int(value)
+    return isinstance(value, int | float) and 0 <= value < NO_SECOND and value == int(value)
+
+
+def sound_marks(texts: Iterable[tuple[str, bytes]]) -> dict[str, Mark]:
+    """The marks by name, without those that are damaged."""
+    marks = ((name, Mark.from_text(text)) for name, text in texts)
+    return {name: mark for name, mark in marks if mark}
 
 
 class Due(NamedTuple):

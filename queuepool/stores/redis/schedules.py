@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from queuepool.stores.redis.client import Client
 from queuepool.stores.redis.keys import Keys
-from queuepool.stores.schedules import Due, Fired, Mark, Result
+from queuepool.stores.schedules import Due, Fired, Mark, Result, sound_marks
 
 
 class RedisSchedules:
@@ -19,7 +19,7 @@ class RedisSchedules:
     def begin(self, rules: Mapping[str, str], now: int) -> dict[str, Mark]:
         words = [word for pair in rules.items() for word in pair]
         texts = self._client.script("begin", [self._keys.schedules], [now, *words])
-        return _sound(zip(rules, texts, strict=True))
+        return sound_marks(zip(rules, texts, strict=True))
 
     def fire(self, due: Due) -> Fired | None:
         names = [self._keys.schedules, self._keys.ready(due.queue), self._keys.notify(due.queue)]
@@ -33,13 +33,7 @@ class RedisSchedules:
 
     def marks(self) -> dict[str, Mark]:
         texts = self._client.command("HGETALL", self._keys.schedules)
-        return _sound((name.decode(), text) for name, text in texts.items())
+        return sound_marks((name.decode(), text) for name, text in texts.items())
 
     def forget(self, name: str) -> bool:
         return bool(self._client.command("HDEL", self._keys.schedules, name))
-
-
-def _sound(texts: Iterable[tuple[str, bytes]]) -> dict[str, Mark]:
-    """The marks by name, without those that are damaged."""
-    marks = ((name, Mark.from_text(text)) for name, text in texts)
-    return {name: mark for name, mark in marks if mark}

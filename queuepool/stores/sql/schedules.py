@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from sqlalchemy import ColumnElement, Connection, delete, insert, select, update
 
-from queuepool.stores.schedules import Due, Fired, Mark, Result
+from queuepool.stores.schedules import Due, Fired, Mark, Result, sound_marks
 from queuepool.stores.sql.client import Client
 from queuepool.stores.sql.encoding import bytes_of
 from queuepool.stores.sql.jobs_table import JobsTable
@@ -42,7 +42,7 @@ class SqlSchedules:
 
     def fire(self, due: Due) -> Fired | None:
         def work(connection: Connection) -> Fired | None:
-            before = _mark_in(self._text(connection, due.name))
+            before = Mark.from_text(self._text(connection, due.name) or b"")
             if before is None or before.settled >= due.at:
                 return before and Fired(Result.SETTLED, before)
             result = self._pushed(connection, due) if due.payload else Result.PASSED
@@ -60,9 +60,7 @@ class SqlSchedules:
         )
         self._locks.examine()
         rows = self._client.ask(lambda connection: connection.execute(ours).all())
-        named = ((key.removeprefix(self._start).rpartition("#")[0], owner) for key, owner in rows)
-        marks = ((name, Mark.from_text(bytes_of(owner))) for name, owner in named)
-        return {name: mark for name, mark in marks if mark}
+        return sound_marks((key.removeprefix(self._start).rpartition("#")[0], bytes_of(owner)) for key, owner in rows)
 
     def forget(self, name: str) -> bool:
         self._locks.examine()
@@ -74,7 +72,7 @@ class SqlSchedules:
 
     def _begun(self, connection: Connection, name: str, rule: str, now: int) -> Mark:
         text = self._text(connection, name)
-        before = _mark_in(text)
+        before = Mark.from_text(text or b"")
         mark = before.seen(rule, now) if before else Mark(now, rule)
         if text is None:  # of two that insert it at once, one is tried again, whole
             row = {"key": self._key(name), "owner": mark.to_text(), "expiration": _LAST}
@@ -104,7 +102,3 @@ class SqlSchedules:
 
     def _key(self, name: str) -> str:
         return f"{self._start}{name}#{hashlib.sha256(name.encode()).hexdigest()[:8]}"
-
-
-def _mark_in(text: bytes | None) -> Mark | None:
-    return None if text is None else Mark.from_text(text)

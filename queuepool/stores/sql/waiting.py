@@ -41,7 +41,7 @@ class Polling:
     def wait(self, connection: Connection, is_ready: IsReady, timeout: float) -> None:
         ends, pause, before = time.monotonic() + timeout, self._shortest, 0.0
         while (remaining := ends - (began := time.monotonic())) > 0:
-            if self._is_other(connection) or (self._has_changed(connection) and is_ready(connection)):
+            if self._is_other(connection) or (self._is_worth_a_query(connection) and is_ready(connection)):
                 return
             cost = time.monotonic() - began
             pause = min(pause * 1.1, self._longest)
@@ -53,7 +53,7 @@ class Polling:
         """Whether the database was replaced: the next verb finds out by which."""
         return False
 
-    def _has_changed(self, connection: Connection) -> bool:
+    def _is_worth_a_query(self, connection: Connection) -> bool:
         return True
 
 
@@ -74,14 +74,14 @@ class CountingCommits(Polling):
         file = file_of(connection)
         return file is not None and not file.is_current
 
-    def _has_changed(self, connection: Connection) -> bool:
+    def _is_worth_a_query(self, connection: Connection) -> bool:
         driver: Any = connection.connection.driver_connection  # direct, since it is polled so often
         (count,) = driver.execute("PRAGMA data_version").fetchone()
         now = time.monotonic()
-        is_due = count != self._seen or now >= self._look_at
-        if is_due:
+        is_worth_it = count != self._seen or now >= self._look_at
+        if is_worth_it:
             self._seen, self._look_at = count, now + _LOOK
-        return is_due
+        return is_worth_it
 
 
 class Listening:
