@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import hypothesis
 import pytest
 import redis
 
@@ -57,6 +58,10 @@ def pytest_itemcollected(item: pytest.Item) -> None:
     """``-k F06`` selects the tests of that entry of the catalogue."""
     item.extra_keyword_matches.update(entries_of(item))
 
+
+# No example is too slow: on a busy machine any may be.
+hypothesis.settings.register_profile("queuepool", deadline=None)
+hypothesis.settings.load_profile("queuepool")
 
 # A script's background processes ignore SIGINT, and so would all processes that the tests start.
 signal.signal(signal.SIGINT, signal.default_int_handler)

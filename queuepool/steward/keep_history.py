@@ -42,8 +42,8 @@ class KeepHistory:
         at = self._clock() if at is None else at
         since = self._board.header.since
         text = rollup_of(since, meters.read(self._board)).text()
-        # A pool that starts again counts from 0, so it is another writer.
-        writer = f"{socket.gethostname()[:64]}:{self._pool}:{since:.0f}"
+        # A pool that starts again counts from 0, so it is another writer, also within the same second.
+        writer = f"{socket.gethostname()[:64]}:{self._pool}:{since:.3f}"
         for grain in GRAINS:
             bucket = int(at // grain.seconds) * grain.seconds
             self._history.keep(grain.name, bucket, writer, text, min(grain.kept, self._lasts) + grain.seconds)
