@@ -124,6 +124,8 @@ class Client:
         except redis.RedisError as error:
             found = translated(error, verb, names, source)
             self.unanswered += isinstance(found, (StoreDown, TagRetired))  # either way another tag is needed
+            if isinstance(error, (redis.ConnectionError, redis.TimeoutError)) and not self._shared:
+                self._close_pubsub()  # it was cut as well, and would be taken for an outage of its own later
             raise type(found)(str(found), self._store) from error
 
     def _ask(self, *words: Any) -> Any:
