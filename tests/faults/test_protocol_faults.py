@@ -97,7 +97,7 @@ def report(id, sleep):
         trail.write(json.dumps({"event": "start", "id": id, "attempt": current().attempts}) + "\\n")
     time.sleep(sleep)
 """
-MIXED = 30
+MIXED, KILLS = 30, 4
 
 
 def starts(site: Site, peer: Peer) -> dict[str, list[tuple[int, int]]]:
@@ -131,8 +131,8 @@ def test_workers_of_both_programs_that_are_killed_on_one_queue_lose_nothing(site
     attempts = defaultdict(list)
     for number, attempt in chain(*starts(site, peer).values()):
         attempts[number].append(attempt)
-    assert {number: list(range(1, len(each) + 1)) for number, each in attempts.items()} == {
-        number: sorted(each) for number, each in attempts.items()
-    }
+    twice = {number: each for number, each in attempts.items() if len(set(each)) < len(each)}
+    missed = sum(max(each) - len(each) for each in attempts.values())
+    assert ({}, True) == (twice, missed <= KILLS), attempts  # one that is killed may have a job that it has not begun
     assert (next(numbers), 0) == (len(attempts), site.queue.stores.failed.count())
     assert [] == [line for line in peer.lines() if "failed" in line]
