@@ -8,7 +8,7 @@ from contextlib import suppress
 
 import click
 
-from queuepool.cli import output
+from queuepool.cli import interrupt, output
 from queuepool.cli.error_report import TOLD, code_of
 from queuepool.cli.group import COMPLETE
 from queuepool.unix.exit_codes import INTERRUPTED
@@ -17,6 +17,7 @@ from queuepool.unix.exit_codes import INTERRUPTED
 def main() -> None:
     """The console script."""
     try:
+        interrupt.listen()
         code = run(sys.argv[1:])
     except KeyboardInterrupt:  # a second Ctrl-C while the first was handled
         code = INTERRUPTED
@@ -40,7 +41,7 @@ def run(args: list[str]) -> int:
 
 
 def _invoke(args: list[str]) -> int:
-    from queuepool.cli.verbs import verbs  # imported here: Ctrl-C during the import is handled, too
+    from queuepool.cli.verbs import verbs  # imported here: Ctrl-C during the import is heeded, too
 
     if asked := os.environ.get(COMPLETE):
         from queuepool.cli.completion import answer

@@ -111,3 +111,31 @@ def test_ctrl_c_at_any_point_once_or_twice_is_clean(site, after: float) -> None:
     _, told = process.communicate(timeout=10)
 
     assert (130, b"") == (process.returncode, told)
+
+
+#: where Python makes another exception of an interrupt, or loses it
+IN_A_CLASS = """
+import signal
+class Descriptor:
+    def __set_name__(self, owner, name):
+        signal.raise_signal(signal.SIGINT)
+class Owner:
+    attribute = Descriptor()
+"""
+IN_A_CALLBACK = """
+import signal, weakref
+class Owner:
+    pass
+owner = Owner()
+watched = weakref.ref(owner, lambda _: signal.raise_signal(signal.SIGINT))
+del owner
+"""
+
+
+@pytest.mark.bad_input("B099")
+@pytest.mark.parametrize("module", [IN_A_CLASS, IN_A_CALLBACK])
+def test_ctrl_c_during_an_import_ends_the_command_wherever_it_comes(site, module: str) -> None:
+    (site.path / "interrupted.py").write_text(module)
+    done = site.run("check", *site.where, "--modules", "interrupted", check=False)
+
+    assert (130, "") == (done.returncode, done.stderr)
