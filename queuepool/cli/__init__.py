@@ -8,9 +8,10 @@ from contextlib import suppress
 
 import click
 
-from queuepool.cli import interrupt, output
+from queuepool.cli import output
 from queuepool.cli.error_report import TOLD, code_of
 from queuepool.cli.group import COMPLETE
+from queuepool.unix import interrupt
 from queuepool.unix.exit_codes import INTERRUPTED
 
 

@@ -1,4 +1,4 @@
-"""The one place that deals with signals.
+"""The one place that deals with signals; ``interrupt.py`` has Ctrl-C in commands.
 
 The master blocks the signals that it handles and reads them with ``sigtimedwait``. It has no handlers, so no signal is
 lost between a fork and a mask, and no code is re-entered. A worker's handlers set attributes, and raise only while the

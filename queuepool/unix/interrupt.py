@@ -1,4 +1,4 @@
-"""Ctrl-C before a verb has begun its work, and while it does it."""
+"""Ctrl-C in a process that runs a command."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def listen() -> None:
     """Exit at once when interrupted during an import; elsewhere an interrupt is ``KeyboardInterrupt`` as always.
 
     During an import Python may make another exception of it (``__set_name__``, up to 3.11) or lose it (in the callbacks
-    of its own locks). Nothing has to be undone there: ``main`` leaves by ``os._exit`` in any case.
+    of its own locks). Nothing has to be undone there: a command leaves by ``os._exit`` in any case.
     """
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # a script's background process ignores it
         signal.signal(signal.SIGINT, _interrupted)
