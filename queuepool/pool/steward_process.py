@@ -64,11 +64,13 @@ class StewardProcess:
         """Run until a stop signal; after the master's death, until the last job is settled."""
         steward = self._steward(slot)
         steward.run()
+        is_orphaned = self._orphaned_boards.is_orphaned()
         with suppress(StoreError):  # the store is away: the notice expires by itself
-            self._publish.withdraw()
+            if not is_orphaned:  # a pool whose master was killed is missed, by its notice
+                self._publish.withdraw()
             for chore in self._history:
                 chore.write()
-        if self._orphaned_boards.is_orphaned():
+        if is_orphaned:
             self._outlive(steward)
         LISTENERS.emit(StewardStopping())
 

@@ -92,20 +92,31 @@ def test_a_store_that_is_away_is_an_alert_while_it_is_away(away: Site, own_serve
     assert ["raised", "cleared"] == [body["state"] for body in server.bodies]
 
 
-def test_a_killed_pool_is_missed_by_another_and_one_that_was_stopped_is_not(site: Site) -> None:
-    text = config(site).replace("lost = 0", "lost = 10")
-    with site.pool("--pool", "a", config=text) as watching:
-        pass_on = site.path / "c"
-        pass_on.mkdir()
-        other = Site(site.connection, pass_on, site.queue)
-        killed = RunningPool(other, other.flags("--runtime-dir", str(pass_on / "run"), "--pool", "killed"), "")
-        killed.wait_until_ready()
-        eventually(lambda: '"killed"' in site.run("status", "--all", "--json", *site.where, check=False).stdout)
+def other_pool(site: Site, name: str) -> RunningPool:
+    """A pool without alerts on the same store, whose notice is there."""
+    folder = site.path / name
+    folder.mkdir()
+    place = Site(site.connection, folder, site.queue)
+    pool = RunningPool(place, place.flags("--runtime-dir", str(folder / "run"), "--pool", name, "--workers", "1"), "")
+    pool.wait_until_ready()
+    eventually(lambda: f'"{name}"' in site.run("status", "--all", "--json", *site.where, check=False).stdout)
+    return pool
+
+
+def test_a_pool_that_was_killed_or_lost_its_master_is_missed_and_one_that_was_stopped_is_not(site: Site) -> None:
+    with site.pool("--pool", "a", config=config(site).replace("lost = 0", "lost = 10")) as watching:
+        stopped, killed, headless = (other_pool(site, name) for name in ("stopped", "killed", "headless"))
+        stopped.end()
         killed.kill_all()
-        eventually(lambda: [one for one in notices(site) if one[1] == "lost"], 2 * TWO_LOOKS)
+        headless.titles()
+        headless.signal(signal.SIGKILL)  # as the kernel does when memory is short; the steward sees to an orderly end
+        headless.wait()
+        headless.end()
+        eventually(lambda: len(notices(site)) >= 2, 1.5 * TWO_LOOKS)
         assert watching.process.poll() is None
 
-    assert [("raised", "lost", f"{os.uname().nodename}:killed")] == notices(site)
+    host = os.uname().nodename
+    assert [("raised", "lost", f"{host}:{name}") for name in ("headless", "killed")] == sorted(notices(site))
 
 
 def test_dead_workers_are_settled_at_once_while_a_webhook_hangs(site: Site, monkeypatch) -> None:
