@@ -27,7 +27,7 @@ class Plant:
     def write(self, folder: Path) -> Path:
         """A copy of the package with the fault in it; gives what goes to the head of the path."""
         # With its bytecode, which each process would have to make again; another process may be writing some.
-        ignored = shutil.ignore_patterns("*.pyc.*")
+        ignored = shutil.ignore_patterns("*.pyc.*", "*-pytest-*.pyc")
         shutil.copytree(ROOT / "queuepool", folder / "queuepool", ignore=ignored)
         for name, old, new in self.edits:
             path = folder / "queuepool" / name

@@ -7,13 +7,15 @@ from collections.abc import Callable
 from typing import TypeVar
 
 T = TypeVar("T")
-_PAUSE = 0.01
+#: seconds between two looks: at first, and at most
+_FIRST, _LONGEST = 0.01, 0.04
 
 
 def eventually(condition: Callable[[], T], within: float = 30.0) -> T:
     """Call ``condition`` until its answer is true, and return that; fails after ``within`` seconds."""
-    deadline = time.monotonic() + within
+    begun = time.monotonic()
     while not (answer := condition()):
-        assert time.monotonic() < deadline, f"not within {within:g} s: {getattr(condition, '__name__', condition)}"
-        time.sleep(_PAUSE)
+        waited = time.monotonic() - begun
+        assert waited < within, f"not within {within:g} s: {getattr(condition, '__name__', condition)}"
+        time.sleep(min(max(_FIRST, waited / 20), _LONGEST))  # a look may cost some ms of a processor
     return answer
