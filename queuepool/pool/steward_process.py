@@ -66,7 +66,7 @@ class StewardProcess:
         steward.run()
         is_orphaned = self._orphaned_boards.is_orphaned()
         with suppress(StoreError):  # the store is away: the notice expires by itself
-            if not is_orphaned:  # a pool whose master was killed is missed, by its notice
+            if not is_orphaned:  # if it was, other pools see by the notice that this one is lost
                 self._publish.withdraw()
             for chore in self._history:
                 chore.write()

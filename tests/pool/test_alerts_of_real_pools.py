@@ -108,8 +108,8 @@ def test_a_pool_that_was_killed_or_lost_its_master_is_missed_and_one_that_was_st
         stopped, killed, headless = (other_pool(site, name) for name in ("stopped", "killed", "headless"))
         stopped.end()
         killed.kill_all()
-        headless.titles()
-        headless.signal(signal.SIGKILL)  # as the kernel does when memory is short; the steward sees to an orderly end
+        headless.titles()  # `end` waits for the processes that were seen while there was a master
+        headless.signal(signal.SIGKILL)  # of the master alone, as the kernel does when memory is short
         headless.wait()
         headless.end()
         eventually(lambda: len(notices(site)) >= 2, 1.5 * TWO_LOOKS)
