@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-from queuepool.board.slot import Header
+from queuepool.board.header import Header
 from queuepool.errors import StoreError
 
 #: the weight of a death: by its own fault, or killed from outside, which may mean nothing, or that memory ran out

@@ -12,9 +12,9 @@ from io import FileIO
 from pathlib import Path
 
 from queuepool.board.facts import PoolFacts, Totals
+from queuepool.board.header import Header as Header
 from queuepool.board.held_jobs import AREA, HeldJobs
 from queuepool.board.shared_file import SharedFile
-from queuepool.board.slot import Header as Header
 from queuepool.board.slot import Slot as Slot
 from queuepool.board.states import HELPERS as HELPERS
 from queuepool.board.states import Killed as Killed

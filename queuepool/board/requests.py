@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from queuepool.board.slot import Header
+from queuepool.board.header import Header
 
 
 class Requests:

@@ -1,4 +1,4 @@
-"""The fields of the board: what is known about a pool and each of its processes. Each field has one writer.
+"""The fields of the board about each process; those about the pool are in ``header.py``. Each field has one writer.
 
 Deadlines are monotonic seconds; ``since`` is wall-clock time, for people. Any value may be nonsense, since a job can
 overwrite it: the master also keeps its fields in its own memory, and rewrites those that have changed.
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import isfinite
 
-from queuepool.board.facts import FACTS_SIZE, POOL_FACTS_SIZE, Facts, PoolFacts, Totals
+from queuepool.board.facts import FACTS_SIZE, Facts, Totals
 from queuepool.board.held_jobs import HeldJobs
 from queuepool.board.record import Record, Seconds, Text, Whole, as_count
 from queuepool.board.states import HELPERS, Killed, Role, State
@@ -19,89 +19,6 @@ from queuepool.payload.lease import Lease
 _TOLERANCE = 1.0
 SAYS_0 = 2.0
 _STATES = frozenset(State) - {State.FAILING}  # which only a pool can be
-
-
-class Header(Record):
-    """The pool as a whole."""
-
-    magic = Whole()
-    capacity = Whole()
-    # Written by the master.
-    master_pid = Whole()
-    master_start_time = Whole()
-    state = Whole()
-    target = Whole()
-    # Totals of ended incarnations; the slots hold the others.
-    done = Whole()
-    failed = Whole()
-    released = Whole()
-    # Slots from this index on have never been used; 0 = unknown.
-    used = Whole()
-    #: the version of the code to run: each restart raises it
-    generation = Whole()
-    since = Seconds()
-    #: the store in which all receipts on the board are valid; see ``connections.identity_of``
-    store = Text(32)
-    #: whether the last steward was killed from outside, not by what it did
-    steward_killed = Whole()
-    # Written by the steward.
-    restarts = Whole()
-    restart_known = Whole()
-    restart_stamp = Text(64)
-    store_lost = Seconds()
-    failed_store_lost = Seconds()
-    control_store_lost = Seconds()
-    #: records that wait for the failed store
-    unrecorded = Whole()
-    down = Whole()
-    paused = Text(2500)
-    deferred_hooks = Whole()
-    #: the last generation of which a process failed to boot, and why
-    boot_failed = Whole()
-    boot_problem = Text(300)
-    # Raised after every change of `down` and `paused`: a worker reads only two fields per round.
-    control_changes = Whole()
-    # What the steward is doing, and what those before it died of; see board/blame.py.
-    doing = Text(100)
-    died_of = Text(440)
-    # Written by `queuepool scale`, taken by the master.
-    scale = Whole()
-    # Written by the first worker of a generation, or its template: the generation whose jobs the log lists.
-    announced = Whole()
-    # Written by the master. The probe reads them by their offsets, so new fields come after them.
-    #: monotonic: the end of the master's last pass; 0.0 = its version has no beat
-    beat = Seconds()
-    #: wall-clock time at which a worker or a template had first imported the modules; 0.0 = none has
-    ready = Seconds()
-    # Written by the first worker of a generation: a digest of the warnings of jobs that it has logged.
-    warned = Whole()
-
-    @property
-    def facts(self) -> PoolFacts:
-        """The first fields, unchecked, in one read; assigning writes all in one write."""
-        return PoolFacts.unpacked(self.memory[self.base : self.base + POOL_FACTS_SIZE])
-
-    @facts.setter
-    def facts(self, facts: PoolFacts) -> None:
-        self.memory[self.base : self.base + POOL_FACTS_SIZE] = facts.packed()
-
-    def note_control_change(self) -> None:
-        """By the steward: the workers have something new to read."""
-        self.control_changes = as_count(self.control_changes) + 1
-
-    def note_deferred_hook(self) -> None:
-        """By the steward: one more job has failed with its worker."""
-        self.deferred_hooks = as_count(self.deferred_hooks) + 1
-
-    def note_failed_boot(self, generation: int, problem: str) -> None:
-        """By the steward: a process of this generation failed to boot."""
-        self.boot_problem = problem
-        self.boot_failed = generation
-
-    @property
-    def totals(self) -> Totals:
-        """The totals of ended incarnations."""
-        return Totals(as_count(self.done), as_count(self.failed), as_count(self.released))
 
 
 class Slot(Record):

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from queuepool.board.board import Board, Role, Slot
+from queuepool.board.board import HELPERS, Board, Role, Slot
 from queuepool.board.deadlines import next_deadline
 from queuepool.board.facts import Totals
 from queuepool.master.child import Child
@@ -155,6 +155,11 @@ class Children:
 
     def steward(self) -> Child | None:
         return next((child for child in self._by_pid.values() if child.role == Role.STEWARD), None)
+
+    @property
+    def are_working(self) -> bool:
+        """Whether any is left that works, as a worker or a template."""
+        return any(child.role not in HELPERS for child in self._by_pid.values())
 
     def has(self, role: Role) -> bool:
         """Whether a process of this kind lives."""

@@ -46,7 +46,7 @@ class Master:
         self._first_boot = FirstBoot(board, self._respawn)
         self._spawner = Spawner(board, self._children, self._respawn, entry_points, preload=settings.preload)
         self._target, self._generation, self._paused = settings.workers, 1, False
-        self._shutdown = Shutdown(settings.stop_timeout)
+        self._shutdown = Shutdown(settings.stop_timeout, board.header)
         self._reporter = Reporter(settings, board, runtime, self._children, self._respawn, self._shutdown, herald)
 
     def run(self) -> int:
@@ -169,9 +169,8 @@ class Master:
         if self._shutdown.is_overdue(child.role, now):
             return Killed.STOP
         limit = self._settings.memory_hard
-        if limit and child.slot.state == State.BUSY and proc.resident_mb(child.pid) >= limit:
-            return Killed.MEMORY
-        return None
+        is_too_big = limit and child.slot.state == State.BUSY and proc.resident_mb(child.pid) >= limit
+        return Killed.MEMORY if is_too_big else None
 
     def _refill(self) -> None:
         self._children.free_settled()
@@ -200,13 +199,14 @@ class Master:
 
     def _stop_helpers(self) -> None:
         """Once all workers have exited; the steward first settles their jobs, and is replaced if it dies before."""
-        if any(child.role not in HELPERS for child in self._children):
+        now, steward = time.monotonic(), self._children.steward()
+        if self._children.are_working or (steward and self._shutdown.awaits_orphans(now)):
             return
-        unsettled, has_time = self._children.has_unsettled, self._shutdown.workers_have_left(time.monotonic())
+        unsettled, has_time = self._children.has_unsettled, self._shutdown.workers_have_left(now)
         for child in self._children:
             if child.role != Role.STEWARD or not unsettled:
                 self._retire(child)
-        if unsettled and has_time and not self._children.steward():
+        if unsettled and has_time and not steward:
             self._spawner.spawn(Role.STEWARD, 0, self._generation)
 
     def _sleep_time(self) -> float:

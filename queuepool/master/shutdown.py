@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from queuepool.board.board import Role
+import logging
+
+from queuepool.board.board import Header, Role
 
 #: seconds that the steward may settle after the last worker has exited
 _SETTLE = 5.0
 #: seconds after which booting processes are killed when the first boot has failed
 _BOOTING = 1.0
+_log = logging.getLogger("queuepool")
 
 
 class Shutdown:
     """One pool's shutdown. Times are monotonic seconds; ``stop_timeout`` 0 = no limit for running jobs."""
 
-    def __init__(self, stop_timeout: float) -> None:
+    def __init__(self, stop_timeout: float, header: Header) -> None:
+        self._header = header
         self._stop_timeout = stop_timeout or float("inf")
         self._settle_until = float("inf")
+        self._awaits_orphans = False
         self.has_begun = False
         self.kill_at = float("inf")
         #: the master's exit code
@@ -36,6 +41,13 @@ class Shutdown:
         """No worker has become ready: wait for booting processes and the steward only briefly."""
         self.kill_at = min(self.kill_at, now + _BOOTING)
         self._settle_until = min(self._settle_until, now + _BOOTING)
+
+    def awaits_orphans(self, now: float) -> bool:
+        """Whether it waits for workers of killed masters, which the steward counts: they may run as long as our own."""
+        awaited, self._awaits_orphans = self._awaits_orphans, self._header.orphans > 0 and now < self.kill_at
+        if self._awaits_orphans and not awaited:
+            _log.info("stopping: the jobs of %d workers of killed masters may finish", self._header.orphans)
+        return self._awaits_orphans
 
     def workers_have_left(self, now: float) -> bool:
         """Call when the workers have exited: whether the steward may still settle their jobs."""

@@ -55,6 +55,8 @@ class StewardProcess:
         self._stores = Stores(replace(settings.connection, block_for=0.0), reply_timeout=reply_timeout)
         self._blame = Blame(board.header)
         self._orphaned_boards = OrphanedBoards(board, runtime, self._blame)
+        margin = min(_GUARDS_MARGIN, settings.connection.retry_after / 3)
+        self._guard = Guard(self._orphaned_boards, settings.grace, margin)
         self._settler = Settler(self._stores.queue, self._outage, LISTENERS, settings.connection, settings.track)
         self._publish = Publish(settings.name, board, self._stores.control)
         self._history = self._history_chores()
@@ -65,6 +67,8 @@ class StewardProcess:
         steward = self._steward(slot)
         steward.run()
         is_orphaned = self._orphaned_boards.is_orphaned()
+        if not is_orphaned:
+            self._end_orphans(steward)
         with suppress(StoreError):  # the store is away: the notice expires by itself
             if not is_orphaned:  # if it was, other pools see by the notice that this one is lost
                 self._publish.withdraw()
@@ -93,6 +97,13 @@ class StewardProcess:
         watching = [self._report_running(), *self._watching, self._publish]
         return [*self._lease_chores(), *watching, *self._measure(), *self._history]
 
+    def _end_orphans(self, steward: Steward) -> None:
+        """End the workers of killed masters that still live: the stop is not to wait for them any longer."""
+        while self._board.header.orphans:  # as counted in the last round; the master's next signal ends a run
+            self._guard.end()
+            self._signals.stop = False
+            steward.run(until=lambda: not self._guard.orphans())
+
     def _outlive(self, steward: Steward) -> None:
         """Outlive the master, whose death the kernel has signalled: workers finish their jobs and need a steward."""
         self._signals.stop = False
@@ -119,9 +130,7 @@ class StewardProcess:
         return [
             *([PublishMeters(self._board)] if self._board.meters is not None else []),
             # First those that need no store: the others may have to wait for theirs.
-            Guard(
-                self._orphaned_boards, settings.grace, margin=min(_GUARDS_MARGIN, settings.connection.retry_after / 3)
-            ),
+            self._guard,
             *self._alerts,
             SettleDead(
                 self._orphaned_boards,

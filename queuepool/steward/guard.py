@@ -1,11 +1,11 @@
-"""Kill overdue orphaned workers, which have no master to do it."""
+"""Kill overdue orphaned workers, which have no master to do it; at the end of the pool, kill them all."""
 
 from __future__ import annotations
 
 import logging
 import time
 
-from queuepool.board.board import Role, Slot
+from queuepool.board.board import Killed, Role, Slot
 from queuepool.board.deadlines import overdue
 from queuepool.steward.orphaned_boards import OrphanedBoards
 from queuepool.unix import fork, proc
@@ -28,16 +28,27 @@ class Guard:
         self._margin = margin
 
     def run(self, now: float) -> float:
-        orphans = [
-            slot for board in self._orphaned_boards.orphaned() for slot in board.of(Role.WORKER) if is_living(slot)
-        ]
+        orphans = self.orphans()
+        self._orphaned_boards.own.header.orphans = len(orphans)  # the master's stop waits for them
         for slot in orphans:
-            why = overdue(slot, time.monotonic(), self._grace, self._margin)
-            if why:
-                slot.killed = why
-                fork.kill_other(slot.pid, lambda pid, slot=slot: proc.is_alive(pid, slot.start_time))  # type: ignore[misc]
-                _log.warning("worker=%d pid=%d killed: %s", slot.number, slot.pid, why.name)
+            if why := overdue(slot, time.monotonic(), self._grace, self._margin):
+                _kill(slot, why)
         return _TICK if orphans else _IDLE
+
+    def orphans(self) -> list[Slot]:
+        """The living workers of killed masters that no other steward looks after."""
+        return [slot for board in self._orphaned_boards.orphaned() for slot in board.of(Role.WORKER) if is_living(slot)]
+
+    def end(self) -> None:
+        """Kill them all, since no steward will look after them; their jobs go back to their queues."""
+        for slot in self.orphans():
+            _kill(slot, Killed.STOP)
+
+
+def _kill(slot: Slot, why: Killed) -> None:
+    slot.killed = why
+    fork.kill_other(slot.pid, lambda pid: proc.is_alive(pid, slot.start_time))
+    _log.warning("worker=%d pid=%d killed: %s", slot.number, slot.pid, why.name)
 
 
 def is_living(slot: Slot) -> bool:

@@ -6,7 +6,7 @@ import time
 from collections import deque
 from typing import Protocol
 
-from queuepool.board.slot import Header
+from queuepool.board.header import Header
 from queuepool.errors import StoreDown
 from queuepool.events import Event, FailureUnrecorded, SideStoreLost, SideStoreRegained, StoreStillLost
 from queuepool.events.listeners import Listeners

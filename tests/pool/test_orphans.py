@@ -121,6 +121,28 @@ def test_a_new_master_takes_over_while_the_old_ones_workers_still_run(site):
 
 
 @pytest.mark.fault("F24")
+@pytest.mark.parametrize("stop", [signal.SIGTERM, signal.SIGQUIT])
+def test_a_pool_that_took_over_an_orphan_ends_with_it(site, stop):
+    gate = site.path / "gate"
+    site.push("until", gate=str(gate), maxTries=1)
+    with site.pool("--workers", "1") as pool:
+        (start,) = begun(site)
+        kill(pool, pool.steward(), pool.pid)
+        with site.pool("--workers", "1") as successor:
+            successor.signal(stop)
+            if stop == signal.SIGTERM:  # running jobs may finish
+                eventually(lambda: "workers of killed masters" in successor.log())
+                assert not is_gone(start["pid"])
+                gate.touch()
+            assert 0 == successor.wait()
+            assert is_gone(start["pid"])
+
+    assert (stop == signal.SIGTERM) == bool(site.trail(event="end"))
+    assert (stop == signal.SIGQUIT) == site.queue.size()
+    assert not site.queue.stores.failed.page()
+
+
+@pytest.mark.fault("F24")
 def test_an_orphan_that_escapes_its_alarm_is_killed_by_the_steward(site):
     site.push("block_signals", timeout=2, maxTries=1)
     with site.pool("--workers", "1", "--grace", "0.2") as pool:
