@@ -31,6 +31,7 @@ def overview(name: str, board: Board) -> dict[str, Any]:
         "released": released,
         "restarts": header.restarts,
         "generation": header.generation,
+        "orphans": header.orphans,
         "outdated": sum(slot.generation < header.generation for slot in slots if _is_worker(slot)),
         "boot_problem": boot_problem(header) or None,
         "maintenance": bool(header.down),

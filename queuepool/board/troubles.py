@@ -38,6 +38,8 @@ def troubles(pool: Mapping[str, Any]) -> Iterator[str]:
     if outdated := pool.get("outdated"):
         why = f", new ones do not come to work: {problem}" if (problem := pool["boot_problem"]) else ""
         yield f"restart under way: workers that still run the old code: {outdated}{why}"
+    if orphans := pool.get("orphans"):
+        yield f"workers of a killed master that still run, and for which a stop waits: {orphans}"
     for alert in pool.get("alerts", ()):
         yield f"alert since {alert['since']}: {alert['text']}"
     if pool["maintenance"]:

@@ -132,6 +132,8 @@ def test_a_pool_that_took_over_an_orphan_ends_with_it(site, stop):
             successor.signal(stop)
             if stop == signal.SIGTERM:  # running jobs may finish
                 eventually(lambda: "workers of killed masters" in successor.log())
+                told = site.run("status", "--runtime-dir", str(site.path / "run"), *site.where, check=False)
+                assert "workers of a killed master that still run, and for which a stop waits: 1" in told.stdout
                 assert not is_gone(start["pid"])
                 gate.touch()
             assert 0 == successor.wait()

@@ -167,6 +167,7 @@ def test_a_pool_that_never_ran_has_one_line_that_says_so():
             "the old code: 2, new ones do not come to work: no module app",
         ),
         ({"failed_store_lost": "2027-01-15T07:59:00Z"}, "the failed store is away since"),
+        ({"orphans": 2}, "workers of a killed master that still run, and for which a stop waits: 2"),
         ({"unrecorded": 4}, "failed jobs that wait for the failed store: 4"),
     ],
 )
