@@ -24,6 +24,11 @@ _STATES = {
 }
 
 
+def runs_no_jobs(pool: Mapping[str, Any]) -> bool:
+    """Whether no job can begin although the pool is not paused; ``pool`` is as for ``troubles``, or damaged."""
+    return str(pool.get("state")) in {STUCK, *IDLING} or pool.get("workers") == 0
+
+
 def troubles(pool: Mapping[str, Any]) -> Iterator[str]:
     """One line for each; ``pool`` is as of ``overview``, or a notice from another host, of any version."""
     if pool["state"] == STUCK:

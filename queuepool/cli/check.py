@@ -51,7 +51,7 @@ def _peeked(raw: str) -> int:
     metavar="COUNT",
     type=parsed(_peeked),
     default=0,
-    help="Read so many waiting jobs of each queue (10000 at most), take none, and say what of Laravel they use",
+    help="Look at this many waiting jobs of each queue (at most 10000), and name the features of Laravel that they use",
 )
 @JSON
 def check(where: Where, peek: int, as_json: bool) -> int:

@@ -35,7 +35,7 @@ FLAGS: Mapping[str, Flag] = MappingProxyType({
     "pool.tries": Flag("COUNT", "Number of tries per job; 0 = no limit"),
     "pool.backoff": Flag("SECONDS,...", "Delay before the next try, or a list of delays: 1,5,30"),
     "pool.max_crashes": Flag("COUNT", "Fail a job after this many workers have died running it; 0 = no limit"),
-    "pool.track": Flag("SECONDS", "Keep the state of every job so long after its end; 0 = of those that ask for it"),
+    "pool.track": Flag("SECONDS", "How long to keep each job's state after its end; 0 = only for jobs with their own"),
     "pool.memory": Flag("MB", "Recycle a worker of this size after its job (+MB: above its boot size); 0 = never"),
     "pool.memory_hard": Flag("MB", "Kill a worker of this size during its job; 0 = never"),
     "pool.sleep": Flag("SECONDS", "Polling interval where the store cannot block"),

@@ -42,10 +42,10 @@ def _range(raw: str) -> float:
 def history(where: Where, seconds: float, queue: str | None, job: str | None, as_json: bool) -> None:
     """Show rates, run times and waits of the past, by job; then queues and events
 
-    Of the pools of all hosts on the connection, except those with history = 0. A range is shown in minutes up to 2h,
-    in ten minutes up to 48h, and in hours beyond that. Attempts of Laravel's own workers are not in it. Queues are
-    shown as they were at the ends of these times, and events (exits of workers by reason, losses of the store) without
-    --queue and --job.
+    Of the pools of all hosts on the connection, except those with history = 0 or metrics = no. A range is shown in
+    minutes up to 2h, in ten minutes up to 48h, and in hours beyond that. Attempts of Laravel's own workers are not in
+    it. Queues are shown as they were at the ends of these times, and events (exits of workers by reason, losses of
+    the store) without --queue and --job.
     """
     connection = where.connection()
     span, past = _read(connection, seconds)

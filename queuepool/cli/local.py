@@ -1,12 +1,24 @@
-"""The local pool that a verb means."""
+"""The local pool that a verb means, and how a verb that shows pools exits."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 from queuepool.board.runtime_dir import RuntimeDir
+from queuepool.board.troubles import NOT_RUNNING, runs_no_jobs
 from queuepool.cli.options import Where
 from queuepool.config.settings import PoolSettings
+from queuepool.unix import exit_codes
 
 
 def runtime_of(where: Where, pool: PoolSettings | None = None) -> RuntimeDir:
     """The pool's directory. One named on the command line is taken, whatever pool is there."""
     return RuntimeDir(pool or where.pool(), takes_any="pool.runtime_dir" in where.overrides)
+
+
+def code_for(pools: Sequence[Mapping[str, Any]]) -> int:
+    """The exit code of a verb that has shown these pools."""
+    if not pools or any(pool.get("state") == NOT_RUNNING for pool in pools):
+        return exit_codes.NOT_RUNNING
+    return exit_codes.NOT_MOVING if any(map(runs_no_jobs, pools)) else exit_codes.OK

@@ -38,7 +38,11 @@ from queuepool.worker.boot import import_application
     "--delay", metavar="SECONDS", type=parsed(values.seconds), default=0.0, help="Time until it is ready  [default: 0]"
 )
 @option(
-    "--track", metavar="SECONDS", type=parsed(values.seconds), default=None, help="Keep its state so long after its end"
+    "--track",
+    metavar="SECONDS",
+    type=parsed(values.seconds),
+    default=None,
+    help="How long to keep its state after its end",
 )
 @click.option("--force", is_flag=True, help="Push it even if no module registers it")
 def push(

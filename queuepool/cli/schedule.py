@@ -43,10 +43,10 @@ def schedule() -> None:
 @located(*CONNECTION, _MODULES)
 @JSON
 def list_them(where: Where, as_json: bool) -> None:
-    """List the schedules: their job, the last time that was pushed, the next due time
+    """List the schedules: job, last push, next due time
 
-    Those of the configuration, and those that jobs declare: as a pool that runs here has them, else as its modules
-    have them, which are then imported. With --modules they are always imported.
+    Shows those of the configuration and those that jobs declare. The latter come from the pool that runs here; if none
+    does, or with --modules, the modules are imported.
     """
     rows = [row for connection, several in _by_connection(where) for row in _rows(connection, several)]
     output.listing(rows, as_json)
@@ -120,7 +120,7 @@ def resume(where: Where, names: Sequence[str]) -> None:
 def forget(where: Where, name: str) -> int:
     """Drop what the store knows of a schedule, which may be one that is gone
 
-    It then begins anew: only due times after that count. Needed if the store's clock was wrong and far ahead.
+    The schedule starts afresh: earlier due times are ignored. Use this if the store's clock was far ahead.
     """
     dropped = 0
     for connection in where.connections():

@@ -10,14 +10,13 @@ import click
 
 from queuepool.board.local_pool import board_of, facts_of
 from queuepool.board.runtime_dir import RuntimeDir
-from queuepool.board.troubles import IDLING, NOT_RUNNING, STUCK, troubles
+from queuepool.board.troubles import NOT_RUNNING, troubles
 from queuepool.cli import output
 from queuepool.cli.flags import PLACE
-from queuepool.cli.local import runtime_of
+from queuepool.cli.local import code_for, runtime_of
 from queuepool.cli.options import JSON, Where, located
 from queuepool.errors import NotRunning
 from queuepool.steward.orphaned_boards import left_by_others, words_for
-from queuepool.unix import exit_codes
 
 _COLUMNS = (
     "process", "pid", "state", "done", "failed", "released", "memory", "job", "id", "queue", "attempt", "running",
@@ -31,7 +30,8 @@ _COLUMNS = (
 def status(where: Where, everywhere: bool, as_json: bool) -> int:
     """Show the local pools: processes, jobs, counters
 
-    Exits with 0 if all of them run, 3 if one does not, 4 if one is stopped, starting or failing.
+    Exits with 0 if all of them run, 3 if one does not, 4 if one runs no jobs: it is stopped, starting, failing, or has
+    no workers.
     """
     pools = (
         _published(where) if everywhere else [_status_of(pool.name, runtime_of(where, pool)) for pool in where.pools()]
@@ -40,11 +40,7 @@ def status(where: Where, everywhere: bool, as_json: bool) -> int:
         output.document(pools)
     else:
         _show(pools)
-    states = {str(pool.get("state")) for pool in pools}
-    if not pools or NOT_RUNNING in states:
-        return exit_codes.NOT_RUNNING
-    is_idle = states & {STUCK, *IDLING} or any(pool.get("workers") == 0 for pool in pools)
-    return exit_codes.NOT_MOVING if is_idle else exit_codes.OK
+    return code_for(pools)
 
 
 def _published(where: Where) -> list[dict[str, Any]]:

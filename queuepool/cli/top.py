@@ -7,17 +7,16 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Sequence, Set
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import click
 
 from queuepool.board import runtime_base
-from queuepool.board.troubles import IDLING, NOT_RUNNING, STUCK
 from queuepool.cli import output
 from queuepool.cli.flags import PLACE
-from queuepool.cli.local import runtime_of
+from queuepool.cli.local import code_for, runtime_of
 from queuepool.cli.options import Where, located
 from queuepool.config import application
 from queuepool.top.frame import report
@@ -49,7 +48,7 @@ def top(where: Where, everywhere: bool, once: bool) -> int:
 
     It reads what the pools themselves write down, twice a second, so it works while the store is away, and costs the
     pools nothing. The key ? shows all keys. With --once it exits as status does: with 0 if all pools run, 3 if one
-    does not, 4 if one is stopped, starting or failing.
+    does not, 4 if one runs no jobs.
     """
     find = functools.partial(_found if everywhere else _configured, where)
     pools = find()
@@ -93,15 +92,9 @@ def _print_once(pools: Sequence[Watched]) -> int:
             output.say(line)
     output.say("")
     output.say(f"rates: of {_APART:g} s; P50 and P95: since the pool's start")
-    return _code({reading.facts["state"] for reading in readings})
+    return code_for([reading.facts for reading in readings])
 
 
 def _of_all_time(reading: Reading) -> Reading:
     """With the percentiles since the pool's start: nothing is known of the last minute."""
     return replace(reading, pace=replace(reading.pace, recent=reading.counts.jobs))
-
-
-def _code(states: Set[str]) -> int:
-    if NOT_RUNNING in states:
-        return exit_codes.NOT_RUNNING
-    return exit_codes.NOT_MOVING if states & {STUCK, *IDLING} else exit_codes.OK

@@ -243,12 +243,17 @@ def test_once_of_no_pool_exits_with_3_and_says_where_it_looked(tmp_path, place):
 
 
 @pytest.mark.bad_input("B140")
-def test_once_exits_with_4_when_the_pool_runs_no_jobs(tmp_path, board, place):
-    board.header.state = State.FAILING
+@pytest.mark.parametrize(
+    ("fact", "words"),
+    [({"state": State.FAILING}, "the steward dies again and again"), ({"target": 0}, "it was scaled to 0 workers")],
+)
+def test_once_exits_with_4_when_the_pool_runs_no_jobs(tmp_path, board, place, fact, words):
+    for name, value in fact.items():
+        setattr(board.header, name, value)
     done = queuepool("top", "--once", *place, cwd=tmp_path)
 
     assert 4 == done.returncode
-    assert "the steward dies again and again" in done.stdout
+    assert words in done.stdout
 
 
 @pytest.mark.bad_input("B140")
