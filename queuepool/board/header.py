@@ -62,6 +62,9 @@ class Header(Record):
     warned = Whole()
     # Written by the steward: the living workers of killed masters, for which a stop of this pool waits.
     orphans = Whole()
+    # Written by the master.
+    #: monotonic: when its stop ends them; infinity = it waits for them, 0.0 = the pool is not being stopped
+    end_orphans_at = Seconds()
 
     @property
     def facts(self) -> PoolFacts:

@@ -124,9 +124,7 @@ class Master:
     def _stop(self, *, now: bool = False, code: int = 0) -> None:
         if not self._shutdown.has_begun:
             _log.info("stopping: running jobs %s", "go back to their queues" if now else "may finish")
-        self._shutdown.begin(time.monotonic(), code)
-        if now:
-            self._shutdown.kill_workers_now(time.monotonic())
+        self._shutdown.begin(time.monotonic(), code, at_once=now)
         for child in [*self._children.workers(), *self._children.templates()]:
             self._retire(child)
 
@@ -199,14 +197,16 @@ class Master:
 
     def _stop_helpers(self) -> None:
         """Once all workers have exited; the steward first settles their jobs, and is replaced if it dies before."""
-        now, steward = time.monotonic(), self._children.steward()
-        if self._children.are_working or (steward and self._shutdown.awaits_orphans(now)):
+        if self._children.are_working:
             return
-        unsettled, has_time = self._children.has_unsettled, self._shutdown.workers_have_left(now)
+        now = time.monotonic()
+        awaits_orphans = self._shutdown.awaits_orphans(now) and not self._respawn.is_failing
+        needs_steward = awaits_orphans or self._children.has_unsettled
+        has_time = awaits_orphans or self._shutdown.workers_have_left(now)
         for child in self._children:
-            if child.role != Role.STEWARD or not unsettled:
+            if child.role != Role.STEWARD or not needs_steward:
                 self._retire(child)
-        if unsettled and has_time and not steward:
+        if needs_steward and has_time and not self._children.steward():
             self._spawner.spawn(Role.STEWARD, 0, self._generation)
 
     def _sleep_time(self) -> float:

@@ -20,37 +20,45 @@ class Shutdown:
         self._header = header
         self._stop_timeout = stop_timeout or float("inf")
         self._settle_until = float("inf")
+        self._end_orphans_at = float("inf")
         self._awaits_orphans = False
         self.has_begun = False
         self.kill_at = float("inf")
         #: the master's exit code
         self.code = 0
 
-    def begin(self, now: float, code: int = 0) -> None:
-        """Begin; later calls change nothing. ``code`` is the master's exit code."""
+    def begin(self, now: float, code: int = 0, *, at_once: bool = False) -> None:
+        """Begin; later calls only repair the board. ``at_once``: running jobs go back to their queues, also later on.
+
+        ``code`` is the master's exit code.
+        """
         if not self.has_begun:
             self.has_begun = True
             self.code = code
-            self.kill_at = now + self._stop_timeout
-
-    def kill_workers_now(self, now: float) -> None:
-        """Kill the workers now, so that running jobs go back to their queues."""
-        self.kill_at = min(self.kill_at, now)
+            self.kill_at = self._end_orphans_at = now + self._stop_timeout
+        if at_once:
+            self.kill_at, self._end_orphans_at = min(self.kill_at, now), min(self._end_orphans_at, now)
+        self._header.end_orphans_at = self._end_orphans_at
 
     def cut_short(self, now: float) -> None:
-        """No worker has become ready: wait for booting processes and the steward only briefly."""
+        """No worker has become ready: wait for booting processes and the steward only briefly.
+
+        Workers of killed masters have nothing to do with that: they may run on.
+        """
         self.kill_at = min(self.kill_at, now + _BOOTING)
         self._settle_until = min(self._settle_until, now + _BOOTING)
 
     def awaits_orphans(self, now: float) -> bool:
         """Whether it waits for workers of killed masters, which the steward counts: they may run as long as our own."""
-        awaited, self._awaits_orphans = self._awaits_orphans, self._header.orphans > 0 and now < self.kill_at
+        awaited, self._awaits_orphans = self._awaits_orphans, self._header.orphans > 0 and now < self._end_orphans_at
+        if self._awaits_orphans:
+            self._settle_until = float("inf")
         if self._awaits_orphans and not awaited:
-            _log.info("stopping: the jobs of %d workers of killed masters may finish", self._header.orphans)
+            _log.info("stopping: waits for workers of killed masters, count=%d", self._header.orphans)
         return self._awaits_orphans
 
     def workers_have_left(self, now: float) -> bool:
-        """Call when the workers have exited: whether the steward may still settle their jobs."""
+        """Call when all these workers have exited: whether the steward may still settle their jobs."""
         self._settle_until = min(self._settle_until, now + _SETTLE)
         return now < self._settle_until
 

@@ -58,7 +58,7 @@ class StewardProcess:
         margin = min(_GUARDS_MARGIN, settings.connection.retry_after / 3)
         self._guard = Guard(self._orphaned_boards, settings.grace, margin)
         self._settler = Settler(self._stores.queue, self._outage, LISTENERS, settings.connection, settings.track)
-        self._publish = Publish(settings.name, board, self._stores.control)
+        self._publish = Publish(settings.name, board, runtime.path, self._stores.control)
         self._history = self._history_chores()
         self._watching = [*self._control_chores(), SchedulesOfPool(settings, board, self._watch, self._firing)]
 
@@ -66,9 +66,9 @@ class StewardProcess:
         """Run until a stop signal; after the master's death, until the last job is settled."""
         steward = self._steward(slot)
         steward.run()
+        if self._board.header.end_orphans_at:  # else only this process is to end, and its successor goes on
+            self._see_orphans_out(steward)
         is_orphaned = self._orphaned_boards.is_orphaned()
-        if not is_orphaned:
-            self._end_orphans(steward)
         with suppress(StoreError):  # the store is away: the notice expires by itself
             if not is_orphaned:  # if it was, other pools see by the notice that this one is lost
                 self._publish.withdraw()
@@ -97,11 +97,12 @@ class StewardProcess:
         watching = [self._report_running(), *self._watching, self._publish]
         return [*self._lease_chores(), *watching, *self._measure(), *self._history]
 
-    def _end_orphans(self, steward: Steward) -> None:
-        """End the workers of killed masters that still live: the stop is not to wait for them any longer."""
-        while self._board.header.orphans:  # as counted in the last round; the master's next signal ends a run
-            self._guard.end()
-            self._signals.stop = False
+    def _see_orphans_out(self, steward: Steward) -> None:
+        """Go on until the workers of killed masters have left, and are settled."""
+        have_left = not self._board.header.orphans  # as counted in the last round, which has settled all others
+        while not (have_left or self._orphaned_boards.is_orphaned()):
+            have_left = not self._guard.orphans()  # then what follows settles the last of them
+            self._signals.stop = False  # the master's next signal ends a run
             steward.run(until=lambda: not self._guard.orphans())
 
     def _outlive(self, steward: Steward) -> None:
@@ -109,7 +110,7 @@ class StewardProcess:
         self._signals.stop = False
         steward.drop([*self._alerts, *self._watching, self._publish, *self._history])
         board = self._orphaned_boards.own
-        steward.run(until=lambda: board.is_settled)
+        steward.run(until=lambda: board.is_settled and not self._guard.orphans())
         if board.is_settled:
             board.unlink()  # here too: a silent store may have ended the last round before it came to that
         self._runtime.remove_leftovers()

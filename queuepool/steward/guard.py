@@ -1,11 +1,11 @@
-"""Kill overdue orphaned workers, which have no master to do it; at the end of the pool, kill them all."""
+"""Kill overdue orphaned workers, which have no master to do it; all of them when a stop waits no longer."""
 
 from __future__ import annotations
 
 import logging
 import time
 
-from queuepool.board.board import Killed, Role, Slot
+from queuepool.board.board import Killed, Role, Slot, State
 from queuepool.board.deadlines import overdue
 from queuepool.steward.orphaned_boards import OrphanedBoards
 from queuepool.unix import fork, proc
@@ -31,18 +31,18 @@ class Guard:
         orphans = self.orphans()
         self._orphaned_boards.own.header.orphans = len(orphans)  # the master's stop waits for them
         for slot in orphans:
-            if why := overdue(slot, time.monotonic(), self._grace, self._margin):
+            if why := self._is_unwanted(now) or overdue(slot, time.monotonic(), self._grace, self._margin):
                 _kill(slot, why)
         return _TICK if orphans else _IDLE
+
+    def _is_unwanted(self, now: float) -> Killed | None:
+        """The master decides when a stop has waited for long enough; no steward would look after them after it."""
+        header = self._orphaned_boards.own.header
+        return Killed.STOP if header.state == State.DRAINING and 0.0 < header.end_orphans_at <= now else None
 
     def orphans(self) -> list[Slot]:
         """The living workers of killed masters that no other steward looks after."""
         return [slot for board in self._orphaned_boards.orphaned() for slot in board.of(Role.WORKER) if is_living(slot)]
-
-    def end(self) -> None:
-        """Kill them all, since no steward will look after them; their jobs go back to their queues."""
-        for slot in self.orphans():
-            _kill(slot, Killed.STOP)
 
 
 def _kill(slot: Slot, why: Killed) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import os
 import stat
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -39,8 +40,9 @@ class OrphanedBoards:
         """The boards that no master and no other steward looks after, of any store."""
         paths = [path for path in self._runtime.board_paths() if path != self.own.path]
         self._others = {path: self._others.get(path) or self._open(path) for path in paths}  # type: ignore[misc]
-        others = [board for board in self._others.values() if board and self._is_alone(board)]
-        return [*([self.own] if self.is_orphaned() else []), *others]
+        known, is_orphaned = [board for board in self._others.values() if board], self.is_orphaned()
+        others = [board for board in known if self._is_alone(board)] if self._is_in_charge(known, is_orphaned) else []
+        return [*([self.own] if is_orphaned else []), *others]
 
     def all(self) -> list[Board]:
         """Our own board, and those whose jobs this steward looks after; each once."""
@@ -49,6 +51,12 @@ class OrphanedBoards:
     def is_orphaned(self) -> bool:
         """Whether our own master is dead."""
         return not _has_master(self.own)
+
+    def _is_in_charge(self, others: Sequence[Board], is_orphaned: bool) -> bool:
+        """Whether boards that are left alone are this steward's: else a living master's, or an earlier board's."""
+        return not is_orphaned or not any(
+            _has_master(board) or (_has_steward(board) and board.path < self.own.path) for board in others
+        )
 
     def _is_alone(self, board: Board) -> bool:
         if self._blame.is_deadly(board.path.name):

@@ -14,12 +14,16 @@ import psutil
 import pytest
 
 from queuepool.board.board import Board
+from queuepool.stores.contract import NOTICE_KEPT
 from queuepool.unix import fork
 from queuepool.unix.stray_processes import Origin, is_left_behind
 from tests.support.eventually import eventually
-from tests.support.pools import is_gone
+from tests.support.pools import STEWARD, is_gone
 
 PR_SET_CHILD_SUBREAPER = 36
+#: seconds; orphans are killed a third before its end, as a busy machine may stop a steward for a second
+LEASE = 5
+CONFIG = f"[connection]\nretry_after = {LEASE}\n"
 
 
 def kill(pool, *pids: int) -> None:
@@ -86,13 +90,12 @@ def pool_workers(pool, state: str) -> list[int]:
 def test_an_orphans_job_longer_than_its_reservation_is_not_started_again_by_others(site):
     gate = site.path / "gate"
     site.push("until", gate=str(gate), tag="long")
-    config = "[connection]\nretry_after = 2\n"  # a busy machine may stop a steward for a second
-    with site.pool("--workers", "1", config=config) as pool:
+    with site.pool("--workers", "1", config=CONFIG) as pool:
         begun(site)
         kill(pool, pool.pid)
-        site.push("ok", tag="three reservations later", delay=6.0)
-        with site.pool("--workers", "2", "--runtime-dir", str(site.path / "elsewhere"), config=config):
-            begun(site, tag="three reservations later")
+        site.push("ok", tag="two leases later", delay=2 * LEASE)
+        with site.pool("--workers", "2", "--runtime-dir", str(site.path / "elsewhere"), config=CONFIG):
+            begun(site, tag="two leases later")
             assert 1 == len(site.trail(event="start", tag="long"))
             gate.touch()
             eventually(lambda: site.trail(event="end", tag="long"))
@@ -131,7 +134,7 @@ def test_a_pool_that_took_over_an_orphan_ends_with_it(site, stop):
         with site.pool("--workers", "1") as successor:
             successor.signal(stop)
             if stop == signal.SIGTERM:  # running jobs may finish
-                eventually(lambda: "workers of killed masters" in successor.log())
+                eventually(lambda: waits_for_orphans(successor))
                 told = site.run("status", "--runtime-dir", str(site.path / "run"), *site.where, check=False)
                 assert "workers of a killed master that still run, and for which a stop waits: 1" in told.stdout
                 assert not is_gone(start["pid"])
@@ -142,6 +145,123 @@ def test_a_pool_that_took_over_an_orphan_ends_with_it(site, stop):
     assert (stop == signal.SIGTERM) == bool(site.trail(event="end"))
     assert (stop == signal.SIGQUIT) == site.queue.size()
     assert not site.queue.stores.failed.page()
+
+
+@pytest.fixture
+def orphan(site) -> Iterator[int]:
+    """The pid of a worker whose master and steward are dead, in a job that ends when ``gate`` is there."""
+    site.push("until", gate=str(site.path / "gate"), tag="orphan", maxTries=1)
+    with site.pool("--workers", "1", config=CONFIG) as pool:
+        (start,) = begun(site)
+        kill(pool, pool.steward(), pool.pid)
+        yield start["pid"]
+        eventually(lambda: is_gone(start["pid"]))
+    assert 0 == site.queue.size()
+
+
+def waits_for_orphans(pool) -> bool:
+    return "waits for workers of killed masters" in pool.log()
+
+
+@pytest.mark.fault("F24")
+def test_a_stop_that_waits_for_an_orphan_replaces_a_steward_that_dies(site, orphan):
+    with site.pool("--workers", "1", config=CONFIG) as successor:
+        steward = successor.steward()
+        successor.signal(signal.SIGTERM)
+        eventually(lambda: waits_for_orphans(successor))
+        os.kill(steward, signal.SIGKILL)
+        eventually(lambda: successor.pids(STEWARD) not in ([], [steward]))
+        assert not is_gone(orphan)
+        (site.path / "gate").touch()
+        assert 0 == successor.wait()
+
+    assert site.trail(event="end", tag="orphan")
+
+
+@pytest.mark.fault("F24")
+def test_a_stop_waits_for_an_orphan_that_its_steward_has_not_counted_yet(site):
+    site.push("until", gate=str(site.path / "gate"), maxTries=1)
+    with site.pool("--workers", "1") as pool:
+        begun(site)
+        steward = pool.steward()
+        kill(pool, pool.pid)
+        with site.pool("--workers", "1") as successor:
+            kill(pool, steward)  # until now the orphan was that one's
+            successor.signal(signal.SIGTERM)
+            eventually(lambda: waits_for_orphans(successor))
+            (site.path / "gate").touch()
+            assert 0 == successor.wait()
+
+    assert site.trail(event="end")
+
+
+@pytest.mark.fault("F24")
+def test_a_steward_that_alone_is_told_to_leave_ends_no_orphan(site, orphan):
+    with site.pool("--workers", "1", config=CONFIG) as successor:
+        steward = successor.steward()
+        os.kill(steward, signal.SIGTERM)
+        eventually(lambda: successor.pids(STEWARD) not in ([], [steward]))
+        assert not is_gone(orphan)
+        (site.path / "gate").touch()
+        eventually(lambda: site.trail(event="end", tag="orphan"))
+
+
+@pytest.mark.fault("F24")
+def test_a_start_that_fails_ends_no_orphan(site, orphan):
+    with site.pool("--workers", "1", "--modules", "no_such_module", wait=False, config=CONFIG) as successor:
+        eventually(lambda: waits_for_orphans(successor))
+        (site.path / "gate").touch()
+        assert 1 == successor.wait()
+
+    assert site.trail(event="end", tag="orphan")
+
+
+@pytest.mark.fault("F24")
+def test_an_orphan_whose_second_master_is_killed_too_is_looked_after_to_its_end(site, orphan):
+    with site.pool("--workers", "1", config=CONFIG) as successor:
+        kill(successor, successor.pid)
+        site.push("ok", tag="two leases later", delay=2 * LEASE)
+        with site.pool("--workers", "1", "--runtime-dir", str(site.path / "elsewhere"), config=CONFIG):
+            begun(site, tag="two leases later")
+            assert 1 == len(site.trail(event="start", tag="orphan"))
+            assert not is_gone(orphan)
+            (site.path / "gate").touch()
+            eventually(lambda: site.trail(event="end", tag="orphan"))
+        wait_until_all_have_left(successor, site.path / "run")
+
+
+@pytest.mark.fault("F24")
+def test_a_stop_at_once_ends_an_orphan_while_the_store_is_silent(away, own_server):
+    away.push("until", gate=str(away.path / "gate"))
+    with away.pool("--workers", "1") as pool:
+        (start,) = begun(away)
+        kill(pool, pool.steward(), pool.pid)
+        with away.pool("--workers", "1") as successor:
+            os.kill(own_server.process.pid, signal.SIGSTOP)
+            successor.signal(signal.SIGQUIT)
+            successor.wait(within=30.0)
+            assert is_gone(start["pid"])
+            os.kill(own_server.process.pid, signal.SIGCONT)
+            with away.pool("--workers", "1"):  # settles what the silence has left, and runs the job again
+                (away.path / "gate").touch()
+                eventually(lambda: 0 == away.queue.size())
+
+
+@pytest.mark.fault("F24")
+def test_what_a_killed_master_has_published_goes_when_its_pool_runs_again(site):
+    with site.pool("--workers", "1") as pool:
+        masters = eventually(lambda: published(site))
+        kill(pool, pool.pid)
+        wait_until_all_have_left(pool, site.path / "run")
+        assert [pool.pid] == masters == published(site)
+        with site.pool("--workers", "1") as successor:
+            eventually(lambda: [successor.pid] == published(site))
+
+    assert [] == published(site)
+
+
+def published(site) -> list[int]:
+    return [notice["master"] for notice in site.queue.stores.control.pools(NOTICE_KEPT)]
 
 
 @pytest.mark.fault("F24")

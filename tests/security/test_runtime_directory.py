@@ -15,13 +15,14 @@ import pytest
 
 from queuepool.board.about import About
 from queuepool.board.blame import Blame
-from queuepool.board.board import Board
+from queuepool.board.board import Board, Role
 from queuepool.board.runtime_dir import RuntimeDir
 from queuepool.config.settings import PoolSettings
 from queuepool.errors import ConfigError, NotRunning, PoolRunning, WorkerDied
 from queuepool.payload.lease import Lease
 from queuepool.settlement import deferred_hooks
 from queuepool.steward.orphaned_boards import OrphanedBoards
+from queuepool.unix import proc
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be two users")
 NOBODY = 65534
@@ -248,6 +249,23 @@ def test_nobody_is_led_to_signal_a_process_by_another_users_directory():
 def others(ours: Board, runtime: RuntimeDir) -> list[Board]:
     """The boards that a steward looks after besides its own."""
     return [board for board in OrphanedBoards(ours, runtime, Blame(ours.header)).boards() if board is not ours]
+
+
+def test_what_is_left_alone_is_a_living_masters_else_that_of_the_first_board_with_a_steward(runtime):
+    runtime.claim()
+    me = os.getpid(), proc.start_time(os.getpid())
+    alone, first, second = (Board.create(runtime.path / f"board.{number}-1", 1, runtime.store) for number in (1, 2, 3))
+    for board in (alone, first, second):
+        board.header.master_pid = 0  # killed
+    for board in (first, second):
+        board.slots[0].begin(Role.STEWARD, 0, 1)
+        board.slots[0].pid, board.slots[0].start_time = me
+    without = {board.path.name: [one.path.name for one in others(board, runtime)] for board in (first, second)}
+    second.header.master_pid, second.header.master_start_time = me
+    with_one = {board.path.name: [one.path.name for one in others(board, runtime)] for board in (first, second)}
+
+    assert {"board.2-1": ["board.1-1"], "board.3-1": []} == without
+    assert {"board.2-1": [], "board.3-1": ["board.1-1"]} == with_one
 
 
 @needs_root
