@@ -253,19 +253,16 @@ def others(ours: Board, runtime: RuntimeDir) -> list[Board]:
 
 def test_what_is_left_alone_is_a_living_masters_else_that_of_the_first_board_with_a_steward(runtime):
     runtime.claim()
-    me = os.getpid(), proc.start_time(os.getpid())
     alone, first, second = (Board.create(runtime.path / f"board.{number}-1", 1, runtime.store) for number in (1, 2, 3))
-    for board in (alone, first, second):
-        board.header.master_pid = 0  # killed
-    for board in (first, second):
+    for board in (first, second):  # the steward of each has outlived its master
         board.slots[0].begin(Role.STEWARD, 0, 1)
-        board.slots[0].pid, board.slots[0].start_time = me
-    without = {board.path.name: [one.path.name for one in others(board, runtime)] for board in (first, second)}
-    second.header.master_pid, second.header.master_start_time = me
-    with_one = {board.path.name: [one.path.name for one in others(board, runtime)] for board in (first, second)}
+        board.slots[0].pid, board.slots[0].start_time = os.getpid(), proc.start_time(os.getpid())
+    without = [others(first, runtime), others(second, runtime)]
+    living = runtime.new_board(1)
+    with_one = [others(first, runtime), others(second, runtime), others(living, runtime)]
 
-    assert {"board.2-1": ["board.1-1"], "board.3-1": []} == without
-    assert {"board.2-1": [], "board.3-1": ["board.1-1"]} == with_one
+    assert [[alone.path], []] == [[board.path for board in boards] for boards in without]
+    assert [[], [], [alone.path]] == [[board.path for board in boards] for boards in with_one]
 
 
 @needs_root
