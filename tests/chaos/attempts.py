@@ -202,14 +202,15 @@ class Attempts:
         killed = windows.killed(again.pid, again.finished) or windows.died(again.pid, again.finished)
         if board := windows.written_over(again.started, again.again):
             findings.excused(f"twice: in {board}", what)  # however it ended: nothing says what it had done
-        elif excuse := windows.ended_lease(again.started, again.again):
-            # First: the end of a host or a server may take what several workers had just done.
-            findings.excused(f"twice: in {excuse}", what)
+        elif loss := windows.loss(again.started, again.finished, again.again):
+            findings.excused(f"twice: in {loss}", what)  # of several workers at once, so before their kills are counted
         elif killed and killed < again.again and killed - again.finished <= _UNSETTLED:
             self._killed.add(again.pid)
             findings.excused(_KILLED, what)
         elif (again.job, again.pid) in self._undeleted:
             findings.excused("twice: Laravel's worker was not let delete it", what)
+        elif excuse := windows.ended_lease(again.started, again.again):
+            findings.excused(f"twice: in {excuse}", what)
         else:
             findings.violated("I5 done twice, unexplained", what)
 

@@ -155,6 +155,19 @@ def test_a_nemesis_excuses_a_second_run_only_when_a_lease_had_time_to_end():
     assert [] == violated(*events, step=2_000_000_000)
 
 
+def test_a_loss_takes_what_many_workers_have_just_done_only_if_it_came_after_that():
+    loss = [("nemesis", {"name": "kill_redis", "on": on}) for on in (1, 0)]
+    a_lease = [calm(on) for _ in range(50) for on in (1, 0)]  # 5 s
+    jobs = [(f"h.{number}", 100 + number) for number in range(6)]
+    begun = [*pushed(6), *(start(job, pid=pid) for job, pid in jobs)]
+    killed = [event for job, pid in jobs for event in (finish(job, pid=pid), kill(pid))]
+    again = [event for job, _ in jobs for event in (start(job, 2, pid=11), finish(job, 2, pid=11))]
+
+    assert [] == violated(*begun, *a_lease, *killed, *loss, *again, step=50_000_000)
+    early = violated(*begun, *loss, *a_lease, *killed, *again, step=50_000_000)
+    assert ["I5 done twice, unexplained"] == early
+
+
 def test_what_laravels_worker_could_not_delete_runs_again():
     again = [start(attempt=2, pid=11), finish(attempt=2, pid=11)]
 

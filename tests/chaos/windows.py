@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 
 from tests.chaos.ledger import Event
 
@@ -24,6 +24,20 @@ WORKERS_ONLY = {
     "retry_all",
     "retry_one",
     "retry_by_artisan",
+}
+#: those that take a store or a host away, and with it what several workers have just done
+_LOSSES = {
+    "kill_redis",
+    "stop_redis",
+    "kill_database",
+    "stop_database",
+    "freeze_database",
+    "kill_host",
+    "cut_network",
+    "silent_network",
+    "blackhole",
+    "dead_connections",
+    "one_way",
 }
 #: those after which a board may not show what was done but not yet settled
 _WRITTEN_OVER = {"scribble", "truncate"}
@@ -58,18 +72,27 @@ class Windows:
 
     def excuse(self, since: int, until: int, harmless: Collection[str] = WORKERS_ONLY) -> str:
         """The first nemesis, of those that harm more than workers, that was at work in this time; '' = none."""
+        return next((name for name in self._at_work(since, until) if name not in harmless), "")
+
+    def _at_work(self, since: int, until: int) -> Iterator[str]:
         for begun, ended, name in [*self._over, *((begun, until, name) for name, begun in self._on.items())]:
-            if begun <= until and since <= ended and name not in harmless:
-                return name
-        return ""
+            if begun <= until and since <= ended:
+                yield name
 
     def ended_lease(self, since: int, until: int) -> str:
         """As ``excuse``, for what only the end of a lease explains: then it took as long as that.
 
         But for what was written over: a worker's board says no more what it has done.
         """
-        is_long = until - since >= 0.8e9 * self.retry_after
-        return self.written_over(since, until) or (self.excuse(since, until) if is_long else "")
+        return self.written_over(since, until) or (self.excuse(since, until) if self._is_long(since, until) else "")
+
+    def loss(self, started: int, finished: int, until: int) -> str:
+        """The loss, after the job had finished and before it could be settled, that brought it back; '' = none."""
+        losses = (name for name in self._at_work(finished, until) if name in _LOSSES)
+        return next(losses, "") if self._is_long(started, until) else ""
+
+    def _is_long(self, since: int, until: int) -> bool:
+        return until - since >= 0.8e9 * self.retry_after
 
     def written_over(self, since: int, until: int) -> str:
         """The nemesis that was writing over the boards in this time; '' = none."""
