@@ -29,19 +29,24 @@ def leave(failure: BootFailure, file: FileIO) -> None:
         file.write(f"{failure}\n{failure.trace}".encode("utf-8", "replace"))
 
 
+def too_late(what: str, limit: float) -> str:
+    """The problem of a process that the alarm kills in this import after ``limit`` seconds."""
+    return f"the import of {what} took longer than boot_timeout ({limit:g} s)"
+
+
 def read(path: Path, status: int) -> BootReport:
     """The report of a process that ended with this wait status before it was ready."""
     return of_text(text_in(path), status)
 
 
-def of_text(text: str, status: int) -> BootReport:
-    """As ``read``, from the file's text."""
+def of_text(text: str, status: int, noted: str = "") -> BootReport:
+    """As ``read``, from the file's text. ``noted``: the process's own ``too_late``, from before its end."""
     code = os.waitstatus_to_exitcode(status)
     if code == BOOT and text:
         problem, _, trace = text.partition("\n")
         return BootReport(problem, trace)
     if code == -signal.SIGALRM:
-        return BootReport("the modules' import took longer than boot_timeout", text)
+        return BootReport(noted or "the modules' import took longer than boot_timeout", text)
     return BootReport(f"the process ended before it came to work: {proc.cause_of(status)}", text)
 
 

@@ -60,6 +60,7 @@ class Slot(Record):
     job_id = Text(130)
     queue = Text(200)
     policy = Text(2000)
+    #: of the running job about its progress; while the modules are imported, the problem if that takes too long
     note = Text(200)
     # Written by the steward.
     #: the number of the hand whose leases end at ``renewed_end``

@@ -2,12 +2,27 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from queuepool.config.ini_file import Document
+
+
+def _ourselves() -> tuple[str, ...]:
+    """The words that run this command line again, with Python's path as here."""
+    # Without -P the working directory comes first, unlike in the console script, and a queue.py there before Python's.
+    safe = () if _finds_modules_here() else ("-P",)
+    return (sys.executable, *safe, "-m", "queuepool")
+
+
+def _finds_modules_here() -> bool:
+    try:
+        return bool({"", os.getcwd()} & set(sys.path))
+    except OSError:  # the working directory was removed
+        return False
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +35,7 @@ class Source:
     #: how errors and ``check`` name it; empty: there are no settings
     name: str = ""
     #: the words that run the command line with these settings
-    command: tuple[str, ...] = (sys.executable, "-m", "queuepool")
+    command: tuple[str, ...] = field(default_factory=_ourselves)
 
 
 _read: Callable[[], Source] = Source

@@ -19,6 +19,8 @@ from queuepool.log.handlers import Stream
 _log = logging.getLogger("queuepool")
 #: most bytes of a line; a longer one continues in the next
 _MAX = 8192
+#: the streams with a line that has no end yet; empty for a job that prints whole lines or nothing
+INCOMPLETE: set[_Lines] = set()
 
 
 class _Lines(io.RawIOBase):
@@ -46,11 +48,16 @@ class _Lines(io.RawIOBase):
             self._log(line)
         if len(self._rest) > _MAX:
             self.flush()
+        elif self._rest:
+            INCOMPLETE.add(self)
+        else:
+            INCOMPLETE.discard(self)
         return len(raw)
 
     def flush(self) -> None:
         """Log an incomplete line too: a flush asks for it to be seen now."""
         rest, self._rest = self._rest, b""
+        INCOMPLETE.discard(self)
         self._log(rest)
 
     def _log(self, line: bytes) -> None:
@@ -60,6 +67,12 @@ class _Lines(io.RawIOBase):
             record = logging.LogRecord(self._name, logging.INFO, "", 0, text, None, None)
             for handler in _log.handlers:  # not through a logger: applications disable loggers
                 handler.handle(record)
+
+
+def log_incomplete() -> None:
+    """Log the lines that have no end yet: what is printed from now on is another's."""
+    for lines in tuple(INCOMPLETE):
+        lines.flush()
 
 
 def capture() -> None:

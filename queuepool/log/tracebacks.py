@@ -13,6 +13,9 @@ from queuepool.errors import AttemptLost, JobError
 #: how many frames are shown of a traceback that is too deep, and how many make it so
 _MAX_FRAMES, _DEEP = 100, 5000
 _OURS = os.path.dirname(os.path.dirname(__file__)) + os.sep
+#: what calls the user's imports
+_BOOTING = (f'File "{_OURS}worker/boot.py"', f'File "{_OURS}worker/django_support.py"')
+_IMPORTING = ('File "<frozen importlib', f'File "{importlib.__file__}"')
 #: most characters of a text: an exception's is the user's data, of any content and size
 MAX_TEXT = 64 * 1024
 
@@ -61,10 +64,22 @@ def _is_deep(error: BaseException | None) -> bool:
 
 def users_part(dump: str) -> str:
     """A faulthandler dump with each thread cut after the user's frames; a thread of only our frames stays whole."""
+    return _threads_from(dump, (f'File "{_OURS}',))
+
+
+def imports_part(dump: str) -> str:
+    """As ``users_part``, of a process that imported the user's modules; the frames of Python's import are left out."""
+    # Our frames within the import stay: a module that pushes a job hangs in us, and is itself below.
+    threads = _threads_from(dump, _BOOTING).splitlines()
+    return "\n".join(line for line in threads if not any(file in line for file in _IMPORTING))
+
+
+def _threads_from(dump: str, callers: tuple[str, ...]) -> str:
+    """The dump with each thread cut before the first of these frames, from the innermost on, unless it begins so."""
     threads = []
     for thread in dump.split("\n\n"):
         head, *frames = thread.splitlines() or [""]
-        users = list(takewhile(lambda frame: f'File "{_OURS}' not in frame, frames))
+        users = list(takewhile(lambda frame: not any(caller in frame for caller in callers), frames))
         threads.append("\n".join([head, *(users or frames)]))
     return "\n\n".join(threads)
 

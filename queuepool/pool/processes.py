@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable, Iterator
+from functools import partial
 from io import FileIO
 
 from queuepool import log
@@ -89,13 +90,22 @@ class Processes:
 
     def _has_booted(self, slot: Slot, signals: WorkerSignals, alarm: Alarm, trace: FileIO) -> bool:
         """Import the modules; ``False`` if that failed. The alarm ends the process after ``boot_timeout`` seconds."""
+        slot.note = boot_report.too_late("the modules", self._settings.boot_timeout)
         alarm.arm(self._settings.boot_timeout)
-        if not self._has_imported(slot, trace, lambda: boot(self._settings, signals, alarm)):
+        noted = partial(self._noted, slot)
+        if not self._has_imported(slot, trace, lambda: boot(self._settings, signals, alarm, noted=noted)):
             return False
         alarm.disarm()
+        slot.note = ""
         announce.jobs_of_generation(self._board.header, slot)
         announce.schedules_of_generation(self._board, slot)
         return True
+
+    def _noted(self, slot: Slot, modules: Iterable[str]) -> Iterator[str]:
+        """The modules; the board names the one that is being imported, as a process that the alarm kills cannot."""
+        for module in modules:
+            slot.note = boot_report.too_late(module, self._settings.boot_timeout)
+            yield module
 
     def _work(self, slot: Slot, signals: WorkerSignals, alarm: Alarm) -> int:
         settings = self._settings
@@ -155,10 +165,19 @@ class Processes:
         return True
 
 
-def boot(settings: PoolSettings, signals: WorkerSignals, alarm: Alarm, unlogged: Collection[type[Event]] = ()) -> None:
-    """Import the user's modules; what they dispatch goes to this pool's connection. Raises ``BootFailure``."""
+def boot(
+    settings: PoolSettings,
+    signals: WorkerSignals,
+    alarm: Alarm,
+    unlogged: Collection[type[Event]] = (),
+    noted: Callable[[Iterable[str]], Iterable[str]] = iter,
+) -> None:
+    """Import the user's modules; what they dispatch goes to this pool's connection. Raises ``BootFailure``.
+
+    ``noted``: takes note of each module when its import begins.
+    """
     connecting.configure(settings.connection)
-    import_jobs(settings.modules, settings.listeners)
+    import_jobs(noted(settings.modules), noted(settings.listeners))
     _restore_signals(signals, alarm)
     log.adopt(settings)
     log.listen(LISTENERS, unlogged)

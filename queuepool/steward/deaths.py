@@ -7,11 +7,15 @@ import signal
 import time
 
 from queuepool import events
+from queuepool.board import boot_report
 from queuepool.board.board import Killed, Slot
+from queuepool.board.boot_report import BootReport
 from queuepool.errors import AttemptLost, JobTimedOut, WorkerDied
+from queuepool.log.tracebacks import imports_part
 from queuepool.payload.envelope import Payload
 from queuepool.settlement.settler import facts_of
 from queuepool.unix import proc
+from queuepool.unix.exit_codes import BOOT
 
 
 def error_of(slot: Slot, status: int | None, trace: str) -> AttemptLost:
@@ -31,6 +35,12 @@ def cause_of(slot: Slot, status: int | None) -> str:
     if reason := Killed(slot.killed).reason:
         return f"killed by the master: {reason}"
     return "unseen, its master was gone" if status is None else proc.cause_of(status)
+
+
+def boot_of(slot: Slot, status: int, trace: str) -> BootReport:
+    """Why the process in this slot did not come to work. Stacks, unlike a traceback, have all frames: ours go here."""
+    is_report = os.waitstatus_to_exitcode(status) == BOOT
+    return boot_report.of_text(trace if is_report else imports_part(trace), status, slot.note)
 
 
 def tally_of(error: AttemptLost) -> str:

@@ -24,7 +24,7 @@ from queuepool.settlement.run import NOT_RUN, Run
 from queuepool.settlement.settler import Settler
 from queuepool.settlement.verdict import Fail, Policy, Release, Verdict, judge
 from queuepool.steward.count_dead import DeadWorker
-from queuepool.steward.deaths import cause_of, error_of, event_of, tally_of
+from queuepool.steward.deaths import boot_of, cause_of, error_of, event_of, tally_of
 from queuepool.steward.lost_replies import LostReplies
 from queuepool.steward.orphaned_boards import OrphanedBoards
 from queuepool.stores.contract import QueueStore
@@ -186,7 +186,7 @@ class SettleDead:
             Role(slot.role).name.lower(), slot.number, slot.pid, cause_of(slot, status)
         )
         if slot.state == State.STARTING and status is not None:
-            report = boot_report.of_text(trace, status)
+            report = boot_of(slot, status, trace)
             board.header.note_failed_boot(slot.generation, report.problem)
             if os.waitstatus_to_exitcode(status) in (BOOT, -signal.SIGALRM):
                 event = self._boot_failed(slot, report)

@@ -10,6 +10,7 @@ from queuepool.errors import BadPayload
 from queuepool.events import JobExceptionOccurred, JobProcessed, JobProcessing, ResultNotKept
 from queuepool.jobs.around import HOOKS
 from queuepool.jobs.current_job import Current, set_current
+from queuepool.log.captured import INCOMPLETE, log_incomplete
 from queuepool.payload.ending import NOTHING
 from queuepool.payload.lease import Lease
 from queuepool.settlement.run import Run
@@ -51,6 +52,8 @@ class Runner:
         if attempt.unlocks:
             self._pause()
             self._settler.unlock(attempt.unlocks)
+        if INCOMPLETE:  # by a listener
+            log_incomplete()
         # Read the clock while the job still counts as not started, and before its timeout starts.
         now = self._now(attempt)
         job = Current(attempt.payload, lease.queue)
@@ -178,11 +181,18 @@ class Runner:
             self._invoker.clear(attempt.facts)
         self._invoker.renew_connections()
         self._batch.ended()
-        set_current(None)
+        self._leave_job()
         try:
             return error
         finally:
             del error  # as above
+
+    def _leave_job(self) -> None:
+        """No job is the current one any more; what it printed without a newline is logged while it still is."""
+        if INCOMPLETE:
+            self._pause()
+            log_incomplete()
+        set_current(None)
 
     def _pause(self) -> None:
         """Stop the job's clock before something is written; exit if the worker's files are broken."""
@@ -214,5 +224,5 @@ class Runner:
             self._hooks.call(attempt, "after_failed", lambda: task.after_failed(error))
             if self._invoker.has_awaited:
                 self._invoker.clear(attempt.facts)
-            set_current(None)
+            self._leave_job()
         self._slot_writer.alive()

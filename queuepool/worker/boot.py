@@ -13,6 +13,7 @@ from typing import TypeVar
 from queuepool.errors import BootFailure
 from queuepool.jobs.registry import REGISTRY
 from queuepool.jobs.unserved import NO_MODULES
+from queuepool.log.captured import log_incomplete
 from queuepool.log.tracebacks import summary, traceback_of
 from queuepool.unix.exit_codes import BROKEN
 from queuepool.worker import django_support
@@ -68,6 +69,7 @@ def _carry_out(name: str, step: Callable[[], T]) -> T:
     finally:
         if os.getpid() != pid:
             os._exit(BROKEN)  # a child that the module forked would be a second worker in this slot
+        log_incomplete()  # else what the module printed would begin the first job's line
 
 
 def _frames_of(error: BaseException) -> str:

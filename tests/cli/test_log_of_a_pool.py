@@ -140,6 +140,69 @@ def test_what_is_written_past_python_follows_a_log_that_is_moved_away(site):
     assert ("", "") == (done.stdout, done.stderr)
 
 
+HALF_LINES = """
+import asyncio, sys
+from queuepool import job, on
+from queuepool.events import JobProcessed
+
+sys.stdout.write("half of an import")
+
+@job
+def half() -> None:
+    sys.stdout.write("half of it")
+    sys.stderr.write("half of its errors")
+
+@job
+async def half_async() -> None:
+    sys.stdout.write("half of a task, ")
+    asyncio.get_running_loop().create_task(half_at_its_end())
+    await asyncio.sleep(0)
+
+async def half_at_its_end() -> None:
+    try:
+        await asyncio.Event().wait()
+    finally:
+        sys.stdout.write("cancelled")
+
+@job(tries=1)
+def half_and_fails() -> None:
+    sys.stdout.write("half before an error")
+    raise ValueError("no")
+
+@half_and_fails.after_failed
+def half_of_a_hook(error: BaseException) -> None:
+    sys.stdout.write("half of a hook")
+
+@job
+def whole() -> None:
+    print("a whole line")
+
+@on(JobProcessed)
+def half_of_a_listener(event: JobProcessed) -> None:
+    sys.stdout.write("half of a listener")
+"""
+
+
+@pytest.mark.parametrize("how", ["--no-preload", "--preload"])
+def test_half_a_line_is_logged_at_the_end_of_its_own_job(site, how):
+    (site.path / "shop.py").write_text(HALF_LINES)
+    names = ("half", "half_async", "half_and_fails", "whole")
+    half, half_async, fails, whole = (site.queue.push(f"shop.{name}") for name in names)
+    with site.pool("--workers", "1", how, "--modules", "shop") as pool:
+        eventually(lambda: f"job done id={whole}" in pool.log())
+        text = pool.log()  # while the worker lives: what it has not written is lost when it is killed
+
+    assert 1 == text.count(" stdout: half of an import\n")
+    assert f" id={half} stdout: half of it\n" in text
+    assert f" id={half} stderr: half of its errors\n" in text
+    assert f" id={half_async} stdout: half of a task, cancelled\n" in text
+    assert f" id={fails} stdout: half before an error\n" in text
+    assert f" id={fails} stdout: half of a hook\n" in text
+    assert f" id={whole} stdout: a whole line\n" in text
+    assert 2 == len(re.findall(r" pid=\d+ stdout: half of a listener\n", text))
+    assert text.index("stdout: half of it\n") < text.index(f"job done id={half}")
+
+
 # A line for each job, or for many
 
 

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import click
@@ -491,6 +492,28 @@ def test_listen_runs_each_job_in_a_fresh_interpreter_until_it_is_stopped(site, s
     assert 3 == len({line["pid"] for line in site.trail(event="start")})
     assert ["ok", "sleep"] == [line["mode"] for line in site.trail(event="end")]
     assert "killed: its job ran past its timeout" in told
+
+
+def test_listen_runs_jobs_beside_files_that_are_named_as_pythons_own(site, start):
+    for name in ("queue", "email", "json", "select"):
+        (site.path / f"{name}.py").write_text("raise RuntimeError('not the module that was meant')\n")
+    (site.path / "shop.py").write_text("from queuepool import job\n@job\ndef greet() -> None:\n    print('hello')\n")
+    site.queue.push("shop.greet")
+    script = Path(sys.executable).with_name("queuepool")
+    environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+    with (site.path / "log").open("wb") as log:
+        listener = subprocess.Popen(
+            [script, "listen", *site.where, "--modules", "shop", "--sleep", "0.2"],
+            cwd=site.path, env=environment, stdout=log, stderr=log,
+        )  # fmt: skip
+    try:
+        eventually(lambda: "Traceback" in (text := (site.path / "log").read_text()) or "job done" in text)
+    finally:
+        listener.terminate()
+        listener.wait()
+
+    assert "stdout: hello\n" in (site.path / "log").read_text()
+    assert "Traceback" not in (site.path / "log").read_text()
 
 
 # The queues

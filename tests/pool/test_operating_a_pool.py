@@ -6,6 +6,7 @@ import json
 import os
 import re
 import signal
+import threading
 import time
 
 import psutil
@@ -198,11 +199,16 @@ def test_maintenance_holds_the_pool_unless_forced(site):
 @pytest.mark.fault("F22")
 def test_an_import_that_never_ends_is_ended_and_shows_where_it_hung(site):
     (site.path / "endless.py").write_text("import threading\nthreading.Event().wait()\n")
-    flags = ["--workers", "1", "--modules", "endless", "--boot-timeout", "0.5", "--give-up", "1.5"]
+    (site.path / "startless.py").write_text("import endless\n")
+    flags = ["--workers", "1", "--modules", "startless", "--boot-timeout", "0.5", "--give-up", "1.5"]
     with site.pool(*flags, wait=False) as pool:
         assert 1 == pool.wait()
-        assert 1 == pool.log().count("endless.py")
-        assert "never came to work: signal 14" in pool.log()
+        log = pool.log()
+    assert "never came to work: signal 14" in log
+    assert 1 == log.count('problem="the import of startless took longer than boot_timeout (0.5 s)"')
+    frames = re.findall(r'^ +File "(.*)", line', log, re.MULTILINE)
+    assert [f"{site.path}/endless.py", f"{site.path}/startless.py"] == frames[-2:]
+    assert {threading.__file__} == set(frames[:-2])
 
 
 @pytest.mark.fault("F22")

@@ -358,6 +358,7 @@ def test_an_import_that_never_ends_is_ended(site, module, before, cause):
 
     assert cause in pool.log()
     assert int(before == "") == pool.log().count("own.py")
+    assert int(before == "") == pool.log().count("the import of own took longer than boot_timeout (0.5 s)")
 
 
 @pytest.mark.parametrize("before", ["", DEAF])

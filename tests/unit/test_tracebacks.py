@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
+import re
+
 import pytest
 
 from queuepool.errors import BootFailure, JobTimedOut
@@ -32,6 +35,27 @@ def test_a_dump_that_is_all_ours_stays_whole():
     dump = f'Current thread 0x02:\n  File "{OURS}", line 1 in _call'
 
     assert dump == failures.users_part(dump)
+
+
+BOOT = failures.__file__.replace("log/tracebacks.py", "worker/boot.py")
+IMPORTING = f"""Current thread 0x01 (most recent call first):
+  File "/usr/lib/python3/redis/connection.py", line 5 in read
+  File "{OURS}", line 30 in push
+  File "/app/shop/models.py", line 7 in <module>
+  File "<frozen importlib._bootstrap>", line 241 in _call_with_frames_removed
+  File "<frozen importlib._bootstrap>", line 1176 in _find_and_load
+  File "/app/shop/__init__.py", line 3 in <module>
+  File "<frozen importlib._bootstrap>", line 1204 in _gcd_import
+  File "{importlib.__file__}", line 126 in import_module
+  File "{BOOT}", line 68 in _carry_out
+  File "{OURS}", line 50 in import_modules
+  File "/usr/lib/python3/click/core.py", line 9 in invoke"""
+
+
+def test_a_dump_of_an_import_has_the_frames_within_it_and_none_of_pythons_import():
+    files = ["/usr/lib/python3/redis/connection.py", OURS, "/app/shop/models.py", "/app/shop/__init__.py"]
+
+    assert files == re.findall('File "(.*)"', failures.imports_part(IMPORTING))
 
 
 def test_a_module_that_is_not_there_is_told_without_our_frames(tmp_path, monkeypatch):
