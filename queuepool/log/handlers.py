@@ -10,6 +10,7 @@ from contextlib import nullcontext, suppress
 from pathlib import Path
 
 from queuepool.errors import ConfigError
+from queuepool.unix.readiness import is_writable
 from queuepool.unix.trusted_path import open_to_append
 
 #: paths of descriptors that are already open: a socket there, as systemd gives, cannot be opened again
@@ -90,7 +91,7 @@ class Stream(logging.Handler):
     def _has_room(self) -> bool:
         # After a wait in vain, do not wait again until the pipe has been read.
         write_timeout = 0.0 if self._dropped else self._write_timeout
-        return bool(select.select([], [self._fd], [], write_timeout)[1])
+        return is_writable(self._fd, write_timeout)
 
 
 class File(Stream):

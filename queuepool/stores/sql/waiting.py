@@ -6,7 +6,6 @@ PostgreSQL notifies of pushes (NOTIFY), SQLite counts others' commits in its fil
 from __future__ import annotations
 
 import math
-import select
 import time
 from collections.abc import Callable
 from typing import Any, Protocol
@@ -15,6 +14,7 @@ from sqlalchemy import Connection
 
 from queuepool.stores.sql.postgresql import is_lent
 from queuepool.stores.sql.transaction import file_of
+from queuepool.unix.readiness import is_readable
 
 #: polling may take this share of the time, so that a queue full of delayed jobs is polled less often
 _PART = 0.05
@@ -101,7 +101,7 @@ class Listening:
         connection.info["notified"] = False
         if timeout > 0 and not is_ready(connection) and not connection.info["notified"]:
             driver: Any = connection.connection.driver_connection
-            select.select([driver], [], [], timeout)
+            is_readable(driver.fileno(), timeout)
 
 
 def waiting_for(name: str) -> Waiting:

@@ -1,0 +1,21 @@
+"""Wait for a descriptor by poll(): select() refuses numbers from 1024 on, which a job that leaks files leads to."""
+
+from __future__ import annotations
+
+import select
+
+
+def is_readable(fd: int, timeout: float) -> bool:
+    """Whether there is something to read, or an end, within these seconds."""
+    return _is_ready(fd, select.POLLIN, timeout)
+
+
+def is_writable(fd: int, timeout: float) -> bool:
+    """Whether there is room to write, or no reader any more, within these seconds."""
+    return _is_ready(fd, select.POLLOUT, timeout)
+
+
+def _is_ready(fd: int, events: int, timeout: float) -> bool:
+    poll = select.poll()
+    poll.register(fd, events)
+    return bool(poll.poll(timeout * 1000))
