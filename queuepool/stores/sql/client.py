@@ -14,7 +14,7 @@ from queuepool.config.urls import scheme_of
 from queuepool.errors import StoreDown, StoreError, StoreUnfit
 from queuepool.stores.sql.ddl import new_file_of
 from queuepool.stores.sql.engines import open_engine
-from queuepool.stores.sql.errors import is_taken_back, no_table, translated
+from queuepool.stores.sql.errors import has_ended_session, is_taken_back, no_table, translated
 from queuepool.stores.sql.postgresql import LATEST_COMMIT
 from queuepool.stores.sql.schema import missing
 from queuepool.stores.sql.sqlite import FileConnection
@@ -148,6 +148,8 @@ class Client:
                 except exc.DBAPIError as error:
                     if not is_taken_back(error):
                         raise
+                    if has_ended_session(error):
+                        self.disconnect()
             return attempt()
 
     def _carry_out(self, work: Callable[[Connection], T]) -> T:

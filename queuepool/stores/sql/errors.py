@@ -20,7 +20,9 @@ _PASSING = re.compile(
 _DENIED = re.compile(r"42501|42P01|42703|1142|1143|1146|1054|1227|SQLITE_(READONLY|PERM|AUTH).*")
 #: the whole transaction was rolled back, and may be retried at once: it met others, or they have taken an id that it
 #: had found free. (In SQLite no other process can write between a select and an insert.)
-_TAKEN_BACK = re.compile(r"40001|40P01|1213|1020|23505|1062")
+_TAKEN_BACK = re.compile(r"40001|40P01|1213|1020|23505|1062|25P03")
+#: the session has ended with it: its client was stopped in mid-transaction for longer than PostgreSQL waits
+_SESSION_ENDED = "25P03"
 _NO_COLUMN = re.compile(r"no such column|has no column named")  # SQLite has no code for it
 #: raised by a driver itself, without a code from the server
 _UNANSWERED = (exc.OperationalError, exc.InterfaceError, exc.InternalError, exc.TimeoutError)
@@ -39,8 +41,13 @@ _NO_BATCHES = "set batches_url to the database that has Laravel's batches"
 
 
 def is_taken_back(error: exc.SQLAlchemyError) -> bool:
-    """Whether the transaction was rolled back because of others: a deadlock, or an id that is taken."""
+    """Whether the transaction was rolled back by the server: a deadlock, an id that is taken, a client that paused."""
     return bool(_TAKEN_BACK.fullmatch(_code(error)))
+
+
+def has_ended_session(error: exc.SQLAlchemyError) -> bool:
+    """Whether the server has ended the session together with its transaction."""
+    return _code(error) == _SESSION_ENDED
 
 
 def translated(error: exc.SQLAlchemyError, url: str, batches: str = "", *, by_others: bool = False) -> StoreError:

@@ -298,3 +298,26 @@ def test_what_a_file_refuses_is_told_in_its_words_and_nothing_is_lost(sqlite_url
     assert stores.queue.fail(lease, "a", record(lease))
     assert ["a"] == [row.id for row in stores.failed.page()]
     stores.close()
+
+
+@pytest.mark.fault("F52")
+@pytest.mark.parametrize("shared", [False, True], ids=["worker", "producer"])
+def test_a_transaction_that_the_server_ended_as_its_process_was_stopped_is_made_again(postgres_url, shared):
+    sessions = []
+
+    def push_after_a_pause(connection: Any) -> None:
+        sessions.append(connection.exec_driver_sql("SELECT pg_backend_pid()").scalar_one())
+        if len(sessions) == 1:
+            eventually(lambda: not looking.client.ask(lambda other: lives(other, sessions[0])))
+        connection.exec_driver_sql("INSERT INTO notes VALUES (1)")
+
+    with connected(postgres_url, shared=shared) as stores, connected(postgres_url, shared=True) as looking:
+        stores.client.ask(lambda connection: connection.exec_driver_sql("CREATE TABLE notes (number int)"))
+        stores.client.transaction(push_after_a_pause)
+        count = stores.client.ask(lambda connection: connection.exec_driver_sql("SELECT count(*) FROM notes").scalar())
+
+    assert (2, 1) == (len(set(sessions)), count)
+
+
+def lives(connection: Any, session: int) -> bool:
+    return bool(connection.exec_driver_sql(f"SELECT 1 FROM pg_stat_activity WHERE pid = {session}").first())
