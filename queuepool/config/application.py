@@ -21,6 +21,8 @@ class Source:
     name: str = ""
     #: the words that run the command line with these settings
     command: tuple[str, ...] = (sys.executable, "-m", "queuepool")
+    #: the same, as somebody would type them
+    typed: str = "queuepool"
 
 
 _read: Callable[[], Source] = Source
