@@ -53,7 +53,12 @@ def code_of(error: BaseException, pool: str = "") -> int:
 def _usage(error: click.UsageError) -> str:
     verb = error.ctx.command_path if error.ctx else "queuepool"
     hint = _not_a_flag(error.option_name) if isinstance(error, click.NoSuchOption) else ""
-    return f"{verb}: {_cut(hint or error.format_message().rstrip('.'))}; see {verb} --help"
+    return f"{verb}: {_cut(hint or _in_one_line(error))}; see {verb} --help"
+
+
+def _in_one_line(error: click.UsageError) -> str:
+    """What click says; it lists choices below each other."""
+    return " ".join(error.format_message().split()).rstrip(".")
 
 
 def _not_a_flag(option: str) -> str:

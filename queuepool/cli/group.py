@@ -6,15 +6,25 @@ from difflib import get_close_matches
 
 import click
 
+from queuepool.cli import output
+from queuepool.unix.exit_codes import USAGE
+
 #: the variable that a shell sets to ask for completions: click's name for a program called queuepool
 COMPLETE = "_QUEUEPOOL_COMPLETE"
 
 
 class Verbs(click.Group):
-    """Lists the verbs in the order in which they were added."""
+    """Lists the verbs in the order in which they were added; without one, the help is the answer to a mistake."""
 
     def list_commands(self, context: click.Context) -> list[str]:
         return list(self.commands)
+
+    def parse_args(self, context: click.Context, args: list[str]) -> list[str]:
+        if all(word == "--" for word in args) and not context.resilient_parsing:
+            for line in context.get_help().splitlines():
+                output.complain(line)
+            context.exit(USAGE)
+        return super().parse_args(context, args)
 
     def resolve_command(
         self, context: click.Context, args: list[str]

@@ -17,6 +17,7 @@ REFUSED: dict[str, tuple[Words, str]] = {
         "--retry-after is no flag but a key of [connection]: in the file, or as QUEUEPOOL_CONNECTION_RETRY_AFTER",
     ),
     "B090 without a value": (["start", "--timeout"], "requires an argument"),
+    "B090 no argument of a few": (["completion"], "'{bash|zsh|fish}'. Choose from: bash, zsh, fish; see queuepool c"),
     "B090 empty": (["start", "--timeout="], "'--timeout': '' is not a time"),
     "B090 below zero": (["start", "--timeout=-5"], "'--timeout': '-5' is not a time"),
     "B090 twice": (["start", "--timeout", "5", "--timeout", "6"], "'--timeout': was given twice"),
