@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from difflib import get_close_matches
+from typing import Any
 
 import click
 
@@ -25,6 +26,16 @@ class Verbs(click.Group):
                 output.complain(line)
             context.exit(USAGE)
         return super().parse_args(context, args)
+
+    def invoke(self, context: click.Context) -> Any:
+        try:
+            return super().invoke(context)
+        except click.BadOptionUsage as error:
+            # Click does not say which verb's option it is. The innermost group comes first.
+            verb = context.invoked_subcommand
+            if error.ctx is None and verb and (command := self.get_command(context, verb)):
+                error.ctx = click.Context(command, parent=context, info_name=verb)
+            raise
 
     def resolve_command(
         self, context: click.Context, args: list[str]
