@@ -221,7 +221,7 @@ class NotRunning(QueuepoolError):
     """No master of this pool runs on this host; ``another`` names the pool whose master runs in its place."""
 
     def __init__(self, name: str, where: object, another: str = "") -> None:
-        looked = f"the one in {where} is {another}" if another else f"no live master in {where}"
-        hint = "" if another else "; another pool is meant by -c FILE, --pool NAME or --runtime-dir DIR"
-        super().__init__(f"pool {name!r} is not running ({looked}{hint})")
+        hint = "another pool is meant by -c FILE, --pool NAME or --runtime-dir DIR"
+        plain = f"pool {name!r} is not running (no live master in {where}; {hint})"
+        super().__init__(f"pool {name!r}: {another}" if another else plain)
         self.another = another

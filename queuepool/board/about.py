@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import os
 import pwd
+import shlex
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from queuepool.config.connections import identity_of
-from queuepool.config.settings import PoolSettings
+from queuepool.config.settings import ConnectionSettings, PoolSettings
 from queuepool.config.urls import masked
 
 FILE = "about.json"
@@ -84,9 +85,33 @@ class About:
         """Which pool it is, in words."""
         return f"that of {self.configuration or f'{self.working_directory} on {self.store}'} (user {self.user})"
 
-    def hint(self, folder: Path) -> str:
-        """The option that makes a command mean this pool; ``folder`` is the pool's directory."""
-        return f"-c {self.configuration}" if self.configuration else f"--runtime-dir {folder.parent}"
+    def in_place_of(self, settings: PoolSettings, folder: Path) -> str:
+        """That the pool of these settings does not run and this one does, and how to mean it; ``folder`` is its own."""
+        which = f"one {self._origin}, started in {self.working_directory} by {self.user}"
+        return f"the one {About.of(settings)._origin} is not running; {which}, is: say {self._hint(folder)}"
+
+    @property
+    def _origin(self) -> str:
+        prefix = f" with prefix {self.prefix}" if self.prefix else ""
+        return f"of {self.configuration}" if self.configuration else f"on {self.store}{prefix}"
+
+    def _hint(self, folder: Path) -> str:
+        """The flags that make a command mean this pool."""
+        if self.configuration:
+            return f"-c {shlex.quote(self.configuration)}"
+        by_place = f"--runtime-dir {shlex.quote(str(folder.parent))}"
+        return f"{self._flags} (or {by_place})" if self._is_known_by_flags else by_place
+
+    @property
+    def _flags(self) -> str:
+        return shlex.join(["--url", self.store, *(["--prefix", self.prefix] if self.prefix else [])])
+
+    @property
+    def _is_known_by_flags(self) -> bool:
+        """Whether flags lead to its store: they have no login, and name no tables."""
+        with suppress(ValueError):  # a job may have written over the file
+            return self.identity == identity_of(ConnectionSettings(url=self.store, prefix=self.prefix))
+        return False
 
 
 def absolute(path: Path | None) -> str:

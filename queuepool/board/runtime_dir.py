@@ -88,7 +88,7 @@ class RuntimeDir:
             raise NotRunning(self.name, self.path)
         found = self.about()
         if found and not self._takes_any and not found.is_meant_by(self._settings):
-            raise NotRunning(self.name, self.path, f"{found.description}: {found.hint(self.path)} means it")
+            raise NotRunning(self.name, self.path, found.in_place_of(self._settings, self.path))
         return pid
 
     def about(self) -> About | None:

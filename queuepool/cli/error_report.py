@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from queuepool import errors
-from queuepool.cli import output
+from queuepool.cli import output, usage
 from queuepool.unix.exit_codes import (
     ALREADY_RUNNING,
     BROKEN_PIPE,
@@ -24,8 +24,6 @@ _CODES: dict[type[BaseException], int] = {
     errors.StoreUnfit: CONFIG,
     errors.NotRunning: NOT_RUNNING,
 }
-#: most characters of a usage error
-_MAX_TEXT = 400
 #: reported in one line; anything else is a bug of ours and shows its traceback
 TOLD = (click.UsageError, click.Abort, errors.QueuepoolError, OSError, KeyboardInterrupt)
 
@@ -39,7 +37,7 @@ def code_of(error: BaseException, pool: str = "") -> int:
             output.close()
             return BROKEN_PIPE
         case click.UsageError():
-            output.complain(_usage(error))
+            output.complain(usage.line_of(error))
             return USAGE
         case errors.BootFailure():
             return _boot_failure(error)
@@ -48,27 +46,6 @@ def code_of(error: BaseException, pool: str = "") -> int:
         case OSError():
             return _of_the_system(error)
     raise error
-
-
-def _usage(error: click.UsageError) -> str:
-    verb = error.ctx.command_path if error.ctx else "queuepool"
-    hint = _not_a_flag(error.option_name) if isinstance(error, click.NoSuchOption) else ""
-    return f"{verb}: {_cut(hint or error.format_message().rstrip('.'))}; see {verb} --help"
-
-
-def _not_a_flag(option: str) -> str:
-    """For a configuration key without a flag: where to set it instead; else empty."""
-    from queuepool.config.loader import CONNECTION_KEYS  # imported here: only a mistake needs it
-
-    key = option.removeprefix("--").replace("-", "_")
-    if key not in CONNECTION_KEYS:
-        return ""
-    return f"{option} is no flag but a key of [connection]: in the file, or as QUEUEPOOL_CONNECTION_{key.upper()}"
-
-
-def _cut(text: str) -> str:
-    """Shorten what was typed: an argument may have 128 KiB."""
-    return text if len(text) <= _MAX_TEXT else f"{text[: _MAX_TEXT // 2]} … {text[-_MAX_TEXT // 2 :]}"
 
 
 def _boot_failure(error: errors.BootFailure) -> int:

@@ -3,18 +3,39 @@
 from __future__ import annotations
 
 from difflib import get_close_matches
+from typing import Any
 
 import click
+
+from queuepool.cli import output
+from queuepool.unix.exit_codes import USAGE
 
 #: the variable that a shell sets to ask for completions: click's name for a program called queuepool
 COMPLETE = "_QUEUEPOOL_COMPLETE"
 
 
 class Verbs(click.Group):
-    """Lists the verbs in the order in which they were added."""
+    """Lists the verbs in the order in which they were added; without one, the help is the answer to a mistake."""
 
     def list_commands(self, context: click.Context) -> list[str]:
         return list(self.commands)
+
+    def parse_args(self, context: click.Context, args: list[str]) -> list[str]:
+        if all(word == "--" for word in args) and not context.resilient_parsing:
+            for line in context.get_help().splitlines():
+                output.complain(line)
+            context.exit(USAGE)
+        return super().parse_args(context, args)
+
+    def invoke(self, context: click.Context) -> Any:
+        try:
+            return super().invoke(context)
+        except click.BadOptionUsage as error:
+            # Click does not say which verb's option it is. The innermost group comes first.
+            verb = context.invoked_subcommand
+            if error.ctx is None and verb and (command := self.get_command(context, verb)):
+                error.ctx = click.Context(command, parent=context, info_name=verb)
+            raise
 
     def resolve_command(
         self, context: click.Context, args: list[str]

@@ -89,7 +89,7 @@ def _shown(pool: Mapping[str, Any]) -> tuple[list[str], list[list[object]]]:
 
 def _not_running_lines(pool: Mapping[str, Any]) -> Iterator[str]:
     if pool["another"]:
-        yield f"pool {pool['pool']}: {NOT_RUNNING} (the one in {pool['directory']} is {pool['another']})"
+        yield f"pool {pool['pool']}: {pool['another']}"
         return
     left = "; it was killed, or left jobs that the next start settles" if pool["unsettled"] else ""
     yield f"pool {pool['pool']}: {NOT_RUNNING} (no live master in {pool['directory']}){left}"

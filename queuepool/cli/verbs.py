@@ -10,9 +10,7 @@ from typing import TYPE_CHECKING, cast
 import click
 
 from queuepool import __version__
-from queuepool.cli import output
 from queuepool.cli.group import Verbs
-from queuepool.unix.exit_codes import USAGE
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -75,14 +73,8 @@ class _Lazy(Verbs):
 
 @click.group(
     cls=_Lazy,
-    invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @click.version_option(__version__, message="%(prog)s %(version)s")
-@click.pass_context
-def verbs(context: click.Context) -> None:
+def verbs() -> None:
     """Run background jobs: a pool of workers, and a queue in a file, Redis or a database"""
-    if context.invoked_subcommand is None:
-        for line in context.get_help().splitlines():
-            output.complain(line)
-        context.exit(USAGE)

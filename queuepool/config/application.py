@@ -36,6 +36,8 @@ class Source:
     name: str = ""
     #: the words that run the command line with these settings
     command: tuple[str, ...] = field(default_factory=_ourselves)
+    #: the same, as somebody would type them
+    typed: str = "queuepool"
 
 
 _read: Callable[[], Source] = Source

@@ -28,17 +28,17 @@ KEY_BYTES: Mapping[str, int] = MappingProxyType({
 })  # fmt: skip
 
 
-def connection(name: str, given: Mapping[str, Any], folder: Path) -> ConnectionSettings:
+def connection(name: str, given: Mapping[str, Any], folder: Path, migrate: str) -> ConnectionSettings:
     """The settings of a connection from its values by key; ``folder`` holds the default SQLite file.
 
-    Raises ``ConfigError``.
+    ``migrate`` is the command that makes its tables. Raises ``ConfigError``.
     """
     fields = {key: value for key, value in given.items() if key != "driver"}
     if "url" not in fields:
         fields["url"] = REDIS if given.get("driver") == "redis" else _embedded(folder)
     # The default URL means the same when it is written out.
     is_ours = scheme_of(fields["url"]) == "sqlite" and fields["url"] == _embedded(folder)
-    return ConnectionSettings(name=name, embedded=is_ours, **fields)
+    return ConnectionSettings(name=name, embedded=is_ours, migrate=migrate, **fields)
 
 
 def contradictions(settings: ConnectionSettings, given: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

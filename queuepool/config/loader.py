@@ -16,6 +16,7 @@ from queuepool.config.addresses import listen
 from queuepool.config.connections import KEY_BYTES, connection, contradictions
 from queuepool.config.entries import Entry, Place, Problem, from_environment, from_flags, section_name
 from queuepool.config.ini_file import read
+from queuepool.config.migrate_command import migrate_command
 from queuepool.config.parts import Part, Setting, defaults_of, kind_of_section, parts_of
 from queuepool.config.schedules import SCHEDULE_KEYS, misplaced, problems_of, schedule
 from queuepool.config.secrets import app_key, open_secrets, previous_keys, signing_keys, url
@@ -87,7 +88,8 @@ def load(
     stated = [_parse(entry, environ, folder) for entry in file.entries() if kind_of_section(entry) in KEYS]
     forced = [_parse(entry, environ) for entry in (*from_environment(environ), *from_flags(overrides, by))]
     links, parts, plans = (parts_of(kind, KEYS[kind], file.headers(), stated, forced, path) for kind in _KINDS)
-    connections = {name: connection(name, part.fields(), folder) for name, part in links.items()}
+    made_by = migrate_command(source.typed, path, overrides)
+    connections = {name: connection(name, part.fields(), folder, made_by) for name, part in links.items()}
     schedules = tuple(schedule(part, _linked(part, connections)) for part in plans.values())
     plain = defaults_of("schedule", SCHEDULE_KEYS, stated, forced)
     defaults = schedule(plain, _linked(plain, connections))

@@ -19,6 +19,8 @@ class ConnectionSettings:
     url: str = field(default="sqlite:///queuepool.db", repr=False)
     #: whether ``url`` is our default SQLite file, which is created with its tables if it is missing
     embedded: bool = False
+    #: the command that makes the tables, as somebody would type it; holds no secret
+    migrate: str = field(default="queuepool migrate", compare=False)
     prefix: str = ""
     #: seconds that a lease lasts
     retry_after: float = 90.0

@@ -54,7 +54,8 @@ class Clients:
         reply_timeout = self._timeout_of("sql")
         if self._shared and scheme_of(url) == "sqlite":
             reply_timeout = max(reply_timeout, _LOCK_TIMEOUT)
-        about: dict[str, Any] = {"store": store, "tables": tables_of(TableNames.of(self._settings, url))}
+        tables = tables_of(TableNames.of(self._settings, url))
+        about: dict[str, Any] = {"store": store, "tables": tables, "migrate": self._settings.migrate}
         client = Client(url, shared=self._shared, timeout=reply_timeout, create=create, **about)
         self._clients.append(client)
         return client

@@ -19,7 +19,7 @@ from queuepool.config.urls import masked
 from queuepool.stores.finding import Grade
 from queuepool.stores.sql.check import _ROWS, _transport, _version
 from queuepool.stores.sql.tables import USUAL
-from tests.support.commands import ROOT, queuepool
+from tests.support.commands import ROOT, migrate_at, queuepool
 
 DRIVERS = {"sqlite": "pysqlite", "postgresql": "psycopg", "mariadb": "pymysql"}
 DATABASES = ["sqlite_url", "postgres_url", "mariadb_url"]
@@ -64,7 +64,7 @@ def test_tables_that_are_missing_are_told_one_by_one(url):
     execute(url, "DROP TABLE jobs", "DROP TABLE cache")
 
     place = f"the file {url.removeprefix('sqlite:///')}" if url.startswith("sqlite") else masked(url)
-    assert [f"{place} has no table {table}: run `queuepool migrate`" for table in ("jobs", "cache")] == found(
+    assert [f"{place} has no table {table}: run `{migrate_at(url)}`" for table in ("jobs", "cache")] == found(
         url, "FAIL"
     )
 
@@ -125,9 +125,9 @@ def test_a_file_without_wal_is_told_with_the_remedy(sqlite_url):
 
 
 def test_a_file_that_is_missing_is_told_and_not_made(tmp_path):
-    assert [f"there is no file {tmp_path}/q.db: make it with `queuepool migrate`"] == found(
-        f"sqlite:///{tmp_path}/q.db", "FAIL"
-    )
+    url = f"sqlite:///{tmp_path}/q.db"
+
+    assert [f"there is no file {tmp_path}/q.db: make it with `queuepool migrate --url {url}`"] == found(url, "FAIL")
     assert [] == list(tmp_path.iterdir())
 
 

@@ -11,7 +11,7 @@ from sqlalchemy import Engine, create_engine, inspect, text
 from sqlalchemy.pool import NullPool
 
 from queuepool.config.urls import masked
-from tests.support.commands import Done, queuepool
+from tests.support.commands import Done, migrate_at, queuepool
 from tests.support.laravel_peer import Peer, require_php
 
 MADE = "made table jobs\nmade table failed_jobs\nmade table cache\nmade table cache_locks\n"
@@ -128,7 +128,8 @@ def test_a_missing_file_is_made_for_many_to_work_on(tmp_path):
 def test_a_missing_file_is_refused_elsewhere_in_a_line_that_says_how_to_make_it(tmp_path):
     done = queuepool("size", "--url", "sqlite:///other.db", cwd=tmp_path)
 
-    assert (1, "", f"queuepool: there is no file {tmp_path}/other.db: make it with `queuepool migrate`\n") == told(done)
+    remedy = "make it with `queuepool migrate --url sqlite:///other.db`"
+    assert (1, "", f"queuepool: there is no file {tmp_path}/other.db: {remedy}\n") == told(done)
     assert [] == list(tmp_path.iterdir())
 
 
@@ -143,7 +144,7 @@ def test_a_table_that_is_missing_is_told_with_the_remedy(url):
     rows(url, "DROP TABLE jobs")
     done = queuepool("push", "do", "--url", url)
 
-    assert (1, "", f"queuepool: {place_of(url)} has no table jobs: run `queuepool migrate`\n") == told(done)
+    assert (1, "", f"queuepool: {place_of(url)} has no table jobs: run `{migrate_at(url)}`\n") == told(done)
 
 
 @pytest.mark.parametrize("verb", ["start", "work"])
@@ -152,7 +153,7 @@ def test_neither_a_pool_nor_a_worker_starts_in_an_applications_database_without_
     place = ["--runtime-dir", str(tmp_path / "run")] if verb == "start" else []
     done = queuepool(verb, "--url", url, "--modules", "tests.support.poolapp", *place, timeout=60)
 
-    assert (78, "", f"queuepool: {place_of(url)} has no table jobs: run `queuepool migrate`\n") == told(done)
+    assert (78, "", f"queuepool: {place_of(url)} has no table jobs: run `{migrate_at(url)}`\n") == told(done)
     assert ["orders"] == inspect(engine_of(url)).get_table_names()
 
 

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
+import shlex
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -21,6 +25,8 @@ FILES = {
     "leaves.py": "import sys\nsys.exit(3)\n",
     "empty.py": "x = 1\n",
     "calendar.py": JOB,
+    "shop.ini": "[connection]\nurl = sqlite:///of shop.db\njobs_table = shop_jobs\n",
+    "dispatches.py": "import jobs, queuepool\nqueuepool.configure('sqlite:///dispatched.db')\njobs.work.dispatch()\n",
 }
 #: nothing listens there: what is refused is refused before a store is asked
 NOWHERE = "redis://127.0.0.1:1"
@@ -144,3 +150,55 @@ def test_a_program_of_ten_mistakes_is_answered_ten_times(project):
     )  # fmt: skip
 
     assert ANSWERS == dict(line.split(": ", 1) for line in done.stdout.splitlines())
+
+
+def advised(done: Done) -> list[str]:
+    """The one command that an answer advises."""
+    [command] = re.findall("`(queuepool migrate.*?)`", done.stdout + done.stderr)
+    return shlex.split(command)[1:]
+
+
+@pytest.mark.parametrize(
+    ("flags", "variables"),
+    [
+        (["--url", "sqlite:///y.db"], {}),
+        (["--url", "sqlite:///in a file.db"], {}),
+        (["-c", "shop.ini"], {}),
+        (["-c", "shop.ini", "--url", "sqlite:///z.db"], {}),
+        ([], {"QUEUEPOOL_CONFIG": "shop.ini", "QUEUEPOOL_CONNECTION_URL": "sqlite:///c.db"}),
+        ([], {"QUEUEPOOL_CONNECTION_URL": "sqlite:///e.db"}),
+    ],
+)
+@pytest.mark.parametrize("verb", [["push", "jobs.work"], ["check", "--modules", "jobs"]])
+def test_the_command_that_is_advised_for_a_missing_file_makes_it(tmp_path, flags, variables, verb):
+    for name in ("jobs.py", "shop.ini"):
+        (tmp_path / name).write_text(FILES[name])
+    before = typed(tmp_path, *verb, *flags, **variables)
+    made = typed(tmp_path, *advised(before), **variables)
+    after = typed(tmp_path, *verb, *flags, **variables)
+
+    assert (1, 0, 0) == (before.returncode, made.returncode, after.returncode), before.stderr + after.stdout
+    assert "there is no file" in before.stdout + before.stderr
+
+
+def test_the_command_that_is_advised_for_a_missing_table_makes_it(tmp_path):
+    (tmp_path / "shop.ini").write_text(FILES["shop.ini"])
+    with closing(sqlite3.connect(tmp_path / "of shop.db")) as shop:
+        shop.execute("CREATE TABLE orders (id INT)")
+    before = typed(tmp_path, "push", "work", "-c", "shop.ini")
+
+    assert ["migrate", "-c", "shop.ini"] == advised(before)
+    assert "has no table shop_jobs" in before.stderr
+    assert (0, 0) == (
+        typed(tmp_path, *advised(before)).returncode,
+        typed(tmp_path, "size", "-c", "shop.ini").returncode,
+    )
+
+
+def test_a_program_that_names_its_queue_by_url_is_advised_with_that_url(project):
+    done = subprocess.run(
+        [sys.executable, "-m", "dispatches"], cwd=project, env={"PYTHONPATH": str(ROOT)}, capture_output=True,
+        text=True, check=False, timeout=30,
+    )  # fmt: skip
+
+    assert ["migrate", "--url", "sqlite:///dispatched.db"] == advised(done)

@@ -147,11 +147,21 @@ def test_every_key_of_a_pool_is_a_flag_but_for_its_connection_of_which_two_are()
     assert {"url", "prefix"} == {key for key in KEYS["connection"] if f"connection.{key}" in FLAGS}
 
 
-def test_without_a_verb_the_help_is_shown_with_exit_code_2(cli):
-    done = cli()
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        ((), "  start         Run the pool in the foreground"),
+        (("--",), "  start         Run the pool in the foreground"),
+        (("quarantine",), "  list   List the quarantine of queues, by default the pool's"),
+        (("quarantine", "--"), "  list   List the quarantine of queues, by default the pool's"),
+        (("schedule",), "  pause   Pause schedules on all hosts, by default all"),
+    ],
+)
+def test_without_a_verb_the_help_is_shown_with_exit_code_2(cli, words, line):
+    done = cli(*words)
 
     assert (2, "") == (done.returncode, done.stdout)
-    assert "Run the pool in the foreground" in done.stderr
+    assert line in done.stderr.splitlines()
 
 
 # Output

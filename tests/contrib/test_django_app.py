@@ -328,3 +328,11 @@ def test_what_django_logs_is_in_the_log_once(project):
     done = project.manage("queuepool", "work", "--stop-when-empty")
 
     assert 1 == (done.stdout + done.stderr).count("a line of Django")
+
+
+def test_a_project_without_the_tables_is_told_its_own_command(tmp_path):
+    project = project_in(tmp_path)
+    (tmp_path / "site.sqlite3").touch()
+    words = "has no table jobs: run `python manage.py queuepool migrate`"
+
+    assert words in project.manage("queuepool", "size", check=False).stderr

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import pwd
+import re
 import sqlite3
 import subprocess
 import sys
@@ -252,9 +254,13 @@ def test_a_pool_of_another_configuration_is_left_alone(pool, tmp_path):
     [ours] = pool.rows("status")
     shown = pool.run("status").stdout.splitlines()
 
-    whose = f"the one in {run}/default is that of {pool.path} on sqlite:///{pool.path}/queuepool.db (user "
+    url, user = f"sqlite:///{pool.path}/queuepool.db", pwd.getpwuid(os.geteuid()).pw_name
+    whose = (
+        f": the one of {other} is not running; one on {url}, started in {pool.path} by {user}, is: "
+        f"say --url {url} (or --runtime-dir {run})\n"
+    )
     assert [3, 3, 3] == [done.returncode for done in answers.values()]
-    assert [True] * 3 == [whose in done.stdout + done.stderr for done in answers.values()]
+    assert [True] * 3 == [(done.stdout + done.stderr).endswith(whose) for done in answers.values()]
     assert ("not running", False) == (facts["state"], facts["unsettled"])
     assert (75, True) == (second.returncode, f"it is that of {pool.path} on sqlite:///" in second.stderr)
     assert ("running", 2) == (ours["state"], ours["workers"])
@@ -262,6 +268,24 @@ def test_a_pool_of_another_configuration_is_left_alone(pool, tmp_path):
         ours[key] for key in ("store", "queues", "configuration", "working_directory", "directory")
     )
     assert shown[1].startswith(f"store={ours['store']} queues=default directory={pool.path} user={ours['user']}")
+
+
+def test_the_flags_that_are_advised_for_a_pool_on_another_url_mean_it(place):
+    mine = f"sqlite:///{place.path}/mine.db"
+    place.run("migrate", "--url", mine)
+    run = partial(queuepool, cwd=place.path, env={"QUEUEPOOL_POOL_RUNTIME_DIR": "run"})
+    master = place.start("--url", mine, "--workers", "1")
+    try:
+        eventually(lambda: run("status", "--url", mine).returncode == 0, within=20)
+        plain = run("stop")
+        [url] = re.findall(r"say --url (\S+) ", plain.stderr)
+        stopped = run("stop", "--url", url, "--wait", "10")
+    finally:
+        master.terminate()
+        master.wait(timeout=10)
+
+    here = f"the one on sqlite:///{place.path}/queuepool.db is not running; one on {mine}, started in {place.path} by "
+    assert (3, True, 0) == (plain.returncode, here in plain.stderr, stopped.returncode)
 
 
 def test_a_pool_without_a_file_may_have_a_name(place):

@@ -18,3 +18,8 @@ def queuepool(*words: str | bytes, env: dict[str, str] | None = None, **more: An
     usual: dict[str, Any] = {"capture_output": True, "text": True, "timeout": 30, "check": False}
     command = [sys.executable, "-m", "queuepool", *words]
     return subprocess.run(command, env={**inherited, "PYTHONPATH": str(ROOT), **(env or {})}, **{**usual, **more})
+
+
+def migrate_at(url: str) -> str:
+    """What errors advise when the URL was a flag: the command as typed, but without a login."""
+    return f"queuepool migrate --url {'...' if '@' in url else url}"

@@ -892,6 +892,7 @@ def test_the_shipped_file_documents_every_setting_at_its_default(section, keys, 
     of_settings = {field.name for field in fields(settings)} - {
         "name",
         "embedded",
+        "migrate",
         "config",
         "schedules",
         "job_schedules",

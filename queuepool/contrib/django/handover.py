@@ -15,7 +15,8 @@ from queuepool.config.ini_file import Document
 def written(source: Source) -> int:
     """The descriptor of a file with the modules' places in its first line, and then these settings."""
     lines = [_written(line) for line in source.document.lines]
-    about = {"folder": str(source.folder), "name": source.name, "command": source.command, "lines": lines}
+    names = {"name": source.name, "command": source.command, "typed": source.typed}
+    about = {"folder": str(source.folder), **names, "lines": lines}
     descriptor = os.memfd_create("queuepool settings")
     with open(descriptor, "w", encoding="utf-8", closefd=False) as file:
         file.write(f"{json.dumps(sys.path)}\n{json.dumps(about)}\n")
@@ -28,7 +29,7 @@ def read(text: str) -> Source:
     """What ``written`` wrote after the first line."""
     about = json.loads(text)
     lines = tuple(_read(*line) for line in about["lines"])
-    return Source(Document(lines), Path(about["folder"]), about["name"], tuple(about["command"]))
+    return Source(Document(lines), Path(about["folder"]), about["name"], tuple(about["command"]), about["typed"])
 
 
 def _written(line: Entry | Problem) -> list[str | int]:

@@ -13,7 +13,7 @@ from queuepool.config.urls import database_of, masked
 from queuepool.payload.ending import Lock, StateRecord
 from queuepool.stores.sql.callers_connection import Callers, adapted
 from queuepool.stores.sql.client import Client
-from queuepool.stores.sql.errors import translated
+from queuepool.stores.sql.errors import Database, translated
 from queuepool.stores.sql.sqlite import identity_of
 from queuepool.stores.sql.states import SqlStates
 
@@ -46,9 +46,9 @@ class Borrowing:
         self._jobs = ".".join(f'"{name}"' for name in names if name)
 
     @property
-    def url(self) -> str:
-        """The queue's database."""
-        return self._client.url
+    def database(self) -> Database:
+        """The queue's, as errors describe it."""
+        return self._client.database
 
     def on(self, connection: Any) -> BorrowedQueue:
         """Where to push on this connection; it is looked at with the first push."""
@@ -162,7 +162,7 @@ class BorrowedQueue:
         try:
             yield
         except exc.SQLAlchemyError as error:
-            raise translated(error, self._borrowing.url) from error
+            raise translated(error, self._borrowing.database) from error
 
 
 def is_in_memory(connection: Callers) -> bool:

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from functools import partial
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from sqlalchemy import Connection, Engine, exc
 
@@ -14,7 +14,7 @@ from queuepool.config.urls import scheme_of
 from queuepool.errors import StoreDown, StoreError, StoreUnfit
 from queuepool.stores.sql.ddl import new_file_of
 from queuepool.stores.sql.engines import open_engine
-from queuepool.stores.sql.errors import has_ended_session, is_taken_back, no_table, translated
+from queuepool.stores.sql.errors import Database, has_ended_session, is_taken_back, translated
 from queuepool.stores.sql.postgresql import LATEST_COMMIT
 from queuepool.stores.sql.schema import missing
 from queuepool.stores.sql.sqlite import FileConnection
@@ -31,7 +31,8 @@ class Client:
 
     The drivers are in autocommit: a single statement is its own transaction, and ``transaction`` begins one itself.
     ``timeout``: seconds after which a silent server counts as gone. ``create``: make a missing SQLite file, with
-    Laravel's ``tables`` in it. Errors name the database as ``store``.
+    Laravel's ``tables`` in it. Errors name the database as ``store``, and
+    ``migrate`` as the command that makes its tables.
     """
 
     def __init__(
@@ -43,8 +44,11 @@ class Client:
         create: bool = False,
         store: str = "",
         tables: Tables = USUAL,
+        migrate: str = "queuepool migrate",
     ) -> None:
         self.url = url
+        #: as errors describe it
+        self.database = Database(url, migrate, tables.job_batches.name, by_others=create)
         self.tables = tables
         self._shared = shared
         self._timeout = timeout
@@ -75,7 +79,8 @@ class Client:
 
     def ask_once(self, work: Callable[[Connection], T]) -> T:
         """As ``ask``, on a connection that is closed at once: none is left open to a database that is to be dropped."""
-        with closing(Client(self.url, timeout=self._timeout, store=self._store, tables=self.tables)) as own:
+        about: dict[str, Any] = {"store": self._store, "tables": self.tables, "migrate": self.database.migrate}
+        with closing(Client(self.url, timeout=self._timeout, **about)) as own:
             return own.ask(work)
 
     def examine(self) -> None:
@@ -83,7 +88,7 @@ class Client:
         if scheme_of(self.url) == "postgresql":
             self.transaction(lambda _: None)
         if table := self.ask(partial(missing, tables=self.tables)):
-            raise StoreUnfit(no_table(self.url, table, by_others=self._create))
+            raise StoreUnfit(self.database.lacks(table))
 
     def interruptible(self, work: Callable[[Connection], T]) -> T:
         """As ``ask``, but a signal handler may raise out of it, in mid-statement; the connection is then dropped."""
@@ -122,7 +127,7 @@ class Client:
 
     def _open(self, pid: int) -> Engine:
         create = list(new_file_of(self.tables)) if self._create else []
-        opened = open_engine(self.url, shared=self._shared, timeout=self._timeout, create=create)
+        opened = open_engine(self.database, shared=self._shared, timeout=self._timeout, create=create)
         return self._engines.setdefault(pid, opened)  # threads that come here at once all take the first
 
     def disconnect(self) -> None:
@@ -191,7 +196,7 @@ class Client:
 
     def _leave(self, connection: Connection, file: FileConnection) -> None:
         """Keep the connection as the former one and raise ``StoreDown``: the next verb opens another database."""
-        former = former_of(connection, file)
+        former = former_of(connection, file, self.database.migrate)
         self.forget_former()
         self._former, self._mine, self.replaced = former, None, self.replaced + 1
         raise StoreDown(f"the file {file.path} was replaced: what is there now is opened")
@@ -201,7 +206,7 @@ class Client:
         try:
             yield
         except exc.SQLAlchemyError as error:
-            found = translated(error, self.url, self.tables.job_batches.name, by_others=self._create)
+            found = translated(error, self.database)
             if isinstance(found, StoreDown):
                 self.unanswered += 1
                 self.disconnect()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ from sqlalchemy.pool import NullPool
 
 from queuepool.config.urls import database_of
 from queuepool.stores.sql import postgresql, sqlite
+from queuepool.stores.sql.errors import Database
 from queuepool.stores.sql.postgresql import LATEST_COMMIT
 
 DRIVERS = {
@@ -27,17 +28,22 @@ def load_driver(url: str) -> None:
     _named(url).get_dialect().import_dbapi()
 
 
-def open_engine(url: str, *, shared: bool, timeout: float, create: Sequence[str]) -> Engine:
+def open_engine(database: Database, *, shared: bool, timeout: float, create: Sequence[str]) -> Engine:
     """An engine; sends nothing yet. Producers (``shared``) have a pool of connections, a loop has one.
 
     ``timeout``: seconds after which a silent server counts as gone. ``create``: the statements that
     make a missing SQLite file; without them it must be there.
     """
-    named = _named(url)
+    named = _named(database.url)
     # No transaction is left open that would have to be reset.
     pool: dict[str, Any] = {"max_overflow": -1, "pool_reset_on_return": None} if shared else {"poolclass": NullPool}
-    openers = {"sqlite": _sqlite, "postgresql": postgresql.open_engine}
-    return openers.get(named.get_backend_name(), _mysql)(named, pool, shared, timeout, create)
+    openers: dict[str, Callable[..., Engine]] = {
+        "sqlite": partial(_sqlite, migrate=database.migrate),
+        "postgresql": postgresql.open_engine,
+        "mysql": _mysql,
+        "mariadb": _mysql,
+    }
+    return openers[named.get_backend_name()](named, pool, shared, timeout, create)
 
 
 def _named(url: str) -> URL:
@@ -47,9 +53,11 @@ def _named(url: str) -> URL:
     return parsed.set(drivername=DRIVERS[parsed.get_backend_name()], database=database_of(url))
 
 
-def _sqlite(url: URL, pool: dict[str, Any], shared: bool, timeout: float, create: Sequence[str]) -> Engine:
+def _sqlite(
+    url: URL, pool: dict[str, Any], shared: bool, timeout: float, create: Sequence[str], *, migrate: str
+) -> Engine:
     path = Path(url.database or "").absolute()
-    opener = partial(sqlite.connect, path, durable=shared, timeout=timeout, create=create)
+    opener = partial(sqlite.connect, path, durable=shared, timeout=timeout, create=create, migrate=migrate)
     engine = create_engine(url, creator=opener, isolation_level="AUTOCOMMIT", **pool)
     if shared:  # a loop checks by itself, before each verb
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
 from sqlalchemy import exc
 
@@ -35,9 +36,28 @@ _LOGIN = re.compile(r"28...|1044|1045")
 _NO_TABLE = re.compile(
     r"no such table: (?:\w+\.)?(\w+)|relation \"(?:\w+\.)?(\w+)\" does not exist|Table '(?:[^'.]+\.)?(\w+)' doesn't"
 )
-_MIGRATE = "run `queuepool migrate`"
 #: for the table that we only read
 _NO_BATCHES = "set batches_url to the database that has Laravel's batches"
+
+
+@dataclass(frozen=True, slots=True)
+class Database:
+    """What errors say of a database. ``migrate`` is the command that makes its tables.
+
+    ``batches`` is the name of its table of batches. ``by_others``: what lacks a table was made by another program, as
+    we make a file with all of them.
+    """
+
+    url: str
+    migrate: str = "queuepool migrate"
+    batches: str = ""
+    by_others: bool = False
+
+    def lacks(self, table: str) -> str:
+        """The problem that it has no such table, and what to do."""
+        where = f"the file {database_of(self.url)}" if scheme_of(self.url) == "sqlite" else masked(self.url)
+        remedy = _NO_BATCHES if table == self.batches else f"run `{self.migrate}`"
+        return f"{where}{', which another program has made,' if self.by_others else ''} has no table {table}: {remedy}"
 
 
 def is_taken_back(error: exc.SQLAlchemyError) -> bool:
@@ -50,16 +70,11 @@ def has_ended_session(error: exc.SQLAlchemyError) -> bool:
     return _code(error) == _SESSION_ENDED
 
 
-def translated(error: exc.SQLAlchemyError, url: str, batches: str = "", *, by_others: bool = False) -> StoreError:
-    """Our error: ``StoreDown`` if it is worth a retry, ``StoreDenied`` if the database must first be changed.
-
-    ``url`` is the database's; ``batches`` is the name of the table of batches. ``by_others``: what lacks a table was
-    made by another program, as we make a file with all of them.
-    """
+def translated(error: exc.SQLAlchemyError, database: Database) -> StoreError:
+    """Our error: ``StoreDown`` if it is worth a retry, ``StoreDenied`` if the database must first be changed."""
     code, text = _code(error), _text(error)
     if name := _missing_table(error, text):
-        remedy = _NO_BATCHES if name == batches else _MIGRATE
-        return StoreDenied(no_table(url, name, remedy, by_others=by_others))
+        return StoreDenied(database.lacks(name))
     if "statement pooling mode" in text:
         return StoreUnfit(_NO_TRANSACTIONS)
     if _MIXED_UP.fullmatch(code):
@@ -73,12 +88,6 @@ def translated(error: exc.SQLAlchemyError, url: str, batches: str = "", *, by_ot
     if _is_passing(error, code):
         return StoreDown(text)
     return StoreError(text)
-
-
-def no_table(url: str, name: str, remedy: str = _MIGRATE, *, by_others: bool = False) -> str:
-    """The problem that this database lacks a table, and what to do."""
-    where = f"the file {database_of(url)}" if scheme_of(url) == "sqlite" else masked(url)
-    return f"{where}{', which another program has made,' if by_others else ''} has no table {name}: {remedy}"
 
 
 def _missing_table(error: exc.SQLAlchemyError, text: str) -> str:

@@ -15,7 +15,6 @@ from queuepool.errors import StoreDenied
 from queuepool.payload.ending import Lock, Unlock
 from queuepool.stores.sql.client import Client
 from queuepool.stores.sql.clock import Clock
-from queuepool.stores.sql.errors import no_table
 from queuepool.stores.sql.names import is_name
 
 #: the state of a lock in a query; null: its time is over
@@ -38,7 +37,7 @@ class SqlLocks:
                 lambda c: inspect(c).has_table(self._table.name, schema=self._table.schema)
             )
         if not self._is_there:
-            raise StoreDenied(no_table(self._client.url, self._table.name))
+            raise StoreDenied(self._client.database.lacks(self._table.name))
 
     def release(self, unlocks: Sequence[Unlock]) -> None:
         """As ``stores.locks.Locks``."""

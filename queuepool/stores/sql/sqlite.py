@@ -56,15 +56,16 @@ class FileConnection(sqlite3.Connection):
             self.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
 
-def connect(path: Path, *, durable: bool, timeout: float, create: Sequence[str]) -> FileConnection:
+def connect(path: Path, *, durable: bool, timeout: float, create: Sequence[str], migrate: str) -> FileConnection:
     """A connection in autocommit. Raises ``StoreDenied`` for a missing file that it must not or cannot create.
 
     ``create``: the statements that make the file. ``durable``: a push survives a power failure. ``timeout``: seconds to
-    wait for another writer. Raises ``StoreDown`` while the file is being replaced.
+    wait for another writer. ``migrate``: the command that would make the file. Raises ``StoreDown`` while the file is
+    being replaced.
     """
     if not path.exists():
         if not create:
-            raise StoreDenied(f"there is no file {path}: make it with `queuepool migrate`")
+            raise StoreDenied(f"there is no file {path}: make it with `{migrate}`")
         if not path.parent.is_dir():
             raise StoreDenied(f"there is no directory {path.parent}")
         if not os.access(path.parent, os.W_OK):

@@ -12,7 +12,7 @@ from sqlalchemy import Connection, exc
 
 from queuepool.errors import StoreDown
 from queuepool.stores.sql import postgresql
-from queuepool.stores.sql.errors import translated
+from queuepool.stores.sql.errors import Database, translated
 from queuepool.stores.sql.sqlite import FileConnection
 
 T = TypeVar("T")
@@ -69,7 +69,7 @@ class FormerFile:
         try:
             return carry_out(self._connection, work, self.close)
         except exc.SQLAlchemyError as error:
-            raise translated(error, f"sqlite:///{quote(str(self._file.path))}") from error
+            raise translated(error, Database(f"sqlite:///{quote(str(self._file.path))}")) from error
 
     def was_of_use(self) -> None:
         """Note that a job was settled in it."""
@@ -84,10 +84,10 @@ class FormerFile:
             self._connection.close()
 
 
-def former_of(connection: Connection, file: FileConnection) -> FormerFile:
+def former_of(connection: Connection, file: FileConnection, migrate: str) -> FormerFile:
     """The former file. Raises ``StoreDown`` as long as no other file has taken its place: it may come back."""
     if not file.path.exists():
-        raise StoreDown(f"there is no file {file.path}: put it back, or make it with `queuepool migrate`")
+        raise StoreDown(f"there is no file {file.path}: put it back, or make it with `{migrate}`")
     return FormerFile(connection, file)
 
 
