@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from queuepool.config.urls import masked
 from queuepool.stores.finding import Grade
 from queuepool.stores.sql.check import _ROWS, _transport, _version
 from queuepool.stores.sql.tables import USUAL
-from tests.support.commands import ROOT, migrate_at, queuepool
+from tests.support.commands import ROOT, Done, migrate_at, queuepool
 
 DRIVERS = {"sqlite": "pysqlite", "postgresql": "psycopg", "mariadb": "pymysql"}
 DATABASES = ["sqlite_url", "postgres_url", "mariadb_url"]
@@ -44,6 +45,10 @@ def found(url: str, grade: str, **more: Any) -> list[str]:
     """What a check says of the connection, in this grade."""
     rows = json.loads(queuepool("check", "--url", url, "--json", **more).stdout)
     return [row["words"] for row in rows if (grade, "connection default") == (row["grade"], row["what"])]
+
+
+def told(done: Done) -> tuple[int, str]:
+    return done.returncode, done.stderr
 
 
 def test_a_good_database_is_found_good(url):
@@ -134,7 +139,16 @@ def test_a_file_that_is_missing_is_told_and_not_made(tmp_path):
 def test_a_file_that_is_no_database_is_told(tmp_path):
     (tmp_path / "q.db").write_text("not at all " * 100)
 
-    assert ["file is not a database"] == found(f"sqlite:///{tmp_path}/q.db", "FAIL")
+    remedy = "move it away, or say where the queue is, url = sqlite:////PATH"
+    assert [f"{tmp_path}/q.db: file is not a database: {remedy}"] == found(f"sqlite:///{tmp_path}/q.db", "FAIL")
+
+
+def test_a_directory_in_the_place_of_the_file_is_told(tmp_path):
+    url = f"sqlite:///{tmp_path}"
+    line = f"{tmp_path} is a directory: say where the queue is, url = sqlite:////PATH"
+
+    assert [line] == found(url, "FAIL")
+    assert (1, f"queuepool: {line}\n") == told(queuepool("push", "do", "--url", url))
 
 
 @pytest.fixture
@@ -152,15 +166,17 @@ def test_a_file_and_a_directory_that_cannot_be_written_to_are_told(open_folder):
     open_folder.chmod(0o555)
     # Root without its power over files; another user might not be let through to this Python.
     drop = ["setpriv", "--bounding-set=-dac_override,-dac_read_search"] if os.geteuid() == 0 else []
-    command = [*drop, sys.executable, "-m", "queuepool", "check", "--url", f"sqlite:///{path}"]
-    env = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT)}
-    done = subprocess.run(command, env=env, cwd="/", capture_output=True, text=True, timeout=30, check=False)
+    command = [*drop, sys.executable, "-m", "queuepool"]
+    about: dict[str, Any] = {"env": {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT)}, "cwd": "/"}
+    run = partial(subprocess.run, capture_output=True, text=True, timeout=30, check=False, **about)
+    done, pushed = (run([*command, *words, "--url", f"sqlite:///{path}"]) for words in (["check"], ["push", "do"]))
     open_folder.chmod(0o755)
 
     assert [
         f"FAIL connection default: {place} cannot be written to by uid {os.geteuid()}: chown or chmod it"
         for place in (path, open_folder)
     ] == [line for line in done.stdout.splitlines() if line.startswith("FAIL")]
+    assert f"queuepool: {path}: attempt to write a readonly database: uid {os.geteuid()} must" in pushed.stderr
 
 
 # What needs a server that we have not

@@ -10,6 +10,7 @@ from sqlalchemy import exc
 from queuepool.config.urls import database_of, masked, scheme_of
 from queuepool.errors import LoginRefused, StoreDenied, StoreDown, StoreError, StoreUnfit
 from queuepool.stores import certificates
+from queuepool.stores.sql.sqlite import file_remedy
 
 #: SQLSTATEs, MySQL's numbers and SQLite's names of errors that may pass
 _PASSING = re.compile(
@@ -73,6 +74,8 @@ def has_ended_session(error: exc.SQLAlchemyError) -> bool:
 def translated(error: exc.SQLAlchemyError, database: Database) -> StoreError:
     """Our error: ``StoreDown`` if it is worth a retry, ``StoreDenied`` if the database must first be changed."""
     code, text = _code(error), _text(error)
+    if remedy := file_remedy(code):
+        text = f"{database_of(database.url)}: {text}: {remedy}"
     if name := _missing_table(error, text):
         return StoreDenied(database.lacks(name))
     if "statement pooling mode" in text:

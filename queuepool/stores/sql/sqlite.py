@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import logging
 import os
+import re
 import secrets
 import sqlite3
 from collections.abc import Iterator, Sequence
@@ -19,6 +20,7 @@ _MADE = (
     "no url says where the queue is: it is the new file {}. A pool finds it when it is started in this directory, "
     "or with the same configuration (QUEUEPOOL_CONFIG)"
 )
+_ELSEWHERE = "say where the queue is, url = sqlite:////PATH"
 #: device and inode; ``None``: no such file
 Identity = tuple[int, int] | None
 
@@ -69,13 +71,22 @@ def connect(path: Path, *, durable: bool, timeout: float, create: Sequence[str],
         if not path.parent.is_dir():
             raise StoreDenied(f"there is no directory {path.parent}")
         if not os.access(path.parent, os.W_OK):
-            raise StoreDenied(f"{path.parent} cannot be written to: say where the queue is, url = sqlite:////PATH")
+            raise StoreDenied(f"{path.parent} cannot be written to: {_ELSEWHERE}")
         if _make(path, create) and durable:  # a producer in the wrong directory would wait for its jobs in vain
             _log.warning("%s", _MADE.format(path))
+    if path.is_dir():
+        raise StoreDenied(f"{path} is a directory: {_ELSEWHERE}")
     connection = _known(path, timeout)
     # A push that returned survives a power failure. A worker's settlement may not: then the job runs again.
     connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
     return connection
+
+
+def file_remedy(code: str) -> str:
+    """What to do about SQLite's error of this name if it concerns its file, whose path it does not say; else empty."""
+    if re.fullmatch("SQLITE_(READONLY|PERM|CANTOPEN).*", code):
+        return f"uid {os.geteuid()} must be able to write to it and to its directory, or {_ELSEWHERE}"
+    return f"move it away, or {_ELSEWHERE}" if code == "SQLITE_NOTADB" else ""
 
 
 def identity_of(path: Path | str) -> Identity:
