@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 from queuepool.config.settings import ConnectionSettings
 from queuepool.jobs import diversion
+from queuepool.jobs.bulk import PAIRS
 from queuepool.jobs.captured import captured
-from queuepool.jobs.delay import Delay, seconds_until
+from queuepool.jobs.delay import DAY, Delay, seconds_until
 from queuepool.jobs.encryption import Encryption
 from queuepool.jobs.following import JobState, aended, ended, found
 from queuepool.jobs.in_threads import Threads
@@ -27,8 +28,6 @@ if TYPE_CHECKING:
     from queuepool.stores.factory import Stores
 
 T = TypeVar("T")
-#: seconds that a unique lock lasts, unless said otherwise
-DAY = 86400.0
 
 
 class Queue:
@@ -101,7 +100,7 @@ class Queue:
         track: Seconds = 0,
     ) -> list[JobId]:
         """Add many ``(name, data)`` in few round trips and return their ids. Raises as ``push`` does."""
-        return self._push(list(jobs), queue, delay, options, encrypted=encrypted, track=track)
+        return self._push(PAIRS.checked(jobs), queue, delay, options, encrypted=encrypted, track=track)
 
     def push_object(
         self,
@@ -148,7 +147,7 @@ class Queue:
 
     async def abulk(self, jobs: Iterable[tuple[str, object]], **about: Unpack[BulkOptions]) -> list[JobId]:
         """``bulk``, awaited; the jobs' data must not change before it is over."""
-        return await self.aside(partial(self.bulk, list(jobs), **about))
+        return await self.aside(partial(self.bulk, PAIRS.listed(jobs), **about))
 
     async def apush_object(self, class_name: str, properties: Mapping[str, Any], **about: Any) -> JobId:
         """``push_object``, awaited as ``apush`` is."""

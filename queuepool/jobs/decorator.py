@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, NamedTuple, ParamSpec, TypeVar, Unpack, overload
 
+from queuepool.jobs.bulk import as_in_json, calls_of
 from queuepool.jobs.captured import captured
 from queuepool.jobs.definition import check_is_known, check_runs, name_of
 from queuepool.jobs.dispatch import Sending, dispatched
@@ -91,7 +92,7 @@ class Target(Generic[P]):
 
     async def abulk(self, calls: Iterable[object]) -> list[JobId]:
         """``bulk``, awaited; the calls must not change before it is over."""
-        return await self._apush(partial(self._several, list(calls)))
+        return await self._apush(partial(self._several, calls_of(self.job.name).listed(calls)))
 
     async def _apush(self, calls: Calls) -> list[JobId]:
         from queuepool.jobs.asynchronous import adispatched
@@ -100,7 +101,7 @@ class Target(Generic[P]):
 
     def _several(self, calls: Iterable[object]) -> list[tuple[object, Mapping[str, Any]]]:
         several: list[tuple[object, Mapping[str, Any]]] = []
-        for data in calls:
+        for data in map(as_in_json, calls_of(self.job.name).checked(calls)):
             args, kwargs = arguments_of(data)
             self.job.bind(*args, **kwargs)
             several.append((data, self.job.arguments(args, kwargs)))

@@ -1,0 +1,102 @@
+"""Calls that do not fit are refused where they are pushed: wrong arguments, and for ``bulk`` what is no list."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from types import MappingProxyType
+from typing import Any
+
+import pytest
+
+from queuepool import Job, job
+from tests.support.samples import fresh
+
+NAME, LETTER = f"shop.{fresh()}", f"shop.{fresh()}"
+
+
+@job(NAME)
+def two(a: int, b: int = 0) -> None: ...
+
+
+class Letter(Job, name=LETTER):
+    to: str
+
+    def handle(self) -> None: ...
+
+
+class Parcel(Letter, name=f"shop.{fresh()}"):
+    def handle(self) -> None: ...
+
+
+NO_LISTS = [{"a": 1}, MappingProxyType({"a": 1}), "ab", "", b"ab", bytearray(b"ab"), 5, None]
+
+
+def awaited(bulk: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    async def run(calls: object) -> Any:
+        return await bulk(calls)
+
+    return lambda calls: asyncio.run(run(calls))
+
+
+BULKS = [two.bulk, two.using(delay=5).bulk, awaited(two.abulk), awaited(two.using(delay=5).abulk)]
+
+
+@pytest.mark.parametrize("bulk", BULKS)
+@pytest.mark.parametrize("calls", NO_LISTS)
+def test_bulk_of_one_call_is_no_call_for_each_key_or_letter(queue, bulk, calls):
+    words = f"{NAME}: bulk takes a list of dicts or lists of arguments, not "
+    with pytest.raises(TypeError, match=words + type(calls).__name__):
+        bulk(calls)
+    assert 0 == queue.size()
+
+
+@pytest.mark.parametrize("bulk", BULKS)
+@pytest.mark.parametrize("wrong", ["cd", b"cd", 3])
+def test_a_call_of_bulk_that_is_no_dict_or_list_is_refused_with_its_position(queue, bulk, wrong):
+    words = rf"{NAME}: bulk takes a list of dicts or lists of arguments, but \[1\] is of type {type(wrong).__name__}"
+    with pytest.raises(TypeError, match=words):
+        bulk([{"a": 1}, wrong])
+    assert 0 == queue.size()
+
+
+@pytest.mark.parametrize("bulk", BULKS)
+@pytest.mark.parametrize("several", [list, tuple, iter, lambda calls: (call for call in calls)])
+def test_bulk_takes_any_iterable_of_dicts_and_lists(queue, bulk, several):
+    assert 4 == len(bulk(several([{"a": 1}, [1, 2], (1, 2), MappingProxyType({"b": 1, "a": 2})])))
+    assert 4 == queue.size()
+
+
+@pytest.mark.parametrize("bulk", [Letter.bulk, awaited(Letter.abulk)])
+@pytest.mark.parametrize("jobs", [*NO_LISTS, Letter("a")])
+def test_bulk_of_a_job_class_takes_its_objects_in_a_list(queue, bulk, jobs):
+    with pytest.raises(TypeError, match=f"{LETTER}: bulk takes a list of Letter objects, not {type(jobs).__name__}"):
+        bulk(jobs)
+    assert 0 == queue.size()
+
+
+@pytest.mark.parametrize("bulk", [Parcel.bulk, awaited(Parcel.abulk)])
+@pytest.mark.parametrize("wrong", ["cd", {"to": "a"}, Letter("a")])
+def test_bulk_of_a_job_class_takes_no_other_objects(queue, bulk, wrong):
+    with pytest.raises(
+        TypeError, match=rf"takes a list of Parcel objects, but \[1\] is of type {type(wrong).__name__}"
+    ):
+        bulk(iter([Parcel("a"), wrong]))
+    assert 0 == queue.size()
+
+
+@pytest.mark.parametrize("jobs", [*NO_LISTS, {NAME: {"a": 1}}])
+@pytest.mark.parametrize("name", ["bulk", "abulk"])
+def test_bulk_by_name_takes_pairs_in_a_list(queue, name, jobs):
+    bulk = awaited(queue.abulk) if name == "abulk" else queue.bulk
+    with pytest.raises(TypeError, match=rf"^bulk takes a list of \(name, data\), not {type(jobs).__name__}"):
+        bulk(jobs)
+
+
+@pytest.mark.parametrize("wrong", ["cd", NAME, (NAME,), (NAME, {}, 3), {"a": 1, "b": 2}])
+def test_bulk_by_name_takes_nothing_but_pairs(queue, wrong):
+    with pytest.raises(
+        TypeError, match=rf"^bulk takes a list of \(name, data\), but \[1\] is of type {type(wrong).__name__}"
+    ):
+        queue.bulk([("elsewhere.job", None), wrong])
+    assert 0 == queue.size()
