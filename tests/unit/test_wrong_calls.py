@@ -100,3 +100,22 @@ def test_bulk_by_name_takes_nothing_but_pairs(queue, wrong):
     ):
         queue.bulk([("elsewhere.job", None), wrong])
     assert 0 == queue.size()
+
+
+# Arguments
+
+
+@pytest.mark.parametrize(
+    "dispatch",
+    [
+        lambda: two.dispatch(b=1),  # type: ignore[call-arg]
+        lambda: two.later(5, b=1),  # type: ignore[call-arg]
+        lambda: two.bulk([{"a": 1}, {"b": 1}]),
+        lambda: asyncio.run(two.adispatch(b=1)),  # type: ignore[call-arg]
+        lambda: asyncio.run(two.abulk([{"a": 1}, {"b": 1}])),
+    ],
+)
+def test_arguments_that_do_not_fit_are_refused_with_the_name_of_the_job(queue, dispatch):
+    with pytest.raises(TypeError, match=f"^{NAME}: missing a required argument: 'a'$"):
+        dispatch()
+    assert 0 == queue.size()
