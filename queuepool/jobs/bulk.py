@@ -52,11 +52,3 @@ def as_in_json(call: Any) -> object:
 
 def _is_call(call: object) -> bool:
     return call is None or isinstance(call, (dict, list, tuple, Mapping))
-
-
-def _is_pair(job: object) -> bool:
-    return isinstance(job, (tuple, list)) and len(job) == 2
-
-
-#: what ``Queue.bulk`` takes
-PAIRS = Several("bulk", "(name, data)", _is_pair)

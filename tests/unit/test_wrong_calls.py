@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -119,3 +119,76 @@ def test_arguments_that_do_not_fit_are_refused_with_the_name_of_the_job(queue, d
     with pytest.raises(TypeError, match=f"^{NAME}: missing a required argument: 'a'$"):
         dispatch()
     assert 0 == queue.size()
+
+
+# Pushes by name
+
+
+class Held(NamedTuple):
+    data: object
+    problem: str
+
+
+WRONG = [
+    Held({"zz": 1}, "missing a required argument: 'a'"),
+    Held({"a": 1, "zz": 1}, "got an unexpected keyword argument 'zz'"),
+    Held({}, "missing a required argument: 'a'"),
+    Held(None, "missing a required argument: 'a'"),
+    Held(MappingProxyType({"b": 1}), "missing a required argument: 'a'"),
+]
+
+
+@pytest.mark.parametrize(("data", "problem"), WRONG)
+@pytest.mark.parametrize(
+    "push",
+    [
+        lambda queue, data: queue.push(NAME, data),
+        lambda queue, data: queue.push(NAME, data, options={"tries": 2}, encrypted=True, unique_id="1"),
+        lambda queue, data: queue.later(5, NAME, data),
+        lambda queue, data: queue.bulk([("elsewhere.job", {"zz": 1}), (NAME, data)]),
+        lambda queue, data: asyncio.run(queue.apush(NAME, data)),
+        lambda queue, data: asyncio.run(queue.abulk([(NAME, data)])),
+    ],
+)
+def test_a_push_by_name_of_a_job_known_here_is_refused_as_its_dispatch_is(queue, push, data, problem):
+    with pytest.raises(TypeError, match=f"^{NAME}: {problem}$"):
+        push(queue, data)
+    assert 0 == queue.size()
+
+
+def test_a_job_class_is_looked_at_by_its_fields_and_not_made(queue):
+    @job(f"shop.{fresh()}")
+    def any_words(**words: object) -> None: ...
+
+    with pytest.raises(TypeError, match=f"^{LETTER}: got an unexpected keyword argument 'zz'"):
+        queue.push(LETTER, {"to": "a", "zz": 1})
+
+    queue.push(LETTER, {"to": "a"})
+    queue.push(any_words.name, {"x": 1})
+    assert 2 == queue.size()
+
+
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [
+        ("elsewhere.job", {"zz": 1}),
+        (NAME, {"a": 1}),
+        (NAME, [1]),
+        (NAME, [1, 2, 3]),  # a list may be for a worker of Laravel's
+        (NAME, "text"),
+        ("App\\Jobs\\Two", {"zz": 1}),
+        ("Two@handle", {"zz": 1}),
+    ],
+)
+def test_what_may_be_for_other_workers_is_pushed_as_it_is(queue, php_names, name, data):
+    queue.push(name, data)
+    queue.bulk([(name, data)])
+
+    assert 2 == queue.size()
+
+
+@pytest.fixture(scope="module")
+def php_names() -> None:
+    """They are PHP's: its classes, and methods of them, may take other data than the handler of that name here."""
+    for name in ("App\\Jobs\\Two", "Two@handle"):
+        job(name)(lambda a: None)
