@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 from queuepool.config.settings import ConnectionSettings
 from queuepool.jobs import diversion
+from queuepool.jobs.by_name import PAIRS, Jobs, checked
 from queuepool.jobs.captured import captured
-from queuepool.jobs.delay import Delay, seconds_until
+from queuepool.jobs.delay import DAY, Delay, seconds_until
 from queuepool.jobs.encryption import Encryption
 from queuepool.jobs.following import JobState, aended, ended, found
 from queuepool.jobs.in_threads import Threads
@@ -27,8 +28,6 @@ if TYPE_CHECKING:
     from queuepool.stores.factory import Stores
 
 T = TypeVar("T")
-#: seconds that a unique lock lasts, unless said otherwise
-DAY = 86400.0
 
 
 class Queue:
@@ -80,8 +79,8 @@ class Queue:
         nothing is added and the id is empty. ``track``: keep the job's state until that many seconds after its end, for
         ``job`` and ``wait``.
 
-        Raises ``BadPayload`` for an invalid name, data that JSON cannot hold or too much of it, ``ValueError`` for an
-        invalid delay or option, and ``StoreError``.
+        Raises ``BadPayload`` for an invalid name, data that JSON cannot hold or too much of it, ``TypeError`` as
+        ``dispatch`` does if this process knows the job, ``ValueError`` for a wrong delay or option, and ``StoreError``.
         """
         claim = new_lock(name, unique_id, seconds_until(unique_for))
         return self._push([(name, data)], queue, delay, options, encrypted=encrypted, lock=claim, track=track)[0]
@@ -101,7 +100,7 @@ class Queue:
         track: Seconds = 0,
     ) -> list[JobId]:
         """Add many ``(name, data)`` in few round trips and return their ids. Raises as ``push`` does."""
-        return self._push(list(jobs), queue, delay, options, encrypted=encrypted, track=track)
+        return self._push(jobs, queue, delay, options, encrypted=encrypted, track=track)
 
     def push_object(
         self,
@@ -148,7 +147,7 @@ class Queue:
 
     async def abulk(self, jobs: Iterable[tuple[str, object]], **about: Unpack[BulkOptions]) -> list[JobId]:
         """``bulk``, awaited; the jobs' data must not change before it is over."""
-        return await self.aside(partial(self.bulk, list(jobs), **about))
+        return await self.aside(partial(self.bulk, PAIRS.listed(jobs), **about))
 
     async def apush_object(self, class_name: str, properties: Mapping[str, Any], **about: Any) -> JobId:
         """``push_object``, awaited as ``apush`` is."""
@@ -225,6 +224,7 @@ class Queue:
         return other
 
     def _push(
-        self, jobs: list[tuple[str, object]], queue: str, delay: Delay, about: Mapping[str, object] | None, **more: Any
+        self, jobs: Jobs, queue: str, delay: Delay, about: Mapping[str, object] | None, **more: Any
     ) -> list[JobId]:
-        return [JobId(identity, self) for identity in self.pusher.push(jobs, queue, delay, about, **more)]
+        identities = self.pusher.push(checked(jobs, about), queue, delay, about, **more)
+        return [JobId(identity, self) for identity in identities]

@@ -139,7 +139,8 @@ _show_progress: Callable[[float, str], None] = _shown_nowhere
 def current() -> Current:
     """The running job. Raises ``QueuepoolError`` if none is running."""
     if _running is None:
-        raise QueuepoolError("no job is running in this process")
+        remedy = "for a test, queuepool.testing has run_now() and as_current()"
+        raise QueuepoolError(f"no job is running in this process: {remedy}")
     return _running
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, NamedTuple, ParamSpec, TypeVar, Unpack, overload
 
+from queuepool.jobs.bulk import as_in_json, calls_of
 from queuepool.jobs.captured import captured
 from queuepool.jobs.definition import check_is_known, check_runs, name_of
 from queuepool.jobs.dispatch import Sending, dispatched
@@ -74,7 +75,7 @@ class Target(Generic[P]):
 
         Raises ``TypeError`` for arguments that do not fit, else as ``Queue.push`` does.
         """
-        return self._push([(by_name(self.job.__wrapped__, args, kwargs), self.job.arguments(args, kwargs))])[0]
+        return self._push([self._call(args, kwargs)])[0]
 
     def bulk(self, calls: Iterable[object]) -> list[JobId]:
         """Push many calls, each given as its payload's data: a dict by name or a list by position.
@@ -86,25 +87,37 @@ class Target(Generic[P]):
     async def adispatch(self, /, *args: P.args, **kwargs: P.kwargs) -> JobId:
         """``dispatch``, awaited as ``Queue.apush`` is."""
         args, kwargs = captured(args), captured(kwargs)
-        call = by_name(self.job.__wrapped__, args, kwargs), self.job.arguments(args, kwargs)
+        call = self._call(args, kwargs)
         return (await self._apush(lambda: [call]))[0]
 
     async def abulk(self, calls: Iterable[object]) -> list[JobId]:
         """``bulk``, awaited; the calls must not change before it is over."""
-        return await self._apush(partial(self._several, list(calls)))
+        return await self._apush(partial(self._several, calls_of(self.job.name).listed(calls)))
 
     async def _apush(self, calls: Calls) -> list[JobId]:
         from queuepool.jobs.asynchronous import adispatched
 
         return await adispatched(self.job.name, calls, self.sending, self.job.options)
 
+    def _call(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[object, Mapping[str, Any]]:
+        try:
+            return by_name(self.job.__wrapped__, args, kwargs), self.job.arguments(args, kwargs)
+        except TypeError as error:
+            raise TypeError(f"{self.job.name}: {error}") from None
+
     def _several(self, calls: Iterable[object]) -> list[tuple[object, Mapping[str, Any]]]:
         several: list[tuple[object, Mapping[str, Any]]] = []
-        for data in calls:
+        for data in map(as_in_json, calls_of(self.job.name).checked(calls)):
             args, kwargs = arguments_of(data)
-            self.job.bind(*args, **kwargs)
+            self._check(args, kwargs)
             several.append((data, self.job.arguments(args, kwargs)))
         return several
+
+    def _check(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+        try:
+            self.job.bind(*args, **kwargs)
+        except TypeError as error:
+            raise TypeError(f"{self.job.name}: {error}") from None
 
     def _push(self, calls: Sequence[tuple[object, Mapping[str, Any]]]) -> list[JobId]:
         return dispatched(self.job.name, calls, self.sending, self.job.options)

@@ -8,6 +8,8 @@ from queuepool.config import values
 
 #: seconds, ``"90"`` or ``"5m"`` (s, m, h), a ``timedelta``, or a ``datetime``; a naive one is local time
 Delay = float | str | timedelta | datetime
+#: seconds that a unique lock lasts, unless said otherwise
+DAY = 86400.0
 
 
 def seconds_until(delay: Delay) -> float:

@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Self, Unpack, dataclass_transform
 
 from queuepool.errors import ConfigError
+from queuepool.jobs.bulk import objects_of
 from queuepool.jobs.captured import captured
 from queuepool.jobs.definition import check_handle, check_is_known, name_of
 from queuepool.jobs.dispatch import Sending, dispatched
@@ -97,7 +98,7 @@ class Job:
     ) -> list[JobId]:
         """Push many jobs in few round trips and return their ids; the options as for ``using``."""
         sending = cls._sending(queue, delay, within, after_commit)
-        return dispatched(cls.job_name, _calls(jobs), sending, cls.job_options)
+        return dispatched(cls.job_name, _calls(cls, jobs), sending, cls.job_options)
 
     @classmethod
     async def abulk(
@@ -113,7 +114,8 @@ class Job:
         from queuepool.jobs.asynchronous import adispatched  # imported here: most dispatch from no coroutine
 
         sending = cls._sending(queue, delay, within, after_commit)
-        return await adispatched(cls.job_name, partial(_calls, list(jobs)), sending, cls.job_options)
+        calls = partial(_calls, cls, objects_of(cls.job_name, cls).listed(jobs))
+        return await adispatched(cls.job_name, calls, sending, cls.job_options)
 
     @classmethod
     def _sending(cls, queue: str | None, delay: Delay, within: Any, after_commit: Any) -> Sending:
@@ -170,8 +172,9 @@ class _Task:
         return self.job.after_failed(error)
 
 
-def _calls(jobs: Iterable[Job]) -> list[tuple[object, Mapping[str, Any]]]:
-    return [(data, data) for data in (job._data() for job in jobs)]
+def _calls(kind: type[Job], jobs: Iterable[Job]) -> list[tuple[object, Mapping[str, Any]]]:
+    given = objects_of(kind.job_name, kind).checked(jobs)
+    return [(data, data) for data in (job._data() for job in given)]
 
 
 def _binder(cls: type[Job]) -> Callable[..., _Task]:

@@ -65,6 +65,10 @@ class Registry:
         except KeyError:
             raise UnknownJob(name) from None
 
+    def known(self, name: object) -> Handler | None:
+        """The handler of this name; ``None`` if there is none."""
+        return self._handlers.get(name) if isinstance(name, str) else None
+
     def names(self) -> list[str]:
         """All names, sorted."""
         return sorted(self._handlers)

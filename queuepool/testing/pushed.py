@@ -47,7 +47,7 @@ class PushedJob:
     def arguments(self) -> Mapping[str, Any]:
         """All arguments by name, those that were left out with their defaults; ``kwargs`` if the job is unknown here.
 
-        A push by name may also have arguments that do not fit, which only the worker finds; then these are ``kwargs``.
+        A push by name may also have a list that does not fit, which only the worker finds; then ``args`` alone has it.
         """
         try:
             return by_name(self.name, self.args, self.kwargs)

@@ -76,7 +76,7 @@ ANSWERS = {
     "a delay": "'five minutes' is not a time: write seconds (60, 0.5), or a unit: 60s, 2m, 1h, 1d",
     "an argument": "argument 'day' of mistakes.work: no JSON for __main__.Shop: "
     "queuepool.register_type says what to send",
-    "its name": "got an unexpected keyword argument 'dya'",
+    "its name": "mistakes.work: got an unexpected keyword argument 'dya'",
 }
 
 

@@ -127,7 +127,7 @@ def test_the_traceback_of_a_job_has_no_frame_of_a_hook():
 
 
 def test_hooks_are_around_an_attempt_that_cannot_begin_too():
-    ran(outer, dispatch=lambda: default_queue().push("around.ok", {"no_such": 1}))
+    ran(outer, dispatch=lambda: default_queue().push("around.ok", ["no such"]))
 
     assert ["enter outer around.ok True", "saw BadArguments", "leave outer"] == steps
 

@@ -277,7 +277,14 @@ def test_an_unknown_job_fails(queue):
 
 def test_arguments_that_do_not_fit_fail_as_in_a_worker(queue):
     with run_now(), pytest.raises(BadArguments):
+        queue.push("testing.welcome", ["ada", "rich", "red"])
+
+
+def test_arguments_that_do_not_fit_by_name_are_refused_by_the_push_as_without_a_test(queue):
+    with run_now(raises=False) as ran, pytest.raises(TypeError, match=r"testing\.welcome: missing a required"):
         queue.push("testing.welcome", {"colour": "red"})
+
+    assert ran.attempts == []
 
 
 def test_bytes_that_are_no_job_are_quarantined(queue):

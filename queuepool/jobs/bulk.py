@@ -1,0 +1,54 @@
+"""What ``bulk`` is given. One call in place of a list is refused: its keys or letters are no calls."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple
+
+#: what can be iterated over, but is one call
+_ONE = (str, bytes, bytearray, Mapping)
+
+
+class Several(NamedTuple):
+    """What this ``bulk`` takes: several of what is ``wanted``, which ``fits`` tells from anything else."""
+
+    bulk: str
+    wanted: str
+    fits: Callable[[Any], bool]
+
+    def listed(self, given: Iterable[Any]) -> list[Any]:
+        """A list of what was given, not looked at yet: an event loop waits for this. Raises ``TypeError``."""
+        if isinstance(given, _ONE) or not hasattr(given, "__iter__"):
+            raise TypeError(f"{self.bulk} takes a list of {self.wanted}, not {type(given).__name__}")
+        return list(given)
+
+    def checked(self, given: Iterable[Any]) -> list[Any]:
+        """The list, each item looked at. Raises ``TypeError``."""
+        items = self.listed(given)
+        for at, item in enumerate(items):
+            if not self.fits(item):
+                raise TypeError(
+                    f"{self.bulk} takes a list of {self.wanted}, but [{at}] is of type {type(item).__name__}"
+                )
+        return items
+
+
+def calls_of(name: str) -> Several:
+    """The calls of the job function of this name."""
+    return Several(f"{name}: bulk", "dicts or lists of arguments", _is_call)
+
+
+def objects_of(name: str, kind: type) -> Several:
+    """The objects of this ``Job`` class."""
+    return Several(f"{name}: bulk", f"{kind.__qualname__} objects", lambda job: isinstance(job, kind))
+
+
+def as_in_json(call: Any) -> object:
+    """The data of one of the ``calls_of`` a job as its worker reads it: a tuple is a list there."""
+    if call is None or isinstance(call, (dict, list)):
+        return call
+    return dict(call) if isinstance(call, Mapping) else list(call)
+
+
+def _is_call(call: object) -> bool:
+    return call is None or isinstance(call, (dict, list, tuple, Mapping))

@@ -1,0 +1,70 @@
+"""Pushes by name. If the job is registered in this process, its arguments are looked at as its dispatch does."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from queuepool.jobs.bulk import Several
+from queuepool.jobs.job_options import Wired
+from queuepool.jobs.registry import REGISTRY, Handler, keywords
+
+#: each a name and data
+Jobs = Iterable[tuple[str, object]]
+
+
+class _Parameters(NamedTuple):
+    """Those of a handler; ``names`` can be passed by name."""
+
+    handler: Handler
+    signature: inspect.Signature
+    names: set[str]
+    required: set[str]
+
+
+def _is_pair(job: object) -> bool:
+    return isinstance(job, (tuple, list)) and len(job) == 2
+
+
+#: what ``Queue.bulk`` takes
+PAIRS = Several("bulk", "(name, data)", _is_pair)
+#: by the job's name: an inspection takes longer than a push
+_known: dict[str, _Parameters] = {}
+
+
+def checked(jobs: Jobs, options: Mapping[str, object] | None) -> list[tuple[str, object]]:
+    """The jobs, each a name and data. Raises ``TypeError`` for arguments that do not fit, and for what is no job.
+
+    A job that another service registers, or none, is pushed as it is. So is one with a name of PHP's, whose data may be
+    for a worker of Laravel's, and data that is no object: there is nothing in it to compare by name.
+    """
+    if isinstance(options, Wired) and isinstance(jobs, list):
+        return jobs  # of a dispatch, which has looked
+    pairs = PAIRS.checked(jobs)
+    for name, data in pairs:
+        _check(name, data)
+    return pairs
+
+
+def _check(name: str, data: object) -> None:
+    handler = REGISTRY.known(name)
+    if handler is None or handler.target is None or "\\" in name or "@" in name:
+        return
+    if data is not None and not isinstance(data, Mapping):
+        return
+    given, parameters = data or {}, _parameters_of(handler)
+    if parameters.required <= given.keys() <= parameters.names:  # the usual push skips the rest
+        return
+    try:
+        parameters.signature.bind(**given)
+    except TypeError as error:
+        raise TypeError(f"{name}: {error}") from None
+
+
+def _parameters_of(handler: Handler) -> _Parameters:
+    known = _known.get(handler.name)
+    if known is None or known.handler is not handler:
+        signature = inspect.signature(handler.target)
+        known = _known[handler.name] = _Parameters(handler, signature, *keywords(signature))
+    return known
