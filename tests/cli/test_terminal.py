@@ -45,7 +45,7 @@ class Session:
         if self._screen >= 0:
             self.close_terminal()
         self.master.terminate()
-        self.master.wait(timeout=20)
+        self.master.wait(timeout=60)
 
 
 def _take_terminal() -> None:
@@ -69,7 +69,7 @@ def test_a_pool_ends_in_order_with_the_terminal_that_it_was_started_on(tmp_path)
         eventually(lambda: 2 == found.log().count("worker starting"))  # the terminal is there: a restart
         found.close_terminal()
 
-        assert 0 == found.master.wait(timeout=10)
+        assert 0 == found.master.wait(timeout=60)
 
     assert 1 == found.log().count("restarting: every worker is replaced")
     assert 1 == found.log().count("stopping: running jobs may finish")

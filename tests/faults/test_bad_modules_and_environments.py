@@ -25,7 +25,8 @@ def test_bad_input_module(site, entry):
         eventually(site.queue.stores.failed.page)
         eventually(lambda: 0 == site.queue.size())
         pool.signal(signal.SIGTERM)
-        pool.wait(within=5)
+        pool.wait()
+        assert "killed: STOP" not in pool.log()
 
     assert sorted(ids) == sorted(line["id"] for line in site.trail(event="end"))
     assert "JobTimedOut" in site.queue.stores.failed.page()[0].exception

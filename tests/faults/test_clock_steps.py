@@ -23,8 +23,8 @@ from tests.support.pools import RunningPool, Site, is_gone
 from tests.support.redis_server import start_redis
 
 LASTS = 6.0
-#: seconds for two looks at a lease and a kill, on a busy machine
-A_MOMENT = 1.0
+#: seconds for two looks at a lease and a kill, on a busy machine; with a third of a lease it is less than a whole one
+A_MOMENT = 3.0
 
 
 @pytest.fixture
@@ -40,7 +40,8 @@ def site(request, clock, tmp_path, monkeypatch) -> Iterator[Site]:
     make = {"redis": on_redis, "postgres": on_postgres}[request.param]
     with make(clock, tmp_path, monkeypatch) as found, closing(found.queue):
         clock.step(500)
-        assert 500 == pytest.approx(found.queue.stores.queue.stage(["default"]).now - time.time(), abs=2)
+        before = time.time()
+        assert before + 499 < found.queue.stores.queue.stage(["default"]).now < time.time() + 501
         clock.step(0)
         yield found
 
@@ -105,26 +106,33 @@ def test_a_short_step_forward_and_any_step_back_harm_no_running_job(site, clock,
 
     assert 1 == len(site.trail(event="start", tag="long"))
     now, later = (site.trail(event="end", tag=tag)[0]["at"] - pushed for tag in ("now", "later"))
-    assert now < 5  # the longest wait for what nobody tells
+    assert now < 5 + A_MOMENT  # the longest wait for what nobody tells
     assert 1.5 * LASTS <= later <= 1.5 * LASTS + 2 + A_MOMENT
 
 
 @pytest.mark.parametrize("step", [-30, -3600])
 def test_a_step_back_delays_by_itself_what_was_delayed(site, clock, step):
+    began = time.monotonic()
     site.push("ok", delay=5)
     clock.step(step)
 
     found = site.queue.stores.queue.reserve(["default"], 1, 1)
-    assert (5 - step, []) == (pytest.approx(found.next_due, abs=2.5), found.leases)
+    assert [] == found.leases
+    assert remains(5 - step, began, found.next_due)
 
 
 @pytest.mark.parametrize("step", [-30, -3600])
 def test_a_step_back_keeps_what_a_dead_host_held_in_redis_by_as_much_and_in_a_database_no_longer(site, clock, step):
-    store = site.queue.stores.queue
+    store, began = site.queue.stores.queue, time.monotonic()
     site.push("ok")
     assert 1 == len(store.reserve(["default"], 1, 1).leases)
     clock.step(step)
 
     # A database says when a reservation began: one that begins in the future is known to be wrong, and set to now.
     expected = LASTS - step if site.connection.url.startswith("unix") else LASTS
-    assert expected == pytest.approx(store.reserve(["default"], 2, 1).next_due, abs=2.5)
+    assert remains(expected, began, store.reserve(["default"], 2, 1).next_due)
+
+
+def remains(seconds: float, began: float, found: float | None) -> bool:
+    """Whether that is what is left, at two moments since ``began``, of these seconds; some stores count whole ones."""
+    return found is not None and seconds - (time.monotonic() - began) - 1 <= found <= seconds + 1

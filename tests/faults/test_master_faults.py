@@ -171,7 +171,7 @@ def test_as_process_1_it_buries_strangers_and_takes_none_for_a_worker(site):
         site.push("ok")
         eventually(lambda: site.trail(event="end"))
         master.terminate()
-        assert 0 == outer.wait(timeout=10)
+        assert 0 == outer.wait(timeout=60)
     finally:
         outer.kill()
         outer.wait()
@@ -196,7 +196,7 @@ def test_a_pipe_that_nobody_reads_holds_no_deadline_up(site):
     try:
         eventually(lambda: 301 == site.queue.stores.failed.count(), within=120)
         process.send_signal(signal.SIGTERM)
-        assert 0 == process.wait(timeout=10)
+        assert 0 == process.wait(timeout=60)
     finally:
         process.kill()
         process.wait()

@@ -143,7 +143,7 @@ def test_a_name_is_looked_up_again_and_its_dead_address_is_passed_over(site, tmp
                 served(site, second).push("ok")
                 eventually(lambda: 2 == len(site.trail(event="end")))
                 pool.terminate()
-                assert 0 == pool.wait(timeout=10)
+                assert 0 == pool.wait(timeout=60)
         finally:
             pool.kill()
             pool.wait()

@@ -67,7 +67,7 @@ def test_a_restart_of_ours_makes_laravels_worker_leave_in_order(shared, control,
 
         control.restart()
 
-        assert ('{"status":0}\n', 0) == (worker.communicate(timeout=10)[0], worker.returncode)
+        assert ('{"status":0}\n', 0) == (worker.communicate(timeout=60)[0], worker.returncode)
 
 
 def test_a_pause_of_laravels_is_obeyed_here_until_it_is_over(shared, control, prefix):

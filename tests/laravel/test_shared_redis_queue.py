@@ -364,7 +364,7 @@ def test_a_restart_of_ours_makes_laravels_worker_leave_in_order(peer, control, q
 
         control.restart()
 
-        assert ('{"status":0}\n', 0) == (worker.communicate(timeout=10)[0], worker.returncode)
+        assert ('{"status":0}\n', 0) == (worker.communicate(timeout=60)[0], worker.returncode)
 
 
 @pytest.mark.fault("F65")

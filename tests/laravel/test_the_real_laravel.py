@@ -247,7 +247,7 @@ def test_a_restart_makes_a_worker_leave_in_order(peer):
 
         peer.run("restart")
 
-        assert ('{"status":0}\n', 0) == (worker.communicate(timeout=10)[0], worker.returncode)
+        assert ('{"status":0}\n', 0) == (worker.communicate(timeout=60)[0], worker.returncode)
 
 
 def test_the_stamp_of_a_restart_is_a_serialized_integer_kept_for_ten_years(peer, database):

@@ -197,11 +197,13 @@ def test_of_too_many_connections_the_oldest_are_closed(run):
 
 
 @pytest.mark.bad_input("B146")
-def test_of_a_burst_of_connections_the_newest_stay(run):
+def test_of_a_burst_of_connections_the_newest_stay(run, monkeypatch):
+    monkeypatch.setattr(server, "HEAD_TIMEOUT", 120.0)  # none is closed because it says nothing
+
     async def scenario(client: Client) -> None:
         held = await asyncio.gather(*(client.open() for _ in range(3 * MAX_CONNECTIONS)))
         ends = [asyncio.create_task(read_all(reader)) for reader, _ in held]
-        async with asyncio.timeout(server.HEAD_TIMEOUT / 2):
+        async with asyncio.timeout(60):
             while sum(end.done() for end in ends) < 2 * MAX_CONNECTIONS:
                 await asyncio.sleep(0.01)
         for end in ends:

@@ -133,5 +133,10 @@ def test_what_waits_behind_a_slow_hook_is_done_by_another_worker(site):
     push(site, "ok")
     flags = ("--workers", "2", "--reserve-ahead", "8", "--modules", "tests.support.asyncapp")
     with site.pool(*flags):
-        eventually(lambda: site.trail(event="hook"))
-        eventually(lambda: site.trail(event="end", mode="ok"), within=2)
+        [hook] = eventually(lambda: site.trail(event="hook"))
+        [ok] = eventually(lambda: site.trail(event="end", mode="ok"))
+        eventually(lambda: site.trail(event="end of hook"))
+
+    events = [(line["event"], line.get("mode")) for line in site.trail()]
+    assert hook["pid"] != ok["pid"]
+    assert events.index(("end", "ok")) < events.index(("end of hook", None))

@@ -313,10 +313,11 @@ def test_a_slow_listener_does_not_get_its_worker_killed(site):
         "from queuepool.events import JobFailed\n"
         "@on(JobFailed)\n"
         "def dawdle(event):\n"
-        "    time.sleep(1.5)\n"
+        "    time.sleep(5)\n"
     )
     site.push("raise", maxTries=1)
-    config = "[connection]\nretry_after = 1.5\nblock_for = 1\n"
+    # As long as the listener takes; on a busy machine a short lease would end while the job still runs.
+    config = "[connection]\nretry_after = 5\nblock_for = 1\n"
     with site.pool("--workers", "1", "--listeners", "ears", config=config) as pool:
         eventually(lambda: site.trail(event="after_failed"))
 

@@ -70,15 +70,16 @@ def test_what_is_kept_expires(site, server):
         eventually(lambda: site.trail(event="end"))
     lifetimes = {key.split(b":")[-2]: server.ttl(key) for key in server.keys("*") if b":history:" in key}
 
-    assert {b"1m": 7260, b"10m": 6 * 3600 + 600, b"1h": 6 * 3600 + 3600} == {
-        grain: round(seconds, -1) for grain, seconds in lifetimes.items()
-    }
+    expected = {b"1m": 7260, b"10m": 6 * 3600 + 600, b"1h": 6 * 3600 + 3600}
+
+    assert expected.keys() == lifetimes.keys()
+    assert all(expected[grain] - 30 <= seconds <= expected[grain] for grain, seconds in lifetimes.items())
 
 
 @pytest.mark.bad_input("B148")
 def test_nonsense_in_the_store_is_counted_and_costs_nothing_else(site, server):
     run_jobs(site, done=1, failed=0)
-    [key] = [key for key in server.keys("*") if b":history:1m:" in key]
+    key = next(key for key in server.keys("*") if b":history:1m:" in key)  # two, if a minute ended meanwhile
     server.hset(key, "evil:p:1", "\x1b[31mnonsense")
     server.hset(key, "large:p:1", b"x" * 50_000_000)
     done = site.run("history", *site.where)

@@ -85,7 +85,7 @@ def pool(place: Place) -> Iterator[Place]:
         eventually(lambda: 2 == place.log().count("worker starting"))
         yield place
         place.run("stop", "--wait", "10")
-        assert 0 == master.wait(timeout=10)
+        assert 0 == master.wait(timeout=60)
     except BaseException:
         print(place.log())
         for child in psutil.Process(master.pid).children() if master.poll() is None else ():
@@ -297,7 +297,7 @@ def test_a_pool_without_a_file_may_have_a_name(place):
         stopped = place.run("stop", "--pool", "mine", "--wait", "10")
     finally:
         master.terminate()
-        master.wait(timeout=10)
+        master.wait(timeout=60)
 
     assert ("mine", 0) == (mine["pool"], stopped.returncode)
 

@@ -242,7 +242,8 @@ def test_bad_input_module_that_is_preloaded(site, entry):
         [row] = eventually(site.queue.stores.failed.page)
         eventually(lambda: 0 == site.queue.size())
         pool.signal(signal.SIGTERM)
-        pool.wait(within=5)
+        pool.wait()
+        assert "killed: STOP" not in pool.log()
 
     assert sorted(ids) == sorted(line["id"] for line in site.trail(event="end"))
     assert "signal 14" in row.exception

@@ -17,6 +17,8 @@ APP = ("--workers", "1", "--modules", "tests.support.softapp")
 JOBS = 400
 #: seconds: the soft timeout of the stress, as in ``softapp``
 SHORT = 0.004
+#: seconds within which it is raised, also on a busy machine: a handler that does not get it goes on for a minute
+IN_TIME = 10.0
 
 
 def work(site: Site, name: str, mode: str, *flags: str, **data: Any) -> str:
@@ -36,7 +38,7 @@ def test_a_handler_gets_it_whatever_it_waits_for(site, mode):
     log = work(site, "soft", mode)
 
     [soft] = site.trail(event="soft")
-    assert 0.19 <= soft["after"] < 1.0
+    assert 0.19 <= soft["after"] < IN_TIME
     assert "the handler has run for 0.2 s, its soft timeout" == soft["says"]
     assert ["queuepool.errors.SoftTimeout: the handler has run for 0.2 s, its soft timeout"] == failures(site)
     assert 1 == len(site.trail(event="after"))
@@ -64,7 +66,7 @@ def test_it_is_retried_as_any_exception(site, name, attempts):
 def test_the_pools_counts_for_jobs_without_their_own(site):
     work(site, "pools", "sleep", "--soft-timeout", "0.1")
     [soft] = site.trail(event="soft")
-    assert 0.09 <= soft["after"] < 1.0
+    assert 0.09 <= soft["after"] < IN_TIME
 
 
 def test_the_pools_does_not_count_for_jobs_with_a_shorter_timeout(site):
@@ -132,7 +134,7 @@ def test_it_waits_where_python_or_a_listener_would_swallow_it(site, mode, last):
 
     assert 1 == len(site.trail(event=last))
     [soft] = site.trail(event="soft")
-    assert 0.4 <= soft["after"] < 1.0
+    assert 0.4 <= soft["after"] < IN_TIME
     assert 1 == len(failures(site))
 
 

@@ -30,7 +30,7 @@ def test_a_directory_that_disappears_is_made_anew_and_the_pool_is_found_again(si
     with site.pool("--workers", "2", how) as pool:
         path = site.path / gone
         shutil.rmtree(path) if path.is_dir() else path.unlink()
-        eventually(lambda: (site.path / "run/default/master.pid").exists(), within=2)
+        eventually(lambda: (site.path / "run/default/master.pid").exists())
         replaced(pool, pool.workers()[0])
         works(site)
         [status] = json.loads(site.run("status", *place, "--json").stdout)

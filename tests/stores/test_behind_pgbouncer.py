@@ -65,7 +65,7 @@ def test_a_push_through_a_pooler_wakes_who_waits(site):
     with site.pool("--workers", "1", "--sleep", "30", config="[connection]\nblock_for = 30\n"):
         for number in range(5):
             site.push("ok", tag=str(number))
-            eventually(lambda number=number: site.trail(event="end", tag=str(number)), within=5)
+            eventually(lambda number=number: site.trail(event="end", tag=str(number)), within=15)
 
 
 def test_a_lent_session_is_given_back_as_it_was(postgres, postgres_url, tmp_path):

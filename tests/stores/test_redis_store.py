@@ -138,10 +138,11 @@ def test_a_connection_that_keeps_no_failed_jobs_ends_them_all_the_same(server, c
 
 @pytest.mark.fault("F41", "F42")
 def test_the_servers_clock_counts_where_no_other_is_given(server, stores):
-    seconds, micros = server.time()
+    before = server.time()
+    told = (stores.queue.now(), stores.queue.stage(["default"]).now)
+    after = server.time()
 
-    assert pytest.approx(seconds + micros / 1e6, abs=1.0) == stores.queue.now()
-    assert pytest.approx(seconds + micros / 1e6, abs=1.0) == stores.queue.stage(["default"]).now
+    assert before[0] <= min(told) <= max(told) <= after[0] + 1
 
 
 def test_the_scripts_clock_is_the_servers_to_the_microsecond(server, stores):
@@ -452,13 +453,15 @@ def test_after_a_lost_reply_the_connection_works_again(proxy, lossy):
 def test_a_server_that_is_stopped_is_noticed_within_the_patience(server, connection):
     quick = Stores(dataclasses.replace(connection, block_for=0.0))
     quick.queue.join()
-    server.execute_command("CLIENT", "PAUSE", 2_400)
+    server.execute_command("CLIENT", "PAUSE", 60_000, "WRITE")
     began = time.monotonic()
-
-    with pytest.raises(StoreDown):
-        quick.queue.push("default", [payload("a")])
-    assert time.monotonic() - began < 2.3
-    quick.close()
+    try:
+        with pytest.raises(StoreDown):
+            quick.queue.push("default", [payload("a")])
+        assert 1.9 < time.monotonic() - began < 4.0  # a second try would take as long again
+    finally:
+        server.execute_command("CLIENT", "UNPAUSE")
+        quick.close()
 
 
 def test_building_the_stores_sends_nothing(tmp_path):

@@ -107,7 +107,7 @@ def server(request) -> Iterator[tuple[str, str]]:
 def test_a_server_that_is_no_store_for_us_is_refused_at_the_start_in_a_line(server, verb, tmp_path):
     url, words = server
     place = ["--runtime-dir", str(tmp_path)] if verb == "start" else []
-    done = queuepool(verb, "--url", url, *place, timeout=20)
+    done = queuepool(verb, "--url", url, *place, timeout=60)
 
     assert (78, 1) == (done.returncode, len(done.stderr.splitlines()))
     assert (words if words == CLUSTER else "is it a Sentinel, or a proxy?") in done.stderr
@@ -164,7 +164,7 @@ def test_urls_of_sentinels_and_clusters_are_named(scheme, kind):
 def test_a_pooler_without_transactions_is_refused_in_a_line(postgres, postgres_url, tmp_path, words):
     place = ["--runtime-dir", str(tmp_path)] if words == ["start"] else []
     with pooler(postgres, "statement") as bouncer:
-        done = queuepool(*words, "--url", bouncer.before(postgres_url), *place, timeout=20)
+        done = queuepool(*words, "--url", bouncer.before(postgres_url), *place, timeout=60)
 
     told = [line for line in (done.stderr + done.stdout).splitlines() if STATEMENTS in line]
     assert (1 if words == ["check"] else 78, 1) == (done.returncode, len(told))

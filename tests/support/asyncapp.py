@@ -37,6 +37,7 @@ def blocking(seconds: float = 0.0) -> None:
 def blocks_afterwards(seconds: float = 0.0) -> None:
     note(event="hook")
     time.sleep(5)
+    note(event="end of hook")
 
 
 def keep(work: Any) -> None:

@@ -157,8 +157,8 @@ class RunningPool:
     def signal(self, signum: signal.Signals) -> None:
         self.process.send_signal(signum)
 
-    def wait(self, within: float = 10.0) -> int:
-        """Wait for the end; returns the exit code."""
+    def wait(self, within: float = 30.0) -> int:
+        """Wait for the end; returns the exit code. Of a stop the steward alone may take 5 s."""
         return self.process.wait(timeout=within)
 
     def end(self) -> None:

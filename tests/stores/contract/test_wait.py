@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from types import CodeType, FrameType
 from typing import Any
 
 import pytest
@@ -106,7 +107,7 @@ def test_what_a_signal_breaks_off_is_not_the_answer_to_the_next_verb(store):
     store.push("default", [payload("a")])
     store.reserve(["default"], OURS, 1)
 
-    with pytest.raises(Rung), ringing(after=0.1):
+    with pytest.raises(Rung), ringing(store.wait, every=0.1):
         store.wait(QUEUES, timeout=LONG)
 
     assert 1 == store.sizes("default").reserved
@@ -117,20 +118,34 @@ class Rung(BaseException):
 
 
 @contextmanager
-def ringing(after: float) -> Iterator[None]:
-    """A signal that raises ``Rung`` where this process is by then."""
+def ringing(verb: Any, every: float) -> Iterator[None]:
+    """A signal comes again and again; the first that comes during ``verb``, a bound method, raises ``Rung`` there."""
+    is_over = threading.Event()
 
-    def ring(signum: int, frame: object) -> None:
-        raise Rung
+    def ring(signum: int, frame: FrameType | None) -> None:
+        if is_within(verb.__func__.__code__, frame) and not is_over.is_set():
+            is_over.set()
+            raise Rung
 
-    before = signal.signal(signal.SIGUSR1, ring)
-    bell = threading.Timer(after, os.kill, (os.getpid(), signal.SIGUSR1))
+    def go_on() -> None:
+        while not is_over.wait(every):
+            os.kill(os.getpid(), signal.SIGUSR1)
+
+    before, bell = signal.signal(signal.SIGUSR1, ring), threading.Thread(target=go_on)
     bell.start()
     try:
         yield
     finally:
+        is_over.set()
         bell.join()
         signal.signal(signal.SIGUSR1, before)
+
+
+def is_within(code: CodeType, frame: FrameType | None) -> bool:
+    """Whether the frame is of a call of this code, or of what it has called."""
+    while frame and frame.f_code is not code:
+        frame = frame.f_back
+    return frame is not None
 
 
 class Elsewhere:
