@@ -10,6 +10,7 @@ from queuepool import log
 from queuepool.board.about import absolute
 from queuepool.board.board import Board, Header, Slot
 from queuepool.board.job_schedules import JobSchedule, publish
+from queuepool.config import application
 from queuepool.config.settings import PoolSettings
 from queuepool.config.urls import masked
 from queuepool.jobs.registry import REGISTRY
@@ -26,7 +27,7 @@ def beginning(version: str, pool: PoolSettings, *, workers: int, directory: Path
         "queues": ",".join(pool.queues),
         "workers": workers,
         "modules": ",".join(pool.modules) or "none",
-        "configuration": absolute(pool.config) or "none",
+        "configuration": absolute(pool.config) or application.source().name or "none",
         "working_directory": absolute(Path()),
         "runtime_directory": absolute(directory) or "none",
         "pid": os.getpid(),

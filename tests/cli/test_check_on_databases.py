@@ -77,7 +77,11 @@ def test_tables_that_are_missing_are_told_one_by_one(url):
 def test_a_table_that_cannot_be_worked_with_is_told(url):
     execute(url, "DROP TABLE failed_jobs", "CREATE TABLE failed_jobs (id INT)")
 
-    assert ["the table failed_jobs has no column connection: it is not Laravel's"] == found(url, "FAIL")
+    remedy = (
+        "if another program has made it, name ours by [connection] failed_table (docs/producers.md#names-of-tables)"
+    )
+    line = f"the table failed_jobs has no column connection: it is not Laravel's; {remedy}"
+    assert [line] == found(url, "FAIL")
 
 
 def test_rights_that_are_missing_are_told_by_name(postgres_url):

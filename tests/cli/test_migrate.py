@@ -181,7 +181,23 @@ def test_a_table_of_somebody_else_is_refused(url):
     migrate(url)
     rows(url, "DROP TABLE cache", "CREATE TABLE cache (id INT)")
 
-    assert (1, "", "the table cache has no column expiration: it is not Laravel's\n") == told(migrate(url))
+    remedy = "if another program has made it, name ours by [connection] cache_table (docs/producers.md#names-of-tables)"
+    line = f"the table cache has no column expiration: it is not Laravel's; {remedy}\n"
+    assert (1, "", line) == told(migrate(url))
+
+
+def test_the_setting_that_is_advised_for_a_table_of_somebody_else_leaves_it_alone(tmp_path):
+    url = f"sqlite:///{tmp_path}/shop.db"
+    rows(url, "CREATE TABLE jobs (title TEXT)")
+    refused = told(migrate(url))[2]
+    key = refused.partition("[connection] ")[2].split()[0]
+    env = {f"QUEUEPOOL_CONNECTION_{key.upper()}": "work"}
+
+    assert "jobs_table" == key
+    assert (0, 0) == tuple(
+        queuepool(*words, "--url", url, env=env).returncode for words in (["migrate"], ["push", "do"])
+    )
+    assert [] == rows(url, "SELECT title FROM jobs")
 
 
 def test_tinyint_attempts_are_told_and_work(mariadb_url):

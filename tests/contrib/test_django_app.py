@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import subprocess
 import sys
@@ -159,13 +160,25 @@ def status(project: Project) -> str:
 
 
 def test_every_verb_takes_the_settings(project):
-    assert "ok   configuration: settings.QUEUEPOOL, pools: default" in project.manage("queuepool", "check").stdout
     assert "nothing to do\n" == project.manage("queuepool", "migrate").stdout
     pushed = project.manage("queuepool", "push", "shop.jobs.send", "--data", '{"order": 1}').stdout
     assert 36 == len(pushed.strip())
     assert 1 == project.size()
     assert "usage" in project.manage("help", "queuepool").stdout.lower()
     assert 2 == project.manage("queuepool", "strat", check=False).returncode
+
+
+@pytest.mark.parametrize(
+    ("settings", "name"), [({}, "settings without QUEUEPOOL"), ({"QUEUEPOOL": {}}, "settings.QUEUEPOOL")]
+)
+def test_a_check_and_a_log_say_the_same_of_the_settings(project, settings, name):
+    project.write(DATABASES={"default": DATABASE}, **settings)
+    checked = project.manage("queuepool", "check").stdout
+    with project.pool("--workers", "1"):
+        eventually(lambda: "pid:" in (project.path / "log").read_text(), within=60)
+
+    assert f"ok   configuration: {name}, pools: default\n" in checked
+    assert re.search(rf"\n    configuration: +{name}\n", (project.path / "log").read_text())
 
 
 def test_several_pools_and_connections_are_sections(project, redis_url):

@@ -39,7 +39,8 @@ def source() -> Source:
     folder = Path(getattr(settings, "BASE_DIR", ""))
     manage = sys.argv[0] if sys.argv[0] not in ("", "-c") else ""
     command = (sys.executable, manage, "queuepool") if manage else Source().command
-    return Source(Document(tuple(_lines(given()))), folder, f"settings.{NAME}", command, "python manage.py queuepool")
+    name = f"settings.{NAME}" if hasattr(settings, NAME) else f"settings without {NAME}"
+    return Source(Document(tuple(_lines(given()))), folder, name, command, "python manage.py queuepool")
 
 
 def given() -> Mapping[str, Any]:

@@ -19,6 +19,9 @@ _LARGEST = {"TINYINT": (127, 255), "SMALLINT": (32767, MOST_ATTEMPTS)}
 TABLES = ("jobs", "failed_jobs", "cache", "cache_locks")
 #: without these nothing works; the others are for jobs of some kinds
 REQUIRED = TABLES[:3]
+#: the settings that give them other names
+_KEYS = {"jobs": "jobs_table", "failed_jobs": "failed_table", "cache": "cache_table", "cache_locks": "lock_table"}
+_OTHER_NAME = "if another program has made it, name ours by [connection] {} (docs/producers.md#names-of-tables)"
 _NO_UUID = "as before Laravel 8: add it, varchar(255), unique, and give every row its own"
 
 
@@ -70,7 +73,7 @@ def _problems(usual: str, table: Table, columns: Mapping[str, Any]) -> Iterator[
     elif usual == "failed_jobs" and missing == ["uuid"]:
         yield f"the table {name} has no column uuid, {_NO_UUID}"
     elif missing:
-        yield f"the table {name} has no column {missing[0]}: it is not Laravel's"
+        yield f"the table {name} has no column {missing[0]}: it is not Laravel's; {_OTHER_NAME.format(_KEYS[usual])}"
 
 
 def _largest(kind: Any) -> int:
