@@ -38,7 +38,8 @@ def check_is_known(name: str) -> None:
     """Called at a dispatch. Raises ``ConfigError`` for a job defined in ``__main__``, which no worker can import."""
     if name.startswith("__main__."):
         program = Path(getattr(sys.modules["__main__"], "__file__", "this session")).name
-        how = 'import it from its module, run that with python -m, or give it a name: @job("shop.send")'
+        how = 'import it from its module, run that with python -m, or give it a name: @job("shop.send"); what a module'
+        how += " runs as a program belongs under if __name__ == '__main__', since a worker imports it"
         raise ConfigError("@job", f"{name.removeprefix('__main__.')!r} is defined in {program} as it runs: {how}")
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from queuepool.config.settings import ConnectionSettings
 from queuepool.config.urls import kind_of
-from queuepool.jobs import context, diversion
+from queuepool.jobs import at_import, context, diversion
 from queuepool.jobs.delay import Delay, seconds_until
 from queuepool.jobs.encryption import Encryption
 from queuepool.jobs.following import first_states
@@ -74,6 +74,8 @@ class Pusher:
             pushes = diverted.pushes(self._settings, pushes, push)
         if not _store(pushes, queue, made, seconds, lock, names if track else ()):
             return [""]
+        if at_import.is_under_way:
+            at_import.warn_of(names)
         emit_queued(zip(ids, names, strict=True), queue, seconds)
         if diverted:
             diverted.run()

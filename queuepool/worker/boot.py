@@ -11,6 +11,7 @@ from types import ModuleType
 from typing import TypeVar
 
 from queuepool.errors import BootFailure
+from queuepool.jobs import at_import
 from queuepool.jobs.registry import REGISTRY
 from queuepool.jobs.unserved import NO_MODULES
 from queuepool.log.captured import log_incomplete
@@ -62,7 +63,8 @@ def _carry_out(name: str, step: Callable[[], T]) -> T:
     if os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())
     try:
-        return step()
+        with at_import.under_way():
+            return step()
     # Even SystemExit: a module that calls sys.exit() at its import has not been imported.
     except BaseException as error:
         raise BootFailure(problem_of(name, error), "" if is_missing(name, error) else _frames_of(error)) from error

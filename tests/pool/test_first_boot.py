@@ -11,6 +11,7 @@ import pytest
 from tests.support.eventually import eventually
 
 GOOD = "import tests.support.poolapp\nfrom queuepool import job\n@job(queue='emails')\ndef mail() -> None: ...\n"
+PUSHES = "from queuepool import job\n@job\ndef last() -> None: ...\nlast.dispatch()\n"
 BAD = "raise RuntimeError('half deployed')\n"
 
 
@@ -39,6 +40,15 @@ def test_modules_without_a_job_end_it_too_and_listeners_that_do_not_import(site)
     with site.pool("--workers", "1", "--listeners", "not_there", wait=False) as pool:
         assert 1 == pool.wait(within=30)
     assert 1 == pool.log().count("cannot import not_there: there is no not_there in")
+
+
+@pytest.mark.parametrize("how", [[], ["--preload"]])
+def test_a_job_that_a_module_dispatches_at_its_import_is_warned_of(site, how):
+    (site.path / "pushes.py").write_text("import tests.support.poolapp\n" + PUSHES)
+    with site.pool("--workers", "1", "--modules", "pushes", *how) as pool:
+        eventually(lambda: "pushes.last was dispatched while modules are imported" in pool.log())
+
+    assert 1 == pool.log().count("what a module runs as a program belongs under if __name__ == '__main__'")
 
 
 def test_what_still_boots_beside_a_failed_first_boot_is_not_waited_for(site):

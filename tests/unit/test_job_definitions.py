@@ -276,6 +276,7 @@ def test_a_job_of_the_program_itself_is_refused_at_the_dispatch_with_what_to_do(
     said = ran(tmp_path, redis_url, "shop.py")
 
     assert 2 == said.count("is defined in shop.py as it runs: import it from its module")
+    assert 2 == said.count("; what a module runs as a program belongs under if __name__ == '__main__', since a worker")
     assert 2 == said.count("ConfigError @job: ")
 
 

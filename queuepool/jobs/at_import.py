@@ -1,0 +1,36 @@
+"""A warning of jobs that are pushed while a pool's modules are imported: a module's last line, meant for one run."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+
+_WORDS = (
+    "%s was dispatched while modules are imported: it is pushed again at every start of a worker or a template; what a"
+    " module runs as a program belongs under if __name__ == '__main__'"
+)
+_log = logging.getLogger("queuepool")
+#: asked at each push: an import is under way
+is_under_way = False
+#: each job is named once in a process
+_named: set[str] = set()
+
+
+@contextmanager
+def under_way() -> Iterator[None]:
+    """Around an import of the user's modules, whose pushes are warned of."""
+    global is_under_way
+    is_under_way = True
+    try:
+        yield
+    finally:
+        is_under_way = False
+
+
+def warn_of(names: Iterable[str]) -> None:
+    """Called when jobs of these names were pushed during an import."""
+    for name in dict.fromkeys(names):
+        if name not in _named:
+            _named.add(name)
+            _log.warning(_WORDS, name)
