@@ -107,14 +107,15 @@ CLOSURE = "Illuminate\\Queue\\CallQueuedClosure"
 
 
 class UnknownJob(JobError):
-    """Nothing is registered under this name; a payload never causes an import."""
+    """Nothing is registered under this name; a payload never causes an import. ``lacks``: what its class has not."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, lacks: str = "") -> None:
         problem = f"no job is registered as {name!r}: import its module in `modules`, or register it"
+        self.lacks = lacks
         closure = (
             "a closure holds PHP code, which cannot run here: dispatch a class, or push it to a queue of Laravel's"
         )
-        super().__init__(closure if name == CLOSURE else problem)
+        super().__init__(f"{name} has no {lacks}" if lacks else closure if name == CLOSURE else problem)
 
 
 class BadArguments(JobError):

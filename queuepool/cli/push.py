@@ -104,6 +104,8 @@ def _handler(where: Where, name: str) -> Handler | None:
     except UnknownJob as error:
         if "@" in name or "\\" in name:
             return None
+        if error.lacks:
+            raise click.UsageError(str(error)) from error
         close = get_close_matches(name, REGISTRY.names(), 1)
         hint = f"did you mean {close[0]!r}?" if close else "--force pushes it for somebody else's workers"
         raise click.UsageError(f"{error}; {hint}") from error

@@ -24,14 +24,19 @@ def check_runs(name: str, function: object) -> None:
 
 def name_of(function: Any) -> str:
     """The default name of a job: ``module.function``. Raises ``ConfigError`` for a function without a name."""
-    where, name = function.__module__, getattr(function, "__qualname__", "")
+    name = getattr(function, "__qualname__", "")
     if not name:
         raise ConfigError("@job", f"{function!r} has no name: {_REMEDY}")
     if "<lambda>" in name:
         raise ConfigError("@job", f"a lambda has no name: {_REMEDY}")
     if "<locals>" in name:
         raise ConfigError("@job", f"{name!r} is defined inside of a function, so it has no name of its own: {_REMEDY}")
-    return f"{_module_of(where)}.{name}"
+    return written_name(function)
+
+
+def written_name(target: Any) -> str:
+    """``module.name`` of a function or class, wherever it is defined."""
+    return f"{_module_of(target.__module__)}.{target.__qualname__}"
 
 
 def check_is_known(name: str) -> None:

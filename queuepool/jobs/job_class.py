@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, Unpack, dataclass_transfo
 from queuepool.errors import ConfigError
 from queuepool.jobs.bulk import objects_of
 from queuepool.jobs.captured import captured
-from queuepool.jobs.definition import check_handle, check_is_known, name_of
+from queuepool.jobs.definition import check_handle, check_is_known, name_of, written_name
 from queuepool.jobs.dispatch import Sending, dispatched
 from queuepool.jobs.job_options import JobOptions, Options, options_of, target_of
 from queuepool.jobs.registry import REGISTRY, Handler
@@ -41,7 +41,8 @@ class Job:
         dataclass(cls)
         cls.job_options = options_of(options)
         if cls.handle is Job.handle:  # a base class of jobs
-            cls.job_name = name or cls.__qualname__
+            cls.job_name = name or written_name(cls)
+            REGISTRY.without_handle.add(cls.job_name)
             return
         cls.job_name = name_of(cls) if name is None else name
         check_handle(cls.job_name, cls.handle)
@@ -125,7 +126,7 @@ class Job:
     def _target(cls, queue: str | None) -> str:
         """The queue to push to. Raises ``ConfigError`` for a job or queue that no worker could run or serve."""
         if cls.handle is Job.handle:
-            raise ConfigError("@job", f"{cls.job_name} has no handle()")
+            raise ConfigError("", f"{cls.job_name} has no handle()")
         check_is_known(cls.job_name)
         return target_of(cls.job_options, queue)
 

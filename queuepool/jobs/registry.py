@@ -47,6 +47,8 @@ class Registry:
 
     def __init__(self) -> None:
         self._handlers: dict[str, Handler] = {}
+        #: names of ``Job`` classes that cannot be jobs: the bases of others, or unfinished
+        self.without_handle: set[str] = set()
         #: each registers what a framework defines without ``@job``. In a pool modules do that; in tests an unknown name
         self.sources: list[Callable[[], object]] = []
 
@@ -63,7 +65,7 @@ class Registry:
         try:
             return self._handlers[name]
         except KeyError:
-            raise UnknownJob(name) from None
+            raise UnknownJob(name, "handle()" if name in self.without_handle else "") from None
 
     def known(self, name: object) -> Handler | None:
         """The handler of this name; ``None`` if there is none."""

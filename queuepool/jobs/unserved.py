@@ -27,8 +27,13 @@ def unserved(registry: Registry, served: Collection[str]) -> list[str]:
 def unregistered(registry: Registry, wanted: Mapping[str, str]) -> list[tuple[str, str]]:
     """The name and a warning for each schedule, by name with its job, whose job no module registers."""
     known = set(registry.names())
-    words = "no module registers its job {}: each will fail as unknown where these modules run"
-    return [(name, words.format(job)) for name, job in wanted.items() if job not in known]
+    return [(name, _unknown(registry, job)) for name, job in wanted.items() if job not in known]
+
+
+def _unknown(registry: Registry, job: str) -> str:
+    if job in registry.without_handle:
+        return f"its job {job} has no handle(): each will fail where these modules run"
+    return f"no module registers its job {job}: each will fail as unknown where these modules run"
 
 
 def _words(queue: str, names: list[str]) -> str:

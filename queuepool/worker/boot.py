@@ -37,7 +37,7 @@ def import_jobs(modules: Iterable[str], listeners: Iterable[str]) -> None:
     imported = import_application(modules)
     import_modules(listeners)
     if not REGISTRY.names():
-        raise BootFailure(without_jobs(imported) if imported else NO_MODULES)
+        raise BootFailure(without_jobs(imported, REGISTRY.without_handle) if imported else NO_MODULES)
 
 
 def import_application(modules: Iterable[str]) -> list[ModuleType]:

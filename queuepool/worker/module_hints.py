@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import pkgutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import suppress
 from difflib import get_close_matches
 from pathlib import Path
@@ -15,6 +15,8 @@ from queuepool.log.tracebacks import summary
 
 #: most characters of an exception's own text
 _MOST_TEXT = 500
+#: most classes in a message
+_MOST_NAMES = 3
 
 
 def problem_of(name: str, error: BaseException) -> str:
@@ -45,11 +47,13 @@ def shadowed_by_python(module: ModuleType) -> str:
     return f"{name} is Python's own module ({file}), not {own}: give yours another name"
 
 
-def without_jobs(modules: list[ModuleType]) -> str:
-    """The message if neither these modules nor what they import registered a job."""
+def without_jobs(modules: list[ModuleType], without_handle: Collection[str]) -> str:
+    """The message if neither these modules nor what they import registered a job, but perhaps these classes."""
     files = ", ".join(
         f"{one.__name__} ({getattr(one, '__file__', None) or 'a package without a file'})" for one in modules
     )
+    if names := sorted(without_handle)[:_MOST_NAMES]:
+        return f"no job is registered by {files}: {', '.join(names)} {'has' if len(names) == 1 else 'have'} no handle()"
     return f"no job is registered by {files}: is @job there, and is the module that has it imported?"
 
 

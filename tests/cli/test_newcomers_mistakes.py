@@ -27,6 +27,8 @@ FILES = {
     "calendar.py": JOB,
     "shop.ini": "[connection]\nurl = sqlite:///of shop.db\njobs_table = shop_jobs\n",
     "dispatches.py": "import jobs, queuepool\nqueuepool.configure('sqlite:///dispatched.db')\njobs.work.dispatch()\n",
+    "nohandle.py": "from queuepool import Job, job\nclass A(Job):\n    x: int\n",
+    "some.py": "from nohandle import A\n" + JOB,
 }
 #: nothing listens there: what is refused is refused before a store is asked
 NOWHERE = "redis://127.0.0.1:1"
@@ -69,7 +71,7 @@ ANSWERS = {
     "a lambda": '@job: a lambda has no name: give it one: @job("shop.send")',
     "a method": "@job: 'Shop.sell' is a method, and a worker has no object to call it on: write a Job class",
     "a generator": "@job: 'lines' is a generator: a call of it would do nothing",
-    "no handle": "@job: Mail has no handle()",
+    "no handle": "mistakes.Mail has no handle()",
     "an option": "@job: there is no option 'retries': did you mean 'tries'?",
     "two queues": "@job: queue: 'a,b' is not a queue name: 1 to 200 of A-Z a-z 0-9 _ . { } : -",
     "a timeout": "@job: timeout: 'soon' is not a time: write seconds (60, 0.5), or a unit: 60s, 2m, 1h, 1d",
@@ -112,6 +114,7 @@ def typed(project: Path, *words: str, **env: str) -> Done:
         ("syntax", "cannot import syntax: SyntaxError: invalid syntax (syntax.py, line 1)"),
         ("leaves", "what a module runs as a program belongs under if __name__ == '__main__'"),
         ("empty", "no job is registered by empty ({here}/empty.py): is @job there"),
+        ("nohandle", "no job is registered by nohandle ({here}/nohandle.py): nohandle.A has no handle()"),
         ("calendar", "not {here}/calendar.py: give yours another name"),
     ],
 )  # fmt: skip
@@ -120,6 +123,14 @@ def test_a_module_that_is_none_is_answered_with_what_to_do(project, module, answ
 
     assert 0 != done.returncode
     assert 1 == (done.stdout + done.stderr).count(answer.format(here=project))
+
+
+@pytest.mark.parametrize("modules", ["nohandle", "some"])
+def test_a_push_of_a_class_without_handle_is_answered_with_what_it_lacks(project, modules):
+    done = typed(project, "push", "nohandle.A", "--url", NOWHERE, "--modules", modules)
+
+    assert 2 == done.returncode
+    assert done.stderr.startswith("queuepool push: nohandle.A has no handle(); see ")
 
 
 @pytest.mark.parametrize("url", ["postgres://u:p@host.invalid/db", "postgresql+psycopg://u:p@host.invalid/db"])
