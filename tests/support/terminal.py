@@ -29,7 +29,7 @@ class Terminal:
         program, *rest = words
         self.process = pexpect.spawn(
             program, rest,
-            dimensions=(lines, columns), env=dict(env), cwd=str(cwd), timeout=30, echo=False,
+            dimensions=(lines, columns), env=dict(env), cwd=str(cwd), timeout=30, echo=False, use_poll=True,
         )  # fmt: skip
 
     def text(self) -> str:
