@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from queuepool.jobs.bulk import Several
+from queuepool.jobs.definition import written_name
 from queuepool.jobs.job_options import Wired
 from queuepool.jobs.registry import REGISTRY, Handler, keywords
 
@@ -36,8 +37,8 @@ _known: dict[str, _Parameters] = {}
 def checked(jobs: Jobs, options: Mapping[str, object] | None) -> list[tuple[str, object]]:
     """The jobs, each a name and data. Raises ``TypeError`` for arguments that do not fit, and for what is no job.
 
-    A job that another service registers, or none, is pushed as it is. So is one with a name of PHP's, whose data may be
-    for a worker of Laravel's, and data that is no object: there is nothing in it to compare by name.
+    Only a job under its own name, ``module.function``, is looked at: a name that was given by hand may be that of
+    another service's job, or of PHP's. Data that is no object is pushed as it is: it has no names to compare.
     """
     if isinstance(options, Wired) and isinstance(jobs, list):
         return jobs  # of a dispatch, which has looked
@@ -49,7 +50,7 @@ def checked(jobs: Jobs, options: Mapping[str, object] | None) -> list[tuple[str,
 
 def _check(name: str, data: object) -> None:
     handler = REGISTRY.known(name)
-    if handler is None or handler.target is None or "\\" in name or "@" in name:
+    if handler is None or handler.target is None or name != written_name(handler.target):
         return
     if data is not None and not isinstance(data, Mapping):
         return

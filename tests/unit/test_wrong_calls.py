@@ -12,14 +12,18 @@ import pytest
 from queuepool import Job, job
 from tests.support.samples import fresh
 
-NAME, LETTER = f"shop.{fresh()}", f"shop.{fresh()}"
+NAME, LETTER, GIVEN = f"{__name__}.two", f"{__name__}.Letter", f"shop.{fresh()}"
 
 
-@job(NAME)
+@job
 def two(a: int, b: int = 0) -> None: ...
 
 
-class Letter(Job, name=LETTER):
+@job
+def any_words(**words: object) -> None: ...
+
+
+class Letter(Job):
     to: str
 
     def handle(self) -> None: ...
@@ -157,14 +161,11 @@ def test_a_push_by_name_of_a_job_known_here_is_refused_as_its_dispatch_is(queue,
 
 
 def test_a_job_class_is_looked_at_by_its_fields_and_not_made(queue):
-    @job(f"shop.{fresh()}")
-    def any_words(**words: object) -> None: ...
-
     with pytest.raises(TypeError, match=f"^{LETTER}: got an unexpected keyword argument 'zz'"):
         queue.push(LETTER, {"to": "a", "zz": 1})
 
     queue.push(LETTER, {"to": "a"})
-    queue.push(any_words.name, {"x": 1})
+    queue.push(f"{__name__}.any_words", {"x": 1})
     assert 2 == queue.size()
 
 
@@ -178,9 +179,11 @@ def test_a_job_class_is_looked_at_by_its_fields_and_not_made(queue):
         (NAME, "text"),
         ("App\\Jobs\\Two", {"zz": 1}),
         ("Two@handle", {"zz": 1}),
+        (GIVEN, {"zz": 1}),
     ],
 )
-def test_what_may_be_for_other_workers_is_pushed_as_it_is(queue, php_names, name, data):
+@pytest.mark.usefixtures("names_by_hand")
+def test_what_may_be_for_other_workers_is_pushed_as_it_is(queue, name, data):
     queue.push(name, data)
     queue.bulk([(name, data)])
 
@@ -188,7 +191,7 @@ def test_what_may_be_for_other_workers_is_pushed_as_it_is(queue, php_names, name
 
 
 @pytest.fixture(scope="module")
-def php_names() -> None:
-    """They are PHP's: its classes, and methods of them, may take other data than the handler of that name here."""
-    for name in ("App\\Jobs\\Two", "Two@handle"):
+def names_by_hand() -> None:
+    """Another service, or PHP, may have a job of such a name, too, which takes other data than the handler here."""
+    for name in ("App\\Jobs\\Two", "Two@handle", GIVEN):
         job(name)(lambda a: None)
