@@ -46,10 +46,8 @@ def busy(behind: Site, gate: Path, workers: int) -> None:
 def test_a_reclaim_that_comes_late_does_not_give_a_running_job_to_a_second_worker(behind, network, tmp_path):
     gate = tmp_path / "gate"
     with behind.pool("--workers", "2"):
-        network.hold_the_next(RESERVE)
-        eventually(lambda: network.has_held)
-        network.hold_the_next(RECLAIM)
-        eventually(lambda: 2 == len(network._held))
+        network.hold_the_next(RESERVE, RECLAIM)
+        eventually(lambda: 2 == network.held)
         busy(behind, gate, 2)
 
         late = network.deliver()
@@ -66,7 +64,7 @@ def test_a_reserve_that_comes_late_takes_no_job(behind, network, tmp_path):
     gate = tmp_path / "gate"
     with behind.pool("--workers", "1"):
         network.hold_the_next(RESERVE)
-        eventually(lambda: network.has_held)
+        eventually(lambda: 1 == network.held)
         busy(behind, gate, 1)
         behind.push("ok")
 

@@ -14,7 +14,8 @@ class LateProxy:
     def __init__(self, server: str, folder: Path) -> None:
         self.path = str(folder / "late.sock")
         self._server = server
-        self._wanted = b""
+        self._wanted: list[bytes] = []
+        self._lock = threading.Lock()
         self._held: list[tuple[socket.socket, bytes]] = []
         self._listener = socket.socket(socket.AF_UNIX)
         self._listener.bind(self.path)
@@ -30,13 +31,18 @@ class LateProxy:
         for server, _ in self._held:
             server.close()
 
-    def hold_the_next(self, words: bytes) -> None:
-        """Hold the next request with these bytes: the client's connection is closed, the server has not received it."""
-        self._wanted = words
+    def hold_the_next(self, *words: bytes) -> None:
+        """Hold the next request with the first words, after it the next with the second, and so on.
+
+        The client's connection is closed, the server has not received the request. All are named in one call because
+        the second request can follow the first at once.
+        """
+        self._wanted = list(words)
 
     @property
-    def has_held(self) -> bool:
-        return bool(self._held)
+    def held(self) -> int:
+        """How many requests are held."""
+        return len(self._held)
 
     def deliver(self) -> bytes:
         """Deliver what was held to the server; returns the reply, which no client reads."""
@@ -57,8 +63,7 @@ class LateProxy:
         answers = threading.Thread(target=self._answers, args=(server, client), daemon=True)
         answers.start()
         while request := _received(client):
-            if self._wanted and self._wanted in request:
-                self._wanted = b""
+            if self._is_wanted(request):
                 late = socket.socket(socket.AF_UNIX)
                 late.connect(self._server)
                 self._held.append((late, request))
@@ -69,6 +74,13 @@ class LateProxy:
             server.shutdown(socket.SHUT_RDWR)
         answers.join()
         server.close()
+
+    def _is_wanted(self, request: bytes) -> bool:
+        with self._lock:
+            if not self._wanted or self._wanted[0] not in request:
+                return False
+            del self._wanted[0]
+            return True
 
     def _answers(self, server: socket.socket, client: socket.socket) -> None:
         with suppress(OSError):
