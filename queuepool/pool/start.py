@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import faulthandler
-import gc
 import logging
 import os
 import time
@@ -25,7 +24,7 @@ from queuepool.pool.examine import refuse_unbindable, refuse_unfit, refuse_unsen
 from queuepool.pool.parent import Parent
 from queuepool.pool.processes import Processes
 from queuepool.stores import factory as build
-from queuepool.unix import proc, signals
+from queuepool.unix import collector, proc, signals
 
 _SPARE_SLOTS = 14
 #: the steward, and the template or one more worker while one is replaced
@@ -57,7 +56,7 @@ def start(settings: PoolSettings, served: Collection[str] = ()) -> int:
         _log.info("no url names a server: the queue is %s", database_of(settings.connection.url))
     build.load(settings.connection)
     proc.library()
-    gc.freeze()  # pages that the collector does not touch stay shared with the children
+    collector.expect_jobs()
     entry_points = {Role.WORKER: roles.worker, Role.STEWARD: roles.steward, Role.TEMPLATE: roles.template}
     if settings.listen:
         entry_points[Role.WEB] = roles.web
