@@ -201,7 +201,7 @@ class Master:
             return
         now = time.monotonic()
         awaits_orphans = self._shutdown.awaits_orphans(now) and not self._respawn.is_failing
-        needs_steward = awaits_orphans or self._children.has_unsettled
+        needs_steward = self._shutdown.has_orphans or self._children.has_unsettled
         has_time = awaits_orphans or self._shutdown.workers_have_left(now)
         for child in self._children:
             if child.role != Role.STEWARD or not needs_steward:

@@ -101,8 +101,8 @@ class Respawn:
     def died(self, child: Child, now: float) -> tuple[float, str]:
         """Seconds to wait before its successor is forked, and why in words; 0.0 = none."""
         self.has_booted |= child.is_ready and child.role not in HELPERS  # it may have died before it was seen ready
-        if child.stop_sent:
-            return 0.0, ""
+        if child.stop_sent or (child.role in HELPERS and child.status == 0):
+            return 0.0, ""  # told to leave, by its master or by somebody else
         if not child.is_ready:
             backoffs = self._killed if _was_killed(child.status) else self._boots
             return backoffs[child.role].failed(now), "never came to work"

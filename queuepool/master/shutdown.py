@@ -48,9 +48,14 @@ class Shutdown:
         self.kill_at = min(self.kill_at, now + _BOOTING)
         self._settle_until = min(self._settle_until, now + _BOOTING)
 
+    @property
+    def has_orphans(self) -> bool:
+        """Whether the steward last counted workers of killed masters: only a steward ends and settles them."""
+        return self._header.orphans > 0
+
     def awaits_orphans(self, now: float) -> bool:
         """Whether it waits for workers of killed masters, which the steward counts: they may run as long as our own."""
-        awaited, self._awaits_orphans = self._awaits_orphans, self._header.orphans > 0 and now < self._end_orphans_at
+        awaited, self._awaits_orphans = self._awaits_orphans, self.has_orphans and now < self._end_orphans_at
         if self._awaits_orphans:
             self._settle_until = float("inf")
         if self._awaits_orphans and not awaited:

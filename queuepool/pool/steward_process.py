@@ -66,8 +66,6 @@ class StewardProcess:
         """Run until a stop signal; after the master's death, until the last job is settled."""
         steward = self._steward(slot)
         steward.run()
-        if self._board.header.end_orphans_at:  # else only this process is to end, and its successor goes on
-            self._see_orphans_out(steward)
         is_orphaned = self._orphaned_boards.is_orphaned()
         with suppress(StoreError):  # the store is away: the notice expires by itself
             if not is_orphaned:  # if it was, other pools see by the notice that this one is lost
@@ -96,14 +94,6 @@ class StewardProcess:
     def _others(self) -> list[Chore]:
         watching = [self._report_running(), *self._watching, self._publish]
         return [*self._lease_chores(), *watching, *self._measure(), *self._history]
-
-    def _see_orphans_out(self, steward: Steward) -> None:
-        """Go on until the workers of killed masters have left, and are settled."""
-        have_left = not self._board.header.orphans  # as counted in the last round, which has settled all others
-        while not (have_left or self._orphaned_boards.is_orphaned()):
-            have_left = not self._guard.orphans()  # then what follows settles the last of them
-            self._signals.stop = False  # the master's next signal ends a run
-            steward.run(until=lambda: not self._guard.orphans())
 
     def _outlive(self, steward: Steward) -> None:
         """Outlive the master, whose death the kernel has signalled: workers finish their jobs and need a steward."""

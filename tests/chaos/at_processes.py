@@ -82,7 +82,7 @@ def kill_master(rig: Rig) -> Iterator[float]:
     """Kill it; it is started again at once, and its old workers may finish their last job."""
     while True:
         pool = rig.chance.choice(rig.pools)
-        _note_master(rig, pool, "master")
+        rig.note_master(pool, "master")
         pool.end(signal.SIGKILL)
         yield rig.chance.uniform(1.0, 2.0)
 
@@ -96,7 +96,7 @@ def kill_host(rig: Rig) -> Iterator[float]:
 
 def end_host(rig: Rig, pool: Pool) -> None:
     children = pool.titles()
-    _note_master(rig, pool, "host")
+    rig.note_master(pool, "host")
     pool.end(signal.SIGKILL)
     for child in children:
         rig.kill(pool, child, signal.SIGKILL, "host")
@@ -131,7 +131,7 @@ def leave_now(rig: Rig) -> Iterator[float]:
         if not pool.pids("busy"):
             yield 0.02
             continue
-        _note_master(rig, pool, "quit")
+        rig.note_master(pool, "quit")
         pool.end(signal.SIGQUIT)
         yield rig.chance.uniform(1.5, 2.5)
 
@@ -161,11 +161,6 @@ def _hold(rig: Rig, pool: Pool, pid: int, seconds: float) -> Iterator[float]:
             yield seconds
         finally:
             rig.kill(pool, pid, signal.SIGCONT, "cont")
-
-
-def _note_master(rig: Rig, pool: Pool, why: str) -> None:
-    if pool.process:
-        rig.ledger.write("kill", pid=pool.process.pid, why=why, sig=0)
 
 
 _HARMLESS = (signal.SIGUSR1, signal.SIGUSR2, signal.SIGCONT, signal.SIGCHLD, signal.SIGHUP)

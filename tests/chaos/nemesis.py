@@ -11,7 +11,7 @@ import signal
 import time
 from collections.abc import Iterator
 
-from tests.chaos import at_failed, at_other, at_processes, at_surroundings, scan
+from tests.chaos import at_failed, at_other, at_processes, at_stops, at_surroundings, scan
 from tests.chaos.laravel import laravel_too
 from tests.chaos.rig import Rig
 from tests.chaos.stores.base import Nemeses
@@ -21,6 +21,7 @@ def nemeses(rig: Rig) -> Nemeses:
     """All that this run may meet: those of the processes are the same for every store."""
     own = {
         **at_processes.NEMESES,
+        **at_stops.NEMESES,
         **at_surroundings.NEMESES,
         **at_failed.NEMESES,
         **rig.store.nemeses,

@@ -10,6 +10,7 @@ from tests.chaos.plants_around_handlers import OF_HANDLERS
 from tests.chaos.plants_of_alerts import OF_ALERTS
 from tests.chaos.plants_of_endings import OF_ENDINGS
 from tests.chaos.plants_of_schedules import OF_SCHEDULES
+from tests.chaos.plants_of_stops import OF_STOPS
 
 _HANGING = replace(PEACE, hostile=8.0, modes=("hang_in_c",), drain=2.0)
 _LATE = replace(
@@ -205,4 +206,5 @@ PLANTS = {
     **OF_ALERTS,
     **OF_ENDINGS,
     **OF_SCHEDULES,
+    **OF_STOPS,
 }  # fmt: skip

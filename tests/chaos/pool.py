@@ -7,7 +7,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from tests.chaos.alerts import SECTION
@@ -73,6 +74,7 @@ class Pool:
         self._expected = False
         #: while there is no room for it
         self.may_not_start = False
+        self._is_kept_away = False
         self.process: subprocess.Popen[bytes] | None = None
 
     def command(self, *words: str) -> list[str]:
@@ -89,7 +91,7 @@ class Pool:
 
     def supervise(self) -> None:
         """Start it again if it has ended; an end that the harness did not cause is an event."""
-        if self.process and self.process.poll() is not None:
+        if self.process and self.process.poll() is not None and not self._is_kept_away:
             if not (self._expected or self.may_not_start):
                 self._ledger.write("pool_died", pool=self.name, code=self.process.returncode)
             self.start()
@@ -99,6 +101,15 @@ class Pool:
         if self.process:
             self._expected = True
             self.process.send_signal(signum)
+
+    @contextmanager
+    def kept_away(self) -> Iterator[None]:
+        """Once it has ended, it is started again only after this."""
+        self._is_kept_away = True
+        try:
+            yield
+        finally:
+            self._is_kept_away = False
 
     def may_end(self) -> None:
         """What befalls it now may end it; ``supervise`` starts the next one."""

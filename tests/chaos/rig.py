@@ -166,6 +166,11 @@ class Rig:
         """A signal to a child of the pool, written down before it is sent."""
         return send(pid, signum, pool.name, lambda: self.ledger.write("kill", pid=pid, why=why, sig=int(signum)))
 
+    def note_master(self, pool: Pool, why: str) -> None:
+        """Write down that its master is about to be signalled."""
+        if pool.process:
+            self.ledger.write("kill", pid=pool.process.pid, why=why, sig=0)
+
     def helpers(self) -> set[int]:
         """Processes that are ours, and not the pools'."""
         return {helper.pid for helper in self._helpers}.union(*(store.pids() for store in self.stores))

@@ -179,6 +179,27 @@ def test_a_stop_that_waits_for_an_orphan_replaces_a_steward_that_dies(site, orph
 
 
 @pytest.mark.fault("F24")
+def test_an_orphan_is_ended_and_given_back_though_the_steward_dies_when_the_stop_waits_no_longer(site):
+    gate = site.path / "gate"
+    site.push("until", gate=str(gate), tag="orphan", maxTries=1)
+    with site.pool("--workers", "1") as pool:
+        (start,) = begun(site)
+        kill(pool, pool.steward(), pool.pid)
+        with site.pool("--workers", "1") as successor:
+            steward = successor.steward()
+            successor.signal(signal.SIGTERM)
+            eventually(lambda: waits_for_orphans(successor))
+            successor.signal(signal.SIGSTOP)
+            os.kill(steward, signal.SIGKILL)
+            successor.signal(signal.SIGQUIT)
+            successor.signal(signal.SIGCONT)
+            assert 0 == successor.wait()
+            assert is_gone(start["pid"])
+
+    assert (1, 0) == (site.queue.sizes().ready, site.queue.sizes().reserved)
+
+
+@pytest.mark.fault("F24")
 def test_a_stop_waits_for_an_orphan_that_its_steward_has_not_counted_yet(site):
     site.push("until", gate=str(site.path / "gate"), maxTries=1)
     with site.pool("--workers", "1") as pool:
@@ -196,11 +217,16 @@ def test_a_stop_waits_for_an_orphan_that_its_steward_has_not_counted_yet(site):
 
 
 @pytest.mark.fault("F24")
-def test_a_steward_that_alone_is_told_to_leave_ends_no_orphan(site, orphan):
+@pytest.mark.parametrize("stops", [False, True], ids=["", "during a stop"])
+def test_a_steward_that_alone_is_told_to_leave_ends_no_orphan(site, orphan, stops):
     with site.pool("--workers", "1", config=CONFIG) as successor:
-        steward = successor.steward()
-        os.kill(steward, signal.SIGTERM)
-        eventually(lambda: successor.pids(STEWARD) not in ([], [steward]))
+        if stops:
+            successor.signal(signal.SIGTERM)
+            eventually(lambda: waits_for_orphans(successor))
+        for _ in range(4):  # somebody in a hurry: no steward has failed by that
+            steward = successor.steward()
+            os.kill(steward, signal.SIGTERM)
+            eventually(lambda gone=steward: successor.pids(STEWARD) not in ([], [gone]))
         assert not is_gone(orphan)
         (site.path / "gate").touch()
         eventually(lambda: site.trail(event="end", tag="orphan"))

@@ -26,7 +26,9 @@ def add(tmp_path: Path) -> Add:
     ) -> Child:
         slot = next(slots)
         slot.state = State.BUSY if ready else State.STARTING
-        return Child(100 + slot.index, slot, role, number, generation=1, forked_at=forked_at, stop_sent=stop_sent)
+        found = Child(100 + slot.index, slot, role, number, generation=1, forked_at=forked_at, stop_sent=stop_sent)
+        found.status = 1 << 8  # should it end: by an error
+        return found
 
     return add
 
@@ -103,11 +105,12 @@ def test_a_death_before_the_work_began_calls_for_a_rest_and_a_stewards_soon_afte
     assert 0.0 == respawn.died(add(0, role=Role.STEWARD), now=99.0)[0]
 
 
-def test_a_steward_that_somebody_kills_has_not_failed(add):
+@pytest.mark.parametrize("status", [signal.SIGKILL, 0], ids=["kills", "tells to leave"])
+def test_a_steward_that_somebody_ends_has_not_failed(add, status):
     respawn = Respawn()
     for _ in range(9):
         steward = add(0, role=Role.STEWARD)
-        steward.status = signal.SIGKILL
+        steward.status = status
         assert 0.0 == respawn.died(steward, now=0.1)[0]
 
     assert not respawn.is_failing
