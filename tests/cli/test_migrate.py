@@ -133,10 +133,11 @@ def test_a_missing_file_is_refused_elsewhere_in_a_line_that_says_how_to_make_it(
     assert [] == list(tmp_path.iterdir())
 
 
-def test_a_file_in_no_directory_cannot_be_made(tmp_path):
-    assert (1, "", f"queuepool: there is no directory {tmp_path}/none\n") == told(
-        migrate("sqlite:///none/q.db", cwd=tmp_path)
-    )
+@pytest.mark.parametrize("verb", ["migrate", "size"])
+def test_a_file_in_no_directory_cannot_be_made(tmp_path, verb):
+    done = queuepool(verb, "--url", "sqlite:///none/q.db", cwd=tmp_path)
+
+    assert (1, "", f"queuepool: there is no directory {tmp_path}/none\n") == told(done)
 
 
 def test_a_table_that_is_missing_is_told_with_the_remedy(url):

@@ -66,10 +66,10 @@ def connect(path: Path, *, durable: bool, timeout: float, create: Sequence[str],
     being replaced.
     """
     if not path.exists():
-        if not create:
-            raise StoreDenied(f"there is no file {path}: make it with `{migrate}`")
         if not path.parent.is_dir():
             raise StoreDenied(f"there is no directory {path.parent}")
+        if not create:
+            raise StoreDenied(f"there is no file {path}: make it with `{migrate}`")
         if not os.access(path.parent, os.W_OK):
             raise StoreDenied(f"{path.parent} cannot be written to: {_ELSEWHERE}")
         if _make(path, create) and durable:  # a producer in the wrong directory would wait for its jobs in vain
