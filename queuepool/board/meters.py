@@ -61,24 +61,27 @@ def is_whole(file: SharedFile) -> bool:
     return is_ours and os.fstat(file.fd).st_size == len(file)
 
 
-def parts_in_use(memory: Any, index: int) -> Iterator[tuple[int, int]]:
-    """The first byte and the length of each part of a slot's area: its head, its rows of jobs, its rows of errors.
+def parts_in_use(memory: Any, index: int) -> Iterator[tuple[int, bytes]]:
+    """The first byte and the content of each part of a slot's area: its head, its rows of jobs, its rows of errors.
 
-    Nothing if no worker has had the slot, or if its head is nonsense.
+    The head is read first: it has the numbers of rows, which are written after the rows. Nothing if no worker has had
+    the slot, or if its head is nonsense.
     """
     first = layout.area_at(index)
-    head = memoryview(memory[first : first + layout.FIRST_EXIT * layout.WORD]).cast("q")
+    raw = memory[first : first + layout.HEAD * layout.WORD]
+    head = memoryview(raw).cast("q")
     jobs, errors = head[layout.JOB_ROWS], head[layout.ERROR_ROWS]
     if 0 < jobs <= layout.ROWS and 0 <= errors <= layout.ROWS:
-        yield first, layout.HEAD * layout.WORD
-        yield first + layout.FIRST_JOB * layout.WORD, jobs * layout.JOB_ROW * layout.WORD
-        yield first + layout.FIRST_ERROR * layout.WORD, errors * layout.ERROR_ROW * layout.WORD
+        yield first, raw
+        for word, words in ((layout.FIRST_JOB, jobs * layout.JOB_ROW), (layout.FIRST_ERROR, errors * layout.ERROR_ROW)):
+            place = first + word * layout.WORD
+            yield place, memory[place : place + words * layout.WORD]
 
 
 def _counts(board: Board, memory: Any) -> PoolCounts:
     sums = Sums()
     for index in range(len(board.slots)):
-        parts = [memory[first : first + length] for first, length in parts_in_use(memory, index)]
+        parts = [raw for _, raw in parts_in_use(memory, index)]
         if parts:
             sums.add(*parts)
     paused = frozenset(filter(None, board.header.paused.split(",")))

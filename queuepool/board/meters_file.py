@@ -42,10 +42,11 @@ class MetersFile:
         return not (is_new and was_published)
 
     def _parts(self) -> list[tuple[int, bytes]]:
-        places = [(0, layout.POOL * layout.WORD)]
+        """In the order in which they are written: the numbers of rows come after the rows."""
+        parts = [(0, self._memory[0 : layout.POOL * layout.WORD])]
         for index in range(self._capacity):
-            places += parts_in_use(self._memory, index)
-        return [(first, self._memory[first : first + length]) for first, length in places if length]
+            parts += parts_in_use(self._memory, index)
+        return [(first, raw) for first, raw in reversed(parts) if raw]
 
     def _is_intact(self) -> bool:
         """Whether the file is in its place, whole and ours; an earlier steward may have made it."""

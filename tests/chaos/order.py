@@ -61,7 +61,8 @@ class Order:
         self._missing: set[int] = set()
         self._pushed = 0
         self._started = 0
-        self._returned: dict[str, tuple[int, int]] = {}
+        #: by job: the attempt that was taken back, the jobs started until then, and those that waited
+        self._returned: dict[str, tuple[int, int, int]] = {}
         self._pauses = Pauses()
         #: overtaken, by job; but another worker may have held it meanwhile, which is reported late
         self._overtaken: dict[str, str] = {}
@@ -75,7 +76,7 @@ class Order:
                 if self._calm and self._first < 0:
                     self._first, self._highest = event["lo"], event["lo"] - 1
             case "requeue" if event["id"].startswith(_STREAM):
-                self._return(event["id"])
+                self._return(event["id"], event["a"])
             case "run":
                 self._held = _HANDS * event["workers"] * (event.get("ahead", 1) or MOST)
             case "nemesis":
@@ -88,10 +89,10 @@ class Order:
             case "kill" if event["why"] not in ("worker", "template", "quit"):
                 self._returned.clear()  # the worker that holds it may be delayed
 
-    def _return(self, job: str) -> None:
+    def _return(self, job: str, attempt: int) -> None:
         self._overtaken.pop(job, None)
         if not self._held_up:
-            self._returned[job] = (self._started, self._pushed - self._started)
+            self._returned[job] = (attempt, self._started, self._pushed - self._started)
 
     def _window(self, calm: bool) -> None:
         self._calm, self._first = calm, -1
@@ -108,7 +109,9 @@ class Order:
             return
         if event["id"] in self._returned:
             reserved = self._pauses.reserved_by(event["pid"], self._started)
-            self._back(event["id"], reserved, *self._returned.pop(event["id"]))
+            attempt, started, backlog = self._returned.pop(event["id"])
+            if event["a"] == attempt:  # else it was reserved once more, and came back by the end of that lease
+                self._back(event["id"], reserved, started, backlog)
         if event["a"] != 1:
             return
         self._started += 1

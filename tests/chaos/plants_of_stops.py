@@ -15,10 +15,7 @@ _ORPHANS = replace(
 OF_STOPS = {
     "stop that does not wait for orphans": Plant(
         "I4 overlap",
-        (
-            ("master/shutdown.py", "        return self._awaits_orphans\n", "        return False\n"),
-            ("pool/steward_process.py", "have_left = not self._board.header.orphans ", "have_left = True "),
-        ),
+        (("master/shutdown.py", "        return self._header.orphans > 0\n", "        return False\n"),),
         _ORPHANS,
     ),
 }

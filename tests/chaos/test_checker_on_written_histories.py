@@ -227,9 +227,9 @@ def test_in_a_calm_few_jobs_are_overtaken():
 
 
 def test_what_is_given_back_goes_before_the_backlog():
-    def ran(after, nemesis="kill_workers", meanwhile=(), last=()):
+    def ran(after, nemesis="kill_workers", meanwhile=(), last=(), attempt=1):
         jobs = [event for number in range(1, 400) for event in (start(f"t.{number}"), finish(f"t.{number}"))]
-        back = [start("t.0", pid=11), finish("t.0", pid=11)]
+        back = [start("t.0", attempt, pid=11), finish("t.0", attempt, pid=11)]
         events = [start("t.0"), kill(), said("requeue", "t.0", pid=1), *meanwhile]
         events += [*jobs[: 2 * after], *back, *jobs[2 * after :]]
         return violated(("nemesis", {"name": nemesis, "on": 1}), *pushed(400, "t"), *events, *last)
@@ -240,6 +240,8 @@ def test_what_is_given_back_goes_before_the_backlog():
     # It was in another hand meanwhile, and given back once more; or in its worker's, behind a slow job.
     assert [] == ran(after=399, last=[said("requeue", "t.0", pid=12)])
     assert [] == ran(after=399, meanwhile=[*pushed(), start(pid=11), finish(pid=11)])
+    # It was in another hand meanwhile, whose lease ended.
+    assert [] == [rule for rule in ran(after=399, attempt=2) if rule.startswith("I7")]
 
 
 def test_a_delayed_job_starts_neither_before_its_time_nor_long_after():

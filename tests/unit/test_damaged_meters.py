@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 
 import pytest
 
@@ -102,3 +103,30 @@ def test_it_goes_with_its_board(board, file):
     board.unlink()
 
     assert [] == list(board.path.parent.iterdir())
+
+
+def test_a_reader_beside_the_writer_sees_no_row_without_its_names(tmp_path):
+    """The file is written in several steps."""
+    board = Board.create(tmp_path / "board.1-1", 16)
+    board.meters = new_memory(16)
+    file = MetersFile(file_of(board.path), board.meters, 16)
+    file.write()
+    elsewhere, is_over, seen = Board.open(board.path), threading.Event(), set()
+
+    def look() -> None:
+        while not is_over.is_set():
+            seen.update(read(elsewhere).jobs)
+
+    reader = threading.Thread(target=look)
+    reader.start()
+    for index in range(len(board.slots)):
+        meters = SlotMeters(board.meters, index)
+        meters.enter()
+        for number in range(layout.ROWS):
+            meters.job_row("default", f"job {number}")
+            file.write()
+    is_over.set()
+    reader.join()
+
+    assert ("", "") not in seen
+    assert ("default", "job 1") in seen
