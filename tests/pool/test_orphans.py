@@ -27,7 +27,7 @@ CONFIG = f"[connection]\nretry_after = {LEASE}\n"
 
 
 def kill(pool, *pids: int) -> None:
-    """At once, and nobody can do anything in between."""
+    """At once, and nobody can do anything in between; they are dead when it returns: a busy machine takes its time."""
     pool.titles()
     for pid in pids:
         os.kill(pid, signal.SIGSTOP)
@@ -35,6 +35,7 @@ def kill(pool, *pids: int) -> None:
         os.kill(pid, signal.SIGKILL)
     if pool.pid in pids:
         pool.wait()
+    eventually(lambda: all(map(is_gone, pids)))
 
 
 def wait_until_all_have_left(pool, runtime: Path) -> None:
@@ -191,6 +192,7 @@ def test_an_orphan_is_ended_and_given_back_though_the_steward_dies_when_the_stop
             eventually(lambda: waits_for_orphans(successor))
             successor.signal(signal.SIGSTOP)
             os.kill(steward, signal.SIGKILL)
+            eventually(lambda: is_gone(steward))
             successor.signal(signal.SIGQUIT)
             successor.signal(signal.SIGCONT)
             assert 0 == successor.wait()
