@@ -13,7 +13,7 @@ Next = Iterator[tuple[str, "World"]]
 
 
 class Rules(NamedTuple):
-    """What each process does; without it, a law is broken."""
+    """What each process does; with any of these changed, a law is broken."""
 
     #: the master waits for the orphans that the steward counts, and replaces a steward that dies meanwhile
     waits: bool = True
