@@ -65,6 +65,9 @@ def odd(fraction):
 """
 
 
+pytestmark = pytest.mark.every_store("tracked")
+
+
 @pytest.fixture(params=["redis", *DATABASES])
 def tracked(request: pytest.FixtureRequest, tmp_path) -> Iterator[Site]:
     """A store of each kind, with an application whose jobs are followed."""

@@ -1,0 +1,78 @@
+"""Which tests a run has: by default one case of each promise; with ``--all`` everything; or a part of the difference.
+
+Two marks leave tests to ``--all``:
+
+- ``thorough("why")``: the test, or the parameters so marked, says more only where much is at stake.
+- ``every_store("name", ...)``: one value of the named parameters or fixtures by default, another one for each test, so
+  that all stores are met by some.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from pathlib import Path
+from zlib import crc32
+
+import pytest
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("queuepool's own tests")
+    group.addoption("--all", action="store_true", dest="whole", help="every test, on every store")
+    group.addoption("--part", metavar="K/N", help="the K-th of N parts of what only --all runs")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.option.whole:
+        return
+    left = left_to_all(items)
+    wanted = _part(left, config.option.part) if config.option.part else set(items) - left
+    config.hook.pytest_deselected(items=[item for item in items if item not in wanted])
+    items[:] = [item for item in items if item in wanted]
+
+
+def left_to_all(items: Iterable[pytest.Item]) -> set[pytest.Item]:
+    """The tests that only ``--all`` runs."""
+    left, cases = set(), defaultdict(list)
+    for item in items:
+        if item.get_closest_marker("thorough"):
+            left.add(item)
+        elif names := _varied(item):
+            cases[_case(item, names)].append(item)
+    for case in cases.values():
+        left |= set(case) - {case[_number(_function(case[0])) % len(case)]}
+    return left
+
+
+def _varied(item: pytest.Item) -> set[str]:
+    """The parameters of the test that one value is enough for."""
+    names = {name for mark in item.iter_markers("every_store") for name in mark.args}
+    return names & set(item.callspec.params) if hasattr(item, "callspec") else set()
+
+
+def _case(item: pytest.Item, varied: set[str]) -> tuple[str, ...]:
+    """What the test and those that differ from it only in the varied parameters have in common."""
+    assert isinstance(item, pytest.Function)
+    others = (f"{name}={index}" for name, index in sorted(item.callspec.indices.items()) if name not in varied)
+    return (_function(item), *others)
+
+
+def _part(items: set[pytest.Item], part: str) -> set[pytest.Item]:
+    """Files stay whole, as their tests share what they start."""
+    number, count = map(int, part.split("/"))
+    return {item for item in items if _number(_file(item)) % count == number % count}
+
+
+def _function(item: pytest.Item) -> str:
+    return item.nodeid.partition("[")[0]
+
+
+def _file(item: pytest.Item) -> str:
+    return str(Path(item.nodeid.partition("::")[0]))
+
+
+def _number(text: str) -> int:
+    """The same in every process: ``hash`` is not."""
+    return crc32(text.encode())
