@@ -17,6 +17,7 @@ from queuepool.jobs.client import Queue
 from queuepool.jobs.connecting import configure
 from queuepool.stores.factory import Stores
 from tests.faults.entries import entries_of
+from tests.support import warm
 from tests.support.databases import DatabaseServer, MariaDB, Postgres, running
 from tests.support.laravel_peer import Peer, require_php
 from tests.support.left_behind import files_of, require_none_in
@@ -77,6 +78,19 @@ def nothing_left_behind(request: pytest.FixtureRequest) -> Iterator[None]:
     folder = request.node.funcargs.get("tmp_path")
     if folder:
         require_none_in(folder)
+
+
+@pytest.fixture(autouse=True)
+def executes_what_is_marked(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """See ``warm.start``."""
+    monkeypatch.setattr(warm, "always_real", request.node.get_closest_marker("real_start") is not None)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def warm_interpreter() -> Iterator[None]:
+    """What commands are forked from, started with the first of them."""
+    yield
+    warm.end()
 
 
 @pytest.fixture(scope="session")

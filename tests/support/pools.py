@@ -9,15 +9,17 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import psutil
 
+from queuepool.board.board import Board, Role, State
 from queuepool.config.settings import ConnectionSettings
 from queuepool.jobs.client import Queue
+from tests.support import warm
 from tests.support.eventually import eventually
 
 ROOT = Path(__file__).parents[2]
@@ -70,11 +72,9 @@ class Site:
     def run(
         self, verb: str, *flags: str, check: bool = True, parent: Sequence[str] = (), **more: Any
     ) -> subprocess.CompletedProcess[str]:
-        """Run one command to its end."""
+        """Run one command to its end; ``more`` is as of ``warm.run``."""
         command = [*parent, sys.executable, "-m", "queuepool", verb, *flags]
-        return subprocess.run(
-            command, env=self.env(), capture_output=True, text=True, timeout=30, check=check, cwd=self.path, **more
-        )
+        return warm.run(command, env=self.env(), capture_output=True, text=True, check=check, cwd=self.path, **more)
 
     def work(self, *flags: str, check: bool = True) -> subprocess.CompletedProcess[str]:
         """Run one worker until its queue is empty."""
@@ -112,7 +112,7 @@ class RunningPool:
             (site.path / "pool.ini").write_text(config)
             flags = [*flags, "-c", str(site.path / "pool.ini")]
         with self.log_file.open("ab") as log:
-            self.process = subprocess.Popen(
+            self.process = warm.start(
                 [*parent, sys.executable, "-m", "queuepool", "start", *flags],
                 env=site.env(), cwd=site.path, stdout=log, stderr=log, stdin=subprocess.DEVNULL,
             )  # fmt: skip
@@ -145,8 +145,12 @@ class RunningPool:
         return eventually(lambda: self.pids(STEWARD))[0]
 
     def wait_until_ready(self, workers: int | None = None) -> None:
+        """With so many workers, or with as many as it is to have."""
+
         def is_ready() -> bool:
-            found = "\n".join(self.titles().values())  # read once: each time costs 4 ms of a processor
+            if not any(_is_at_work(board, workers) for board in self._boards()):
+                return False  # a look at the board is cheap, one at all titles costs 4 ms of a processor
+            found = "\n".join(self.titles().values())
             master = re.search(MASTER, found, re.MULTILINE)
             wanted = workers or int(master[1]) if master else 0
             at_work = len(re.findall(WORKER, found, re.MULTILINE))
@@ -182,12 +186,24 @@ class RunningPool:
                 process.kill()
         self.process.wait()
 
+    def _boards(self) -> Iterator[Board]:
+        for path in Path(self.runtime).glob("*/board.*-*"):
+            with suppress(OSError, ValueError):  # it is gone by now, or a file beside a board
+                board = Board.open(path)
+                with closing(board.memory):
+                    yield board
+
     def _processes(self) -> list[psutil.Process]:
         try:
             master = psutil.Process(self.pid)
             return [master, *master.children(recursive=True)]
         except psutil.NoSuchProcess:
             return []
+
+
+def _is_at_work(board: Board, workers: int | None) -> bool:
+    at_work = [slot for slot in board.of(Role.WORKER) if slot.state in (State.IDLE, State.BUSY, State.PAUSED)]
+    return board.header.state == State.RUNNING and len(at_work) >= (workers or board.header.target)
 
 
 def is_gone(pid: int) -> bool:
