@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +17,7 @@ from tests.chaos.plant import Plant
 from tests.chaos.plants import PLANTS
 from tests.chaos.report import table
 from tests.chaos.run import run
+from tests.chaos.world import ROOT
 
 #: short runs in which a fault must show itself: some need a coincidence, which a busy machine may not bring at once
 RUNS = 6
@@ -26,6 +28,42 @@ IN_TABLES = (
     "retry_all", "move_away", "replace_the_file",
 )  # fmt: skip
 ON_WIRES = tuple(at_wires.NEMESES)
+#: one fault for each family of rules, which every run plants
+ALWAYS = {
+    "settled before it ran": "what is lost",
+    "attempts not raised": "how often a job was tried",
+    "given back to the tail": "order",
+    "alarm heard by Python alone": "deadlines",
+    "soft timeout of an async handler that never comes": "soft timeouts",
+    "death that uses up the only try": "blame",
+    "files left behind": "what is left on the machine",
+    "what an async job leaves on the loop": "what is left in the process",
+    "killed attempt that no event reports": "counts and spans",
+    "outcome pushed before its job ends": "outcomes",
+    "lock kept by a failed job": "locks and states",
+    "due time not compared with the mark": "schedules",
+    "turn to send a notice taken by every pool": "alerts",
+}
+
+
+def changed() -> set[str]:
+    """The files of the package that differ from the last commit."""
+    command = ["git", "-C", str(ROOT), "diff", "--name-only", "HEAD", "--", "queuepool"]
+    return set(subprocess.run(command, capture_output=True, text=True, timeout=30).stdout.split())
+
+
+def planted_in(plant: Plant) -> set[str]:
+    return {f"queuepool/{name}" for name, _, _ in plant.edits}
+
+
+def plants() -> list[object]:
+    """Names for ``parametrize``: most are left to ``--all``, unless their source has changed."""
+    others = pytest.mark.thorough("another fault of its family is planted in every run")
+    differing = changed()
+    return [
+        name if name in ALWAYS or planted_in(plant) & differing else pytest.param(name, marks=others)
+        for name, plant in PLANTS.items()
+    ]
 
 
 def violations_of(plant: Plant, folder: Path) -> set[str]:
@@ -41,19 +79,36 @@ def violations_of(plant: Plant, folder: Path) -> set[str]:
 
 
 @pytest.fixture(scope="module")
-def planted(tmp_path_factory):
-    """Of every planted fault, what is found, to come: a few at a time, they mostly wait."""
-    folders = {name: tmp_path_factory.mktemp("planted") for name in PLANTS}  # here: not for several threads at once
+def planted(request, tmp_path_factory):
+    """Of every fault that this run plants, what is found, to come: a few at a time, they mostly wait."""
+    names = {item.callspec.params["name"] for item in request.session.items if is_about_a_plant(item)}
+    folders = {name: tmp_path_factory.mktemp("planted") for name in names}  # here: not for several threads at once
     with ThreadPoolExecutor(3) as runs:
-        yield {name: runs.submit(violations_of, PLANTS[name], folders[name]) for name in PLANTS}
+        yield {name: runs.submit(violations_of, PLANTS[name], folders[name]) for name in PLANTS if name in names}
+
+
+def is_about_a_plant(item: pytest.Item) -> bool:
+    return isinstance(item, pytest.Function) and item.function is test_a_planted_fault_is_caught
+
+
+def test_every_run_plants_faults_that_there_are():
+    assert set() == set(ALWAYS) - set(PLANTS)
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("name", PLANTS)
+@pytest.mark.parametrize("name", plants())
 def test_a_planted_fault_is_caught(name, planted: dict[str, Future]):
     assert PLANTS[name].rule in planted[name].result()
 
 
+@pytest.mark.timeout(120)
+def test_the_package_itself_comes_through_a_few_seconds_of_every_nemesis(tmp_path):
+    findings = check(read(run(tmp_path, Plan(seconds=10.0, seed=12, phase=(0.5, 1.0)))))
+
+    assert VALID == findings.code, table(findings)
+
+
+@pytest.mark.thorough("a shorter run is part of every one")
 @pytest.mark.timeout(240)
 def test_the_package_itself_comes_through_a_minute_of_every_nemesis(tmp_path):
     findings = check(read(run(tmp_path, Plan(seconds=60.0, seed=11, phase=(0.8, 1.8)))))
@@ -61,6 +116,7 @@ def test_the_package_itself_comes_through_a_minute_of_every_nemesis(tmp_path):
     assert VALID == findings.code, table(findings)
 
 
+@pytest.mark.thorough("the tests of two stores hold each fault by itself")
 @pytest.mark.timeout(120)
 def test_the_package_comes_through_retries_and_absences_of_a_second_store(tmp_path):
     wanted = ("retry_all", "retry_one", "retry_by_artisan", "other_away", "kill_workers")
@@ -72,6 +128,7 @@ def test_the_package_comes_through_retries_and_absences_of_a_second_store(tmp_pa
     assert VALID == findings.code, table(findings)
 
 
+@pytest.mark.thorough("the tests of late and lost requests hold each fault by itself")
 @pytest.mark.timeout(120)
 def test_the_package_comes_through_what_befalls_the_network_between_hosts(tmp_path):
     plan = plan_for(
@@ -82,6 +139,7 @@ def test_the_package_comes_through_what_befalls_the_network_between_hosts(tmp_pa
     assert VALID == findings.code, table(findings)
 
 
+@pytest.mark.thorough("the contract holds each fault of a database by itself")
 @pytest.mark.parametrize("store", ["sqlite", "postgres", "mariadb"])
 @pytest.mark.timeout(120)
 def test_the_package_comes_through_what_befalls_a_database(store, tmp_path):
