@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 from sqlalchemy import make_url
 
+from tests.support import warm
 from tests.support.eventually import eventually
 
 ROOT = Path(__file__).parents[2]
@@ -81,9 +82,7 @@ class Project:
     def manage(self, *words: str, check: bool = True, **more: Any) -> subprocess.CompletedProcess[str]:
         """Run ``manage.py`` to its end."""
         command = [sys.executable, "manage.py", *words]
-        done = subprocess.run(
-            command, cwd=self.path, env=self.env(), capture_output=True, text=True, timeout=100, check=False, **more
-        )
+        done = warm.run(command, cwd=self.path, env=self.env(), capture_output=True, text=True, timeout=100, **more)
         assert not check or done.returncode == 0, done.stderr
         return done
 
@@ -91,9 +90,8 @@ class Project:
         """Run a program in the project, with Django set up; returns what it prints."""
         lines = f"import os, django\nos.environ['DJANGO_SETTINGS_MODULE'] = 'site_settings'\ndjango.setup()\n{program}"
         (self.path / "program.py").write_text(lines)
-        done = subprocess.run(
-            [sys.executable, "program.py"], cwd=self.path, env=self.env(), capture_output=True, text=True, timeout=100
-        )
+        command = [sys.executable, "program.py"]
+        done = warm.run(command, cwd=self.path, env=self.env(), capture_output=True, text=True, timeout=100)
         assert not check or done.returncode == 0, done.stderr
         return done.stdout if check else done.stdout + done.stderr
 
@@ -111,11 +109,11 @@ class Project:
         return int(self.manage("queuepool", "size", queue).stdout.split()[-1])
 
     @contextmanager
-    def pool(self, *flags: str) -> Iterator[subprocess.Popen[bytes]]:
+    def pool(self, *flags: str) -> Iterator[warm.Process | subprocess.Popen[bytes]]:
         """A pool, started by ``manage.py``; ended by SIGTERM."""
         command = [sys.executable, "manage.py", "queuepool", "start", "--runtime-dir", str(self.path / "run"), *flags]
         with (self.path / "log").open("wb") as log:
-            process = subprocess.Popen(command, cwd=self.path, env=self.env(), stdout=log, stderr=log)
+            process = warm.start(command, cwd=self.path, env=self.env(), stdout=log, stderr=log)
         try:
             yield process
         finally:

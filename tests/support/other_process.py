@@ -6,15 +6,17 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import IO, Any
 
 from queuepool.config.settings import ConnectionSettings
 from queuepool.errors import StoreDown
 from queuepool.payload.lease import Lease
 from queuepool.stores.factory import Stores
+from tests.support import warm
 from tests.support.samples import ids, payload
 from tests.support.store_contract import record
 
@@ -23,7 +25,8 @@ def started(connection: ConnectionSettings, verb: str, *words: object, before: S
     """``before``: the command that it is run by."""
     command = [*before, sys.executable, "-m", __name__, connection.url, connection.prefix, verb, *map(str, words)]
     quiet = {"FAKETIME_DONT_FAKE_MONOTONIC": "1", "PYTHONPATH": os.pathsep.join(sys.path)}
-    return Other(subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env={**os.environ, **quiet}))
+    said = tempfile.TemporaryFile("w+")  # noqa: SIM115 - read when the process is over
+    return Other(warm.start(command, stdout=said, env={**os.environ, **quiet}), said)
 
 
 def answers(others: Sequence[Other]) -> list[Any]:
@@ -36,20 +39,22 @@ def answers(others: Sequence[Other]) -> list[Any]:
 class Other:
     """What was started; it is over when its answer is read, or when it is killed."""
 
-    def __init__(self, process: subprocess.Popen[str]) -> None:
-        self._process = process
-        self._said = ""
+    def __init__(self, process: warm.Process | subprocess.Popen[bytes], said: IO[str]) -> None:
+        self._process, self._output, self._said = process, said, ""
 
     def kill(self) -> None:
         self._process.kill()
-        self._process.communicate()
+        self.end()
 
     def end(self) -> None:
-        self._said += self._process.communicate(timeout=50)[0]
+        if not self._output.closed:
+            self._process.wait(50)
+            with self._output as output:
+                output.seek(0)
+                self._said = output.read()
 
     def answer(self) -> Any:
-        if self._process.returncode is None:
-            self.end()
+        self.end()
         assert 0 == self._process.returncode
         return json.loads(self._said)
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from pathlib import Path
 
 from queuepool.config.settings import ConnectionSettings
+from tests.support import warm
 
 # A process of its own, since the alarm belongs to the process.
 SUPPLY = """
@@ -60,4 +60,4 @@ def is_done(lease):
 
 def said_by_a_worker(does: str, connection: ConnectionSettings, folder: Path, ahead: int = 1) -> str:
     command = [sys.executable, "-c", SUPPLY + does, str(folder), connection.url, connection.prefix, str(ahead)]
-    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=30).stdout
+    return str(warm.run(command, capture_output=True, text=True, check=True).stdout)
