@@ -14,6 +14,8 @@ from queuepool.config.urls import masked
 from tests.support.commands import Done, migrate_at, queuepool
 from tests.support.laravel_peer import Peer, require_php
 
+pytestmark = pytest.mark.every_store("url")
+
 MADE = "made table jobs\nmade table failed_jobs\nmade table cache\nmade table cache_locks\n"
 TABLES = ("jobs", "failed_jobs", "cache", "cache_locks")
 PDO = {"sqlite": "sqlite", "postgres": "pgsql", "mariadb": "mysql"}

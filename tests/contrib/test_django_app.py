@@ -14,6 +14,8 @@ pytest.importorskip("django")
 from tests.support.django_project import DATABASE, Project, migrated, project_in, settings_on
 from tests.support.eventually import eventually
 
+pytestmark = pytest.mark.every_store("anywhere")
+
 IMPORTS = """
 from django.db import connection, transaction
 from queuepool import connect

@@ -11,6 +11,8 @@ from tests.support.chains import OUTCOMES, STEP, go_on, numbers, run_steps
 from tests.support.laravel_peer import Peer
 from tests.support.pools import Site
 
+pytestmark = pytest.mark.every_store("both")
+
 
 def callbacks(peer: Peer) -> list[str]:
     return [line["callback"] for line in peer.lines() if "callback" in line]

@@ -17,6 +17,8 @@ from tests.support.pools import RunningPool, Site
 from tests.support.redis_server import Server
 from tests.support.webhooks import hook
 
+pytestmark = pytest.mark.every_store("place")
+
 #: seconds: two looks, ten seconds apart, and a machine that is busy
 TWO_LOOKS = 60.0
 #: of a job that runs while another waits
