@@ -87,9 +87,8 @@ def test_a_dispatch_pushes_at_once_where_the_settings_say_so(project):
 
 def test_a_queue_in_another_database_waits_for_the_commit_of_the_one_that_is_watched(tmp_path):
     databases = {"default": DATABASE, "other": DATABASE | {"NAME": "other.sqlite3"}}
-    project = project_in(tmp_path, DATABASES=databases, QUEUEPOOL={"connection": {"database": "other"}})
-    for name in databases:
-        project.manage("migrate", "--run-syncdb", "--database", name)
+    project = migrated(project_in(tmp_path, DATABASES=databases, QUEUEPOOL={"connection": {"database": "other"}}))
+    (tmp_path / "other.sqlite3").write_bytes((tmp_path / DATABASE["NAME"]).read_bytes())
     lines = """
 with transaction.atomic():
     send.dispatch(1)
@@ -171,7 +170,11 @@ def test_every_verb_takes_the_settings(project):
 
 
 @pytest.mark.parametrize(
-    ("settings", "name"), [({}, "settings without QUEUEPOOL"), ({"QUEUEPOOL": {}}, "settings.QUEUEPOOL")]
+    ("settings", "name"),
+    [
+        ({}, "settings without QUEUEPOOL"),
+        pytest.param({"QUEUEPOOL": {}}, "settings.QUEUEPOOL", marks=pytest.mark.thorough("only the name is another")),
+    ],
 )
 def test_a_check_and_a_log_say_the_same_of_the_settings(project, settings, name):
     project.write(DATABASES={"default": DATABASE}, **settings)
@@ -271,9 +274,8 @@ from django.db import connections
 for alias in ("default", "other"):
     print([name for name in connections[alias].introspection.table_names() if "job" in name or "cache" in name])
 """
-    for name in databases:
+    for name in (*databases, "other"):  # the last changes nothing
         project.manage("migrate", "--run-syncdb", "--database", name)
-        project.manage("migrate", "--run-syncdb", "--database", name)  # which changes nothing
 
     assert ["[]", "['cache', 'cache_locks', 'failed_jobs', 'jobs']"] == project.python(lines).splitlines()
 

@@ -400,6 +400,7 @@ def test_what_a_template_was_to_fork_when_it_died_is_forked_by_the_next(site, mo
         works(site)
 
 
+@pytest.mark.by_turns("depth")
 @pytest.mark.parametrize("depth", [1, 2])
 @pytest.mark.parametrize("who", ["forked", "template", "master"])
 def test_a_death_in_the_midst_of_a_fork_loses_no_worker_and_leaves_nobody_behind(site, who, depth):

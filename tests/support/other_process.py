@@ -15,8 +15,7 @@ from queuepool.config.settings import ConnectionSettings
 from queuepool.errors import StoreDown
 from queuepool.payload.lease import Lease
 from queuepool.stores.factory import Stores
-from tests.support.samples import ids, payload
-from tests.support.store_contract import record
+from tests.support.samples import ids, payload, record
 
 
 def started(connection: ConnectionSettings, verb: str, *words: object, before: Sequence[str] = ()) -> Other:

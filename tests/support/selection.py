@@ -1,10 +1,12 @@
 """Which tests a run has: by default one case of each promise; with ``--all`` everything; or a part of the difference.
 
-Two marks leave tests to ``--all``:
+Three marks leave tests to ``--all``:
 
 - ``thorough("why")``: the test, or the parameters so marked, says more only where much is at stake.
 - ``every_store("name", ...)``: one value of the named parameters or fixtures by default, another one for each test and
   for each of its other parameters, so that all stores are met by some.
+- ``by_turns("name", ...)``: the same for parameters that are no stores: each of their values beside one of the others,
+  instead of beside all.
 """
 
 from __future__ import annotations
@@ -54,7 +56,7 @@ def left_to_all(items: Iterable[pytest.Item]) -> set[pytest.Item]:
 
 def _varied(item: pytest.Item) -> set[str]:
     """The parameters of the test that one value is enough for."""
-    names = {name for mark in item.iter_markers("every_store") for name in mark.args}
+    names = {name for mark in item.iter_markers() if mark.name in ("every_store", "by_turns") for name in mark.args}
     return names & set(item.callspec.params) if hasattr(item, "callspec") else set()
 
 

@@ -90,7 +90,7 @@ def test_all_leaves_nothing_out(suite: pytest.Pytester) -> None:
     } == found  # fmt: skip
 
 
-@pytest.mark.parametrize("count", [1, 2, 5])
+@pytest.mark.parametrize("count", [1, 3])
 def test_the_parts_together_are_what_only_all_has_and_no_test_is_in_two(suite: pytest.Pytester, count: int) -> None:
     parts = [selected(suite, f"--part={number}/{count}") for number in range(1, count + 1)]
 
@@ -103,3 +103,22 @@ def test_a_choice_does_not_depend_on_what_else_was_asked_for(suite: pytest.Pytes
 
     assert alone in selected(suite)
     assert ["test_7[redis]"] == selected(suite, "test_one.py::test_7[redis]")
+
+
+BY_TURNS = """
+import pytest
+
+@pytest.mark.by_turns("how")
+@pytest.mark.parametrize("how", ["preload", "each boots"])
+@pytest.mark.parametrize("size", [0, 1, 2, 3])
+def test_sizes(size, how): ...
+"""
+
+
+def test_a_run_has_each_value_of_two_parameters_that_take_turns(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(test_four=BY_TURNS)
+    found = [name.removeprefix("test_sizes[").rstrip("]").split("-") for name in selected(pytester)]
+
+    assert ["0", "1", "2", "3"] == [size for size, _ in found]
+    assert {"preload": 2, "each boots": 2} == Counter(how for _, how in found)
+    assert 8 == len(selected(pytester, "--all"))
