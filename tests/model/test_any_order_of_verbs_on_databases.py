@@ -291,9 +291,7 @@ def _let_transactions_be_idle(stores: Stores) -> None:
     [
         ("sqlite", 50),
         *(
-            pytest.param(
-                *more, marks=pytest.mark.thorough("each store keeps the contract; more of any order finds less")
-            )
+            pytest.param(*more, marks=pytest.mark.thorough("more orders; every run proves the contract on each store"))
             for more in [("sqlite", 150), ("postgres", 15), ("mariadb", 15)]
         ),
     ],
