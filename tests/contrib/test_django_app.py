@@ -136,6 +136,7 @@ def test_a_coroutine_has_connections_of_its_own_and_so_pushes_at_once(project):
     assert "1\n" == project.python(IMPORTS + lines)
 
 
+# Slow: Django boots in the pool, in its workers twice, and in each command.
 def test_a_pool_is_started_and_restarted_with_new_code(project):
     with project.pool("--workers", "1"):
         eventually(lambda: " idle" in status(project), within=60)
@@ -160,6 +161,7 @@ def status(project: Project) -> str:
     return project.manage("queuepool", "status", "--runtime-dir", str(project.path / "run"), check=False).stdout
 
 
+# Slow: each verb boots Django.
 def test_every_verb_takes_the_settings(project):
     assert "nothing to do\n" == project.manage("queuepool", "migrate").stdout
     pushed = project.manage("queuepool", "push", "shop.jobs.send", "--data", '{"order": 1}').stdout

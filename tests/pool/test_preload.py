@@ -232,6 +232,7 @@ def test_the_template_stands_in_ps_and_in_the_status(site, module):
     assert re.search(rf"^template +{pid} +idle ", status, re.MULTILINE)
 
 
+# Slow: each does something else to the template and to what it forks.
 @pytest.mark.parametrize("entry", cases(HOSTILE))
 def test_bad_input_module_that_is_preloaded(site, entry):
     """Jobs run once, within their time, and a stop is obeyed."""

@@ -75,6 +75,7 @@ def test_a_board_that_a_job_cuts_short_costs_workers_and_no_pool(site, size, how
 # Written over
 
 
+# Slow: whatever is written over the board is read in another way, and each costs every worker.
 @pytest.mark.parametrize("how", SCRIBBLES)
 def test_a_job_that_writes_over_the_whole_board_ends_no_pool(site, how):
     with site.pool("--workers", "2", *MODULES) as pool:

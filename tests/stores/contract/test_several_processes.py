@@ -43,6 +43,7 @@ def test_a_push_by_another_process_ends_a_wait(connection, store):
     assert ["a"] == ids(store.reserve(["default"], OURS, 1).leases)
 
 
+# Slow: each process is a Python of its own that connects, on each store.
 @pytest.mark.fault("F70")
 @pytest.mark.parametrize("processes", [3, pytest.param(6, marks=pytest.mark.thorough("three meet each other too"))])
 def test_several_processes_run_every_job_exactly_once(connection, store, processes):
@@ -56,6 +57,7 @@ def test_several_processes_run_every_job_exactly_once(connection, store, process
     assert 0 == store.sizes("default").total
 
 
+# Slow: three more such processes on each store, whose constraints and locks differ.
 def test_jobs_with_one_id_that_fail_in_three_processes_at_once_are_all_recorded(connection, built):
     built.queue.push("default", [payload("a")] * 15)
 
