@@ -22,6 +22,8 @@ from queuepool.stores.sql.check import _ROWS, _transport, _version
 from queuepool.stores.sql.tables import USUAL
 from tests.support.commands import ROOT, Done, migrate_at, queuepool
 
+pytestmark = pytest.mark.every_store("url")
+
 DRIVERS = {"sqlite": "pysqlite", "postgresql": "psycopg", "mariadb": "pymysql"}
 DATABASES = ["sqlite_url", "postgres_url", "mariadb_url"]
 
@@ -216,7 +218,7 @@ def test_a_server_that_is_too_old_is_told_with_what_it_lacks(dialect, expected):
 
 
 @pytest.mark.parametrize(
-    ("url", "remedy"),
+    ("address", "remedy"),
     [
         ("postgresql://u:p@db/d", "?sslmode=verify-full"),
         ("postgresql://u:p@db/d?sslmode=prefer", "?sslmode=verify-full"),
@@ -224,14 +226,14 @@ def test_a_server_that_is_too_old_is_told_with_what_it_lacks(dialect, expected):
         ("mariadb://u:p@10.0.0.1:3307/d", "?ssl_ca=FILE"),
     ],
 )
-def test_a_password_that_crosses_the_network_in_the_clear_is_told(url, remedy):
-    [(grade, words)] = _transport(url)
+def test_a_password_that_crosses_the_network_in_the_clear_is_told(address, remedy):
+    [(grade, words)] = _transport(address)
 
     assert (Grade.WARN, remedy) == (grade, words.rpartition(" ")[2])
 
 
 @pytest.mark.parametrize(
-    "url",
+    "address",
     [
         "postgresql://u:p@localhost/d",
         "postgresql://u:p@/d?host=/run",
@@ -241,5 +243,5 @@ def test_a_password_that_crosses_the_network_in_the_clear_is_told(url, remedy):
         "sqlite:////srv/q.db",
     ],
 )
-def test_a_password_that_is_safe_is_not_told(url):
-    assert [] == list(_transport(url))
+def test_a_password_that_is_safe_is_not_told(address):
+    assert [] == list(_transport(address))

@@ -14,6 +14,8 @@ from queuepool.config.urls import masked
 from tests.support.commands import Done, migrate_at, queuepool
 from tests.support.laravel_peer import Peer, require_php
 
+pytestmark = pytest.mark.every_store("url")
+
 MADE = "made table jobs\nmade table failed_jobs\nmade table cache\nmade table cache_locks\n"
 TABLES = ("jobs", "failed_jobs", "cache", "cache_locks")
 PDO = {"sqlite": "sqlite", "postgres": "pgsql", "mariadb": "mysql"}
@@ -43,6 +45,12 @@ OF_7 = (
 @pytest.fixture(params=PDO)
 def url(request: pytest.FixtureRequest) -> str:
     """An empty database, or a file that does not exist."""
+    return str(request.getfixturevalue(f"{request.param}_url"))
+
+
+@pytest.fixture(params=PDO)
+def each_url(request: pytest.FixtureRequest) -> str:
+    """The same on every database in every run: each has its own statements that make the tables."""
     return str(request.getfixturevalue(f"{request.param}_url"))
 
 
@@ -82,15 +90,15 @@ def told(done: Done) -> tuple[int, str, str]:
     return done.returncode, done.stdout, done.stderr
 
 
-def test_the_tables_are_those_that_laravel_makes(url, request, tmp_path):
-    engine = engine_of(url)
+def test_the_tables_are_those_that_laravel_makes(each_url, request, tmp_path):
+    engine = engine_of(each_url)
     require_php(PDO[{"postgresql": "postgres"}.get(engine.dialect.name, engine.dialect.name)])
-    with another(url, request) as laravels:
+    with another(each_url, request) as laravels:
         Peer.on(laravels, tmp_path / "laravel.jsonl").run("migrate", shape=13)
         expected = rows(laravels, *DESCRIBE[engine.dialect.name])
 
-    assert (0, MADE, "") == told(migrate(url))
-    assert expected == rows(url, *DESCRIBE[engine.dialect.name])
+    assert (0, MADE, "") == told(migrate(each_url))
+    assert expected == rows(each_url, *DESCRIBE[engine.dialect.name])
 
 
 def test_what_is_there_is_left_alone(url):

@@ -169,6 +169,7 @@ def advised(done: Done) -> list[str]:
     return shlex.split(command)[1:]
 
 
+@pytest.mark.by_turns("verb")
 @pytest.mark.parametrize(
     ("flags", "variables"),
     [

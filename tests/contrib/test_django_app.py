@@ -14,6 +14,8 @@ pytest.importorskip("django")
 from tests.support.django_project import DATABASE, Project, migrated, project_in, settings_on
 from tests.support.eventually import eventually
 
+pytestmark = pytest.mark.every_store("anywhere")
+
 IMPORTS = """
 from django.db import connection, transaction
 from queuepool import connect
@@ -85,9 +87,8 @@ def test_a_dispatch_pushes_at_once_where_the_settings_say_so(project):
 
 def test_a_queue_in_another_database_waits_for_the_commit_of_the_one_that_is_watched(tmp_path):
     databases = {"default": DATABASE, "other": DATABASE | {"NAME": "other.sqlite3"}}
-    project = project_in(tmp_path, DATABASES=databases, QUEUEPOOL={"connection": {"database": "other"}})
-    for name in databases:
-        project.manage("migrate", "--run-syncdb", "--database", name)
+    project = migrated(project_in(tmp_path, DATABASES=databases, QUEUEPOOL={"connection": {"database": "other"}}))
+    (tmp_path / "other.sqlite3").write_bytes((tmp_path / DATABASE["NAME"]).read_bytes())
     lines = """
 with transaction.atomic():
     send.dispatch(1)
@@ -135,6 +136,7 @@ def test_a_coroutine_has_connections_of_its_own_and_so_pushes_at_once(project):
     assert "1\n" == project.python(IMPORTS + lines)
 
 
+# Slow: Django boots in the pool, in its workers twice, and in each command.
 def test_a_pool_is_started_and_restarted_with_new_code(project):
     with project.pool("--workers", "1"):
         eventually(lambda: " idle" in status(project), within=60)
@@ -159,6 +161,7 @@ def status(project: Project) -> str:
     return project.manage("queuepool", "status", "--runtime-dir", str(project.path / "run"), check=False).stdout
 
 
+# Slow: each verb boots Django.
 def test_every_verb_takes_the_settings(project):
     assert "nothing to do\n" == project.manage("queuepool", "migrate").stdout
     pushed = project.manage("queuepool", "push", "shop.jobs.send", "--data", '{"order": 1}').stdout
@@ -169,7 +172,11 @@ def test_every_verb_takes_the_settings(project):
 
 
 @pytest.mark.parametrize(
-    ("settings", "name"), [({}, "settings without QUEUEPOOL"), ({"QUEUEPOOL": {}}, "settings.QUEUEPOOL")]
+    ("settings", "name"),
+    [
+        ({}, "settings without QUEUEPOOL"),
+        pytest.param({"QUEUEPOOL": {}}, "settings.QUEUEPOOL", marks=pytest.mark.thorough("only the name is another")),
+    ],
 )
 def test_a_check_and_a_log_say_the_same_of_the_settings(project, settings, name):
     project.write(DATABASES={"default": DATABASE}, **settings)
@@ -269,9 +276,8 @@ from django.db import connections
 for alias in ("default", "other"):
     print([name for name in connections[alias].introspection.table_names() if "job" in name or "cache" in name])
 """
-    for name in databases:
+    for name in (*databases, "other"):  # the last changes nothing
         project.manage("migrate", "--run-syncdb", "--database", name)
-        project.manage("migrate", "--run-syncdb", "--database", name)  # which changes nothing
 
     assert ["[]", "['cache', 'cache_locks', 'failed_jobs', 'jobs']"] == project.python(lines).splitlines()
 

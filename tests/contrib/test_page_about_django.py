@@ -15,6 +15,7 @@ from tests.support.django_project import Project
 PAGE = ROOT / "docs/django.md"
 
 
+# Slow: Django boots for each command of the page.
 def test_the_project_of_the_page_works(tmp_path):
     commands = [line for block in blocks(PAGE, "sh") for line in block.code.splitlines()]
     project = Project(tmp_path)

@@ -23,6 +23,8 @@ from tests.support.eventually import eventually
 from tests.support.pools import Site
 from tests.support.redis_server import PREFIX
 
+pytestmark = pytest.mark.every_store("steps")
+
 STEP = "App\\Jobs\\Step"
 HANDLER = f"""
 from tests.support.poolapp import note

@@ -22,6 +22,8 @@ from tests.support.eventually import eventually
 from tests.support.pools import RunningPool, Site, is_gone
 from tests.support.redis_server import start_redis
 
+pytestmark = pytest.mark.every_store("site")
+
 LASTS = 6.0
 #: seconds for two looks at a lease and a kill, on a busy machine; with a third of a lease it is less than a whole one
 A_MOMENT = 3.0

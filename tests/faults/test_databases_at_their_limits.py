@@ -24,6 +24,8 @@ from tests.support.pools import Site
 from tests.support.samples import ids, payload
 from tests.support.store_contract import OURS, record, reserved
 
+pytestmark = pytest.mark.every_store("driver")
+
 MIB = 1024 * 1024
 #: what a statement of ours is beside one payload
 AROUND = 360

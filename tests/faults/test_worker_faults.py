@@ -117,10 +117,11 @@ def test_a_thread_and_an_exit_handler_that_never_end_hold_nobody_up(site):
 
 @pytest.mark.fault("F21")
 @pytest.mark.timeout(180)
-def test_a_job_that_ends_about_its_deadline_is_done_or_timed_out_and_never_both(site):
+@pytest.mark.parametrize("count", [50, pytest.param(200, marks=pytest.mark.thorough("each moment four times"))])
+def test_a_job_that_ends_about_its_deadline_is_done_or_timed_out_and_never_both(site, count):
     """Within five milliseconds of it, on both sides."""
     timeout, ids = 0.05, []
-    for number in range(200):
+    for number in range(count):
         for _ in range(2):  # a worker whose every first job kills it has to rest
             site.push("ok")
         seconds = timeout - 0.005 + 0.01 * (number % 50) / 50

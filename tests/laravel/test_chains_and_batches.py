@@ -11,6 +11,8 @@ from tests.support.chains import OUTCOMES, STEP, go_on, numbers, run_steps
 from tests.support.laravel_peer import Peer
 from tests.support.pools import Site
 
+pytestmark = pytest.mark.every_store("both")
+
 
 def callbacks(peer: Peer) -> list[str]:
     return [line["callback"] for line in peer.lines() if "callback" in line]
@@ -77,6 +79,7 @@ def test_a_chain_can_be_cut_on_purpose(steps: Site, laravel: Peer) -> None:
     assert ([1], 0, 0) == (numbers(steps), steps.queue.size("steps"), steps.queue.stores.failed.count())
 
 
+@pytest.mark.by_turns("until")
 @pytest.mark.parametrize("fails", [False, True])
 @pytest.mark.parametrize("until", [False, True])
 def test_a_unique_lock_is_released_once_the_job_is_over(steps: Site, laravel: Peer, fails: bool, until: bool) -> None:

@@ -22,6 +22,8 @@ from tests.support.eventually import eventually
 from tests.support.laravel_peer import Peer
 from tests.support.pools import Site
 
+pytestmark = pytest.mark.every_store("both")
+
 #: kills its worker when the step has succeeded and is not settled yet
 DIES_DONE = """
 import os, signal

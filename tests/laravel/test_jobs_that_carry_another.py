@@ -28,6 +28,7 @@ from queuepool.payload.php_unserialize import PhpObject
 from queuepool.payload.wrapped import _OFFERS
 from queuepool.payload.wrappers import WRAPPERS
 from tests.cli.test_pages_and_examples import ROOT, blocks
+from tests.support.effort import effort
 from tests.support.pools import Site
 
 #: what wrapped.php printed
@@ -160,11 +161,16 @@ def deeper(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
     return st.lists(inner) | st.dictionaries(st.text("ab"), inner) | objects
 
 
+@pytest.mark.parametrize("examples", [20, pytest.param(100, marks=pytest.mark.thorough("more of the same"))])
 @pytest.mark.parametrize("kind", sorted(WRAPPERS))
-@given(st.dictionaries(st.sampled_from(NAMES), st.recursive(PLAIN | MODELS, deeper)))
-def test_whatever_a_wrapper_holds_it_is_read_or_refused(kind, properties):
-    with suppress(BadArguments):
-        assert isinstance(command_of(wrapping(kind, **properties).data).arguments, dict)
+def test_whatever_a_wrapper_holds_it_is_read_or_refused(kind, examples):
+    @effort(examples)
+    @given(st.dictionaries(st.sampled_from(NAMES), st.recursive(PLAIN | MODELS, deeper)))
+    def check(properties):
+        with suppress(BadArguments):
+            assert isinstance(command_of(wrapping(kind, **properties).data).arguments, dict)
+
+    check()
 
 
 def test_a_wrapper_without_a_display_name_is_an_unknown_job():

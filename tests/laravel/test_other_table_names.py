@@ -17,7 +17,10 @@ from tests.support.shared_tables import BRANDS, REPORT
 from tests.support.store_contract import OURS, failed_job
 
 NAMES = {"jobs_table": "Order", "failed_table": "lost_jobs", "cache_table": "kept"}
-PLACES = [(database, "") for database in DATABASES] + [("postgres", "own")]
+thorough = pytest.mark.thorough(
+    "the names are these in a schema too, and on each database in stores/test_table_names.py"
+)
+PLACES = [*(pytest.param((database, ""), marks=thorough) for database in DATABASES), ("postgres", "own")]
 
 
 @pytest.fixture(params=PLACES, ids=lambda place: " ".join(place).strip())

@@ -11,6 +11,8 @@ from tests.support.chains import OUTCOMES
 from tests.support.laravel_peer import Peer
 from tests.support.pools import Site
 
+pytestmark = pytest.mark.every_store("both")
+
 PAGE = ROOT / "docs" / "laravel.md"
 CLASS, DISPATCH, CHAIN, BATCH = (block.code for block in blocks(PAGE, "php"))
 [RESIZE] = [block.code for block in blocks(PAGE, "python") if block.module == "app/images"]

@@ -15,6 +15,8 @@ from sqlalchemy.pool import NullPool
 from tests.support.eventually import eventually
 from tests.support.laravel_peer import Peer, require_php
 
+pytestmark = pytest.mark.every_store("brand", "shape")
+
 REPORT = "App\\Jobs\\Report@build"
 MAIL = "App\\Jobs\\SendMail"
 FOREVER = 315_360_000

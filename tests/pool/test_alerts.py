@@ -31,6 +31,8 @@ from tests.support.drivers import connection_of, opened
 from tests.support.eventually import eventually
 from tests.support.redis_server import Server
 
+pytestmark = pytest.mark.every_store("make")
+
 ATTEMPTS = {("mail", "a"): JobCounts(done=20)}
 
 

@@ -17,6 +17,8 @@ from tests.support.pools import RunningPool, Site
 from tests.support.redis_server import Server
 from tests.support.webhooks import hook
 
+pytestmark = pytest.mark.every_store("place")
+
 #: seconds: two looks, ten seconds apart, and a machine that is busy
 TWO_LOOKS = 60.0
 #: of a job that runs while another waits
@@ -52,6 +54,7 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Site:
     return site_at(f"sqlite:///{tmp_path}/queue.db", tmp_path)
 
 
+# Slow: two pools, and the steward looks for alerts twice.
 def test_two_pools_send_one_notice_of_each_alert_and_one_when_it_is_over(place: Site) -> None:
     for _ in range(3):
         place.push("until", gate=str(place.path / "gate"), timeout=300)
@@ -103,6 +106,7 @@ def other_pool(site: Site, name: str) -> RunningPool:
     return pool
 
 
+# Slow: four pools, and as long as until a pool counts as lost.
 def test_a_pool_that_was_killed_or_lost_its_master_is_missed_and_one_that_was_stopped_is_not(site: Site) -> None:
     with site.pool("--pool", "a", config=config(site).replace("lost = 0", "lost = 10")) as watching:
         stopped, killed, headless = (other_pool(site, name) for name in ("stopped", "killed", "headless"))

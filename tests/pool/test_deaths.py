@@ -17,6 +17,8 @@ from queuepool.stores.sql.migrate import migrate
 from tests.support.eventually import eventually
 from tests.support.pools import Site
 
+pytestmark = pytest.mark.every_store("store")
+
 
 def failed(site):
     return {row.payload: row for row in site.queue.stores.failed.page()}

@@ -18,6 +18,8 @@ from queuepool.stores.sql.migrate import migrate
 from tests.support.eventually import eventually
 from tests.support.pools import RunningPool, Site, is_gone
 
+pytestmark = pytest.mark.every_store("moved")
+
 
 def database(url: str) -> ConnectionSettings:
     client = Client(url, create=True)

@@ -11,6 +11,8 @@ from tests.support.drivers import site_on
 from tests.support.eventually import eventually
 from tests.support.pools import Site
 
+pytestmark = pytest.mark.every_store("at")
+
 
 @pytest.fixture(params=["redis", "sqlite", "postgres", "mariadb"])
 def at(request: pytest.FixtureRequest) -> Iterator[Site]:

@@ -14,6 +14,8 @@ from tests.support.drivers import site_at, site_on
 from tests.support.eventually import eventually
 from tests.support.pools import Site
 
+pytestmark = pytest.mark.every_store("site", "server")
+
 
 @pytest.fixture(params=["sqlite", "postgres", "mariadb"])
 def site(request) -> Iterator[Site]:

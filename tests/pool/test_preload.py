@@ -232,6 +232,7 @@ def test_the_template_stands_in_ps_and_in_the_status(site, module):
     assert re.search(rf"^template +{pid} +idle ", status, re.MULTILINE)
 
 
+# Slow: each does something else to the template and to what it forks.
 @pytest.mark.parametrize("entry", cases(HOSTILE))
 def test_bad_input_module_that_is_preloaded(site, entry):
     """Jobs run once, within their time, and a stop is obeyed."""
@@ -400,6 +401,7 @@ def test_what_a_template_was_to_fork_when_it_died_is_forked_by_the_next(site, mo
         works(site)
 
 
+@pytest.mark.by_turns("depth")
 @pytest.mark.parametrize("depth", [1, 2])
 @pytest.mark.parametrize("who", ["forked", "template", "master"])
 def test_a_death_in_the_midst_of_a_fork_loses_no_worker_and_leaves_nobody_behind(site, who, depth):

@@ -13,6 +13,8 @@ import pytest
 from tests.support.drivers import site_at
 from tests.support.eventually import eventually
 
+pytestmark = pytest.mark.every_store("driver")
+
 #: seconds by which a due time may be late on a busy machine
 BUSY = 5.0
 MODULES = ("--modules", "tests.support.scheduleapp", "--workers", "1")

@@ -13,6 +13,8 @@ from tests.support.drivers import site_on
 from tests.support.eventually import eventually
 from tests.support.pools import Site
 
+pytestmark = pytest.mark.every_store("any_site")
+
 APP = ("--workers", "1", "--modules", "tests.support.softapp")
 JOBS = 400
 #: seconds: the soft timeout of the stress, as in ``softapp``

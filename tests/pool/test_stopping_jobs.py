@@ -48,6 +48,7 @@ def sees_it(patient, within=SOON):
     assert [False] == [line["stopping"] for line in patient.trail(event="start")]
 
 
+@pytest.mark.by_turns("preload")
 @pytest.mark.parametrize(
     "signum", [signal.SIGTERM, signal.SIGINT, signal.SIGUSR2, signal.SIGHUP, signal.SIGTTOU, signal.SIGKILL]
 )

@@ -65,23 +65,28 @@ def statuses(site: Site) -> dict[str, object]:
     return json.loads(site.run("status", *where, "--json", check=False).stdout)[0]  # 4 until the master has looked
 
 
-def test_jobs_that_are_retried_and_fail_again_are_all_recorded_again(with_table):
+rarely = pytest.mark.thorough("what goes wrong rarely is seen when it is done often")
+
+
+@pytest.mark.parametrize("times", [1, pytest.param(3, marks=rarely)])
+def test_jobs_that_are_retried_and_fail_again_are_all_recorded_again(with_table, times):
     site = with_table
     site.queue.bulk([("do", {"mode": "raise"})] * MANY, options={"maxTries": 1})
     with site.pool("--workers", "2", config=config(site)):
         eventually(lambda: is_settled(site, MANY), within=30)
-        for _ in range(3):
+        for _ in range(times):
             site.run("retry", "all", *site.where, "-c", "pool.ini")
             eventually(lambda: is_settled(site, MANY), within=30)
 
     assert MANY <= len(site.trail(event="start"))
 
 
-def test_one_job_that_is_retried_and_fails_again_keeps_its_record(with_table):
+@pytest.mark.parametrize("times", [2, pytest.param(7, marks=rarely)])
+def test_one_job_that_is_retried_and_fails_again_keeps_its_record(with_table, times):
     site = with_table
     job = site.push("raise", maxTries=1)
     with site.pool("--workers", "1", config=config(site)):
-        for attempts in range(1, 8):
+        for attempts in range(1, times + 1):
             eventually(lambda attempts=attempts: attempts == len(site.trail(event="start")) and is_settled(site, 1))
             [record] = site.queue.stores.failed.page()
             site.run("retry", record.id, *site.where, "-c", "pool.ini")

@@ -93,6 +93,7 @@ def test_a_link_of_our_own_is_followed(site):
         eventually(lambda: "worker starting" in (site.path / "logs/real").read_text())
 
 
+@pytest.mark.by_turns("kind")
 @pytest.mark.parametrize("name", ["/dev/stdout", "/dev/stderr", "/dev/fd/1", "link"])
 @pytest.mark.parametrize("kind", ["pipe", "file"])
 def test_what_a_start_was_given_to_write_to_is_a_log(site, name, kind):

@@ -23,6 +23,7 @@ def replaced(pool, victim: int) -> None:
     eventually(lambda: victim not in (now := pool.workers()) and len(now) == 2)
 
 
+@pytest.mark.by_turns("how")
 @pytest.mark.parametrize("gone", ["run", "run/default", "run/default/master.pid"])
 @pytest.mark.parametrize("how", ["--preload", "--no-preload"])
 def test_a_directory_that_disappears_is_made_anew_and_the_pool_is_found_again(site, gone, how):

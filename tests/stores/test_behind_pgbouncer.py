@@ -22,8 +22,10 @@ from tests.support.eventually import eventually
 from tests.support.pgbouncer import PgBouncer, pooler
 from tests.support.pools import RunningPool, Site
 
+easier = pytest.mark.thorough("in transaction mode more changes beneath a store: each transaction has another session")
 
-@pytest.fixture(params=["session", "transaction"])
+
+@pytest.fixture(params=[pytest.param("session", marks=easier), "transaction"])
 def bouncer(request, postgres) -> Iterator[PgBouncer]:
     with pooler(postgres, request.param) as running:
         yield running

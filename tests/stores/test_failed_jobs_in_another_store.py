@@ -20,6 +20,8 @@ from queuepool.stores.sql.migrate import migrate
 from tests.support.redis_server import PREFIX
 from tests.support.samples import ids, payload
 
+pytestmark = pytest.mark.every_store("apart")
+
 TAG = 7
 
 

@@ -103,6 +103,7 @@ def server(request) -> Iterator[tuple[str, str]]:
 
 
 @pytest.mark.fault("F57")
+@pytest.mark.by_turns("verb")
 @pytest.mark.parametrize("verb", ["start", "work"])
 def test_a_server_that_is_no_store_for_us_is_refused_at_the_start_in_a_line(server, verb, tmp_path):
     url, words = server
@@ -113,6 +114,7 @@ def test_a_server_that_is_no_store_for_us_is_refused_at_the_start_in_a_line(serv
     assert (words if words == CLUSTER else "is it a Sentinel, or a proxy?") in done.stderr
 
 
+@pytest.mark.by_turns("words")
 @pytest.mark.parametrize("words", [["push", "do"], ["size"]])
 @pytest.mark.parametrize("database", ["", "?db=1"])
 def test_who_asks_such_a_server_is_told_in_a_line(server, words, database):
@@ -151,6 +153,7 @@ def test_whatever_is_asked_of_a_clusters_node_is_told_as_that(start):
         stores.close()
 
 
+@pytest.mark.by_turns("kind")
 @pytest.mark.parametrize("kind", ["sentinel", "cluster"])
 @pytest.mark.parametrize("scheme", ["redis+{}", "rediss+{}", "redis-{}", "{}"])
 def test_urls_of_sentinels_and_clusters_are_named(scheme, kind):

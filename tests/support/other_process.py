@@ -17,8 +17,7 @@ from queuepool.errors import StoreDown
 from queuepool.payload.lease import Lease
 from queuepool.stores.factory import Stores
 from tests.support import warm
-from tests.support.samples import ids, payload
-from tests.support.store_contract import record
+from tests.support.samples import ids, payload, record
 
 
 def started(connection: ConnectionSettings, verb: str, *words: object, before: Sequence[str] = ()) -> Other:

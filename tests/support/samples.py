@@ -1,9 +1,10 @@
-"""Payloads for the tests, before and after a reservation."""
+"""Payloads for the tests, before and after a reservation, and the record of one that failed."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from typing import Any
 
 from queuepool.payload.lease import Lease
 
@@ -31,3 +32,9 @@ _NUMBERS = iter(range(10_000))
 def fresh(word: str = "job") -> str:
     """A job's name that no other test has registered."""
     return f"tests.{word}{next(_NUMBERS)}"
+
+
+def record(lease: Lease, identity: str = "a") -> dict[str, Any]:
+    """A row for the failed store."""
+    facts = {"id": identity, "name": "app.ok", "queue": lease.queue, "connection": "default", "attempts": 1}
+    return {**facts, "payload": lease.receipt.decode(), "exception": "RuntimeError: told to"}

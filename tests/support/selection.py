@@ -1,20 +1,25 @@
 """Which tests a run has: by default one case of each promise; with ``--all`` everything; or a part of the difference.
 
-Two marks leave tests to ``--all``:
+Three marks leave tests to ``--all``:
 
 - ``thorough("why")``: the test, or the parameters so marked, says more only where much is at stake.
-- ``every_store("name", ...)``: one value of the named parameters or fixtures by default, another one for each test, so
-  that all stores are met by some.
+- ``every_store("name", ...)``: one value of the named parameters or fixtures by default, another one for each test and
+  for each of its other parameters, so that all stores are met by some.
+- ``by_turns("name", ...)``: the same for parameters that are no stores: each of their values beside one of the others,
+  instead of beside all.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable
 from pathlib import Path
 from zlib import crc32
 
 import pytest
+
+#: all that was found, before anything was left out
+FOUND = pytest.StashKey[list[pytest.Item]]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -25,6 +30,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    config.stash[FOUND] = list(items)
     if config.option.whole:
         return
     left = left_to_all(items)
@@ -35,27 +41,30 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def left_to_all(items: Iterable[pytest.Item]) -> set[pytest.Item]:
     """The tests that only ``--all`` runs."""
-    left, cases = set(), defaultdict(list)
+    left, cases, turns = set(), defaultdict(list), Counter[str]()
     for item in items:
         if item.get_closest_marker("thorough"):
             left.add(item)
         elif names := _varied(item):
             cases[_case(item, names)].append(item)
     for case in cases.values():
-        left |= set(case) - {case[_number(_function(case[0])) % len(case)]}
+        function = _function(case[0])
+        left |= set(case) - {case[(_number(function) + turns[function]) % len(case)]}
+        turns[function] += 1
     return left
 
 
 def _varied(item: pytest.Item) -> set[str]:
     """The parameters of the test that one value is enough for."""
-    names = {name for mark in item.iter_markers("every_store") for name in mark.args}
+    names = {name for mark in item.iter_markers() if mark.name in ("every_store", "by_turns") for name in mark.args}
     return names & set(item.callspec.params) if hasattr(item, "callspec") else set()
 
 
-def _case(item: pytest.Item, varied: set[str]) -> tuple[str, ...]:
+def _case(item: pytest.Item, varied: set[str]) -> tuple[object, ...]:
     """What the test and those that differ from it only in the varied parameters have in common."""
     assert isinstance(item, pytest.Function)
-    others = (f"{name}={index}" for name, index in sorted(item.callspec.indices.items()) if name not in varied)
+    # The values themselves: pytest's own indices are another one for each test.
+    others = ((name, id(value)) for name, value in item.callspec.params.items() if name not in varied)
     return (_function(item), *others)
 
 

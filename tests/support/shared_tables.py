@@ -33,9 +33,12 @@ BRANDS = {"sqlite": ("sqlite", "pysqlite"), "postgres": ("pgsql", "psycopg"), "m
 EVERY = [f"{brand}-{shape}" for brand in BRANDS for shape in ("8", "13")]
 
 
-def made(*tables: str) -> pytest.MarkDecorator:
+def made(*tables: str) -> list[pytest.MarkDecorator]:
     """Run the module's tests for each of these: tables by Laravel 8's migrations, by Laravel 13's, or by ``ours``."""
-    return pytest.mark.parametrize("tables", tables, indirect=True, scope="module")
+    return [
+        pytest.mark.parametrize("tables", tables, indirect=True, scope="module"),
+        pytest.mark.every_store("tables"),
+    ]
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from queuepool.payload.lease import Lease
 from queuepool.stores.contract import Sizes
 from queuepool.stores.factory import Stores
 from queuepool.stores.set_aside import FailedJob
-from tests.support.samples import attempted, payload
+from tests.support.samples import attempted, payload, record
 
 RETRY_AFTER = 90.0
 QUEUES = ("high", "default")
@@ -56,12 +56,6 @@ def reserved(store: Any, *raws: bytes, queue: str = "default") -> list[Lease]:
 def drained(store: Any, *queues: str) -> list[bytes]:
     """All ready jobs, as they are seen."""
     return [seen(lease) for lease in store.reserve(queues or ("default",), OURS, 10_000).leases]
-
-
-def record(lease: Lease, identity: str = "a") -> dict[str, Any]:
-    """A row for the failed store."""
-    facts = {"id": identity, "name": "app.ok", "queue": lease.queue, "connection": "default", "attempts": 1}
-    return {**facts, "payload": lease.receipt.decode(), "exception": "RuntimeError: told to"}
 
 
 def failed_job(built: Stores, identity: str = "a", raw: bytes = b"") -> FailedJob:

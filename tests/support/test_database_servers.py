@@ -17,6 +17,8 @@ from tests.support.databases import MariaDB, Postgres, running
 from tests.support.eventually import eventually
 from tests.support.pools import is_gone
 
+pytestmark = pytest.mark.every_store("server", "own", "brand")
+
 SERVERS = ["postgres", "mariadb"]
 ROOT = Path(__file__).parents[2]
 _LEFT_ALONE = """

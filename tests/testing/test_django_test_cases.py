@@ -8,6 +8,8 @@ pytest.importorskip("django")
 
 from tests.support.django_project import DATABASE, Project, project_in, settings_on
 
+pytestmark = pytest.mark.every_store("anywhere")
+
 TESTS = """
 from unittest import mock
 

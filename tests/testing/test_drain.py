@@ -12,6 +12,8 @@ from queuepool.errors import ConfigError, QueuepoolError, StoreDown, UnknownJob
 from queuepool.testing import drain, fake
 from tests.testing.jobs import again, asynchronous, decides, flaky, parent, welcome
 
+pytestmark = pytest.mark.every_store("configured")
+
 
 @pytest.fixture(params=["sqlite", "redis"])
 def configured(request, tmp_path):

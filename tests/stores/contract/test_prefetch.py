@@ -10,6 +10,13 @@ from queuepool.config.settings import ConnectionSettings
 from tests.support.prefetch_process import said_by_a_worker
 from tests.support.samples import payload
 
+_MORE = pytest.mark.thorough("what a worker does is the same on each database")
+either_kind = pytest.mark.parametrize(
+    "connection",
+    ["redis", "sqlite", pytest.param("postgres", marks=_MORE), pytest.param("mariadb", marks=_MORE)],
+    indirect=True,
+)
+
 _WANTED_BACK = """
 old, asked = membership.tag, time.monotonic()
 
@@ -99,6 +106,7 @@ prefetch.next_job(["default"])
 """
 
 
+@either_kind
 def test_what_a_direct_reserve_brought_meanwhile_is_its_workers_whatever_the_steward_takes(
     store: Any, connection: ConnectionSettings, tmp_path
 ):
@@ -108,10 +116,12 @@ def test_what_a_direct_reserve_brought_meanwhile_is_its_workers_whatever_the_ste
     assert "0 [True] 0\n" == said_by_a_worker(_WANTED_BACK, connection, tmp_path)
 
 
+@either_kind
 def test_a_worker_of_which_nothing_more_is_wanted_back_keeps_its_tag(store: Any, connection, tmp_path):
     assert "2\n" == said_by_a_worker(_WANTED_BACK, connection, tmp_path)
 
 
+@either_kind
 def test_what_is_held_of_a_queue_that_is_served_no_more_is_settled_or_goes_back(store: Any, connection, tmp_path):
     store.push("first", [payload("a"), payload("b")])
     store.push("default", [payload("c")])
@@ -119,12 +129,14 @@ def test_what_is_held_of_a_queue_that_is_served_no_more_is_settled_or_goes_back(
     assert "default 1 0\n" == said_by_a_worker(_SERVES_ANOTHER, connection, tmp_path, ahead=2)
 
 
+@either_kind
 def test_a_worker_that_has_let_go_of_what_is_done_leaves_nothing_to_be_settled(store: Any, connection, tmp_path):
     store.push("default", [payload("a")])
 
     assert "0 True\n" == said_by_a_worker(_LEAVES, connection, tmp_path)
 
 
+@either_kind
 def test_what_was_put_back_of_what_was_asked_for_is_known(store: Any, connection, tmp_path):
     store.push("default", [payload(name) for name in "abcd"])
 
@@ -138,18 +150,21 @@ def test_what_was_asked_for_and_is_no_job_is_told_also_when_the_rest_goes_back(s
     assert "default\n" == said_by_a_worker(_ASKED_FOR_NO_JOB, connection, tmp_path, ahead=2)
 
 
+@either_kind
 def test_a_worker_that_has_not_heard_of_what_it_asked_for_asks_for_one_job(store: Any, connection, tmp_path):
     store.push("default", [payload(name) for name in "abc"])
 
     assert "1\n" == said_by_a_worker(_ASKS_ANEW, connection, tmp_path, ahead=0)
 
 
+@either_kind
 def test_a_job_that_cannot_be_written_down_is_not_begun(store: Any, connection, tmp_path):
     store.push("default", [payload("a"), payload("b", data="x" * 200_000)])
 
     assert "None\n" == said_by_a_worker(_NO_ROOM, connection, tmp_path)
 
 
+@either_kind
 def test_what_the_steward_has_settled_meanwhile_is_told_as_lost_by_nobody(store: Any, connection, tmp_path):
     store.push("default", [payload("a")])
 

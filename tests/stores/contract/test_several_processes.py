@@ -43,17 +43,21 @@ def test_a_push_by_another_process_ends_a_wait(connection, store):
     assert ["a"] == ids(store.reserve(["default"], OURS, 1).leases)
 
 
+# Slow: each process is a Python of its own that connects, on each store.
 @pytest.mark.fault("F70")
-def test_six_processes_run_every_job_exactly_once(connection, store):
-    names = [f"job-{number}" for number in range(1_500 if connection.url.startswith("sqlite") else 500)]
+@pytest.mark.parametrize("processes", [3, pytest.param(6, marks=pytest.mark.thorough("three meet each other too"))])
+def test_several_processes_run_every_job_exactly_once(connection, store, processes):
+    each = 250 if connection.url.startswith("sqlite") else 80
+    names = [f"job-{number}" for number in range(each * processes)]
     store.push("default", [payload(name) for name in names])
 
-    others = [started(connection, "drain", "default", 1 + number % 3) for number in range(6)]
+    others = [started(connection, "drain", "default", 1 + number % 3) for number in range(processes)]
 
     assert Counter(names) == Counter(name for taken in answers(others) for name in taken)
     assert 0 == store.sizes("default").total
 
 
+# Slow: three more such processes on each store, whose constraints and locks differ.
 def test_jobs_with_one_id_that_fail_in_three_processes_at_once_are_all_recorded(connection, built):
     built.queue.push("default", [payload("a")] * 15)
 
@@ -82,6 +86,7 @@ def hosted(served: ConnectionSettings) -> Iterator[Stores]:
 
 
 @pytest.mark.fault("F41")
+@pytest.mark.by_turns("clock")
 @pytest.mark.parametrize("clock", WRONG)
 def test_who_has_a_wrong_clock_takes_no_leased_and_no_delayed_job(served, hosted, clock):
     reserved(hosted.queue, payload("leased"))
@@ -95,6 +100,7 @@ def test_who_has_a_wrong_clock_takes_no_leased_and_no_delayed_job(served, hosted
 
 
 @pytest.mark.fault("F41")
+@pytest.mark.by_turns("clock")
 @pytest.mark.parametrize("clock", WRONG)
 def test_what_who_has_a_wrong_clock_delays_and_reserves_is_due_when_it_should_be(served, hosted, clock):
     wrong = ["faketime", "-f", clock]
