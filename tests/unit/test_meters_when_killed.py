@@ -120,6 +120,7 @@ def test_every_attempt_that_began_counts_once(tmp_path, end):
         began = has_begun(board, ENDS[end], stores[0])
         burials = [bury(board, most) for most in (stores[1], stores[1] + 1, 100)]
         wrong[stores] = miscounted(board, began) if burials[-1] else ["is not buried"]
+        board.memory.close()
 
     assert {} == {stores: facts for stores, facts in wrong.items() if facts}
 
