@@ -21,6 +21,7 @@ from queuepool.stores.finding import Grade
 from queuepool.stores.sql.check import _ROWS, _transport, _version
 from queuepool.stores.sql.tables import USUAL
 from tests.support.commands import ROOT, Done, migrate_at, queuepool
+from tests.support.each import each
 
 DRIVERS = {"sqlite": "pysqlite", "postgresql": "psycopg", "mariadb": "pymysql"}
 DATABASES = ["sqlite_url", "postgres_url", "mariadb_url"]
@@ -195,7 +196,7 @@ class Said:
         self.is_mariadb = is_mariadb
 
 
-@pytest.mark.parametrize(
+@each(
     ("dialect", "expected"),
     [
         (Said("sqlite", (3, 35, 0)), (Grade.OK, "SQLite 3.35.0")),
@@ -215,7 +216,7 @@ def test_a_server_that_is_too_old_is_told_with_what_it_lacks(dialect, expected):
     assert expected == _version(dialect)
 
 
-@pytest.mark.parametrize(
+@each(
     ("url", "remedy"),
     [
         ("postgresql://u:p@db/d", "?sslmode=verify-full"),
@@ -230,7 +231,7 @@ def test_a_password_that_crosses_the_network_in_the_clear_is_told(url, remedy):
     assert (Grade.WARN, remedy) == (grade, words.rpartition(" ")[2])
 
 
-@pytest.mark.parametrize(
+@each(
     "url",
     [
         "postgresql://u:p@localhost/d",
