@@ -125,7 +125,7 @@ def test_a_unique_lock_is_released_by_the_owner_that_is_known(version):
     assert ("", None) == (REFUSING.warning(found), outcome(found))
 
 
-@each("version", ["12.67.0", "13.6.0", "13.26.1"])
+@pytest.mark.parametrize("version", ["12.67.0", "13.6.0", "13.26.1"])
 def test_the_lock_of_a_job_with_a_name_of_its_own_is_known_by_its_hash_or_owner(version):
     if version not in WITH_OWNER:
         pytest.importorskip("xxhash")
