@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import itertools
 
-import pytest
-
 from tests.chaos.checker import INVALID, UNKNOWN, VALID, check
 from tests.chaos.ledger import Ledger, Torn, read
 from tests.chaos.report import table
+from tests.support.each import each
 
 RUN = ("run", {"seed": 1, "workers": 2, "seconds": 1, "retry_after": 5.0, "ahead": 1})
 END = ("end", {"left": 0})
@@ -63,7 +62,7 @@ def test_an_acknowledged_push_that_never_came_to_anything_is_lost_and_where_is_s
     assert INVALID == findings.code
 
 
-@pytest.mark.parametrize("where", ["failed", "quarantine", "ready"])
+@each("where", ["failed", "quarantine", "ready"])
 def test_what_the_store_still_knows_is_not_lost(where):
     assert [] == violated(*pushed(), ("stored", {"where": where, "id": "h.0"}))
 
@@ -270,7 +269,7 @@ def test_a_killed_workers_job_is_soon_taken_up_again():
     assert "I11 not recovered" in violated(*events, step=12_000_000_000)
 
 
-@pytest.mark.parametrize(
+@each(
     ("event", "expected"),
     [
         (("orphan", {"pid": 9, "title": "x"}), "I9 orphan"),
@@ -294,7 +293,7 @@ def test_growth_is_found_and_an_outlier_is_not_growth():
     assert [] == sampled(*[10] * 5, 300, *[10] * 5)
 
 
-@pytest.mark.parametrize("end", [(), (("end", {"left": 3}),)])
+@each("end", [(), (("end", {"left": 3}),)])
 def test_a_history_without_its_end_is_unknown_and_unknown_is_red(end):
     assert UNKNOWN == rule(*pushed(), start(), finish(), *end).code
 
@@ -397,7 +396,7 @@ def test_a_soft_timeout_comes_at_its_time():
     assert ["I4 overlap"] == violated(*pushed(), start(), *ended[1:])  # in a job that has none
 
 
-@pytest.mark.parametrize("mode", ["soft_past", "async_soft_past"])
+@each("mode", ["soft_past", "async_soft_past"])
 def test_a_handler_that_waits_for_its_soft_timeout_gets_it_unless_it_is_killed_before(mode):
     waits = [*pushed(), start(m=mode)]
     later = [said("die"), start(attempt=2), finish(attempt=2)]

@@ -21,6 +21,7 @@ from queuepool.stores.finding import Grade
 from queuepool.stores.sql.check import _ROWS, _transport, _version
 from queuepool.stores.sql.tables import USUAL
 from tests.support.commands import ROOT, Done, migrate_at, queuepool
+from tests.support.each import each
 
 pytestmark = pytest.mark.every_store("url")
 
@@ -197,7 +198,7 @@ class Said:
         self.is_mariadb = is_mariadb
 
 
-@pytest.mark.parametrize(
+@each(
     ("dialect", "expected"),
     [
         (Said("sqlite", (3, 35, 0)), (Grade.OK, "SQLite 3.35.0")),
@@ -217,7 +218,7 @@ def test_a_server_that_is_too_old_is_told_with_what_it_lacks(dialect, expected):
     assert expected == _version(dialect)
 
 
-@pytest.mark.parametrize(
+@each(
     ("address", "remedy"),
     [
         ("postgresql://u:p@db/d", "?sslmode=verify-full"),
@@ -232,7 +233,7 @@ def test_a_password_that_crosses_the_network_in_the_clear_is_told(address, remed
     assert (Grade.WARN, remedy) == (grade, words.rpartition(" ")[2])
 
 
-@pytest.mark.parametrize(
+@each(
     "address",
     [
         "postgresql://u:p@localhost/d",

@@ -16,6 +16,7 @@ from queuepool.config.loader import load, masked
 from queuepool.config.settings import ConnectionSettings
 from queuepool.config.urls import database_of, has_password
 from queuepool.errors import ConfigError
+from tests.support.each import each
 
 ROOT = Path(__file__).parents[2]
 SECRET = "s3cr3t"
@@ -38,7 +39,7 @@ def refusal(**said: str) -> str:
 # URLs
 
 
-@pytest.mark.parametrize(
+@each(
     "url",
     [
         "sqlite:////srv/queue.db",
@@ -59,7 +60,7 @@ def test_a_good_url_is_kept_as_it_is(url):
     assert url == connection(url=url).url
 
 
-@pytest.mark.parametrize(
+@each(
     ("path", "named"),
     [
         ("queue.db", "queue.db"),
@@ -87,7 +88,7 @@ def test_a_working_directory_of_any_characters_has_its_queue(tmp_path, monkeypat
     assert str(odd / "queuepool.db") == database_of(connection().url)
 
 
-@pytest.mark.parametrize(
+@each(
     "password",
     ["a%%b", "a#b", "a;b", "a ;b", "a #b", "a=b", "a\"b'c", "a b", "pässwörd", "[x]", "a:b", "a+b", "%40%2F"],
 )
@@ -145,7 +146,7 @@ BAD_URLS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
+@each(
     ("url", "expected"),
     [
         ("postgres://u:p@h/d?sslmode=require", "postgresql://u:p@h/d?sslmode=require"),
@@ -160,8 +161,8 @@ def test_a_url_of_another_program_means_the_same_database(url, expected):
     assert expected == connection(url=url).url
 
 
-@pytest.mark.parametrize(("url", "words"), BAD_URLS)
-@pytest.mark.parametrize("key", ["url", "failed_url", "control_url"])
+@each(("url", "words"), BAD_URLS)
+@each("key", ["url", "failed_url", "control_url"])
 def test_a_bad_url_is_refused_in_a_line_without_its_password(key, url, words):
     message = refusal(**{key: url})
 
@@ -171,12 +172,12 @@ def test_a_bad_url_is_refused_in_a_line_without_its_password(key, url, words):
     assert SECRET not in message
 
 
-@pytest.mark.parametrize("url", [url for url, _ in BAD_URLS if not url.startswith("oracle:")])
+@each("url", [url for url, _ in BAD_URLS if not url.startswith("oracle:")])
 def test_masking_never_shows_a_password(url):
     assert SECRET not in masked(url)
 
 
-@pytest.mark.parametrize(
+@each(
     ("url", "expected"),
     [
         ("sqlite:////srv/queue.db", "sqlite:////srv/queue.db"),
@@ -194,7 +195,7 @@ def test_a_masked_url_still_says_where(url, expected):
     assert expected == masked(url)
 
 
-@pytest.mark.parametrize(
+@each(
     ("url", "expected"),
     [("postgresql://u:p@h/d", True), ("mysql://u@h/d", False), ("sqlite:////srv/a:b@c.db", False)],
 )
@@ -202,7 +203,7 @@ def test_a_path_holds_no_password(url, expected):
     assert expected == has_password(url)
 
 
-@pytest.mark.parametrize("key", ["url", "failed_url", "control_url"])
+@each("key", ["url", "failed_url", "control_url"])
 def test_a_databases_password_that_every_user_can_read_is_refused(tmp_path, key):
     path = tmp_path / "pool.ini"
     path.write_text(f"[connection]\n{key} = mysql://u:{SECRET}@h/d\n")
@@ -215,7 +216,7 @@ def test_a_databases_password_that_every_user_can_read_is_refused(tmp_path, key)
     assert SECRET not in str(caught.value)
 
 
-@pytest.mark.parametrize("key", ["url", "failed_url", "control_url"])
+@each("key", ["url", "failed_url", "control_url"])
 def test_no_repr_of_settings_shows_a_password(key):
     assert SECRET not in repr(connection(**{key: f"postgresql://u:{SECRET}@h/d"}))
 
@@ -223,7 +224,7 @@ def test_no_repr_of_settings_shows_a_password(key):
 # Where the queue is
 
 
-@pytest.mark.parametrize("said", [{}, {"driver": "sql"}, {"driver": ""}, {"url": "sqlite:///queuepool.db"}])
+@each("said", [{}, {"driver": "sql"}, {"driver": ""}, {"url": "sqlite:///queuepool.db"}])
 def test_without_a_server_the_queue_is_a_file_of_ours_in_the_working_directory(tmp_path, monkeypatch, said):
     monkeypatch.chdir(tmp_path)
     found = connection(**said)
@@ -254,7 +255,7 @@ def test_what_a_flag_or_a_variable_says_begins_in_the_working_directory(tmp_path
     assert str(tmp_path / "there.db") == database_of(found.connections["default"].failed_url)
 
 
-@pytest.mark.parametrize("url", ["sqlite:///other.db", "sqlite:///a/queuepool.db", "postgresql://u@h/d", "redis://h"])
+@each("url", ["sqlite:///other.db", "sqlite:///a/queuepool.db", "postgresql://u@h/d", "redis://h"])
 def test_what_is_elsewhere_is_not_ours_to_make(url):
     assert not connection(url=url).embedded
 
@@ -273,7 +274,7 @@ def test_without_a_working_directory_there_is_no_file_of_ours(tmp_path, monkeypa
 # What contradicts what
 
 
-@pytest.mark.parametrize(
+@each(
     ("said", "message"),
     [
         ({"driver": "redis", "url": "sqlite:///x"}, "driver: redis contradicts the url, which is one of sql"),
@@ -291,7 +292,7 @@ def test_what_contradicts_itself_is_refused(said, message):
     assert message in refusal(**said)
 
 
-@pytest.mark.parametrize(
+@each(
     "said",
     [
         {"driver": "redis", "url": "rediss://h"},

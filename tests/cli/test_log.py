@@ -42,6 +42,7 @@ from queuepool.events.listeners import Listeners
 from queuepool.log.fields import fields_of, line_of
 from queuepool.log.tracebacks import MAX_TEXT, summary, text_of
 from queuepool.unix.escape import escaped
+from tests.support.each import each
 
 FACTS = JobFacts("9f3c", "9f3c", "app.mail", "emails", 2)
 STAMP = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z"
@@ -173,7 +174,7 @@ def test_whatever_is_told_is_one_line_of_fields_that_are_known(text, unsafe):
     assert len(words) == len(set(words))
 
 
-@pytest.mark.parametrize("char", "\u061c\u180e\u200b\u200e\u2060\u2064\u206a\ufeff\ufff9\U000e0001\U000e0041")
+@each("char", "\u061c\u180e\u200b\u200e\u2060\u2064\u206a\ufeff\ufff9\U000e0001\U000e0041")
 def test_what_nobody_sees_is_shown(char):
     assert f"a{char!r}b".replace("'", "") == escaped(f"a{char}b")
 
@@ -267,7 +268,7 @@ def test_a_json_line_has_laravels_names(tell):
     assert expected == found
 
 
-@pytest.mark.parametrize(
+@each(
     ("event", "status", "result"),
     [
         (JobProcessing(FACTS), "starting", None),
@@ -275,7 +276,6 @@ def test_a_json_line_has_laravels_names(tell):
         (JobReleased(FACTS, 5.0, ValueError()), "released_after_exception", "released"),
         (JobFailed(FACTS, ValueError()), "failed", "failed"),
     ],
-    ids=lambda value: type(value).__name__ if isinstance(value, JobEvent) else "",
 )
 def test_the_states_of_a_job_are_laravels(event, status, result):
     found = fields_of(event)
@@ -390,7 +390,7 @@ def test_a_listener_that_raises_harms_nobody_and_is_logged(tell, tmp_path):
     assert "ZeroDivisionError" in text
 
 
-@pytest.mark.parametrize(("answers", "agreed"), [([None], True), ([0], True), ([False], False), ([False, True], False)])
+@each(("answers", "agreed"), [([None], True), ([0], True), ([False], False), ([False, True], False)])
 def test_one_that_says_false_is_enough_to_hold_the_worker(answers, agreed):
     listeners = Listeners()
     for answer in answers:

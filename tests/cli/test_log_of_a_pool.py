@@ -17,6 +17,7 @@ from queuepool.config.settings import PoolSettings
 from queuepool.events import JobFacts, JobProcessed
 from queuepool.payload.envelope import decode
 from queuepool.worker.job_lines import JobLines
+from tests.support.each import each
 from tests.support.eventually import eventually
 
 STAMP = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z"
@@ -260,7 +261,7 @@ def test_what_is_not_summed_up_yet_is_when_the_worker_leaves(lines, tmp_path):
 # How long it waited
 
 
-@pytest.mark.parametrize(
+@each(
     ("said", "waited"),
     [
         (b'"createdAt":1000', 7),

@@ -15,6 +15,7 @@ import pytest
 
 from queuepool.cli.verbs import VERBS
 from queuepool.config.loader import load
+from tests.support.each import each
 from tests.support.reference import flags, verbs
 
 ROOT = Path(__file__).parents[2]
@@ -41,7 +42,7 @@ def test_the_readme_is_read_in_a_few_minutes():
     assert len((ROOT / "README.md").read_text().split()) <= 1_200
 
 
-@pytest.mark.parametrize("page", PAGES, ids=named)
+@each("page", PAGES)
 def test_every_link_of_a_page_leads_somewhere(page):
     links = re.findall(r"\]\((?!https?:|mailto:)([^)\s]*)\)", without_code(page.read_text()))
 
@@ -117,7 +118,7 @@ def part_of_program(block: Block, folder: Path) -> str:
     return f"import {block.module.replace('/', '.')}\n"
 
 
-@pytest.mark.parametrize("page", having("ini"), ids=named)
+@each("page", having("ini"))
 def test_the_configuration_of_a_page_is_one(page, tmp_path):
     for name, text in {"queuepool.keys": "k1:0123456789abcdef", "queuepool.key": 32 * "k"}.items():
         (tmp_path / name).write_text(f"{text}\n")
@@ -131,7 +132,7 @@ def test_the_configuration_of_a_page_is_one(page, tmp_path):
         load(path, environ=variables)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=named)
+@each("page", PAGES)
 def test_the_commands_of_a_page_exist(page):
     """Those in blocks and in sentences."""
     lines = [line.strip() for block in blocks(page, "sh") for line in block.code.splitlines()]

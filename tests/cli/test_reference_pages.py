@@ -15,6 +15,7 @@ from queuepool.cli.verbs import VERBS
 from queuepool.config.loader import KEYS, load
 from queuepool.unix import exit_codes, signals
 from queuepool.worker.limits import StopReason
+from tests.support.each import each
 from tests.support.reference import ROOT, flags, make_reference, verbs
 
 REFERENCE = ROOT / "docs/reference"
@@ -39,7 +40,7 @@ def codes(text: str) -> list[str]:
     return re.findall(r"`([^`]+)`", text)
 
 
-@pytest.mark.parametrize("path", make_reference.pages(), ids=lambda path: path.name)
+@each("path", make_reference.pages())
 def test_what_is_generated_is_what_would_be_generated_now(path):
     assert make_reference.pages()[path] == path.read_text(), "run scripts/docs"
 
@@ -92,7 +93,7 @@ def test_every_verb_is_in_the_reference_and_nothing_else_is():
     assert set(VERBS) <= {path.removeprefix("queuepool ") for path in verbs()}
 
 
-@pytest.mark.parametrize("path", verbs())
+@each("path", verbs())
 def test_every_flag_is_in_the_reference_and_nothing_else_is(path):
     stated = re.findall(r"(?m)^- `(-.*?)`:", part(reference("cli"), f"`{path}`"))
 
@@ -117,7 +118,7 @@ def test_the_facts_of_a_job_are_in_the_reference():
     assert [field.name for field in fields(events.JobFacts)] == stated
 
 
-@pytest.mark.parametrize("name", sorted(event_rows()))
+@each("name", sorted(event_rows()))
 def test_an_event_has_the_fields_and_the_line_that_the_reference_says(name):
     kind, (_, _, _, stated, line) = getattr(events, name), event_rows()[name]
     outside_of_brackets = re.sub(r"\([^)]*\)", "", stated)

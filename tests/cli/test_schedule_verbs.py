@@ -14,6 +14,7 @@ from queuepool.jobs.registry import REGISTRY
 from queuepool.payload.envelope import decode
 from queuepool.stores.schedules import Due
 from tests.support.commands import queuepool
+from tests.support.each import each
 from tests.support.pools import ROOT
 
 NOW = 1_764_000_000
@@ -149,7 +150,7 @@ def test_a_schedule_is_forgotten_also_one_that_is_gone(site, cli):
     assert "the store knows no schedule gone" in cli("schedule", "forget", "gone", code=1)
 
 
-@pytest.mark.parametrize(
+@each(
     ("words", "said"),
     [
         (("next", "nightli"), "there is no schedule 'nightli'; did you mean 'nightly'?"),

@@ -10,15 +10,17 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
 import pytest
 
-from queuepool.cli import run
 from queuepool.cli.flags import FLAGS
 from queuepool.config.loader import KEYS
+from tests.support import in_process
+from tests.support.each import each
 from tests.support.eventually import eventually
 from tests.support.pools import Site
 from tests.support.redis_server import PREFIX
@@ -31,14 +33,8 @@ EVIL = "\x1b[31m\x07\u202e"
 
 @pytest.fixture
 def cli(capsys: pytest.CaptureFixture[str]) -> Cli:
-    """One command to its end in this process, which is quicker; ``site.run`` is the real thing."""
-
-    def cli(*words: str) -> Done:
-        capsys.readouterr()
-        code, told = run([*words]), capsys.readouterr()
-        return Done(words, code, told.out, told.err)
-
-    return cli
+    """One command to its end in this process; ``site.run`` is the real thing."""
+    return partial(in_process.queuepool, capsys)
 
 
 @pytest.fixture
@@ -147,7 +143,7 @@ def test_every_key_of_a_pool_is_a_flag_but_for_its_connection_of_which_two_are()
     assert {"url", "prefix"} == {key for key in KEYS["connection"] if f"connection.{key}" in FLAGS}
 
 
-@pytest.mark.parametrize(
+@each(
     ("words", "line"),
     [
         ((), "  start         Run the pool in the foreground"),
@@ -382,7 +378,7 @@ def test_stop_waits_for_the_running_job_and_stop_now_gives_it_back(site, cli, he
     assert 1 == site.queue.size()
 
 
-@pytest.mark.parametrize("verb", [["stop"], ["pause"], ["continue"], ["scale", "2"]])
+@each("verb", [["stop"], ["pause"], ["continue"], ["scale", "2"]])
 def test_what_is_for_the_local_pool_exits_with_3_without_one(cli, here, verb):
     done = cli(*verb, *here)
 

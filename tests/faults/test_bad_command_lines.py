@@ -17,19 +17,34 @@ import pytest
 from tests.faults.corpus.cases import case, cases
 from tests.faults.corpus.command_lines import REFUSED, SECRET
 from tests.faults.corpus.payloads import CATALOGUE
-from tests.support.commands import queuepool
+from tests.support import in_process
+from tests.support.commands import Done, queuepool
+from tests.support.each import each
 from tests.support.eventually import eventually
 from tests.support.redis_server import PREFIX
 from tests.support.samples import payload
 
 USAGE = 2
+#: of each kind one: a verb, a flag, a value, and what only the kernel's arguments can be
+REAL = ["B089 command", "B089 option", "B074 url", "B100 argument that is no text", "B100 verb of 128 KiB"]
 
 
-@pytest.mark.parametrize("name", cases(REFUSED))
-def test_bad_input(name: str) -> None:
+@each("name", cases(REFUSED))
+def test_bad_input(capsys: pytest.CaptureFixture[str], name: str) -> None:
     words, said = REFUSED[name]
-    done = queuepool(*words)
 
+    require_refused(in_process.queuepool(capsys, *words), said)
+
+
+@pytest.mark.parametrize("name", REAL)
+def test_bad_input_to_the_real_command(name: str) -> None:
+    words, said = REFUSED[name]
+
+    require_refused(queuepool(*words), said)
+
+
+def require_refused(done: Done, said: str) -> None:
+    """It has told so in one line, which shows no secret."""
     assert (USAGE, "", 1) == (done.returncode, done.stdout, len(done.stderr.splitlines())), done.stderr[-2000:]
     assert said in done.stderr
     assert 500 > len(done.stderr)

@@ -14,7 +14,9 @@ import pytest
 
 from tests.faults.corpus.cases import cases
 from tests.faults.corpus.configs import ACCEPTED, FILES, PASSWORDS, REFUSED, SECRET
+from tests.support import in_process
 from tests.support.commands import Done, queuepool
+from tests.support.each import each
 
 ROOT = os.geteuid() == 0
 FAILED, CONFIG, NOT_RUNNING = 1, 78, 3
@@ -53,7 +55,7 @@ def accepted(tmp_path_factory: pytest.TempPathFactory) -> Sections:
     return Sections(tmp_path_factory.mktemp("accepted"), ACCEPTED, "status")
 
 
-@pytest.mark.parametrize("name", cases(REFUSED))
+@each("name", cases(REFUSED))
 def test_bad_input(refused: Sections, name: str) -> None:
     said, words = refused.said_of(name), REFUSED[name][1].split("|")
 
@@ -68,7 +70,7 @@ def test_all_that_is_wrong_is_told_at_once_and_nothing_is_started(refused: Secti
     assert SECRET not in refused.done.stderr
 
 
-@pytest.mark.parametrize("name", cases(ACCEPTED))
+@each("name", cases(ACCEPTED))
 def test_bad_input_that_is_none(accepted: Sections, name: str) -> None:
     assert [] == accepted.said_of(name)
     assert NOT_RUNNING == accepted.done.returncode
@@ -80,11 +82,12 @@ def told(done: Done) -> tuple[int, int, str]:
     return done.returncode, len(done.stderr.splitlines()), done.stderr.strip()
 
 
-@pytest.mark.parametrize("name", cases(FILES))
-def test_bad_input_file(tmp_path: Path, name: str) -> None:
+@each("name", cases(FILES))
+def test_bad_input_file(tmp_path: Path, monkeypatch, capsys, name: str) -> None:
     data, words = FILES[name]
+    monkeypatch.chdir(tmp_path)
     (tmp_path / "pool.ini").write_bytes(data)
-    code, lines, said = told(queuepool("status", "-c", "pool.ini", "--runtime-dir", "run", cwd=tmp_path))
+    code, lines, said = told(in_process.queuepool(capsys, "status", "-c", "pool.ini", "--runtime-dir", "run"))
 
     assert (CONFIG, 1) == (code, lines) if words else (NOT_RUNNING, 0) == (code, lines)
     assert words in said

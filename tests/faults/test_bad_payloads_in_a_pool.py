@@ -18,6 +18,7 @@ from queuepool.stores.set_aside import FailedJob
 from tests.faults.corpus.app import digest
 from tests.faults.corpus.cases import cases
 from tests.faults.corpus.payloads import CATALOGUE, OK, F, Q
+from tests.support.each import each
 from tests.support.eventually import eventually
 from tests.support.pools import Site
 from tests.support.redis_server import PREFIX
@@ -101,7 +102,7 @@ def aftermath(store: redis.Redis, redis_socket: str, tmp_path_factory: pytest.Te
 
 
 @pytest.mark.timeout(180)  # the first of them waits for the pool, and the machine may be busy
-@pytest.mark.parametrize("name", cases(CATALOGUE))
+@each("name", cases(CATALOGUE))
 def test_bad_input(aftermath: Aftermath, name: str) -> None:
     row = CATALOGUE[name]
     raw = marked(row.raw, name)

@@ -17,6 +17,7 @@ from queuepool.stores.factory import Stores
 from queuepool.worker.policies import timeout_of
 from tests.faults.corpus.cases import case
 from tests.faults.corpus.payloads import CATALOGUE, OK, Q, with_field
+from tests.support.each import each
 from tests.support.redis_server import PREFIX
 from tests.support.samples import payload
 
@@ -38,8 +39,9 @@ def reserve(stores: Stores, raw: bytes) -> list[Lease]:
 
 
 @pytest.mark.fault("F61")
-@pytest.mark.parametrize("row", rows(Q))
-def test_what_cannot_be_a_job_is_set_aside_with_every_byte(stores, row):
+@each("row", rows(Q))
+def test_what_cannot_be_a_job_is_set_aside_with_every_byte(stores, server, row):
+    server.flushall()
     for lease in reserve(stores, row.raw):
         with pytest.raises(BadPayload) as bad:
             decode(lease.receipt)
@@ -51,8 +53,9 @@ def test_what_cannot_be_a_job_is_set_aside_with_every_byte(stores, row):
     assert " " not in entry.reason
 
 
-@pytest.mark.parametrize("row", rows(OK))
+@each("row", rows(OK))
 def test_what_can_be_a_job_is_reserved_with_no_byte_changed_but_the_attempts(stores, server, row):
+    server.flushall()
     [lease] = reserve(stores, row.raw)
 
     assert row.receipt == lease.receipt
@@ -75,13 +78,13 @@ def test_a_job_without_an_id_has_one_that_stays_from_attempt_to_attempt():
 
 
 @pytest.mark.bad_input("B048")
-@pytest.mark.parametrize(("field", "timeout"), [("0", 0.0), ("-1", 60.0), ('"abc"', 60.0), ("300", 300.0)])
+@each(("field", "timeout"), [("0", 0.0), ("-1", 60.0), ('"abc"', 60.0), ("300", 300.0)])
 def test_a_timeout_that_is_none_is_the_pools(field, timeout):
     assert (timeout, "") == timeout_of(read(f'"timeout":{field}').options, Options(), PoolSettings())
 
 
 @pytest.mark.bad_input("B048")
-@pytest.mark.parametrize("field", ["0", "300"])
+@each("field", ["0", "300"])
 def test_without_renewal_no_timeout_outlasts_the_lease(field):
     pool = PoolSettings(connection=ConnectionSettings(renew=False, retry_after=90.0), grace=1.0)
 
@@ -97,7 +100,7 @@ def test_a_timeout_that_is_none_is_told():
 
 
 @pytest.mark.bad_input("B049")
-@pytest.mark.parametrize(
+@each(
     ("field", "backoff"),
     [('"1,5,30"', (1, 5, 30)), ("[1,5]", (1, 5)), ("7", (7,)), ('"1,2,x"', (1, 2)), ("-5", None), ("null", None)],
 )
@@ -106,7 +109,7 @@ def test_a_backoff_keeps_its_numbers(field, backoff):
 
 
 @pytest.mark.bad_input("B049")
-@pytest.mark.parametrize("field", ['"1,2,x"', "-5", '{"1":2}'])
+@each("field", ['"1,2,x"', "-5", '{"1":2}'])
 def test_a_backoff_that_is_none_is_told(field):
     assert 1 == len(read(f'"backoff":{field}').warnings)
 

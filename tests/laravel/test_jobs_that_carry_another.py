@@ -28,6 +28,7 @@ from queuepool.payload.php_unserialize import PhpObject
 from queuepool.payload.wrapped import _OFFERS
 from queuepool.payload.wrappers import WRAPPERS
 from tests.cli.test_pages_and_examples import ROOT, blocks
+from tests.support.each import each
 from tests.support.effort import effort
 from tests.support.pools import Site
 
@@ -98,7 +99,7 @@ RESULTS = {
 }
 
 
-@pytest.mark.parametrize("kind", RECORDED)
+@each("kind", RECORDED)
 def test_a_handler_is_found_by_the_display_name_and_takes_what_it_names(kind):
     name, result = RESULTS[kind]
     found = payload(RECORDED[kind])

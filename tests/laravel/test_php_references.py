@@ -26,6 +26,7 @@ from queuepool.payload.php_unserialize import (
     parse_object,
 )
 from tests.laravel.test_php_serialization import CLASSES, JOBS, PIECES
+from tests.support.each import each
 from tests.support.laravel_peer import require_php
 from tests.support.php_code import php
 
@@ -166,7 +167,7 @@ def again(text: str, times: int) -> str:
     return f"a:{times + 1}:{{i:0;{text}{''.join(f'i:{n};R:2;' for n in range(1, times + 1))}}}"
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "reason"),
     [
         (doubling(60), f"more than {MAX_VALUES} values"),
@@ -174,7 +175,6 @@ def again(text: str, times: int) -> str:
         (again(f"a:1000:{{{''.join(f'i:{n};N;' for n in range(1000))}}}", 1000), f"more than {MAX_VALUES} values"),
         (growing(100), f"nested deeper than {MAX_DEPTH}"),
     ],
-    ids=["doubling", "long texts", "long lists", "deep"],
 )
 def test_a_bomb_of_references_is_refused_at_once(text: str, reason: str) -> None:
     started = time.process_time()

@@ -27,6 +27,7 @@ from queuepool.payload.php_unserialize import (
     PhpValue,
     parse_object,
 )
+from tests.support.each import each
 from tests.support.laravel_peer import require_php
 from tests.support.php_code import php
 
@@ -202,7 +203,7 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize(("text", "reason"), REFUSED.values(), ids=REFUSED.keys())
+@each(("text", "reason"), REFUSED.values())
 def test_it_is_refused_at_once(text: str, reason: str) -> None:
     assert reason in refusal(text)
 

@@ -17,6 +17,7 @@ from queuepool.payload.context import Context
 from queuepool.payload.ending import NOTHING, Unlock
 from queuepool.payload.envelope import Payload, decode
 from queuepool.settlement.endings import Endings
+from tests.support.each import each
 
 RECORDED: dict[str, dict[str, str]] = json.loads((Path(__file__).parent / "recorded.json").read_text())
 VERSIONS = list(RECORDED)
@@ -58,8 +59,8 @@ def test_all_that_is_new_is_recorded():
     assert "batchId" not in json.loads(RECORDED["11.56.0"]["batch"])["data"]
 
 
-@pytest.mark.parametrize("version", VERSIONS)
-@pytest.mark.parametrize("case", ["plain", "plain model"])
+@each("version", VERSIONS)
+@each("case", ["plain", "plain model"])
 def test_nothing_follows_from_a_plain_job(version, case):
     found = payload(version, case)
 
@@ -67,8 +68,8 @@ def test_nothing_follows_from_a_plain_job(version, case):
     assert ("", NOTHING, NOTHING) == (refusal(found), HANDING.after(found), HANDING.after(found, FAILURE))
 
 
-@pytest.mark.parametrize("version", VERSIONS)
-@pytest.mark.parametrize("case", ["chain", "chain of models"])
+@each("version", VERSIONS)
+@each("case", ["chain", "chain of models"])
 def test_a_chain_is_refused_or_handed_over(version, case):
     found = payload(version, case)
 
@@ -81,8 +82,8 @@ def test_a_chain_is_refused_or_handed_over(version, case):
     assert NOTHING == REFUSING.after(found)
 
 
-@pytest.mark.parametrize("version", VERSIONS)
-@pytest.mark.parametrize("case", ["chain", "batch of models"])
+@each("version", VERSIONS)
+@each("case", ["chain", "batch of models"])
 def test_laravel_gets_the_command_back_as_it_made_it(version, case):
     found, sent = payload(version, case), json.loads(RECORDED[version][case])
     handed = outcome(found)
@@ -91,8 +92,8 @@ def test_laravel_gets_the_command_back_as_it_made_it(version, case):
     assert sent["data"] | {"unlocked": False} == handed["data"]
 
 
-@pytest.mark.parametrize("version", VERSIONS)
-@pytest.mark.parametrize("case", ["batch", "batch of models"])
+@each("version", VERSIONS)
+@each("case", ["batch", "batch of models"])
 def test_a_batch_is_refused_or_handed_over(version, case):
     found = payload(version, case)
 
@@ -101,7 +102,7 @@ def test_a_batch_is_refused_or_handed_over(version, case):
     assert None not in (outcome(found), outcome(found, FAILURE))
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@each("version", VERSIONS)
 def test_the_middleware_of_a_cancelled_batch_is_known_and_no_other(version):
     skipped, overlapping = payload(version, "skipped"), payload(version, "overlapping")
 
@@ -111,7 +112,7 @@ def test_the_middleware_of_a_cancelled_batch_is_known_and_no_other(version):
     assert "not begun: set `outcomes` in" in str(REFUSING.refusal(payload(version, "chain")))
 
 
-@pytest.mark.parametrize("version", WITH_CONTEXT)
+@each("version", WITH_CONTEXT)
 def test_a_unique_lock_is_released_by_the_owner_that_is_known(version):
     found = payload(version, "unique")
     owner = OWNER if version in WITH_OWNER else ""
@@ -138,14 +139,14 @@ def test_the_lock_of_laravel_10_is_not_named():
     assert ((), "") == (REFUSING.held_locks(payload("10.50.3", "unique")), refusal(payload("10.50.3", "unique")))
 
 
-@pytest.mark.parametrize("version", WITH_CONTEXT)
+@each("version", WITH_CONTEXT)
 def test_a_job_does_not_release_the_lock_that_it_inherited(version):
     child = payload(version, "child")
 
     assert ((), NOTHING) == (REFUSING.held_locks(child), HANDING.after(child))
 
 
-@pytest.mark.parametrize("version", WITH_CONTEXT)
+@each("version", WITH_CONTEXT)
 def test_a_lock_out_of_reach_is_told_or_handed_over(version):
     found = payload(version, "unique")
     far, handing = endings(), endings(outcomes="outcomes")
@@ -155,7 +156,7 @@ def test_a_lock_out_of_reach_is_told_or_handed_over(version):
     assert ("", False) == (handing.warning(found), outcome(found, rules=handing)["data"]["unlocked"])
 
 
-@pytest.mark.parametrize("version", ["13.6.0", "13.26.1"])
+@each("version", ["13.6.0", "13.26.1"])
 def test_a_debounced_job_is_refused_even_with_outcomes(version):
     found = payload(version, "debounced")
 
@@ -164,7 +165,7 @@ def test_a_debounced_job_is_refused_even_with_outcomes(version):
     assert "" == refusal(payload(version, "plain"))
 
 
-@pytest.mark.parametrize("version", WITH_CONTEXT)
+@each("version", WITH_CONTEXT)
 def test_context_is_no_reason_for_anything(version):
     found = payload(version, "context")
 

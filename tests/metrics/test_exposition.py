@@ -16,6 +16,7 @@ from queuepool.board.counts import OUTCOMES, RUN_BOUNDS, Histogram, JobCounts, P
 from queuepool.metrics.exposition import exposition
 from queuepool.metrics.samples import Sample, of_pool, of_program, of_stopped
 from queuepool.metrics.table import HISTOGRAM, METRICS
+from tests.support.each import each
 from tests.support.full_counts import COUNTS, FACTS, NASTY, RUNS
 
 
@@ -138,7 +139,7 @@ def test_a_nasty_name_is_one_label():
 
 
 @pytest.mark.bad_input("B142")
-@pytest.mark.parametrize("number", [2**63 - 1, -1, float("nan"), float("inf")])
+@each("number", [2**63 - 1, -1, float("nan"), float("inf")])
 def test_nonsense_on_the_board_is_shown_and_breaks_nothing(number):
     facts = replace(FACTS, generation=number, longest_run=number, resident={number: number})
     counts = PoolCounts(jobs={("q", "j"): JobCounts(done=number, run=Histogram(RUNS.counts, number))})

@@ -10,6 +10,7 @@ import pytest
 from queuepool.board.board import Board, State
 from queuepool.metrics.facts import read
 from queuepool.metrics.health import DEAD_AFTER, not_live, not_ready, not_started
+from tests.support.each import each
 from tests.support.full_counts import FACTS
 from tests.support.probing import probe
 from tests.unit.test_probe import board as board  # a fixture
@@ -38,7 +39,7 @@ def test_it_has_started_once_the_modules_are_imported():
     assert "no worker has imported the modules yet" == not_started(replace(FACTS, ready_at=0.0))
 
 
-@pytest.mark.parametrize(
+@each(
     ("facts", "reason"),
     [
         (replace(FACTS, state=State.DRAINING), "the pool is draining"),

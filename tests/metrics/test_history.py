@@ -15,6 +15,7 @@ from queuepool.board.counts import NO_RUNS, Histogram, JobCounts, PoolCounts, Qu
 from queuepool.metrics.history import Past, Span, past_of
 from queuepool.metrics.rollup import GRAINS, LONGEST, Rollup, Sizes, rollup_of
 from queuepool.stores.history import MAX_BYTES, Kept
+from tests.support.each import each
 from tests.support.full_counts import COUNTS
 
 NOW = 1_790_000_030.0
@@ -75,7 +76,7 @@ GOOD = json.loads(rollup_of(5.0, counts(3)).text())
 
 
 @pytest.mark.bad_input("B148")
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         b"",

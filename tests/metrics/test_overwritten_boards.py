@@ -13,6 +13,7 @@ from queuepool.board.board import Board, Role, State
 from queuepool.metrics.pages import Pages
 from queuepool.metrics.table import METRICS
 from tests.metrics.test_exposition import parsed
+from tests.support.each import each
 
 PATHS = ("/metrics", "/livez", "/readyz", "/startedz", "/api/v1/status")
 
@@ -31,7 +32,7 @@ def board(tmp_path: Path) -> Board:
 
 
 @pytest.mark.bad_input("B142")
-@pytest.mark.parametrize("seed", range(20))
+@each("seed", range(20))
 def test_random_bytes_on_the_board_break_no_page(board, seed):
     overwritten(board, random.Random(seed).randbytes)
     pages = Pages("p", "c", board)
@@ -43,7 +44,7 @@ def test_random_bytes_on_the_board_break_no_page(board, seed):
 
 
 @pytest.mark.bad_input("B142")
-@pytest.mark.parametrize("byte", [0x00, 0x7F, 0xFF])
+@each("byte", [0x00, 0x7F, 0xFF])
 def test_the_same_byte_everywhere_breaks_none_either(board, byte):
     overwritten(board, lambda size: bytes([byte]) * size)
     pages = Pages("p", "c", board)

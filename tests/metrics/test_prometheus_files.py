@@ -9,10 +9,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from queuepool.metrics.table import HISTOGRAM, METRICS, Metric
 from tests.metrics.test_exposition import promtool
+from tests.support.each import each
 
 ROOT = Path(__file__).parents[2]
 DASHBOARD, RULES = ROOT / "conf/grafana-queuepool.json", ROOT / "conf/prometheus-rules.yml"
@@ -50,7 +49,7 @@ def asked(expression: str) -> set[str]:
     return set(re.findall(r"\bqueuepool_\w+", expression))
 
 
-@pytest.mark.parametrize("expression", [*expressions(), *rules()])
+@each("expression", [*expressions(), *rules()])
 def test_every_metric_that_is_asked_for_is_emitted_with_these_labels(expression):
     known = {"instance", "le", *(label for name in asked(expression) for label in EMITTED[name].labels)}
     labels = re.findall(r"(\w+)=~?\"", expression)

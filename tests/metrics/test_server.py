@@ -17,6 +17,7 @@ from queuepool.metrics import server
 from queuepool.metrics.http import MAX_HEAD, Request, Response
 from queuepool.metrics.listener import bound
 from queuepool.metrics.server import MAX_CONNECTIONS, Server
+from tests.support.each import each
 
 PAGE, LARGE = b"a page\n", 20_000_000
 Scenario = Callable[["Client"], Awaitable[None]]
@@ -109,7 +110,7 @@ def test_head_gets_the_same_head_without_the_page(run):
 
 
 @pytest.mark.bad_input("B145")
-@pytest.mark.parametrize(
+@each(
     ("sent", "code"),
     [
         (b"GET /page?name[]=queuepool_up HTTP/1.1\r\n\r\n", 200),

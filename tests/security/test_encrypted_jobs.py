@@ -25,6 +25,7 @@ from queuepool.payload.envelope import Payload, decode
 from queuepool.payload.php_serialize import build_command, serialize
 from queuepool.payload.php_unserialize import PhpDataRefused
 from queuepool.settlement.commands import commands_of
+from tests.support.each import each
 from tests.support.laravel_peer import Peer
 
 MAIL = "App\\Jobs\\SecretMail"
@@ -49,19 +50,19 @@ def data_of(text: str) -> dict[str, str]:
 # Reading what Laravel encrypted
 
 
-@pytest.mark.parametrize("cipher", RECORDED)
+@each("cipher", RECORDED)
 def test_a_job_that_laravel_encrypted_gives_its_properties(cipher):
     assert {"n": 5, "t": "é/"} == command_of(data_of(RECORDED[cipher]), encrypter(cipher)).arguments
 
 
-@pytest.mark.parametrize("cipher", RECORDED)
+@each("cipher", RECORDED)
 def test_each_of_several_keys_decrypts(cipher):
     found = command_of(data_of(RECORDED[cipher]), encrypter(cipher, letters="abk"))
 
     assert {"n": 5, "t": "é/"} == found.arguments
 
 
-@pytest.mark.parametrize("cipher", RECORDED)
+@each("cipher", RECORDED)
 def test_a_wrong_key_is_refused_in_one_line(cipher):
     with pytest.raises(BadArguments) as caught:
         command_of(data_of(RECORDED[cipher]), encrypter(cipher, letters="ab"))
@@ -295,7 +296,7 @@ def test_a_key_is_given_as_laravel_has_it(tmp_path):
         assert (b"k" * 32, b"p" * 32) == loaded(app_key=KEY, previous_keys=said).previous_keys
 
 
-@pytest.mark.parametrize(
+@each(
     ("said", "problem"),
     [
         ({"app_key": "short-key"}, "--app-key: a key has 9 bytes, and AES-256-CBC takes 32: copy it"),

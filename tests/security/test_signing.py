@@ -19,6 +19,7 @@ from queuepool.errors import BadPayload, ConfigError
 from queuepool.jobs.client import Queue
 from queuepool.payload.envelope import decode, encode
 from queuepool.payload.signing import Signer
+from tests.support.each import each
 from tests.support.eventually import eventually
 from tests.support.laravel_peer import Peer
 from tests.support.pools import Site
@@ -119,8 +120,8 @@ TAMPERED: list[tuple[str, Callable[[dict[str, Any]], object]]] = [
 
 
 @pytest.mark.bad_input("B061")
-@pytest.mark.parametrize(("reason", "change"), TAMPERED)
-@pytest.mark.parametrize("required", [True, False])
+@each(("reason", "change"), TAMPERED)
+@each("required", [True, False])
 def test_a_signature_that_is_wrong_never_passes(reason, change, required):
     raw = changed(pushed(amount=1), change)
 
@@ -272,8 +273,8 @@ def test_what_laravel_signs_verifies_here_also_after_its_own_pop_has_rewritten_i
     data = {"id": 7, "fail_times": 0}
     odd = {"id": 1234567890123456789, "fail_times": []}
     boot = recipe(keyed.path)
-    for each in (data, odd):
-        peer.run("push-string", "App\\Jobs\\Report@build", json.dumps(each), boot=boot)
+    for sent in (data, odd):
+        peer.run("push-string", "App\\Jobs\\Report@build", json.dumps(sent), boot=boot)
     peer.run("push-object", "a@b.c", "welcome/é", boot=boot, tries=2)
     rewritten = [peer.run("release-one")["reserved"] for _ in range(3)]
     keyed.work("--tries", "2")
@@ -296,7 +297,7 @@ def test_laravels_worker_runs_what_is_signed_here(signed, peer: Peer):
 # The keys
 
 
-@pytest.mark.parametrize(
+@each(
     "keys",
     ["secret", "k:short", "k:0123456789 abcdef", ":0123456789abcdef", "k:0123456789abcdef,", "a b:0123456789abcdef",
      "k:0123456789abcdef, k:0123456789abcdefg", "k:0123456789äbcdef"],

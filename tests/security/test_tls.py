@@ -20,6 +20,7 @@ from queuepool.errors import ConfigError, StoreDown
 from queuepool.jobs.client import Queue
 from queuepool.jobs.connecting import connect
 from queuepool.stores.redis.check import _is_unencrypted
+from tests.support.each import each
 from tests.support.eventually import eventually
 from tests.support.pools import Site
 from tests.support.redis_server import start_redis
@@ -174,7 +175,7 @@ def test_a_pool_whose_certificate_expired_says_so_once_and_goes_on_with_a_new_on
     site.queue.close()
 
 
-@pytest.mark.parametrize(
+@each(
     ("url", "warned"),
     [
         ("redis://:pw@h:1/0", True), ("redis://h", False), ("rediss://:pw@h", False), ("redis://:pw@[::1]:1/0", False),
@@ -195,7 +196,7 @@ def misfit(url: str) -> str:
 
 
 @pytest.mark.bad_input("B075")
-@pytest.mark.parametrize("wish", ["none", "optional", "0", "", "required&ssl_check_hostname=false"])
+@each("wish", ["none", "optional", "0", "", "required&ssl_check_hostname=false"])
 def test_nobody_can_ask_for_tls_without_verification(wish):
     said = misfit(f"rediss://:s3cr3t@h?ssl_cert_reqs={wish}")
 

@@ -17,6 +17,7 @@ from queuepool.steward.side_stores import EventQueue, FailureRecorder, SideStore
 from queuepool.stores.factory import Stores
 from queuepool.stores.sql.client import Client
 from queuepool.stores.sql.migrate import migrate
+from tests.support.each import each
 from tests.support.redis_server import PREFIX
 from tests.support.samples import ids, payload
 
@@ -171,7 +172,7 @@ def test_a_failure_that_the_failed_store_refuses_waits_and_its_reason_is_told_on
     stores.close()
 
 
-@pytest.mark.parametrize(
+@each(
     ("raw", "expected"),
     [
         (b'{"id":"a","attempts":3}', b'{"id":"a","attempts":0}'),

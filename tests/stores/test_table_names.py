@@ -18,6 +18,7 @@ from queuepool.stores.factory import Stores
 from queuepool.stores.sql.migrate import migrate
 from tests.support.commands import queuepool
 from tests.support.drivers import DATABASES, connection_of, opened
+from tests.support.each import each
 from tests.support.own_connections import drivers, engine_of
 from tests.support.samples import payload
 from tests.support.store_contract import OURS, failed_job, reserved
@@ -112,7 +113,7 @@ def test_two_tables_of_one_database_are_two_stores(sqlite_url):
 
 
 @pytest.mark.bad_input("B126")
-@pytest.mark.parametrize(
+@each(
     ("lines", "problem"),
     [
         ("jobs_table = jobs; DROP TABLE users", "is not a name for a table: 1 to 63 of A-Z a-z 0-9 _, and no digit"),

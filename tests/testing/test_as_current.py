@@ -10,6 +10,7 @@ from queuepool import context, current
 from queuepool.errors import QueuepoolError
 from queuepool.jobs.current_job import running
 from queuepool.testing import Delete, Fail, Release, as_current
+from tests.support.each import each
 from tests.testing.jobs import decides, flaky, traced
 
 
@@ -79,7 +80,7 @@ def test_threads_of_the_handler_see_it():
     assert seen == ["9"]
 
 
-@pytest.mark.parametrize(
+@each(
     ("wrong", "words"),
     [
         ({"attempt": 0}, "attempt cannot be 0"),

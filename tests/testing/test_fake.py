@@ -13,6 +13,7 @@ from queuepool.errors import BadPayload, ConfigError, NotSendable, QueuepoolErro
 from queuepool.events import JobQueued
 from queuepool.jobs.client import Queue
 from queuepool.testing import drain, fake, run_now
+from tests.support.each import each
 from tests.testing.jobs import Bill, Line, anything, dated, hooked, on_queue, once, positional, secret, welcome
 
 
@@ -141,7 +142,7 @@ def test_listeners_are_called():
     assert identity in [event.id for event in queued]
 
 
-@pytest.mark.parametrize(
+@each(
     ("dispatch", "error"),
     [
         (lambda queue: welcome.dispatch(), TypeError),

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.each import each
+
 ROOT = Path(__file__).parents[2]
 PLUGIN = "queuepool.testing.plugin"
 JOBS = """
@@ -102,7 +104,7 @@ def test_nothing():
     assert "1 passed" in outcome_of(tmp_path, program)
 
 
-@pytest.mark.parametrize("name", ["fake", "run_now", "drain", "as_current"])
+@each("name", ["fake", "run_now", "drain", "as_current"])
 def test_the_tools_are_also_attributes_of_the_package(name):
     import queuepool
 

@@ -19,6 +19,7 @@ from queuepool.events import JobProcessed, JobProcessing, JobQueued, JobReleased
 from queuepool.jobs.client import Queue
 from queuepool.jobs.current_job import running
 from queuepool.testing import run_now
+from tests.support.each import each
 from tests.testing.jobs import (
     Bill,
     Line,
@@ -315,7 +316,7 @@ def test_jobs_without_an_end_are_named(job, name):
     assert len(ran.attempts) == 20
 
 
-@pytest.mark.parametrize("wrong", [{"tries": -1}, {"tries": 1.5}, {"most": 0}, {"most": True}])
+@each("wrong", [{"tries": -1}, {"tries": 1.5}, {"most": 0}, {"most": True}])
 @pytest.mark.bad_input("B119")
 def test_a_wrong_number_is_refused(wrong):
     [(name, value)] = wrong.items()

@@ -12,6 +12,7 @@ import pytest
 from queuepool import Job, connect, job
 from queuepool.errors import StoreDenied
 from queuepool.testing import make_tables, next_times
+from tests.support.each import each
 from tests.testing.jobs import welcome
 
 BERLIN = ZoneInfo("Europe/Berlin")
@@ -48,7 +49,7 @@ def test_a_moment_with_a_time_zone_is_taken_as_it_is():
     )
 
 
-@pytest.mark.parametrize("wrong", [welcome, len, "testing.nightly", None])
+@each("wrong", [welcome, len, "testing.nightly", None])
 def test_what_has_no_schedule_is_refused(wrong):
     with pytest.raises(ValueError, match="has no schedule"):
         next_times(wrong)

@@ -9,12 +9,13 @@ import pytest
 
 from queuepool.config.addresses import Address, address_of, listen
 from queuepool.metrics.listener import bound, file_of, leave, problem_of
+from tests.support.each import each
 from tests.support.redis_server import free_port
 from tests.unit.test_configuration import Write, load, refusal
 from tests.unit.test_configuration import write as write  # a fixture
 
 
-@pytest.mark.parametrize(
+@each(
     ("raw", "address"),
     [
         ("127.0.0.1:9465", Address("127.0.0.1", 9465)),
@@ -29,7 +30,7 @@ def test_an_address_is_an_ip_address_and_a_port_or_a_path(raw, address):
 
 
 @pytest.mark.bad_input("B143")
-@pytest.mark.parametrize(
+@each(
     ("raw", "words"),
     [
         ("9465", "has no IP address"),

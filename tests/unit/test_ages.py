@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 
-import pytest
-
 from queuepool.payload.ages import ready_for
 from queuepool.payload.envelope import encode
+from tests.support.each import each
 
 
 def test_the_age_counts_from_when_the_job_was_due():
@@ -19,7 +18,7 @@ def test_the_age_counts_from_when_the_job_was_due():
     assert 0.0 == ready_for(later, 1599.0)
 
 
-@pytest.mark.parametrize(
+@each(
     "fields",
     [
         {"createdAt": 1000, "delay": None, "attempts": 1},
@@ -37,6 +36,6 @@ def test_a_payload_that_does_not_say_it_has_no_age(fields):
     assert ready_for(json.dumps(fields).encode(), 2000.0) is None
 
 
-@pytest.mark.parametrize("raw", [None, b"", b"{", b"\xff\xfe", b"[" * 100_000])
+@each("raw", [None, b"", b"{", b"\xff\xfe", b"[" * 100_000])
 def test_what_is_no_payload_has_no_age(raw):
     assert ready_for(raw, 2000.0) is None

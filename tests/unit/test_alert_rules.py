@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,6 +14,7 @@ from queuepool.steward.alert_rules import COUNTED, Facts, Reading, readings
 from queuepool.steward.alert_states import AlertStates
 from queuepool.steward.alert_window import WINDOW, AlertWindow, Recent
 from queuepool.stores.contract import NOTICE_KEPT
+from tests.support.each import each
 
 LIMITS = AlertSettings()
 
@@ -30,7 +30,7 @@ def of_queue(**more: object) -> Facts:
     return facts(counts=PoolCounts(queues={"mail": QueueFacts(**more)}))  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(
+@each(
     ("given", "expected"),
     [
         (of_queue(oldest=75.0), Reading("wait", "mail", 75.0, 60.0)),
@@ -122,7 +122,7 @@ def looks(*values: float | None, states: AlertStates | None = None) -> str:
     return found
 
 
-@pytest.mark.parametrize(
+@each(
     ("values", "expected"),
     [
         ((60, 60), ".+"),

@@ -6,8 +6,6 @@ import ast
 from functools import cache
 from pathlib import Path
 
-import pytest
-
 PACKAGE = Path(__file__).parents[2] / "queuepool"
 
 #: from the ground up: a package imports only from the rows above its own; those of one row know nothing of each other
@@ -76,6 +74,7 @@ NEVER = ["eval", "exec", "compile", "__import__", "os.system", "os.popen", "pick
 MOST_LINES, MASTERS_LINES, FUNCTIONS_LINES = 230, 215, 40
 
 
+@cache
 def paths() -> list[Path]:
     return sorted(PACKAGE.rglob("*.py"))
 
@@ -141,12 +140,16 @@ def test_the_page_draws_the_rows_in_this_order():
     assert [sorted(layer.split()) for layer in reversed(LAYERS)] == [sorted(row.split()) for row in rows]
 
 
-@pytest.mark.parametrize("path", paths(), ids=where)
-def test_no_package_imports_one_beside_or_above_it(path):
-    if dotted(path) not in ("queuepool", "__main__"):
-        inside, layer = package_of(dotted(path)), layer_of(dotted(path))
+def test_no_package_imports_one_beside_or_above_it():
+    inside = [path for path in paths() if dotted(path) not in ("queuepool", "__main__")]
 
-        assert [] == [name for name in ours(path) if package_of(name) != inside and layer_of(name) >= layer]
+    assert {} == {where(path): wrong for path in inside if (wrong := beside_or_above(path))}
+
+
+def beside_or_above(path: Path) -> list[str]:
+    """What it imports of the other packages of its own row, and of the rows above."""
+    package, layer = package_of(dotted(path)), layer_of(dotted(path))
+    return [name for name in ours(path) if package_of(name) != package and layer_of(name) >= layer]
 
 
 def test_no_modules_import_each_other_in_a_circle():
@@ -165,14 +168,12 @@ def users(word: str) -> list[str]:
     return [where(path) for path in paths() if word in used(path) or word in imports(path)]
 
 
-@pytest.mark.parametrize("danger", DOORS)
-def test_each_danger_has_its_door(danger):
-    assert set() == set(users(danger)) - set(DOORS[danger])
+def test_each_danger_has_its_door():
+    assert {} == {danger: files for danger, doors in DOORS.items() if (files := set(users(danger)) - set(doors))}
 
 
-@pytest.mark.parametrize("danger", NEVER)
-def test_what_must_never_be_done_is_not(danger):
-    assert [] == users(danger)
+def test_what_must_never_be_done_is_not():
+    assert {} == {danger: files for danger in NEVER if (files := users(danger))}
 
 
 def test_a_client_its_lines_and_its_refusals_talk_to_redis_py():
@@ -187,9 +188,10 @@ def test_two_modules_put_the_drivers_together():
     assert expected == [file for file in importing if not file.startswith("stores/redis/")]
 
 
-@pytest.mark.parametrize("word", ["print", "click.echo", "click.secho", "sys.stdout.write"])
-def test_only_the_command_line_prints(word):
-    assert [] == [file for file in users(word) if not file.startswith("cli/")]
+def test_only_the_command_line_prints():
+    words = ["print", "click.echo", "click.secho", "sys.stdout.write"]
+
+    assert [] == [(file, word) for word in words for file in users(word) if not file.startswith("cli/")]
 
 
 @cache
@@ -233,16 +235,20 @@ def test_the_master_stays_small():
     assert len((PACKAGE / "master/loop.py").read_text().splitlines()) <= MASTERS_LINES
 
 
-@pytest.mark.parametrize("path", paths(), ids=where)
-def test_no_file_grows_too_long(path):
-    assert len(path.read_text().splitlines()) <= MOST_LINES
+def test_no_file_grows_too_long():
+    lines = {where(path): len(path.read_text().splitlines()) for path in paths()}
+
+    assert {} == {file: count for file, count in lines.items() if count > MOST_LINES}
 
 
-@pytest.mark.parametrize("path", paths(), ids=where)
-def test_no_function_grows_too_long(path):
-    functions = [node for node in ast.walk(tree(path)) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))]
+def test_no_function_grows_too_long():
+    found = [(where(path), node) for path in paths() for node in functions(path)]
 
-    assert [] == [node.name for node in functions if length(node) > FUNCTIONS_LINES]
+    assert [] == [(file, node.name) for file, node in found if length(node) > FUNCTIONS_LINES]
+
+
+def functions(path: Path) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
+    return [node for node in ast.walk(tree(path)) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))]
 
 
 def length(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
@@ -253,17 +259,19 @@ def length(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
     return lines - ((first.end_lineno or 0) - first.lineno + 1) if has_docstring else lines
 
 
-@pytest.mark.parametrize("path", sorted((PACKAGE / "stores/redis/lua").glob("*.lua")), ids=lambda path: path.stem)
-def test_every_script_says_what_it_takes_and_gives(path):
-    text = path.read_text()
+def test_every_script_says_what_it_takes_and_gives():
+    scripts = {path.name: path.read_text() for path in (PACKAGE / "stores/redis/lua").glob("*.lua")}
+    words = ["-- Source:  ", "-- KEYS     ", "-- Returns  "]
 
-    assert text.startswith(f"-- {path.name}: ")
-    assert [] == [word for word in ("-- Source:  ", "-- KEYS     ", "-- Returns  ") if word not in text]
+    assert scripts
+    assert [] == [name for name, text in scripts.items() if not text.startswith(f"-- {name}: ")]
+    assert [] == [(name, word) for name, text in scripts.items() for word in words if word not in text]
 
 
 def test_only_the_helper_of_the_tests_sleeps():
     tests = sorted(Path(__file__).parents[1].rglob("*.py"))
-    sleeping = [path.name for path in tests if "time.sleep" in used(path)]
+    # The text first, as most have no such word, and to parse them all takes seconds.
+    sleeping = [path.name for path in tests if "sleep" in path.read_text() and "time.sleep" in used(path)]
 
     assert "eventually.py" in sleeping
     # What jobs under test do is their own affair.

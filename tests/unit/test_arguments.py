@@ -20,6 +20,7 @@ from queuepool.jobs.arguments import reader_of
 from queuepool.jobs.client import Queue
 from queuepool.jobs.registry import REGISTRY, bound
 from queuepool.payload.envelope import decode
+from tests.support.each import each
 from tests.support.samples import fresh
 
 if TYPE_CHECKING:
@@ -27,11 +28,6 @@ if TYPE_CHECKING:
 
 NOON = datetime(2026, 11, 22, 12, 0, 0, 250, tzinfo=UTC)
 Price = NewType("Price", Decimal)
-
-
-def named(value: object) -> str | None:
-    """A test's name must be the same in each process of a run, so it has no address of an object."""
-    return None if " at 0x" in str(value) else str(value)
 
 
 class Colour(Enum):
@@ -146,12 +142,13 @@ THERE_AND_BACK: list[tuple[Any, Any, Any]] = [
 ]
 
 
-@pytest.mark.parametrize(("hint", "value", "written"), THERE_AND_BACK, ids=named)
+@each(("hint", "value", "written"), THERE_AND_BACK)
 def test_an_argument_goes_there_as_plain_json_and_back_by_its_annotation(queue, hint, value, written):
     def back(it):
         return it
 
     back.__annotations__["it"] = hint
+    queue.clear()
     job(fresh())(back).dispatch(it=value)
 
     assert written == json.loads(queue.sizes().oldest)["data"]["it"]
@@ -159,13 +156,12 @@ def test_an_argument_goes_there_as_plain_json_and_back_by_its_annotation(queue, 
     assert type(value) is type(found)
 
 
-@pytest.mark.parametrize(
+@each(
     "hint",
     [
         int, str, float, bool, None, Any, object, list, dict, list[int], dict[str, list[str]], int | None, int | str,
         Literal["a"], Sequence[str], bytes, "Unknown", Queue,
     ],
-    ids=named,
 )  # fmt: skip
 def test_annotations_that_ask_for_nothing_cost_nothing(hint):
     def plain(it): ...
@@ -233,7 +229,7 @@ class Odd:
     """Nobody has said how it goes."""
 
 
-@pytest.mark.parametrize(
+@each(
     ("value", "why"),
     [
         (Odd(), f"no JSON for {__name__}.Odd: queuepool.register_type says what to send"),
@@ -243,7 +239,6 @@ class Odd:
         ({Colour.RED: 1}, "keys must be str"),
         (float("nan"), "Out of range float"),
     ],
-    ids=named,
 )
 def test_what_cannot_go_is_refused_at_the_dispatch_by_job_argument_and_type(queue, value, why):
     @job(fresh())
@@ -263,10 +258,10 @@ def test_what_cannot_go_is_refused_at_the_dispatch_by_job_argument_and_type(queu
         with pytest.raises(NotSendable, match=f"^argument 'what' of {name}: {why}") as refused:
             dispatch()
         assert isinstance(refused.value, (BadPayload, TypeError))
-    assert 0 == queue.size()
+    assert 0 == queue.clear()
 
 
-@pytest.mark.parametrize(
+@each(
     ("hint", "data", "why"),
     [
         (datetime, "tomorrow", "argument 'it' is a text, and not an ISO date and time"),
@@ -284,13 +279,13 @@ def test_what_cannot_go_is_refused_at_the_dispatch_by_job_argument_and_type(queu
         (date | None, "x", "argument 'it' is a text, and not an ISO date$"),
         (date | int, "x", "argument 'it' is a text, and not date or int"),
     ],
-    ids=named,
 )
 def test_what_its_annotation_does_not_take_is_a_bad_argument_and_its_value_is_not_told(queue, hint, data, why):
     def send(it): ...
 
     send.__annotations__["it"] = hint
     name = job(fresh())(send).name
+    queue.clear()
     queue.push(name, {"it": data})
 
     with pytest.raises(BadArguments, match=f"bad arguments for {name}: {why}") as refused:
@@ -298,12 +293,13 @@ def test_what_its_annotation_does_not_take_is_a_bad_argument_and_its_value_is_no
     assert "tomorrow" not in str(refused.value)
 
 
-@pytest.mark.parametrize(("hint", "php"), [(list[date], {}), (dict[str, date], [])], ids=named)
+@each(("hint", "php"), [(list[date], {}), (dict[str, date], [])])
 def test_an_empty_list_and_an_empty_object_are_one_in_php(queue, hint, php):
     def send(it):
         return it
 
     send.__annotations__["it"] = hint
+    queue.clear()
     queue.push(job(fresh())(send).name, {"it": php})
 
     assert 0 == len(received(queue))

@@ -23,6 +23,7 @@ from queuepool.board.status import overview, title
 from queuepool.master.child import Child
 from queuepool.master.children import Children
 from queuepool.payload.lease import Lease
+from tests.support.each import each
 
 READER = """
 import hashlib, json, sys
@@ -107,9 +108,7 @@ def test_a_cleared_record_is_empty_and_its_neighbours_are_not(sample):
     assert b"neighbor" == bytes(sample.memory[:8])
 
 
-@pytest.mark.parametrize(
-    ("text", "kept"), [("x" * 11, "x" * 10), ("é" * 6, "é" * 5), ("xé" * 4, "xéxéxéx"), ("😀😀😀", "😀😀")]
-)
+@each(("text", "kept"), [("x" * 11, "x" * 10), ("é" * 6, "é" * 5), ("xé" * 4, "xéxéxéx"), ("😀😀😀", "😀😀")])
 def test_a_text_that_is_too_long_is_cut_between_two_characters(sample, text, kept):
     sample.text = text
 
@@ -271,7 +270,7 @@ def test_an_unlinked_board_leaves_nothing_beside_it(board, slot, path, tmp_path)
     assert 4 == board.header.capacity
 
 
-@pytest.mark.parametrize("nonsense", [-1.0, 1.5, 3.0, float("nan"), float("inf")])
+@each("nonsense", [-1.0, 1.5, 3.0, float("nan"), float("inf")])
 def test_progress_that_no_worker_has_written_is_unknown(slot, nonsense):
     slot.progress = nonsense
 

@@ -17,6 +17,7 @@ from queuepool.config.schedules import SCHEDULE_KEYS
 from queuepool.config.settings import ConnectionSettings, MemoryLimit, PoolSettings, ScheduleSettings
 from queuepool.errors import ConfigError
 from queuepool.jobs.connecting import connect
+from tests.support.each import each
 
 SHIPPED = Path(__file__).parents[2] / "conf" / "pool.ini"
 SECRET = "s3cr3t"
@@ -212,7 +213,7 @@ def test_the_connections_cannot_be_changed():
         load(None, {}, {}).connections["default"] = ConnectionSettings()
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         "\ufeff[pool]\nworkers = 2\n",
@@ -221,13 +222,12 @@ def test_the_connections_cannot_be_changed():
         "[pool]\nworkers = 2",
         "\n; a comment\n  # another = one\n[pool]\n  workers=2\n",
     ],
-    ids=["BOM", "CRLF", "tabs", "no final newline", "comments"],
 )
 def test_a_file_of_any_editor_is_read(write, text):
     assert 2 == load(write(text), {}, {}).pools[0].workers
 
 
-@pytest.mark.parametrize(
+@each(
     ("raw", "value"),
     [(" 60 ", 60), ("60s", 60), ("2m", 120), ("1h", 3600), ("2d", 172800), ("0.5", 0.5), ("1.5m", 90), ("0", 0)],
 )
@@ -235,39 +235,39 @@ def test_times_are_seconds_or_have_a_unit(raw, value):
     assert value == flagged(pool_timeout=raw).pools[0].timeout
 
 
-@pytest.mark.parametrize(
+@each(
     ("raw", "value"), [("0", 0), ("128", 128), ("128M", 128), ("128MB", 128), ("1G", 1024), ("1GB", 1024), ("16", 16)]
 )
 def test_memory_is_in_megabytes_or_has_a_unit(raw, value):
     assert MemoryLimit(value) == flagged(pool_memory=raw).pools[0].memory
 
 
-@pytest.mark.parametrize(("raw", "value"), [("+64", 64), ("+1", 1), ("+1G", 1024), ("+0.5G", 512)])
+@each(("raw", "value"), [("+64", 64), ("+1", 1), ("+1G", 1024), ("+0.5G", 512)])
 def test_memory_may_be_given_above_the_size_after_boot(raw, value):
     assert MemoryLimit(value, is_above_boot=True) == flagged(pool_memory=raw).pools[0].memory
 
 
-@pytest.mark.parametrize("raw", ["+0", "+", "++64", "+ 64", "+2000G"])
+@each("raw", ["+0", "+", "++64", "+ 64", "+2000G"])
 def test_a_bad_size_above_the_size_after_boot_is_refused(raw):
     assert "--memory: " in refusal(None, {"pool.memory": raw})
 
 
-@pytest.mark.parametrize("raw", ["yes", "true", "on", "1", "YES"])
+@each("raw", ["yes", "true", "on", "1", "YES"])
 def test_every_way_to_say_yes_is_understood(raw):
     assert flagged(pool_force=raw).pools[0].force is True
 
 
-@pytest.mark.parametrize("raw", ["no", "false", "off", "0", "No"])
+@each("raw", ["no", "false", "off", "0", "No"])
 def test_every_way_to_say_no_is_understood(raw):
     assert flagged(connection_renew=raw).pools[0].connection.renew is False
 
 
-@pytest.mark.parametrize(("raw", "value"), [("1", 1), ("1024", 1024), ("auto", min(os.cpu_count() or 1, 1024))])
+@each(("raw", "value"), [("1", 1), ("1024", 1024), ("auto", min(os.cpu_count() or 1, 1024))])
 def test_workers_are_a_number_or_one_for_each_cpu(raw, value):
     assert value == flagged(pool_workers=raw).pools[0].workers
 
 
-@pytest.mark.parametrize("name", ["a", "emails.high", "{tag}:x", "a-b_c", "q" * 200, ":reserved:x"])
+@each("name", ["a", "emails.high", "{tag}:x", "a-b_c", "q" * 200, ":reserved:x"])
 def test_a_plain_queue_name_is_taken(name):
     assert (name,) == flagged(pool_queue=name).pools[0].queues
 
@@ -276,7 +276,7 @@ def test_a_thousand_queues_are_taken():
     assert 1000 == len(flagged(pool_queue=",".join(map(str, range(1000)))).pools[0].queues)
 
 
-@pytest.mark.parametrize(
+@each(
     "url",
     [
         "redis://h",
@@ -295,7 +295,7 @@ def test_a_good_url_is_kept_as_it_is(url):
     assert url == flagged(connection_url=url).pools[0].connection.url
 
 
-@pytest.mark.parametrize("password", ["a%%b", "a#b", "a;b", "a ;b", "a #b", "a=b", "a\"b'c", "a b", "pässwörd", "[x]"])
+@each("password", ["a%%b", "a#b", "a;b", "a ;b", "a #b", "a=b", "a\"b'c", "a b", "pässwörd", "[x]"])
 def test_a_password_in_a_file_is_what_was_written(write, password):
     from redis.connection import parse_url
 
@@ -327,7 +327,7 @@ REFUSED_VALUES = [
 ]
 
 
-@pytest.mark.parametrize(("section", "key", "raw"), REFUSED_VALUES)
+@each(("section", "key", "raw"), REFUSED_VALUES)
 def test_a_value_that_cannot_be_is_refused_with_its_place(write, section, key, raw):
     message = refusal(write(f"[{section}]\n\n{key} = {raw}\n"))
 
@@ -336,12 +336,12 @@ def test_a_value_that_cannot_be_is_refused_with_its_place(write, section, key, r
     assert 200 > len(message)
 
 
-@pytest.mark.parametrize("raw", ["1m30", "inf", "1e3", "-1", ""])
+@each("raw", ["1m30", "inf", "1e3", "-1", ""])
 def test_a_bad_time_is_answered_with_the_units(raw):
     assert "seconds (60, 0.5), or a unit: 60s, 2m, 1h, 1d" in refusal(None, {"pool.timeout": raw})
 
 
-@pytest.mark.parametrize("raw", ["128K", "50%", "lots"])
+@each("raw", ["128K", "50%", "lots"])
 def test_a_bad_size_is_answered_with_the_units(raw):
     assert "MB (128, 128M, 128MB) or GB (1G, 1GB)" in refusal(None, {"pool.memory": raw})
 
@@ -356,7 +356,7 @@ def test_hard_memory_below_memory_is_refused(write):
     assert "pool.ini:3: [pool] memory_hard: 128 is below memory (256)" == message
 
 
-@pytest.mark.parametrize(
+@each(
     "line",
     [
         "[pool]\nworkers = 4 ; four",
@@ -375,7 +375,7 @@ def test_an_inline_comment_is_refused_as_such(write, line):
     )
 
 
-@pytest.mark.parametrize(
+@each(
     ("line", "expected"),
     [
         ("[pool]\nworker = 4", "pool.ini:2: [pool] worker: unknown key; did you mean 'workers'?"),
@@ -393,7 +393,7 @@ def test_an_unknown_key_or_section_is_refused_with_what_was_meant(write, line, e
     assert expected == refusal(write(f"{line}\n"))
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "expected"),
     [
         ("[pool]\ntries = 1\ntries = 2\n", "pool.ini:3: [pool] tries: is already in line 2"),
@@ -416,7 +416,7 @@ def test_a_malformed_file_is_refused_with_the_line(write, text, expected):
     assert expected in refusal(write(text))
 
 
-@pytest.mark.parametrize(
+@each(
     ("data", "expected"),
     [
         (b"[pool]\nworkers = \0\n", "pool.ini:2: contains a NUL byte"),
@@ -427,7 +427,6 @@ def test_a_malformed_file_is_refused_with_the_line(write, text, expected):
         (b"[pool]\nworkers = 4\xc2\xa0\n", "pool.ini:2: [pool] workers: '4\\xa0' is neither a number"),
         (b"[pool]\n" + b"; filler\n" * 120_000, "pool.ini: is larger than 1 MB, which no configuration is"),
     ],
-    ids=["NUL", "Latin-1", "UTF-16", "bell", "inner tab", "no-break space", "1 MB"],
 )
 def test_bytes_that_are_no_configuration_are_refused(write, data, expected):
     assert expected in refusal(write(data))
@@ -441,7 +440,7 @@ def test_a_password_that_every_user_can_read_is_refused(write):
     assert "pool.ini:2: [connection] url: holds a password that every user can read: chmod 600 pool.ini" == message
 
 
-@pytest.mark.parametrize(("mode", "url"), [(0o640, "redis://:p@h"), (0o644, "redis://h:1/2"), (0o644, "unix:///a@b")])
+@each(("mode", "url"), [(0o640, "redis://:p@h"), (0o644, "redis://h:1/2"), (0o644, "unix:///a@b")])
 def test_a_file_without_an_open_secret_is_taken(write, mode, url):
     path = write(f"[connection]\nurl = {url}\n")
     path.chmod(mode)
@@ -490,8 +489,8 @@ BAD_URLS = [
 ]
 
 
-@pytest.mark.parametrize("url", BAD_URLS)
-@pytest.mark.parametrize("mode", [0o600, 0o644])
+@each("url", BAD_URLS)
+@each("mode", [0o600, 0o644])
 def test_a_bad_url_is_refused_without_its_password(write, mode, url):
     path = write(f"[connection]\nurl = {url}\n")
     path.chmod(mode)
@@ -501,12 +500,12 @@ def test_a_bad_url_is_refused_without_its_password(write, mode, url):
     assert SECRET not in message
 
 
-@pytest.mark.parametrize("url", BAD_URLS[1:])
+@each("url", BAD_URLS[1:])
 def test_masking_never_shows_a_password(url):
     assert SECRET not in masked(url)
 
 
-@pytest.mark.parametrize(
+@each(
     ("url", "expected"),
     [
         ("redis://h:1/2", "redis://h:1/2"),
@@ -524,7 +523,7 @@ def test_a_masked_url_still_says_where(url, expected):
     assert expected == masked(url)
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         f"[pool]\nworkers = redis://:{SECRET}@h",
@@ -539,7 +538,7 @@ def test_a_misplaced_url_does_not_show_its_password(write, text):
     assert SECRET not in refusal(write(text))
 
 
-@pytest.mark.parametrize(
+@each(
     ("timeout", "said"),
     [
         ("90", "90 with grace 1 is not below retry_after (90) and renew is off; jobs would run twice; at most 88"),
@@ -560,7 +559,7 @@ def test_a_default_timeout_that_outlasts_its_lease_is_refused_at_its_pool(write)
     assert "raise retry_after" in message
 
 
-@pytest.mark.parametrize(("timeout", "renew"), [("88", "no"), ("88.9", "no"), ("90", "yes"), ("0", "yes")])
+@each(("timeout", "renew"), [("88", "no"), ("88.9", "no"), ("90", "yes"), ("0", "yes")])
 def test_a_timeout_within_its_lease_or_with_a_renewed_one_is_taken(timeout, renew):
     assert float(timeout) == flagged(pool_timeout=timeout, connection_renew=renew).pools[0].timeout
 
@@ -608,7 +607,7 @@ def test_a_flag_of_no_setting_is_refused():
     assert "--workers: unknown key; it belongs in [pool]" == refusal(None, {"workers": "1"})
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "value", "expected"),
     [
         ("QUEUEPOOL_POOL_WORKERS", "x", "QUEUEPOOL_POOL_WORKERS: 'x' is neither a number"),
@@ -634,7 +633,7 @@ def with_variables(write: Write, url: str, **environ: str) -> str:
     return load(write(f"[connection]\nurl = {url}\n"), {}, environ).connections["default"].url
 
 
-@pytest.mark.parametrize(
+@each(
     ("url", "environ", "expected"),
     [
         ("${REDIS_URL}", {"REDIS_URL": "redis://u:p%40@h:1/2"}, "redis://u:p%40@h:1/2"),
@@ -648,7 +647,7 @@ def test_a_variable_stands_for_what_it_holds(write, url, environ, expected):
     assert expected == with_variables(write, url, **environ)
 
 
-@pytest.mark.parametrize(
+@each(
     ("url", "environ", "words"),
     [
         ("redis://:${PW}@h", {}, "the environment variable PW is not set, or empty; write $${ for the characters ${"),
@@ -814,7 +813,7 @@ def test_a_variable_switches_alerts_on_and_sets_them(write):
 
 
 @pytest.mark.bad_input("B150")
-@pytest.mark.parametrize(
+@each(
     ("line", "words"),
     [
         ("wait = -1", "'-1' is not a time"),
@@ -878,7 +877,7 @@ def documented(section: str) -> dict[str, tuple[str, str]]:
     return {key: (stated, value.strip()) for stated, key, value in found}
 
 
-@pytest.mark.parametrize(
+@each(
     ("section", "keys", "settings"),
     [
         ("pool", POOL_KEYS, PoolSettings),

@@ -17,6 +17,7 @@ from queuepool.payload.options import PayloadOptions
 from queuepool.settlement.failed_record import record
 from queuepool.settlement.verdict import Policy, judge, may_start
 from queuepool.worker.policies import policy_of, timeout_of
+from tests.support.each import each
 
 MANY = settings(max_examples=400, deadline=None)
 
@@ -80,7 +81,7 @@ def test_a_job_without_a_name_to_show_shows_its_own():
     assert "ok" == decoded().options.display_name
 
 
-@pytest.mark.parametrize("fields", [{"timeoutAt": 9.0}, {"retryUntil": 9.0, "timeoutAt": 1.0}, {"retryUntil": 9}])
+@each("fields", [{"timeoutAt": 9.0}, {"retryUntil": 9.0, "timeoutAt": 1.0}, {"retryUntil": 9}])
 def test_the_time_limit_is_read_from_old_and_new_fields(fields):
     assert 9.0 == decoded(**fields).options.retry_until
 
@@ -113,7 +114,7 @@ def test_what_is_told_of_an_odd_field_is_short():
     assert all(len(oddity) < 100 for oddity in decoded(timeout="x" * 10_000, backoff="y" * 10_000).warnings)
 
 
-@pytest.mark.parametrize("text", ["3", " 3", "3 ", "+3", "3.", "3.0", "0.3e1", "\t\n\r\v\f003"])
+@each("text", ["3", " 3", "3 ", "+3", "3.", "3.0", "0.3e1", "\t\n\r\v\f003"])
 def test_a_numeric_string_is_the_number_that_php_takes_it_for(text):
     keys = ["maxTries", "maxExceptions", "timeout", "retryUntil", "backoff"]
 
@@ -126,18 +127,14 @@ def test_a_numeric_string_is_the_number_that_php_takes_it_for(text):
     )
 
 
-@pytest.mark.parametrize(
-    ("fraction", "tries", "exceptions"), [("2.5", 2, 3), (2.5, 2, 3), (".5", 1, 1), ("1e-9", 1, 1)]
-)
+@each(("fraction", "tries", "exceptions"), [("2.5", 2, 3), (2.5, 2, 3), (".5", 1, 1), ("1e-9", 1, 1)])
 def test_a_fraction_of_a_count_allows_as_many_attempts_as_php_does(fraction, tries, exceptions):
     options = decoded(maxTries=fraction, maxExceptions=fraction).options
 
     assert (tries, exceptions) == (options.max_tries, options.max_exceptions)
 
 
-@pytest.mark.parametrize(
-    "text", ["", "abc", "3abc", "0x1A", "1_000", "+ 3", "1e", "٣", "\xa03", "-1", "1e400", "9" * 41]
-)
+@each("text", ["", "abc", "3abc", "0x1A", "1_000", "+ 3", "1e", "٣", "\xa03", "-1", "1e400", "9" * 41])
 def test_a_text_that_is_no_number_to_php_is_no_count(text):
     for key in ("maxTries", "maxExceptions"):
         with pytest.raises(BadPayload, match=key):
@@ -152,12 +149,12 @@ def test_a_list_of_delays_may_hold_numeric_strings():
     )
 
 
-@pytest.mark.parametrize(("value", "expected"), [("0", False), ("", False), ("1", True), ("false", True), ([], False)])
+@each(("value", "expected"), [("0", False), ("", False), ("1", True), ("false", True), ([], False)])
 def test_a_text_is_true_where_it_is_in_php(value, expected):
     assert expected is decoded(failOnTimeout=value).options.fail_on_timeout
 
 
-@pytest.mark.parametrize(
+@each(
     ("raw", "reason"),
     [
         (b"", "json"),
@@ -173,7 +170,6 @@ def test_a_text_is_true_where_it_is_in_php(value, expected):
         (b'{"id":"a","job":"ok","maxTries":-1}', "maxTries"),
         (b'{"a":' + b"9" * 5_000 + b"}", "json"),
     ],
-    ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_what_cannot_be_a_job_says_why_in_one_word(raw, reason):
     with pytest.raises(BadPayload) as bad:
@@ -212,7 +208,7 @@ def test_any_object_is_ruled_on_or_refused_as_no_job(fields, attempts):
     json.dumps(record(found, Lease("default", raw), "default", ValueError()))
 
 
-@pytest.mark.parametrize("key", ["timeout", "retryUntil", "timeoutAt"])
+@each("key", ["timeout", "retryUntil", "timeoutAt"])
 def test_a_number_of_seconds_of_any_length_is_ruled_on(key):
     decode(b'{"id":"a","job":"ok","%s":%s,"attempts":1}' % (key.encode(), b"9" * 400))
 
@@ -269,7 +265,7 @@ def test_the_name_to_show_of_a_method_is_its_class():
     assert "Report" == decode(encode("Report@build", None, created_at=0)[1]).options.display_name
 
 
-@pytest.mark.parametrize("data", [float("nan"), float("inf"), object(), b"bytes", "\ud800", {b"key": 1}])
+@each("data", [float("nan"), float("inf"), object(), b"bytes", "\ud800", {b"key": 1}])
 def test_data_that_is_not_json_is_refused(data):
     with pytest.raises(BadPayload):
         encode("ok", data, created_at=0)
@@ -288,7 +284,7 @@ def test_data_that_is_too_large_is_refused():
         encode("ok", "x" * MAX_BYTES, created_at=0)
 
 
-@pytest.mark.parametrize("name", ["", "a\nb", "a\x00b"])
+@each("name", ["", "a\nb", "a\x00b"])
 def test_a_name_that_no_worker_would_take_is_refused(name):
     with pytest.raises(BadPayload):
         encode(name, None, created_at=0)

@@ -15,6 +15,7 @@ from queuepool import Job, job
 from queuepool.errors import BadArguments, ConfigError, JobTimedOut, WorkerDied
 from queuepool.jobs.delay import seconds_until
 from queuepool.jobs.registry import REGISTRY
+from tests.support.each import each
 from tests.support.samples import fresh
 
 
@@ -52,14 +53,14 @@ class Farewell(Base):
 # Names
 
 
-@pytest.mark.parametrize("made", [bare, with_parentheses])
+@each("made", [bare, with_parentheses])
 def test_a_job_is_registered_under_its_module_and_name(made):
     assert made.name == f"{__name__}.{made.__name__}"
     assert made.name in REGISTRY.names()
     assert "a" == made("a")
 
 
-@pytest.mark.parametrize("made", [Greeting, Farewell])
+@each("made", [Greeting, Farewell])
 def test_a_class_is_registered_under_its_module_and_name(made):
     assert made.job_name == f"{__name__}.{made.__name__}"
     assert made.job_name in REGISTRY.names()
@@ -89,7 +90,7 @@ def generate():
     yield 1
 
 
-@pytest.mark.parametrize(
+@each(
     ("function", "problem"),
     [
         (lambda: None, "a lambda has no name"),
@@ -127,7 +128,7 @@ def test_a_handle_takes_nothing_but_the_job():
 # Options
 
 
-@pytest.mark.parametrize(
+@each(
     ("options", "problem"),
     [
         ({"retries": 3}, "there is no option 'retries': did you mean 'tries'"),
@@ -151,7 +152,7 @@ def test_a_wrong_option_is_refused_where_it_is_written(options, problem):
 
 
 @pytest.mark.bad_input("B115")
-@pytest.mark.parametrize(
+@each(
     ("options", "problem"),
     [
         ({"retry_on": "ValueError"}, r"retry_on cannot have 'ValueError': write classes: \(TimeoutError, "),
@@ -176,7 +177,7 @@ def test_exceptions_that_a_job_cannot_name_are_refused_where_they_are_written(op
 
 
 @pytest.mark.bad_input("B116")
-@pytest.mark.parametrize(
+@each(
     ("options", "problem"),
     [
         ({"soft_timeout": -1}, "soft_timeout cannot be -1"),
@@ -213,7 +214,7 @@ def test_times_may_be_written_as_people_do():
     assert 300.0 == seconds_until("5m")
 
 
-@pytest.mark.parametrize("name", ["a,b", "a b", ""])
+@each("name", ["a,b", "a b", ""])
 def test_a_queue_that_no_pool_can_serve_is_refused_at_the_dispatch(queue, name):
     with pytest.raises(ConfigError, match="is not a queue name"):
         bare.using(queue=name)

@@ -14,6 +14,7 @@ from queuepool.config.settings import ConnectionSettings, PoolSettings, Schedule
 from queuepool.errors import ConfigError
 from queuepool.jobs.registry import REGISTRY
 from queuepool.steward.schedules_of_pool import declared
+from tests.support.each import each
 from tests.support.samples import fresh
 
 NIGHTLY = JobSchedule("app.report", "0 3 * * *", "reports")
@@ -35,7 +36,7 @@ def test_a_function_and_a_class_can_declare_a_schedule():
 
 
 @pytest.mark.bad_input("B132")
-@pytest.mark.parametrize(
+@each(
     ("schedule", "words"),
     [
         ("0 0 30 2 *", "never comes due: no such day in these months"),

@@ -34,6 +34,7 @@ from queuepool.payload.command import command_of
 from queuepool.payload.envelope import OBJECT_JOB, decode
 from queuepool.payload.php_unserialize import PhpDataRefused
 from queuepool.settlement.verdict import Delete, Fail, Release
+from tests.support.each import each
 from tests.support.samples import fresh, payload
 
 
@@ -76,7 +77,7 @@ def test_two_jobs_may_not_have_one_name():
         job(name)(lambda: None)
 
 
-@pytest.mark.parametrize("name", ["", " ", "\n"])
+@each("name", ["", " ", "\n"])
 def test_a_job_needs_a_name(name):
     with pytest.raises(ConfigError):
         Registry().add(Handler(name, lambda: None, Options()))  # type: ignore[arg-type,return-value]
@@ -113,7 +114,7 @@ def mail(to: str, template: str = "welcome", *, bcc: str = "") -> tuple[str, str
     return to, template, bcc
 
 
-@pytest.mark.parametrize(
+@each(
     ("data", "result"),
     [
         ({"to": "a"}, ("a", "welcome", "")),
@@ -128,12 +129,12 @@ def test_data_calls_by_name_by_position_or_with_itself(data, result):
     assert result == bound(handler(mail), data).run()
 
 
-@pytest.mark.parametrize("data", [None, "", {}, []])
+@each("data", [None, "", {}, []])
 def test_empty_data_calls_with_nothing(data):
     assert "called" == bound(handler(lambda: "called"), data).run()
 
 
-@pytest.mark.parametrize("data", [{}, {"cc": 1}, {"to": 1, "cc": 2}, [], [1, 2, 3], None, {"": 1, "to": 1}])
+@each("data", [{}, {"cc": 1}, {"to": 1, "cc": 2}, [], [1, 2, 3], None, {"": 1, "to": 1}])
 def test_data_that_does_not_fit_is_a_bad_argument_before_the_handler_runs(data):
     with pytest.raises(BadArguments):
         bound(handler(mail), data)
@@ -155,7 +156,7 @@ def test_a_handler_may_take_whatever_comes():
     assert ((), {"a": 1, "b": 2}) == bound(handler(anything), {"a": 1, "b": 2}).run()
 
 
-@pytest.mark.parametrize("name", ["self", "args", "kwargs", "name", "data"])
+@each("name", ["self", "args", "kwargs", "name", "data"])
 def test_a_handler_that_takes_any_name_takes_this_one(name):
     assert {name: 1} == bound(handler(lambda **kwargs: kwargs), {name: 1}).run()
 
@@ -173,7 +174,7 @@ def test_a_class_is_made_of_its_fields_and_handled():
     assert ("/a", 0) == task.run()
 
 
-@pytest.mark.parametrize("data", [{}, {"path": 1, "more": 2}, [1, 2, 3]])
+@each("data", [{}, {"path": 1, "more": 2}, [1, 2, 3]])
 def test_data_that_does_not_fit_a_class_is_a_bad_argument(data):
     class Import(Job, name=fresh()):
         path: str
@@ -294,11 +295,12 @@ def test_a_job_goes_to_its_own_queue_or_to_the_chosen_one(queue):
     assert (1, 1, 0) == (queue.size("mails"), queue.size("high"), queue.size())
 
 
-@pytest.mark.parametrize("delay", [60, timedelta(minutes=1)])
+@each("delay", [60, timedelta(minutes=1)])
 def test_a_job_dispatched_for_later_is_delayed(queue, delay):
     @job(fresh())
     def send(to: str) -> None: ...
 
+    queue.clear()
     send.later(delay, "a")
     send.using(delay=delay).dispatch(to="a")
 
@@ -446,7 +448,7 @@ def test_options_are_written_as_laravels_worker_reads_them(queue):
     assert ["mail"] == said["tags"]
 
 
-@pytest.mark.parametrize(
+@each(
     ("options", "problem"),
     [
         ({"retries": 3}, "there is no option 'retries'; there are: maxTries, tries"),
@@ -485,7 +487,7 @@ def test_a_cleared_queue_is_empty(queue):
     assert 0 == queue.size()
 
 
-@pytest.mark.parametrize("delay", [float("nan"), float("inf"), 1e20, -1e20, None, date(2030, 1, 1)])
+@each("delay", [float("nan"), float("inf"), 1e20, -1e20, None, date(2030, 1, 1)])
 def test_a_delay_that_is_no_time_is_refused(queue, delay):
     with pytest.raises(ValueError, match="delay"):
         queue.push("ok", delay=delay)
@@ -611,9 +613,7 @@ def test_a_connection_that_is_not_there_is_a_configuration_error_that_names_the_
         connect(tmp_path / "pool.ini")
 
 
-@pytest.mark.parametrize(
-    ("name", "hint"), [("App\\Jobs\\Sparse", True), ("app.sparse", False), ("App\\Sparse@run", False)]
-)
+@each(("name", "hint"), [("App\\Jobs\\Sparse", True), ("app.sparse", False), ("App\\Sparse@run", False)])
 def test_a_property_that_a_php_object_lacks_is_told_with_the_reason_that_php_may_have(name, hint):
     @job(name)
     def sparse(to: str, template: str) -> None: ...

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from queuepool.config.timetable import NEVER, Cron, Every, cron, zone
+from tests.support.each import each
 
 BERLIN, NEW_YORK, LORD_HOWE = map(ZoneInfo, ("Europe/Berlin", "America/New_York", "Australia/Lord_Howe"))
 YEAR = 366 * 86400
@@ -25,7 +26,7 @@ def due(expression: str, place: ZoneInfo, since: str, until: str) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize(
+@each(
     ("place", "since", "until", "expression", "times"),
     [
         # Berlin: 02:00 becomes 03:00 on 29 March 2026, and 03:00 becomes 02:00 on 25 October.
@@ -105,7 +106,7 @@ def test_a_rare_time_is_found_and_a_time_that_never_comes_is_never_due():
 
 
 @pytest.mark.bad_input("B127")
-@pytest.mark.parametrize(
+@each(
     ("raw", "words"),
     [
         ("0 0 30 2 *", "never comes due: no such day in these months"),
@@ -131,7 +132,7 @@ def test_an_expression_that_is_wrong_or_never_comes_due_is_refused_in_one_line(r
 
 
 @pytest.mark.bad_input("B128")
-@pytest.mark.parametrize(
+@each(
     ("name", "words"),
     [
         ("europe/berlin", "did you mean Europe/Berlin?"),

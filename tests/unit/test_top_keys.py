@@ -12,6 +12,7 @@ from queuepool.top.orders import ORDERS, Page
 from queuepool.top.queues import queues
 from queuepool.top.view import Mode, View, moved
 from tests.support.boards import board_with, reading_of
+from tests.support.each import each
 
 
 def after(*keys: str, view: View | None = None, pools: int = 1, rows: int = 20) -> View:
@@ -63,12 +64,12 @@ def test_freezing_and_quitting():
     assert (True, False, True) == (after(" ").is_frozen, after(" ", " ").is_frozen, after("q").has_ended)
 
 
-@pytest.mark.parametrize("key", ["", "\x00", "é", "漢", "x", "C", "K", "\x03", "P", "R", "Q", "+"])
+@each("key", ["", "\x00", "é", "漢", "x", "C", "K", "\x03", "P", "R", "Q", "+"])
 def test_other_keys_do_nothing_by_themselves(key):
     assert View() == after(key)
 
 
-@pytest.mark.parametrize(
+@each(
     ("key", "facts", "words", "question"),
     [
         ("P", {}, ["pause"], "Pause pool 'default' (master 4526)?"),

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from wcwidth import wcswidth
 
 from queuepool.top.text import cut, fitted, plain, width, wrapped
+from tests.support.each import each
 
 ESCAPES = "\x1b[2J\x1b]0;title\x07\r\n\x9b31m"
 
@@ -34,14 +35,12 @@ def test_escape_sequences_are_shown_and_not_sent():
 
 
 @pytest.mark.bad_input("B137")
-@pytest.mark.parametrize("letter", ["\u202e", "\u200b", "\u200d", "\ud800", "\ue000", "\U000e0041", "\ufeff", "\u0378"])
+@each("letter", ["\u202e", "\u200b", "\u200d", "\ud800", "\ue000", "\U000e0041", "\ufeff", "\u0378"])
 def test_a_letter_that_a_terminal_does_not_draw_is_escaped(letter):
     assert ascii(letter)[1:-1] == plain(letter)
 
 
-@pytest.mark.parametrize(
-    "text", ["漢字", "한국어", "\u1112\u1161\u11ab", "e\u0301", "नमस्ते", "🙂", "ｆｕｌｌ", "אבג", "ไทยที่"]
-)
+@each("text", ["漢字", "한국어", "\u1112\u1161\u11ab", "e\u0301", "नमस्ते", "🙂", "ｆｕｌｌ", "אבג", "ไทยที่"])
 def test_letters_are_as_wide_as_terminals_draw_them(text):
     assert wcswidth(plain(text)) == width(plain(text))
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 
-import pytest
-
 from queuepool.config.settings import ConnectionSettings, PoolSettings
 from queuepool.errors import (
     BadArguments,
@@ -36,6 +34,7 @@ from queuepool.unix.exit_codes import MEMORY
 from queuepool.worker.guard import guard_of, soft_timeout_of
 from queuepool.worker.limits import Limits, StopReason
 from queuepool.worker.policies import policy_of, timeout_of
+from tests.support.each import each
 
 NOW = 1_000.0
 RAISED = ValueError("told to")
@@ -49,7 +48,7 @@ def terms(**wishes: object) -> PayloadOptions:
 # Before an attempt
 
 
-@pytest.mark.parametrize(("attempts", "tries"), [(1, 1), (3, 3), (2, 3), (999, 0)])
+@each(("attempts", "tries"), [(1, 1), (3, 3), (2, 3), (999, 0)])
 def test_a_job_may_start_while_it_has_tries_left(attempts, tries):
     assert None is may_start("ok", attempts, Policy(tries=tries), NOW)
 
@@ -117,7 +116,7 @@ def test_a_job_with_a_time_limit_is_tried_again_until_then_whatever_its_tries():
     assert Fail(RAISED) == judge(RAISED, 9, policy, NONE_YET, NOW)
 
 
-@pytest.mark.parametrize(
+@each(
     "error",
     [
         UnknownJob("x"),
@@ -126,13 +125,12 @@ def test_a_job_with_a_time_limit_is_tried_again_until_then_whatever_its_tries():
         JobExpired("x"),
         JobFailedByHand("why"),
     ],
-    ids=lambda error: type(error).__name__,
 )
 def test_a_job_that_must_not_be_tried_again_fails_with_all_its_tries_left(error):
     assert Fail(error) == judge(error, 1, Policy(tries=0), NONE_YET, NOW)
 
 
-@pytest.mark.parametrize(
+@each(
     ("retryable", "excluded"),
     [
         (Retryable(), ()),
@@ -257,7 +255,7 @@ def test_a_job_that_fails_on_timeout_may_still_raise():
     assert Release(0.0) == judge(RAISED, 1, Policy(tries=0, fail_on_timeout=True), NONE_YET, NOW)
 
 
-@pytest.mark.parametrize(("attempts", "delay"), [(1, 1.0), (2, 5.0), (3, 30.0), (4, 30.0), (60_000, 30.0), (0, 1.0)])
+@each(("attempts", "delay"), [(1, 1.0), (2, 5.0), (3, 30.0), (4, 30.0), (60_000, 30.0), (0, 1.0)])
 def test_the_nth_delay_follows_the_nth_attempt_and_the_last_one_goes_on(attempts, delay):
     assert delay == delay_after(attempts, (1.0, 5.0, 30.0))
 
@@ -285,7 +283,7 @@ def test_a_wish_of_nought_is_a_wish():
     assert 0 == policy_of(terms(max_tries=0), Options(tries=4), PoolSettings(tries=5)).tries
 
 
-@pytest.mark.parametrize(
+@each(
     ("payloads", "handlers", "counts"),
     [(None, None, False), (None, 1, False), (3, 3, False), (3, None, True), (3, 1, True)],
 )
@@ -316,14 +314,12 @@ def test_a_handler_that_fails_on_timeout_does_so_for_every_terms():
     assert policy_of(terms(), Options(fail_on_timeout=True), PoolSettings()).fail_on_timeout
 
 
-@pytest.mark.parametrize(
-    ("wish", "handlers", "timeout"), [(3.0, 4.0, 3.0), (None, 4.0, 4.0), (None, None, 5.0), (0.0, 4.0, 0.0)]
-)
+@each(("wish", "handlers", "timeout"), [(3.0, 4.0, 3.0), (None, 4.0, 4.0), (None, None, 5.0), (0.0, 4.0, 0.0)])
 def test_a_timeout_is_the_payloads_else_its_handlers_else_its_pools(wish, handlers, timeout):
     assert (timeout, "") == timeout_of(terms(timeout=wish), Options(timeout=handlers), PoolSettings(timeout=5.0))
 
 
-@pytest.mark.parametrize(("asked", "timeout"), [(10.0, 10.0), (88.0, 88.0), (88.1, 88.0), (0.0, 88.0)])
+@each(("asked", "timeout"), [(10.0, 10.0), (88.0, 88.0), (88.1, 88.0), (0.0, 88.0)])
 def test_without_renewal_an_attempt_ends_before_its_lease(asked, timeout):
     pool = PoolSettings(connection=ConnectionSettings(renew=False, retry_after=90.0), grace=1.0, timeout=asked)
 
@@ -333,7 +329,7 @@ def test_without_renewal_an_attempt_ends_before_its_lease(asked, timeout):
     assert bool(warning) is (asked != timeout)
 
 
-@pytest.mark.parametrize(
+@each(
     ("own", "pools", "timeout", "found", "warns"),
     [
         (None, 0.0, 60.0, 0.0, False),
@@ -387,7 +383,7 @@ def test_a_worker_without_limits_stays():
     assert None is limits().reached(jobs=10**6, rss=10**6, found_none=True, now=10**6)
 
 
-@pytest.mark.parametrize(
+@each(
     ("given", "reason"),
     [
         ({"memory": 100.0}, StopReason.MEMORY),
@@ -402,14 +398,12 @@ def test_a_worker_leaves_at_its_limit(given, reason):
     assert None is limits(**given).reached(jobs=0, rss=99.9, found_none=False, now=49.9)
 
 
-@pytest.mark.parametrize("given", [{"memory": 100.0}, {"until": 50.0}, {"max_jobs": 1}])
+@each("given", [{"memory": 100.0}, {"until": 50.0}, {"max_jobs": 1}])
 def test_a_worker_that_has_not_looked_for_a_job_yet_stays(given):
     assert None is limits(**given).reached(jobs=0, rss=200.0, found_none=False, now=60.0)
 
 
-@pytest.mark.parametrize(
-    ("found_none", "idle", "reason"), [(True, 5.0, StopReason.EMPTY_FOR), (True, 4.9, None), (False, 5.0, None)]
-)
+@each(("found_none", "idle", "reason"), [(True, 5.0, StopReason.EMPTY_FOR), (True, 4.9, None), (False, 5.0, None)])
 def test_a_worker_leaves_when_it_has_had_no_job_for_long_enough(found_none, idle, reason):
     some = limits(stop_when_empty_for=5.0)
 

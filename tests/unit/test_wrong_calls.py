@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from queuepool import Job, job
+from tests.support.each import each
 from tests.support.samples import fresh
 
 NAME, LETTER, GIVEN = f"{__name__}.two", f"{__name__}.Letter", f"shop.{fresh()}"
@@ -46,70 +47,70 @@ def awaited(bulk: Callable[[Any], Any]) -> Callable[[Any], Any]:
 BULKS = [two.bulk, two.using(delay=5).bulk, awaited(two.abulk), awaited(two.using(delay=5).abulk)]
 
 
-@pytest.mark.parametrize("bulk", BULKS)
-@pytest.mark.parametrize("calls", NO_LISTS)
+@each("bulk", BULKS)
+@each("calls", NO_LISTS)
 def test_bulk_of_one_call_is_no_call_for_each_key_or_letter(queue, bulk, calls):
     words = f"{NAME}: bulk takes a list of dicts or lists of arguments, not "
     with pytest.raises(TypeError, match=words + type(calls).__name__):
         bulk(calls)
-    assert 0 == queue.size()
+    assert 0 == queue.clear()
 
 
-@pytest.mark.parametrize("bulk", BULKS)
-@pytest.mark.parametrize("wrong", ["cd", b"cd", 3])
+@each("bulk", BULKS)
+@each("wrong", ["cd", b"cd", 3])
 def test_a_call_of_bulk_that_is_no_dict_or_list_is_refused_with_its_position(queue, bulk, wrong):
     words = rf"{NAME}: bulk takes a list of dicts or lists of arguments, but \[1\] is of type {type(wrong).__name__}"
     with pytest.raises(TypeError, match=words):
         bulk([{"a": 1}, wrong])
-    assert 0 == queue.size()
+    assert 0 == queue.clear()
 
 
-@pytest.mark.parametrize("bulk", BULKS)
-@pytest.mark.parametrize("several", [list, tuple, iter, lambda calls: (call for call in calls)])
+@each("bulk", BULKS)
+@each("several", [list, tuple, iter, lambda calls: (call for call in calls)])
 def test_bulk_takes_any_iterable_of_dicts_and_lists(queue, bulk, several):
     assert 4 == len(bulk(several([{"a": 1}, [1, 2], (1, 2), MappingProxyType({"b": 1, "a": 2})])))
-    assert 4 == queue.size()
+    assert 4 == queue.clear()
 
 
-@pytest.mark.parametrize("bulk", [Letter.bulk, awaited(Letter.abulk)])
-@pytest.mark.parametrize("jobs", [*NO_LISTS, Letter("a")])
+@each("bulk", [Letter.bulk, awaited(Letter.abulk)])
+@each("jobs", [*NO_LISTS, Letter("a")])
 def test_bulk_of_a_job_class_takes_its_objects_in_a_list(queue, bulk, jobs):
     with pytest.raises(TypeError, match=f"{LETTER}: bulk takes a list of Letter objects, not {type(jobs).__name__}"):
         bulk(jobs)
-    assert 0 == queue.size()
+    assert 0 == queue.clear()
 
 
-@pytest.mark.parametrize("bulk", [Parcel.bulk, awaited(Parcel.abulk)])
-@pytest.mark.parametrize("wrong", ["cd", {"to": "a"}, Letter("a")])
+@each("bulk", [Parcel.bulk, awaited(Parcel.abulk)])
+@each("wrong", ["cd", {"to": "a"}, Letter("a")])
 def test_bulk_of_a_job_class_takes_no_other_objects(queue, bulk, wrong):
     with pytest.raises(
         TypeError, match=rf"takes a list of Parcel objects, but \[1\] is of type {type(wrong).__name__}"
     ):
         bulk(iter([Parcel("a"), wrong]))
-    assert 0 == queue.size()
+    assert 0 == queue.clear()
 
 
-@pytest.mark.parametrize("jobs", [*NO_LISTS, {NAME: {"a": 1}}])
-@pytest.mark.parametrize("name", ["bulk", "abulk"])
+@each("jobs", [*NO_LISTS, {NAME: {"a": 1}}])
+@each("name", ["bulk", "abulk"])
 def test_bulk_by_name_takes_pairs_in_a_list(queue, name, jobs):
     bulk = awaited(queue.abulk) if name == "abulk" else queue.bulk
     with pytest.raises(TypeError, match=rf"^bulk takes a list of \(name, data\), not {type(jobs).__name__}"):
         bulk(jobs)
 
 
-@pytest.mark.parametrize("wrong", ["cd", NAME, (NAME,), (NAME, {}, 3), {"a": 1, "b": 2}])
+@each("wrong", ["cd", NAME, (NAME,), (NAME, {}, 3), {"a": 1, "b": 2}])
 def test_bulk_by_name_takes_nothing_but_pairs(queue, wrong):
     with pytest.raises(
         TypeError, match=rf"^bulk takes a list of \(name, data\), but \[1\] is of type {type(wrong).__name__}"
     ):
         queue.bulk([("elsewhere.job", None), wrong])
-    assert 0 == queue.size()
+    assert 0 == queue.clear()
 
 
 # Arguments
 
 
-@pytest.mark.parametrize(
+@each(
     "dispatch",
     [
         lambda: two.dispatch(b=1),  # type: ignore[call-arg]
@@ -122,7 +123,7 @@ def test_bulk_by_name_takes_nothing_but_pairs(queue, wrong):
 def test_arguments_that_do_not_fit_are_refused_with_the_name_of_the_job(queue, dispatch):
     with pytest.raises(TypeError, match=f"^{NAME}: missing a required argument: 'a'$"):
         dispatch()
-    assert 0 == queue.size()
+    assert 0 == queue.clear()
 
 
 # Pushes by name
@@ -142,8 +143,8 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize(("data", "problem"), WRONG)
-@pytest.mark.parametrize(
+@each(("data", "problem"), WRONG)
+@each(
     "push",
     [
         lambda queue, data: queue.push(NAME, data),
@@ -157,7 +158,7 @@ WRONG = [
 def test_a_push_by_name_of_a_job_known_here_is_refused_as_its_dispatch_is(queue, push, data, problem):
     with pytest.raises(TypeError, match=f"^{NAME}: {problem}$"):
         push(queue, data)
-    assert 0 == queue.size()
+    assert 0 == queue.clear()
 
 
 def test_a_job_class_is_looked_at_by_its_fields_and_not_made(queue):
@@ -166,10 +167,10 @@ def test_a_job_class_is_looked_at_by_its_fields_and_not_made(queue):
 
     queue.push(LETTER, {"to": "a"})
     queue.push(f"{__name__}.any_words", {"x": 1})
-    assert 2 == queue.size()
+    assert 2 == queue.clear()
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "data"),
     [
         ("elsewhere.job", {"zz": 1}),
@@ -187,7 +188,7 @@ def test_what_may_be_for_other_workers_is_pushed_as_it_is(queue, name, data):
     queue.push(name, data)
     queue.bulk([(name, data)])
 
-    assert 2 == queue.size()
+    assert 2 == queue.clear()
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,7 @@
-"""Our own texts in a store, which others can write, too: what is damaged counts as missing and harms nothing else."""
+"""Our own texts in a store, which others can write, too: what is damaged counts as missing and harms nothing else.
+
+Each store gets all the texts, one after the other.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,8 @@ from queuepool.payload.ending import StateRecord
 from queuepool.stores.contract import NOTICE_KEPT
 from queuepool.stores.factory import Stores
 from queuepool.stores.schedules import Due, Mark
-from tests.support.samples import payload
+from tests.support.each import each
+from tests.support.samples import fresh, payload
 
 NOW = 1_764_000_000
 #: no object, or not in JSON
@@ -34,9 +38,7 @@ def overwrite(built: Stores, place: str, name: str, text: str) -> None:
 
 
 @pytest.mark.bad_input("B168")
-@pytest.mark.parametrize(
-    "text", [*TEXTS, '{"at": "x", "host": "b", "pool": "c"}', '{"at": 1e30, "host": "b", "pool": "c"}', '{"at": 1}']
-)
+@each("text", [*TEXTS, '{"at": "x", "host": "b", "pool": "c"}', '{"at": 1e30, "host": "b", "pool": "c"}', '{"at": 1}'])
 def test_a_damaged_notice_is_left_out(built, text):
     built.control.publish("a:default:1", {"host": "a", "pool": "default"})
     built.control.publish("b:default:1", {"host": "b", "pool": "default"})
@@ -46,7 +48,7 @@ def test_a_damaged_notice_is_left_out(built, text):
 
 
 @pytest.mark.bad_input("B169")
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         *TEXTS,
@@ -60,6 +62,8 @@ def test_a_damaged_notice_is_left_out(built, text):
 def test_a_damaged_mark_of_a_schedule_counts_as_none_and_the_others_go_on(built, text):
     built.queue.push("elsewhere", [payload("x")])  # a pool reads the tables before it fires
     rules = {"nightly": "r", "hourly": "r"}
+    for name in rules:
+        built.schedules.forget(name)
     built.schedules.begin(rules, NOW)
     overwrite(built, "schedules", "nightly", text)
 
@@ -70,7 +74,7 @@ def test_a_damaged_mark_of_a_schedule_counts_as_none_and_the_others_go_on(built,
 
 
 @pytest.mark.bad_input("B170")
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         *TEXTS,
@@ -83,11 +87,12 @@ def test_a_damaged_mark_of_a_schedule_counts_as_none_and_the_others_go_on(built,
     ],
 )
 def test_a_damaged_state_of_a_job_is_one_error(built, text):
-    built.states.push("default", [payload("a")], 0.0, [StateRecord("a", text.encode(), 60.0)])
+    name = fresh("job")
+    built.states.push("default", [payload(name)], 0.0, [StateRecord(name, text.encode(), 60.0)])
 
     if text:  # an empty one is none
-        with pytest.raises(StoreError, match="what is kept as the state of job a is none"):
-            found(built, "a")
+        with pytest.raises(StoreError, match=f"what is kept as the state of job {name} is none"):
+            found(built, name)
 
 
 def test_a_state_may_name_another_job(built):
