@@ -15,6 +15,7 @@ from tests.faults.corpus.cases import cases
 from tests.faults.corpus.modules import HOSTILE
 from tests.support.eventually import eventually
 from tests.support.pools import is_gone, psutil_gone
+from tests.support.processes import halt
 
 MODULE = """
 from tests.support.poolapp import note
@@ -73,12 +74,6 @@ def template(pool) -> int:
 
 def kill(pid: int) -> None:
     os.kill(pid, signal.SIGKILL)
-
-
-def stop(pid: int) -> None:
-    """And see it stopped."""
-    os.kill(pid, signal.SIGSTOP)
-    eventually(lambda: psutil.Process(pid).status() == psutil.STATUS_STOPPED)
 
 
 def works(site) -> None:
@@ -391,7 +386,7 @@ def test_a_template_that_dies_is_replaced_and_its_workers_live_on(site, module, 
 def test_what_a_template_was_to_fork_when_it_died_is_forked_by_the_next(site, module):
     with preloading(site, "--workers", "2") as pool:
         old = template(pool)
-        stop(old)
+        halt(old)
         victim = pool.workers()[0]
         kill(victim)
         eventually(lambda: len(pool.workers()) == 1 and pool.pids("workers=2"))

@@ -167,7 +167,7 @@ class RunningPool:
         if self.process.poll() is None:
             self.signal(signal.SIGTERM)
             assert 0 == self.wait()
-        eventually(lambda: not [pid for pid in self.seen if psutil.pid_exists(pid) and is_ours(pid)])
+        eventually(lambda: not [pid for pid in self.seen if is_ours(pid)])
         eventually(lambda: not self._files_left())  # a killed master's steward clears them a second after the orphans
 
     def _files_left(self) -> list[Path]:
