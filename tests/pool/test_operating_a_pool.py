@@ -13,6 +13,7 @@ import pytest
 
 from queuepool.board.board import Board, Role
 from tests.support.eventually import eventually
+from tests.support.lines import whole_lines
 from tests.support.processes import go_on, halt
 
 
@@ -279,7 +280,7 @@ def test_json_logs_are_one_object_a_line_with_laravels_names(site):
     site.push("raise", maxTries=1)
     with site.pool("--workers", "1", "--json", "--verbose"):
         eventually(lambda: len(site.trail(event="start")) == 2)
-    lines = [json.loads(line) for line in (site.path / "log").read_text().splitlines()]
+    lines = [json.loads(line) for line in whole_lines(site.path / "log")]
     job = {line["event"]: line for line in lines if line.get("job") == "do"}
 
     assert ("starting", "do", "default", 1) == tuple(

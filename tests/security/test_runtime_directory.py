@@ -178,7 +178,7 @@ def plant_link(path: Path) -> None:
 PLANTED: list[Callable[[Path], object]] = [plant_link, os.mkfifo, Path.mkdir, lambda path: path.symlink_to("/dev/zero")]
 
 
-@pytest.mark.timeout(10)
+@pytest.mark.timeout(60)
 @pytest.mark.parametrize("plant", PLANTED)
 def test_what_is_no_file_in_place_of_the_pidfile_is_refused_and_not_touched(runtime, place, pool, plant):
     (place / "precious").write_text("precious")
@@ -306,7 +306,7 @@ def died(board: Board, what: str) -> None:
     board.header.doing = what
 
 
-@pytest.mark.timeout(10)
+@pytest.mark.timeout(60)
 def test_what_is_no_board_does_not_stop_the_steward(runtime, tmp_path):
     runtime.claim()
     ours = runtime.new_board(1)
@@ -334,7 +334,7 @@ def test_a_trace_is_a_new_file_whatever_lay_in_its_place(tmp_path):
 NOTE = {"queue": "q", "receipt": "r", "error": "WorkerDied", "message": "m", "trace": "t"}
 
 
-@pytest.mark.timeout(10)
+@pytest.mark.timeout(60)
 def test_a_note_that_the_steward_did_not_write_is_dropped(tmp_path):
     odd = [
         "",

@@ -19,6 +19,7 @@ import psutil
 from queuepool.config.settings import ConnectionSettings
 from queuepool.jobs.client import Queue
 from tests.support.eventually import eventually
+from tests.support.lines import whole_lines
 
 ROOT = Path(__file__).parents[2]
 #: titles of a pool's processes that are at work
@@ -44,10 +45,7 @@ class Site:
 
     def trail(self, **wanted: Any) -> list[dict[str, Any]]:
         """The matching notes that jobs wrote."""
-        if not self.trail_file.exists():
-            return []
-        whole, _, _ = self.trail_file.read_text().rpartition("\n")  # the last line may be incomplete
-        lines = [json.loads(line) for line in whole.splitlines()]
+        lines = [json.loads(line) for line in whole_lines(self.trail_file)]
         return [line for line in lines if all(line.get(key) == value for key, value in wanted.items())]
 
     def push(self, mode: str = "ok", *, queue: str = "default", delay: float = 0, name: str = "do", **data: Any) -> str:
