@@ -62,7 +62,8 @@ def test_through_a_pooler_nothing_is_lost_or_run_twice_while_workers_are_killed(
 
 
 def test_a_push_through_a_pooler_wakes_who_waits(site):
-    with site.pool("--workers", "1", "--sleep", "30", config="[connection]\nblock_for = 30\n"):
+    """Who was not woken would wait longer than the test may."""
+    with site.pool("--workers", "1", "--sleep", "600", config="[connection]\nblock_for = 600\n"):
         for number in range(5):
             site.push("ok", tag=str(number))
             eventually(lambda number=number: site.trail(event="end", tag=str(number)))
