@@ -13,7 +13,7 @@ import pytest
 
 from queuepool.board.board import Board, Role
 from tests.support.eventually import eventually
-from tests.support.lines import whole_lines
+from tests.support.lines import fewest_workers, whole_lines
 from tests.support.processes import go_on, halt
 
 
@@ -103,14 +103,14 @@ def test_hup_replaces_every_worker_with_new_code_and_never_has_fewer(site):
         site.queue.push("v")
         eventually(lambda: site.trail(version=1))
         module.write_text(module.read_text().replace("version=1", "version=22"))
-        before, fewest = set(pool.workers()), 2
+        before = set(pool.workers())
         pool.signal(signal.SIGHUP)
-        while before & set(pool.workers()):
-            fewest = min(fewest, len(pool.workers()))
+        eventually(lambda: not before & set(pool.workers()))
+        log = pool.log()
         site.queue.push("v")
         eventually(lambda: site.trail(version=22))
 
-    assert 2 == fewest
+    assert (2, 2) == (fewest_workers(log, 2), log.count("worker stopping"))
 
 
 @pytest.mark.fault("F35")

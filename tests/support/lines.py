@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+from itertools import accumulate
 from pathlib import Path
 
 
@@ -28,3 +30,14 @@ class Pipe:
         except BlockingIOError:
             pass
         return self._read
+
+
+def fewest_workers(log: str, whole: int) -> int:
+    """How few workers there were at any time after there were so many, by what they have logged.
+
+    One has said that it starts before its master knows, and an old one says that it stops after its master told it to.
+    Who looks at one process after the other may miss an old one that has just left, and the new one that has come.
+    """
+    steps = re.findall(r" (worker starting|worker stopping|process died role=worker)\b", log)
+    there = list(accumulate(1 if step == "worker starting" else -1 for step in steps))
+    return min(there[whole - 1 :])
