@@ -165,7 +165,8 @@ def test_the_default_place_is_one_where_nobody_can_exchange_it(mode, chosen):
         )
 
         assert f"{chosen.format(name)}/queuepool-{NOBODY}/p\n" == done.stdout
-        Path(done.stdout.strip()).parent.rmdir()
+        with suppress(FileNotFoundError):  # another run of the tests beside this one has the same place
+            Path(done.stdout.strip()).parent.rmdir()
 
 
 # The pidfile

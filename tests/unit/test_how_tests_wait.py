@@ -145,6 +145,14 @@ def reads_lines_that_are_being_written(module: ast.Module) -> Iterator[ast.AST]:
             yield loop
 
 
+def hurries_an_example(module: ast.Module) -> Iterator[ast.AST]:
+    """No example of hypothesis is too slow, as ``conftest.py`` says: one that is repeated is slow once."""
+    for call in calls(module):
+        deadline = keyword(call, "deadline")
+        if name_of(call).rpartition(".")[2] in ("settings", "register_profile") and deadline is not None:
+            yield from [call] if ast.unparse(deadline) != "None" else []
+
+
 Rule = Callable[[ast.Module], Iterator[ast.AST]]
 #: each rule, and where it does not hold
 RULES: dict[Rule, dict[str, str]] = {
@@ -161,6 +169,7 @@ RULES: dict[Rule, dict[str, str]] = {
     gives_a_test_no_room: {},
     demands_speed: {},
     reads_lines_that_are_being_written: {},
+    hurries_an_example: {},
 }
 
 
@@ -184,6 +193,7 @@ WRONG: dict[Rule, str] = {
     gives_a_test_no_room: "@pytest.mark.timeout(10)\ndef test(): ...",
     demands_speed: "QUICK = 3.0\nassert 0.5 < time.monotonic() - began < QUICK",
     reads_lines_that_are_being_written: "[json.loads(line) for line in path.read_text().splitlines()]",
+    hurries_an_example: "@settings(deadline=200)\ndef test(): ...",
 }
 
 
