@@ -64,8 +64,9 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 hypothesis.settings.register_profile("queuepool", deadline=None)
 hypothesis.settings.load_profile("queuepool")
 
-# A script's background processes ignore SIGINT, and so would all processes that the tests start.
+# A script's background processes ignore these two, and so would all processes that the tests start.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGQUIT, signal.SIG_DFL)
 
 
 @pytest.fixture(autouse=True)

@@ -181,7 +181,7 @@ class Rig:
     def _stop(self, helper: subprocess.Popen[bytes]) -> None:
         self._helpers.remove(helper)
         helper.terminate()
-        helper.wait(10)
+        helper.wait(60)
 
     def heal(self) -> None:
         """Whatever a nemesis may have left."""

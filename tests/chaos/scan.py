@@ -90,8 +90,11 @@ def _rss(pid: int) -> int:
         return 0
 
 
-def note_orphans(rig: Rig, patience: float = 1.0) -> list[int]:
-    """Processes that are left of the pools: by the cookie in their environment, or by a pool's name in their title."""
+def note_orphans(rig: Rig, patience: float = 10.0) -> list[int]:
+    """Processes that are left of the pools: by the cookie in their environment, or by a pool's name in their title.
+
+    Of those that were killed, a busy machine takes its time to bury the last.
+    """
     end = time.monotonic() + patience
     while (found := _ours(rig)) and time.monotonic() < end:
         time.sleep(0.05)

@@ -53,14 +53,14 @@ PAST_PYTHON = ["written past Python", "by another program", "still here"]
 def test_the_log_of_two_pools_tells_the_story(site):
     (site.path / "shop.py").write_text(JOBS)
     with site.pool("--workers", "2", "--modules", "shop", config=TWO, wait=False) as pool:
-        eventually(lambda: len(pool.workers()) == 4, within=30)
+        eventually(lambda: len(pool.workers()) == 4)
         assert [pool.pid] == pool.pids(r"^queuepool: parent \[mail,reports\] running masters=2$")
         talk, hang = site.queue.push("talk", queue="mail"), site.queue.push("hang", queue="reports")
-        eventually(lambda: "job failed" in pool.log() and "job done" in pool.log(), within=30)
-        eventually(lambda: len(pool.workers()) == 4, within=30)
+        eventually(lambda: "job failed" in pool.log() and "job done" in pool.log())
+        eventually(lambda: len(pool.workers()) == 4)
         pool.signal(signal.SIGHUP)
-        eventually(lambda: 4 == pool.log().count("reason=restart_signal"), within=30)
-        eventually(lambda: 4 == pool.log().count(" jobs found count=2 names=hang,talk\n"), within=30)
+        eventually(lambda: 4 == pool.log().count("reason=restart_signal"))
+        eventually(lambda: 4 == pool.log().count(" jobs found count=2 names=hang,talk\n"))
     text, lines = pool.log(), pool.log().splitlines()
     heads = [line for line in lines if line not in PAST_PYTHON and not line.startswith("    ")]
 

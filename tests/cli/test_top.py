@@ -16,6 +16,7 @@ from queuepool.config.settings import ConnectionSettings, PoolSettings
 from tests.support.boards import busy, process
 from tests.support.commands import queuepool
 from tests.support.eventually import eventually
+from tests.support.processes import halt
 from tests.support.terminal import CTRL_C, CTRL_Z, DOWN, ENTER, ESCAPE, Terminal, terminal
 
 EVIL = "\x1b[2J\x1b]0;pwned\x07\r\n\u202e漢字e\u0301"
@@ -310,7 +311,7 @@ def test_keys_ask_and_run_the_verb_of_their_name(site):
         found.shows("queue default: goes on")
         found.press("Ry")
         found.shows("generation 2")
-        pool.signal(signal.SIGSTOP)
+        halt(pool.pid)
         found.shows("queuepool default  stopped by a signal", f"kill -CONT {pool.pid}")
         found.press("Py")
         found.shows("queuepool default  running")

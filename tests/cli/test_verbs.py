@@ -23,6 +23,7 @@ from tests.support import in_process
 from tests.support.each import each
 from tests.support.eventually import eventually
 from tests.support.pools import Site
+from tests.support.processes import go_on, halt
 from tests.support.redis_server import PREFIX
 
 Done = subprocess.CompletedProcess[str]
@@ -202,7 +203,7 @@ def test_ctrl_c_ends_a_waiting_command_with_130_and_without_a_word(site, start, 
 
         assert ("", "") == waiting.communicate(timeout=60)
         assert 130 == waiting.returncode
-        site.run("stop", "--runtime-dir", str(site.path / "run"), "--now", "--wait", "10")
+        site.run("stop", "--runtime-dir", str(site.path / "run"), "--now", "--wait", "25")
 
 
 @pytest.mark.parametrize("words", [["status"], ["--help"]])
@@ -313,9 +314,9 @@ def test_status_says_when_the_master_was_killed(site, cli, here, at):
 @pytest.mark.bad_input("B097")
 def test_status_says_when_the_master_is_stopped_and_exits_with_4(site, cli, here):
     with site.pool("--workers", "1") as pool:
-        pool.signal(signal.SIGSTOP)
+        halt(pool.pid)
         told = eventually(lambda: (done := cli("status", *here)).returncode == 4 and done)
-        pool.signal(signal.SIGCONT)
+        go_on(pool.pid)
 
     assert told.stdout.startswith("pool default: stopped by a signal master=")
 
@@ -371,7 +372,7 @@ def test_stop_waits_for_the_running_job_and_stop_now_gives_it_back(site, cli, he
         site.push("sleep", seconds=60)
         wait_for_start(site)
         patient = cli("stop", *here, "--wait", "0.3")
-        at_once = cli("stop", *here, "--now", "--wait", "10")
+        at_once = cli("stop", *here, "--now", "--wait", "25")
 
     assert (1, True) == (patient.returncode, "still runs after 0.3 s" in patient.stderr)
     assert (0, "pool default: stopped\n", "") == (at_once.returncode, at_once.stdout, at_once.stderr)
@@ -516,7 +517,7 @@ def test_listen_runs_jobs_beside_files_that_are_named_as_pythons_own(site, start
         eventually(lambda: "Traceback" in (text := (site.path / "log").read_text()) or "job done" in text)
     finally:
         listener.terminate()
-        listener.wait()
+        listener.wait(timeout=60)
 
     assert "stdout: hello\n" in (site.path / "log").read_text()
     assert "Traceback" not in (site.path / "log").read_text()

@@ -265,7 +265,7 @@ def test_listen_runs_each_job_in_a_new_interpreter_of_the_project(project):
     eventually(lambda: ["fresh"] == [note["name"] for note in project.notes()], within=60)
     process.send_signal(signal.SIGTERM)
 
-    assert 0 == process.wait(30)
+    assert 0 == process.wait(60)
 
 
 def test_tables_are_made_where_a_queue_is_and_nowhere_else(tmp_path):

@@ -80,7 +80,7 @@ def a_long_job(site: Site) -> Iterator[RunningPool]:
         eventually(lambda: site.trail(event="start", tag="long"))
         yield pool
         gate.touch()
-        eventually(lambda: 0 == site.queue.size(), within=20)
+        eventually(lambda: 0 == site.queue.size())
     assert 1 == len(site.trail(event="end", tag="long"))
 
 
@@ -104,12 +104,11 @@ def test_a_short_step_forward_and_any_step_back_harm_no_running_job(site, clock,
         pushed = time.time()
         site.push("ok", tag="now")
         site.push("ok", tag="later", delay=1.5 * LASTS)
-        eventually(lambda: site.trail(event="end", tag="later"), within=4 * LASTS)
+        eventually(lambda: site.trail(event="end", tag="later"))  # and not after another hour
 
     assert 1 == len(site.trail(event="start", tag="long"))
-    now, later = (site.trail(event="end", tag=tag)[0]["at"] - pushed for tag in ("now", "later"))
-    assert now < 5 + A_MOMENT  # the longest wait for what nobody tells
-    assert 1.5 * LASTS <= later <= 1.5 * LASTS + 2 + A_MOMENT
+    assert 1.5 * LASTS <= site.trail(event="end", tag="later")[0]["at"] - pushed
+    assert site.trail(event="end", tag="now")
 
 
 @pytest.mark.parametrize("step", [-30, -3600])

@@ -172,7 +172,7 @@ def test_a_pool_goes_on_when_a_standby_is_promoted(own_postgres, standby, tmp_pa
         gate.touch()
         standby.execute(standby.url, "SELECT pg_promote()", "ALTER SYSTEM RESET synchronous_standby_names")
         standby.execute(standby.url, "SELECT pg_reload_conf()")
-        eventually(lambda: "store regained" in pool.log(), within=20)
+        eventually(lambda: "store regained" in pool.log())
         site.push(tag="after")
         eventually(lambda: {"held", "delayed", "after"} == {line["tag"] for line in site.trail(event="end")})
         eventually(lambda: 0 == queue.size())

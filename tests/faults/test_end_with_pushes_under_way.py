@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import signal
 import subprocess
 import sys
 import textwrap
 import time
 
 import pytest
+
+from tests.support.processes import halt
 
 SCRIPT = """
     import asyncio, sys
@@ -33,7 +34,7 @@ SCRIPT = """
 @pytest.mark.fault("F76")
 @pytest.mark.parametrize("ending", ["queue.close()", "raise SystemExit(0)", "return"])
 def test_a_process_does_not_wait_for_pushes_that_nothing_answers(own_server, ending):
-    own_server.process.send_signal(signal.SIGSTOP)
+    halt(own_server.process.pid)
     program = textwrap.dedent(SCRIPT).replace("{ending}", ending)
     began = time.monotonic()
     words = [sys.executable, "-c", program, f"unix://{own_server.path}"]

@@ -111,7 +111,7 @@ def test_clients_go_on_with_a_replica_that_is_promoted_after_the_primary_was_kil
     here.symlink_to(primary.path)
     site = Site(replace(connection, url=f"unix://{here}"), tmp_path, Queue(replace(connection, url=f"unix://{here}")))
     push_many(site)
-    assert 1 == primary.say("WAIT", 1, 1000)
+    assert 1 == primary.say("WAIT", 1, 30_000)
     with site.pool("--workers", "2", wait=False) as pool:
         eventually(lambda: site.trail(event="end"))
         primary.kill()
@@ -190,7 +190,7 @@ def test_connections_that_are_cut_again_and_again_lose_nothing_and_leave_none_op
         before = descriptors(everybody)
         push_many(away)
         with meanwhile(lambda: kill_clients(own_server), 0.02):
-            eventually(lambda: MANY + 1 == len(away.trail(event="end")), within=30)
+            eventually(lambda: MANY + 1 == len(away.trail(event="end")))
         eventually(lambda: settled(away))
         eventually(lambda: sum(before) >= sum(descriptors(everybody)))
 

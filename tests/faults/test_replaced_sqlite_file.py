@@ -136,7 +136,7 @@ def test_a_pool_goes_on_with_a_file_that_is_renamed_over_its_own(site, file, tmp
 
 def test_a_job_that_runs_meanwhile_is_settled_where_it_came_from_and_its_worker_lives(site, file, tmp_path):
     gate, kept = site.path / "gate", tmp_path / "kept.db"
-    short = "[connection]\nretry_after = 3\n"
+    short = "[connection]\nretry_after = 5\n"
     with site.pool("--workers", "2", config=short) as pool:
         site.push("until", gate=str(gate), tag="old")
         eventually(lambda: site.trail(event="start"))
@@ -144,7 +144,7 @@ def test_a_job_that_runs_meanwhile_is_settled_where_it_came_from_and_its_worker_
         move(file, kept, *BESIDE)
         site.push(tag="new")
         eventually(lambda: "new" in tags(site))
-        ends = site.trail(event="start")[0]["at"] + 5
+        ends = site.trail(event="start")[0]["at"] + 7
         eventually(lambda: time.time() > ends)  # longer than its lease
         gate.touch()
         eventually(lambda: "old" in tags(site))
@@ -186,7 +186,7 @@ def test_a_worker_that_waits_returns_when_the_file_is_another(worker, producer, 
     delete(file, *BESIDE)
     fresh_file(tmp_path, "b").rename(file)
 
-    waiting.join(10.0)
+    waiting.join(30.0)
     assert not waiting.is_alive()
     assert 1 == len(next_ids(worker))
 

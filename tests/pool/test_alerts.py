@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-import signal
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -29,6 +28,8 @@ from queuepool.steward.alerts import Alerts, AlertWatch
 from queuepool.stores.factory import Stores
 from tests.support.drivers import connection_of, opened
 from tests.support.eventually import eventually
+from tests.support.lines import whole_lines
+from tests.support.processes import halt
 from tests.support.redis_server import Server
 
 pytestmark = pytest.mark.every_store("make")
@@ -86,8 +87,7 @@ class Pool:
 
     def notices(self) -> list[dict[str, Any]]:
         """What all pools' programs got."""
-        path = self.folder / "notices"
-        return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+        return [json.loads(line) for line in whole_lines(self.folder / "notices")]
 
     def sent(self) -> list[tuple[str, str, str]]:
         """By which pool which notices were sent."""
@@ -100,7 +100,7 @@ Make = Callable[..., Pool]
 def limits_of(folder: Path, **more: Any) -> AlertSettings:
     """With a program that keeps what it gets."""
     program = folder / "page"
-    program.write_text(f"#!/bin/sh\n(cat; echo) >> {folder}/notices\n")
+    program.write_text(f"#!/bin/sh\nnotice=$(cat)\nprintf '%s\\n' \"$notice\" >> {folder}/notices\n")
     program.chmod(0o755)
     return AlertSettings(program=(str(program),), **more)
 
@@ -320,7 +320,7 @@ def test_while_the_store_is_away_nothing_of_it_is_cleared_and_every_pool_sends_i
 def test_a_store_that_says_nothing_delays_no_notice_for_long(own_server: Server, connection, tmp_path: Path) -> None:
     with closing(Stores(replace(connection, url=f"unix://{own_server.path}"))) as stores:
         pool = pool_at(stores, tmp_path)
-        own_server.process.send_signal(signal.SIGSTOP)
+        halt(own_server.process.pid)
         pool.counts = PoolCounts(
             queues={f"q{number}": QueueFacts(oldest=75.0, measured_at=time.time()) for number in range(9)}
         )

@@ -14,6 +14,7 @@ import pytest
 from queuepool.board.board import Board
 from tests.support.eventually import eventually
 from tests.support.probing import probe
+from tests.support.processes import go_on, halt
 
 #: a process that sees none of the others by their pids, as in a container of its own
 APART = ["unshare", "--map-root-user", "--pid", "--fork", "--mount-proc"]
@@ -74,9 +75,9 @@ def test_the_file_is_touched_at_most_four_times_a_second(site):
 @pytest.mark.fault("F87")
 def test_a_stopped_master_is_not_live_until_it_goes_on(site):
     with site.pool("--workers", "1") as pool:
-        pool.signal(signal.SIGSTOP)
+        halt(pool.pid)
         said = eventually(lambda: (done := probe("live", site.path / "run", "--max-age", "1")).returncode and done)
-        pool.signal(signal.SIGCONT)
+        go_on(pool.pid)
         eventually(lambda: 0 == code_of(site, "live"))
 
     assert (1, "") == (said.returncode, said.stdout)

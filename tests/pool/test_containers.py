@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -11,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.eventually import eventually
+from tests.support.pools import is_gone
 from tests.support.probing import probe
 
 #: a namespace whose processes all end with the command
@@ -31,8 +34,17 @@ def container(site) -> Iterator[subprocess.Popen[bytes]]:
     try:
         yield outer
     finally:
+        inside = master_of(outer)
         outer.kill()
         outer.wait()
+        eventually(lambda: all(map(is_gone, inside)))  # the first of a namespace is dead when all of it are
+
+
+def master_of(outer: subprocess.Popen[bytes]) -> list[int]:
+    try:
+        return [int(pid) for pid in Path(f"/proc/{outer.pid}/task/{outer.pid}/children").read_text().split()]
+    except FileNotFoundError:
+        return []
 
 
 def starts(site) -> int:
@@ -52,8 +64,8 @@ def test_a_job_begins_again_at_once_when_its_container_was_killed_twice_in_a_row
         eventually(lambda: 0 == probe("ready", site.path / "run").returncode)  # from the namespace around it
         (site.path / "gate").touch()
         eventually(lambda: site.trail(event="end", id=identity))
-        master = Path(f"/proc/{last.pid}/task/{last.pid}/children").read_text().split()
-        subprocess.run(["kill", "-TERM", *master], check=True)
+        [master] = master_of(last)
+        os.kill(master, signal.SIGTERM)
 
         assert 0 == last.wait(timeout=60)
     assert 1 == len(site.trail(event="end"))

@@ -263,9 +263,7 @@ def test_the_steward_has_it_in_the_lines_of_a_job_that_died(site: Site):
     site.queue.push_raw(json.dumps(raw).encode())
     with site.pool("--json", "--max-crashes", "1") as pool:
         eventually(lambda: '"JobFailed"' in pool.log())
-        lines = [json.loads(line) for line in pool.log().splitlines() if '"JobFailed"' in line]
-
-    [line] = lines
+    [line] = [json.loads(line) for line in pool.log().splitlines() if '"JobFailed"' in line]
 
     assert ("steward", "t-é1", ["App:1"]) == (line["role"], line["context"]["trace_id"], line["tags"])
 

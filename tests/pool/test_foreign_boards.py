@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 from collections.abc import Iterator
 from dataclasses import replace
@@ -17,6 +16,7 @@ from queuepool.stores.sql.client import Client
 from queuepool.stores.sql.migrate import migrate
 from tests.support.eventually import eventually
 from tests.support.pools import RunningPool, Site, is_gone
+from tests.support.processes import kill
 
 pytestmark = pytest.mark.every_store("moved")
 
@@ -40,10 +40,7 @@ def moved(request, connection: ConnectionSettings, sqlite_url: str, tmp_path: Pa
 
 def kill_the_whole_pool(pool: RunningPool) -> None:
     """As when a host dies: nobody of it can do anything any more."""
-    pids = list(pool.titles())
-    for signum in (signal.SIGSTOP, signal.SIGKILL):
-        for pid in pids:
-            os.kill(pid, signum)
+    kill(*pool.titles())
     pool.wait()
 
 
@@ -93,10 +90,7 @@ def test_an_orphan_of_another_store_is_killed_in_time_by_the_steward_that_finds_
     site.push("block_signals", timeout=2, maxTries=1)
     with site.pool("--workers", "1") as pool:
         (start,) = eventually(lambda: site.trail(event="start"))
-        steward = pool.steward()
-        for signum in (signal.SIGSTOP, signal.SIGKILL):
-            for pid in (steward, pool.pid):
-                os.kill(pid, signum)
+        kill(pool.steward(), pool.pid)
         pool.wait()
         with moved.pool("--workers", "1", "--runtime-dir", str(site.path / "run")) as other:
             eventually(lambda: is_gone(start["pid"]))

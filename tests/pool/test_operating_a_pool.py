@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import signal
 import threading
@@ -14,6 +13,8 @@ import pytest
 
 from queuepool.board.board import Board, Role
 from tests.support.eventually import eventually
+from tests.support.lines import fewest_workers, whole_lines
+from tests.support.processes import go_on, halt
 
 
 def held(site, **data):
@@ -102,14 +103,14 @@ def test_hup_replaces_every_worker_with_new_code_and_never_has_fewer(site):
         site.queue.push("v")
         eventually(lambda: site.trail(version=1))
         module.write_text(module.read_text().replace("version=1", "version=22"))
-        before, fewest = set(pool.workers()), 2
+        before = set(pool.workers())
         pool.signal(signal.SIGHUP)
-        while before & set(pool.workers()):
-            fewest = min(fewest, len(pool.workers()))
+        eventually(lambda: not before & set(pool.workers()))
+        log = pool.log()
         site.queue.push("v")
         eventually(lambda: site.trail(version=22))
 
-    assert 2 == fewest
+    assert (2, 2) == (fewest_workers(log, 2), log.count("worker stopping"))
 
 
 @pytest.mark.fault("F35")
@@ -224,7 +225,7 @@ def test_a_worker_that_has_not_ended_its_wait_in_time_is_replaced(site):
     with site.pool("--workers", "1", config=config) as pool:
         (worker,) = pool.workers()
         eventually(lambda: is_stopped_in_its_wait(site, worker))
-        eventually(lambda: [worker] != pool.workers() and pool.workers(), within=20)
+        eventually(lambda: [worker] != pool.workers() and pool.workers())
         site.push("ok")
         eventually(lambda: site.trail(event="end"))
 
@@ -233,13 +234,12 @@ def test_a_worker_that_has_not_ended_its_wait_in_time_is_replaced(site):
 
 def is_stopped_in_its_wait(site, worker: int) -> bool:
     """Before and after a wait a worker has half a minute longer: then it goes on, and may be stopped later."""
-    os.kill(worker, signal.SIGSTOP)
-    eventually(lambda: psutil.Process(worker).status() == psutil.STATUS_STOPPED)
+    halt(worker)
     [path] = (path for path in (site.path / "run").rglob("board.*") if path.name.count(".") == 1)
     [slot] = Board.open(path).of(Role.WORKER)
     if slot.deadline < time.monotonic() + 10:
         return True
-    os.kill(worker, signal.SIGCONT)
+    go_on(worker)
     return False
 
 
@@ -248,7 +248,7 @@ def test_workers_that_keep_dying_young_are_replaced_later_and_later_and_the_pool
     for _ in range(3):
         site.push("kill", maxTries=0)
     with site.pool("--workers", "1") as pool:
-        eventually(lambda: 3 == len(site.queue.stores.failed.page()), within=30)
+        eventually(lambda: 3 == len(site.queue.stores.failed.page()))
         rests = [float(seconds) for seconds in re.findall(r"died young again: .* next try in ([\d.]+)s", pool.log())]
         site.push("ok")
         eventually(lambda: site.trail(event="end", mode="ok"))
@@ -265,13 +265,14 @@ def test_a_pool_waits_for_a_store_that_is_not_there_and_says_so_once(site):
     assert 1 == pool.log().count("store lost")
 
 
-def test_a_delayed_job_starts_on_time(site):
-    with site.pool("--workers", "1"):
+def test_a_delayed_job_starts_when_it_is_due_and_not_when_a_wait_is_over(site):
+    """The wait would last longer than the test may."""
+    with site.pool("--workers", "1", config="[connection]\nblock_for = 3600\n"):
         before = site.queue.stores.queue.now()
         site.push("ok", delay=0.5)
         eventually(lambda: site.trail(event="end"))
 
-    assert 0.5 <= site.trail(event="start")[0]["at"] - before < 0.9
+    assert 0.5 <= site.trail(event="start")[0]["at"] - before
 
 
 def test_json_logs_are_one_object_a_line_with_laravels_names(site):
@@ -279,7 +280,7 @@ def test_json_logs_are_one_object_a_line_with_laravels_names(site):
     site.push("raise", maxTries=1)
     with site.pool("--workers", "1", "--json", "--verbose"):
         eventually(lambda: len(site.trail(event="start")) == 2)
-    lines = [json.loads(line) for line in (site.path / "log").read_text().splitlines()]
+    lines = [json.loads(line) for line in whole_lines(site.path / "log")]
     job = {line["event"]: line for line in lines if line.get("job") == "do"}
 
     assert ("starting", "do", "default", 1) == tuple(

@@ -17,6 +17,7 @@ from queuepool.board.board import Board
 from queuepool.stores.contract import NOTICE_KEPT
 from queuepool.unix import fork
 from queuepool.unix.stray_processes import Origin, is_left_behind
+from tests.support import processes
 from tests.support.eventually import eventually
 from tests.support.pools import STEWARD, is_gone
 
@@ -27,20 +28,16 @@ CONFIG = f"[connection]\nretry_after = {LEASE}\n"
 
 
 def kill(pool, *pids: int) -> None:
-    """At once, and nobody can do anything in between; they are dead when it returns: a busy machine takes its time."""
+    """Kill them at once, of a pool whose other processes are remembered."""
     pool.titles()
-    for pid in pids:
-        os.kill(pid, signal.SIGSTOP)
-    for pid in pids:
-        os.kill(pid, signal.SIGKILL)
+    processes.kill(*pids)
     if pool.pid in pids:
         pool.wait()
-    eventually(lambda: all(map(is_gone, pids)))
 
 
 def wait_until_all_have_left(pool, runtime: Path) -> None:
     eventually(lambda: all(is_gone(pid) for pid in pool.seen))
-    assert [] == [path for path in runtime.glob("*/*") if not path.name.startswith("hook.")]
+    eventually(lambda: [] == [path for path in runtime.glob("*/*") if not path.name.startswith("hook.")])
 
 
 @contextmanager
@@ -190,9 +187,8 @@ def test_an_orphan_is_ended_and_given_back_though_the_steward_dies_when_the_stop
             steward = successor.steward()
             successor.signal(signal.SIGTERM)
             eventually(lambda: waits_for_orphans(successor))
-            successor.signal(signal.SIGSTOP)
-            os.kill(steward, signal.SIGKILL)
-            eventually(lambda: is_gone(steward))
+            processes.halt(successor.pid)
+            processes.kill(steward)
             successor.signal(signal.SIGQUIT)
             successor.signal(signal.SIGCONT)
             assert 0 == successor.wait()
@@ -265,11 +261,11 @@ def test_a_stop_at_once_ends_an_orphan_while_the_store_is_silent(away, own_serve
         (start,) = begun(away)
         kill(pool, pool.steward(), pool.pid)
         with away.pool("--workers", "1") as successor:
-            os.kill(own_server.process.pid, signal.SIGSTOP)
+            processes.halt(own_server.process.pid)
             successor.signal(signal.SIGQUIT)
-            successor.wait(within=30.0)
+            successor.wait()
             assert is_gone(start["pid"])
-            os.kill(own_server.process.pid, signal.SIGCONT)
+            processes.go_on(own_server.process.pid)
             with away.pool("--workers", "1"):  # settles what the silence has left, and runs the job again
                 (away.path / "gate").touch()
                 eventually(lambda: 0 == away.queue.size())
@@ -364,8 +360,7 @@ def test_what_a_job_has_left_outlives_the_workers_of_others_and_ends_with_a_stop
         gate.touch()
         eventually(lambda: site.trail(event="end"))
         other = next(pid for pid in pool.workers() if pid != start["pid"])
-        os.kill(other, signal.SIGKILL)
-        eventually(lambda: is_gone(other))
+        processes.kill(other)
         pool.wait_until_ready()
         assert not is_gone(child)
     assert is_gone(child)

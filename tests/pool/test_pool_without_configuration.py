@@ -23,6 +23,7 @@ from queuepool.errors import StoreError
 from queuepool.stores.sql.client import Client
 from tests.support.commands import ROOT, Done, queuepool
 from tests.support.eventually import eventually
+from tests.support.lines import whole_lines
 
 JOBS = """
 from pathlib import Path
@@ -64,8 +65,7 @@ class Place:
         return (self.path / "log").read_text()
 
     def trail(self) -> list[str]:
-        path = self.path / "trail"
-        return path.read_text().splitlines() if path.exists() else []
+        return whole_lines(self.path / "trail")
 
     def _env(self) -> dict[str, str]:
         return {"PYTHONPATH": f"{self.path}:{ROOT}"}
@@ -83,6 +83,7 @@ def pool(place: Place) -> Iterator[Place]:
     master = place.start("--workers", "2")
     try:
         eventually(lambda: 2 == place.log().count("worker starting"))
+        eventually(lambda: ["running"] == [pool["state"] for pool in place.rows("status")])  # the master says so later
         yield place
         place.run("stop", "--wait", "10")
         assert 0 == master.wait(timeout=60)
@@ -276,13 +277,13 @@ def test_the_flags_that_are_advised_for_a_pool_on_another_url_mean_it(place):
     run = partial(queuepool, cwd=place.path, env={"QUEUEPOOL_POOL_RUNTIME_DIR": "run"})
     master = place.start("--url", mine, "--workers", "1")
     try:
-        eventually(lambda: run("status", "--url", mine).returncode == 0, within=20)
+        eventually(lambda: run("status", "--url", mine).returncode == 0)
         plain = run("stop")
         [url] = re.findall(r"say --url (\S+) ", plain.stderr)
         stopped = run("stop", "--url", url, "--wait", "10")
     finally:
         master.terminate()
-        master.wait(timeout=10)
+        master.wait(timeout=60)
 
     here = f"the one on sqlite:///{place.path}/queuepool.db is not running; one on {mine}, started in {place.path} by "
     assert (3, True, 0) == (plain.returncode, here in plain.stderr, stopped.returncode)
@@ -292,7 +293,7 @@ def test_a_pool_without_a_file_may_have_a_name(place):
     master = place.start("--pool", "mine", "--workers", "1")
     try:
         ours = ("status", "--pool", "mine")
-        eventually(lambda: ["running"] == [pool["state"] for pool in place.rows(*ours)], within=20)
+        eventually(lambda: ["running"] == [pool["state"] for pool in place.rows(*ours)])
         [mine] = place.rows(*ours)
         stopped = place.run("stop", "--pool", "mine", "--wait", "10")
     finally:

@@ -14,7 +14,9 @@ import pytest
 from tests.faults.corpus.cases import cases
 from tests.faults.corpus.modules import HOSTILE
 from tests.support.eventually import eventually
+from tests.support.lines import fewest_workers
 from tests.support.pools import is_gone, psutil_gone
+from tests.support.processes import halt
 
 MODULE = """
 from tests.support.poolapp import note
@@ -73,12 +75,6 @@ def template(pool) -> int:
 
 def kill(pid: int) -> None:
     os.kill(pid, signal.SIGKILL)
-
-
-def stop(pid: int) -> None:
-    """And see it stopped."""
-    os.kill(pid, signal.SIGSTOP)
-    eventually(lambda: psutil.Process(pid).status() == psutil.STATUS_STOPPED)
 
 
 def works(site) -> None:
@@ -267,16 +263,16 @@ def test_check_warns_of_threads_that_no_worker_would_have(site, preload, warned)
 @pytest.mark.fault("F35")
 def test_a_restart_brings_new_code_and_never_has_fewer_workers(site, module):
     with preloading(site, "--workers", "2") as pool:
-        before, old, fewest = set(pool.workers()), template(pool), 2
+        before, old = set(pool.workers()), template(pool)
         module.write_text(MODULE.replace("version=1", "version=22"))
         pool.signal(signal.SIGHUP)
-        while before & set(pool.workers()):
-            fewest = min(fewest, len(pool.workers()))
+        eventually(lambda: not before & set(pool.workers()))
+        log = pool.log()
         site.queue.push("v")
         eventually(lambda: site.trail(event="ran", version=22))
 
         assert template(pool) != old
-    assert 2 == fewest
+    assert (2, 2) == (fewest_workers(log, 2), log.count("worker stopping"))
     assert 1 == len(site.trail(event="import", version=22))
 
 
@@ -392,7 +388,7 @@ def test_a_template_that_dies_is_replaced_and_its_workers_live_on(site, module, 
 def test_what_a_template_was_to_fork_when_it_died_is_forked_by_the_next(site, module):
     with preloading(site, "--workers", "2") as pool:
         old = template(pool)
-        stop(old)
+        halt(old)
         victim = pool.workers()[0]
         kill(victim)
         eventually(lambda: len(pool.workers()) == 1 and pool.pids("workers=2"))

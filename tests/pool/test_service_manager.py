@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import time
 from collections.abc import Iterator
@@ -16,6 +15,7 @@ from hypothesis.stateful import RuleBasedStateMachine, precondition, rule, run_s
 from queuepool.board.board import Board
 from tests.support.eventually import eventually
 from tests.support.pools import Site
+from tests.support.processes import go_on, halt
 from tests.support.service_manager import ServiceManager, service_manager
 
 #: longer than a pass can take on a busy machine
@@ -82,12 +82,11 @@ def test_neither_a_job_nor_what_it_starts_can_speak_for_the_pool(site, manager):
 def test_a_stopped_master_does_not_ping_and_one_that_goes_on_does(site, manager):
     with site.pool("--workers", "1", parent=manager.parent()) as pool:
         eventually(lambda: manager.having("WATCHDOG=1"))
-        pool.signal(signal.SIGSTOP)
-        eventually(lambda: is_stopped(pool.pid))
+        halt(pool.pid)
         pinged, stopped = len(manager.having("WATCHDOG=1")), time.monotonic()
         eventually(lambda: time.monotonic() > stopped + WATCHDOG / 2)
         meanwhile = len(manager.having("WATCHDOG=1"))
-        pool.signal(signal.SIGCONT)
+        go_on(pool.pid)
         eventually(lambda: len(manager.having("WATCHDOG=1")) > pinged)
 
     assert pinged == meanwhile
@@ -102,11 +101,6 @@ def test_a_master_that_the_watchdog_ends_leaves_its_stack(site, manager):
         assert -signal.SIGABRT == pool.wait(within=30)
     assert "Fatal Python error: Aborted" in pool.log()
     assert "master/loop.py" in pool.log()
-
-
-def is_stopped(pid: int) -> bool:
-    with open(f"/proc/{pid}/stat") as file:
-        return file.read().rpartition(")")[2].split()[0] == "T"
 
 
 def test_a_reload_begins_with_the_time_and_ends_when_all_workers_are_new(site, manager):
@@ -219,9 +213,9 @@ def test_several_pools_of_one_file_are_ready_together_and_live_together(site, ma
         assert pool.pids(masters.format("first"))
         pinged = len(eventually(lambda: manager.having("WATCHDOG=1")))
         eventually(lambda: len(manager.having("WATCHDOG=1")) > pinged)
-        os.kill(second, signal.SIGSTOP)
+        halt(second)
         silent = eventually(lambda: not pings_within(manager, WATCHDOG / 2) and manager.read()[-1])
-        os.kill(second, signal.SIGCONT)
+        go_on(second)
         eventually(lambda: manager.having("WATCHDOG=1")[-1].at > silent.at)
         pool.signal(signal.SIGTERM)
         pool.wait()
@@ -285,7 +279,7 @@ class Service(RuleBasedStateMachine):
 
     @rule()
     def goes_on(self) -> None:
-        os.kill(self.pool.pid, signal.SIGCONT)
+        go_on(self.pool.pid)
         if self.stopped:
             self.stopped = False
             self.beats = [time.monotonic()]
@@ -294,8 +288,7 @@ class Service(RuleBasedStateMachine):
     @precondition(lambda self: not self.stopped)
     @rule()
     def is_stopped(self) -> None:
-        os.kill(self.pool.pid, signal.SIGSTOP)
-        eventually(lambda: is_stopped(self.pool.pid))
+        halt(self.pool.pid)
         self.check()
         self.stopped, seen = True, len(self.manager.read())
         until = time.monotonic() + WATCHDOG / 3

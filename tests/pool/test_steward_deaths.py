@@ -15,6 +15,7 @@ import pytest
 from queuepool.board.board import Board, Slot
 from tests.support.eventually import eventually
 from tests.support.pools import ROOT, RunningPool, Site
+from tests.support.processes import go_on, halt
 
 #: a listener's module that ends the steward a while after it has begun to work, and leaves the workers alone
 SHORT_LIVED = """
@@ -46,7 +47,7 @@ def test_a_slot_that_two_stewards_have_died_of_is_set_aside_and_the_pool_goes_on
         (start,) = eventually(lambda: site.trail(event="start"))
         scribble_over_its_job(board_of(pool), start["pid"])
         os.kill(start["pid"], signal.SIGKILL)
-        eventually(lambda: re.search(r"slot \d+ life 1 is set aside", pool.log()), within=20)
+        eventually(lambda: re.search(r"slot \d+ life 1 is set aside", pool.log()))
         site.push("ok", delay=0.5)
         eventually(lambda: site.trail(event="end", mode="ok"))
         eventually(lambda: 3 == len(pool.workers()) + len(pool.pids("steward .* running")))
@@ -60,11 +61,11 @@ def test_stewards_that_are_killed_while_they_settle_are_no_reason_to_set_its_job
     with away.pool("--workers", "1") as pool:
         (start,) = eventually(lambda: away.trail(event="start"))
         board = board_of(pool)
-        own_server.process.send_signal(signal.SIGSTOP)
+        halt(own_server.process.pid)
         os.kill(start["pid"], signal.SIGKILL)
         for _ in range(3):
             kill_at_a_slot(pool, board)
-        own_server.process.send_signal(signal.SIGCONT)
+        go_on(own_server.process.pid)
         eventually(lambda: 2 == len(away.trail(event="start")))
         (away.path / "gate").touch()
         eventually(lambda: away.trail(event="end"))
@@ -88,7 +89,7 @@ def test_a_pool_whose_stewards_die_soon_after_they_have_come_is_failing_and_give
     config = "[pool]\nlisteners = short_lived\n"
     with site.pool("--workers", "1", "--give-up", "6", config=config, wait=False) as pool:
         told = eventually(lambda: (said := status(site, pool)).returncode == 4 and "failing" in said.stdout and said)
-        assert 1 == pool.wait(within=20)
+        assert 1 == pool.wait()
 
     assert "the steward dies again and again" in told.stdout
     assert "no steward has lived for 6s: giving up" in pool.log()

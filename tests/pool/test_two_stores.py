@@ -73,10 +73,10 @@ def test_jobs_that_are_retried_and_fail_again_are_all_recorded_again(with_table,
     site = with_table
     site.queue.bulk([("do", {"mode": "raise"})] * MANY, options={"maxTries": 1})
     with site.pool("--workers", "2", config=config(site)):
-        eventually(lambda: is_settled(site, MANY), within=30)
+        eventually(lambda: is_settled(site, MANY))
         for _ in range(times):
             site.run("retry", "all", *site.where, "-c", "pool.ini")
-            eventually(lambda: is_settled(site, MANY), within=30)
+            eventually(lambda: is_settled(site, MANY))
 
     assert MANY <= len(site.trail(event="start"))
 
@@ -160,8 +160,8 @@ def test_a_pool_begins_without_a_control_store_that_is_away_and_heeds_it_when_it
     site.push("ok")
     with site.pool("--workers", "1", config=config(site), wait=False) as pool:
         eventually(lambda: 'store="control store"' in pool.log())
-        eventually(lambda: site.trail(event="end"), within=20)
-        assert None is not statuses(site)["control_store_lost"]
+        eventually(lambda: site.trail(event="end"))
+        eventually(lambda: None is not statuses(site)["control_store_lost"])
 
         own_server.start()
         eventually(lambda: None is statuses(site)["control_store_lost"])
@@ -187,10 +187,10 @@ def test_a_restart_that_is_broadcast_after_a_start_without_the_control_store_is_
     site = with_control
     own_server.kill()
     with site.pool("--workers", "1", config=config(site), wait=False) as pool:
-        eventually(lambda: "work begins as if nothing was paused" in pool.log(), within=20)
+        eventually(lambda: "work begins as if nothing was paused" in pool.log())
         own_server.start()
         eventually(lambda: None is statuses(site)["control_store_lost"])
-        before = pool.workers()
+        before = eventually(pool.workers)
         site.queue.stores.control.restart()
         eventually(lambda: pool.workers() and not set(before) & set(pool.workers()))
 

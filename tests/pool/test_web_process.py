@@ -7,8 +7,6 @@ import os
 import signal
 import socket
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,11 +16,11 @@ from queuepool.board.board import Role
 from queuepool.config.addresses import Address
 from queuepool.jobs.client import Queue
 from queuepool.metrics.listener import bound
-from queuepool.unix.proc import is_stopped
 from tests.support.eventually import eventually
 from tests.support.http_pages import Pages
 from tests.support.meters import board_in
 from tests.support.pools import RunningPool, Site
+from tests.support.processes import halt, halted
 from tests.support.redis_server import PREFIX, Server
 
 WEB = r"^queuepool: web \[default\] running"
@@ -31,18 +29,6 @@ WEB = r"^queuepool: web \[default\] running"
 @pytest.fixture
 def pages() -> Pages:
     return Pages()
-
-
-@contextmanager
-def stopped(pids: list[int]) -> Iterator[None]:
-    """These processes do nothing meanwhile."""
-    for pid in pids:
-        os.kill(pid, signal.SIGSTOP)
-    try:
-        yield
-    finally:
-        for pid in pids:
-            os.kill(pid, signal.SIGCONT)
 
 
 def web(pool: RunningPool) -> int:
@@ -85,9 +71,9 @@ def test_a_unix_socket_that_is_removed_is_made_anew_and_anothers_is_left_alone(s
         eventually(path.exists)
         eventually(lambda: pages.status("/livez") == 200)
         with socket.socket(socket.AF_UNIX) as other:
-            path.unlink()
-            other.bind(str(path))
+            other.bind(str(path.with_name("other.sock")))
             other.listen()
+            path.with_name("other.sock").replace(path)  # at once: where none is, the pool makes one anew
             eventually(lambda: "Address already in use" in pool.log())
             pool.end()
 
@@ -105,7 +91,7 @@ def test_a_thousand_scrapes_cost_the_store_no_command(site, server, pages):
     with site.pool("--workers", "1", "--listen", pages.address) as pool:
         eventually(lambda: site.trail(event="end"))
         serving = web(pool)
-        with stopped([pid for pid in pool.titles() if pid != serving]):
+        with halted(*(pid for pid in pool.titles() if pid != serving)):
             before = commands_of(server)
             found = {pages.status("/metrics") for _ in range(1000)}
             pages.get("/readyz"), pages.get("/api/v1/status")
@@ -162,8 +148,7 @@ def test_a_killed_one_is_replaced_and_costs_no_worker(site, pages):
 def test_a_stopped_one_is_replaced_after_its_deadline_and_costs_no_worker(site, pages):
     with site.pool("--workers", "1", "--listen", pages.address) as pool:
         before = pool.workers()
-        os.kill(hung := web(pool), signal.SIGSTOP)
-        eventually(lambda: is_stopped(hung))
+        halt(hung := web(pool))
         [slot] = board_in(Path(pool.runtime), write=True).of(Role.WEB)
         left = slot.deadline - time.monotonic()
         slot.deadline -= left  # the time passes at once: nobody but the stopped process writes it

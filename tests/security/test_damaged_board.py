@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import os
 import re
 import signal
 import subprocess
 
-import psutil
 import pytest
 
 from queuepool.board.board import Board
 from queuepool.config.connections import identity_of
 from tests.support.attackapp import SCRIBBLES
 from tests.support.eventually import eventually
+from tests.support.pools import is_gone
+from tests.support.processes import halt, kill
 
 MODULES = ("--modules", "tests.support.poolapp,tests.support.attackapp")
 
@@ -21,7 +21,7 @@ MODULES = ("--modules", "tests.support.poolapp,tests.support.attackapp")
 def works(site) -> None:
     """A job that is pushed now is done."""
     done = site.push("ok")
-    eventually(lambda: site.trail(event="end", id=done), within=20)
+    eventually(lambda: site.trail(event="end", id=done))
 
 
 def status_of(site) -> str:
@@ -36,9 +36,9 @@ def stores_of(site) -> list[str]:
 
 def unharmed(site, pool, workers: int) -> None:
     """As many processes as there should be, and no more; they work, and the master says who they are."""
-    eventually(lambda: workers == len(pool.workers()), within=20)
+    eventually(lambda: workers == len(pool.workers()))
     works(site)
-    eventually(lambda: workers + 2 == len(pool.titles()), within=20)
+    eventually(lambda: workers + 2 == len(pool.titles()))
     eventually(lambda: '"state": "running"' in status_of(site))  # what was written over is mended with the next tick
     assert pool.process.poll() is None
 
@@ -66,7 +66,7 @@ def test_a_board_that_a_job_cuts_short_costs_workers_and_no_pool(site, size, how
         eventually(lambda: site.trail(event="cut"))
         eventually(lambda: "was cut short" in pool.log())
         eventually(lambda: not before & set(pool.workers()))  # what they take until then waits for its lease to end
-        eventually(lambda: 2 == len(pool.workers()), within=20)
+        eventually(lambda: 2 == len(pool.workers()))
         works(site)
 
     assert pool.process.returncode == 0
@@ -102,7 +102,7 @@ def test_a_job_that_writes_over_the_head_of_the_board_harms_nobody(site, how):
         unharmed(site, pool, 2)
         eventually(lambda: stores_of(site) == [identity_of(site.connection)])  # else the next start leaves it alone
         site.run("restart", *site.where)
-        eventually(lambda: not before & set(pool.workers()), within=20)
+        eventually(lambda: not before & set(pool.workers()))
 
     assert "Traceback" not in pool.log()
     assert "killed" not in pool.log()
@@ -113,14 +113,14 @@ def test_the_steward_of_a_killed_master_is_not_deceived_by_what_a_job_wrote(site
     with site.pool("--workers", "2", *MODULES) as pool:
         pool.titles()
         steward = pool.steward()
+        halt(pool.pid)  # before the job begins: it would see what is written and kill the worker
         site.queue.push("scribble", {"how": "no numbers", "gate": str(gate)}, options={"maxTries": 1})
-        os.kill(pool.pid, signal.SIGSTOP)
         eventually(lambda: site.trail(event="scribbled"))
-        os.kill(pool.pid, signal.SIGKILL)
+        kill(pool.pid)
         pool.wait()
-        assert psutil.pid_exists(steward)
+        assert not is_gone(steward)
         gate.touch()
-        eventually(lambda: not [pid for pid in pool.seen if psutil.pid_exists(pid)], within=20)
+        eventually(lambda: all(map(is_gone, pool.seen)))
 
     assert "Traceback" not in pool.log()
 

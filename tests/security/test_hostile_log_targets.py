@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.eventually import eventually
+from tests.support.lines import Pipe
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be two users")
 NOBODY = 65534
@@ -45,7 +46,8 @@ def test_a_fifo_has_the_lines_while_somebody_reads_and_costs_nobody_when_he_leav
     os.mkfifo(site.path / "fifo")
     reader = os.open(site.path / "fifo", os.O_RDONLY | os.O_NONBLOCK)
     with site.pool("--workers", "2", "--log", str(site.path / "fifo")) as pool:
-        eventually(lambda: b"worker starting" in os.read(reader, 1 << 16))
+        said = Pipe(reader)
+        eventually(lambda: b"worker starting" in said.read())
         os.close(reader)
         done = site.push("ok")
         eventually(lambda: site.trail(event="end", id=done))

@@ -10,6 +10,7 @@ import signal
 import pytest
 
 from tests.support.eventually import eventually
+from tests.support.processes import go_on, halt, kill
 
 
 def works(site) -> None:
@@ -47,10 +48,10 @@ def test_a_directory_that_disappears_is_made_anew_and_the_pool_is_found_again(si
 
 def test_a_second_pool_that_took_the_place_meanwhile_is_left_alone_and_the_first_ends(site):
     with site.pool("--workers", "1") as first:
-        os.kill(first.pid, signal.SIGSTOP)
+        halt(first.pid)
         shutil.rmtree(site.path / "run")
         with site.pool("--workers", "1") as second:
-            os.kill(first.pid, signal.SIGCONT)
+            go_on(first.pid)
 
             assert 1 == first.wait()
             works(site)
@@ -95,10 +96,11 @@ def test_what_a_pool_left_in_a_directory_that_was_made_anew_is_gone_after_the_ne
     with site.pool("--workers", "1") as pool:
         shutil.rmtree(site.path / "run")
         eventually(lambda: (site.path / "run/default/master.pid").exists())
-        site.push("kill")
+        site.push("kill", maxTries=1)  # of the worker that comes after it, which nothing ends
+        eventually(site.queue.stores.failed.page)
+        pool.wait_until_ready()
         left = eventually(lambda: list((site.path / "run/default").glob("board.*.trace*")))
-        for pid in [pool.pid, *pool.titles()]:
-            os.kill(pid, signal.SIGKILL)
+        kill(*pool.titles())
         pool.wait()
         assert left[0].exists()
         with site.pool("--workers", "1"):

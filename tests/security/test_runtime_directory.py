@@ -165,7 +165,8 @@ def test_the_default_place_is_one_where_nobody_can_exchange_it(mode, chosen):
         )
 
         assert f"{chosen.format(name)}/queuepool-{NOBODY}/p\n" == done.stdout
-        Path(done.stdout.strip()).parent.rmdir()
+        with suppress(FileNotFoundError):  # another run of the tests beside this one has the same place
+            Path(done.stdout.strip()).parent.rmdir()
 
 
 # The pidfile
@@ -178,7 +179,7 @@ def plant_link(path: Path) -> None:
 PLANTED: list[Callable[[Path], object]] = [plant_link, os.mkfifo, Path.mkdir, lambda path: path.symlink_to("/dev/zero")]
 
 
-@pytest.mark.timeout(10)
+@pytest.mark.timeout(60)
 @pytest.mark.parametrize("plant", PLANTED)
 def test_what_is_no_file_in_place_of_the_pidfile_is_refused_and_not_touched(runtime, place, pool, plant):
     (place / "precious").write_text("precious")
@@ -306,7 +307,7 @@ def died(board: Board, what: str) -> None:
     board.header.doing = what
 
 
-@pytest.mark.timeout(10)
+@pytest.mark.timeout(60)
 def test_what_is_no_board_does_not_stop_the_steward(runtime, tmp_path):
     runtime.claim()
     ours = runtime.new_board(1)
@@ -334,7 +335,7 @@ def test_a_trace_is_a_new_file_whatever_lay_in_its_place(tmp_path):
 NOTE = {"queue": "q", "receipt": "r", "error": "WorkerDied", "message": "m", "trace": "t"}
 
 
-@pytest.mark.timeout(10)
+@pytest.mark.timeout(60)
 def test_a_note_that_the_steward_did_not_write_is_dropped(tmp_path):
     odd = [
         "",

@@ -124,7 +124,7 @@ def test_secrets_on_a_read_only_mount_work_with_one_warning_each(tmp_path, redis
     assert PASSWORD not in done.stderr + done.stdout
 
 
-@pytest.mark.timeout(10)
+@pytest.mark.timeout(60)
 @pytest.mark.parametrize("what", ["missing", "fifo", "folder", "binary", "empty", "huge"])
 def test_a_file_of_keys_that_is_none_is_refused_without_hanging(tmp_path, what):
     path = tmp_path / "keys"

@@ -53,7 +53,7 @@ def test_through_a_pooler_nothing_is_lost_or_run_twice_while_workers_are_killed(
             os.kill(victim, signal.SIGKILL)
             eventually(lambda pool=pool: 2 == len(pool.workers()))
         pushed = {identity for some in pushing for identity in some}
-        eventually(lambda: 0 == site.queue.size(), within=30)
+        eventually(lambda: 0 == site.queue.size())
 
     ends = site.trail(event="end")
     first = {line["id"]: line["pid"] for line in reversed(ends)}
@@ -64,10 +64,11 @@ def test_through_a_pooler_nothing_is_lost_or_run_twice_while_workers_are_killed(
 
 
 def test_a_push_through_a_pooler_wakes_who_waits(site):
-    with site.pool("--workers", "1", "--sleep", "30", config="[connection]\nblock_for = 30\n"):
+    """Who was not woken would wait longer than the test may."""
+    with site.pool("--workers", "1", "--sleep", "600", config="[connection]\nblock_for = 600\n"):
         for number in range(5):
             site.push("ok", tag=str(number))
-            eventually(lambda number=number: site.trail(event="end", tag=str(number)), within=15)
+            eventually(lambda number=number: site.trail(event="end", tag=str(number)))
 
 
 def test_a_lent_session_is_given_back_as_it_was(postgres, postgres_url, tmp_path):
@@ -81,7 +82,7 @@ def test_a_lent_session_is_given_back_as_it_was(postgres, postgres_url, tmp_path
         with found.pool("--workers", "2"), closing(found.queue):
             for _ in range(20):
                 found.push("ok")
-            eventually(lambda: 20 == len(found.trail(event="end")), within=20)
+            eventually(lambda: 20 == len(found.trail(event="end")))
             eventually(lambda: 0 == found.queue.size())
         assert before == session(postgres, url)
 

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 from queuepool import current, job
-from tests.support.poolapp import note
+from tests.support.poolapp import note, until_told
 
 _kept: list[Any] = []
 
@@ -28,15 +28,14 @@ async def succeeded(mode: str, **options: Any) -> None:
 
 
 @job("blocking")
-def blocking(seconds: float = 0.0) -> None:
+def blocking(gate: str) -> None:
     note(event="start", mode="blocking")
-    time.sleep(seconds)
 
 
 @blocking.after_succeeded
-def blocks_afterwards(seconds: float = 0.0) -> None:
+def blocks_afterwards(gate: str) -> None:
     note(event="hook")
-    time.sleep(5)
+    until_told(gate)
     note(event="end of hook")
 
 

@@ -19,6 +19,7 @@ from sqlalchemy import make_url
 
 from tests.support import warm
 from tests.support.eventually import eventually
+from tests.support.lines import whole_lines
 
 ROOT = Path(__file__).parents[2]
 MANAGE = """
@@ -101,8 +102,7 @@ class Project:
 
     def notes(self) -> list[dict[str, Any]]:
         """What the jobs noted."""
-        trail = self.path / "trail"
-        return [json.loads(line) for line in trail.read_text().splitlines()] if trail.exists() else []
+        return [json.loads(line) for line in whole_lines(self.path / "trail")]
 
     def size(self, queue: str = "default") -> int:
         """How many jobs are in the queue."""

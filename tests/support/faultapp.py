@@ -116,9 +116,10 @@ def linger() -> None:
 
 
 @job("leave_an_orphan")
-def leave_an_orphan() -> None:
-    """Leave an orphan that hides its origin."""
-    subprocess.run(["env", "-i", "/bin/sh", "-c", "(/bin/sleep 0.3; exit 3) & exit 0"], check=True)
+def leave_an_orphan(gate: str) -> None:
+    """Leave an orphan that hides its origin, and lives until the gate is there."""
+    waits = f"(until [ -e '{gate}' ]; do /bin/sleep 0.05; done; exit 3) & exit 0"
+    subprocess.run(["env", "-i", "/bin/sh", "-c", waits], check=True)
 
 
 @job("until_about")

@@ -15,6 +15,8 @@ from typing import Any
 
 import pytest
 
+from tests.support.lines import whole_lines
+
 SCRIPT = Path(__file__).parents[1] / "laravel" / "peer.php"
 LIMIT = 30.0
 
@@ -93,9 +95,7 @@ class Peer:
 
     def lines(self) -> list[dict[str, Any]]:
         """What the jobs and the failure log wrote, oldest first."""
-        if not self.out.exists():
-            return []
-        return [json.loads(line) for line in self.out.read_text().splitlines()]
+        return [json.loads(line) for line in whole_lines(self.out)]
 
     def _env(self) -> dict[str, str]:
         own = {"QP_SOCKET": self.socket, "QP_PREFIX": self.prefix, "QP_OUT": str(self.out), "QP_URL": self.url}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import threading
+from contextlib import suppress
 from pathlib import Path
 
 
@@ -13,7 +14,8 @@ class LossyProxy:
     def __init__(self, server: str, folder: Path) -> None:
         self.path = str(folder / "proxy.sock")
         self._server = server
-        self._losing, self._wanted = False, b""
+        #: what the request contains whose reply is to be lost; in one word, as requests come meanwhile
+        self._wanted: bytes | None = None
         self._listener = socket.socket(socket.AF_UNIX)
         self._listener.bind(self.path)
         self._listener.listen()
@@ -30,7 +32,7 @@ class LossyProxy:
 
     def lose_the_next_reply(self, to: bytes = b"") -> None:
         """Lose the reply to the next request that contains these bytes."""
-        self._losing, self._wanted = True, to
+        self._wanted = to
 
     def _serve(self) -> None:
         while True:
@@ -38,7 +40,7 @@ class LossyProxy:
                 client, _ = self._listener.accept()
             except OSError:
                 return  # closed: the test is over
-            with client, socket.socket(socket.AF_UNIX) as server:
+            with client, socket.socket(socket.AF_UNIX) as server, suppress(OSError):  # the client has left meanwhile
                 server.connect(self._server)
                 self._relay(client, server)
 
@@ -47,7 +49,7 @@ class LossyProxy:
             server.sendall(request)
             # The reply, received here alone, means that the request was carried out.
             reply = server.recv(1 << 20)
-            if self._losing and self._wanted in request:
-                self._losing = False
+            if self._wanted is not None and self._wanted in request:
+                self._wanted = None
                 return
             client.sendall(reply)

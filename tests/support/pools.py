@@ -21,6 +21,7 @@ from queuepool.config.settings import ConnectionSettings
 from queuepool.jobs.client import Queue
 from tests.support import warm
 from tests.support.eventually import eventually
+from tests.support.lines import whole_lines
 
 ROOT = Path(__file__).parents[2]
 #: titles of a pool's processes that are at work
@@ -46,10 +47,7 @@ class Site:
 
     def trail(self, **wanted: Any) -> list[dict[str, Any]]:
         """The matching notes that jobs wrote."""
-        if not self.trail_file.exists():
-            return []
-        whole, _, _ = self.trail_file.read_text().rpartition("\n")  # the last line may be incomplete
-        lines = [json.loads(line) for line in whole.splitlines()]
+        lines = [json.loads(line) for line in whole_lines(self.trail_file)]
         return [line for line in lines if all(line.get(key) == value for key, value in wanted.items())]
 
     def push(self, mode: str = "ok", *, queue: str = "default", delay: float = 0, name: str = "do", **data: Any) -> str:
@@ -171,7 +169,7 @@ class RunningPool:
         if self.process.poll() is None:
             self.signal(signal.SIGTERM)
             assert 0 == self.wait()
-        eventually(lambda: not [pid for pid in self.seen if psutil.pid_exists(pid) and is_ours(pid)])
+        eventually(lambda: not [pid for pid in self.seen if is_ours(pid)])
         eventually(lambda: not self._files_left())  # a killed master's steward clears them a second after the orphans
 
     def _files_left(self) -> list[Path]:

@@ -44,7 +44,12 @@ class Terminal:
 
     def shows(self, *words: str) -> str:
         """Wait until the screen has all of these; returns what it shows then."""
-        return eventually(lambda: (text := self.text()) if all(word in self.text() for word in words) else "")
+
+        def shown() -> str:
+            text = self.text()  # once: the next look may be at the next frame
+            return text if all(word in text for word in words) else ""
+
+        return eventually(shown)
 
     def press(self, keys: str) -> None:
         self.process.send(keys)
