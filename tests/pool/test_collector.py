@@ -12,6 +12,8 @@ MODULE = """
 import gc
 from queuepool import job
 from tests.support.poolapp import note
+
+pytestmark = pytest.mark.real_start
 at_import = list(gc.get_threshold())
 
 @job("look")

@@ -10,6 +10,8 @@ import pytest
 
 from tests.support.eventually import eventually
 
+pytestmark = pytest.mark.real_start
+
 GOOD = "import tests.support.poolapp\nfrom queuepool import job\n@job(queue='emails')\ndef mail() -> None: ...\n"
 PUSHES = "from queuepool import job\n@job\ndef last() -> None: ...\nlast.dispatch()\n"
 BAD = "raise RuntimeError('half deployed')\n"

@@ -9,6 +9,8 @@ import pytest
 
 from tests.support.eventually import eventually
 
+pytestmark = pytest.mark.real_start
+
 #: more than the default, more than it was before it was counted from the size after boot, as pandas is
 _LARGE = "from tests.support.poolapp import *\nHELD = bytes(range(256)) * 4096 * 200\n"
 

@@ -102,6 +102,8 @@ LARGE = """
 import gc
 from tests.support.poolapp import note, until_told
 from queuepool import job
+
+pytestmark = pytest.mark.real_start
 gc.disable()  # it would look through them again and again while they are made
 DATA = [[str(number)] for number in range(500_000)]
 gc.enable()

@@ -14,6 +14,8 @@ from tests.support.pools import is_gone
 #: becomes the command after it, once it has done this to signals
 PARENT = """
 import os, signal, sys
+
+pytestmark = pytest.mark.real_start
 every = signal.valid_signals() - {{signal.SIGKILL, signal.SIGSTOP}}
 {}
 os.execv(sys.argv[1], sys.argv[1:])

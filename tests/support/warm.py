@@ -175,7 +175,8 @@ class Interpreter:
         with theirs:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "tests.support.warm_interpreter", str(theirs.fileno())],
-                pass_fds=[theirs.fileno()], cwd=ROOT, stdin=subprocess.DEVNULL,
+                pass_fds=[theirs.fileno()], cwd=ROOT,
+                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,  # no terminal, whose streams have other buffers
             )  # fmt: skip
         self._imported = set(json.loads(self._control.recv(LONGEST_MESSAGE)))
         self._env = dict(os.environ)

@@ -116,24 +116,15 @@ class Interpreter:
 
 
 def become(words: list[str], env: dict[str, str], cwd: str) -> None:
-    """Run ``python WORDS`` in this process."""
+    """Run ``python WORDS`` in this process. Python's streams are by number: they are those that were given by now."""
     os.chdir(cwd)
     os.environ.clear()
     os.environ.update(env)
     tempfile.tempdir = None
-    for number, (name, mode) in enumerate({"stdin": "r", "stdout": "w", "stderr": "w"}.items()):
-        setattr(sys, name, _stream(number, mode))
     setproctitle(" ".join([sys.executable, *words]))  # as ps would show it
     signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
     places = [place for place in env.get("PYTHONPATH", "").split(os.pathsep) if place]
     _run(words, [*places, *(place for place in USUAL_PATH if place not in places)])
-
-
-def _stream(number: int, mode: str) -> object:
-    """As Python opens it: a terminal and standard error by lines."""
-    is_terminal = os.isatty(number)
-    buffering = 1 if number == 2 or is_terminal else -1
-    return open(number, mode, buffering, errors="backslashreplace" if number == 2 else None, closefd=False)
 
 
 def _run(words: list[str], path: list[str]) -> None:
