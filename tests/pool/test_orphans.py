@@ -304,7 +304,7 @@ def test_an_orphan_that_escapes_its_alarm_is_killed_by_the_steward(site):
     assert "JobTimedOut" in record.exception
 
 
-all_three = pytest.mark.thorough("each two die in both orders anyway, and all three in one")
+all_three = pytest.mark.thorough("each dies before and after the master anyway")
 
 
 @pytest.mark.fault("F24")
