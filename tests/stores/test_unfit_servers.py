@@ -17,7 +17,7 @@ from queuepool.stores.factory import Stores
 from tests.support.commands import queuepool
 from tests.support.eventually import eventually
 from tests.support.pgbouncer import pooler
-from tests.support.redis_server import free_port, redis_binary, start_redis
+from tests.support.redis_server import answers, free_port, redis_binary, start_redis
 
 CLUSTER = "this is a node of a Redis Cluster, for which there is no client here yet: name a server of its own"
 SENTINEL = "this is a Sentinel, which holds no jobs and is not asked yet: name the server that it watches"
@@ -69,7 +69,7 @@ def sentinel() -> Iterator[str]:
         command = ["redis-sentinel", str(file), "--sentinel"]
         server = subprocess.Popen(command, executable=redis_binary(), stdout=subprocess.DEVNULL)
         try:
-            eventually(Path(path).exists)
+            eventually(lambda: answers(path))
             yield path
         finally:
             server.kill()

@@ -27,7 +27,7 @@ def start_redis(folder: str, *options: str) -> subprocess.Popen[bytes]:
     path = f"{folder}/redis.sock"
     usual = ["--port", "0", "--unixsocket", path, "--dir", folder, "--save", ""]
     server = subprocess.Popen(["redis-server", *usual, *options], executable=binary, stdout=subprocess.DEVNULL)
-    eventually(lambda: server.poll() is not None or _answers(path))
+    eventually(lambda: server.poll() is not None or answers(path))
     return server
 
 
@@ -67,7 +67,8 @@ class Server:
             return client.execute_command(*words)
 
 
-def _answers(path: str) -> bool:
+def answers(path: str) -> bool:
+    """Whether it does; its socket is there before anybody listens to it."""
     try:
         with redis.Redis(unix_socket_path=path, retry=Retry(NoBackoff(), 0)) as client:
             return bool(client.ping())

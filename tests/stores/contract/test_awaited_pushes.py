@@ -248,7 +248,7 @@ def test_a_tracked_job_is_awaited(queue, store):
         followed = await queue.apush("report", track=60)
         with pytest.raises(TimeoutError, match="is queued after"):
             await queue.await_job(followed, 0.05)
-        waiting = asyncio.ensure_future(followed.await_job(10))
+        waiting = asyncio.ensure_future(followed.await_job(60))
         [lease] = store.reserve(["default"], OURS, 1).leases
         done = b'{"state": "done", "name": "report", "queue": "default"}'
         store.finish(lease, Ending(state=StateRecord(followed, done, 60.0)))
