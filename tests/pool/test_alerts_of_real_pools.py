@@ -142,6 +142,7 @@ def test_dead_workers_are_settled_at_once_while_a_webhook_hangs(site: Site, monk
     assert "steward died" not in pool.log()
 
 
+@pytest.mark.real_start
 def test_without_the_section_nothing_of_alerts_is_imported(site: Site) -> None:
     (site.path / "look.py").write_text(
         "import os, sys\nfrom queuepool import on\nfrom queuepool.events import WorkerDied\n"

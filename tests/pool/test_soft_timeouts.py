@@ -94,6 +94,7 @@ def test_the_timeout_is_still_there_for_a_job_that_swallows_it(site):
     assert -signal.SIGALRM == killed.returncode
 
 
+@pytest.mark.real_start
 def test_no_other_job_pays_for_it(site):
     """No timer is made for a worker whose jobs have no soft timeout; a forked child has none either."""
     (site.path / "timers.py").write_text(

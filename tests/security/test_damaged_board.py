@@ -13,7 +13,7 @@ from queuepool.config.connections import identity_of
 from tests.support.attackapp import SCRIBBLES
 from tests.support.eventually import eventually
 from tests.support.pools import is_gone
-from tests.support.processes import halt, kill
+from tests.support.processes import kill
 
 MODULES = ("--modules", "tests.support.poolapp,tests.support.attackapp")
 
@@ -109,15 +109,18 @@ def test_a_job_that_writes_over_the_head_of_the_board_harms_nobody(site, how):
 
 
 def test_the_steward_of_a_killed_master_is_not_deceived_by_what_a_job_wrote(site):
-    gate = site.path / "gate"
+    killed, gate = site.path / "killed", site.path / "gate"
     with site.pool("--workers", "2", *MODULES) as pool:
         pool.titles()
         steward = pool.steward()
-        halt(pool.pid)  # before the job begins: it would see what is written and kill the worker
-        site.queue.push("scribble", {"how": "no numbers", "gate": str(gate)}, options={"maxTries": 1})
-        eventually(lambda: site.trail(event="scribbled"))
+        # After the master's death: it would see what is written and kill the worker, and replace a steward that leaves.
+        data = {"how": "no numbers", "after": str(killed), "gate": str(gate)}
+        site.queue.push("scribble", data, options={"maxTries": 1})
+        eventually(lambda: site.trail(event="scribbles"))
         kill(pool.pid)
         pool.wait()
+        killed.touch()
+        eventually(lambda: site.trail(event="scribbled"))
         assert not is_gone(steward)
         gate.touch()
         eventually(lambda: all(map(is_gone, pool.seen)))

@@ -49,9 +49,14 @@ def truncate_board(size: int) -> None:
 
 
 @job("scribble")
-def scribble(how: str, gate: str = "", first: int = 0, last: int = 1 << 40) -> None:
-    """Write over the board, from ``first`` to ``last``; finds the mapping as a stray pointer would."""
+def scribble(how: str, gate: str = "", first: int = 0, last: int = 1 << 40, after: str = "") -> None:
+    """Write over the board, from ``first`` to ``last``; finds the mapping as a stray pointer would.
+
+    Not before the file ``after`` is there; and stays until ``gate`` is.
+    """
     note(event="scribbles")
+    if after:
+        until_told(after)
     for line in Path("/proc/self/maps").read_text().splitlines():
         if "board." in line:
             begin, end = (int(text, 16) for text in line.split()[0].split("-"))

@@ -24,7 +24,6 @@ class Costs:
     def __init__(self) -> None:
         self.cpu: Counter[str] = Counter()
         self.wall: Counter[str] = Counter()
-        self.total = 0.0
 
     @contextmanager
     def of(self, item: pytest.Item) -> Iterator[None]:
@@ -38,7 +37,6 @@ class Costs:
         """What another process of the same run has measured."""
         self.cpu.update(told["cpu"])
         self.wall.update(told["wall"])
-        self.total += told["total"]
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -69,9 +67,8 @@ def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> 
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session: pytest.Session) -> None:
     costs = session.config.stash[_KEY]
-    costs.total += _of_all_processes()
-    if output := getattr(session.config, "workeroutput", None):  # of a process of pytest-xdist
-        output["costs"] = {"cpu": dict(costs.cpu), "wall": dict(costs.wall), "total": costs.total}
+    if hasattr(session.config, "workeroutput"):  # in a process of pytest-xdist
+        session.config.workeroutput["costs"] = {"cpu": dict(costs.cpu), "wall": dict(costs.wall)}
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -84,7 +81,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     costs = config.stash[_KEY]
     if len(costs.cpu) <= 1:
         return
-    terminalreporter.section(f"{costs.total:.0f} CPU seconds; the files that took most")
+    # The processes of pytest-xdist are over by now, and the servers that they had.
+    terminalreporter.section(f"{_of_all_processes():.0f} CPU seconds; the files that took most")
     for file, cpu in costs.cpu.most_common(_SHOWN):
         terminalreporter.write_line(f"{cpu:7.1f} s CPU {costs.wall[file]:7.1f} s  {file}")
 

@@ -146,7 +146,7 @@ class RunningPool:
         """With so many workers, or with as many as it is to have."""
 
         def is_ready() -> bool:
-            if not any(_is_at_work(board, workers) for board in self._boards()):
+            if not all(_is_at_work(board, workers) for board in self._board()):
                 return False  # a look at the board is cheap, one at all titles costs 4 ms of a processor
             found = "\n".join(self.titles().values())
             master = re.search(MASTER, found, re.MULTILINE)
@@ -184,9 +184,10 @@ class RunningPool:
                 process.kill()
         self.process.wait()
 
-    def _boards(self) -> Iterator[Board]:
-        for path in Path(self.runtime).glob("*/board.*-*"):
-            with suppress(OSError, ValueError):  # it is gone by now, or a file beside a board
+    def _board(self) -> Iterator[Board]:
+        """Its board, if it is in sight: a pool in a container, or of another version, has none here."""
+        for path in Path(self.site.path, self.runtime).glob(f"*/board.{self.pid}-*"):
+            with suppress(OSError, ValueError):  # it is gone by now, or a file beside the board
                 board = Board.open(path)
                 with closing(board.memory):
                     yield board

@@ -121,7 +121,7 @@ def become(words: list[str], env: dict[str, str], cwd: str) -> None:
     os.environ.clear()
     os.environ.update(env)
     tempfile.tempdir = None
-    setproctitle(" ".join([sys.executable, *words]))  # as ps would show it
+    setproctitle(os.fsencode(" ".join([sys.executable, *words])).decode(errors="replace"))  # as ps would show it
     signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
     places = [place for place in env.get("PYTHONPATH", "").split(os.pathsep) if place]
     _run(words, [*places, *(place for place in USUAL_PATH if place not in places)])
