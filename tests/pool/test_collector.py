@@ -8,12 +8,12 @@ import pytest
 
 from tests.support.eventually import eventually
 
+pytestmark = pytest.mark.real_start
+
 MODULE = """
 import gc
 from queuepool import job
 from tests.support.poolapp import note
-
-pytestmark = pytest.mark.real_start
 at_import = list(gc.get_threshold())
 
 @job("look")

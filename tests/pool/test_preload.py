@@ -18,6 +18,8 @@ from tests.support.lines import fewest_workers
 from tests.support.pools import is_gone, psutil_gone
 from tests.support.processes import halt
 
+pytestmark = pytest.mark.real_start
+
 MODULE = """
 from tests.support.poolapp import note
 from queuepool import job
@@ -102,8 +104,6 @@ LARGE = """
 import gc
 from tests.support.poolapp import note, until_told
 from queuepool import job
-
-pytestmark = pytest.mark.real_start
 gc.disable()  # it would look through them again and again while they are made
 DATA = [[str(number)] for number in range(500_000)]
 gc.enable()

@@ -11,11 +11,11 @@ import pytest
 from tests.support.eventually import eventually
 from tests.support.pools import is_gone
 
+pytestmark = pytest.mark.real_start
+
 #: becomes the command after it, once it has done this to signals
 PARENT = """
 import os, signal, sys
-
-pytestmark = pytest.mark.real_start
 every = signal.valid_signals() - {{signal.SIGKILL, signal.SIGSTOP}}
 {}
 os.execv(sys.argv[1], sys.argv[1:])
