@@ -26,27 +26,30 @@ from tests.support.redis_server import PREFIX, Server, start_redis
 
 pytest_plugins = ["tests.support.costs", "tests.support.selection", "tests.support.shared_tables"]
 
-#: files that take a minute or two, longest first: none must start when the other process has nothing left to do
+#: files that take half a minute or more, longest first: none must start when the others have nothing left to do
 LONG = [
-    "chaos/test_chaos_runs.py",
+    "pool/test_alerts_of_real_pools.py",  # an alert is looked for every 15 s
+    "pool/test_schedules_in_a_pool.py",  # a schedule is due at whole seconds
+    "chaos/test_chaos_runs.py",  # a fault takes some seconds to show itself
+    "pool/test_preload.py",  # starts that are executed
     "stores/contract/test_several_processes.py",
-    "laravel/test_chains_and_batches.py",
-    "contrib/test_django_app.py",
-    "stores/contract/test_prefetch.py",
-    "pool/test_alerts_of_real_pools.py",
-    "faults/test_bad_endings.py",
-    "cli/test_migrate.py",
-    "pool/test_preload.py",
-    "pool/test_two_stores.py",
-    "security/test_damaged_board.py",
-    "faults/test_clock_steps.py",
+    "contrib/test_django_app.py",  # Django boots in each process
+    "pool/test_orphans.py",  # orphans outlive leases
+    "stores/test_within.py",
+    "stores/contract/test_sql_rows.py",
+    "cli/test_top.py",
+    "stores/contract/test_awaited_pushes.py",
+    "pool/test_notices_of_alerts.py",  # a receiver is given up after 10 s
     "stores/contract/test_sql_faults.py",
-    "laravel/test_deaths_before_an_outcome.py",
-    "pool/test_pool_on_databases.py",
-    "pool/test_pool_without_configuration.py",
-    "pool/test_schedules_in_a_pool.py",
-    "model/test_any_order_of_verbs_on_databases.py",
-    "cli/test_verbs.py",
+    "pool/test_service_manager.py",
+    "model/test_every_interleaving.py",  # a search of a million states
+    "pool/test_deaths.py",
+    "pool/test_alerts.py",
+    "pool/test_operating_a_pool.py",
+    "cli/test_newcomers_mistakes.py",
+    "pool/test_two_stores.py",
+    "laravel/test_chains_and_batches.py",
+    "faults/test_clock_steps.py",
 ]
 
 

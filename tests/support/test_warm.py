@@ -112,6 +112,7 @@ def test_it_is_executed_where_a_fork_would_differ(tmp_path):
     assert not is_forked("-c", "pass #" + "x" * 100_000)
     (tmp_path / "redis.py").touch()
     assert not is_forked("-c", "", cwd=tmp_path)
+    assert not is_forked("-c", "", cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(warm.ROOT)})
 
 
 @pytest.mark.real_start

@@ -198,7 +198,7 @@ class Interpreter:
     def _can_become(self, words: Sequence[str], env: Mapping[str, str], cwd: str) -> bool:
         if not is_plain(words) or _read_at_start(env) != _read_at_start(self._env):
             return False
-        places = {Path(cwd, place).resolve() for place in env.get("PYTHONPATH", "").split(os.pathsep)} - {ROOT}
+        places = {Path(cwd, place).resolve() for place in ("", *env.get("PYTHONPATH", "").split(os.pathsep))} - {ROOT}
         return not any(self._imported & _modules_in(place) for place in places)
 
 
