@@ -42,7 +42,7 @@ LONG = [
     "pool/test_notices_of_alerts.py",  # a receiver is given up after 10 s
     "stores/contract/test_sql_faults.py",
     "pool/test_service_manager.py",
-    "model/test_every_interleaving.py",  # a search of a million states
+    "model/test_every_interleaving.py",  # it searches every state of the protocol
     "pool/test_deaths.py",
     "pool/test_alerts.py",
     "pool/test_operating_a_pool.py",
