@@ -17,14 +17,13 @@ import sys
 import tempfile
 import threading
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import IO, Any
 
 from tests.support.warm_interpreter import LONGEST_MESSAGE, is_plain
 
 ROOT = Path(__file__).parents[2]
-Done = subprocess.CompletedProcess
 #: an interpreter, its C library or its loader reads them at the start
 READ_AT_START = ("PYTHON", "LC_", "LANG", "LD_", "TZ", "MALLOC_", "GLIBC_")
 #: what a forked program can be given
@@ -138,13 +137,13 @@ class Process:
         assert self.pid > 0, "the warm interpreter has died"
 
     def poll(self) -> int | None:
-        if self.returncode is None and select.select([self._answers], [], [], 0)[0]:
+        if self.returncode is None and self._has_ended(0.0):
             self._end()
         return self.returncode
 
     def wait(self, timeout: float | None = None) -> int:
         if self.returncode is None:
-            if not select.select([self._answers], [], [], timeout)[0]:
+            if not self._has_ended(timeout):
                 raise subprocess.TimeoutExpired(self.args, timeout or 0.0)
             self._end()
         assert self.returncode is not None
@@ -152,13 +151,19 @@ class Process:
 
     def send_signal(self, signum: int) -> None:
         if self.poll() is None:
-            os.kill(self.pid, signum)
+            with suppress(ProcessLookupError):  # it has been reaped just now: it is no child of ours that keeps its pid
+                os.kill(self.pid, signum)
 
     def terminate(self) -> None:
         self.send_signal(signal.SIGTERM)
 
     def kill(self) -> None:
         self.send_signal(signal.SIGKILL)
+
+    def _has_ended(self, timeout: float | None) -> bool:
+        ended = select.poll()  # which takes any descriptor, unlike `select`
+        ended.register(self._answers, select.POLLIN)
+        return bool(ended.poll(None if timeout is None else timeout * 1000))
 
     def _end(self) -> None:
         status, seconds = json.loads(self._answers.recv(100) or b"[9, 0]")

@@ -50,6 +50,7 @@ def main(control: socket.socket) -> None:
     gc.freeze()  # children leave its pages shared
     control.send(json.dumps(sorted({name.partition(".")[0] for name in sys.modules})).encode())
     if request := Interpreter(control).serve():
+        control.detach()  # closed by now: its number will be another file's
         become(**request)
 
 
