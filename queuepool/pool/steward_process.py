@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from contextlib import suppress
 from dataclasses import replace
 
@@ -100,6 +101,7 @@ class StewardProcess:
         self._signals.stop = False
         steward.drop([*self._alerts, *self._watching, self._publish, *self._history])
         board = self._orphaned_boards.own
+        self._guard.run(time.monotonic())  # it notes which workers there are, before a job writes over their slots
         steward.run(until=lambda: board.is_settled and not self._guard.orphans())
         if board.is_settled:
             board.unlink()  # here too: a silent store may have ended the last round before it came to that

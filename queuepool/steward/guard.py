@@ -26,14 +26,30 @@ class Guard:
         self._orphaned_boards = orphaned_boards
         self._grace = grace
         self._margin = margin
+        self._described: set[tuple[int, int]] = set()
 
     def run(self, now: float) -> float:
+        self._end_overwritten()
         orphans = self.orphans()
         self._orphaned_boards.own.header.orphans = len(orphans)  # the master's stop waits for them
         for slot in orphans:
             if why := self._is_unwanted(now) or overdue(slot, time.monotonic(), self._grace, self._margin):
                 _kill(slot, why)
         return _TICK if orphans else _IDLE
+
+    def _end_overwritten(self) -> None:
+        """Kill workers of our own, dead master that their slots no longer describe: a job has written over the board.
+
+        Their leases can no longer be renewed. A living master notices by itself.
+        """
+        if not self._orphaned_boards.is_orphaned():
+            return
+        described = {(slot.pid, slot.start_time) for slot in self._orphaned_boards.own.of(Role.WORKER)}
+        for pid, started in self._described - described:
+            if proc.is_alive(pid, started):
+                fork.kill_other(pid, lambda pid, started=started: proc.is_alive(pid, started))  # type: ignore[misc]
+                _log.warning("pid=%d killed: %s", pid, Killed.OVERWRITTEN.name)
+        self._described = described
 
     def _is_unwanted(self, now: float) -> Killed | None:
         """The master decides when a stop has waited for long enough; no steward would look after them after it."""

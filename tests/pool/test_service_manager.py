@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import time
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from itertools import pairwise
 
 import pytest
@@ -14,7 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, precondition, rule, run_s
 
 from queuepool.board.board import Board
 from tests.support.eventually import eventually
-from tests.support.pools import Site
+from tests.support.pools import RunningPool, Site
 from tests.support.processes import go_on, halt
 from tests.support.service_manager import ServiceManager, service_manager
 
@@ -49,12 +49,20 @@ def asked(manager: ServiceManager, *, stop: bool) -> list[float]:
     return [int(str(message.value("EXTEND_TIMEOUT_USEC"))) / 1e6 for message in found]
 
 
+@contextmanager
+def ready(site, manager: ServiceManager, *flags: str) -> Iterator[RunningPool]:
+    """A pool that has said that it is ready: its workers are at work a moment before."""
+    with site.pool(*flags, parent=manager.parent()) as pool:
+        eventually(lambda: ["READY"] == manager.phases())
+        yield pool
+
+
 def held(site, **data) -> None:
     site.push("until", gate=str(site.path / "gate"), **data)
 
 
 def test_a_pool_says_once_that_it_is_ready_and_goes_on_saying_that_it_lives(site, manager):
-    with site.pool("--workers", "1", parent=manager.parent()) as pool:
+    with ready(site, manager, "--workers", "1") as pool:
         first = len(eventually(lambda: manager.having("WATCHDOG=1")))
         eventually(lambda: manager.having("STATUS=running workers=1 busy=0 done=0 failed=0"))
         eventually(lambda: len(manager.having("WATCHDOG=1")) > first)
@@ -80,7 +88,7 @@ def test_neither_a_job_nor_what_it_starts_can_speak_for_the_pool(site, manager):
 
 @pytest.mark.fault("F87")
 def test_a_stopped_master_does_not_ping_and_one_that_goes_on_does(site, manager):
-    with site.pool("--workers", "1", parent=manager.parent()) as pool:
+    with ready(site, manager, "--workers", "1") as pool:
         eventually(lambda: manager.having("WATCHDOG=1"))
         halt(pool.pid)
         pinged, stopped = len(manager.having("WATCHDOG=1")), time.monotonic()
@@ -94,7 +102,7 @@ def test_a_stopped_master_does_not_ping_and_one_that_goes_on_does(site, manager)
 
 @pytest.mark.fault("F87")
 def test_a_master_that_the_watchdog_ends_leaves_its_stack(site, manager):
-    with site.pool("--workers", "1", parent=manager.parent()) as pool:
+    with ready(site, manager, "--workers", "1") as pool:
         pool.titles()
         pool.signal(signal.SIGABRT)
 
@@ -104,7 +112,7 @@ def test_a_master_that_the_watchdog_ends_leaves_its_stack(site, manager):
 
 
 def test_a_reload_begins_with_the_time_and_ends_when_all_workers_are_new(site, manager):
-    with site.pool("--workers", "2", parent=manager.parent()) as pool:
+    with ready(site, manager, "--workers", "2") as pool:
         before = set(pool.workers())
         began = int(time.monotonic() * 1e6)
         pool.signal(signal.SIGHUP)
@@ -118,7 +126,7 @@ def test_a_reload_begins_with_the_time_and_ends_when_all_workers_are_new(site, m
 def test_a_reload_ends_when_the_new_code_does_not_come_to_work_and_says_so(site, manager):
     module = site.path / "versioned.py"
     module.write_text("import queuepool\n")
-    with site.pool("--workers", "1", "--modules", "tests.support.poolapp,versioned", parent=manager.parent()) as pool:
+    with ready(site, manager, "--workers", "1", "--modules", "tests.support.poolapp,versioned") as pool:
         module.write_text("raise RuntimeError('half deployed')\n")
         pool.signal(signal.SIGHUP)
         eventually(lambda: manager.having("STATUS=.*; the new code does not come to work: .*half deployed.*"))
@@ -131,7 +139,7 @@ def test_a_reload_ends_when_the_new_code_does_not_come_to_work_and_says_so(site,
 
 def test_a_stop_asks_for_the_time_that_the_running_job_still_has(site, manager):
     held(site, timeout=40)
-    with site.pool("--workers", "1", "--grace", "2", parent=manager.parent()) as pool:
+    with ready(site, manager, "--workers", "1", "--grace", "2") as pool:
         eventually(lambda: site.trail(event="start"))
         pool.signal(signal.SIGTERM)
         eventually(lambda: len(asked(manager, stop=True)) >= 2)
@@ -145,7 +153,7 @@ def test_a_stop_asks_for_the_time_that_the_running_job_still_has(site, manager):
 
 def test_a_stop_asks_for_no_time_for_a_job_without_a_limit(site, manager):
     held(site)
-    with site.pool("--workers", "1", "--timeout", "0", parent=manager.parent()) as pool:
+    with ready(site, manager, "--workers", "1", "--timeout", "0") as pool:
         eventually(lambda: site.trail(event="start"))
         pool.signal(signal.SIGTERM)
         eventually(lambda: manager.having("STOPPING=1"))
