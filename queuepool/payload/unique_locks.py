@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from importlib.util import find_spec
 from types import MappingProxyType
 
-from queuepool.payload.context import Texts, values_of
+from queuepool.payload.context import Texts, texts_of, values_of
 from queuepool.payload.ending import Lock, Unlock
 from queuepool.payload.php_serialize import serialize
 
@@ -65,6 +65,14 @@ def said_in(context: object) -> Unlock | None:
     if not isinstance(name, str) or not name:
         return None
     return Unlock(name, owner if isinstance(owner, str) else "", KINDS.get(str(store), str(store)))
+
+
+def without_lock(context: object) -> Texts | None:
+    """The context without its lock, for what is dispatched by the job that holds it; ``None`` if nothing is left."""
+    found = texts_of(context)
+    for name in HIDDEN:  # a job with them would release this job's own lock
+        found["hidden"].pop(name, None)
+    return found if any(found.values()) else None
 
 
 def is_own(lock: Unlock, names: Iterable[str], owner: str) -> bool:
