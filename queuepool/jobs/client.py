@@ -121,14 +121,14 @@ class Queue:
 
         ``protected`` and ``private`` name the properties that the class declares so. ``encrypted``: with ``app_key``,
         as Laravel does for ``ShouldBeEncrypted``. ``unique_id`` and ``unique_for`` as for ``push``, with the lock that
-        Laravel (from 11 on) takes for the class: its dispatches and these exclude one another. Raises as ``push`` does,
-        and ``PhpDataRefused``, a ``ValueError``, for a value that PHP cannot hold.
+        Laravel (from 11 on) takes in its cache for a class without ``displayName()``: its dispatches and these exclude
+        one another. Raises as ``push`` does, and ``PhpDataRefused``, a ``ValueError``, for what PHP cannot hold.
         """
         from queuepool.payload.php_serialize import build_command  # imported here: few programs push such jobs
 
         command = build_command(class_name, properties, protected, private)
         data = {"commandName": class_name, "command": self._encryption.command(command) if encrypted else command}
-        claim = new_lock(class_name, unique_id, seconds_until(unique_for))
+        claim = self.pusher.laravels(new_lock(class_name, unique_id, seconds_until(unique_for)))
         as_given = ([(class_name, properties)], encrypted)
         about: dict[str, Any] = {"display_name": class_name, "lock": claim, "track": track, "as_given": as_given}
         return self._push([(OBJECT_JOB, data)], queue, delay, options, **about)[0]

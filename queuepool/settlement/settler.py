@@ -26,6 +26,7 @@ from queuepool.payload.options import TRACK
 from queuepool.settlement.commands import commands_of
 from queuepool.settlement.endings import Endings
 from queuepool.settlement.failed_record import record
+from queuepool.settlement.missed_locks import MissedLocks
 from queuepool.settlement.outage import Outage
 from queuepool.settlement.run import NOT_RUN, Run
 from queuepool.settlement.states import States
@@ -75,6 +76,7 @@ class Settler:
         self._connection = connection.name
         self.states = States(track)
         self.endings = Endings(connection, commands_of(connection))
+        self._missed_locks = MissedLocks(connection, store.locks_of, self.note)
         # Leases whose call was not answered, so that it may have been carried out, and the verdict if there was one.
         self._unanswered: dict[Lease, Verdict | None] = {}
         self._noted: list[Event] = []
@@ -119,6 +121,8 @@ class Settler:
         is_ours = self._carry_out(facts, lease, verb, verdict, cause)
         if is_ours and outcome:
             self.note(outcome)
+        if is_ours and not isinstance(verdict, Release):
+            self._missed_locks.tell(facts, payload)
         return is_ours
 
     def _settlement(
@@ -182,9 +186,11 @@ class Settler:
         """Remove a job that is done, with what follows from it."""
         self.settle(lease, payload, Delete(), locks=locks, run=run)
 
-    def unlock(self, unlocks: Sequence[Unlock]) -> None:
+    def unlock(self, facts: JobFacts, payload: Payload, unlocks: Sequence[Unlock]) -> None:
         """Release the unique locks of a job that is about to run."""
         self._outage.insist(lambda: self._store.unlock(unlocks))
+        if payload.attempts <= 1:  # else an earlier attempt has released them
+            self._missed_locks.tell(facts, payload)
 
     def delete(self, leases: Sequence[Lease]) -> None:
         """Remove jobs that are done, from which nothing follows."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
-from queuepool.payload.ending import Unlock
+from queuepool.config.settings import ConnectionSettings
+from queuepool.config.urls import kind_of
 from queuepool.stores.contract import NOTICE_LASTS, Control
 
 _RESTART, _MAINTENANCE = "illuminate:queue:restart", "illuminate:foundation:down"
@@ -37,9 +38,6 @@ class Cache(Protocol):
 
     def stamp(self, name: str) -> int:
         """Set the value to the store's Unix second, or to one more than before if that is later; returns it."""
-
-    def release(self, unlocks: Sequence[Unlock]) -> None:
-        """Release unique locks; one that another owner holds stays."""
 
     def publish(self, pool: str, notice: Mapping[str, Any]) -> None:
         """Keep a pool's notice for ``NOTICE_KEPT`` seconds, with the store's current Unix second as ``at``."""
@@ -146,6 +144,18 @@ class ControlKeys:
 def prefix_of(restart_key: str) -> str:
     """Laravel's cache prefix, if the key ends in Laravel's name; otherwise empty."""
     return restart_key.removesuffix(_RESTART) if restart_key.endswith(_RESTART) else ""
+
+
+def lock_prefix_of(settings: ConnectionSettings, kind: str) -> str:
+    """What the names of Laravel's locks begin with in a store of this kind, as far as it can be known.
+
+    Laravel has one cache prefix for all of its stores; in Redis that of all keys comes before it, and so it does in a
+    restart key that is there.
+    """
+    known, home = prefix_of(settings.restart_key), kind_of(settings.control_url or settings.url)
+    if kind == home:
+        return known
+    return settings.prefix + known if kind == "redis" else known.removeprefix(settings.prefix)
 
 
 def maintenance_key_of(restart_key: str) -> str:

@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from queuepool.config.connections import check_drivers
+from queuepool.config.lock_places import lock_urls_of
 from queuepool.config.settings import ConnectionSettings
 from queuepool.config.urls import kind_of
 from queuepool.errors import ConfigError
@@ -13,9 +14,9 @@ from queuepool.stores.batches import Batches
 from queuepool.stores.clients import REPLY_TIMEOUT as REPLY_TIMEOUT
 from queuepool.stores.clients import Clients, alert_keys, history, keys_of
 from queuepool.stores.contract import Pushes, QueueStore
-from queuepool.stores.control import Cache, ControlKeys, Place, maintenance_key_of, prefix_of
+from queuepool.stores.control import Cache, ControlKeys, Place, lock_prefix_of, maintenance_key_of, prefix_of
 from queuepool.stores.history import History
-from queuepool.stores.locks import LocksOf
+from queuepool.stores.locks import Locks, LocksOf
 from queuepool.stores.measured import Measures
 from queuepool.stores.schedules import Schedules
 from queuepool.stores.set_aside import FailedStore, Outbox, QuarantineStore, Records
@@ -48,6 +49,8 @@ class Stores:
     forwarder: Forwarder | None = None
     #: pushes in transactions of the application's; ``None`` in Redis, which has none
     borrowing: Borrowing | None = None
+    #: Laravel's unique locks elsewhere than beside the queue, with the kind of each store; its default cache's first
+    laravel_locks: list[tuple[str, Locks]]
     _outbox: Outbox
 
     def __init__(
@@ -66,8 +69,9 @@ class Stores:
         records = self._records(settings.failed_url) if settings.failed_url else None
         self._is_split = records is not None
         cache = self._control_cache(settings.control_url) if settings.control_url else None
-        is_alike = kind_of(settings.control_url or settings.url) == kind_of(settings.url)
-        self._locks_of = LocksOf(kind_of(settings.url), None if is_alike else cache)
+        self.locks_at = self._clients.locks
+        self.laravel_locks = [(kind_of(url), self.locks_at(url)) for url in lock_urls_of(settings)]
+        self._locks_of = LocksOf(kind_of(settings.url), self.laravel_locks)
         own, down = self._in_redis() if is_redis(settings.url) else self._in_sql()
         if records:
             self.failed = FailedElsewhere(records, self.queue, self.states)
@@ -93,7 +97,7 @@ class Stores:
     @cached_property
     def pushes(self) -> Pushes:
         """What a producer pushes to."""
-        return StorePushes(self.queue, self.states)
+        return StorePushes(self.queue, self.states, self.laravel_locks[0][1] if self.laravel_locks else None)
 
     @cached_property
     def alerts(self) -> AlertKeys:
@@ -160,7 +164,7 @@ class Stores:
         cache, failures = SqlCache(client, prefix), Failures(settings.name, client.tables.failed_jobs)
         table = JobsTable(client, settings.retry_after)
         leases = Leases(client, table, failures)
-        locks = SqlLocks(client, prefix)
+        locks = SqlLocks(client, lock_prefix_of(settings, "sql"))
         self.schedules = SqlSchedules(client, table, locks, prefix)
         self.states = states = SqlStates(client, table, leases, locks, prefix)
         self.measures = SqlMeasures(client, failures)
@@ -211,8 +215,8 @@ class Stores:
 def load(settings: ConnectionSettings) -> None:
     """Import everything that the stores need, drivers included, so that forked processes share it. Opens nothing."""
     Stores(settings)
-    others = (settings.failed_url, settings.control_url, settings.maintenance_url, settings.batches_url)
-    for url in (settings.url, *others):
+    controls = settings.control_url, settings.maintenance_url, settings.lock_url
+    for url in (settings.url, settings.failed_url, *controls, settings.batches_url):
         if url and not is_redis(url):
             from queuepool.stores.sql.engines import load_driver
 

@@ -20,6 +20,7 @@ from queuepool.worker.context import WorkerContext
 from queuepool.worker.invoker import Invoker
 from queuepool.worker.job_hooks import JobHooks
 from queuepool.worker.job_lines import JobLines
+from queuepool.worker.oddities import Oddities
 from queuepool.worker.preparation import Attempt, Preparer
 from queuepool.worker.ruling import Ruler
 from queuepool.worker.starting import Starter, followed
@@ -35,7 +36,9 @@ class Runner:
         self._meter = context.slot_writer.meter
         self._settler = context.settler
         self._endings = context.settler.endings
-        self._preparer = Preparer(context.pool, context.registry, context.listeners, self._endings, self._pause)
+        connection, locks_of = context.pool.connection, context.store.locks_of
+        oddities = Oddities(connection, context.listeners, self._endings, locks_of, self._pause)
+        self._preparer = Preparer(context.pool, context.registry, self._endings, oddities)
         self._starter = Starter(context.registry, context.listeners, self._endings, context.batches)
         self._ruler = Ruler(context.store, context.outage)
         self._invoker = invoker or Invoker(context.listeners)
@@ -51,7 +54,8 @@ class Runner:
             return
         if attempt.unlocks:
             self._pause()
-            self._settler.unlock(attempt.unlocks)
+            self._settler.unlock(attempt.facts, attempt.payload, attempt.unlocks)
+            self._settler.emit_noted()
         if INCOMPLETE:  # by a listener
             log_incomplete()
         # Read the clock while the job still counts as not started, and before its timeout starts.

@@ -8,10 +8,8 @@ from contextlib import suppress
 from typing import Any
 
 from queuepool.errors import StoreError
-from queuepool.payload.ending import Unlock
 from queuepool.stores.contract import NOTICE_KEPT
 from queuepool.stores.notices import notice_in
-from queuepool.stores.redis import locks
 from queuepool.stores.redis.client import Client
 from queuepool.stores.redis.keys import Keys
 
@@ -51,10 +49,6 @@ class RedisCache:
                 with suppress(StoreError):  # a user who may only read leaves it to others
                     self._client.command("HDEL", self._keys.pools, pool)
         return found
-
-    def release(self, unlocks: Sequence[Unlock]) -> None:
-        """As ``stores.locks.Locks``."""
-        locks.release(self._client, self._keys, unlocks)
 
     def _now(self) -> int:
         return int(self._client.command("TIME")[0])

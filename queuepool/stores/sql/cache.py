@@ -14,14 +14,12 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, Table, case, delete, insert, select, update
 
 from queuepool.errors import StoreError
-from queuepool.payload.ending import Unlock
 from queuepool.payload.lease import Tallies
 from queuepool.stores.contract import NOTICE_KEPT
 from queuepool.stores.notices import notice_in
 from queuepool.stores.sql.client import Client
 from queuepool.stores.sql.clock import Clock
 from queuepool.stores.sql.encoding import bytes_of
-from queuepool.stores.sql.locks import SqlLocks
 from queuepool.stores.sql.names import is_name
 
 #: seconds: Laravel's "forever", and how long it counts a job's exceptions
@@ -104,10 +102,6 @@ class SqlCache:
             return [notice for notice in found if notice["at"] >= first]
 
         return self._client.ask(read)
-
-    def release(self, unlocks: Sequence[Unlock]) -> None:
-        """As ``stores.locks.Locks``."""
-        SqlLocks(self._client, self._prefix).release(unlocks)
 
     def count(self, connection: Connection, job_id: str, tally: str) -> None:
         """Raise this tally of the job by one, in the transaction that releases it."""

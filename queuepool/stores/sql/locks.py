@@ -13,6 +13,7 @@ from sqlalchemy import ColumnElement, Connection, Insert, Table, case, delete, i
 
 from queuepool.errors import StoreDenied
 from queuepool.payload.ending import Lock, Unlock
+from queuepool.payload.unique_locks import PREFIX
 from queuepool.stores.sql.client import Client
 from queuepool.stores.sql.clock import Clock
 from queuepool.stores.sql.names import is_name
@@ -39,16 +40,52 @@ class SqlLocks:
         if not self._is_there:
             raise StoreDenied(self._client.database.lacks(self._table.name))
 
-    def release(self, unlocks: Sequence[Unlock]) -> None:
+    def release(self, unlocks: Sequence[Unlock]) -> int:
         """As ``stores.locks.Locks``."""
         self.examine()
-        self._client.transaction(lambda connection: self.release_within(connection, unlocks))
+        return self._client.transaction(lambda connection: self.release_within(connection, unlocks))
 
-    def release_within(self, connection: Connection, unlocks: Sequence[Unlock]) -> None:
-        """Release the locks; one that another owner holds stays."""
-        for lock in filter(partial(_may_be_held, connection), unlocks):
-            ours = [self._table.c.owner == lock.owner] if lock.owner else []
-            connection.execute(delete(self._table).where(self._is_key(connection, lock.name), *ours))
+    def take(self, lock: Lock) -> bool:
+        """As ``stores.locks.Locks``."""
+        self.examine()
+        return self._client.transaction(lambda connection: self.take_within(connection, lock))
+
+    def held(self, names: Sequence[str]) -> list[str]:
+        """As ``stores.locks.Locks``."""
+        self.examine()
+        key, living = self._table.c.key, self._table.c.expiration
+        keys = {self._prefix + name: name for name in names}
+
+        def read(connection: Connection) -> list[str]:
+            is_held = living > Clock(connection.dialect).down()
+            return list(connection.execute(select(key).where(key.in_(keys), is_held)).scalars())
+
+        found = set(self._client.ask(read))
+        return [name for full, name in keys.items() if full in found]
+
+    def all_keys(self) -> list[str]:
+        """As ``stores.locks.Locks``."""
+        self.examine()
+        key, living = self._table.c.key, self._table.c.expiration
+        return self._client.ask(
+            lambda c: list(
+                c.execute(
+                    select(key).where(key.contains(PREFIX, autoescape=True), living > Clock(c.dialect).down())
+                ).scalars()
+            )
+        )
+
+    def release_within(self, connection: Connection, unlocks: Sequence[Unlock]) -> int:
+        """As ``release``, in the caller's transaction."""
+        return sum(self._release(connection, lock) for lock in filter(partial(_may_be_held, connection), unlocks))
+
+    def _release(self, connection: Connection, lock: Unlock) -> bool:
+        """Release the lock if it is this owner's; returns whether there was one."""
+        there = self._is_key(connection, lock.name)
+        ours = [self._table.c.owner == lock.owner] if lock.owner else []
+        if connection.execute(delete(self._table).where(there, *ours)).rowcount:
+            return True
+        return bool(ours) and connection.execute(select(self._table.c.owner).where(there)).first() is not None
 
     def take_within(self, connection: Connection, lock: Lock) -> bool:
         """Take the lock; ``False`` if it is held. Waits for another transaction that is about to take it.
