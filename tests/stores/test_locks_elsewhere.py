@@ -16,6 +16,7 @@ from queuepool.settlement.commands import commands_of
 from queuepool.settlement.endings import Endings
 from queuepool.stores.sql.migrate import client_at, migrate
 from queuepool.stores.sql.tables import TableNames
+from tests.support.commands import queuepool
 from tests.support.samples import payload, record
 
 SYNC = "App\\Jobs\\Sync"
@@ -138,3 +139,13 @@ def test_a_release_that_finds_no_lock_is_noticed(place, queue, fails):
     assert not store.locks_of.missed
     store.unlock([Unlock(NAME)])
     assert store.locks_of.missed
+
+
+def test_check_says_when_laravels_locks_cannot_be_read(place, queue, tmp_path):
+    settings, url, _ = place
+    keys = ("url", "lock_url", "control_url", "restart_key", "prefix")
+    lines = [f"{key} = {getattr(settings, key)}" for key in keys if getattr(settings, key)]
+    (tmp_path / "pool.ini").write_text("\n".join(["[connection]", *lines, "lock_table = nowhere"]))
+    words = queuepool("check", "-c", str(tmp_path / "pool.ini")).stdout
+
+    assert ("the lock store is refused: lock store: " in words) == (url.startswith("sqlite"))

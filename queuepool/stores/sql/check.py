@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 from sqlalchemy import Connection, Dialect, Executable, delete, false, insert, select, update
 
 from queuepool.config.urls import database_of, has_password, masked, options_of, scheme_of
+from queuepool.payload.unique_locks import PREFIX
 from queuepool.stores.factory import Stores
 from queuepool.stores.finding import Finding, Grade, refusal
 from queuepool.stores.sql import check_limits as database_limits
@@ -130,6 +131,8 @@ def _elsewhere(stores: Stores, queues: Sequence[str]) -> Iterator[tuple[Grade, s
         queries["the failed store"] = stores.failed.count
     if settings.control_url or settings.maintenance_url:
         queries["the control keys"] = partial(stores.control.read, queues)
+    for _, locks in stores.laravel_locks:
+        queries["the lock store"] = partial(locks.held, [PREFIX])
     for what, query in queries.items():
         if words := refusal(query):
             yield Grade.FAIL, f"{what} is refused: {words}"
