@@ -218,6 +218,7 @@ def _started(fd: int, max_age: float) -> str:
 
 def _ready(fd: int, max_age: float) -> str:
     _live(fd, max_age)
+    _started(fd, max_age)
     state, away = _state(fd, STATE), time.time() - (_number(fd, "d", STORE_LOST) or time.time())
     if state != "running":
         raise Refused(f"not ready, it is {state}")
