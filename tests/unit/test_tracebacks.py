@@ -95,7 +95,7 @@ def chained(error: BaseException, *, cause: bool) -> None:
     except KeyError as led_to:
         if cause:
             raise error from led_to
-        raise error
+        raise error  # noqa: B904 - that led to it all the same
 
 
 def noted(error: BaseException, note: str = "see the manual\n\nin two parts") -> BaseException:
@@ -128,7 +128,10 @@ LONG = "x" * failures.MAX_TEXT
         (lambda: ValueError("plain"), "ValueError: plain"),
         (lambda: ValueError(), "ValueError"),
         (lambda: ValueError("first\nsecond\n  third"), "ValueError: first"),
-        (lambda: ValueError(f"of another process\n{record(ValueError('theirs'), None)}"), "ValueError: of another process"),
+        (
+            lambda: ValueError(f"of another process\n{record(ValueError('theirs'), None)}"),
+            "ValueError: of another process",
+        ),
         (lambda: IntegrityError(DETAIL), f"sqlite3.IntegrityError: {DETAIL.partition(chr(10))[0]}"),
         (lambda: noted(ValueError("plain")), "ValueError: plain"),
         (lambda: SyntaxError("bad", ("jobs.py", 1, 1, "a b")), "SyntaxError: bad"),
