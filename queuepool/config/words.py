@@ -12,8 +12,8 @@ R = TypeVar("R")
 _PUSH, _CHOOSE = "dispatch(...)", "using(queue=..., delay=...).dispatch(...)"
 #: verbs of the command line; ``queue:work`` and the like are found without Laravel's prefix
 VERBS: Mapping[str, str] = MappingProxyType({
-    "purge": "clear", "empty": "clear", "resume": "continue", "unpause": "continue", "shutdown": "stop", "drain": "stop",
-    "quit": "stop", "inspect": "status", "info": "status", "ps": "status", "pools": "status", "workers": "status",
+    "purge": "clear", "empty": "clear", "resume": "continue", "unpause": "continue", "shutdown": "stop",
+    "drain": "stop", "quit": "stop", "inspect": "status", "info": "status", "ps": "status", "pools": "status", "workers": "status",
     "hosts": "status --all", "worker": "start", "run": "start", "run_huey": "start", "beat": "schedule",
     "queues": "size", "stats": "size", "count": "size", "enqueue": "push", "dispatch": "push", "call": "push",
     "requeue": "retry", "rerun": "retry", "delete": "forget", "result": "job", "events": "top", "flower": "top",
@@ -29,9 +29,10 @@ OPTIONS: Mapping[str, str] = MappingProxyType({
 })  # fmt: skip
 #: keys of [pool], and flags
 KEYS: Mapping[str, str] = MappingProxyType({
-    "concurrency": "workers", "processes": "workers", "max_tasks_per_child": "max_jobs", "max_memory_per_child": "memory",
-    "time_limit": "timeout", "soft_time_limit": "soft_timeout", "loglevel": "log_level", "logfile": "log",
-    "countdown": "delay", "eta": "delay", "imports": "modules", "burst": "stop_when_empty", "max_tries": "tries", "retries": "tries",
+    "concurrency": "workers", "processes": "workers", "max_tasks_per_child": "max_jobs",
+    "max_memory_per_child": "memory", "time_limit": "timeout", "soft_time_limit": "soft_timeout", "loglevel": "log_level", "logfile": "log",
+    "countdown": "delay", "eta": "delay", "imports": "modules", "burst": "stop_when_empty",
+    "max_tries": "tries", "retries": "tries",
 })  # fmt: skip
 #: keywords of a push
 _KEYWORDS = {
