@@ -13,26 +13,28 @@ _PUSH, _CHOOSE = "dispatch(...)", "using(queue=..., delay=...).dispatch(...)"
 #: verbs of the command line; ``queue:work`` and the like are found without Laravel's prefix
 VERBS: Mapping[str, str] = MappingProxyType({
     "purge": "clear", "empty": "clear", "resume": "continue", "unpause": "continue", "shutdown": "stop",
-    "drain": "stop", "quit": "stop", "inspect": "status", "info": "status", "ps": "status", "pools": "status", "workers": "status",
-    "hosts": "status --all", "worker": "start", "run": "start", "run_huey": "start", "beat": "schedule",
-    "queues": "size", "stats": "size", "count": "size", "enqueue": "push", "dispatch": "push", "call": "push",
-    "requeue": "retry", "rerun": "retry", "delete": "forget", "result": "job", "events": "top", "flower": "top",
-    "prune": "prune-failed", "graceful": "stop", "rescale": "scale",
+    "drain": "stop", "quit": "stop", "inspect": "status", "info": "status", "ps": "status", "pools": "status",
+    "workers": "status", "hosts": "status --all", "worker": "start", "run": "start", "run_huey": "start",
+    "beat": "schedule", "queues": "size", "stats": "size", "count": "size", "enqueue": "push",
+    "dispatch": "push", "call": "push", "requeue": "retry", "rerun": "retry", "delete": "forget",
+    "result": "job", "events": "top", "flower": "top", "prune": "prune-failed", "graceful": "stop",
+    "rescale": "scale",
 })  # fmt: skip
 #: options of a job
 OPTIONS: Mapping[str, str] = MappingProxyType({
-    "retries": "tries", "max_retries": "tries", "max_tries": "tries", "retry": "tries", "retry_delay": "backoff",
-    "default_retry_delay": "backoff", "retry_backoff": "backoff", "min_backoff": "backoff", "autoretry_for": "retry_on",
-    "retry_exceptions": "retry_on", "throws": "fail_on", "dont_autoretry_for": "fail_on", "time_limit": "timeout",
-    "job_timeout": "timeout", "soft_time_limit": "soft_timeout", "queue_name": "queue", "result_ttl": "track",
-    "track_started": "track", "crontab": "schedule",
+    "retries": "tries", "max_retries": "tries", "max_tries": "tries", "retry": "tries",
+    "retry_delay": "backoff", "default_retry_delay": "backoff", "retry_backoff": "backoff",
+    "min_backoff": "backoff", "autoretry_for": "retry_on", "retry_exceptions": "retry_on", "throws": "fail_on",
+    "dont_autoretry_for": "fail_on", "time_limit": "timeout", "job_timeout": "timeout",
+    "soft_time_limit": "soft_timeout", "queue_name": "queue", "result_ttl": "track", "track_started": "track",
+    "crontab": "schedule",
 })  # fmt: skip
 #: keys of [pool], and flags
 KEYS: Mapping[str, str] = MappingProxyType({
     "concurrency": "workers", "processes": "workers", "max_tasks_per_child": "max_jobs",
-    "max_memory_per_child": "memory", "time_limit": "timeout", "soft_time_limit": "soft_timeout", "loglevel": "log_level", "logfile": "log",
-    "countdown": "delay", "eta": "delay", "imports": "modules", "burst": "stop_when_empty",
-    "max_tries": "tries", "retries": "tries",
+    "max_memory_per_child": "memory", "time_limit": "timeout", "soft_time_limit": "soft_timeout",
+    "loglevel": "log_level", "logfile": "log", "countdown": "delay", "eta": "delay", "imports": "modules",
+    "burst": "stop_when_empty", "max_tries": "tries", "retries": "tries",
 })  # fmt: skip
 #: keywords of a push
 _KEYWORDS = {
@@ -45,14 +47,15 @@ _USINGS = frozenset(("queue", "delay", "within", "after_commit", *_KEYWORDS))
 #: methods of a job, by ours
 METHODS: Mapping[str, str] = MappingProxyType({
     "delay": _PUSH, "send": _PUSH, "enqueue": _PUSH, "defer": _PUSH, "apply_async": _CHOOSE,
-    "send_with_options": _CHOOSE, "configure": "using(...)", "kiq": "adispatch(...)", "schedule": "later(delay, ...)",
-    "dispatch_sync": "a call", "apply": "a call", "map": "bulk([...])", "starmap": "bulk([...])",
+    "send_with_options": _CHOOSE, "configure": "using(...)", "kiq": "adispatch(...)",
+    "schedule": "later(delay, ...)", "dispatch_sync": "a call", "apply": "a call", "map": "bulk([...])",
+    "starmap": "bulk([...])",
 })  # fmt: skip
 #: methods of a queue, by ours
 QUEUES: Mapping[str, str] = MappingProxyType({
     "enqueue": "push(name, data)", "send_task": "push(name, data)", "dispatch": "push(name, data)",
-    "enqueue_in": "later(delay, name, data)", "enqueue_at": "later(delay, name, data)", "enqueue_many": "bulk(jobs)",
-    "fetch_job": "job(id)", "empty": "clear()", "purge": "clear()",
+    "enqueue_in": "later(delay, name, data)", "enqueue_at": "later(delay, name, data)",
+    "enqueue_many": "bulk(jobs)", "fetch_job": "job(id)", "empty": "clear()", "purge": "clear()",
 })  # fmt: skip
 
 

@@ -7,6 +7,7 @@ import logging
 import os
 import time
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
 
 from queuepool import __version__, log
 from queuepool.board.board import Board, Role, sweep
@@ -77,6 +78,7 @@ def start_all(
         return start(pools[0], served)
     signals.reset_inherited(blocked=signals.HANDLED)
     herald = Herald(NotifySocket.taken_from(os.environ))
+    pools = [replace(pool, has_neighbours=True) for pool in pools]
     return Parent(pools, herald).run(lambda pool: _start_or_report(pool, report, served))
 
 
