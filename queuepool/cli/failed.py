@@ -17,6 +17,7 @@ from queuepool.cli.options import JSON, TEXT, Where, located, option, parsed
 from queuepool.cli.queues import one_queue
 from queuepool.config import values
 from queuepool.jobs.client import Queue
+from queuepool.log.tracebacks import headline
 from queuepool.settlement.states import retried
 from queuepool.stores.set_aside import FailedJob
 from queuepool.unix.exit_codes import FAILED
@@ -175,15 +176,8 @@ def _row(record: FailedJob) -> dict[str, Any]:
         "class": record.name,
         "attempts": record.attempts,
         "failed_at": iso(record.failed_at),
-        "exception": _summary(record.exception),
+        "exception": headline(record.exception),
     }
-
-
-def _summary(exception: str) -> str:
-    """The line that says what was raised: the last one of a Python traceback, else the first."""
-    lines = [line for line in exception.splitlines() if line.strip()] or [""]
-    is_traceback = lines[0].startswith(("Traceback", "  + Exception Group Traceback"))
-    return next((line for line in reversed(lines) if line[0] not in " |+"), lines[0]) if is_traceback else lines[0]
 
 
 def _show(record: FailedJob, as_json: bool) -> None:

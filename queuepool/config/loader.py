@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from types import MappingProxyType
 
-from queuepool.config import alerts, application, values
+from queuepool.config import alerts, application, values, words
 from queuepool.config import urls as config_urls
 from queuepool.config import variables as config_variables
 from queuepool.config.addresses import listen
@@ -132,7 +132,8 @@ def _hint(entry: Entry) -> str:
     for kind, keys in KEYS.items():
         if kind != kind_of_section(entry) and entry.key in keys:
             return f"; it belongs in [{kind}]"
-    close = get_close_matches(entry.key.lower().replace("-", "_"), KEYS.get(kind_of_section(entry), ()), 1)
+    known, key = KEYS.get(kind_of_section(entry), ()), entry.key.lower().replace("-", "_")
+    close = [words.KEYS[key]] if words.KEYS.get(key) in known else get_close_matches(key, known, 1)
     return f"; did you mean {close[0]!r}?" if close else ""
 
 

@@ -185,6 +185,8 @@ class PoolSettings:
     json: bool = False
     #: the lowest level at which the application's own messages are logged
     log_level: str = "info"
+    #: whether other pools are started with it, so that lines on a terminal name theirs; no key says so
+    has_neighbours: bool = field(default=False, compare=False)
     #: the log file; None = standard error
     log: Path | None = None
     #: seconds for which the pool's counters are kept in the store; 0 = not at all

@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 from queuepool.config.settings import ConnectionSettings
+from queuepool.config.words import AnsweringQueue
 from queuepool.jobs import diversion
 from queuepool.jobs.by_name import PAIRS, Jobs, checked
 from queuepool.jobs.captured import captured
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class Queue:
+class Queue(AnsweringQueue):
     """Pushes to one connection. Threads may share it. ``connect`` makes one.
 
     A push that returns has been stored. A push that raises ``StoreDown`` may have been stored: it is never resent
@@ -49,7 +50,6 @@ class Queue:
         self.pusher = Pusher(settings, self._stores.pushes, self._encryption)
 
     # For this package. In a test that diverts pushes these two are the diversion's: ask for them at each use.
-
     @property
     def settings(self) -> ConnectionSettings:
         return diversion.active.settings(self._settings) if diversion.active else self._settings

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, NamedTuple, ParamSpec, TypeVar, Unpack, overload
 
+from queuepool.config import words
 from queuepool.jobs.bulk import as_in_json, calls_of
 from queuepool.jobs.captured import captured
 from queuepool.jobs.definition import check_is_known, check_runs, name_of
@@ -103,7 +104,7 @@ class Target(Generic[P]):
         try:
             return by_name(self.job.__wrapped__, args, kwargs), self.job.arguments(args, kwargs)
         except TypeError as error:
-            raise TypeError(f"{self.job.name}: {error}") from None
+            raise TypeError(f"{self.job.name}: {error}{words.of_dispatch(error, kwargs)}") from None
 
     def _several(self, calls: Iterable[object]) -> list[tuple[object, Mapping[str, Any]]]:
         several: list[tuple[object, Mapping[str, Any]]] = []
@@ -123,7 +124,7 @@ class Target(Generic[P]):
         return dispatched(self.job.name, calls, self.sending, self.job.options)
 
 
-class JobFunction(Generic[P, R]):
+class JobFunction(words.Answering, Generic[P, R]):
     """A function that can also be dispatched. A direct call still runs the plain function."""
 
     def __init__(self, name: str, function: Callable[P, R], options: Options) -> None:
@@ -149,6 +150,7 @@ class JobFunction(Generic[P, R]):
         bound.apply_defaults()
         return bound.arguments
 
+    @words.answering
     def using(
         self, *, queue: str | None = None, delay: Delay = 0, within: Any = None, after_commit: Any = None
     ) -> Target[P]:

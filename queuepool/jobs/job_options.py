@@ -9,6 +9,7 @@ from difflib import get_close_matches
 from typing import Any, Literal, TypedDict
 
 from queuepool.config import values
+from queuepool.config.words import OPTIONS
 from queuepool.errors import ConfigError
 from queuepool.jobs.exception_options import Classes, check_both, classes_of
 from queuepool.payload.tags import TAGS, checked_tags
@@ -155,8 +156,7 @@ def target_of(options: Options, queue: str | None) -> str:
 
 
 def _hint(key: str, known: Sequence[str]) -> str:
-    others = {"retries": "tries", "max_retries": "tries", "max_tries": "tries", "retry_delay": "backoff"}
-    [close] = [others[key]] if key in others else get_close_matches(key, known, 1) or [""]
+    [close] = [OPTIONS[key]] if key in OPTIONS else get_close_matches(key, known, 1) or [""]
     return f": did you mean {close!r}?" if close else f"; there are: {', '.join(known)}"
 
 

@@ -39,10 +39,20 @@ def setup(
         if isinstance(former, Stream):
             former.end()  # no job must find its descriptor open
     origin = Origin(settings.name, role, settings.connection.name, running, context)
-    handler.setFormatter(Json(origin) if settings.json else Text(origin))
+    handler.setFormatter(_format(settings, origin, handler))
     _log.handlers[:] = [handler]
     _log.propagate = False
     _log.setLevel(logging.WARNING if settings.quiet else logging.DEBUG if settings.verbose else logging.INFO)
+
+
+def _format(settings: PoolSettings, origin: Origin, handler: Stream) -> logging.Formatter:
+    if settings.json:
+        return Json(origin)
+    if not handler.is_terminal:
+        return Text(origin)
+    from queuepool.log.eyes import Eyes  # imported here: a service's log is a pipe or a file
+
+    return Eyes(origin, names_pool=settings.has_neighbours)
 
 
 def adopt(settings: PoolSettings) -> None:

@@ -60,6 +60,14 @@ class Stream(logging.Handler):
         except (OSError, ValueError):
             self._dropped += 1  # closed, or no room on the disk: there is nowhere to report it
 
+    @property
+    def is_terminal(self) -> bool:
+        """Whether somebody looks at it."""
+        try:
+            return os.isatty(self._fd)
+        except OSError:
+            return False
+
     def end(self) -> None:
         """Close the descriptor. ``close`` does not: an application's ``logging.config`` closes every handler."""
         if self._fd > 2:

@@ -123,7 +123,7 @@ class Master:
 
     def _stop(self, *, now: bool = False, code: int = 0) -> None:
         if not self._shutdown.has_begun:
-            _log.info("stopping: running jobs %s", "go back to their queues" if now else "may finish")
+            _log.info("stopping: %s", self._shutdown.words(self._children.workers(), at_once=now))
         self._shutdown.begin(time.monotonic(), code, at_once=now)
         for child in [*self._children.workers(), *self._children.templates()]:
             self._retire(child)

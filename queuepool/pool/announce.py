@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+from collections.abc import Iterable
 from pathlib import Path
 
 from queuepool import log
@@ -33,6 +34,12 @@ def beginning(version: str, pool: PoolSettings, *, workers: int, directory: Path
         "pid": os.getpid(),
     }
     log.say(f"queuepool {version} starts", facts)
+
+
+def made(files: Iterable[str]) -> None:
+    """Log which files were missing: with a mistake in its path, a pool would serve an empty queue in silence."""
+    for path in files:
+        _log.warning("the file %s was missing: it is made, with no job in it", path)
 
 
 def jobs_of_generation(header: Header, slot: Slot) -> None:

@@ -14,7 +14,7 @@ from queuepool.jobs.context import running_data
 from queuepool.jobs.current_job import running_id
 from queuepool.log.captured import captured
 from queuepool.pool import announce
-from queuepool.pool.examine import refuse_unfit
+from queuepool.pool.examine import make_missing_files, refuse_unfit
 from queuepool.pool.private_slot import private_slot
 from queuepool.pool.processes import boot
 from queuepool.pool.worker_process import limits_of, work
@@ -41,6 +41,7 @@ def work_alone(pool: PoolSettings, *, brief: bool = False, **ends: Unpack[Ends])
     signals = WorkerSignals()
     signals.listen()
     log.setup(pool, "worker=1", write_timeout=1.0, first=True, running=running_id, context=running_data)
+    announce.made(make_missing_files(pool.connection))
     refuse_unfit(pool.connection, pool.queues[0])
     if not brief:
         announce.beginning(__version__, pool, workers=1, directory=None)

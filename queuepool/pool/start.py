@@ -7,6 +7,7 @@ import logging
 import os
 import time
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
 
 from queuepool import __version__, log
 from queuepool.board.board import Board, Role, sweep
@@ -20,7 +21,7 @@ from queuepool.master.herald import Herald
 from queuepool.master.loop import Master
 from queuepool.master.notify_socket import NotifySocket
 from queuepool.pool import announce
-from queuepool.pool.examine import refuse_unbindable, refuse_unfit, refuse_unsendable
+from queuepool.pool.examine import make_missing_files, refuse_unbindable, refuse_unfit, refuse_unsendable
 from queuepool.pool.parent import Parent
 from queuepool.pool.processes import Processes
 from queuepool.stores import factory as build
@@ -38,6 +39,7 @@ def start(settings: PoolSettings, served: Collection[str] = ()) -> int:
     ``served``: the queues of all pools of the configuration.
     """
     check_drivers(settings.connection)
+    made = make_missing_files(settings.connection)
     refuse_unfit(settings.connection, settings.queues[0])
     refuse_unsendable(settings.schedules)
     signals.reset_inherited(blocked=signals.HANDLED)  # from here on a signal waits for the master, and does not end it
@@ -52,6 +54,7 @@ def start(settings: PoolSettings, served: Collection[str] = ()) -> int:
     if not proc.adopt_orphans() and settings.preload:
         raise ConfigError("preload", "this system hands no orphans on (Linux does): say no")
     announce.beginning(__version__, settings, workers=settings.workers, directory=runtime.path)
+    announce.made(made)
     if settings.connection.embedded:
         _log.info("no url names a server: the queue is %s", database_of(settings.connection.url))
     build.load(settings.connection)
@@ -77,6 +80,7 @@ def start_all(
         return start(pools[0], served)
     signals.reset_inherited(blocked=signals.HANDLED)
     herald = Herald(NotifySocket.taken_from(os.environ))
+    pools = [replace(pool, has_neighbours=True) for pool in pools]
     return Parent(pools, herald).run(lambda pool: _start_or_report(pool, report, served))
 
 

@@ -896,6 +896,7 @@ def test_the_shipped_file_documents_every_setting_at_its_default(section, keys, 
         "schedules",
         "job_schedules",
         "alerts",
+        "has_neighbours",
     }
     config = load(None, {}, {})
     defaults = {"pool": config.pools[0], "connection": config.connections["default"]}
