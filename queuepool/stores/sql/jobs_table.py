@@ -158,8 +158,9 @@ class JobsTable:
 
     def _text_of(self, connection: Connection, raw: bytes) -> str | bytes:
         text = text_of(raw)
-        is_held = isinstance(text, bytes) or text.isascii()
-        return text if is_held else self._charsets.json(connection, "payload", text)
+        if isinstance(text, bytes) or text.isascii():
+            return text
+        return self._charsets.json(connection, "payload", text)
 
     def _notify(self, connection: Connection, queue: str) -> None:
         """Notify waiting workers when the transaction is committed; only PostgreSQL can."""
