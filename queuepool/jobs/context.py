@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 from weakref import ref
 
 from queuepool.jobs.current_job import Current, running
-from queuepool.payload.context import Texts, texts_of, values_of
+from queuepool.payload.context import Texts, values_of
 from queuepool.payload.php_values import PhpDataRefused, PhpValue
-from queuepool.payload.unique_locks import HIDDEN
+from queuepool.payload.unique_locks import without_lock
 
 
 class _Own(NamedTuple):
@@ -76,10 +76,7 @@ def texts() -> Texts | None:
         return own.texts
     if job is None or job.payload.context is None:
         return None
-    found = texts_of(job.payload.context)
-    for name in HIDDEN:  # a job with them would release this job's own lock
-        found["hidden"].pop(name, None)
-    return found if any(found.values()) else None
+    return without_lock(job.payload.context)
 
 
 def kept_context() -> Context:

@@ -85,9 +85,7 @@ def bound(handler: Handler, data: object, read: Read | None = None) -> Task:
 
     ``read`` converts the arguments to the types of the handler's annotations. Raises ``BadArguments``.
     """
-    args, kwargs = arguments_of(data)
-    if type(data) is Offer and handler.target:
-        kwargs = _taken(handler.target, data)
+    args, kwargs = arguments_for(handler.target, data)
     try:
         if read is not None:
             args, kwargs = read(args, kwargs)
@@ -107,6 +105,11 @@ def _left_out(handler: Handler, given: Mapping[str, Any]) -> str:
     return (
         "; PHP leaves out a property that has its class's default (SerializesModels): give the parameter that default"
     )
+
+
+def arguments_for(target: Any, data: object) -> tuple[list[Any], dict[str, Any]]:
+    """As ``arguments_of``; of those that are on offer, the ones that this function or class takes."""
+    return ([], _taken(target, data)) if type(data) is Offer and target else arguments_of(data)
 
 
 def _taken(target: Any, offer: Offer) -> dict[str, Any]:

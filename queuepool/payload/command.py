@@ -13,7 +13,8 @@ from queuepool.payload.encrypted_data import MARK, decrypted
 from queuepool.payload.encrypter import NO_KEY, CannotDecrypt, Encrypter
 from queuepool.payload.envelope import OBJECT_JOB, Payload
 from queuepool.payload.php_unserialize import PhpDataRefused, PhpObject, PhpValue, parse_object
-from queuepool.payload.wrapped import offer_of
+from queuepool.payload.wrapped import claim_of, offer_of
+from queuepool.payload.wrappers import Claim
 
 #: Laravel's bookkeeping and the job's settings: no arguments
 _NOT_ARGUMENTS = frozenset((
@@ -23,6 +24,8 @@ _NOT_ARGUMENTS = frozenset((
     "tries", "timeout", "backoff", "maxExceptions", "failOnTimeout", "retryUntil", "deleteWhenMissingModels",
     "shouldBeEncrypted",
 ))  # fmt: skip
+#: how a command says that somebody holds its lock, and that nobody does
+_OWNER, _NOBODY = '"uniqueLockOwner";s:', '"uniqueLockOwner";s:0:'
 #: what PHP has when nothing is set
 _EMPTY: tuple[object, ...] = (None, "", False, [], {})
 
@@ -45,6 +48,8 @@ class Command(NamedTuple):
     is_alone: bool = True
     #: who holds its unique lock, as given at its dispatch (from 13.24); empty if it is not said
     owner: str = ""
+    #: the unique lock that a job which carries another object says it holds
+    claim: Claim | None = None
 
 
 class Commands:
@@ -83,6 +88,12 @@ def command_of(data: object, encrypter: Encrypter | None = None) -> Command:
         raise BadArguments(name, error) from error
 
 
+def may_have_owner(data: object) -> bool:
+    """Whether an object job's ``data`` may say who holds its unique lock, by a glance: reading it takes longer."""
+    command = data.get("command") if isinstance(data, dict) else None
+    return isinstance(command, str) and (is_encrypted(command) or (_OWNER in command and _NOBODY not in command))
+
+
 def is_encrypted(command: str) -> bool:
     """Whether Laravel would first decrypt this command. Source: CallQueuedHandler.php, getCommand (8.83)."""
     return not command.startswith("O:")
@@ -96,7 +107,8 @@ def _decrypted(command: str, encrypter: Encrypter | None) -> str:
 
 def _described(job: PhpObject) -> Command:
     own = job.properties
-    arguments = offer_of(job) or {name: value for name, value in own.items() if name not in _NOT_ARGUMENTS}
+    offer = offer_of(job)
+    arguments = offer or {name: value for name, value in own.items() if name not in _NOT_ARGUMENTS}
     if len(arguments) == len(own):  # a class with SerializesModels leaves out all that is not set
         return Command(job.class_name, arguments)
     batch, owner = own.get("batchId"), own.get("uniqueLockOwner")
@@ -107,7 +119,8 @@ def _described(job: PhpObject) -> Command:
         own.get("debounceOwner") not in _EMPTY,
         _items(own.get("middleware")),
     )
-    return Command(job.class_name, arguments, *parts, not any(parts), owner if isinstance(owner, str) else "")
+    owned = owner if isinstance(owner, str) else ""
+    return Command(job.class_name, arguments, *parts, not any(parts), owned, claim_of(job))
 
 
 def _items(value: PhpValue) -> tuple[PhpValue, ...]:

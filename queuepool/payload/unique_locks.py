@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterable
-from importlib.util import find_spec
 from types import MappingProxyType
 
-from queuepool.payload.context import Texts, values_of
+from queuepool.payload.context import Texts, texts_of, values_of
 from queuepool.payload.ending import Lock, Unlock
 from queuepool.payload.php_serialize import serialize
+from queuepool.payload.xxh3 import hexdigest
 
 STORE, NAME, OWNER = (
     "laravel_unique_job_cache_store",
@@ -34,9 +34,12 @@ def name_of(job: str, identity: str) -> str:
     return f"{_PREFIX}{job}:{identity}"
 
 
-def names_of(job: str, identity: str) -> tuple[str, str]:
-    """The lock's name since Laravel 11, and the one before."""
-    return name_of(job, identity), f"{_PREFIX}{job}{identity}"
+def names_of(job: str, display_name: str, identity: str) -> tuple[str, ...]:
+    """The names that the lock may have: since Laravel 11, for a class with a ``displayName()`` since 12.54, and before.
+
+    A payload does not say whether a class has that method.
+    """
+    return name_of(job, identity), name_of(hexdigest(display_name), identity), f"{_PREFIX}{job}{identity}"
 
 
 def new_lock(job: str, identity: str | None, seconds: float) -> Lock | None:
@@ -67,6 +70,14 @@ def said_in(context: object) -> Unlock | None:
     return Unlock(name, owner if isinstance(owner, str) else "", KINDS.get(str(store), str(store)))
 
 
+def without_lock(context: object) -> Texts | None:
+    """The context without its lock, for what is dispatched by the job that holds it; ``None`` if nothing is left."""
+    found = texts_of(context)
+    for name in HIDDEN:  # a job with them would release this job's own lock
+        found["hidden"].pop(name, None)
+    return found if any(found.values()) else None
+
+
 def is_own(lock: Unlock, names: Iterable[str], owner: str) -> bool:
     """Whether the lock is that of a job with these names: its class, its display name.
 
@@ -74,13 +85,4 @@ def is_own(lock: Unlock, names: Iterable[str], owner: str) -> bool:
     """
     if owner and owner == lock.owner:
         return True
-    return any(lock.name.startswith(f"{_PREFIX}{part}:") for name in names if name for part in (name, _hashed(name)))
-
-
-def _hashed(display_name: str) -> str:
-    """As classes with a display name of their own are written since 12.54; unhashed without the ``laravel`` extra."""
-    if find_spec("xxhash") is None:
-        return display_name
-    import xxhash  # imported here: few jobs have such names
-
-    return xxhash.xxh3_128_hexdigest(display_name.encode())
+    return any(lock.name.startswith(f"{_PREFIX}{part}:") for name in names if name for part in (name, hexdigest(name)))

@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import TypeAlias
 
 from queuepool.payload.php_unserialize import PhpDataRefused, PhpObject, PhpValue, parse
-from queuepool.payload.wrappers import Offer
+from queuepool.payload.wrappers import CLAIMANTS, LISTENER, UNIQUE_BROADCAST, Claim, Offer
 
 _Properties: TypeAlias = "Mapping[str, PhpValue]"
 _MODEL = "Illuminate\\Contracts\\Database\\ModelIdentifier"
@@ -22,6 +22,27 @@ def offer_of(job: PhpObject) -> Offer | None:
     """What a job that carries another object offers to its handler; ``None`` for any other job."""
     make = _OFFERS.get(job.class_name)
     return Offer(make(job.properties)) if make else None
+
+
+def claim_of(job: PhpObject) -> Claim | None:
+    """The unique lock that a queued listener (from 12.50), or a unique broadcast, says that it holds.
+
+    Source: Events/Dispatcher.php, propagateListenerOptions; Bus/UniqueLock.php, getKey (13.x).
+    """
+    own = job.properties
+    is_unique = own.get("shouldBeUnique") is True or job.class_name == UNIQUE_BROADCAST
+    if job.class_name not in CLAIMANTS or not is_unique:
+        return None
+    return Claim(_as_text(own.get("uniqueId")), own.get("shouldBeUniqueUntilProcessing") is True)
+
+
+def _as_text(value: PhpValue) -> str | None:
+    """What PHP makes of it within a text; ``None`` for an object, whose ``__toString`` is in PHP."""
+    if value is None or isinstance(value, bool):
+        return "1" if value else ""
+    if isinstance(value, float):
+        return f"{value:.14g}"
+    return str(value) if isinstance(value, (str, int)) else None
 
 
 def _of_listener(job: _Properties) -> dict[str, PhpValue]:
@@ -80,9 +101,9 @@ def _notifiables(value: PhpValue) -> PhpValue:
 
 
 _OFFERS: Mapping[str, Callable[[_Properties], dict[str, PhpValue]]] = MappingProxyType({
-    "Illuminate\\Events\\CallQueuedListener": _of_listener,
+    LISTENER: _of_listener,
     "Illuminate\\Mail\\SendQueuedMailable": _of_mailable,
     "Illuminate\\Notifications\\SendQueuedNotifications": _of_notification,
     "Illuminate\\Broadcasting\\BroadcastEvent": _of_broadcast,
-    "Illuminate\\Broadcasting\\UniqueBroadcastEvent": _of_broadcast,
+    UNIQUE_BROADCAST: _of_broadcast,
 })  # fmt: skip

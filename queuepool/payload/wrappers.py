@@ -5,17 +5,27 @@ Apart from ``wrapped``, which reads them: programs that only push need no reader
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 
 class Offer(dict[str, Any]):
     """Arguments of which a handler takes those that it names."""
 
 
-WRAPPERS = frozenset((
-    "Illuminate\\Events\\CallQueuedListener",
+class Claim(NamedTuple):
+    """A unique lock that such a job says it holds: by which id (``None``: one that is made in PHP), and how long."""
+
+    identity: str | None
+    #: whether it ends when the job begins
+    until_start: bool
+
+
+LISTENER = "Illuminate\\Events\\CallQueuedListener"
+UNIQUE_BROADCAST = "Illuminate\\Broadcasting\\UniqueBroadcastEvent"
+#: those that say of themselves that they are unique
+CLAIMANTS = frozenset((LISTENER, UNIQUE_BROADCAST))
+WRAPPERS = CLAIMANTS | {
     "Illuminate\\Mail\\SendQueuedMailable",
     "Illuminate\\Notifications\\SendQueuedNotifications",
     "Illuminate\\Broadcasting\\BroadcastEvent",
-    "Illuminate\\Broadcasting\\UniqueBroadcastEvent",
-))  # fmt: skip
+}

@@ -8,12 +8,13 @@ from __future__ import annotations
 from queuepool.config.settings import ConnectionSettings
 from queuepool.config.urls import kind_of
 from queuepool.errors import BadArguments, NeedsLaravel
-from queuepool.payload.command import Command, Commands
+from queuepool.payload.command import Command, Commands, may_have_owner
 from queuepool.payload.ending import NOTHING, Ending, Outcome, Unlock
 from queuepool.payload.envelope import CONTEXT, OBJECT_JOB, Payload
 from queuepool.payload.php_unserialize import PhpObject, PhpValue
 from queuepool.payload.signing import signer_of
-from queuepool.payload.unique_locks import is_own, said_in
+from queuepool.payload.unique_locks import is_own, names_of, said_in
+from queuepool.payload.wrappers import CLAIMANTS, Claim
 from queuepool.settlement.outcome import outcome_of
 from queuepool.settlement.verdict import Locks
 
@@ -21,6 +22,7 @@ from queuepool.settlement.verdict import Locks
 SKIP_IF_CANCELLED = "Illuminate\\Queue\\Middleware\\SkipIfBatchCancelled"
 #: what a receipt holds from which anything may follow
 _OBJECT_JOB, _CONTEXT = OBJECT_JOB.rpartition("\\")[2].encode(), CONTEXT.encode()
+_UNSAID = "its unique lock has an id that only PHP knows: it stays held, set outcomes"
 
 
 class Endings:
@@ -61,8 +63,12 @@ class Endings:
 
     def warning(self, payload: Payload) -> str:
         """What is lost although the job may run; empty if nothing is."""
-        lock = self._lock(payload) if _may_say_more(payload) else None
-        if lock is None or lock.store in self._reachable or self._connection.outcomes:
+        if not _may_say_more(payload) or self._connection.outcomes:
+            return ""
+        lock = self._lock(payload)
+        if lock is None:
+            return _UNSAID if _is_unsaid(self.claim(payload)) else ""
+        if lock.store in self._reachable:
             return ""
         return (
             f"its unique lock {lock.name!r} is in the cache store {lock.store!r}, which is out of reach: it stays held"
@@ -75,21 +81,38 @@ class Endings:
         """
         if locks is None and not _may_say_more(payload):
             return NOTHING
-        if locks is None and payload.context is None and not self._must_tell(payload, error):
-            return NOTHING  # as for nearly all object jobs
         held = self.held_locks(payload, locks)
         within_reach = tuple(lock for lock in held if not lock.store or lock.store in self._reachable)
-        stays = len(within_reach) < len(held)
+        stays = len(within_reach) < len(held) or (locks is None and _is_unsaid(self.claim(payload)))
+        if not held and not stays and locks is None and not self._must_tell(payload, error):
+            return NOTHING  # as for nearly all object jobs
         # Before 11.39 a payload does not say whether it has a lock, and only Laravel can tell.
-        unlocked = not stays and bool(held or locks is not None)
+        unlocked = not stays and (locks is not None or bool(self.said_locks(payload)))
         return Ending(self._outcome(payload, error, unlocked=unlocked, must=stays), within_reach)
 
     def held_locks(self, payload: Payload, locks: Locks = None) -> tuple[Unlock, ...]:
-        """The unique locks to release: those that the policy names, else the one that the payload names."""
+        """The unique locks to release: those that the policy names, else those that the payload tells of.
+
+        Where there are several, they are the names that one lock may have.
+        """
         if locks is not None:
             return tuple(map(Unlock, locks))
+        return self.said_locks(payload) or self._supposed(payload)
+
+    def said_locks(self, payload: Payload) -> tuple[Unlock, ...]:
+        """The lock that the context names, or by one of these names that of a job which carries another object."""
         lock = self._lock(payload)
-        return (lock,) if lock else ()
+        if lock:
+            return (lock,)
+        claim = self.claim(payload)
+        if claim is None or claim.identity is None:
+            return ()
+        return self._locks(payload, claim.identity)
+
+    def claim(self, payload: Payload) -> Claim | None:
+        """The unique lock of a job that carries another object; ``None`` for all other jobs."""
+        command = self._read(payload) if _class_in(payload) in CLAIMANTS else None
+        return command.claim if command else None
 
     def _outcome(self, payload: Payload, error: BaseException | None, *, unlocked: bool, must: bool) -> Outcome | None:
         queue, class_name = self._connection.outcomes, self._connection.outcome_class
@@ -110,20 +133,50 @@ class Endings:
             return bool(command.chained or command.batch)
         return bool(command.catches or command.batch or self._connection.php_failed)
 
+    def _supposed(self, payload: Payload) -> tuple[Unlock, ...]:
+        """The names of the lock whose owner alone is said, of a class without a ``uniqueId()`` of its own.
+
+        ``Schedule::job()`` names no lock in the context. The owner keeps the locks of others.
+        """
+        command = self._read(payload) if may_have_owner(payload.data) else None
+        if command is None or not command.owner or command.claim:
+            return ()
+        return self._locks(payload, str(command.arguments.get("uniqueId", "")))
+
+    def _locks(self, payload: Payload, identity: str) -> tuple[Unlock, ...]:
+        """The lock by each name that it may have."""
+        names = names_of(_class_in(payload), payload.options.display_name, identity)
+        return tuple(Unlock(name, self._owner(payload)) for name in names)
+
     def _lock(self, payload: Payload) -> Unlock | None:
         """The job's own lock, not one that it inherited from the job that dispatched it."""
         lock = said_in(payload.context)
         if lock is None:
             return None
-        class_name = payload.data.get("commandName") if isinstance(payload.data, dict) else None
-        names = (payload.name, payload.options.display_name, class_name if isinstance(class_name, str) else "")
+        names = payload.name, payload.options.display_name, _class_in(payload)
         return lock if is_own(lock, names, self._owner(payload)) else None
 
     def _owner(self, payload: Payload) -> str:
+        command = self._read(payload)
+        return command.owner if command else ""
+
+    def _read(self, payload: Payload) -> Command | None:
+        """The command of an object job; ``None`` for any other job, and for one that cannot be read."""
         try:
-            return self.commands.of(payload).owner if payload.options.job == OBJECT_JOB else ""
+            return self.commands.of(payload) if payload.options.job == OBJECT_JOB else None
         except BadArguments:
-            return ""
+            return None
+
+
+def _class_in(payload: Payload) -> str:
+    """The class of an object job, also where its name is that of what it carries; empty for any other job."""
+    found = payload.data.get("commandName") if isinstance(payload.data, dict) else None
+    return found if isinstance(found, str) else ""
+
+
+def _is_unsaid(claim: Claim | None) -> bool:
+    """Whether the payload says that it holds a lock, and not by which id."""
+    return claim is not None and claim.identity is None
 
 
 def _may_say_more(payload: Payload) -> bool:

@@ -11,11 +11,12 @@ from functools import partial
 from types import MappingProxyType
 
 from queuepool.log.tracebacks import summary
-from queuepool.payload.envelope import MAX_BYTES, Payload, encode
+from queuepool.payload.envelope import CONTEXT, MAX_BYTES, Payload, encode
 from queuepool.payload.signing import Signer
+from queuepool.payload.unique_locks import without_lock
 
-#: the keys by which what Laravel dispatches next belongs to the job's trace
-_OF_TRACES = ("traceparent", "tracestate", "baggage", "sentry_trace_parent_data", "sentry_baggage_data")
+#: what the job's payload has that is about that job alone: Horizon's keys, and what Laravel does without a model
+_OF_THE_JOB = frozenset(("type", "tags", "silenced", "retry_of", "deleteWhenMissingModels"))
 #: a worker of Laravel that dies must not lose the rest of a chain
 _OPTIONS = MappingProxyType({"maxTries": 5, "backoff": "1,5,30"})
 #: bytes: the largest job has an outcome too, which only Laravel reads
@@ -43,8 +44,19 @@ def outcome_of(
         display_name=f"{payload.options.display_name} (outcome)",
         created_at=time.time(),
         uuid=payload.uuid or payload.id,
-        extra={key: payload.fields[key] for key in _OF_TRACES if key in payload.fields},
+        extra=_surroundings(payload),
         sign=partial(signer.sign, queue, limit=_LIMIT) if signer else None,
         limit=_LIMIT,
     )
     return raw
+
+
+def _surroundings(payload: Payload) -> dict[str, object]:
+    """What surrounds the job, and so what Laravel does and dispatches next: its context, its trace, its tenant, and
+    whatever else an application's ``Queue::createPayloadUsing`` has put into the payload.
+
+    The outcome does not hold the job's unique lock, and its children must not take it for theirs.
+    """
+    found = {key: value for key, value in payload.extra.items() if key not in _OF_THE_JOB}
+    context = without_lock(payload.context)
+    return found | {CONTEXT: context} if context else found

@@ -10,14 +10,16 @@ from queuepool.config.settings import PoolSettings
 from queuepool.events import JobFacts, JobProcessed, PayloadOdd
 from queuepool.events.listeners import Listeners
 from queuepool.jobs.job_options import Options
-from queuepool.jobs.registry import Registry, arguments_of
+from queuepool.jobs.registry import Registry, arguments_for
 from queuepool.payload.ending import Unlock
 from queuepool.payload.envelope import Payload, decode
 from queuepool.payload.lease import Lease
 from queuepool.payload.signing import signer_of
 from queuepool.payload.unique_locks import names_of
+from queuepool.payload.wrappers import Claim
 from queuepool.settlement.endings import Endings
 from queuepool.settlement.settler import facts_of
+from queuepool.settlement.verdict import Locks
 from queuepool.worker.plan import Plan, Plans
 
 
@@ -64,29 +66,36 @@ class Preparer:
         payload = signer.verify(raw, lease.queue, attempts) if signer else decode(raw, attempts)
         plan = self._plans.of(payload)
         attempt = Attempt(lease, payload, plan)
-        if plan.is_unique and plan.handler:
-            attempt = self._unique(attempt, plan.handler.options)
-        if payload.warnings or attempt.plan.warning or payload.context is not None:
+        claim = self._endings.claim(payload) if plan.is_object_job else None
+        if plan.handler and (plan.is_unique or (claim and claim.until_start)):
+            attempt = self._unique(attempt, plan.handler.options, claim)
+        if payload.warnings or attempt.plan.warning or payload.context is not None or claim:
             self._warn(attempt)
         return attempt
 
-    def _unique(self, attempt: Attempt, options: Options) -> Attempt:
-        """The attempt at a job whose handler says more of its unique locks; its policy has them for the steward."""
-        payload, plan, held = attempt.payload, attempt.plan, self._endings.held_locks(attempt.payload)
-        if options.unique_id and not held:
-            try:
-                args, kwargs = arguments_of(self._endings.commands.data_of(payload))
-                identity = str(options.unique_id(*args, **kwargs))
-                identity.encode()  # with a lone surrogate no store could be asked for the lock, nor end the job
-                held = tuple(map(Unlock, names_of(payload.name, identity)))
-            except Exception as error:  # noqa: BLE001 - the application's function; the job itself may run
-                why = f"its unique_id raised {error!r}: its lock, if it has one, stays held"
-                return attempt._replace(plan=plan._replace(warning=why))
-        if options.unique_until == "start":
+    def _unique(self, attempt: Attempt, options: Options, claim: Claim | None) -> Attempt:
+        """The attempt at a job of whose unique lock more is known; its policy has that for the steward."""
+        payload, plan = attempt.payload, attempt.plan
+        try:
+            given = self._given(payload, options)
+        except Exception as error:  # noqa: BLE001 - the application's function; the job itself may run
+            why = f"its unique_id raised {error!r}: its lock, if it has one, stays held"
+            return attempt._replace(plan=plan._replace(warning=why))
+        if options.unique_until == "start" or (claim and claim.until_start):
+            held = self._endings.held_locks(payload, given)
             # Later attempts by owner only: another job may hold the lock by now.
             first = tuple(lock for lock in held if lock.owner or payload.attempts <= 1)
             return attempt._replace(plan=plan.with_locks(()), unlocks=first)
-        return attempt._replace(plan=plan.with_locks(tuple(lock.name for lock in held if not lock.store) or None))
+        return attempt._replace(plan=plan.with_locks(given))
+
+    def _given(self, payload: Payload, options: Options) -> Locks:
+        """The names that the lock may have by the handler's ``unique_id``; ``None`` if the payload names it itself."""
+        if not options.unique_id or self._endings.said_locks(payload):
+            return None
+        args, kwargs = arguments_for(options.unique_id, self._endings.commands.data_of(payload))
+        identity = str(options.unique_id(*args, **kwargs))
+        identity.encode()  # with a lone surrogate no store could be asked for the lock, nor end the job
+        return names_of(payload.name, payload.options.display_name, identity)
 
     def _warn(self, attempt: Attempt) -> None:
         """Report what is odd: each warning once for each name of a job, that of a lock without regard to its key."""

@@ -67,8 +67,49 @@ namespace App\Jobs {
     }
 }
 
+namespace App\Events {
+    class OrderMoved
+    {
+        public function __construct(public int $order)
+        {
+        }
+
+        public function uniqueId()
+        {
+            return (string) $this->order;
+        }
+    }
+}
+
+namespace App\Listeners {
+    use App\Events\OrderMoved;
+    use Illuminate\Contracts\Queue\{ShouldBeUnique, ShouldBeUniqueUntilProcessing, ShouldQueue};
+
+    class SendReceipt implements ShouldQueue
+    {
+        public function handle(OrderMoved $event)
+        {
+        }
+    }
+
+    class UniqueReceipt extends SendReceipt implements ShouldBeUnique
+    {
+        public function uniqueId(OrderMoved $event)
+        {
+            return $event->order;
+        }
+    }
+
+    class ReceiptUntil extends UniqueReceipt implements ShouldBeUniqueUntilProcessing
+    {
+    }
+}
+
 namespace {
+    use App\Events\OrderMoved;
     use App\Jobs\{Model, Named, Step, Unique};
+    use App\Listeners\{ReceiptUntil, SendReceipt, UniqueReceipt};
+    use Illuminate\Broadcasting\UniqueBroadcastEvent;
     use Illuminate\Container\Container;
     use Illuminate\Contracts\Redis\Factory;
     use Illuminate\Events\Dispatcher;
@@ -108,13 +149,14 @@ namespace {
         });
     }
 
+    $pushed = fn ($job) => (new ReflectionMethod($queue, 'createPayload'))->invoke($queue, $job, 'python');
     /** The payload of a job that is dispatched now. Source: Foundation/Bus/PendingDispatch.php */
-    $made = function ($job) use ($queue, $context) {
+    $made = function ($job) use ($pushed, $context) {
         $dispatch = trait_exists(InteractsWithUniqueJobs::class) && $context
             ? new class { use InteractsWithUniqueJobs; } : null;
         $dispatch?->addUniqueJobInformationToContext($job);
         try {
-            return (new ReflectionMethod($queue, 'createPayload'))->invoke($queue, $job, 'python');
+            return $pushed($job);
         } finally {
             $dispatch?->removeUniqueJobInformationFromContext($job);
         }
@@ -133,6 +175,8 @@ namespace {
 
         return $job;
     };
+    $listening = fn ($class) => (new ReflectionMethod(Dispatcher::class, 'createListenerAndJob'))
+        ->invoke(new Dispatcher($container), $class, 'handle', [new OrderMoved(7)])[1];
     $batched = fn ($class) => (new $class(1))->withBatchId('9d2e7f5c-0000-4000-8000-000000000001');
     $jobs = [
         'plain' => new Step(1), 'plain model' => new Model(1),
@@ -147,6 +191,14 @@ namespace {
         $jobs['debounced']->debounceOwner = 'De8OuncerDe8Ouncer';
     }
     $payloads = array_map($made, $jobs);
+    // Pushed without a dispatch, and so without its context.
+    $payloads += array_map($pushed, [
+        'listener' => $listening(SendReceipt::class),
+        'unique listener' => $owned($listening(UniqueReceipt::class)),
+        'listener until' => $owned($listening(ReceiptUntil::class)),
+        'unique broadcast' => $owned(new UniqueBroadcastEvent(new OrderMoved(7))),
+        'scheduled' => $owned(new Unique(7)),
+    ]);
     if ($context) {
         $context->add('trace_id', 't1');
         $payloads['context'] = $made(new Step(1));

@@ -9,22 +9,25 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from queuepool.config.settings import ConnectionSettings
 from queuepool.payload.command import Commands
 from queuepool.payload.context import Context
 from queuepool.payload.ending import NOTHING, Unlock
 from queuepool.payload.envelope import Payload, decode
+from queuepool.payload.wrappers import Claim
+from queuepool.payload.xxh3 import hexdigest as hashed
 from queuepool.settlement.endings import Endings
 from tests.support.each import each
 
 RECORDED: dict[str, dict[str, str]] = json.loads((Path(__file__).parent / "recorded.json").read_text())
 VERSIONS = list(RECORDED)
 WITH_CONTEXT = [version for version in VERSIONS if "context" in RECORDED[version]]
-WITH_OWNER = ["13.26.1"]
+WITH_OWNER, WITH_LISTENERS = ["13.26.1"], ["12.67.0", "13.6.0", "13.26.1"]
 BATCH = "9d2e7f5c-0000-4000-8000-000000000001"
 OWNER = "Ow2NerOw2NerOw2N"
+BROADCAST = "Illuminate\\Broadcasting\\UniqueBroadcastEvent"
+#: as JSON has it
+ID = 's:8:\\"uniqueId\\";i:7;'
 FAILURE = RuntimeError("told to fail")
 
 
@@ -57,6 +60,7 @@ def test_all_that_is_new_is_recorded():
     assert {None} == {json.loads(RECORDED["13.26.1"]["plain"])["data"]["batchId"]}
     assert BATCH == json.loads(RECORDED["13.26.1"]["batch"])["data"]["batchId"]
     assert "batchId" not in json.loads(RECORDED["11.56.0"]["batch"])["data"]
+    assert WITH_LISTENERS == [version for version in VERSIONS if "shouldBeUnique" in RECORDED[version]["listener"]]
 
 
 @each("version", VERSIONS)
@@ -125,13 +129,71 @@ def test_a_unique_lock_is_released_by_the_owner_that_is_known(version):
     assert ("", None) == (REFUSING.warning(found), outcome(found))
 
 
-@pytest.mark.parametrize("version", ["12.67.0", "13.6.0", "13.26.1"])
-def test_the_lock_of_a_job_with_a_name_of_its_own_is_known_by_its_hash_or_owner(version):
-    if version not in WITH_OWNER:
-        pytest.importorskip("xxhash")
+@each("version", ["12.67.0", "13.6.0", "13.26.1"])
+def test_the_lock_of_a_job_with_a_name_of_its_own_is_known_by_its_hash(version):
     [lock] = REFUSING.held_locks(payload(version, "unique by name"))
 
     assert ("redis", OWNER if version in WITH_OWNER else "") == (lock.store, lock.owner)
+
+
+@each("version", WITH_LISTENERS)
+@each("case", ["unique listener", "listener until"])
+def test_a_listener_says_that_it_is_unique(version, case):
+    """Its lock is named by the hash of the listener's class since 12.54, and by Laravel's own class before."""
+    found = payload(version, case)
+    names = (
+        "laravel_unique_job:Illuminate\\Events\\CallQueuedListener:7",
+        f"laravel_unique_job:{hashed(found.name)}:7",
+        "laravel_unique_job:Illuminate\\Events\\CallQueuedListener7",
+    )
+    locks = tuple(Unlock(name, OWNER if version in WITH_OWNER else "") for name in names)
+
+    assert [locks] * 3 == [
+        REFUSING.after(found).unlocks, HANDING.after(found, FAILURE).unlocks, REFUSING.said_locks(found),
+    ]  # fmt: skip
+    assert ("", "", None) == (refusal(found), REFUSING.warning(found), outcome(found))
+    assert Claim("7", "until" in case) == REFUSING.claim(found)
+
+
+@each("version", VERSIONS)
+def test_a_unique_broadcast_is_known_by_its_class(version):
+    """Before 12.54 its id begins with the event's class."""
+    found = payload(version, "unique broadcast")
+    identity = "7" if version >= "12.67.0" else "App\\Events\\OrderMoved7"
+    names = {lock.name for lock in REFUSING.after(found).unlocks}
+
+    assert {
+        f"laravel_unique_job:{part}{identity}" for part in (f"{hashed(found.name)}:", f"{BROADCAST}:", BROADCAST)
+    } == names
+
+
+@each("version", VERSIONS)
+@each("case", ["listener", "plain", "scheduled"])
+def test_no_lock_is_made_up(version, case):
+    if case == "scheduled" and version in WITH_OWNER:
+        return  # below
+    found = payload(version, case)
+
+    assert ((), None, NOTHING) == (REFUSING.held_locks(found), REFUSING.claim(found), HANDING.after(found))
+
+
+@each("version", WITH_OWNER)
+def test_a_lock_of_which_the_owner_alone_is_known_is_looked_for_by_the_names_of_its_class(version):
+    found = payload(version, "scheduled")
+    locks = REFUSING.held_locks(found)
+
+    assert Unlock("laravel_unique_job:App\\Jobs\\Unique:", OWNER) in locks
+    assert {OWNER} == {lock.owner for lock in locks}
+    assert () == REFUSING.said_locks(found)
+
+
+def test_a_lock_whose_id_only_php_knows_is_told_or_handed_over():
+    text = RECORDED["12.67.0"]["unique listener"]
+    made_in_php = decode(text.replace(ID, 's:8:\\"uniqueId\\";O:1:\\"X\\":0:{}').encode())
+
+    assert ID in text
+    assert "its unique lock has an id that only PHP knows: it stays held" in REFUSING.warning(made_in_php)
+    assert (NOTHING, False) == (REFUSING.after(made_in_php), outcome(made_in_php)["data"]["unlocked"])
 
 
 def test_the_lock_of_laravel_10_is_not_named():

@@ -20,11 +20,6 @@ from tests.support.eventually import eventually
 WORK = ROOT / "build/package"
 #: what each extra is for; in the bare environment it must fail
 USES = {
-    "laravel": "from queuepool.payload.unique_locks import is_own\n"
-    "from queuepool.payload.ending import Unlock\n"
-    "import xxhash\n"
-    "lock = Unlock(f\"laravel_unique_job:{xxhash.xxh3_128_hexdigest(b'Mail')}:7\")\n"
-    "assert is_own(lock, ['Mail'], '')",
     "sql-postgres": "from queuepool.stores.sql.engines import load_driver; load_driver('postgresql://db/app')",
     "sql-mysql": "from queuepool.stores.sql.engines import load_driver; load_driver('mysql://db/app')",
     "encrypted": "import queuepool.payload.aes",
@@ -32,7 +27,7 @@ USES = {
     "sentry": "import queuepool.contrib.sentry",
 }
 #: extras that bring nothing, and those for work on queuepool itself
-OTHERS = {"sql", "test", "check", "docs", "package", "metrics"}
+OTHERS = {"sql", "laravel", "test", "check", "docs", "package", "metrics"}
 
 #: seconds: an index may answer slowly
 pytestmark = pytest.mark.timeout(300)

@@ -9,8 +9,9 @@ import pytest
 from queuepool.config.settings import ConnectionSettings
 from queuepool.payload.command import Commands
 from queuepool.payload.ending import NOTHING, Ending
-from queuepool.payload.envelope import MAX_BYTES, OBJECT_JOB, decode
+from queuepool.payload.envelope import CONTEXT, MAX_BYTES, OBJECT_JOB, decode
 from queuepool.payload.php_serialize import build_command
+from queuepool.payload.unique_locks import NAME, OWNER, STORE
 from queuepool.settlement.endings import Endings
 from tests.support.samples import payload
 
@@ -49,12 +50,30 @@ def test_nothing_follows_a_job_that_is_alone():
     assert NOTHING == after(payload("a"))
 
 
-def test_an_outcome_belongs_to_the_trace_of_its_job():
-    keys = {"traceparent": f"00-{'a' * 32}-{'b' * 16}-01", "sentry_baggage_data": "sentry-sampled=true"}
-    fields = json.loads(step(build_command(STEP, {"chained": ["x"]})))
-    outcome = after(json.dumps({**fields, **keys, "tags": ["a"]}).encode()).outcome
-    assert outcome
-    found = json.loads(outcome.payload)
+def test_an_outcome_has_the_surroundings_of_its_job():
+    """Laravel's hooks read them when the outcome begins; what it calls and dispatches then inherits them."""
+    traced = {"traceparent": f"00-{'a' * 32}-{'b' * 16}-01", "sentry_baggage_data": "sentry-sampled=true"}
+    kept = {**traced, "tenant_id": "t7", CONTEXT: {"data": {"trace": 's:1:"T";'}, "hidden": {"user": "i:7;"}}}
+    own = {"tags": ["a"], "silenced": False, "type": "job", "deleteWhenMissingModels": True, "delay": 60}
+    found = outcome_fields({**kept, **own})
 
-    assert keys == {key: found.get(key) for key in keys}
-    assert not {"tags", "tracestate"} & set(found)
+    assert kept == {key: found.get(key) for key in kept}
+    assert not {*own, "tracestate"} & set(found) - {"delay"}
+    assert None is found["delay"]
+
+
+def test_an_outcome_does_not_hold_the_lock_of_its_job():
+    """What Laravel dispatches next would release it, if it cannot find its models."""
+    lock = {STORE: 's:5:"redis";', NAME: 's:1:"n";', OWNER: 's:1:"o";'}
+    several = outcome_fields({CONTEXT: {"data": {}, "hidden": {**lock, "user": "i:7;"}}})
+
+    assert {"data": {}, "hidden": {"user": "i:7;"}} == several[CONTEXT]
+    assert CONTEXT not in outcome_fields({CONTEXT: {"data": [], "hidden": lock}})
+
+
+def outcome_fields(fields: dict[str, object]) -> dict[str, object]:
+    """The outcome of a step of a chain whose payload has these fields too."""
+    raw = json.dumps({**json.loads(step(build_command(STEP, {"chained": ["x"]}))), **fields}).encode()
+    outcome = after(raw).outcome
+    assert outcome
+    return dict(json.loads(outcome.payload))
