@@ -54,7 +54,7 @@ class Processes:
     def template(self, slot: Slot, paused: bool) -> int:
         """Imports the user's modules and forks the workers."""
         # By SIGKILL, which its modules cannot catch: a template has nothing to finish.
-        proc.end_with_parent(self._board.master[0], signal.SIGKILL)
+        proc.end_with_parent(self._board.name.pid, signal.SIGKILL)
         signals = WorkerSignals()
         signals.listen()
         slot = self._mapped(slot)
@@ -85,7 +85,7 @@ class Processes:
         where = role.replace(" ", "=")
         log.setup(self._settings, where, write_timeout=1.0, running=running_id, context=running_data)
         capture()
-        stray_processes.mark(self._board.cookie(slot))
+        stray_processes.mark(self._board.mark(slot))
         return self._board.new_trace(slot)
 
     def _has_booted(self, slot: Slot, signals: WorkerSignals, alarm: Alarm, trace: FileIO) -> bool:
@@ -121,10 +121,12 @@ class Processes:
         signals = WorkerSignals()
         signals.listen()
         self._runtime.close_in_child()
+        self._board.hold(byte=1)
         settings = self._settings
         proc.show(f"queuepool: steward [{settings.name}] starting")
         log.setup(settings, "steward", write_timeout=1.0)
         capture()
+        stray_processes.mark(self._board.mark(slot))
         alarm = Alarm(trace := self._board.new_trace(slot))
         if not self._has_listeners(slot, trace):
             return BOOT
@@ -138,7 +140,7 @@ class Processes:
     def web(self, slot: Slot, paused: bool) -> int:
         """Serves the pages of ``listen``; it imports nothing of the user's."""
         # By SIGKILL, which no slow page delays: the next master needs the address.
-        proc.end_with_parent(self._board.master[0], signal.SIGKILL)
+        proc.end_with_parent(self._board.name.pid, signal.SIGKILL)
         signals = WorkerSignals()
         signals.listen()
         self._runtime.close_in_child()

@@ -115,7 +115,7 @@ class StewardProcess:
         from queuepool.board import meters  # imported here: few pools have alerts
         from queuepool.steward.alerts import Alerts
 
-        cookie = f"{self._board.cookie(slot)}.alerts"
+        cookie = str(self._board.mark(slot))
         return [Alerts.of_pool(settings, settings.alerts, self._board, cookie, meters.read, LISTENERS)]
 
     def _urgent(self) -> list[Chore]:

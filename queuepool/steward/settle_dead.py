@@ -31,7 +31,6 @@ from queuepool.stores.contract import QueueStore
 from queuepool.stores.states import JobStates
 from queuepool.unix import proc, stray_processes
 from queuepool.unix.exit_codes import BOOT
-from queuepool.unix.stray_processes import Origin
 
 _PERIOD = 1.0
 _log = logging.getLogger("queuepool")
@@ -77,8 +76,9 @@ class SettleDead:
     def _settle_orphaned(self, board: Board) -> None:
         """Settle an orphaned board's dead workers. Living ones finish their jobs; a settled board is removed."""
         for slot in board.of(Role.WORKER, Role.TEMPLATE):
-            if slot.settled_incarnation != slot.incarnation and not proc.is_alive(slot.pid, slot.start_time):
-                stray_processes.kill_all_of(Origin(board.cookie(slot), slot.pid, slot.start_time))
+            if slot.settled_incarnation != slot.incarnation and not board.has_living(slot):
+                if board.name.is_of_this_system:
+                    stray_processes.kill_all_of(board.mark(slot))
                 self._try_slot(board, slot, slot.incarnation, slot.status if slot.dead else None)
         if board.is_settled:
             board.unlink()
@@ -99,7 +99,8 @@ class SettleDead:
         believed, trace, status = _read_held(slot), boot_report.text_in(board.trace(slot)), proc.plausible(status)
         held, dead = believed or [], DeadWorker(board, slot, status)
         try:
-            if slot.reserve_sent_at and believed is not None:
+            # A time of another boot says nothing now, and its tag may be a living worker's.
+            if slot.reserve_sent_at and believed is not None and board.name.is_of_this_boot:
                 self._lost_replies.take(slot.tag, slot.reserve_sent_at, still_held(held))
             for number, one in enumerate(held):
                 if one.stage == Stage.RUNNING:

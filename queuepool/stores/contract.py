@@ -4,7 +4,8 @@ Every verb may raise ``StoreDown`` (worth a retry) or ``StoreError`` (not worth 
 whether the verb was carried out or will be: the network may deliver it after its caller gave up.
 ``delete``, ``finish``, ``release``, ``give_back``, ``fail``, ``quarantine`` and ``renew`` may be repeated: they are
 conditional on the lease, which no later reservation of the same job equals. ``push`` and ``reserve`` may not. After an
-unanswered call of any verb, a worker takes a new tag, and no reserve is carried out under the old one (``join``).
+unanswered call of any verb, and when another server answers at the same address, a worker takes a new tag, and no
+reserve is carried out under the old one (``join``).
 """
 
 from __future__ import annotations
@@ -115,7 +116,11 @@ class QueueStore(PushStore, Protocol):
 
     @property
     def unanswered(self) -> int:
-        """How many calls of this process have not been answered so far: each may still be carried out."""
+        """How many calls of this process have not been answered so far, as each may still be carried out.
+
+        In Redis each change of the server counts as well, as another one may not know our tag. It is noticed by the
+        ``reach`` or the call that connects again.
+        """
 
     @property
     def commits_late(self) -> float:

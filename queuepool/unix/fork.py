@@ -89,22 +89,21 @@ def kill(pid: int) -> None:
 
 def kill_other(pid: int, is_same: Callable[[int], bool]) -> None:
     """As ``kill``, for a process that is not our child: only if ``is_same(pid)`` says that it is the one meant."""
-    try:
-        handle = os.pidfd_open(pid)
-    except OSError:
-        return  # it has ended
-    try:
-        if is_same(pid):
-            _signal_group(pid, signal.SIGKILL)
-            signal.pidfd_send_signal(handle, signal.SIGKILL)
-    except ProcessLookupError:
-        pass  # it has just ended
-    finally:
-        os.close(handle)
+    with suppress(PermissionError):  # another user's
+        _signal_other(pid, signal.SIGKILL, is_same, group=True)
+
+
+def signal_other(pid: int, signum: signal.Signals, is_same: Callable[[int], bool]) -> None:
+    """As ``send_signal``, for a process that is not our child: only if ``is_same(pid)`` says that it is the one meant.
+
+    Raises ``PermissionError`` for another user's, ``ValueError`` for a pid of 0 or less, and what ``is_same`` raises.
+    """
+    _check(pid, above=0)
+    _signal_other(pid, signum, is_same)
 
 
 def send_signal(pid: int, signum: signal.Signals) -> None:
-    """Send a signal to one process: a child not yet reaped, or a master (in a container, process 1).
+    """Send a signal to one process, a child that is not yet reaped.
 
     Raises ``ValueError`` for a pid of 0 or less.
     """
@@ -117,6 +116,34 @@ def _check(pid: int, above: int) -> None:
     # To the kernel, a pid of 0 or less means a group or every process; the group of 1 is the whole container.
     if pid <= above:
         raise ValueError(f"{pid} is nobody to be signalled")
+
+
+def _signal_other(pid: int, signum: signal.Signals, is_same: Callable[[int], bool], *, group: bool = False) -> None:
+    with suppress(ProcessLookupError):  # it has ended
+        handle = _handle_of(pid)
+        try:
+            # Asked about while we have a handle, a process cannot be confused with a later one of its pid.
+            if not is_same(pid):
+                return
+            if group:
+                _signal_group(pid, signum)
+            if handle is None:
+                os.kill(pid, signum)
+            else:
+                signal.pidfd_send_signal(handle, signum)
+        finally:
+            if handle is not None:
+                os.close(handle)
+
+
+def _handle_of(pid: int) -> int | None:
+    """``None`` where the system has none to give. Raises ``ProcessLookupError``."""
+    try:
+        return os.pidfd_open(pid)
+    except ProcessLookupError:
+        raise
+    except (OSError, AttributeError):  # no free descriptor, or a kernel before 5.3, or not Linux
+        return None
 
 
 def _signal_group(pid: int, signum: signal.Signals) -> None:

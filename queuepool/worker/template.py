@@ -35,7 +35,7 @@ class Template:
         self._board = board
         self._slot = slot
         self._worker = worker
-        self._master = board.master[0]
+        self._master = board.name.pid
 
     def run(self) -> None:
         """Fork the workers that the master requests, until a stop signal."""
@@ -76,7 +76,7 @@ class Template:
 
     def _begin(self, slot: Slot, life: int) -> int:
         """The new worker: it starts once the master knows it, and the master kills those that it does not know."""
-        fork.send_signal(self._master, signal.SIGUSR1)
+        fork.signal_other(self._master, signal.SIGUSR1, lambda pid: os.getppid() == pid)
         while (slot.pid, slot.incarnation, os.getppid()) == (os.getpid(), life, self._master):
             if slot.start_time:
                 return self._worker(slot)

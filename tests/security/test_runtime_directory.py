@@ -16,13 +16,14 @@ import pytest
 from queuepool.board.about import About
 from queuepool.board.blame import Blame
 from queuepool.board.board import Board, Role
+from queuepool.board.board_name import BoardName
 from queuepool.board.runtime_dir import RuntimeDir
 from queuepool.config.settings import PoolSettings
 from queuepool.errors import ConfigError, NotRunning, PoolRunning, WorkerDied
 from queuepool.payload.lease import Lease
 from queuepool.settlement import deferred_hooks
 from queuepool.steward.orphaned_boards import OrphanedBoards
-from queuepool.unix import proc
+from queuepool.unix import proc, system
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be two users")
 NOBODY = 65534
@@ -254,7 +255,8 @@ def others(ours: Board, runtime: RuntimeDir) -> list[Board]:
 
 def test_what_is_left_alone_is_a_living_masters_else_that_of_the_first_board_with_a_steward(runtime):
     runtime.claim()
-    alone, first, second = (Board.create(runtime.path / f"board.{number}-1", 1, runtime.store) for number in (1, 2, 3))
+    names = [str(BoardName(number, 1, system.boot(), system.namespace())) for number in (1, 2, 3)]
+    alone, first, second = (Board.create(runtime.path / name, 1, runtime.store) for name in names)
     for board in (first, second):  # the steward of each has outlived its master
         board.slots[0].begin(Role.STEWARD, 0, 1)
         board.slots[0].pid, board.slots[0].start_time = os.getpid(), proc.start_time(os.getpid())
@@ -264,6 +266,34 @@ def test_what_is_left_alone_is_a_living_masters_else_that_of_the_first_board_wit
 
     assert [[alone.path], []] == [[board.path for board in boards] for boards in without]
     assert [[], [], [alone.path]] == [[board.path for board in boards] for boards in with_one]
+
+
+_LOOKS_AFTER_IT = """
+import sys
+from pathlib import Path
+from queuepool.board.board import Board
+board = Board.create(Path(sys.argv[1]), 1, sys.argv[2])
+print(flush=True)
+input()
+"""
+
+
+@pytest.mark.parametrize("where", ["another container", "another boot"])
+def test_what_is_of_another_system_is_left_to_who_looks_after_it_there(runtime, where):
+    runtime.claim()
+    ours = runtime.new_board(1)
+    place = (system.boot(), "1") if where == "another container" else ("00000000", system.namespace())
+    theirs = runtime.path / str(BoardName(os.getpid(), proc.start_time(os.getpid()), *place))
+    command = [sys.executable, "-c", _LOOKS_AFTER_IT, str(theirs), runtime.store]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+        assert other.stdout
+        other.stdout.readline()
+        while_it_lives = others(ours, runtime)
+        other.kill()
+        other.wait()
+
+    assert [] == while_it_lives
+    assert [theirs] == [board.path for board in others(ours, runtime)]
 
 
 @needs_root

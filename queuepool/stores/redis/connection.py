@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -86,6 +87,16 @@ class Connection:
     def close(self) -> None:
         """Close the connection; the next command would open it again."""
         self._raw.disconnect()
+
+
+def server_of(connection: Any) -> str:
+    """The ``run_id`` of the server that a connection of redis-py leads to; empty if it does not say."""
+    try:
+        connection.send_command("INFO", "server")
+        found = re.search(rb"run_id:(\w+)", connection.read_response())
+    except redis.ResponseError:  # we may not ask (ACL), or it knows no INFO
+        return ""
+    return found[1].decode() if found else ""
 
 
 class ConnectionPool:

@@ -23,7 +23,6 @@ class Keys:
         self.failed_times = f"{self._own_prefix}failed:times"
         self.pending = f"{self._own_prefix}failed:pending"
         self.pending_times = f"{self._own_prefix}failed:pending:times"
-        self.workers = f"{self._own_prefix}workers"
         self.tags = f"{self._own_prefix}tags"
         self.pools = f"{self._own_prefix}pools"
         self.down = f"{self._own_prefix}down"

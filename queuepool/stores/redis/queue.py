@@ -72,8 +72,9 @@ class RedisQueue:
         return 0.0
 
     def join(self, old: int = 0) -> int:
-        args = [self.clock, self._retry_after, TAGS, secrets.randbelow(TAGS), old]
-        return int(self.client.script("join", [self.keys.workers, self.keys.tags], args))
+        self.client.note_server()
+        args = [self.clock, self._retry_after, TAGS, 1 + secrets.randbelow(TAGS - 1), old]
+        return int(self.client.script("join", [self.keys.tags], args))
 
     def retire(self, tag: int) -> None:
         self.client.script("retire", [self.keys.tags], [self.clock, tag])
