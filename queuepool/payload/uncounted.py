@@ -45,11 +45,13 @@ def counted(raw: bytes, attempts: int) -> bytes:
 
 def wanted_again(payload: str) -> str:
     """The payload of a failed job that is retried by hand; unchanged unless it says when it expires."""
-    if f'"{EXPIRES}"' not in payload:
+    if EXPIRES not in payload:
         return payload
     try:
         fields = strict_json.read_object(payload.encode())
     except (BadPayload, UnicodeEncodeError):
+        return payload
+    if EXPIRES not in fields:
         return payload
     attempts = {"attempts": fields.pop("attempts", 0)}  # the last one, where it is found at once
     return dump({**fields, RETRIED: True, **attempts}).decode()
