@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from itertools import chain
 from typing import Any
 
@@ -18,6 +18,7 @@ from queuepool.cli.queues import one_queue
 from queuepool.config import values
 from queuepool.jobs.client import Queue
 from queuepool.log.tracebacks import headline
+from queuepool.payload.uncounted import wanted_again
 from queuepool.settlement.states import retried
 from queuepool.stores.set_aside import FailedJob
 from queuepool.unix.exit_codes import FAILED
@@ -153,7 +154,7 @@ def _retry(connection: Queue, job_id: str) -> int:
 
 
 def _put_back(connection: Queue, record: FailedJob) -> bool:
-    stores = connection.stores
+    stores, record = connection.stores, replace(record, payload=wanted_again(record.payload))
     return stores.failed.retry(record, state=retried(record, stores.states.get))
 
 

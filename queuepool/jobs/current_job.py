@@ -32,6 +32,8 @@ class Current:
     verdict: Verdict | None = field(default=None)
     #: whether its handler has raised an exception after which the job is not retried (``retry_on``, ``fail_on``)
     is_final: bool = False
+    #: the seconds until its next try that this exception has of its own
+    retry_after: float | None = None
     #: for those that follow the job
     run: Run = field(default=NOT_RUN, init=False, repr=False)
 

@@ -29,7 +29,7 @@ class JobState:
     """What was known of a job when it was asked for. ``None`` or empty: unknown, or not yet.
 
     ``state`` is ``queued``, ``delayed``, ``running``, ``released`` (waits for its next try), ``done``, ``failed`` or
-    ``cancelled`` (left out with its batch).
+    ``cancelled`` (left out: with its batch, or since it had expired).
     """
 
     id: str

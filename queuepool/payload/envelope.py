@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, TypeGuard
 from queuepool.errors import BadPayload, NotSendable
 from queuepool.payload import strict_json
 from queuepool.payload.ages import PUSHED_AT, as_text, due_at, precise
+from queuepool.payload.expiry import EXPIRES, RETRIED
 from queuepool.payload.options import KEYS, NAME, PayloadOptions, is_time, payload_options_of
 from queuepool.payload.strict_json import MAX_BYTES as MAX_BYTES
 from queuepool.payload.tags import TAGS, tags_in
@@ -29,7 +30,7 @@ SCHEDULED_FOR = "scheduledFor"
 #: created once: json.dumps would create one for every payload
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False, default=as_json)
 _TIMES = ("createdAt", PUSHED_AT, "delay", SCHEDULED_FOR)
-_KNOWN = frozenset((*KEYS, *_TIMES, "uuid", "id", "data", "attempts", CONTEXT, "qp"))
+_KNOWN = frozenset((*KEYS, *_TIMES, "uuid", "id", "data", "attempts", CONTEXT, "qp", EXPIRES, RETRIED))
 #: the keys that a payload may have by itself: nothing else may set them. ``queue`` is in what is signed
 RESERVED = _KNOWN | {"deleteWhenMissingModels", "queue"}
 #: the options of a payload that says nothing of them, in Laravel's order
@@ -147,8 +148,8 @@ def encode(
     """The id and bytes of a new payload, with Laravel's fields in Laravel's order and ``attempts`` last.
 
     ``options`` may hold ``maxTries``, ``maxExceptions``, ``failOnTimeout``, ``backoff``, ``timeout``
-    and ``retryUntil``; the worker decides the missing ones; and ``tags``, a list of texts. ``created_at`` is in Unix
-    seconds, ``delay`` in seconds.
+    and ``retryUntil``; the worker decides the missing ones; and ``tags``, a list of texts, and ``EXPIRES``, the seconds
+    from when it is due within which it must begin. ``created_at`` is in Unix seconds, ``delay`` in seconds.
     ``extra`` holds further fields, as Laravel's context; ``stamp`` returns those of ``@on_push``. ``encrypt`` returns
     the encrypted data. ``sign`` returns the signature of the fields that must not change on the way: all but ``delay``
     and ``attempts``.
@@ -166,7 +167,7 @@ def encode(
         "job": name,
         **{key: given.get(key, unset) for key, unset in _UNSET.items()},
         "data": data,
-        **_pushed(identity, created_at, given),
+        **_pushed(identity, created_at, delay, given),
         **(extra or {}),
     }
     if stamp:
@@ -181,9 +182,11 @@ def encode(
         raise _named(name, data) or error from error.__cause__
 
 
-def _pushed(identity: str, created_at: float, given: Mapping[str, object]) -> dict[str, object]:
-    """The fields of one push, and the tags if there are any."""
+def _pushed(identity: str, created_at: float, delay: float, given: Mapping[str, Any]) -> dict[str, object]:
+    """The fields of one push, and the tags and the end if there are any."""
     fields: dict[str, object] = {"createdAt": int(created_at), "id": identity, PUSHED_AT: as_text(created_at)}
+    if EXPIRES in given:
+        fields[EXPIRES] = round(created_at + delay + given[EXPIRES], 3)
     return fields | {TAGS: given[TAGS]} if TAGS in given else fields
 
 

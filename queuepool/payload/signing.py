@@ -5,7 +5,8 @@ strings survive. So the signature covers a string, the JSON of all the fields, a
 
     "qp": {"kid": NAME OF THE KEY, "body": JSON, "sig": HEX OF HMAC-SHA256(SECRET, kid ":" body)}
 
-It does not cover ``attempts``, which changes with every reservation, nor an ``id`` that Laravel adds after its hooks.
+It does not cover ``attempts``, which changes with every reservation, nor an ``id`` that Laravel adds after its hooks,
+nor the mark of a retry by hand.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import Any
 
 from queuepool.errors import BadPayload
 from queuepool.payload.envelope import MAX_BYTES, Payload, dump, payload_of
+from queuepool.payload.expiry import RETRIED
 from queuepool.payload.strict_json import read_object
 
 #: fields that are repeated outside of the signature, for readers that do not verify it: both must agree
@@ -53,7 +55,8 @@ class Signer:
             raise BadPayload("signed-for-another-queue")
         if any(outside.get(name) != fields[name] for name in _TWICE if name in fields):
             raise BadPayload("not-what-was-signed")
-        return {"id": outside.get("id"), **fields, "attempts": outside.get("attempts")}
+        marks = {RETRIED: True} if outside.get(RETRIED) else {}
+        return {"id": outside.get("id"), **fields, **marks, "attempts": outside.get("attempts")}
 
     def _body(self, signed: object) -> str:
         match signed:

@@ -1,4 +1,7 @@
-"""A payload with another number of attempts: none for a retry, those that it had for the record of a failed job."""
+"""A payload with another number of attempts: none for a retry, those that it had for the record of a failed job.
+
+A retry by hand also marks a job that could expire: it is wanted again.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ import re
 from queuepool.errors import BadPayload
 from queuepool.payload import strict_json
 from queuepool.payload.envelope import dump
+from queuepool.payload.expiry import EXPIRES, RETRIED
 
 #: a string, or what changes the depth
 _TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\]]')
@@ -37,6 +41,20 @@ def counted(raw: bytes, attempts: int) -> bytes:
         return raw
     count = _top_level_count(raw)
     return raw[: count.start(1)] + number + raw[count.end(1) :] if count else dump(fields | {"attempts": attempts})
+
+
+def wanted_again(payload: str) -> str:
+    """The payload of a failed job that is retried by hand; unchanged unless it says when it expires."""
+    if EXPIRES not in payload:
+        return payload
+    try:
+        fields = strict_json.read_object(payload.encode())
+    except (BadPayload, UnicodeEncodeError):
+        return payload
+    if EXPIRES not in fields:
+        return payload
+    attempts = {"attempts": fields.pop("attempts", 0)}  # the last one, where it is found at once
+    return dump({**fields, RETRIED: True, **attempts}).decode()
 
 
 def _top_level_count(raw: bytes) -> re.Match[bytes] | None:

@@ -167,7 +167,12 @@ class SettleDead:
         payload, policy = decode(lease.receipt, lease.attempts), Policy.from_text(slot.policy)
         # After an unanswered call the verdict stays: that call may have raised the tallies that a new one would use.
         verdict = self._settler.begun(lease) or judge(
-            error, payload.attempts, policy, self._store.tallies(payload.id), self._store.now()
+            error,
+            payload.attempts,
+            policy,
+            self._store.tallies(payload.id),
+            self._store.now(),
+            job_id=payload.id,
         )
         cause, tally = event_of(payload, lease.queue, error, slot.since or None), tally_of(error)
         if not self._settler.settle(lease, payload, verdict, error, tally, cause, policy.locks, _run_of(slot)):

@@ -64,8 +64,8 @@ class Runner:
         self._conclude(attempt, job, self._perform(attempt, job, now), began, now)
 
     def _now(self, attempt: Attempt) -> float:
-        """The store's clock, in Unix seconds, if the job's policy goes by it."""
-        if attempt.plan.policy.retry_until is None:
+        """The store's clock, in Unix seconds, if the job may come too late."""
+        if not attempt.plan.has_end:
             return 0.0
         self._pause()
         return self._ruler.now()

@@ -22,6 +22,8 @@ def policy_of(terms: PayloadOptions, options: Options, pool: PoolSettings) -> Po
         tries=_first(terms.max_tries, options.tries, pool.tries),
         max_exceptions=_first(terms.max_exceptions, options.max_exceptions, None),
         backoff=_first(terms.backoff, options.backoff, pool.backoff),
+        # Other delays in the payload are Laravel's or a person's, and exact.
+        jitter=options.jitter and terms.backoff in (None, options.backoff),
         retry_until=terms.retry_until,
         fail_on_timeout=terms.fail_on_timeout or bool(options.fail_on_timeout),
         max_crashes=pool.max_crashes,
