@@ -14,9 +14,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import BinaryIO, cast
 
-from queuepool.log.handlers import Stream
+from queuepool.log.own_logger import own_logger
 
-_log = logging.getLogger("queuepool")
 #: most bytes of a line; a longer one continues in the next
 _MAX = 8192
 #: the streams with a line that has no end yet; empty for a job that prints whole lines or nothing
@@ -65,8 +64,8 @@ class _Lines(io.RawIOBase):
         for first in range(0, len(line), _MAX):
             text = line[first : first + _MAX].decode("utf-8", "replace")
             record = logging.LogRecord(self._name, logging.INFO, "", 0, text, None, None)
-            for handler in _log.handlers:  # not through a logger: applications disable loggers
-                handler.handle(record)
+            if logger := own_logger():
+                logger.out.handle(record)
 
 
 def log_incomplete() -> None:
@@ -84,9 +83,8 @@ def capture() -> None:
             lines = cast(BinaryIO, _Lines(name, number))
             stream = io.TextIOWrapper(lines, encoding="utf-8", errors="backslashreplace", write_through=True)
             setattr(sys, name, stream)
-    for handler in _log.handlers:
-        if isinstance(handler, Stream):
-            handler.lend(1, 2)
+    if logger := own_logger():
+        logger.out.lend(1, 2)
 
 
 @contextmanager
