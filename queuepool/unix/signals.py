@@ -16,6 +16,8 @@ from collections.abc import Callable, Collection
 from types import FrameType
 from typing import IO
 
+from queuepool.unix import handlers
+
 HANDLED = {
     signal.SIGTERM, signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2, signal.SIGCONT,
     signal.SIGTTIN, signal.SIGTTOU, signal.SIGCHLD,
@@ -107,7 +109,7 @@ class WorkerSignals:
     def listen(self) -> None:
         """Install the handlers. TERM, INT, QUIT: stop. USR2, CONT: pause, continue. USR1, HUP: only wake."""
         for signum in (*_STOPS, _PAUSE, _CONTINUE, signal.SIGUSR1, signal.SIGHUP):
-            signal.signal(signum, self._on_signal)
+            handlers.install(signum, self._on_signal)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, HANDLED)
 
     def begin_round(self) -> bool:
@@ -190,9 +192,9 @@ class Alarm:
         signal.setitimer(signal.ITIMER_REAL, 0.0)
 
 
-def listen_for(signum: signal.Signals, handler: Callable[[int, FrameType | None], None]) -> None:
+def listen_for(signum: signal.Signals, handler: handlers.Handler) -> None:
     """Have Python call ``handler`` for this signal, in the main thread. Repeat it where user code may have run."""
-    signal.signal(signum, handler)
+    handlers.install(signum, handler)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signum})
 
 
