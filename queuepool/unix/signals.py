@@ -17,6 +17,7 @@ from types import FrameType
 from typing import IO
 
 from queuepool.unix import handlers
+from queuepool.unix.exit_codes import LEFT
 
 HANDLED = {
     signal.SIGTERM, signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2, signal.SIGCONT,
@@ -112,6 +113,19 @@ class WorkerSignals:
             handlers.install(signum, self._on_signal)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, HANDLED)
 
+    def let_end(self) -> None:
+        """Have TERM and INT end this process at once, even in C code, until it listens again: it holds no job yet.
+
+        QUIT ends it when Python next looks, since its own action writes a core.
+        """
+        for signum in (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT):
+            if signum == signal.SIGQUIT or os.getpid() == 1:  # the kernel spares process 1 what it does to others
+                handlers.install(signum, _end)
+            else:
+                signal.signal(signum, signal.SIG_DFL)
+        if self.stop:  # it came before
+            _end(signal.SIGTERM, None)
+
     def begin_round(self) -> bool:
         """Whether a signal came since the last round; a signal from now on ends the next wait."""
         news, self._news = self._news, False
@@ -143,6 +157,10 @@ class WorkerSignals:
         if self._waiting and (frame is None or frame.f_code is not _HANDLER):
             self._waiting = False
             raise Interrupted
+
+
+def _end(signum: int, frame: FrameType | None) -> None:
+    os._exit(LEFT)
 
 
 _STOPS = (int(signal.SIGTERM), int(signal.SIGINT), int(signal.SIGQUIT))

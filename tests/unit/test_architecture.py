@@ -37,6 +37,7 @@ DOORS = {
         "unix/at_fork.py",
         "unix/fork.py",
         "unix/interrupt.py",
+        "unix/signals.py",
     ],
     "signal.signal": ["unix/handlers.py", "unix/signals.py", "unix/interrupt.py"],
     "signal.setitimer": ["unix/signals.py"],
