@@ -8,11 +8,14 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from queuepool.config.settings import PoolSettings
 from queuepool.events import Event, JobProcessed
 from queuepool.events.listeners import Listeners
+from queuepool.log import own_logger
 from queuepool.log.fields import line_of
-from queuepool.log.formats import OURS, Json, Origin, Text
-from queuepool.log.handlers import Stream, handler_for
+from queuepool.log.formats import Json, Origin, Text
+from queuepool.log.handlers import handler_for
+from queuepool.log.own_logger import OURS, Passing
 
 _log = logging.getLogger(OURS)
+_others = Passing()
 
 
 def setup(
@@ -32,17 +35,12 @@ def setup(
     continue without it.
     """
     handler = handler_for(settings.log, write_timeout, must_open=first)
-    root = logging.getLogger()
-    # Ours are there where the template has called adopt().
-    root.handlers[:] = [handler if one in _log.handlers else one for one in root.handlers]
-    for former in _log.handlers:
-        if isinstance(former, Stream):
-            former.end()  # no job must find its descriptor open
     origin = Origin(settings.name, role, settings.connection.name, running, context)
     handler.setFormatter(_format(settings, origin, handler))
-    _log.handlers[:] = [handler]
-    _log.propagate = False
-    _log.setLevel(logging.WARNING if settings.quiet else logging.DEBUG if settings.verbose else logging.INFO)
+    own_logger.become(
+        handler, logging.WARNING if settings.quiet else logging.DEBUG if settings.verbose else logging.INFO
+    )
+    logging.lastResort = _others  # the application's, where it takes all handlers off its root
 
 
 def _format(settings: PoolSettings, origin: Origin, handler: Stream) -> logging.Formatter:
@@ -57,10 +55,9 @@ def _format(settings: PoolSettings, origin: Origin, handler: Stream) -> logging.
 
 def adopt(settings: PoolSettings) -> None:
     """Call after the user's modules are imported: log their messages here, unless they have configured logging."""
-    _log.disabled = False  # logging.config disables every logger that it does not configure
     root = logging.getLogger()
     if not root.handlers:
-        root.handlers[:] = _log.handlers
+        root.handlers[:] = [_others]
         root.setLevel(settings.log_level.upper())
 
 

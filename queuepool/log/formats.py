@@ -11,10 +11,8 @@ from typing import Any
 
 from queuepool.events import Event
 from queuepool.log.fields import context_of, fields_of, line_of, pairs, trace_of
+from queuepool.log.own_logger import OURS
 from queuepool.unix.escape import escaped
-
-#: our own logger; a record of another name is the application's
-OURS = "queuepool"
 
 
 @dataclass(frozen=True, slots=True)

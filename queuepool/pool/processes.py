@@ -179,6 +179,7 @@ def boot(
     ``noted``: takes note of each module when its import begins.
     """
     connecting.configure(settings.connection)
+    signals.let_end()
     import_jobs(noted(settings.modules), noted(settings.listeners))
     _restore_signals(signals, alarm)
     log.adopt(settings)

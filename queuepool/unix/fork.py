@@ -10,7 +10,7 @@ import traceback
 from collections.abc import Callable, Container, Iterator
 from contextlib import suppress
 
-from queuepool.unix import proc
+from queuepool.unix import at_fork, proc
 from queuepool.unix.exit_codes import BROKEN
 from queuepool.unix.signals import default_actions
 
@@ -25,7 +25,7 @@ def spawn(main: Callable[[], int]) -> int:
     its parent dies. It keeps the parent's blocked signals until it has handlers for them.
     """
     parent = os.getpid()
-    pid = os.fork()
+    pid = at_fork.fork()
     if pid == 0:
         _run_child(main, parent)
     with suppress(OSError):  # both sides do it, in either order: the group must exist before the first kill
@@ -40,7 +40,7 @@ def spawn_for_parent(main: Callable[[], int], parent: int, note: Callable[[int],
     next subreaper above. Unlike a child of ``spawn``, it keeps our signal actions.
     """
     _flush()
-    intermediate = os.fork()
+    intermediate = at_fork.fork()
     if intermediate == 0:
         _run_intermediate(main, parent, note)
     try:
@@ -156,7 +156,7 @@ def _run_intermediate(main: Callable[[], int], parent: int, note: Callable[[int]
     """The intermediate process: exits with 0, or with the error's number."""
     code, own = BROKEN, os.getpid()
     try:
-        pid = os.fork()
+        pid = at_fork.fork()
         if pid == 0:
             while os.getppid() == own:
                 time.sleep(_MOMENT)

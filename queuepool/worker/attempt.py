@@ -163,7 +163,7 @@ class Runner:
         # Whatever a job raises, even SystemExit, ends the job and not the worker.
         except BaseException as raised:  # noqa: BLE001
             error = raised
-        self._invoker.leave_if_forked()
+        self._invoker.leave_if_forked(error)
         succeeded = error is None and (job.verdict is None or isinstance(job.verdict, Delete))
         if succeeded:
             self._batch.succeeded()

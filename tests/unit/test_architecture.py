@@ -25,22 +25,23 @@ LAYERS = [
 
 #: what may be done, and in which files alone
 DOORS = {
-    "os.fork": ["unix/fork.py"],
+    "os.fork": ["unix/at_fork.py"],
+    "os.register_at_fork": ["unix/at_fork.py"],
     "os.killpg": ["unix/fork.py"],
     "os.kill": ["unix/fork.py"],
     "os.waitid": ["cli/listen.py", "unix/fork.py"],
     "os.waitpid": ["unix/fork.py"],
     "os._exit": [
         "worker/attempt.py",
-        "worker/boot.py",
-        "worker/invoker.py",
         "cli/__init__.py",
+        "unix/at_fork.py",
         "unix/fork.py",
         "unix/interrupt.py",
+        "unix/signals.py",
     ],
-    "signal.signal": ["unix/signals.py", "unix/interrupt.py"],
+    "signal.signal": ["unix/handlers.py", "unix/signals.py", "unix/interrupt.py"],
     "signal.setitimer": ["unix/signals.py"],
-    "signal.pthread_sigmask": ["unix/signals.py"],
+    "signal.pthread_sigmask": ["unix/handlers.py", "unix/signals.py"],
     "signal.sigtimedwait": ["unix/signals.py"],
     "importlib.import_module": [
         "__init__.py",
