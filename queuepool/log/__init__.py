@@ -11,7 +11,7 @@ from queuepool.events.listeners import Listeners
 from queuepool.log import own_logger
 from queuepool.log.fields import line_of
 from queuepool.log.formats import Json, Origin, Text
-from queuepool.log.handlers import handler_for
+from queuepool.log.handlers import Stream, handler_for
 from queuepool.log.own_logger import OURS, Passing
 
 _log = logging.getLogger(OURS)
