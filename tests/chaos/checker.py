@@ -17,6 +17,7 @@ from tests.chaos.ledger import Event, Torn
 from tests.chaos.order import Order
 from tests.chaos.outcomes import Outcomes
 from tests.chaos.outside import Outside
+from tests.chaos.pace import Pace
 from tests.chaos.soft_timeouts import SoftTimeouts
 from tests.chaos.tables import INVOKED, OK, Jobs
 from tests.chaos.ticks import Ticks
@@ -66,7 +67,7 @@ def check(history: Iterable[Event | Torn]) -> Findings:
     outcomes = Outcomes(findings, jobs)
     followers, followed = Followers(findings, jobs), Followed(findings, jobs)
     soft, counted = SoftTimeouts(findings, windows), Counted(findings)
-    traced, alerts = Traced(findings, windows), Alerts(findings, windows)
+    traced, alerts, pace = Traced(findings, windows), Alerts(findings, windows), Pace(findings)
     listeners: dict[str, list[Callable[[Event], None]]] = {}
     for part in (
         windows,
@@ -85,11 +86,12 @@ def check(history: Iterable[Event | Torn]) -> Findings:
         counted,
         traced,
         alerts,
+        pace,
     ):
         for what in part.EVENTS:
             listeners.setdefault(what, []).append(part.read)
     _read(history, listeners, findings, jobs)
-    for part in (order, attempts, outcomes, followers, followed, times, soft, outside, counted, traced, alerts):
+    for part in (order, attempts, outcomes, followers, followed, times, soft, outside, counted, traced, alerts, pace):
         part.rule()
     return findings
 
