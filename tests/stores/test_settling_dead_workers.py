@@ -12,6 +12,7 @@ import pytest
 
 from queuepool.board.blame import Blame
 from queuepool.board.board import Board, Role, Slot
+from queuepool.board.board_name import BoardName
 from queuepool.board.held_jobs import Stage
 from queuepool.board.runtime_dir import RuntimeDir
 from queuepool.config.settings import ConnectionSettings, PoolSettings
@@ -33,7 +34,7 @@ TAG = 7
 
 @pytest.fixture
 def board(tmp_path: Path) -> Board:
-    return Board.create(tmp_path / "board", capacity=1)
+    return Board.create(tmp_path / str(BoardName.own()._replace(start_time=1)), capacity=1)  # its master is dead
 
 
 @pytest.fixture
@@ -125,6 +126,16 @@ def test_workers_hear_of_a_hook_that_waits_after_it_was_left_for_them(stores, bo
 
     assert [0] == heard.counts  # that it cannot be left is told
     assert 1 == board.header.deferred_hooks
+
+
+def test_what_the_tag_of_another_boots_worker_has_now_is_not_given_back(stores, board, bury):
+    dead(board)
+    board.name = board.name._replace(boot="00000000")
+    stores.queue.push("default", [payload("a")])
+    stores.queue.reserve(["default"], TAG, 1)
+    bury(stores).run(time.monotonic())
+
+    assert 1 == stores.queue.sizes("default").reserved
 
 
 def test_what_is_committed_after_a_burial_is_given_back_later(board, bury, postgres_url):

@@ -90,7 +90,9 @@ class Client:
             self._connection.open()
 
     def note_server(self) -> None:
-        """From now on notice, when we connect again, that another server answers. Not for a ``shared`` client."""
+        """From now on notice, when we connect again, that another server answers; a ``shared`` client does not."""
+        if self._shared:
+            return
         self.reach()
         with self._translating("info", ()):
             self._connection.clear()
