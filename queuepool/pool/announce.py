@@ -14,6 +14,7 @@ from queuepool.config import application
 from queuepool.config.settings import PoolSettings
 from queuepool.config.urls import masked
 from queuepool.jobs.registry import REGISTRY
+from queuepool.unix import originals
 
 #: most job names in one line
 _MAX = 100
@@ -62,3 +63,15 @@ def jobs() -> None:
     names = REGISTRY.names()
     shown = [*names[:_MAX], *(["..."] if len(names) > _MAX else [])]
     log.say("jobs found", {"count": len(names), "names": ",".join(shown) or "none"})
+    replaced_names("modules")
+
+
+def replaced_names(by: str) -> None:
+    """Warn of a process whose ``modules`` or ``listeners`` have let gevent or eventlet replace names of Python's."""
+    names, libraries = originals.replaced(), originals.replacing()
+    if names and libraries:
+        _log.warning(
+            "the %s have let %s replace %s: the pool itself goes on with Python's own; a worker still runs one job at a"
+            " time, and what a job leaves running stands still between jobs",
+            by, " and ".join(libraries), ", ".join(names),
+        )  # fmt: skip

@@ -23,7 +23,7 @@ from queuepool.log.captured import capture
 from queuepool.pool import announce
 from queuepool.pool.steward_process import StewardProcess
 from queuepool.pool.worker_process import limits_of, warn_of_jobs, work
-from queuepool.unix import proc, stray_processes
+from queuepool.unix import originals, proc, stray_processes
 from queuepool.unix.exit_codes import BOOT, LEFT
 from queuepool.unix.signals import Alarm, WorkerSignals
 from queuepool.worker.boot import import_jobs, import_modules
@@ -128,9 +128,10 @@ class Processes:
         alarm = Alarm(trace := self._board.new_trace(slot))
         if not self._has_listeners(slot, trace):
             return BOOT
-        _restore_signals(signals, alarm)
+        _restore(signals, alarm)
         log.adopt(settings)
         log.listen(LISTENERS)
+        announce.replaced_names("listeners")
         StewardProcess(settings, self._board, self._runtime, signals).run(slot)
         slot.exited_cleanly = 1
         return LEFT
@@ -179,12 +180,16 @@ def boot(
     connecting.configure(settings.connection)
     signals.let_end()
     import_jobs(noted(settings.modules), noted(settings.listeners))
-    _restore_signals(signals, alarm)
+    _restore(signals, alarm)
     log.adopt(settings)
     log.listen(LISTENERS, unlogged)
 
 
-def _restore_signals(signals: WorkerSignals, alarm: Alarm) -> None:
-    """Restore handlers and alarm, whatever the modules did to signals: stops and deadlines must take effect."""
+def _restore(signals: WorkerSignals, alarm: Alarm) -> None:
+    """Restore handlers and alarm, whatever the modules did to signals: stops and deadlines must take effect.
+
+    Also what they have taken away of Python's library.
+    """
+    originals.give_back()
     signals.listen()
     alarm.prepare()
