@@ -36,11 +36,16 @@ def beginning(version: str, pool: PoolSettings, *, workers: int, directory: Path
     log.say(f"queuepool {version} starts", facts)
 
 
-def jobs_of_generation(header: Header, slot: Slot) -> None:
-    """Log the jobs once a generation, in its first worker or its template: the master imports no modules."""
+def jobs_of_generation(header: Header, slot: Slot, gone: str) -> None:
+    """Log the jobs once a generation, in its first worker or its template: the master imports no modules.
+
+    ``gone``: what was removed since the pool's start.
+    """
     if slot.number <= 1 and header.announced != slot.generation:
         header.announced = slot.generation
         jobs()
+        if gone:
+            _log.warning("gone since the start: %s; nothing that runs needs it, but an import may", gone)
 
 
 def schedules_of_generation(board: Board, slot: Slot) -> None:

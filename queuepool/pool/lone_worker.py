@@ -19,6 +19,7 @@ from queuepool.pool.processes import boot
 from queuepool.pool.worker_process import limits_of, work
 from queuepool.unix import collector
 from queuepool.unix.originals import sleep
+from queuepool.unix.places import lasting
 from queuepool.unix.signals import Alarm, WorkerSignals, reset_inherited
 from queuepool.worker.limits import StopReason
 from queuepool.worker.slot_writer import SlotWriter
@@ -37,6 +38,7 @@ def work_alone(pool: PoolSettings, *, brief: bool = False, **ends: Unpack[Ends])
 
     ``brief``: do not log the worker's own start and stop.
     """
+    pool = replace(pool, log=lasting(pool.log) if pool.log else None)  # jobs may leave the working directory
     reset_inherited()
     signals = WorkerSignals()
     signals.listen()

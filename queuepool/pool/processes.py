@@ -25,6 +25,7 @@ from queuepool.pool.steward_process import StewardProcess
 from queuepool.pool.worker_process import limits_of, warn_of_jobs, work
 from queuepool.unix import originals, proc, stray_processes
 from queuepool.unix.exit_codes import BOOT, LEFT
+from queuepool.unix.places import Places
 from queuepool.unix.signals import Alarm, WorkerSignals
 from queuepool.worker.boot import import_jobs, import_modules
 from queuepool.worker.slot_writer import SlotWriter
@@ -42,6 +43,7 @@ class Processes:
         self._board = board
         self._runtime = runtime
         self._served = served
+        self._places = Places(settings.config)
 
     def worker(self, slot: Slot, paused: bool) -> int:
         """Imports the user's modules and runs jobs."""
@@ -97,7 +99,7 @@ class Processes:
             return False
         alarm.disarm()
         slot.note = ""
-        announce.jobs_of_generation(self._board.header, slot)
+        announce.jobs_of_generation(self._board.header, slot, self._places.gone())
         announce.schedules_of_generation(self._board, slot)
         return True
 
@@ -161,7 +163,9 @@ class Processes:
         try:
             load()
         except BootFailure as failure:
-            boot_report.leave(failure, trace)
+            gone = self._places.gone()
+            explained = f"{failure}; gone since the start: {gone}" if gone else str(failure)
+            boot_report.leave(BootFailure(explained, failure.trace), trace)
             return False
         return True
 

@@ -46,6 +46,7 @@ DOORS = {
     "importlib.import_module": [
         "__init__.py",
         "contrib/django/job_modules.py",
+        "pool/late_imports.py",
         "testing/__init__.py",
         "worker/boot.py",
         "cli/verbs.py",
