@@ -153,6 +153,8 @@ def _boards(where: Where) -> Iterator[Finding]:
             yield Finding(Grade.WARN, f"pool {pool.name}", str(error))
         else:
             yield from (Finding(Grade.WARN, f"pool {pool.name}", words_for(name)) for name in left)
+            if (about := RuntimeDir(pool).about()) and about.gone:
+                yield Finding(Grade.WARN, f"pool {pool.name}", f"what it was started with was removed: {about.gone}")
 
 
 def _addresses(where: Where) -> Iterator[Finding]:

@@ -24,8 +24,9 @@ from queuepool.pool import announce
 from queuepool.pool.module_files import ModuleFiles
 from queuepool.pool.steward_process import StewardProcess
 from queuepool.pool.worker_process import limits_of, warn_of_jobs, work
-from queuepool.unix import proc, stray_processes
+from queuepool.unix import originals, proc, stray_processes
 from queuepool.unix.exit_codes import BOOT, LEFT
+from queuepool.unix.places import Places
 from queuepool.unix.signals import Alarm, WorkerSignals
 from queuepool.worker.boot import import_jobs, import_modules
 from queuepool.worker.slot_writer import SlotWriter
@@ -44,6 +45,7 @@ class Processes:
         self._runtime = runtime
         self._served = served
         self._module_files = ModuleFiles(board)
+        self._places = Places(settings.config)
 
     def worker(self, slot: Slot, paused: bool) -> int:
         """Imports the user's modules and runs jobs."""
@@ -99,7 +101,7 @@ class Processes:
             return False
         alarm.disarm()
         slot.note = ""
-        announce.jobs_of_generation(self._board.header, slot)
+        announce.jobs_of_generation(self._board.header, slot, self._places.gone())
         announce.schedules_of_generation(self._board, slot)
         if self._settings.reload:
             self._module_files.tell(slot, began)
@@ -136,9 +138,10 @@ class Processes:
         alarm = Alarm(trace := self._board.new_trace(slot))
         if not self._has_listeners(slot, trace):
             return BOOT
-        _restore_signals(signals, alarm)
+        _restore(signals, alarm)
         log.adopt(settings)
         log.listen(LISTENERS)
+        announce.replaced_names("listeners")
         StewardProcess(settings, self._board, self._runtime, signals).run(slot)
         slot.exited_cleanly = 1
         return LEFT
@@ -168,7 +171,9 @@ class Processes:
         try:
             load()
         except BootFailure as failure:
-            boot_report.leave(failure, trace)
+            gone = self._places.gone()
+            explained = f"{failure}; gone since the start: {gone}" if gone else str(failure)
+            boot_report.leave(BootFailure(explained, failure.trace), trace)
             return False
         return True
 
@@ -187,12 +192,16 @@ def boot(
     connecting.configure(settings.connection)
     signals.let_end()
     import_jobs(noted(settings.modules), noted(settings.listeners))
-    _restore_signals(signals, alarm)
+    _restore(signals, alarm)
     log.adopt(settings)
     log.listen(LISTENERS, unlogged)
 
 
-def _restore_signals(signals: WorkerSignals, alarm: Alarm) -> None:
-    """Restore handlers and alarm, whatever the modules did to signals: stops and deadlines must take effect."""
+def _restore(signals: WorkerSignals, alarm: Alarm) -> None:
+    """Restore handlers and alarm, whatever the modules did to signals: stops and deadlines must take effect.
+
+    Also what they have taken away of Python's library.
+    """
+    originals.give_back()
     signals.listen()
     alarm.prepare()

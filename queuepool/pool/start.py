@@ -20,12 +20,12 @@ from queuepool.errors import ConfigError, QueuepoolError
 from queuepool.master.herald import Herald
 from queuepool.master.loop import Master
 from queuepool.master.notify_socket import NotifySocket
-from queuepool.pool import announce
+from queuepool.pool import announce, late_imports
 from queuepool.pool.examine import make_missing_files, refuse_unbindable, refuse_unfit, refuse_unsendable
 from queuepool.pool.parent import Parent
 from queuepool.pool.processes import Processes
-from queuepool.stores import factory as build
 from queuepool.unix import collector, proc, signals
+from queuepool.unix.places import lasting
 
 _SPARE_SLOTS = 14
 #: the steward, and the template or one more worker while one is replaced
@@ -38,6 +38,7 @@ def start(settings: PoolSettings, served: Collection[str] = ()) -> int:
 
     ``served``: the queues of all pools of the configuration.
     """
+    settings = replace(settings, log=lasting(settings.log) if settings.log else None)
     check_drivers(settings.connection)
     made = make_missing_files(settings.connection)
     refuse_unfit(settings.connection, settings.queues[0])
@@ -57,7 +58,7 @@ def start(settings: PoolSettings, served: Collection[str] = ()) -> int:
     announce.made(made)
     if settings.connection.embedded:
         _log.info("no url names a server: the queue is %s", database_of(settings.connection.url))
-    build.load(settings.connection)
+    late_imports.load_all(settings)
     proc.library()
     collector.expect_jobs()
     entry_points = {Role.WORKER: roles.worker, Role.STEWARD: roles.steward, Role.TEMPLATE: roles.template}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import NamedTuple
 
 from queuepool.board.board import Role, Slot, State
@@ -11,6 +10,7 @@ from queuepool.payload.lease import Lease
 from queuepool.settlement.settler import Settler
 from queuepool.steward.lost_replies import LostReplies
 from queuepool.steward.orphaned_boards import OrphanedBoards
+from queuepool.unix.originals import sleep
 
 #: seconds: run time after which the jobs behind are given back; pause while a worker is busy; pause while none is
 _SLOW, _TICK, _IDLE = 0.06, 0.03, 0.2
@@ -61,7 +61,7 @@ class GiveBack:
         for one in stuck:
             one.slot.wanted_back = one.place[1]
         if stuck:
-            time.sleep(_SETTLES)
+            sleep(_SETTLES)
         for one in stuck:
             if _place(one.slot) == one.place:
                 self._take(one)

@@ -56,6 +56,6 @@ class ReloadOnChange:
         shown = sorted(files)[:_SHOWN]
         more = f" and {len(files) - _SHOWN} more" if len(files) > _SHOWN else ""
         _log.info("changed: %s%s", ", ".join(shown), more)
-        master, _ = self._board.master
+        master = self._board.name.pid
         if os.getppid() == master:
             fork.send_signal(master, signal.SIGHUP)

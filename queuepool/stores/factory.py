@@ -213,7 +213,11 @@ def load(settings: ConnectionSettings) -> None:
     Stores(settings)
     others = (settings.failed_url, settings.control_url, settings.maintenance_url, settings.batches_url)
     for url in (settings.url, *others):
-        if url and not is_redis(url):
+        if url and is_redis(url):
+            from queuepool.stores.redis.scripts import load_all
+
+            load_all()
+        elif url:
             from queuepool.stores.sql.engines import load_driver
 
             load_driver(url)

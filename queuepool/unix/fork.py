@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import signal
 import sys
-import time
 import traceback
 from collections.abc import Callable, Container, Iterator
 from contextlib import suppress
 
 from queuepool.unix import at_fork, proc
 from queuepool.unix.exit_codes import BROKEN
+from queuepool.unix.originals import sleep, waitpid
 from queuepool.unix.signals import default_actions
 
 #: seconds between two checks whether a process has been reparented
@@ -44,7 +44,7 @@ def spawn_for_parent(main: Callable[[], int], parent: int, note: Callable[[int],
     if intermediate == 0:
         _run_intermediate(main, parent, note)
     try:
-        code = os.waitstatus_to_exitcode(os.waitpid(intermediate, 0)[1])
+        code = os.waitstatus_to_exitcode(waitpid(intermediate, 0)[1])
     except ChildProcessError:
         return  # the user's modules ignore SIGCHLD, or have reaped it
     if code > 0:
@@ -66,7 +66,7 @@ def reap(known: Container[int]) -> Iterator[tuple[int, int]]:
         # Until it is reaped, no other process can have its pid, and no other group its number.
         if ended.si_pid in known:
             _signal_group(ended.si_pid, signal.SIGKILL)
-        yield os.waitpid(ended.si_pid, 0)
+        yield waitpid(ended.si_pid, 0)
 
 
 def is_child(pid: int) -> bool:
@@ -159,7 +159,7 @@ def _run_intermediate(main: Callable[[], int], parent: int, note: Callable[[int]
         pid = at_fork.fork()
         if pid == 0:
             while os.getppid() == own:
-                time.sleep(_MOMENT)
+                sleep(_MOMENT)
             _run_child(main, parent, fresh=False)
         note(pid)
         code = 0

@@ -17,6 +17,7 @@ from queuepool.jobs.unserved import NO_MODULES
 from queuepool.log.captured import log_incomplete
 from queuepool.log.tracebacks import summary, traceback_of
 from queuepool.unix import at_fork
+from queuepool.unix.places import working_directory
 from queuepool.worker import django_support
 from queuepool.worker.module_hints import is_missing, problem_of, shadowed_by_python, without_jobs
 
@@ -60,8 +61,9 @@ def _carry_out(name: str, step: Callable[[], T]) -> T:
     """Run one step of a boot, which runs user code in the module ``name``. Raises ``BootFailure``."""
     pid = os.getpid()
     # Like `python -m`: a console script does not have the working directory on its path.
-    if os.getcwd() not in sys.path:
-        sys.path.insert(0, os.getcwd())
+    here = working_directory()
+    if here and str(here) not in sys.path:
+        sys.path.insert(0, str(here))
     try:
         with at_import.under_way():
             return step()

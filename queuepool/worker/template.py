@@ -16,6 +16,7 @@ from collections.abc import Callable
 from queuepool.board.board import Board, Role, Slot, State
 from queuepool.unix import fork, proc
 from queuepool.unix.exit_codes import BROKEN
+from queuepool.unix.originals import sleep
 from queuepool.unix.signals import Mailbox
 from queuepool.worker.boot import other_threads
 
@@ -80,7 +81,7 @@ class Template:
         while (slot.pid, slot.incarnation, os.getppid()) == (os.getpid(), life, self._master):
             if slot.start_time:
                 return self._worker(slot)
-            time.sleep(_MOMENT)
+            sleep(_MOMENT)
         return BROKEN
 
 

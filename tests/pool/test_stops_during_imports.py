@@ -47,6 +47,7 @@ def test_a_stop_while_the_modules_are_imported_ends_the_pool(site, how, preload)
         assert 0 == pool.wait(SOON)
 
     assert "killed:" not in pool.log()
+    assert "process died" not in pool.log()
     assert "next try" not in pool.log()
 
 
@@ -55,13 +56,15 @@ def test_a_stop_during_a_reload_and_one_worker_less_do_not_wait_for_new_workers(
     with site.pool("--workers", "1", "--modules", "slow") as pool:
         (site.path / "gate").touch()
         pool.signal(signal.SIGTTIN)
-        second = eventually(lambda: pool.pids("worker 2 .* starting"))[0]
+        second = eventually(lambda: len(found := site.trail(event="import")) == 2 and found[1]["pid"])
         pool.signal(signal.SIGTTOU)
         eventually(lambda: is_gone(second), SOON)
         pool.signal(signal.SIGHUP)
         eventually(lambda: len(site.trail(event="import")) == 3)
         pool.signal(signal.SIGTERM)
         assert 0 == pool.wait(SOON)
+
+    assert "process died" not in pool.log()
 
 
 def test_a_worker_that_somebody_else_ends_while_it_imports_is_replaced_at_once(site):

@@ -108,7 +108,9 @@ class Client:
     def blocking(self, *words: Any) -> Any:
         """As ``command``, but a signal handler may raise out of it."""
         with self._translating(str(words[0]).lower(), words[1:2]):
-            return self._ask(*words)
+            if self._shared:
+                return self._ask(*words)
+            return self._connection.await_reply(words, self._socket_timeout)
 
     def script(self, name: str, keys: Sequence[str], args: Sequence[Any]) -> Any:
         """Run one of our Lua files and return its reply."""

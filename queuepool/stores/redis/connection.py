@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import redis
+
+from queuepool.unix.readiness import is_readable
 
 
 class PendingReply:
@@ -60,6 +62,24 @@ class Connection:
             raise
         except BaseException:
             self._raw.disconnect()  # a late reply must not answer the next command
+            raise
+
+    def await_reply(self, words: Sequence[Any], seconds: float) -> Any:
+        """As ``ask``, for a command that is answered late, or not at all within ``seconds``.
+
+        It waits by the kernel's poll(): out of the wait of a library that runs other code meanwhile, as gevent's, a
+        signal handler could raise nothing.
+        """
+        self.clear()
+        try:
+            self._raw.send_command(*words)
+            if not is_readable(self._raw._sock.fileno(), seconds):
+                raise redis.TimeoutError("Timeout reading from socket")
+            return self._raw.read_response()
+        except redis.ConnectionError:
+            raise
+        except BaseException:
+            self._raw.disconnect()  # as above
             raise
 
     def send(self, *words: Any) -> PendingReply:

@@ -20,6 +20,7 @@ from queuepool.stores.sql.jobs_table import JobsTable
 from queuepool.stores.sql.leases import LOCKED, Leases
 from queuepool.stores.sql.outbox import PENDING, entry_of
 from queuepool.stores.sql.waiting import Waiting, waiting_for
+from queuepool.unix.originals import sleep
 
 #: most rows that one transaction adds, and drops
 _ADDED, _DROPPED = 1000, 10_000
@@ -110,7 +111,7 @@ class SqlQueue:
     def wait(self, queues: Sequence[str], timeout: float) -> None:
         until_due = max(self._leases.next_due_at - time.monotonic(), 0.001)
         if until_due <= LOCKED:  # too soon for a query, which would find ready what is only locked
-            time.sleep(min(timeout, until_due))
+            sleep(min(timeout, until_due))
             return
 
         def is_ready(connection: Connection) -> bool:
@@ -120,7 +121,7 @@ class SqlQueue:
 
     def wait_for_change(self, queues: Sequence[str], timeout: float) -> bool:
         """Only sleep: nothing needs staging here, as a row becomes due by itself and a worker knows when."""
-        time.sleep(timeout)
+        sleep(timeout)
         return False
 
     def stage(self, queues: Sequence[str]) -> Staged:
