@@ -17,7 +17,7 @@ from queuepool.payload.lease import Lease
 from queuepool.payload.signing import signer_of
 from queuepool.payload.unique_locks import names_of
 from queuepool.settlement.endings import Endings
-from queuepool.settlement.settler import facts_of
+from queuepool.settlement.facts import facts_of
 from queuepool.worker.plan import Plan, Plans
 
 
