@@ -60,7 +60,9 @@ class Statements:
         size = func.length(payload) if is_sqlite else func.octet_length(payload)
         nothing: ColumnElement[Any] = literal_column("x''" if is_sqlite else "''")
         #: NULL for one that is too large: it would fill this process's memory
-        self.payload: ColumnElement[Any] = case((size > MAX_BYTES, null()), else_=func.coalesce(payload, nothing))
+        self.payload: ColumnElement[Any] = case(
+            (size > MAX_BYTES, null()), else_=func.coalesce(payload, nothing)
+        ).label("payload")
         self.now = select(clock.now())
         self._in_queue = is_name(dialect, jobs.c.queue, _QUEUE)
         self._in_queues = is_one_of(dialect, jobs.c.queue, _QUEUES)

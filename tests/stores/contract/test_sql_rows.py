@@ -248,8 +248,10 @@ def test_bytes_that_are_no_text_are_set_aside_as_they_are(sql, dialect):
 
 
 @pytest.mark.bad_input("B059")
-def test_a_payload_above_the_limit_is_set_aside_by_the_database_and_the_queue_flows_on(sql):
+def test_a_payload_above_the_limit_is_set_aside_by_the_database_and_the_queue_flows_on(sql, dialect):
     """No worker could read it without all that memory: it would die of it, and the next one as well."""
+    if dialect in ("mysql", "mariadb"):
+        pytest.skip("its usual max_allowed_packet is that limit")
     large = payload("large", data="x" * MAX_BYTES)
     sql.queue.push("default", [large])
     sql.queue.push("default", [payload("b")])
