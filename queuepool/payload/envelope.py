@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
-import re
 import uuid as uuids
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Any, NamedTuple, TypeGuard
+from typing import Any, NamedTuple
 
 from queuepool.errors import BadPayload, NotSendable
 from queuepool.payload import strict_json
 from queuepool.payload.ages import PUSHED_AT, as_text, due_at, precise
 from queuepool.payload.expiry import EXPIRES, RETRIED
+from queuepool.payload.identity import identity_of, is_word
 from queuepool.payload.options import KEYS, NAME, PayloadOptions, is_time, payload_options_of
 from queuepool.payload.strict_json import MAX_BYTES as MAX_BYTES
 from queuepool.payload.tags import TAGS, tags_in
@@ -38,7 +37,6 @@ _UNSET: Mapping[str, object] = MappingProxyType(
     dict.fromkeys(("maxTries", "maxExceptions", "failOnTimeout", "backoff", "timeout", "retryUntil"))
     | {"failOnTimeout": False}
 )
-_ID = re.compile(r"[^\x00-\x1f\x7f]{1,128}")
 
 
 class Payload(NamedTuple):
@@ -112,10 +110,10 @@ def payload_of(fields: Mapping[str, Any], raw: bytes, attempts: int | None = Non
     """The payload with these decoded fields; ``raw`` is hashed to name a job without an id. Raises ``BadPayload``."""
     get, options = fields.get, payload_options_of(fields, len(raw))
     raw_uuid, raw_id = get("uuid"), get("id")
-    uuid = raw_uuid if _is_word(raw_uuid) else ""
+    uuid = raw_uuid if is_word(raw_uuid) else ""
     own = raw_uuid if raw_id is None else raw_id
     return Payload(
-        uuid if uuid and own == uuid else _identity(own, raw),
+        uuid if uuid and own == uuid else identity_of(own, raw),
         uuid,
         get("data"),
         int(get("attempts") or 0) if attempts is None else attempts,
@@ -210,20 +208,3 @@ def dump(fields: Mapping[str, object], limit: int = MAX_BYTES) -> bytes:
     if len(raw) > limit:
         raise BadPayload(f"{len(raw)} bytes, at most {limit} are allowed")
     return raw
-
-
-def _is_word(value: object) -> TypeGuard[str]:
-    """Whether it is 1 to 128 printable characters: people type it, and failed jobs are recorded under it."""
-    if not isinstance(value, str):
-        return False
-    # Nearly all are plain ASCII, which is faster to check.
-    return (0 < len(value) <= 128 and value.isascii() and value.isprintable()) or bool(_ID.fullmatch(value))
-
-
-def _identity(given: object, raw: bytes) -> str:
-    """The given id, else a digest that is the same for every attempt. Raises ``BadPayload``."""
-    if given is None:
-        return hashlib.sha256(re.sub(rb'"attempts"\s*:\s*\d+', b"", raw)).hexdigest()[:32]
-    if not _is_word(given):
-        raise BadPayload("id")
-    return given

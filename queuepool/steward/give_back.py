@@ -103,5 +103,5 @@ def _held_at_a_job(slot: Slot) -> list[HeldJob]:
         return []
     # A done job may still run its hook or tasks that it left; until they end, the slot shows a lease.
     stage = held[index].stage
-    is_running = stage in (Stage.RESERVED, Stage.RUNNING) or (stage == Stage.DONE and slot.lease_end)
+    is_running = stage in (Stage.RESERVED, Stage.READING, Stage.RUNNING) or (stage == Stage.DONE and slot.lease_end)
     return held if is_running else []  # otherwise the job is over, and its worker waits for the store

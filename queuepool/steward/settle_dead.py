@@ -6,6 +6,7 @@ import logging
 import os
 import signal
 from collections.abc import Sequence
+from dataclasses import replace
 from math import inf
 
 from queuepool import events
@@ -138,7 +139,8 @@ class SettleDead:
     def _settle_the_rest(self, slot: Slot, held: Sequence[HeldJob]) -> None:
         """Delete done jobs and give back those not started, in order: one call per queue, as one may be broken."""
         alike: dict[tuple[Stage, str], list[int]] = {}
-        for number, one in enumerate(held):
+        # The one that was being read comes before those not started, so it goes back to the head after them.
+        for number, one in sorted(enumerate(held), key=lambda each: each[1].stage == Stage.READING):
             alike.setdefault((one.stage, one.lease.queue), []).append(number)
         for (stage, _), numbers in alike.items():
             leases = [held[number].lease for number in numbers]
@@ -146,6 +148,8 @@ class SettleDead:
                 self._finish(slot, leases)
             elif stage == Stage.RESERVED:
                 self._settler.give_back_unstarted(leases)
+            elif stage == Stage.READING:
+                self._settler.blame(leases[0])
             else:
                 continue
             for number in numbers:
@@ -215,9 +219,12 @@ def _read_held(slot: Slot) -> list[HeldJob] | None:
         return None
     try:
         Policy.from_text(slot.policy or "{}")
-        return slot.hand.held()
+        held = slot.hand.held()
     except (ValueError, TypeError, OSError):
         return None
+    if slot.killed == Killed.STOP:  # it has not died of what it read
+        return [replace(one, stage=Stage.RESERVED) if one.stage == Stage.READING else one for one in held]
+    return held
 
 
 def _run_of(slot: Slot, *, done: bool = False) -> Run:

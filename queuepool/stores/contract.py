@@ -162,8 +162,11 @@ class QueueStore(PushStore, Protocol):
     ) -> bool:
         """Retry the job after ``delay``, raise one of its tallies (``exceptions``, ``crashes``), write its state."""
 
-    def give_back(self, leases: Sequence[Lease]) -> list[bool]:
-        """Return jobs to the head of their queues, in their order, with the attempts that they had before."""
+    def give_back(self, leases: Sequence[Lease], mark: str = "") -> list[bool]:
+        """Return jobs to the head of their queues, in their order, with the attempts that they had before.
+
+        With a ``mark``, also raise its crashes in the tallies, in the same step.
+        """
 
     def reclaim(self, queues: Sequence[str], tag: int, since: float, known: Sequence[Lease]) -> list[Lease]:
         """Give back jobs of lost replies: what ``tag`` reserved in the last ``since`` seconds, except ``known`` leases.

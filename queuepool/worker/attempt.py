@@ -44,12 +44,14 @@ class Runner:
 
     def run(self, lease: Lease) -> None:
         """Run the job, and settle it unless only its receipt is left to be deleted: the batch then has it as done."""
+        self._batch.reads()
         try:
             attempt = self._preparer.prepare(lease)
         except BadPayload as bad:
             self._quarantine(lease, bad.reason)
             return
         if attempt.unlocks:
+            self._batch.has_read()
             self._pause()
             self._settler.unlock(attempt.unlocks)
         if INCOMPLETE:  # by a listener
@@ -67,6 +69,7 @@ class Runner:
         """The store's clock, in Unix seconds, if the job may come too late."""
         if not attempt.plan.has_end:
             return 0.0
+        self._batch.has_read()
         self._pause()
         return self._ruler.now()
 
@@ -217,8 +220,7 @@ class Runner:
     def _call_after_failed(self, attempt: Attempt, error: BaseException) -> None:
         """Call ``after_failed``. The job is already over: a hook that hangs or raises cannot change that."""
         self._slot_writer.arm(attempt.plan.timeout)
-        task = self._starter.task_of(attempt)
-        if task:
+        if task := self._starter.task_of(attempt):
             self._invoker.renew_connections()
             set_current(Current(attempt.payload, attempt.lease.queue))
             self._hooks.call(attempt, "after_failed", lambda: task.after_failed(error))

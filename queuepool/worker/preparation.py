@@ -18,7 +18,7 @@ from queuepool.payload.signing import signer_of
 from queuepool.payload.unique_locks import names_of
 from queuepool.payload.wrappers import Claim
 from queuepool.settlement.endings import Endings
-from queuepool.settlement.settler import facts_of
+from queuepool.settlement.facts import facts_of
 from queuepool.settlement.verdict import Locks
 from queuepool.worker.plan import Plan, Plans
 

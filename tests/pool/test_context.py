@@ -24,7 +24,7 @@ from queuepool.payload.context import Context, texts_of
 from queuepool.payload.envelope import CONTEXT, Payload, decode
 from queuepool.payload.php_unserialize import PhpDataRefused, PhpObject
 from queuepool.payload.signing import Signer
-from queuepool.settlement.settler import facts_of
+from queuepool.settlement.facts import facts_of
 from tests.laravel.test_php_serialization import php
 from tests.support.eventually import eventually
 from tests.support.pools import Site

@@ -23,8 +23,9 @@ from queuepool.events import (
 from queuepool.events.listeners import Listeners
 from queuepool.payload.envelope import Payload, decode
 from queuepool.payload.lease import Lease, Tallies
+from queuepool.settlement.facts import facts_of
 from queuepool.settlement.outage import Outage
-from queuepool.settlement.settler import Settler, facts_of
+from queuepool.settlement.settler import Settler
 from queuepool.settlement.verdict import Delete, Fail, Release, Verdict
 from queuepool.stores.factory import Stores
 from queuepool.unix.signals import WorkerSignals

@@ -130,11 +130,12 @@ class RedisQueue:
             names, args = [*names, keys.state(job_id)], [*args, state.text, whole(state.seconds)]
         return bool(self.client.script("release", names, args) == 1)
 
-    def give_back(self, leases: Sequence[Lease]) -> list[bool]:
+    def give_back(self, leases: Sequence[Lease], mark: str = "") -> list[bool]:
+        tallies = [self.keys.tallies(mark)] if mark else []
         answers: dict[Lease, bool] = {}
         for queue in {lease.queue for lease in leases}:
             own = [lease for lease in leases if lease.queue == queue]
-            names = [self.keys.ready(queue), self.keys.reserved(queue), self.keys.notify(queue)]
+            names = [self.keys.ready(queue), self.keys.reserved(queue), self.keys.notify(queue), *tallies]
             proofs = [word for lease in own for word in (lease.tag, lease.receipt)]
             replies = self.client.script("give_back", names, proofs)
             answers |= {lease: answer == 1 for lease, answer in zip(own, replies, strict=True)}
@@ -185,7 +186,7 @@ class RedisQueue:
 
     def tallies(self, job_id: str) -> Tallies:
         words = self.client.command("HMGET", self.keys.tallies(job_id), "exceptions", "crashes")
-        return Tallies(*(int(word or 0) for word in words))
+        return Tallies(*(int(word) if word and word.isdigit() and len(word) < 10 else 0 for word in words))
 
     def sizes(self, queue: str) -> Sizes:
         makers = (self.keys.ready, self.keys.delayed, self.keys.reserved, self.keys.quarantine)

@@ -32,12 +32,10 @@ class SqlQueue:
     """Laravel's queue in one database.
 
     ``cache`` keeps the tallies; ``endings`` writes what goes with the end of a job. ``keep``: record failed jobs in
-    ``failures``, where quarantined payloads are too. ``outbox``: their records only wait here, for a failed store on
-    another server.
+    ``failures``, where quarantined payloads are too. ``outbox``: they only wait here, for a failed store elsewhere.
     """
 
-    #: not supported: the drivers wait for each reply
-    reserve_ahead = None
+    reserve_ahead = None  # not supported: the drivers wait for each reply
 
     def __init__(
         self,
@@ -135,8 +133,12 @@ class SqlQueue:
     def delete(self, leases: Sequence[Lease]) -> list[bool]:
         return self._leases.if_held(leases, self._table.delete)
 
-    def give_back(self, leases: Sequence[Lease]) -> list[bool]:
-        return self._leases.if_held(leases, self._table.give_back)
+    def give_back(self, leases: Sequence[Lease], mark: str = "") -> list[bool]:
+        def act(connection: Connection, ids: list[int]) -> None:
+            self._table.give_back(connection, ids)
+            self._cache.count(connection, mark, "crashes" if mark else "")
+
+        return self._leases.if_held(leases, act)
 
     def reclaim(self, queues: Sequence[str], tag: int, since: float, known: Sequence[Lease]) -> list[Lease]:
         """As the contract says, except for ``since``: no other worker ever has this tag, so it is ignored."""
@@ -151,8 +153,7 @@ class SqlQueue:
 
         def act(connection: Connection, ids: list[int]) -> None:
             self._table.release(connection, ids, lease.queue, delay)
-            if tally:
-                self._cache.count(connection, job_id, tally)
+            self._cache.count(connection, job_id, tally)
             follow(connection)
 
         return self._leases.if_held([lease], act)[0]
@@ -200,8 +201,8 @@ class SqlQueue:
 
     def sizes(self, queue: str) -> Sizes:
         def read(connection: Connection) -> Sizes:
-            ready, delayed, leased = self._table.count(connection, queue)
             oldest = next(iter(self._table.first(connection, queue, 1)), None)
+            ready, delayed, leased = self._table.count(connection, queue)
             return Sizes(ready, delayed, leased, self._failures.count_quarantined(connection, queue), oldest)
 
         return self.client.ask(read)
@@ -211,8 +212,7 @@ class SqlQueue:
 
     def queues(self) -> list[str]:
         def read(connection: Connection) -> list[str]:
-            quarantined = self._failures.queues_quarantined(connection)
-            return sorted({*self._table.queues(connection), *quarantined} - {PENDING})
+            return sorted({*self._table.queues(connection), *self._failures.queues_quarantined(connection)} - {PENDING})
 
         return self.client.ask(read)
 

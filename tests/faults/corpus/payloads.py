@@ -89,6 +89,8 @@ CATALOGUE: dict[str, Q | OK | F] = {
     "B003 truncated where it looks whole": Q(b'{"id":"a","job":"app.ok","data":{"attempts":0}'),
     "B004 trailing garbage": Q(payload("a") + b"xx"),
     "B004 two payloads": Q(payload("a") + payload("b")),
+    "B004 NUL and more": Q(payload("a") + b'\0{"attempts":0} '),
+    "B004 NUL after a job without attempts": Q(b'{"id":"a","job":"app.ok"}\0'),
     "B005 BOM": Q(b"\xef\xbb\xbf" + payload("a")),
     "B006 leading spaces": ok(" \t\r\n" + with_field('"data":1')),
     "B006 trailing spaces": ok(with_field('"data":1') + " \t\r\n"),
