@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import stat
 from contextlib import suppress
 from pathlib import Path
 
@@ -130,8 +129,8 @@ class RuntimeDir:
         self._check(found, os.getuid())
 
     def _check(self, about: os.stat_result, owner: int | None) -> None:
-        if not stat.S_ISDIR(about.st_mode) or about.st_mode & 0o077 or owner not in (None, about.st_uid):
-            raise ConfigError("runtime_dir", f"{self.path} must be a directory of yours with mode 0700")
+        if problem := runtime_base.problem_of(self.path, about, owner):
+            raise ConfigError("runtime_dir", problem)
 
     def _running(self, pid: int) -> PoolRunning:
         found = self.about()

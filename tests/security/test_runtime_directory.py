@@ -24,6 +24,7 @@ from queuepool.payload.lease import Lease
 from queuepool.settlement import deferred_hooks
 from queuepool.steward.orphaned_boards import OrphanedBoards
 from queuepool.unix import proc, system
+from tests.support.each import each
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be two users")
 NOBODY = 65534
@@ -104,14 +105,14 @@ def test_a_directory_is_made_private_whatever_the_umask(runtime, place):
 def test_a_directory_that_others_can_enter_is_refused(runtime, pool, mode):
     pool.chmod(mode)
 
-    assert f"runtime_dir: {pool} must be a directory of yours with mode 0700" == refusal(runtime)
+    assert f"runtime_dir: {pool} is open to others (mode {mode:04o}): chmod 700 {pool}" == refusal(runtime)
 
 
 def test_a_link_or_a_file_in_place_of_the_directory_is_refused(runtime, place, tmp_path):
     (tmp_path / "elsewhere").mkdir(mode=0o700)
     (place / "p").symlink_to(tmp_path / "elsewhere")
 
-    assert "must be a directory of yours" in refusal(runtime)
+    assert f"runtime_dir: {place}/p is a symbolic link: remove it" == refusal(runtime)
     assert [] == list((tmp_path / "elsewhere").iterdir())
     (place / "p").unlink()
     (place / "p").touch()
@@ -141,7 +142,7 @@ def test_a_directory_or_a_place_of_another_user_is_refused(runtime, place, pool)
     os.chown(pool, 0, -1)
     os.chown(place, NOBODY, -1)
 
-    assert "must be a directory of yours" in said
+    assert f"runtime_dir: {pool} belongs to another user (uid {NOBODY}): have it removed" == said
     assert f"{place} belongs to another user (uid {NOBODY})" in refusal(runtime)
 
 
@@ -168,6 +169,33 @@ def test_the_default_place_is_one_where_nobody_can_exchange_it(mode, chosen):
         assert f"{chosen.format(name)}/queuepool-{NOBODY}/p\n" == done.stdout
         with suppress(FileNotFoundError):  # another run of the tests beside this one has the same place
             Path(done.stdout.strip()).parent.rmdir()
+
+
+def prepared_link(path: Path) -> None:
+    path.symlink_to("/nowhere")
+
+
+@needs_root
+@each(
+    ("prepare", "problem"),
+    [
+        (Path.mkdir, "belongs to another user (uid 0): have it removed"),
+        (Path.touch, "is no directory: remove it"),
+        (prepared_link, "is a symbolic link: remove it"),
+        (lambda path: path.mkdir() or os.chown(path, NOBODY, -1), "is open to others (mode 0755): chmod 700 "),
+    ],
+)
+def test_what_is_in_the_default_place_already_is_called_what_it_is(prepare, problem):
+    with tempfile.TemporaryDirectory() as name:
+        os.chmod(name, 0o1777)
+        prepare(Path(name, f"queuepool-{NOBODY}"))
+        env = {"PYTHONPATH": str(Path(__file__).parents[2]), "TMPDIR": name}
+        done = subprocess.run(
+            [sys.executable, "-c", BASE, str(NOBODY)], env=env, capture_output=True, text=True, check=False
+        )
+
+    assert f"runtime_dir: {name}/queuepool-{NOBODY} {problem}" in done.stderr
+    assert ", or set runtime_dir" in done.stderr
 
 
 # The pidfile

@@ -824,6 +824,7 @@ def test_a_variable_switches_alerts_on_and_sets_them(write):
         ("wait =", "'' is not a time"),
         ("wait = a b:60", "'a b' is not a queue name"),
         ("failures = 200%", "'200%' is not a percentage from 0% to 100%"),
+        ("failures = 00", "'00' is not a percentage"),
         ("failures = 0.2", "'0.2' is not a percentage"),
         ("failures = -1%", "'-1%' is not a percentage"),
         ("failed = many", "'many' is not a whole number"),
