@@ -19,8 +19,9 @@ from queuepool.config import values
 from queuepool.errors import BadArguments, BadPayload, UnknownJob
 from queuepool.jobs.arguments import reader_of
 from queuepool.jobs.client import Queue
-from queuepool.jobs.job_options import Options, wire
+from queuepool.jobs.job_options import Options
 from queuepool.jobs.registry import REGISTRY, Handler, bound
+from queuepool.jobs.wire import wire
 from queuepool.payload.command import Commands
 from queuepool.payload.envelope import MAX_BYTES, decode, encode
 from queuepool.payload.strict_json import read_object

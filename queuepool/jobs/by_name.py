@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from queuepool.jobs.bulk import Several
 from queuepool.jobs.definition import written_name
-from queuepool.jobs.job_options import Wired
 from queuepool.jobs.registry import REGISTRY, Handler, keywords
+from queuepool.jobs.wire import Wired
 
 #: each a name and data
 Jobs = Iterable[tuple[str, object]]

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from queuepool.jobs.job_options import Options, wire
+from queuepool.jobs.job_options import Options
+from queuepool.jobs.wire import wire
 
 if TYPE_CHECKING:
     from queuepool.jobs.client import Queue

@@ -12,8 +12,7 @@ from queuepool.config import values
 from queuepool.config.words import OPTIONS
 from queuepool.errors import ConfigError
 from queuepool.jobs.exception_options import Classes, check_both, classes_of
-from queuepool.payload.expiry import EXPIRES
-from queuepool.payload.tags import TAGS, checked_tags
+from queuepool.payload.tags import checked_tags
 from queuepool.settlement.backoff import Backoff
 
 #: upper limit of seconds and of counts
@@ -221,30 +220,3 @@ def _check_number(key: str, value: object, *kinds: type) -> None:
     # Checked now: a worker would ignore a wrong value in the payload, or quarantine the job.
     if value is not None and (isinstance(value, bool) or not isinstance(value, kinds) or not 0 <= value < _MAX):  # type: ignore[operator]
         raise ConfigError("@job", f"{key} cannot be {value!r}")
-
-
-class Wired(dict[str, object]):
-    """Options as payload fields, checked where the job is defined."""
-
-
-def backoff_text(delays: tuple[object, ...]) -> str:
-    """Seconds, separated by commas. Source: Queue.php, getJobBackoff (13.x)."""
-    return ",".join(f"{delay:.15g}" if isinstance(delay, float) else str(delay) for delay in delays)
-
-
-def wire(options: Options) -> Wired:
-    """As Laravel's payload fields, so that PHP workers respect them. Source: Queue.php, createPayloadArray (13.x)."""
-    backoff = options.backoff and backoff_text(options.backoff)
-    tags = {TAGS: list(options.tags)} if options.tags else {}
-    ends = {EXPIRES: options.expires} if options.expires else {}
-    return Wired(
-        {
-            "maxTries": options.tries,
-            "maxExceptions": options.max_exceptions,
-            "failOnTimeout": bool(options.fail_on_timeout),
-            "backoff": backoff,
-            "timeout": options.timeout,
-            **tags,
-            **ends,
-        }
-    )

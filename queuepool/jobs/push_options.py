@@ -7,7 +7,8 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, TypedDict
 
 from queuepool.errors import BadPayload
-from queuepool.jobs.job_options import Seconds, backoff_text
+from queuepool.jobs.job_options import Seconds
+from queuepool.jobs.wire import backoff_text
 from queuepool.payload.options import payload_options_of
 from queuepool.payload.tags import TAGS, checked_tags
 from queuepool.settlement.backoff import Backoff

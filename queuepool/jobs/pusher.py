@@ -14,9 +14,10 @@ from queuepool.jobs.delay import Delay, seconds_until
 from queuepool.jobs.encryption import Encryption
 from queuepool.jobs.following import first_states
 from queuepool.jobs.in_threads import with_pauses
-from queuepool.jobs.job_options import Seconds, Wired
+from queuepool.jobs.job_options import Seconds
 from queuepool.jobs.push_options import fields_of
 from queuepool.jobs.queued import emit_queued
+from queuepool.jobs.wire import Wired
 from queuepool.payload.ending import Lock
 from queuepool.payload.envelope import CONTEXT, encode
 from queuepool.payload.on_push import stamper

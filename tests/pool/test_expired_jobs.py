@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from queuepool.jobs.job_id import JobId
-from queuepool.jobs.job_options import Wired
+from queuepool.jobs.wire import Wired
 from queuepool.payload.envelope import decode, encode
 from queuepool.payload.expiry import EXPIRES, late_by
 from queuepool.payload.signing import Signer
