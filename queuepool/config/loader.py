@@ -26,7 +26,8 @@ from queuepool.errors import ConfigError
 
 POOL_KEYS: Mapping[str, values.Parser] = MappingProxyType({
     "connection": section_name, "queue": values.queues, "workers": values.workers,
-    "modules": values.modules, "listeners": values.modules, "preload": values.boolean, "metrics": values.boolean,
+    "modules": values.modules, "listeners": values.modules, "preload": values.boolean, "reload": values.boolean,
+    "metrics": values.boolean,
     "timeout": values.seconds, "soft_timeout": values.seconds, "boot_timeout": values.seconds, "grace": values.seconds,
     "tries": values.count, "backoff": values.delays, "max_crashes": values.count, "track": values.seconds,
     "memory": values.memory_limit, "memory_hard": values.megabytes,

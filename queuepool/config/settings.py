@@ -148,6 +148,8 @@ class PoolSettings:
     listeners: tuple[str, ...] = ()
     #: a template imports the modules once and forks the workers, which share its memory
     preload: bool = False
+    #: replace the workers when a file of the application's changes
+    reload: bool = False
     timeout: float = 60.0
     #: seconds after which a handler gets ``SoftTimeout``; 0 = never
     soft_timeout: float = 0.0

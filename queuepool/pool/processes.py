@@ -21,6 +21,7 @@ from queuepool.jobs.context import running_data
 from queuepool.jobs.current_job import running_id
 from queuepool.log.captured import capture
 from queuepool.pool import announce
+from queuepool.pool.module_files import ModuleFiles
 from queuepool.pool.steward_process import StewardProcess
 from queuepool.pool.worker_process import limits_of, warn_of_jobs, work
 from queuepool.unix import proc, stray_processes
@@ -42,6 +43,7 @@ class Processes:
         self._board = board
         self._runtime = runtime
         self._served = served
+        self._module_files = ModuleFiles(board)
 
     def worker(self, slot: Slot, paused: bool) -> int:
         """Imports the user's modules and runs jobs."""
@@ -92,13 +94,15 @@ class Processes:
         """Import the modules; ``False`` if that failed. The alarm ends the process after ``boot_timeout`` seconds."""
         slot.note = boot_report.too_late("the modules", self._settings.boot_timeout)
         alarm.arm(self._settings.boot_timeout)
-        noted = partial(self._noted, slot)
+        noted, began = partial(self._noted, slot), time.time()
         if not self._has_imported(slot, trace, lambda: boot(self._settings, signals, alarm, noted=noted)):
             return False
         alarm.disarm()
         slot.note = ""
         announce.jobs_of_generation(self._board.header, slot)
         announce.schedules_of_generation(self._board, slot)
+        if self._settings.reload:
+            self._module_files.tell(slot, began)
         return True
 
     def _noted(self, slot: Slot, modules: Iterable[str]) -> Iterator[str]:
@@ -114,6 +118,8 @@ class Processes:
         slot_writer.alive()
         limits = limits_of(settings, slot_writer)
         warn_of_jobs(settings, self._board.header, slot, self._served)
+        if settings.reload:
+            self._module_files.watch(slot)
         return work(settings, slot_writer, signals, limits, self._board, self._runtime).code
 
     def steward(self, slot: Slot, paused: bool) -> int:

@@ -27,6 +27,7 @@ from queuepool.steward.orphaned_boards import OrphanedBoards
 from queuepool.steward.publish import Publish
 from queuepool.steward.publish_meters import PublishMeters
 from queuepool.steward.record_failures import RecordFailures
+from queuepool.steward.reload_on_change import ReloadOnChange
 from queuepool.steward.renew import Renew
 from queuepool.steward.report_running import ReportRunning
 from queuepool.steward.schedules_of_pool import SchedulesOfPool
@@ -122,6 +123,7 @@ class StewardProcess:
         settings, queue = self._settings, self._stores.queue
         return [
             *([PublishMeters(self._board)] if self._board.meters is not None else []),
+            *([ReloadOnChange(self._board)] if settings.reload else []),
             # First those that need no store: the others may have to wait for theirs.
             self._guard,
             *self._alerts,
