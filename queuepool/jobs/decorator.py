@@ -37,9 +37,11 @@ def job(name: str | Callable[P, R] | None = None, **options: Unpack[JobOptions])
     """Register a function as the handler of ``name`` (default: ``module.function``).
 
     Options: ``queue``, ``tries`` (0 = no limit), ``timeout`` and ``backoff`` (seconds; ``backoff`` also a list of
-    them), ``max_exceptions``, ``fail_on_timeout``, ``soft_timeout`` (seconds after which ``SoftTimeout`` is raised in
-    the function), ``retry_on`` and ``fail_on`` (classes of exceptions after which alone the job is retried, and after
-    which it is not), ``encrypted`` (of the data, with ``app_key``). The pool decides those that are not given.
+    them, or ``exponential(1, 300)``), ``max_exceptions``, ``fail_on_timeout``, ``soft_timeout`` (seconds after which
+    ``SoftTimeout`` is raised in the function), ``retry_on`` and ``fail_on`` (classes of exceptions after which alone
+    the job is retried, and after which it is not; ``retry_on`` also a dict with a delay for each), ``encrypted`` (of
+    the data, with ``app_key``). The pool decides those that are not given.
+    ``expires``: seconds from when it is due within which it must begin; later it is dropped.
     ``tags``: texts that its payloads carry, as Horizon's, for its events and the log as JSON.
     ``schedule``: a pool pushes it by itself, by a cron expression (``"0 3 * * *"``) or every so often (``"30s"``).
 
