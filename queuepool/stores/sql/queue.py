@@ -32,8 +32,7 @@ class SqlQueue:
     """Laravel's queue in one database.
 
     ``cache`` keeps the tallies; ``endings`` writes what goes with the end of a job. ``keep``: record failed jobs in
-    ``failures``, where quarantined payloads are too. ``outbox``: their records only wait here, for a failed store on
-    another server.
+    ``failures``, where quarantined payloads are too. ``outbox``: their records only wait here, for a store elsewhere.
     """
 
     #: not supported: the drivers wait for each reply
