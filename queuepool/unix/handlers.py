@@ -10,7 +10,7 @@ from types import FrameType
 
 from queuepool.unix import at_fork
 
-Handler = Callable[[int, FrameType | None], None]
+Handler = Callable[[int, FrameType | None], None] | signal.Handlers
 #: those that this process has installed
 _ours: dict[int, Handler] = {}
 #: the mask of the thread in which user code forks, which two threads may do at a time
@@ -19,7 +19,7 @@ _WANTS_DUMPS = faulthandler.is_enabled()  # who started this Python does
 
 
 def install(signum: int, handler: Handler) -> None:
-    """Have Python call ``handler`` for this signal, in the main thread of this process alone."""
+    """Have Python call ``handler`` for this signal, in the main thread of this process alone; or set an action."""
     at_fork.watch(_hold, _give_up, _let_go)
     signal.signal(signum, handler)
     _ours[signum] = handler

@@ -122,7 +122,7 @@ class WorkerSignals:
             if signum == signal.SIGQUIT or os.getpid() == 1:  # the kernel spares process 1 what it does to others
                 handlers.install(signum, _end)
             else:
-                signal.signal(signum, signal.SIG_DFL)
+                handlers.install(signum, signal.SIG_DFL)
         if self.stop:  # it came before
             _end(signal.SIGTERM, None)
 

@@ -82,7 +82,7 @@ def _meant(name: str, missing: str) -> str:
     if parent:
         names = _names_in(getattr(sys.modules.get(parent), "__path__", []))
         return _close(last, names, f"{parent}.")
-    return _elsewhere(name, missing) or _close(last, _names_in([str(working_directory() or ""), *_python_path()]))
+    return _elsewhere(name, missing) or _close(last, _names_in([*_here(), *_python_path()]))
 
 
 def _elsewhere(name: str, top: str) -> str:
@@ -120,6 +120,11 @@ def _close(word: str, names: list[str], before: str = "") -> str:
 
 def _names_in(places: list[str]) -> list[str]:
     return [module.name for module in pkgutil.iter_modules(places)]
+
+
+def _here() -> list[str]:
+    here = working_directory()
+    return [str(here)] if here else []
 
 
 def _python_path() -> list[str]:

@@ -12,11 +12,11 @@ from tests.support import warm
 from tests.support.eventually import eventually
 from tests.support.pools import is_gone
 
-#: takes a minute once the gate is there, in Python's code or in C code with the interpreter's lock
+#: takes a minute or more once the gate is there, in Python's code or in C code
 SLOW = """
-import ctypes, os, time
+import os, time
 from queuepool import job
-from tests.support.poolapp import note
+from tests.support.poolapp import hang_in_c, note
 
 note(event="import")
 if os.path.exists("gate"):
@@ -25,7 +25,7 @@ if os.path.exists("gate"):
 @job("quick")
 def quick(): note(event="ran")
 """
-IN_PYTHON, IN_C = "time.sleep(60)", "ctypes.PyDLL(None).sleep(60)"
+IN_PYTHON, IN_C = "time.sleep(60)", "hang_in_c()"
 #: seconds: less than the import takes, and than the 60 after which the alarm ends it
 SOON = 20.0
 
@@ -84,6 +84,9 @@ def test_a_worker_alone_leaves_while_it_imports(site, signum):
     words = [sys.executable, "-m", "queuepool", "work", *site.flags("--modules", "slow")]
     with (site.path / "log").open("wb") as log:
         alone = warm.start(words, env=site.env(), cwd=site.path, stdout=log, stderr=log)
-        eventually(lambda: site.trail(event="import"))
-        alone.send_signal(signum)
-        assert alone.wait(timeout=SOON) in (0, -signum)
+        try:
+            eventually(lambda: site.trail(event="import"))
+            alone.send_signal(signum)
+            assert alone.wait(timeout=SOON) in (0, -signum)
+        finally:
+            alone.kill()
