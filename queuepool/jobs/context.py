@@ -100,7 +100,10 @@ def _with(part: str, values: Mapping[str, PhpValue]) -> _Own:
 def _serialized(name: str, value: PhpValue) -> str:
     from queuepool.payload.php_serialize import serialize  # imported here: most programs add nothing
 
+    if not isinstance(name, str):
+        raise PhpDataRefused(f"context: the name {name!r} is not a text")
     try:
+        serialize(name)  # the name goes into the same payload
         return serialize(value)
     except PhpDataRefused as error:
         raise PhpDataRefused(f"context {name!r}: {error.reason}") from None

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from queuepool.errors import JobFailedByHand, QueuepoolError
+from queuepool.jobs.delay import Delay, seconds_until
 from queuepool.payload.context import Context
 from queuepool.payload.envelope import SCHEDULED_FOR
 from queuepool.settlement.run import NOT_RUN, Run
@@ -109,9 +110,12 @@ class Current:
         self.run = self.run._replace(progress=float(fraction), note=note)
         _show_progress(float(fraction), note)
 
-    def release(self, delay: float = 0.0) -> None:
-        """Retry the job in ``delay`` seconds instead of completing it. Uses up a try; on the last try the job fails."""
-        self.verdict = Release(delay)
+    def release(self, delay: Delay = 0.0) -> None:
+        """Retry the job after ``delay`` instead of completing it. Uses up a try; on the last try the job fails.
+
+        ``delay`` as for ``later``: seconds, ``"5m"``, a ``timedelta`` or a ``datetime``. Raises ``ValueError``.
+        """
+        self.verdict = Release(seconds_until(delay))
 
     def fail(self, reason: str | BaseException = "failed by its handler") -> None:
         """Fail the job, whatever tries are left, and record it in the failed store."""

@@ -9,10 +9,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, NamedTuple, ParamSpec, TypeVar, Unpack, overload
 
 from queuepool.config import words
+from queuepool.errors import ConfigError
 from queuepool.jobs.bulk import as_in_json, calls_of
 from queuepool.jobs.captured import captured
 from queuepool.jobs.definition import check_is_known, check_runs, name_of
 from queuepool.jobs.dispatch import Sending, dispatched
+from queuepool.jobs.fitting import fitted
 from queuepool.jobs.job_options import JobOptions, Options, options_of, target_of
 from queuepool.jobs.registry import REGISTRY, Handler, arguments_of, by_name, keywords
 
@@ -50,12 +52,14 @@ def job(name: str | Callable[P, R] | None = None, **options: Unpack[JobOptions])
     ``unique_id`` (a function of the arguments) and ``unique_until`` (``"start"``, ``"end"``) say when their lock is
     released, ``skip_if_cancelled`` leaves out those of a cancelled batch. Raises ``ConfigError``.
     """
-    if callable(name):
-        return _registered(None, options_of({}), name)
+    if name is not None and not isinstance(name, str):
+        return _registered(None, options_of(options), name)
     return partial(_registered, name, options_of(options))
 
 
 def _registered(name: str | None, options: Options, function: Callable[P, R]) -> JobFunction[P, R]:
+    if isinstance(function, JobFunction) or hasattr(function, "job_options"):
+        raise ConfigError("@job", f"{function!r} is a job already: one @job is enough, and a Job class needs none")
     check_runs(str(name or getattr(function, "__qualname__", repr(function))), function)
     made = JobFunction(name_of(function) if name is None else name, function, options)
     if options.schedule is not None:
@@ -142,7 +146,7 @@ class JobFunction(words.Answering, Generic[P, R]):
         self.__wrapped__ = function
 
     def __repr__(self) -> str:
-        return f"<job {self.name}>"
+        return f"<job {self.name!r}>"
 
     def __call__(self, /, *args: P.args, **kwargs: P.kwargs) -> R:
         return self._function(*args, **kwargs)
@@ -151,7 +155,7 @@ class JobFunction(words.Answering, Generic[P, R]):
         """A unique job's arguments by name, defaults included; for other jobs, which need none, an empty mapping."""
         if self.options.unique is None:
             return {}
-        bound = self._signature.bind(*args, **kwargs)
+        bound = fitted(self._signature, args, kwargs)
         bound.apply_defaults()
         return bound.arguments
 
@@ -205,7 +209,7 @@ class JobFunction(words.Answering, Generic[P, R]):
     def bind(self, /, *args: Any, **kwargs: Any) -> _Call:
         """The task for one payload's arguments. Raises ``TypeError`` if they do not fit."""
         if args or not self._required <= kwargs.keys() <= self._names:  # the usual call skips it
-            self._signature.bind(*args, **kwargs)
+            fitted(self._signature, args, kwargs)
         return _Call(self._function, args, kwargs, self._succeeded, self._failed)
 
 

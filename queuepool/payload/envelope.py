@@ -12,9 +12,10 @@ from typing import Any, NamedTuple
 from queuepool.errors import BadPayload, NotSendable
 from queuepool.payload import strict_json
 from queuepool.payload.ages import PUSHED_AT, as_text, due_at, precise
+from queuepool.payload.doubtful import check_readable
 from queuepool.payload.expiry import EXPIRES, RETRIED
 from queuepool.payload.identity import identity_of, is_word
-from queuepool.payload.options import KEYS, NAME, UNIQUE_FOR, PayloadOptions, is_time, payload_options_of
+from queuepool.payload.options import KEYS, UNIQUE_FOR, PayloadOptions, check_name, is_time, payload_options_of
 from queuepool.payload.strict_json import MAX_BYTES as MAX_BYTES
 from queuepool.payload.tags import TAGS, tags_in
 from queuepool.payload.to_json import as_json
@@ -155,8 +156,8 @@ def encode(
     Raises ``BadPayload`` for a bad name or more than ``limit`` bytes, ``NotSendable`` for data that JSON cannot hold.
     Source: Queue.php, createPayloadArray (13.x).
     """
-    if not NAME.fullmatch(name):
-        raise BadPayload(f"{name!r} is no name for a job")
+    check_name(name)
+    check_name(name if display_name is None else display_name)
     identity = identity or str(uuids.UUID(bytes=os.urandom(16), version=4))
     given = options or {}
     fields: dict[str, object] = {
@@ -207,4 +208,5 @@ def dump(fields: Mapping[str, object], limit: int = MAX_BYTES) -> bytes:
         raise NotSendable(str(error)) from error
     if len(raw) > limit:
         raise BadPayload(f"{len(raw)} bytes, at most {limit} are allowed")
+    check_readable(fields, raw)
     return raw

@@ -87,6 +87,12 @@ _CACHED_BYTES = 16 * 1024
 _cached_options = lru_cache(maxsize=256, typed=True)(_read_options)
 
 
+def check_name(name: object) -> None:
+    """Raise ``BadPayload`` for what cannot be the name of a job."""
+    if not isinstance(name, str) or not NAME.fullmatch(name):
+        raise BadPayload(f"{name!r} is no name for a job")
+
+
 def _name(value: object) -> str:
     if not isinstance(value, str) or not NAME.fullmatch(value):
         raise BadPayload("job")

@@ -7,6 +7,7 @@ from functools import partial
 from typing import TypeVar
 
 from queuepool.config.settings import ConnectionSettings
+from queuepool.config.values import LONGEST
 from queuepool.errors import StoreDown, StoreError
 from queuepool.events import (
     Event,
@@ -124,7 +125,8 @@ class Settler:
                 state = self.states.done(payload, lease.queue, run)
                 ending = self.endings.after(payload, locks=locks)._replace(state=state)
                 return lambda: self._store.finish(lease, ending), None
-            case Release(delay):
+            case Release(wanted):
+                delay = min(wanted, LONGEST)  # a payload may ask for more than the column of a database holds
                 state = self.states.released(payload, lease.queue, run, delay, error)
                 released = JobReleased(facts, delay, error)
                 return lambda: self._store.release(lease, delay, payload.id, tally, state), released

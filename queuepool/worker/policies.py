@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from queuepool.config.settings import PoolSettings
+from queuepool.config.values import LONGEST
 from queuepool.jobs.job_options import Options
 from queuepool.payload.options import PayloadOptions
 from queuepool.settlement.verdict import Policy
@@ -33,7 +34,8 @@ def policy_of(terms: PayloadOptions, options: Options, pool: PoolSettings) -> Po
 
 def timeout_of(terms: PayloadOptions, options: Options, pool: PoolSettings) -> tuple[float, str]:
     """Seconds this attempt may run (0 = no limit), and a warning if that is less than the job wants."""
-    wanted: float = _first(terms.timeout, options.timeout, pool.timeout)
+    # No timer goes beyond: a payload that asks for 292 years and more would end its worker.
+    wanted: float = min(_first(terms.timeout, options.timeout, pool.timeout), LONGEST)
     if pool.connection.renew:
         return wanted, ""
     most = max(pool.connection.retry_after - pool.grace - _MARGIN, 1.0)

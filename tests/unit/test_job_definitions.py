@@ -85,6 +85,13 @@ class Mailer:
     @staticmethod
     def send_static(to: str) -> None: ...
 
+    @classmethod
+    def send_of_class(cls, to: str) -> None: ...
+
+    @property
+    def sender(self) -> str:
+        return "a"
+
 
 def generate():
     yield 1
@@ -98,11 +105,27 @@ def generate():
         (Mailer.send, "'Mailer.send' is a method, and a worker has no object to call it on"),
         (generate, "'generate' is a generator"),
         (3, "'3' is not a function"),
+        (
+            Mailer.__dict__["send_of_class"],
+            "'Mailer.send_of_class' is not a function but a classmethod, which a worker",
+        ),
+        (Mailer.__dict__["sender"], "is not a function but a property, which a worker has no class for: write a plain"),
+        (bare, rf"<job '{__name__}.bare'> is a job already: one @job is enough"),
+        (Greeting, "Greeting'> is a job already: one @job is enough, and a Job class needs none"),
     ],
 )
 def test_what_cannot_be_a_job_is_refused_where_it_is_written(function, problem):
-    with pytest.raises(ConfigError, match=problem):
-        job()(function)
+    for decorate in (job(), job):
+        with pytest.raises(ConfigError, match=problem):
+            decorate(function)
+
+
+@each("name", ["", " ", "a\nb", "\0", "\ud800"])
+def test_a_name_that_no_payload_can_hold_is_refused_where_it_is_written(name):
+    with pytest.raises(ConfigError, match="name"):
+        job(name)(Mailer.send_static)
+    with pytest.raises(ConfigError, match="name"):
+        type("Named", (Job,), {"handle": lambda self: None}, name=name)
 
 
 def test_a_function_inside_of_a_function_needs_a_name_of_its_own():

@@ -199,6 +199,7 @@ CATALOGUE: dict[str, Q | OK | F] = {
     "B048 timeout below zero": ok(with_field('"timeout":-1')),
     "B048 timeout abc": ok(with_field('"timeout":"abc"')),
     "B048 timeout beyond the lease": ok(with_field('"timeout":86400')),
+    "B048 timeout beyond every timer": ok(with_field('"timeout":10000000000')),
     "B048 timeout of 400 digits": ok(with_field('"timeout":' + "9" * 400)),
     "B049 backoff list": ok(with_field('"backoff":"1,5,30"')),
     "B049 backoff 1,2,x": ok(with_field('"backoff":"1,2,x"')),
