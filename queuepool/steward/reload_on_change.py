@@ -56,6 +56,4 @@ class ReloadOnChange:
         shown = sorted(files)[:_SHOWN]
         more = f" and {len(files) - _SHOWN} more" if len(files) > _SHOWN else ""
         _log.info("changed: %s%s", ", ".join(shown), more)
-        master = self._board.name.pid
-        if os.getppid() == master:
-            fork.send_signal(master, signal.SIGHUP)
+        fork.signal_other(self._board.name.pid, signal.SIGHUP, lambda pid: os.getppid() == pid)
