@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import secrets
 import uuid
 from collections.abc import Mapping
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, LargeBinary, Table, cast, func, insert, select
+from sqlalchemy import ColumnElement, Connection, LargeBinary, Table, cast, func, insert, literal, select
 
 from queuepool.payload.lease import Lease
 from queuepool.stores.sql.clock import Clock
@@ -15,6 +16,8 @@ from queuepool.stores.sql.names import exactly, is_name
 
 #: how the text of a quarantined payload begins; the reason follows, in one word
 NO_JOB = "queuepool.errors.BadPayload: not a job: "
+#: jobs with one id whose records have numbers
+_NUMBERED = 8
 
 
 def is_no_job(failed_jobs: Table) -> ColumnElement[bool]:
@@ -43,6 +46,17 @@ class Failures:
         about = {"uuid": str(uuid.uuid4()), "connection": self._name, "queue": lease.queue}
         self._insert(connection, {**about, "payload": text_of(lease.receipt), "exception": NO_JOB + reason})
 
+    def quarantine_row(self, connection: Connection, jobs: Table, number: int, reason: str) -> None:
+        """The same for a row of the jobs, whose payload this process does not read."""
+        clock = Clock(connection.dialect, self.clock)
+        row: dict[str, Any] = {
+            "uuid": literal(str(uuid.uuid4())), "connection": literal(self._name), "queue": jobs.c.queue,
+            "payload": jobs.c.payload, "exception": literal(NO_JOB + reason),
+            "failed_at": clock.as_timestamp(clock.down()),
+        }  # fmt: skip
+        copy = select(*row.values()).where(jobs.c.id == number)
+        connection.execute(insert(self.table).from_select(list(row), copy))
+
     def count_quarantined(self, connection: Connection, queue: str) -> int:
         """How many payloads of this queue are quarantined."""
         found = select(func.count()).where(
@@ -66,7 +80,8 @@ class Failures:
         existing = select(self.table.c.id).with_for_update()
         while connection.execute(existing.where(self.table.c.uuid == found)).first():
             number += 1
-            found = f"{wanted}-{number}"
+            # Of a thousand jobs with one id, each would try a thousand numbers.
+            found = f"{wanted}-{number if number < _NUMBERED else secrets.token_hex(8)}"
         return found
 
 
