@@ -60,17 +60,6 @@ class Failures:
         copy = select(*row.values()).where(jobs.c.id == number)
         connection.execute(insert(self.table).from_select(list(row), copy))
 
-    def quarantine_row(self, connection: Connection, jobs: Table, number: int, reason: str) -> None:
-        """The same for a row of the jobs, whose payload this process does not read."""
-        clock = Clock(connection.dialect, self.clock)
-        row: dict[str, Any] = {
-            "uuid": literal(str(uuid.uuid4())), "connection": literal(self._name), "queue": jobs.c.queue,
-            "payload": jobs.c.payload, "exception": literal(NO_JOB + reason),
-            "failed_at": clock.as_timestamp(clock.down()),
-        }  # fmt: skip
-        copy = select(*row.values()).where(jobs.c.id == number)
-        connection.execute(insert(self.table).from_select(list(row), copy))
-
     def count_quarantined(self, connection: Connection, queue: str) -> int:
         """How many payloads of this queue are quarantined."""
         found = select(func.count()).where(self.is_quarantined(connection, queue))
