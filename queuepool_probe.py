@@ -28,7 +28,7 @@ Exits with 0 for yes, 1 for no, 2 for a wrong command line, and 3 if no such poo
 """
 YES, NO, WRONG, NONE = 0, 1, 2, 3
 
-MAGIC = 0x71756575_00000008
+MAGIC = 0x71756575_00000009
 #: bytes of the header; the slots follow it
 HEADER = 4096
 #: offsets of whole numbers in the header, and in a slot
@@ -163,12 +163,21 @@ def _lock_holder(folder: str) -> int:
 
 def _opened(folder: str, pid: int) -> int:
     """This master's board: by its name, or else open in the master, if it was removed or is named by another pid."""
-    with open(f"/proc/{pid}/stat", "rb") as file:
-        start_time = int(file.read().rpartition(b")")[2].split()[19])
     try:
-        return os.open(f"{folder}/board.{pid}-{start_time}", _READ)
+        return os.open(f"{folder}/board.{pid}-{_start_time(pid)}-{_system()}", _READ)
     except FileNotFoundError:
         return _newest(list(filter(_leads_to_board, _entries(f"/proc/{pid}/fd"))), folder)
+
+
+def _start_time(pid: int) -> int:
+    with open(f"/proc/{pid}/stat", "rb") as file:
+        return int(file.read().rpartition(b")")[2].split()[19])
+
+
+def _system() -> str:
+    """This boot and this namespace of pids: elsewhere the pid is another process's."""
+    with open("/proc/sys/kernel/random/boot_id") as file:
+        return f"{file.read(8)}-{os.stat('/proc/self/ns/pid').st_ino}"
 
 
 def _leads_to_board(link: str) -> bool:
@@ -218,6 +227,7 @@ def _started(fd: int, max_age: float) -> str:
 
 def _ready(fd: int, max_age: float) -> str:
     _live(fd, max_age)
+    _started(fd, max_age)
     state, away = _state(fd, STATE), time.time() - (_number(fd, "d", STORE_LOST) or time.time())
     if state != "running":
         raise Refused(f"not ready, it is {state}")

@@ -62,7 +62,7 @@ _VALUES: Mapping[object, str] = {
     interval: "whole seconds, or with a unit: `60s`, `2m`, `1h`, `1d`; or empty",
     job_name: "a name, or empty",
     data: "JSON, or empty",
-    share: "a percentage from `0%` to `100%`",
+    share: "a percentage from `0%` to `100%`, or `0`",
     waits: f"{_TIME}; or `queue:time` for some queues, commas in between: `60, imports:1h`",
     silence: f"{_TIME}; at most `30m`",
     program: "an absolute path with arguments, or empty",

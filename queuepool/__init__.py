@@ -8,27 +8,29 @@ if TYPE_CHECKING:
     from queuepool.errors import SoftTimeout
     from queuepool.events.listeners import on
     from queuepool.jobs.around import around
+    from queuepool.jobs.backoff import exponential
     from queuepool.jobs.client import Queue
     from queuepool.jobs.connecting import configure, connect
     from queuepool.jobs.context import context
     from queuepool.jobs.current_job import current
     from queuepool.jobs.decorator import job
     from queuepool.jobs.job_class import Job
+    from queuepool.jobs.retry import Retry
     from queuepool.payload.on_push import on_push
     from queuepool.payload.to_json import register_type
 
 __all__ = [
-    "Job", "Queue", "SoftTimeout", "around", "configure", "connect", "context", "current", "job", "on", "on_push",
-    "register_type",
+    "Job", "Queue", "Retry", "SoftTimeout", "around", "configure", "connect", "context", "current", "exponential",
+    "job", "on", "on_push", "register_type",
 ]  # fmt: skip
 __version__ = "0.1.0"
 
 #: the module of each public name; imported at first use, so that a process loads only what it needs
 _PLACES = MappingProxyType({
-    "Job": "jobs.job_class", "Queue": "jobs.client", "SoftTimeout": "errors", "around": "jobs.around",
-    "configure": "jobs.connecting", "connect": "jobs.connecting", "context": "jobs.context",
-    "current": "jobs.current_job", "job": "jobs.decorator", "on": "events.listeners", "on_push": "payload.on_push",
-    "register_type": "payload.to_json",
+    "Job": "jobs.job_class", "Queue": "jobs.client", "Retry": "jobs.retry", "SoftTimeout": "errors",
+    "around": "jobs.around", "configure": "jobs.connecting", "connect": "jobs.connecting", "context": "jobs.context",
+    "current": "jobs.current_job", "exponential": "jobs.backoff", "job": "jobs.decorator", "on": "events.listeners",
+    "on_push": "payload.on_push", "register_type": "payload.to_json",
 })  # fmt: skip
 
 

@@ -103,6 +103,12 @@ class About:
         return f"{self._flags} (or {by_place})" if self._is_known_by_flags else by_place
 
     @property
+    def gone(self) -> str:
+        """Which of the places that it was started with have been removed since."""
+        places = (self.working_directory, self.configuration)
+        return ", ".join(place for place in places if place and not Path(place).exists())
+
+    @property
     def _flags(self) -> str:
         return shlex.join(["--url", self.store, *(["--prefix", self.prefix] if self.prefix else [])])
 

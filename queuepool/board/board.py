@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import mmap
 import os
+from contextlib import suppress
 from io import FileIO
 from pathlib import Path
 
+from queuepool.board.board_name import BoardName
 from queuepool.board.facts import PoolFacts, Totals
 from queuepool.board.header import Header as Header
 from queuepool.board.held_jobs import AREA, HeldJobs
@@ -20,9 +22,9 @@ from queuepool.board.states import HELPERS as HELPERS
 from queuepool.board.states import Killed as Killed
 from queuepool.board.states import Role as Role
 from queuepool.board.states import State as State
-from queuepool.unix import proc
+from queuepool.unix import file_lock, proc, stray_processes
 
-_MAGIC = 0x71756575_00000008
+_MAGIC = 0x71756575_00000009
 _FLAGS = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _PAGE = 4096
 _SLOT = -(-(Slot.size + 2 * AREA) // _PAGE) * _PAGE
@@ -33,6 +35,7 @@ class Board:
 
     def __init__(self, path: Path, memory: SharedFile | mmap.mmap) -> None:
         self.path = path
+        self.name = BoardName.parsed(path)
         self.memory = memory
         self.header = Header(memory, 0)
         #: counters of a pool that counts, in memory that only its own processes share; see ``board/meters.py``
@@ -53,6 +56,7 @@ class Board:
             os.ftruncate(fd, len(file))  # sparse: the other slots get their space when needed
             file.allocate(0, _PAGE + room_for * _SLOT)
             board = cls._begun(path, file)
+            board.hold()
             board.header.store = store
             path.hardlink_to(draft)
         except OSError:
@@ -112,10 +116,29 @@ class Board:
         """Restore the file's length if somebody has truncated it; returns whether it was truncated."""
         return isinstance(self.memory, SharedFile) and self.memory.restore_length()
 
+    def hold(self, byte: int = 0) -> None:
+        """As its master, or as its steward (``byte`` 1): be seen to look after it, from any other namespace of pids."""
+        if isinstance(self.memory, SharedFile):
+            with suppress(OSError):  # a steward that is about to end has it, or the file system knows no locks
+                file_lock.lock(self.memory.fd, byte)
+
     @property
-    def master(self) -> tuple[int, int]:
-        """Its master's pid and ``proc.start_time``, from the file's name: a job may overwrite its content."""
-        return _master_of(self.path)
+    def has_master(self) -> bool:
+        """Whether its master runs. Of another system's, whether anybody looks after it."""
+        return self.name.has_master if self.name.is_of_this_system else self._is_held
+
+    @property
+    def has_steward(self) -> bool:
+        """Whether its steward runs; of another system's, as ``has_master``."""
+        return any(map(self.has_living, self.of(Role.STEWARD))) if self.name.is_of_this_system else self._is_held
+
+    def has_living(self, slot: Slot) -> bool:
+        """Whether the slot's process is alive. A pid of another system says nothing here: it is somebody else's."""
+        return self.name.is_of_this_system and proc.is_alive(slot.pid, slot.start_time)
+
+    @property
+    def _is_held(self) -> bool:
+        return isinstance(self.memory, SharedFile) and file_lock.holder(self.memory.fd) is not None
 
     @property
     def max_workers(self) -> int:
@@ -127,9 +150,9 @@ class Board:
         # Reading all of them would be most of an idle pool's work.
         return [slot for slot in self.slots[: self.header.used or None] if slot.role in roles]
 
-    def cookie(self, slot: Slot, incarnation: int = 0) -> str:
-        """A name for one incarnation (``incarnation``, by default the present one) of a slot, unique on this host."""
-        return f"{self.path.name}.{slot.index}.{incarnation or slot.incarnation}"
+    def mark(self, slot: Slot, incarnation: int = 0) -> stray_processes.Mark:
+        """The mark of one incarnation (``incarnation``, by default the present one) of a slot, unique on this host."""
+        return stray_processes.Mark.of(self.path.name, slot.index, incarnation or slot.incarnation)
 
     @property
     def is_settled(self) -> bool:
@@ -178,10 +201,5 @@ def sweep(folder: Path) -> None:
     """Remove the files beside boards that are gone, and whose masters are dead: their directory had been removed."""
     for beside in folder.glob("board.*.*"):
         board = beside.with_name(".".join(beside.name.split(".")[:2]))
-        if not board.exists() and not proc.is_alive(*_master_of(board)):
+        if not board.exists() and not BoardName.parsed(board).has_master:
             beside.unlink(missing_ok=True)
-
-
-def _master_of(path: Path) -> tuple[int, int]:
-    pid, _, start_time = path.name.removeprefix("board.").partition("-")
-    return (int(pid), int(start_time)) if pid.isdecimal() and start_time.isdecimal() else (0, 0)

@@ -42,6 +42,8 @@ class Stage(IntEnum):
     DONE = 3
     #: settled by the steward, after its worker's death
     SETTLED = 4
+    #: its payload is being read, of which the worker may die: the job has not begun
+    READING = 5
 
     @classmethod
     def _missing_(cls, value: object) -> Stage:
@@ -87,7 +89,7 @@ class HeldJobs:
         # Last, so that a reader never sees half a receipt.
         self._set_count(len(done) + len(leases))
 
-    def mark(self, number: int, stage: Stage) -> None:
+    def mark(self, number: int, stage: int) -> None:
         """Set the stage of the ``number``-th job, counted from 0: writes one byte."""
         self._memory[self._stages + number] = stage
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import stat
-import struct
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -13,10 +11,9 @@ from pathlib import Path
 
 from queuepool.board.runtime_base import refusing
 from queuepool.errors import ConfigError, PoolRunning
+from queuepool.unix import file_lock
 
 _MOMENT = 0.1
-#: the kernel's struct flock: kind, whence, start, length, pid
-_FLOCK = struct.Struct("hhlli0l")
 
 
 class Pidfile:
@@ -57,7 +54,7 @@ class Pidfile:
         """The pid of the process that holds the lock; 0 = none, or one in another container. Raises ``OSError``."""
         fd = os.open(self.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         with _closing(fd):
-            return _holder(fd)
+            return file_lock.holder(fd) or 0
 
     def remove(self) -> None:
         """Remove the file; the lock stays."""
@@ -88,10 +85,10 @@ class Pidfile:
             os.close(fd)
             raise ConfigError("runtime_dir", f"{self.path} is not a file of yours: remove it")
         try:
-            fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            file_lock.lock(fd)
         except OSError as error:
             with _closing(fd):
-                raise self._running(_holder(fd)) from error
+                raise self._running(file_lock.holder(fd) or 0) from error
         return fd
 
     def _is_in_place(self, fd: int) -> bool:
@@ -99,11 +96,6 @@ class Pidfile:
             return os.path.samestat(os.fstat(fd), self.path.lstat())
         except OSError:
             return False
-
-
-def _holder(fd: int) -> int:
-    kind, _, _, _, pid = _FLOCK.unpack(fcntl.fcntl(fd, fcntl.F_GETLK, _FLOCK.pack(fcntl.F_WRLCK, 0, 0, 0, 0)))
-    return 0 if kind == fcntl.F_UNLCK else int(pid)
 
 
 @contextmanager

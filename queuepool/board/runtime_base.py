@@ -6,7 +6,7 @@ import errno
 import os
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from queuepool.errors import ConfigError, NoRoom
@@ -24,11 +24,22 @@ def base() -> Path:
     places = [Path(tempfile.gettempdir()), Path("/dev/shm")]
     safe = next((place for place in places if place.is_dir() and not _is_everybodys(place)), places[0])
     found = safe / f"queuepool-{os.getuid()}"
-    found.mkdir(mode=0o700, exist_ok=True)
-    about = found.lstat()
-    if not stat.S_ISDIR(about.st_mode) or about.st_uid != os.getuid() or about.st_mode & 0o077:
-        raise ConfigError("runtime_dir", f"{found} is not yours alone; set runtime_dir")
+    with suppress(FileExistsError):
+        found.mkdir(mode=0o700)
+    if problem := problem_of(found, found.lstat(), os.getuid()):
+        raise ConfigError("runtime_dir", f"{problem}, or set runtime_dir")
     return found
+
+
+def problem_of(path: Path, about: os.stat_result, owner: int | None) -> str:
+    """Why this is not a private directory of that user, and what to do; of any user if ``owner`` is ``None``."""
+    if not stat.S_ISDIR(about.st_mode):
+        return f"{path} is {'a symbolic link' if stat.S_ISLNK(about.st_mode) else 'no directory'}: remove it"
+    if owner not in (None, about.st_uid):
+        return f"{path} belongs to another user (uid {about.st_uid}): have it removed"
+    if about.st_mode & 0o077:
+        return f"{path} is open to others (mode {stat.S_IMODE(about.st_mode):04o}): chmod 700 {path}"
+    return ""
 
 
 def check_parents(path: Path) -> None:

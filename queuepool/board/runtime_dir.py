@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import os
-import stat
 from contextlib import suppress
 from pathlib import Path
 
 from queuepool.board import runtime_base
 from queuepool.board.about import FILE, About
 from queuepool.board.board import Board
+from queuepool.board.board_name import BoardName
 from queuepool.board.pidfile import Pidfile
 from queuepool.board.runtime_base import refusing
 from queuepool.config.connections import identity_of
 from queuepool.config.settings import PoolSettings
 from queuepool.errors import ConfigError, NoRoom, NotRunning, PoolRunning
-from queuepool.unix import proc
 
 #: an empty file whose modification time is that of the master's last pass
 ALIVE = "alive"
@@ -97,14 +96,14 @@ class RuntimeDir:
 
     def new_board(self, capacity: int, room_for: int = 0) -> Board:
         """A new board of this process, as of ``Board.create``. Raises ``NoRoom`` and ``ConfigError``."""
-        path = self._board_of(os.getpid())
+        path = self.path / str(BoardName.own())
         with refusing("runtime_dir", path):
             return Board.create(path, capacity, self.store, room_for=room_for)
 
     def board(self, *, write: bool = False) -> Board:
         """The running pool's board. Raises as ``master_pid``."""
         pid = self.master_pid()
-        path = self._board_of(pid)
+        path = self.path / str(BoardName.of(pid))
         try:
             return Board.open(path, write=write) if path.exists() else _removed(path, pid, write=write)
         except (OSError, ValueError) as error:
@@ -120,10 +119,6 @@ class RuntimeDir:
             self._pidfile.lock()
             self.release()
 
-    def _board_of(self, pid: int) -> Path:
-        # With its start time: in a container, every master has the same pid.
-        return self.path / f"board.{pid}-{proc.start_time(pid)}"
-
     def _make(self) -> None:
         with refusing("runtime_dir", self.path):
             for parent in reversed(self.path.parents):
@@ -134,8 +129,8 @@ class RuntimeDir:
         self._check(found, os.getuid())
 
     def _check(self, about: os.stat_result, owner: int | None) -> None:
-        if not stat.S_ISDIR(about.st_mode) or about.st_mode & 0o077 or owner not in (None, about.st_uid):
-            raise ConfigError("runtime_dir", f"{self.path} must be a directory of yours with mode 0700")
+        if problem := runtime_base.problem_of(self.path, about, owner):
+            raise ConfigError("runtime_dir", problem)
 
     def _running(self, pid: int) -> PoolRunning:
         found = self.about()

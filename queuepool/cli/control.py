@@ -11,12 +11,11 @@ import click
 from queuepool.board.status import iso
 from queuepool.cli import output
 from queuepool.cli.flags import CONNECTION, PLACE
-from queuepool.cli.local import runtime_of
+from queuepool.cli.local import runtime_of, signal_master
 from queuepool.cli.options import Where, located
 from queuepool.cli.queues import QUEUES
 from queuepool.cli.rollout import WAIT, rollouts, wait_for
 from queuepool.jobs.client import Queue
-from queuepool.unix import fork
 
 
 @click.command()
@@ -69,7 +68,7 @@ def reload(where: Where, wait: float) -> None:
     """
     local = rollouts(runtime_of(where, pool) for pool in where.pools())
     for rollout in local:
-        fork.send_signal(rollout.master, signal.SIGHUP)
+        signal_master(rollout.runtime, signal.SIGHUP)
         output.say(f"pool {rollout.name}: its workers are replaced, each after its job")
     if wait:
         wait_for(local, wait)
@@ -102,7 +101,7 @@ def up(where: Where) -> None:
 
 def _signal_master(where: Where, signum: signal.Signals, words: str) -> None:
     runtime = runtime_of(where)
-    fork.send_signal(runtime.master_pid(), signum)
+    signal_master(runtime, signum)
     output.say(f"pool {runtime.name}: {words}")
 
 

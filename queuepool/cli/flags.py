@@ -28,6 +28,7 @@ FLAGS: Mapping[str, Flag] = MappingProxyType({
     "pool.modules": Flag("MODULE,...", "Modules to import jobs from"),
     "pool.listeners": Flag("MODULE,...", "Modules to import event listeners from"),
     "pool.preload": Flag("", "Import the modules once; workers share their memory", ("--preload/--no-preload",)),
+    "pool.reload": Flag("", "Replace workers whose files change, for development", ("--reload/--no-reload",)),
     "pool.timeout": Flag("SECONDS", "Job timeout; 0 disables it"),
     "pool.soft_timeout": Flag("SECONDS", "Time after which a job gets SoftTimeout, before its timeout; 0 = never"),
     "pool.boot_timeout": Flag("SECONDS", "Timeout for importing the modules; 0 disables it"),
@@ -62,7 +63,7 @@ PLACE = (*CONNECTION, "pool.runtime_dir")
 #: a pool takes them all, a lone worker those that do not concern a master
 POOL = tuple(FLAGS)
 _MASTERS = (
-    "workers", "preload", "boot_timeout", "grace", "max_crashes", "memory_hard", "stop_timeout", "give_up",
+    "workers", "preload", "reload", "boot_timeout", "grace", "max_crashes", "memory_hard", "stop_timeout", "give_up",
     "runtime_dir", "listen", "history",
 )  # fmt: skip
 WORKER = tuple(key for key in FLAGS if key.partition(".")[2] not in _MASTERS)

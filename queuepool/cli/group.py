@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from queuepool.cli import output
+from queuepool.config.words import VERBS
 from queuepool.unix.exit_codes import USAGE
 
 #: the variable that a shell sets to ask for completions: click's name for a program called queuepool
@@ -43,6 +44,15 @@ class Verbs(click.Group):
         verb = args[0]
         known = self.list_commands(context)
         if verb not in known and not verb.startswith("-"):
-            close = get_close_matches(verb, known, 1)
-            context.fail(f"there is no {verb!r}" + (f"; did you mean {close[0]!r}?" if close else ""))
+            context.fail(f"there is no {verb!r}{_hint(verb, known)}")
         return super().resolve_command(context, args)
+
+
+def _hint(verb: str, known: list[str]) -> str:
+    """What was probably meant: our word for another queue's, or a verb that is spelt almost so."""
+    bare = verb.removeprefix("queue:")
+    ours = VERBS.get(bare, bare)
+    if ours.partition(" ")[0] in known:
+        return f"; here that is {ours!r}"
+    close = get_close_matches(bare, known, 1)
+    return f"; did you mean {close[0]!r}?" if close else ""

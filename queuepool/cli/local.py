@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -9,12 +10,19 @@ from queuepool.board.runtime_dir import RuntimeDir
 from queuepool.board.troubles import NOT_RUNNING, runs_no_jobs
 from queuepool.cli.options import Where
 from queuepool.config.settings import PoolSettings
-from queuepool.unix import exit_codes
+from queuepool.unix import exit_codes, fork
 
 
 def runtime_of(where: Where, pool: PoolSettings | None = None) -> RuntimeDir:
     """The pool's directory. One named on the command line is taken, whatever pool is there."""
     return RuntimeDir(pool or where.pool(), takes_any="pool.runtime_dir" in where.overrides)
+
+
+def signal_master(runtime: RuntimeDir, signum: signal.Signals) -> int:
+    """Signal the pool's master, and no process that has its pid after it; returns the pid. Raises ``NotRunning``."""
+    pid = runtime.master_pid()
+    fork.signal_other(pid, signum, lambda pid: runtime.master_pid() == pid)
+    return pid
 
 
 def code_for(pools: Sequence[Mapping[str, Any]]) -> int:

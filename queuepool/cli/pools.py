@@ -12,11 +12,10 @@ from queuepool.board.runtime_dir import RuntimeDir
 from queuepool.cli import output
 from queuepool.cli.error_report import code_of
 from queuepool.cli.flags import PLACE, POOL
-from queuepool.cli.local import runtime_of
+from queuepool.cli.local import runtime_of, signal_master
 from queuepool.cli.options import Where, located, option, parsed
 from queuepool.config.values import count, seconds
 from queuepool.errors import NotRunning, QueuepoolError
-from queuepool.unix import fork
 
 #: seconds in which the master must do what the board requests, and between checks
 _TIMEOUT, _POLL = 5.0, 0.02
@@ -40,8 +39,7 @@ def start(where: Where) -> int:
 def stop(where: Where, now: bool, wait: float) -> None:
     """Stop the local pool after its running jobs"""
     runtime = runtime_of(where)
-    pid = runtime.master_pid()
-    fork.send_signal(pid, signal.SIGQUIT if now else signal.SIGTERM)
+    pid = signal_master(runtime, signal.SIGQUIT if now else signal.SIGTERM)
     if not wait:
         output.say(
             f"pool {runtime.name}: stopping, its running jobs {'go back to their queues' if now else 'may finish'}"
@@ -64,7 +62,7 @@ def scale(where: Where, workers: int) -> None:
         raise click.BadParameter(f"this pool was started with room for {limit} workers", param_hint="N")
     board.header.scale = workers + 1
     if not within(_TIMEOUT, lambda: board.header.target == workers):
-        raise QueuepoolError(f"the master of pool {runtime.name!r} (pid {board.master[0]}) does not answer")
+        raise QueuepoolError(f"the master of pool {runtime.name!r} (pid {board.name.pid}) does not answer")
     output.say(f"pool {runtime.name} has {workers} workers")
 
 

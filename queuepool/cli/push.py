@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import closing, redirect_stdout
 from difflib import get_close_matches
+from keyword import iskeyword
 from typing import Any
 
 import click
@@ -16,11 +17,12 @@ from queuepool.cli.flags import CONNECTION
 from queuepool.cli.options import TEXT, Where, located, option, parsed
 from queuepool.cli.queues import one_queue
 from queuepool.config import values
-from queuepool.errors import BadArguments, BadPayload, UnknownJob
+from queuepool.errors import BadArguments, BadPayload, BootFailure, UnknownJob
 from queuepool.jobs.arguments import reader_of
 from queuepool.jobs.client import Queue
-from queuepool.jobs.job_options import Options, wire
+from queuepool.jobs.job_options import Options
 from queuepool.jobs.registry import REGISTRY, Handler, bound
+from queuepool.jobs.wire import wire
 from queuepool.payload.command import Commands
 from queuepool.payload.envelope import MAX_BYTES, decode, encode
 from queuepool.payload.strict_json import read_object
@@ -95,17 +97,40 @@ def _json(raw: bytes) -> Any:
 def _handler(where: Where, name: str) -> Handler | None:
     """The job's handler, if known; ``Class@method`` and ``App\\Class`` may be for Laravel's workers."""
     modules = list(dict.fromkeys(module for pool in where.pools() for module in pool.modules))
-    if not modules:
+    if modules:
+        _import(modules)
+    elif why := _looked_for(name):
+        if not _may_be_php(name):
+            output.complain(f"note: {name} is not checked: no modules are named (--modules), and {why}")
         return None
-    with redirect_stdout(sys.stderr):  # what they print is not the id
-        import_application(modules)
     try:
         return REGISTRY.find(name)
     except UnknownJob as error:
-        if "@" in name or "\\" in name:
+        if _may_be_php(name):
             return None
         if error.lacks:
             raise click.UsageError(str(error)) from error
         close = get_close_matches(name, REGISTRY.names(), 1)
         hint = f"did you mean {close[0]!r}?" if close else "--force pushes it for somebody else's workers"
         raise click.UsageError(f"{error}; {hint}") from error
+
+
+def _import(modules: Sequence[str]) -> None:
+    with redirect_stdout(sys.stderr):  # what they print is not the id
+        import_application(modules)
+
+
+def _looked_for(name: str) -> str:
+    """Import the module that the job has in its name. If there is none with jobs, returns why; else an empty text."""
+    parts = name.split(".")[:-1]
+    if not parts or not all(part.isidentifier() and not iskeyword(part) for part in parts):
+        return "its name holds none"
+    try:
+        _import([".".join(parts)])
+    except BootFailure as failure:
+        return str(failure)
+    return "" if REGISTRY.names() or REGISTRY.without_handle else f"{'.'.join(parts)} registers no job"
+
+
+def _may_be_php(name: str) -> bool:
+    return "@" in name or "\\" in name

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from typing import Any
 
@@ -15,7 +15,7 @@ from queuepool.cli.flags import CONNECTION
 from queuepool.cli.options import JSON, Where, located, option, parsed
 from queuepool.config import values
 from queuepool.config.urls import masked
-from queuepool.errors import StoreDenied
+from queuepool.errors import StoreDenied, StoreDown, StoreError
 from queuepool.jobs.client import Queue
 from queuepool.stores.contract import Sizes
 from queuepool.unix.exit_codes import FAILED
@@ -44,14 +44,15 @@ QUEUES = click.argument("queues", metavar="[QUEUE]...", nargs=-1, type=parsed(va
 @located(*CONNECTION)
 @QUEUES
 @JSON
-def size(where: Where, queues: Sequence[str], as_json: bool) -> None:
+def size(where: Where, queues: Sequence[str], as_json: bool) -> int:
     """Count the jobs of queues
 
     By default the pool's queues, that of outcomes, and all others that are not empty.
     """
     with closing(Queue(where.connection(), by_hand=True)) as queue:
-        rows = [{"queue": name, "size": queue.size(name)} for name in queues or _all(where, queue)]
-    output.listing(rows, as_json)
+        sizes = _sizes(queue, queues or _all(where, queue))
+    output.listing(({"queue": name, "size": one.total} for name, one in sizes.items() if one), as_json)
+    return 0 if all(sizes.values()) else FAILED
 
 
 @click.command()
@@ -75,15 +76,14 @@ def monitor(where: Where, queues: Sequence[str], limit: int, fail: bool, as_json
     """
     connection = where.connection()
     with closing(Queue(connection, by_hand=True)) as queue:
-        names = list(queues or _all(where, queue))
-        sizes = {name: queue.sizes(name) for name in names}
-        measured = {name: queue.stores.measures.of(name) for name in names}
-    rows = [_parts(name, sizes[name], limit, age(measured[name])) for name in names]
+        sizes = _sizes(queue, queues or _all(where, queue))
+        measured = {name: queue.stores.measures.of(name) for name, one in sizes.items() if one}
+    rows = [_parts(name, one, limit, age(measured[name])) for name, one in sizes.items() if one]
     output.listing([{"connection": connection.name, **row} for row in rows], as_json)
     outcomes = connection.outcomes
     if outcomes in measured and (words := untaken(outcomes, measured[outcomes])):
         output.complain(f"warn: {words}")
-    return FAILED if fail and any(row["status"] == "ALERT" for row in rows) else 0
+    return FAILED if (fail and any(row["status"] == "ALERT" for row in rows)) or not all(sizes.values()) else 0
 
 
 @click.command()
@@ -100,6 +100,20 @@ def clear(where: Where, queues: Sequence[str], force: bool) -> int:
         for name in names:
             output.say(f"dropped {output.counted(queue.clear(name), 'job')} of {name}")
     return 0
+
+
+def _sizes(queue: Queue, names: Iterable[str]) -> dict[str, Sizes | None]:
+    """The sizes of each; ``None``, and a line, for one that the store refuses to count, as none of the others is."""
+    found: dict[str, Sizes | None] = {}
+    for name in names:
+        try:
+            found[name] = queue.sizes(name)
+        except StoreDown:
+            raise
+        except StoreError as error:
+            found[name] = None
+            output.complain(f"queue {name}: {error}")
+    return found
 
 
 def _all(where: Where, connection: Queue) -> Iterator[str]:

@@ -13,7 +13,6 @@ from queuepool.cli.options import option, parsed
 from queuepool.cli.pools import within
 from queuepool.config.values import seconds
 from queuepool.errors import NotRunning, QueuepoolError
-from queuepool.unix import proc
 
 #: the default wait in seconds
 _DEFAULT_WAIT = "300"
@@ -27,14 +26,9 @@ class Rollout:
     """One running pool's restart. Create it before requesting the restart. Raises ``NotRunning``."""
 
     def __init__(self, runtime: RuntimeDir) -> None:
-        self.name, self._path = runtime.name, runtime.path
+        self.name, self.runtime = runtime.name, runtime
         self._board: Board = runtime.board()
         self._old_generation = self._board.header.generation
-
-    @property
-    def master(self) -> int:
-        """The master's pid."""
-        return self._board.master[0]
 
     def wait(self, until: float) -> None:
         """Wait until all workers run the new code; old ones may still finish a job.
@@ -47,8 +41,8 @@ class Rollout:
 
     def _is_done(self) -> bool:
         header = self._board.header
-        if not proc.is_alive(*self._board.master):
-            raise NotRunning(self.name, self._path)
+        if not self._board.has_master:
+            raise NotRunning(self.name, self.runtime.path)
         if State(header.state) is State.DRAINING:
             raise QueuepoolError(f"pool {self.name!r} is being stopped")
         if header.generation <= self._old_generation:

@@ -6,6 +6,8 @@ from difflib import SequenceMatcher
 
 import click
 
+from queuepool.config.words import KEYS
+
 #: most characters of a usage error
 _MAX_TEXT = 400
 #: a value for each unit that does not explain itself
@@ -33,11 +35,11 @@ def _words_of(error: click.UsageError) -> str:
 def _not_a_flag(option: str) -> str:
     """For a configuration key without a flag: where to set it instead; else empty."""
     from queuepool.cli.flags import FLAGS  # imported here: only a mistake needs it
-    from queuepool.config.loader import KEYS
+    from queuepool.config import loader
 
     key = option.removeprefix("--").replace("-", "_")
     for section in ("connection", "pool"):
-        if key in KEYS[section] and f"{section}.{key}" not in FLAGS:
+        if key in loader.KEYS[section] and f"{section}.{key}" not in FLAGS:
             variable = f"QUEUEPOOL_{section.upper()}_{key.upper()}"
             return f"{option} is no flag but a key of [{section}]: in the file, or as {variable}"
     return ""
@@ -46,7 +48,8 @@ def _not_a_flag(option: str) -> str:
 def _no_such(error: click.NoSuchOption) -> str:
     known = error.ctx.command.params if error.ctx else []
     forms = [form for param in known for form in (*param.opts, *param.secondary_opts) if form.startswith("--")]
-    close = _closest(error.option_name, forms)
+    ours = f"--{KEYS.get(error.option_name[2:].replace('-', '_'), '')}".replace("_", "-")
+    close = [ours] if ours in forms else _closest(error.option_name, forms)
     return f"there is no {error.option_name!r}" + (f"; did you mean {' or '.join(map(repr, close))}?" if close else "")
 
 

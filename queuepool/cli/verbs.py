@@ -42,10 +42,12 @@ VERBS: Mapping[str, tuple[str, str]] = MappingProxyType({
     "flush": ("failed.flush", "Drop all failed jobs"),
     "prune-failed": ("failed.prune", "Drop old failed jobs"),
     "quarantine": ("quarantine.quarantine", "List, show, retry or drop payloads that could not be jobs"),
+    "locks": ("locks.locks", "List the locks of unique jobs, or free them"),
     "down": ("control.down", "Begin maintenance mode"),
     "up": ("control.up", "End maintenance mode"),
     "migrate": ("migrate.migrate", "Create Laravel's tables in a database, if they are missing"),
     "check": ("check.check", "Check configuration, server, permissions and modules"),
+    "version": ("version.version", "Print the versions of queuepool, Python and what it stands on"),
     "completion": ("completion.completion", "Print a shell's completion script for verbs and flags"),
 })  # fmt: skip
 

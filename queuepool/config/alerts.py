@@ -36,7 +36,9 @@ def _wait(raw: str) -> tuple[str, float]:
 
 
 def share(raw: str) -> float:
-    """A percentage, as a share from 0 to 1."""
+    """A percentage, as a share from 0 to 1; also ``0``, which means never in every key."""
+    if raw == "0":
+        return 0.0
     found = re.fullmatch(values.DECIMAL + "%", raw)
     if not found or float(found[1]) > 100:
         raise ValueError(f"{values.shown(raw)} is not a percentage from 0% to 100%")

@@ -45,7 +45,7 @@ def contradictions(settings: ConnectionSettings, given: Mapping[str, Any]) -> It
     """A (key, problem) pair for each value that contradicts another."""
     if given.get("driver") and given["driver"] != kind_of(settings.url):
         yield "driver", f"{given['driver']} contradicts the url, which is one of {kind_of(settings.url)}"
-    if settings.prefix and "redis" not in map(kind_of, _urls(settings).values()):
+    if settings.prefix and "redis" not in map(kind_of, urls_of(settings).values()):
         yield "prefix", "is for the keys of Redis: leave it out, a database's tables have names (jobs_table ...)"
     yield from _table_contradictions(settings)
     yield from _failed_contradictions(settings)
@@ -54,7 +54,7 @@ def contradictions(settings: ConnectionSettings, given: Mapping[str, Any]) -> It
 
 def check_drivers(settings: ConnectionSettings) -> None:
     """Raise ``ConfigError`` when a package that it needs is not installed."""
-    for key, url in _urls(settings).items():
+    for key, url in urls_of(settings).items():
         extra, *packages = _EXTRAS.get(scheme_of(url), ("",))
         # Found, not imported: commands that only inspect a pool do not need them.
         if not all(map(find_spec, packages)):
@@ -87,7 +87,7 @@ def _embedded(folder: Path) -> str:
         raise ConfigError(EMBEDDED, str(error)) from error
 
 
-def _urls(settings: ConnectionSettings) -> dict[str, str]:
+def urls_of(settings: ConnectionSettings) -> dict[str, str]:
     """Its URLs by key, without those that are not set."""
     keys = ("url", "failed_url", "control_url", "maintenance_url", "lock_url", "batches_url")
     found = {key: getattr(settings, key) for key in keys}
@@ -100,7 +100,7 @@ def _table_contradictions(settings: ConnectionSettings) -> Iterator[tuple[str, s
         name = getattr(settings, key)
         if (first := seen.setdefault(name.lower(), key)) != key:
             yield key, f"{name} is {first}, too: each table has its own name"
-    schemes = set(map(scheme_of, _urls(settings).values()))
+    schemes = set(map(scheme_of, urls_of(settings).values()))
     if settings.schema and "postgresql" not in schemes:
         yield "schema", "is for PostgreSQL: another database is named in the url, and SQLite has one for each file"
 

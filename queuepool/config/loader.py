@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from types import MappingProxyType
 
-from queuepool.config import alerts, application, values
+from queuepool.config import alerts, application, values, words
 from queuepool.config import urls as config_urls
 from queuepool.config import variables as config_variables
 from queuepool.config.addresses import listen
@@ -26,7 +26,8 @@ from queuepool.errors import ConfigError
 
 POOL_KEYS: Mapping[str, values.Parser] = MappingProxyType({
     "connection": section_name, "queue": values.queues, "workers": values.workers,
-    "modules": values.modules, "listeners": values.modules, "preload": values.boolean, "metrics": values.boolean,
+    "modules": values.modules, "listeners": values.modules, "preload": values.boolean, "reload": values.boolean,
+    "metrics": values.boolean,
     "timeout": values.seconds, "soft_timeout": values.seconds, "boot_timeout": values.seconds, "grace": values.seconds,
     "tries": values.count, "backoff": values.delays, "max_crashes": values.count, "track": values.seconds,
     "memory": values.memory_limit, "memory_hard": values.megabytes,
@@ -133,7 +134,8 @@ def _hint(entry: Entry) -> str:
     for kind, keys in KEYS.items():
         if kind != kind_of_section(entry) and entry.key in keys:
             return f"; it belongs in [{kind}]"
-    close = get_close_matches(entry.key.lower().replace("-", "_"), KEYS.get(kind_of_section(entry), ()), 1)
+    known, key = KEYS.get(kind_of_section(entry), ()), entry.key.lower().replace("-", "_")
+    close = [words.KEYS[key]] if words.KEYS.get(key) in known else get_close_matches(key, known, 1)
     return f"; did you mean {close[0]!r}?" if close else ""
 
 

@@ -150,6 +150,8 @@ class PoolSettings:
     listeners: tuple[str, ...] = ()
     #: a template imports the modules once and forks the workers, which share its memory
     preload: bool = False
+    #: replace the workers when a file of the application's changes
+    reload: bool = False
     timeout: float = 60.0
     #: seconds after which a handler gets ``SoftTimeout``; 0 = never
     soft_timeout: float = 0.0
@@ -187,6 +189,8 @@ class PoolSettings:
     json: bool = False
     #: the lowest level at which the application's own messages are logged
     log_level: str = "info"
+    #: whether other pools are started with it, so that lines on a terminal name theirs; no key says so
+    has_neighbours: bool = field(default=False, compare=False)
     #: the log file; None = standard error
     log: Path | None = None
     #: seconds for which the pool's counters are kept in the store; 0 = not at all

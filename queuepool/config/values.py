@@ -22,6 +22,7 @@ MAX_MB = 1024 * 1024
 SECONDS_IN = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
 MB_IN = {"": 1, "M": 1, "MB": 1, "G": 1024, "GB": 1024}
 BOOLEANS = dict.fromkeys(("yes", "true", "on", "1"), True) | dict.fromkeys(("no", "false", "off", "0"), False)
+_PHP_CLASS = re.compile(r"(?:[^\W\d]\w*\\)*[^\W\d]\w*")
 DECIMAL = r"([0-9]{1,9}(?:\.[0-9]{1,9})?)"
 
 
@@ -170,7 +171,7 @@ def modules(raw: str) -> tuple[str, ...]:
 
 def php_class(raw: str) -> str:
     """The full name of a PHP class, without a leading backslash."""
-    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*(\\[A-Za-z_][A-Za-z0-9_]*)*", raw):
+    if not _PHP_CLASS.fullmatch(raw):
         raise ValueError(f"{shown(raw)} is not the full name of a PHP class like App\\Queue\\QueuepoolOutcome")
     return raw
 

@@ -148,6 +148,7 @@ def _report_killed(kind: str, why: str, job: JobFacts, killed: KilledAttempt, st
     """By the steward: an attempt that its worker could not report."""
     value = {"type": kind, "value": why, "mechanism": _MECHANISM}
     with sentry_sdk.isolation_scope() as scope:
+        scope.clear_breadcrumbs()  # what the steward has done: nothing of the job's
         _continued(killed.extra, job.name)
         if stack:
             scope.add_attachment(bytes=stack.encode(), filename="stack.txt", content_type="text/plain")

@@ -71,7 +71,7 @@ class JobExceptionOccurred(JobEvent):
 
 @dataclass(frozen=True, slots=True)
 class JobSkipped(JobEvent):
-    """The job is left out and counts as done; ``reason`` says why."""
+    """The job is left out and counts as done, as its batch was cancelled or it has expired; ``reason`` says which."""
 
     words: ClassVar[str] = "job skipped"
     level: ClassVar[int] = logging.INFO
@@ -141,7 +141,7 @@ class LeaseLost(JobEvent):
 
 @dataclass(frozen=True, slots=True)
 class JobQuarantined(Event):
-    """A payload that cannot be a job was set aside; ``reason`` is one word."""
+    """A payload that cannot be a job was set aside, or one of which two workers have died; ``reason`` is one word."""
 
     words: ClassVar[str] = "payload quarantined"
     level: ClassVar[int] = logging.ERROR

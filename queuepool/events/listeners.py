@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections import defaultdict
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
+
+from queuepool.unix import at_fork
 
 if TYPE_CHECKING:
     from queuepool.events import Event
@@ -48,12 +51,16 @@ class Listeners:
 
 
 def _answer(listener: Listener[Event], event: Event) -> object:
+    pid = os.getpid()
     try:
         return listener(event)
-    except BaseException:  # noqa: BLE001 - even SystemExit: a listener must harm nothing
+    except BaseException as error:  # noqa: BLE001 - even SystemExit: a listener must harm nothing
+        at_fork.leave_if_copy(pid, error)
         name = getattr(listener, "__qualname__", repr(listener))
         _log.exception("listener %s raised for %s", name, type(event).__name__)
         return None
+    finally:
+        at_fork.leave_if_copy(pid)
 
 
 #: The listeners of this process; ``on`` adds to them.

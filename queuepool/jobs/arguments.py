@@ -45,6 +45,14 @@ class Reader:
         return within(f"argument {name!r}", convert, value)
 
 
+def door_reader_of(target: Any) -> Reader | None:
+    """A reader for a look at arguments that are about to be pushed: it calls no code of the application's."""
+    try:
+        return _reader_with(target, hints_of(target), at_door=True)
+    except Exception:  # noqa: BLE001 - annotations are user code, and the worker says what it cannot read
+        return None
+
+
 def reader_of(name: str, target: Any) -> Reader | None:
     """A reader for the arguments of this function or class; ``None`` if all of them stay as they are."""
     try:
@@ -61,7 +69,12 @@ def _reader_of(name: str, target: Any) -> Reader | None:
     for unknown in [one for one, it in parameters.items() if it.annotation is not it.empty and one not in hints]:
         why = f"the annotation of {unknown!r} cannot be resolved here"
         _log.warning("%s: %s: the argument comes as it stands in the payload", name, why)
-    made = {one: convert for one in parameters if (convert := converter_of(hints.get(one)))}
+    return _reader_with(target, hints, at_door=False)
+
+
+def _reader_with(target: Any, hints: Mapping[str, Any], *, at_door: bool) -> Reader | None:
+    parameters = inspect.signature(target).parameters
+    made = {one: convert for one in parameters if (convert := converter_of(hints.get(one), at_door=at_door))}
     if not made:
         return None
     kinds = {parameter.kind: one for one, parameter in parameters.items()}

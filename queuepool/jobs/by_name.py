@@ -8,8 +8,10 @@ from typing import NamedTuple
 
 from queuepool.jobs.bulk import Several
 from queuepool.jobs.definition import written_name
-from queuepool.jobs.job_options import Wired
+from queuepool.jobs.fitting import fitted
 from queuepool.jobs.registry import REGISTRY, Handler, keywords
+from queuepool.jobs.typed import check_values
+from queuepool.jobs.wire import Wired
 
 #: each a name and data
 Jobs = Iterable[tuple[str, object]]
@@ -55,12 +57,12 @@ def _check(name: str, data: object) -> None:
     if data is not None and not isinstance(data, Mapping):
         return
     given, parameters = data or {}, _parameters_of(handler)
-    if parameters.required <= given.keys() <= parameters.names:  # the usual push skips the rest
-        return
-    try:
-        parameters.signature.bind(**given)
-    except TypeError as error:
-        raise TypeError(f"{name}: {error}") from None
+    if not parameters.required <= given.keys() <= parameters.names:  # the usual push skips it
+        try:
+            fitted(parameters.signature, (), given)
+        except TypeError as error:
+            raise TypeError(f"{name}: {error}") from None
+    check_values(name, given)
 
 
 def _parameters_of(handler: Handler) -> _Parameters:

@@ -8,10 +8,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 from queuepool.config.settings import ConnectionSettings
+from queuepool.config.words import AnsweringQueue
 from queuepool.jobs import diversion
 from queuepool.jobs.by_name import PAIRS, Jobs, checked
 from queuepool.jobs.captured import captured
-from queuepool.jobs.delay import DAY, Delay, seconds_until
+from queuepool.jobs.delay import DAY, Delay
+from queuepool.jobs.door import check_queue, lock_of
 from queuepool.jobs.encryption import Encryption
 from queuepool.jobs.following import JobState, aended, ended, found
 from queuepool.jobs.in_threads import Threads
@@ -20,7 +22,6 @@ from queuepool.jobs.job_options import Seconds
 from queuepool.jobs.push_options import BulkOptions, PushOptions
 from queuepool.jobs.pusher import Pusher
 from queuepool.payload.envelope import OBJECT_JOB
-from queuepool.payload.unique_locks import new_lock
 
 if TYPE_CHECKING:
     from queuepool.jobs.within import Aside
@@ -30,12 +31,11 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class Queue:
+class Queue(AnsweringQueue):
     """Pushes to one connection. Threads may share it. ``connect`` makes one.
 
-    A push that returns has been stored. A push that raises ``StoreDown`` may have been stored: it is never resent
-    automatically. A silent server counts as gone after the connection's ``timeout`` in seconds; with ``by_hand``, for
-    a person at a terminal, the wait is longer.
+    A push that returns is stored. One that raises ``StoreDown`` may be stored: it is never resent automatically. A
+    silent server counts as gone after the connection's ``timeout`` in seconds; with ``by_hand``, for a person, later.
     """
 
     def __init__(self, settings: ConnectionSettings, *, by_hand: bool = False) -> None:
@@ -49,7 +49,6 @@ class Queue:
         self.pusher = Pusher(settings, self._stores.pushes, self._encryption)
 
     # For this package. In a test that diverts pushes these two are the diversion's: ask for them at each use.
-
     @property
     def settings(self) -> ConnectionSettings:
         return diversion.active.settings(self._settings) if diversion.active else self._settings
@@ -80,9 +79,9 @@ class Queue:
         ``job`` and ``wait``.
 
         Raises ``BadPayload`` for an invalid name, data that JSON cannot hold or too much of it, ``TypeError`` as
-        ``dispatch`` does if this process knows the job, ``ValueError`` for a wrong delay or option, and ``StoreError``.
+        ``dispatch`` does if this process knows the job, ``ValueError`` for any other wrong value, and ``StoreError``.
         """
-        claim = new_lock(name, unique_id, seconds_until(unique_for))
+        claim = lock_of(name, unique_id, unique_for, self.settings)
         return self._push([(name, data)], queue, delay, options, encrypted=encrypted, lock=claim, track=track)[0]
 
     def later(self, delay: Delay, name: str, data: object = None, *, queue: str = "default") -> JobId:
@@ -121,14 +120,13 @@ class Queue:
 
         ``protected`` and ``private`` name the properties that the class declares so. ``encrypted``: with ``app_key``,
         as Laravel does for ``ShouldBeEncrypted``. ``unique_id`` and ``unique_for`` as for ``push``, with the lock that
-        Laravel (from 11 on) takes in its cache for a class without ``displayName()``: its dispatches and these exclude
-        one another. Raises as ``push`` does, and ``PhpDataRefused``, a ``ValueError``, for what PHP cannot hold.
+        Laravel (from 11 on) takes in its cache for a class without ``displayName()``: they exclude one another. Raises
+        as ``push`` does, and ``PhpDataRefused``, a ``ValueError``, for what PHP cannot hold.
         """
-        from queuepool.payload.php_serialize import build_command  # imported here: few programs push such jobs
+        from queuepool.jobs.php_object import data_of  # imported here: few programs push such jobs
 
-        command = build_command(class_name, properties, protected, private)
-        data = {"commandName": class_name, "command": self._encryption.command(command) if encrypted else command}
-        claim = self.pusher.laravels(new_lock(class_name, unique_id, seconds_until(unique_for)))
+        data = data_of(class_name, properties, protected, private, self._encryption if encrypted else None)
+        claim = self.pusher.laravels(lock_of(class_name, unique_id, unique_for, self.settings))
         as_given = ([(class_name, properties)], encrypted)
         about: dict[str, Any] = {"display_name": class_name, "lock": claim, "track": track, "as_given": as_given}
         return self._push([(OBJECT_JOB, data)], queue, delay, options, **about)[0]
@@ -162,8 +160,8 @@ class Queue:
         return await self._aside(call)  # type: ignore[no-any-return]
 
     def push_raw(self, payload: bytes, *, queue: str = "default", delay: Delay = 0) -> None:
-        """Add these bytes unchanged, and so unsigned. Raises ``StoreError``."""
-        self.pusher.push_raw(payload, queue, seconds_until(delay))
+        """Add these bytes unchanged, and so unsigned; a worker sets aside what is no job. Raises as ``push`` does."""
+        self.pusher.push_raw(payload, queue, delay)
 
     def within(self, connection: Any) -> Queue:
         """This queue, pushing in your own transaction on ``connection``, to the queue's database: SQLAlchemy's (also a
@@ -209,8 +207,11 @@ class Queue:
         return self.stores.queue.sizes(queue)
 
     def clear(self, queue: str = "default") -> int:
-        """Drop the queue's ready, delayed and reserved jobs; returns how many there were."""
-        return self.stores.queue.clear(queue)
+        """Drop the queue's ready, delayed and reserved jobs, with their unique locks; returns how many there were."""
+        from queuepool.settlement.held_locks import HeldLocks  # imported here: few programs drop jobs
+
+        check_queue(queue)  # it may be the name of another queue's own key
+        return self.stores.queue.clear(queue, HeldLocks(self.settings).waiting)
 
     def close(self) -> None:
         """Close the connections to the stores. Awaited pushes that have not begun raise ``StoreDown``."""

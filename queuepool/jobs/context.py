@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from weakref import ref
 
 from queuepool.jobs.current_job import Current, running
-from queuepool.payload.context import Texts, values_of
+from queuepool.payload.context import MOST_LOGGED, Texts, values_of
 from queuepool.payload.php_values import PhpDataRefused, PhpValue
 from queuepool.payload.unique_locks import without_lock
 
@@ -88,7 +88,7 @@ def kept_context() -> Context:
 
 def running_data() -> Mapping[str, PhpValue]:
     """What the log lines of the running job hold of its context; nothing between jobs."""
-    return context.data if running() else {}
+    return values_of(texts(), "data", most=MOST_LOGGED + 1) if running() else {}
 
 
 def _with(part: str, values: Mapping[str, PhpValue]) -> _Own:
@@ -100,7 +100,10 @@ def _with(part: str, values: Mapping[str, PhpValue]) -> _Own:
 def _serialized(name: str, value: PhpValue) -> str:
     from queuepool.payload.php_serialize import serialize  # imported here: most programs add nothing
 
+    if not isinstance(name, str):
+        raise PhpDataRefused(f"context: the name {name!r} is not a text")
     try:
+        serialize(name)  # the name goes into the same payload
         return serialize(value)
     except PhpDataRefused as error:
         raise PhpDataRefused(f"context {name!r}: {error.reason}") from None

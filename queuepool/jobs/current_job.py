@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from queuepool.errors import JobFailedByHand, QueuepoolError
+from queuepool.jobs.delay import Delay, seconds_until
 from queuepool.payload.context import Context
 from queuepool.payload.envelope import SCHEDULED_FOR
 from queuepool.settlement.run import NOT_RUN, Run
@@ -32,6 +33,8 @@ class Current:
     verdict: Verdict | None = field(default=None)
     #: whether its handler has raised an exception after which the job is not retried (``retry_on``, ``fail_on``)
     is_final: bool = False
+    #: the seconds until its next try that this exception has of its own
+    retry_after: float | None = None
     #: for those that follow the job
     run: Run = field(default=NOT_RUN, init=False, repr=False)
 
@@ -107,9 +110,12 @@ class Current:
         self.run = self.run._replace(progress=float(fraction), note=note)
         _show_progress(float(fraction), note)
 
-    def release(self, delay: float = 0.0) -> None:
-        """Retry the job in ``delay`` seconds instead of completing it. Uses up a try; on the last try the job fails."""
-        self.verdict = Release(delay)
+    def release(self, delay: Delay = 0.0) -> None:
+        """Retry the job after ``delay`` instead of completing it. Uses up a try; on the last try the job fails.
+
+        ``delay`` as for ``later``: seconds, ``"5m"``, a ``timedelta`` or a ``datetime``. Raises ``ValueError``.
+        """
+        self.verdict = Release(seconds_until(delay))
 
     def fail(self, reason: str | BaseException = "failed by its handler") -> None:
         """Fail the job, whatever tries are left, and record it in the failed store."""

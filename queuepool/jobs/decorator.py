@@ -8,10 +8,13 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, NamedTuple, ParamSpec, TypeVar, Unpack, overload
 
+from queuepool.config import words
+from queuepool.errors import ConfigError
 from queuepool.jobs.bulk import as_in_json, calls_of
 from queuepool.jobs.captured import captured
 from queuepool.jobs.definition import check_is_known, check_runs, name_of
 from queuepool.jobs.dispatch import Sending, dispatched
+from queuepool.jobs.fitting import fitted
 from queuepool.jobs.job_options import JobOptions, Options, options_of, target_of
 from queuepool.jobs.registry import REGISTRY, Handler, arguments_of, by_name, keywords
 
@@ -36,9 +39,11 @@ def job(name: str | Callable[P, R] | None = None, **options: Unpack[JobOptions])
     """Register a function as the handler of ``name`` (default: ``module.function``).
 
     Options: ``queue``, ``tries`` (0 = no limit), ``timeout`` and ``backoff`` (seconds; ``backoff`` also a list of
-    them), ``max_exceptions``, ``fail_on_timeout``, ``soft_timeout`` (seconds after which ``SoftTimeout`` is raised in
-    the function), ``retry_on`` and ``fail_on`` (classes of exceptions after which alone the job is retried, and after
-    which it is not), ``encrypted`` (of the data, with ``app_key``). The pool decides those that are not given.
+    them, or ``exponential(1, 300)``), ``max_exceptions``, ``fail_on_timeout``, ``soft_timeout`` (seconds after which
+    ``SoftTimeout`` is raised in the function), ``retry_on`` and ``fail_on`` (classes of exceptions after which alone
+    the job is retried, and after which it is not; ``retry_on`` also a dict with a delay for each), ``encrypted`` (of
+    the data, with ``app_key``). The pool decides those that are not given.
+    ``expires``: seconds from when it is due within which it must begin; later it is dropped.
     ``tags``: texts that its payloads carry, as Horizon's, for its events and the log as JSON.
     ``schedule``: a pool pushes it by itself, by a cron expression (``"0 3 * * *"``) or every so often (``"30s"``).
 
@@ -47,12 +52,14 @@ def job(name: str | Callable[P, R] | None = None, **options: Unpack[JobOptions])
     ``unique_id`` (a function of the arguments) and ``unique_until`` (``"start"``, ``"end"``) say when their lock is
     released, ``skip_if_cancelled`` leaves out those of a cancelled batch. Raises ``ConfigError``.
     """
-    if callable(name):
-        return _registered(None, options_of({}), name)
+    if name is not None and not isinstance(name, str):
+        return _registered(None, options_of(options), name)
     return partial(_registered, name, options_of(options))
 
 
 def _registered(name: str | None, options: Options, function: Callable[P, R]) -> JobFunction[P, R]:
+    if isinstance(function, JobFunction) or hasattr(function, "job_options"):
+        raise ConfigError("@job", f"{function!r} is a job already: one @job is enough, and a Job class needs none")
     check_runs(str(name or getattr(function, "__qualname__", repr(function))), function)
     made = JobFunction(name_of(function) if name is None else name, function, options)
     if options.schedule is not None:
@@ -103,7 +110,7 @@ class Target(Generic[P]):
         try:
             return by_name(self.job.__wrapped__, args, kwargs), self.job.arguments(args, kwargs)
         except TypeError as error:
-            raise TypeError(f"{self.job.name}: {error}") from None
+            raise TypeError(f"{self.job.name}: {error}{words.of_dispatch(error, kwargs)}") from None
 
     def _several(self, calls: Iterable[object]) -> list[tuple[object, Mapping[str, Any]]]:
         several: list[tuple[object, Mapping[str, Any]]] = []
@@ -123,7 +130,7 @@ class Target(Generic[P]):
         return dispatched(self.job.name, calls, self.sending, self.job.options)
 
 
-class JobFunction(Generic[P, R]):
+class JobFunction(words.Answering, Generic[P, R]):
     """A function that can also be dispatched. A direct call still runs the plain function."""
 
     def __init__(self, name: str, function: Callable[P, R], options: Options) -> None:
@@ -138,6 +145,9 @@ class JobFunction(Generic[P, R]):
         self.__name__ = function.__name__
         self.__wrapped__ = function
 
+    def __repr__(self) -> str:
+        return f"<job {self.name!r}>"
+
     def __call__(self, /, *args: P.args, **kwargs: P.kwargs) -> R:
         return self._function(*args, **kwargs)
 
@@ -145,10 +155,11 @@ class JobFunction(Generic[P, R]):
         """A unique job's arguments by name, defaults included; for other jobs, which need none, an empty mapping."""
         if self.options.unique is None:
             return {}
-        bound = self._signature.bind(*args, **kwargs)
+        bound = fitted(self._signature, args, kwargs)
         bound.apply_defaults()
         return bound.arguments
 
+    @words.answering
     def using(
         self, *, queue: str | None = None, delay: Delay = 0, within: Any = None, after_commit: Any = None
     ) -> Target[P]:
@@ -198,7 +209,7 @@ class JobFunction(Generic[P, R]):
     def bind(self, /, *args: Any, **kwargs: Any) -> _Call:
         """The task for one payload's arguments. Raises ``TypeError`` if they do not fit."""
         if args or not self._required <= kwargs.keys() <= self._names:  # the usual call skips it
-            self._signature.bind(*args, **kwargs)
+            fitted(self._signature, args, kwargs)
         return _Call(self._function, args, kwargs, self._succeeded, self._failed)
 
 

@@ -7,7 +7,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from queuepool.errors import ConfigError
+from queuepool.errors import BadPayload, ConfigError
+from queuepool.payload.options import check_name
 
 _REMEDY = 'give it one: @job("shop.send")'
 
@@ -15,11 +16,30 @@ _REMEDY = 'give it one: @job("shop.send")'
 def check_runs(name: str, function: object) -> None:
     """Raises ``ConfigError`` for what a worker cannot call: no function, a generator, or a method."""
     if not callable(function):
-        raise ConfigError("@job", f"{name!r} is not a function")
+        raise ConfigError("@job", f"{name!r} is not a function{_remedy(function)}")
     if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
         raise ConfigError("@job", f"{name!r} is a generator: a call of it would do nothing")
     if _is_method(function):
         raise ConfigError("@job", f"{name!r} is a method, and a worker has no object to call it on: write a Job class")
+
+
+def _remedy(function: object) -> str:
+    """For what only looks like one in its class: a class method, a property."""
+    if not hasattr(type(function), "__get__"):
+        return ""
+    kind = type(function).__name__
+    return f" but a {kind}, which a worker has no class for: write a plain function that calls it, or a Job class"
+
+
+def check_job_name(name: object) -> None:
+    """Raises ``ConfigError`` for what no payload can name."""
+    if not isinstance(name, str) or not name.strip():
+        raise ConfigError("@job", f"a job needs a name, and {name!r} is none")
+    try:
+        check_name(name)
+        name.encode()
+    except (BadPayload, UnicodeEncodeError):
+        raise ConfigError("@job", f"{name!r} is no name for a job: it has what cannot be printed") from None
 
 
 def name_of(function: Any) -> str:

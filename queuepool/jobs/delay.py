@@ -10,16 +10,29 @@ from queuepool.config import values
 Delay = float | str | timedelta | datetime
 #: seconds that a unique lock lasts, unless said otherwise
 DAY = 86400.0
+#: seconds in the past that no delay means
+_NEVER = 1e10
 
 
 def seconds_until(delay: Delay) -> float:
-    """Seconds from now, 0.0 for the past. Raises ``ValueError`` for a value that is not a delay."""
+    """Seconds from now, 0.0 for the past. Raises ``ValueError`` for what is no delay, or one of over ten years."""
     if isinstance(delay, str):
         return values.seconds(delay)
-    if isinstance(delay, timedelta):
-        delay = delay.total_seconds()
-    elif isinstance(delay, datetime):
-        delay = (delay.astimezone(UTC) - datetime.now(UTC)).total_seconds()
-    if not isinstance(delay, (int, float)) or not -1e10 < delay < 1e10:
-        raise ValueError(f"{delay!r} is no delay: give seconds, '5m', a timedelta or a datetime")
-    return max(float(delay), 0.0)
+    seconds = _seconds_of(delay)
+    # No database holds any time: the column of PostgreSQL's table ends in 2038.
+    if seconds > values.LONGEST:
+        raise ValueError(f"{delay!r} is too long a delay: ten years (87600h) are the most")
+    return max(seconds, 0.0)
+
+
+def _seconds_of(delay: object) -> float:
+    try:
+        if isinstance(delay, timedelta):
+            return delay.total_seconds()
+        if isinstance(delay, datetime):
+            return (delay.astimezone(UTC) - datetime.now(UTC)).total_seconds()
+        if isinstance(delay, (int, float)) and not isinstance(delay, bool) and delay > -_NEVER:  # so it is not NaN
+            return float(delay)
+    except (OverflowError, ValueError):  # the first and last days of the calendar; an int beyond any float
+        pass
+    raise ValueError(f"{delay!r} is no delay: give seconds, '5m', a timedelta or a datetime")

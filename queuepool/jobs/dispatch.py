@@ -6,7 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from queuepool.jobs.job_options import Options, wire
+from queuepool.jobs.job_options import Options
+from queuepool.jobs.typed import check_values
+from queuepool.jobs.wire import wire
 
 if TYPE_CHECKING:
     from queuepool.jobs.client import Queue
@@ -30,7 +32,7 @@ def dispatched(
     """Push calls, each its payload's data and its arguments by name, and return their ids.
 
     The id of a unique job is empty if another one holds its lock: then it was not pushed. Raises as ``Queue.push``
-    does, and ``TypeError`` for arguments of which no identity can be made.
+    does, and ``TypeError`` for arguments that a worker could not read, or of which no identity can be made.
     """
     from queuepool.jobs.connecting import default_queue  # imported here: slow, and a worker may never push
 
@@ -41,6 +43,8 @@ def pushed(
     queue: Queue, name: str, calls: Sequence[tuple[object, Mapping[str, Any]]], sending: Sending, options: Options
 ) -> list[JobId]:
     """The same to this queue, which ``bound`` has given."""
+    for data, _ in calls:
+        check_values(name, data)
     about: dict[str, Any] = {"queue": sending.queue, "delay": sending.delay, "options": wire(options)}
     about |= {"encrypted": options.encrypted, "track": options.track}
     if options.unique is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from queuepool.errors import AttemptLost, ConfigError, JobError
+from queuepool.jobs.retry import Retry
 
 #: as written: one class or several
 Classes = type[BaseException] | Iterable[type[BaseException]]
@@ -33,6 +34,8 @@ def check_both(retry_on: Iterable[type[BaseException]], fail_on: tuple[type[Base
 def _class_of(key: str, one: object) -> type[BaseException]:
     if not isinstance(one, type) or not issubclass(one, BaseException):
         raise ConfigError("@job", f"{key} cannot have {one!r}: {_EXAMPLE}")
+    if issubclass(one, Retry):
+        raise ConfigError("@job", f"{key} cannot have {one.__qualname__}: who raises it asks for another try")
     if issubclass(one, AttemptLost):
         why = "fail_on_timeout and tries decide on a timeout, max_crashes on a worker's death"
         raise ConfigError("@job", f"{key} cannot have {one.__qualname__}, which no handler raises: {why}")

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from queuepool.errors import NotTracked, StoreError
+from queuepool.errors import NotTracked, StoreDown, StoreError
 
 if TYPE_CHECKING:
     from queuepool.payload.ending import StateRecord
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
 #: seconds between looks while waiting: first, and at most
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.005, 0.25
+#: seconds for which a wait goes on without an answer of the store
+_LONGEST_BLIP = 60.0
 _OVER = frozenset(("done", "failed", "cancelled"))
 
 
@@ -26,7 +29,7 @@ class JobState:
     """What was known of a job when it was asked for. ``None`` or empty: unknown, or not yet.
 
     ``state`` is ``queued``, ``delayed``, ``running``, ``released`` (waits for its next try), ``done``, ``failed`` or
-    ``cancelled`` (left out with its batch).
+    ``cancelled`` (left out: with its batch, or since it had expired).
     """
 
     id: str
@@ -81,9 +84,11 @@ def _facts_in(text: bytes) -> dict[str, Any]:
 def ended(look: Callable[[], JobState | None], job_id: str, timeout: float | None) -> JobState:
     """What is known of the job once it is over. Raises as ``Queue.wait`` does."""
     wait = _Wait(job_id, timeout)
-    while not (state := wait.checked(look())).is_over:
+    while True:
+        with wait.outlasting_a_blip():
+            if (state := wait.checked(look())).is_over:
+                return state
         time.sleep(wait.pause())
-    return state
 
 
 async def aended(look: Callable[[], Awaitable[JobState | None]], job_id: str, timeout: float | None) -> JobState:
@@ -91,9 +96,11 @@ async def aended(look: Callable[[], Awaitable[JobState | None]], job_id: str, ti
     from asyncio import sleep  # imported here: most programs await no job
 
     wait = _Wait(job_id, timeout)
-    while not (state := wait.checked(await look())).is_over:
+    while True:
+        with wait.outlasting_a_blip():
+            if (state := wait.checked(await look())).is_over:
+                return state
         await sleep(wait.pause())
-    return state
 
 
 class _Wait:
@@ -104,8 +111,20 @@ class _Wait:
         self._timeout = math.inf if timeout is None else timeout
         self._until = time.monotonic() + self._timeout
         self._pause = _FIRST_PAUSE
+        #: when the store last answered; ``None`` = it never has
+        self._seen: float | None = None
+
+    @contextmanager
+    def outlasting_a_blip(self) -> Iterator[None]:
+        """Around a look: a store that has answered before may be away for a while."""
+        try:
+            yield
+        except StoreDown:
+            if self._seen is None or time.monotonic() >= min(self._seen + _LONGEST_BLIP, self._until):
+                raise
 
     def checked(self, state: JobState | None) -> JobState:
+        self._seen = time.monotonic()
         if state is None:
             raise NotTracked(self._job_id)
         if not state.is_over and time.monotonic() >= self._until:

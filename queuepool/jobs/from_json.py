@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import typing
 from collections import abc
 from collections.abc import Callable, Mapping, Sequence
@@ -11,25 +12,31 @@ from types import NoneType, UnionType
 from typing import Any, Union
 
 from queuepool.jobs.annotations import hints_of
-from queuepool.jobs.json_scalars import Converter, Unreadable, key_of, reader_of
+from queuepool.jobs.json_scalars import Converter, Unreadable, is_applications, key_of, left_alone, reader_of
 
 _LISTS: dict[Any, type] = {set: set, abc.Set: set, abc.MutableSet: set, frozenset: frozenset, tuple: tuple}
 _KEPT_LISTS = (list, abc.Sequence, abc.MutableSequence, abc.Collection, abc.Iterable)
 _OBJECTS = (dict, abc.Mapping, abc.MutableMapping)
 
 
-def converter_of(hint: Any) -> Converter | None:
-    """A converter from JSON to a value of this annotation; ``None`` if the value stays as it is."""
+def converter_of(hint: Any, *, at_door: bool = False) -> Converter | None:
+    """A converter from JSON to a value of this annotation; ``None`` if the value stays as it is.
+
+    ``at_door``: for a look at what is about to be pushed, which calls none of the application's code: no ``from_json``,
+    no validation, no ``__init__``, since what they do is the worker's.
+    """
     hint = _bare(hint)
     origin, inner = typing.get_origin(hint), typing.get_args(hint)
     if origin in (Union, UnionType):
-        return _one_of(inner)
+        return _one_of(inner, at_door)
     cls = origin or hint
     if not isinstance(cls, type) or cls is Any:
         return None
     if (read := reader_of(cls)) is not None:
-        return read
-    return partial(_record, cls) if is_dataclass(cls) or typing.is_typeddict(cls) else _of_container(cls, inner)
+        return left_alone if at_door and is_applications(cls) else read
+    if is_dataclass(cls) or typing.is_typeddict(cls):
+        return partial(_record, cls, at_door)
+    return _of_container(cls, inner, at_door)
 
 
 def _bare(hint: Any) -> Any:
@@ -42,24 +49,25 @@ def _bare(hint: Any) -> Any:
     return hint if meant is None else _bare(meant)  # a NewType, or an alias (type Name = ...)
 
 
-def _of_container(cls: type, inner: Sequence[Any]) -> Converter | None:
+def _of_container(cls: type, inner: Sequence[Any], at_door: bool) -> Converter | None:
+    of = partial(converter_of, at_door=at_door)
     if issubclass(cls, tuple) and hasattr(cls, "_fields"):
         hints = hints_of(cls)
-        return partial(_fixed, lambda items: cls(*items), [converter_of(hints.get(name)) for name in cls._fields])
+        return partial(_fixed, lambda items: cls(*items), [of(hints.get(name)) for name in cls._fields])
     if cls is tuple and inner and inner[-1] is not Ellipsis:
-        return partial(_fixed, tuple, [converter_of(hint) for hint in inner])
+        return partial(_fixed, tuple, [*map(of, inner)])
     if cls in _OBJECTS:
-        key, item = (key_of(inner[0]), converter_of(inner[1])) if inner else (None, None)
+        key, item = (key_of(inner[0], at_door), of(inner[1])) if inner else (None, None)
         return partial(_mapping, key, item) if key or item else None
-    item = converter_of(inner[0]) if inner else None
+    item = of(inner[0]) if inner else None
     if cls in _LISTS:
         return partial(_list, _LISTS[cls], item)
     return partial(_list, list, item) if cls in _KEPT_LISTS and item else None
 
 
-def _one_of(members: Sequence[Any]) -> Converter | None:
+def _one_of(members: Sequence[Any], at_door: bool) -> Converter | None:
     """The first member that fits counts, in the annotation's order."""
-    rest = [(member, converter_of(member)) for member in members if member is not NoneType]
+    rest = [(member, converter_of(member, at_door=at_door)) for member in members if member is not NoneType]
     if not any(convert for _, convert in rest):
         return None
     return partial(_first, rest, NoneType in members)
@@ -87,23 +95,33 @@ def _is_one(plain: Any, value: object) -> bool:
     return isinstance(value, (int, float) if cls is float else cls) and (cls is bool or not isinstance(value, bool))
 
 
-def _record(cls: type, value: Any) -> Any:
+def _record(cls: type, at_door: bool, value: Any) -> Any:
     if not isinstance(value, dict):
         raise Unreadable(f"an object for {cls.__qualname__}", value)
-    convert = _fields(cls)
+    convert = _fields(cls, at_door)
     made = {name: within(f".{name}", convert.get(name), item) for name, item in value.items()}
     try:
-        return cls(**made)
+        return _takes(cls, made) if at_door else cls(**made)
     except TypeError as error:  # it names fields, not values
         raise Unreadable(f"one for {cls.__qualname__} ({error})", value) from error
     except ValueError as error:
         raise Unreadable(f"one that {cls.__qualname__} accepts", value) from error
 
 
+def _takes(cls: type, fields: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The fields, unless an object of this class cannot be made of them. Raises ``TypeError``."""
+    if is_dataclass(cls):
+        _signature(cls).bind(**fields)
+    return fields
+
+
+_signature = cache(inspect.signature)
+
+
 @cache
-def _fields(cls: type) -> Mapping[str, Converter | None]:
+def _fields(cls: type, at_door: bool) -> Mapping[str, Converter | None]:
     """Resolved when the first value comes, since a class may refer to itself."""
-    return {name: converter_of(hint) for name, hint in hints_of(cls).items()}
+    return {name: converter_of(hint, at_door=at_door) for name, hint in hints_of(cls).items()}
 
 
 def _list(make: Callable[[Any], Any], item: Converter | None, value: Any) -> Any:

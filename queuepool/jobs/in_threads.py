@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from queuepool.errors import StoreDown
 from queuepool.jobs.context import kept_context
+from queuepool.unix.originals import has_threads
 
 if TYPE_CHECKING:
     import asyncio
@@ -72,10 +73,13 @@ class Threads:
     async def run(self, call: Callable[[], T]) -> T:
         """Await a blocking call, made with the caller's context.
 
-        If this is cancelled, a call that has begun is made to its end; one that has not is left out.
+        If this is cancelled, a call that has begun is made to its end; one that has not is left out. Where gevent or
+        eventlet has replaced threads the call is made here and now: it would not be made while the loop waits.
         """
         from asyncio import get_running_loop  # imported here: most programs push from no coroutine
 
+        if not has_threads():
+            return kept_context().run(call)
         if self._pid != os.getpid():
             self._begin()
         loop = get_running_loop()

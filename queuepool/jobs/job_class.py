@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Self, Unpack, dataclass_transform
 
+from queuepool.config import words
 from queuepool.errors import ConfigError
 from queuepool.jobs.bulk import objects_of
 from queuepool.jobs.captured import captured
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @dataclass_transform()
-class Job:
+class Job(words.Answering):
     """Base class of job classes. Options are class arguments, the same as those of ``@job``.
 
     ::
@@ -78,6 +79,7 @@ class Job:
         """Push the job to become ready after ``delay``, and return its id."""
         return self.using(delay=delay).dispatch()
 
+    @words.answering
     def using(
         self, *, queue: str | None = None, delay: Delay = 0, within: Any = None, after_commit: Any = None
     ) -> Pending:

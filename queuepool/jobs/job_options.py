@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import timedelta
 from difflib import get_close_matches
 from typing import Any, Literal, TypedDict
 
 from queuepool.config import values
+from queuepool.config.words import OPTIONS
 from queuepool.errors import ConfigError
 from queuepool.jobs.exception_options import Classes, check_both, classes_of
-from queuepool.payload.tags import TAGS, checked_tags
+from queuepool.payload.tags import checked_tags
+from queuepool.settlement.backoff import Backoff
 
 #: upper limit of seconds and of counts
 _MAX = 2**31
 Seconds = float | str | timedelta
+#: one delay, one for each try, or ``exponential(1, 300)``
+Delays = Seconds | Sequence[Seconds] | Backoff
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,13 +30,19 @@ class Options:
     tries: int | None = None
     timeout: float | None = None
     backoff: tuple[float, ...] | None = None
+    #: whether each of these delays is shortened by chance, by the worker: no payload says it
+    jitter: bool = False
     max_exceptions: int | None = None
     fail_on_timeout: bool | None = None
     #: seconds after which the handler gets ``SoftTimeout``
     soft_timeout: float | None = None
     #: the exceptions after which it may be retried, but for those in ``fail_on``
     retry_on: tuple[type[BaseException], ...] = (BaseException,)
+    #: how long it waits after some of them, the nearest class of an exception counts; ``None`` = its backoff
+    delays: tuple[tuple[type[BaseException], Backoff | None], ...] = ()
     fail_on: tuple[type[BaseException], ...] = ()
+    #: seconds from when it is due within which it must begin, or it is dropped; ``None`` = at any time
+    expires: float | None = None
     #: whether a dispatch encrypts the data
     encrypted: bool = False
     #: a dispatch takes the lock of this identity, with the arguments in braces, or does nothing if it is held
@@ -64,12 +74,13 @@ class JobOptions(TypedDict, total=False):
     queue: str
     tries: int | None
     timeout: Seconds | None
-    backoff: Seconds | Sequence[Seconds] | None
+    backoff: Delays | None
     max_exceptions: int | None
     fail_on_timeout: bool | None
     soft_timeout: Seconds | None
-    retry_on: Classes | None
+    retry_on: Classes | Mapping[type[BaseException], Delays | None] | None
     fail_on: Classes | None
+    expires: Seconds | None
     encrypted: bool
     unique: str | None
     unique_for: Seconds
@@ -83,23 +94,33 @@ class JobOptions(TypedDict, total=False):
 
 def options_of(options: JobOptions) -> Options:
     """Check and parse options. Raises ``ConfigError`` for an unknown option or a value that no worker accepts."""
-    known = [field.name for field in fields(Options)]
+    known = [*JobOptions.__annotations__]
     for key in options.keys() - known:
         raise ConfigError("@job", f"there is no option {key!r}{_hint(key, known)}")
     _check_unique(options)
     unique_for = _seconds("unique_for", options.get("unique_for", Options().unique_for))
-    backoff = options.get("backoff")
-    several = (backoff,) if isinstance(backoff, (int, float, str, timedelta)) else backoff
+    backoff = _backoff("backoff", options.get("backoff"))
     for key in ("tries", "max_exceptions"):
         _check_number(key, options.get(key), int)
     timeout, track = (_seconds(key, options.get(key, getattr(Options(), key))) for key in ("timeout", "track"))
-    delays = [_seconds("backoff", delay) for delay in several or ()]
     named = options.get("queue")
     queue = "default" if named is None else queue_name(named)
     given: dict[str, Any] = {**options, "queue": queue, "timeout": timeout, "track": track, "unique_for": unique_for}
+    given["expires"] = _expires(options)
     given["tags"] = _tags(options.get("tags", ()))
     given |= _exceptions(options) | {"soft_timeout": _soft_timeout(options.get("soft_timeout"), timeout)}
-    return Options(**{**given, "backoff": tuple(map(float, delays)) if several else None})  # type: ignore[arg-type]
+    given |= {"backoff": backoff and backoff.delays, "jitter": bool(backoff and backoff.jitter)}
+    return Options(**given)
+
+
+def _expires(options: JobOptions) -> float | None:
+    expires = _seconds("expires", options.get("expires"))
+    if expires == 0:
+        raise ConfigError("@job", "expires must be above 0: a job that may never begin need not be pushed")
+    if expires and options.get("schedule") is not None:
+        how = "its time is the schedule's, not a dispatch's; [schedule] late says how late one may be made good"
+        raise ConfigError("@job", f"expires cannot go with schedule: {how}")
+    return expires
 
 
 def _tags(value: object) -> tuple[str, ...]:
@@ -109,14 +130,30 @@ def _tags(value: object) -> tuple[str, ...]:
         raise ConfigError("@job", str(error)) from None
 
 
-def _exceptions(options: JobOptions) -> dict[str, tuple[type[BaseException], ...]]:
-    """``retry_on`` and ``fail_on``, or their defaults."""
+def _exceptions(options: JobOptions) -> dict[str, object]:
+    """``retry_on`` with its delays, and ``fail_on``, or their defaults."""
     retry_on, fail_on = options.get("retry_on"), options.get("fail_on")
     retried = Options().retry_on if retry_on is None else classes_of("retry_on", retry_on)
     failed = Options().fail_on if fail_on is None else classes_of("fail_on", fail_on)
     if retry_on is not None:
         check_both(retried, failed)
-    return {"retry_on": retried, "fail_on": failed}
+    return {"retry_on": retried, "fail_on": failed, "delays": _delays(retry_on)}
+
+
+def _delays(retry_on: object) -> tuple[tuple[type[BaseException], Backoff | None], ...]:
+    """The delays of a ``retry_on`` that has some."""
+    if not isinstance(retry_on, Mapping):
+        return ()
+    return tuple((one, _backoff(f"retry_on: the delay of {one.__qualname__}", to)) for one, to in retry_on.items())
+
+
+def _backoff(key: str, value: object) -> Backoff | None:
+    if value is None or isinstance(value, Backoff):
+        return value
+    several = (value,) if isinstance(value, (int, float, str, timedelta)) else value
+    if not isinstance(several, Sequence):
+        raise ConfigError("@job", f"{key} cannot be {value!r}: write a delay, a list, or exponential(1, 300)")
+    return Backoff(tuple(delay_of(key, delay) for delay in several)) if several else None
 
 
 def _soft_timeout(value: object, timeout: float | None) -> float | None:
@@ -155,9 +192,16 @@ def target_of(options: Options, queue: str | None) -> str:
 
 
 def _hint(key: str, known: Sequence[str]) -> str:
-    others = {"retries": "tries", "max_retries": "tries", "max_tries": "tries", "retry_delay": "backoff"}
-    [close] = [others[key]] if key in others else get_close_matches(key, known, 1) or [""]
+    [close] = [OPTIONS[key]] if key in OPTIONS else get_close_matches(key, known, 1) or [""]
     return f": did you mean {close!r}?" if close else f"; there are: {', '.join(known)}"
+
+
+def delay_of(key: str, value: object) -> float:
+    """Seconds of a delay. Raises ``ConfigError`` for what is none."""
+    seconds = _seconds(key, value)
+    if seconds is None:
+        raise ConfigError("@job", f"{key} cannot be None")
+    return float(seconds)
 
 
 def _seconds(key: str, value: object) -> float | None:
@@ -176,28 +220,3 @@ def _check_number(key: str, value: object, *kinds: type) -> None:
     # Checked now: a worker would ignore a wrong value in the payload, or quarantine the job.
     if value is not None and (isinstance(value, bool) or not isinstance(value, kinds) or not 0 <= value < _MAX):  # type: ignore[operator]
         raise ConfigError("@job", f"{key} cannot be {value!r}")
-
-
-class Wired(dict[str, object]):
-    """Options as payload fields, checked where the job is defined."""
-
-
-def backoff_text(delays: tuple[object, ...]) -> str:
-    """Seconds, separated by commas. Source: Queue.php, getJobBackoff (13.x)."""
-    return ",".join(f"{delay:.15g}" if isinstance(delay, float) else str(delay) for delay in delays)
-
-
-def wire(options: Options) -> Wired:
-    """As Laravel's payload fields, so that PHP workers respect them. Source: Queue.php, createPayloadArray (13.x)."""
-    backoff = options.backoff and backoff_text(options.backoff)
-    tags = {TAGS: list(options.tags)} if options.tags else {}
-    return Wired(
-        {
-            "maxTries": options.tries,
-            "maxExceptions": options.max_exceptions,
-            "failOnTimeout": bool(options.fail_on_timeout),
-            "backoff": backoff,
-            "timeout": options.timeout,
-            **tags,
-        }
-    )

@@ -55,11 +55,26 @@ def reader_of(cls: type) -> Converter | None:
     return None
 
 
-def key_of(hint: Any) -> Converter | None:
-    """A converter for the keys of an object, which are texts in JSON; ``None`` if they stay as they are."""
+def is_applications(cls: type) -> bool:
+    """Whether values of this type are read by code of the application's: a registered type, a pydantic model."""
+    return own_type(cls) is not None or hasattr(cls, "model_validate")
+
+
+def left_alone(value: Any) -> Any:
+    """In place of the application's code."""
+    return value
+
+
+def key_of(hint: Any, at_door: bool) -> Converter | None:
+    """A converter for the keys of an object, which are texts in JSON; ``None`` if they stay as they are.
+
+    ``at_door`` as for ``converter_of``.
+    """
     if hint in (int, float):
         return partial(_scalar, hint, (str,), "a number in a text")
-    return reader_of(hint) if isinstance(hint, type) else None
+    if not isinstance(hint, type):
+        return None
+    return left_alone if at_door and is_applications(hint) else reader_of(hint)
 
 
 def _converted(cls: type, own: OwnType, value: Any) -> Any:

@@ -7,9 +7,11 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, TypedDict
 
 from queuepool.errors import BadPayload
-from queuepool.jobs.job_options import Seconds, backoff_text
+from queuepool.jobs.job_options import Seconds
+from queuepool.jobs.wire import backoff_text
 from queuepool.payload.options import payload_options_of
 from queuepool.payload.tags import TAGS, checked_tags
+from queuepool.settlement.backoff import Backoff
 
 if TYPE_CHECKING:
     from queuepool.jobs.delay import Delay
@@ -66,4 +68,8 @@ def _written(value: object) -> object:
         return int(value.timestamp())
     if isinstance(value, timedelta):
         return value.total_seconds()
+    if isinstance(value, Backoff):
+        if value.jitter:
+            raise ValueError("backoff: jitter is the worker's: write it with @job; a payload has plain delays")
+        value = value.delays
     return backoff_text(tuple(value)) if isinstance(value, (list, tuple)) else value

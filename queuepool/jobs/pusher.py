@@ -9,17 +9,18 @@ from typing import TYPE_CHECKING, Any
 
 from queuepool.config.lock_places import lock_home_of
 from queuepool.config.settings import ConnectionSettings
-from queuepool.config.urls import kind_of
+from queuepool.config.urls import folds_keys, kind_of
 from queuepool.jobs import at_import, context, diversion
-from queuepool.jobs.delay import Delay, seconds_until
+from queuepool.jobs.delay import Delay
+from queuepool.jobs.door import terms_of
 from queuepool.jobs.encryption import Encryption
 from queuepool.jobs.following import first_states
 from queuepool.jobs.in_threads import with_pauses
-from queuepool.jobs.job_options import Seconds, Wired
-from queuepool.jobs.push_options import fields_of
+from queuepool.jobs.job_options import Seconds
 from queuepool.jobs.queued import emit_queued
 from queuepool.payload.ending import Lock
 from queuepool.payload.envelope import CONTEXT, encode
+from queuepool.payload.exact_locks import exact, lasting
 from queuepool.payload.on_push import stamper
 from queuepool.payload.options import TRACK
 from queuepool.payload.signing import signer_of
@@ -55,12 +56,13 @@ class Pusher:
 
         ``as_given``: for tests, the jobs before they were serialized, and whether they are encrypted.
         """
-        seconds = seconds_until(delay)
+        terms = terms_of(display_name or (jobs[0][0] if jobs else ""), queue, delay, track, options)
+        seconds, lock = terms.delay, self._told_apart(lock, jobs)
         about: dict[str, Any] = {
-            "options": fields_of(options) if options and not isinstance(options, Wired) else options,
+            "options": terms.options,
             "display_name": display_name,
             "created_at": time.time(),
-            "extra": self._extra(lock, seconds_until(track)),
+            "extra": self._extra(lock, terms.track),
             "stamp": stamper(queue),
             "encrypt": self._encryption.data if encrypted else None,
             "sign": partial(self._signer.sign, queue) if self._signer else None,
@@ -73,7 +75,7 @@ class Pusher:
             fields = about["options"] or {}
             push = diversion.Push(ids, given, queue, seconds, fields, is_encrypted, lock.name if lock else None)
             pushes = diverted.pushes(self._settings, pushes, push)
-        if not _store(pushes, queue, made, seconds, lock, names if track else ()):
+        if not _store(pushes, queue, made, seconds, lock, names if terms.track else ()):
             return [""]
         if at_import.is_under_way:
             at_import.warn_of(names)
@@ -82,13 +84,15 @@ class Pusher:
             diverted.run()
         return ids
 
-    def push_raw(self, payload: bytes, queue: str, delay: float) -> None:
-        """Push these bytes. Raises ``StoreError``."""
-        pushes, diverted = self.pushes, diversion.active
+    def push_raw(self, payload: bytes, queue: str, delay: Delay) -> None:
+        """Push these bytes. Raises as ``Queue.push``."""
+        if not isinstance(payload, bytes):
+            raise TypeError(f"push_raw takes bytes, not {type(payload).__name__}")
+        seconds, pushes, diverted = terms_of("", queue, delay).delay, self.pushes, diversion.active
         if diverted:
-            push = diversion.Push([""], [("", payload)], queue, delay, {}, False, None)
+            push = diversion.Push([""], [("", payload)], queue, seconds, {}, False, None)
             pushes = diverted.pushes(self._settings, pushes, push)
-        pushes.push(queue, [payload], delay)
+        pushes.push(queue, [payload], seconds)
         if diverted:
             diverted.run()
 
@@ -97,10 +101,17 @@ class Pusher:
         settings = self._current
         return lock and lock._replace(is_elsewhere=lock_home_of(settings) != settings.url)
 
+    def _told_apart(self, lock: Lock | None, jobs: list[tuple[str, object]]) -> Lock | None:
+        """The lock by a name that the store takes for no other; that of a PHP class, which Laravel gives, as it is."""
+        if lock is None or "\\" in jobs[0][0] or not folds_keys(self._settings.url):
+            return lock
+        return exact(lock, jobs[0][0])
+
     def _extra(self, lock: Lock | None, track: float) -> dict[str, object]:
         """The fields of a payload that few have."""
         texts = claimed(context.texts(), lock, self._kind_of(lock)) if lock else context.texts()
-        return {key: value for key, value in ((CONTEXT, texts), (TRACK, track)) if value}
+        known: dict[str, object] = {key: value for key, value in ((CONTEXT, texts), (TRACK, track)) if value}
+        return known | lasting(lock) if lock else known
 
     def _kind_of(self, lock: Lock) -> str:
         """The kind of store that the lock is in."""

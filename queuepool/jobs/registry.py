@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from queuepool.errors import BadArguments, ConfigError, UnknownJob
+from queuepool.jobs.definition import check_job_name
+from queuepool.jobs.fitting import fitted
 from queuepool.jobs.job_options import Options
 from queuepool.payload.wrappers import Offer
 
@@ -53,9 +55,8 @@ class Registry:
         self.sources: list[Callable[[], object]] = []
 
     def add(self, handler: Handler) -> None:
-        """Register a handler. Raises ``ConfigError`` if its name is empty or taken."""
-        if not handler.name.strip():
-            raise ConfigError("@job", "a job needs a name")
+        """Register a handler. Raises ``ConfigError`` if its name is none, or is taken."""
+        check_job_name(handler.name)
         if handler.name in self._handlers:
             raise ConfigError("@job", f"two jobs are registered as {handler.name!r}")
         self._handlers[handler.name] = handler
@@ -127,7 +128,7 @@ def by_name(function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping
     Raises ``TypeError`` for arguments that do not fit.
     """
     signature = inspect.signature(function)
-    given = signature.bind(*args, **kwargs)
+    given = fitted(signature, args, kwargs)
     kinds = {parameter.kind for parameter in signature.parameters.values()}
     if given.args and kinds & {inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.VAR_POSITIONAL}:
         if given.kwargs:

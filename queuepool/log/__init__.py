@@ -8,11 +8,14 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from queuepool.config.settings import PoolSettings
 from queuepool.events import Event, JobProcessed
 from queuepool.events.listeners import Listeners
+from queuepool.log import own_logger
 from queuepool.log.fields import line_of
-from queuepool.log.formats import OURS, Json, Origin, Text
+from queuepool.log.formats import Json, Origin, Text
 from queuepool.log.handlers import Stream, handler_for
+from queuepool.log.own_logger import OURS, Passing
 
 _log = logging.getLogger(OURS)
+_others = Passing()
 
 
 def setup(
@@ -32,25 +35,29 @@ def setup(
     continue without it.
     """
     handler = handler_for(settings.log, write_timeout, must_open=first)
-    root = logging.getLogger()
-    # Ours are there where the template has called adopt().
-    root.handlers[:] = [handler if one in _log.handlers else one for one in root.handlers]
-    for former in _log.handlers:
-        if isinstance(former, Stream):
-            former.end()  # no job must find its descriptor open
     origin = Origin(settings.name, role, settings.connection.name, running, context)
-    handler.setFormatter(Json(origin) if settings.json else Text(origin))
-    _log.handlers[:] = [handler]
-    _log.propagate = False
-    _log.setLevel(logging.WARNING if settings.quiet else logging.DEBUG if settings.verbose else logging.INFO)
+    handler.setFormatter(_format(settings, origin, handler))
+    own_logger.become(
+        handler, logging.WARNING if settings.quiet else logging.DEBUG if settings.verbose else logging.INFO
+    )
+    logging.lastResort = _others  # the application's, where it takes all handlers off its root
+
+
+def _format(settings: PoolSettings, origin: Origin, handler: Stream) -> logging.Formatter:
+    if settings.json:
+        return Json(origin)
+    if not handler.is_terminal:
+        return Text(origin)
+    from queuepool.log.eyes import Eyes  # imported here: a service's log is a pipe or a file
+
+    return Eyes(origin, names_pool=settings.has_neighbours)
 
 
 def adopt(settings: PoolSettings) -> None:
     """Call after the user's modules are imported: log their messages here, unless they have configured logging."""
-    _log.disabled = False  # logging.config disables every logger that it does not configure
     root = logging.getLogger()
     if not root.handlers:
-        root.handlers[:] = _log.handlers
+        root.handlers[:] = [_others]
         root.setLevel(settings.log_level.upper())
 
 

@@ -14,11 +14,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import BinaryIO, cast
 
-from queuepool.log.handlers import Stream
+from queuepool.log.own_logger import own_logger
+from queuepool.unix import at_fork
 
-_log = logging.getLogger("queuepool")
 #: most bytes of a line; a longer one continues in the next
 _MAX = 8192
+#: where the descriptors 1 and 2 led when user code last forked
+_led: dict[int, tuple[int, int]] = {}
+#: whether this process was forked by user code, which may send what it prints elsewhere
+_is_users = False
 #: the streams with a line that has no end yet; empty for a job that prints whole lines or nothing
 INCOMPLETE: set[_Lines] = set()
 
@@ -28,6 +32,8 @@ class _Lines(io.RawIOBase):
 
     def __init__(self, name: str, number: int) -> None:
         super().__init__()
+        #: as that of Python's own streams
+        self.name, self.mode = f"<{name}>", "wb"
         self._name = name
         self._number = number
         self._rest = b""
@@ -43,6 +49,8 @@ class _Lines(io.RawIOBase):
 
     def write(self, data: object) -> int:
         raw = bytes(data)  # type: ignore[call-overload]
+        if _is_users and _place(self._number) != _led[self._number]:
+            return self._write_through(raw)
         *lines, self._rest = (self._rest + raw).split(b"\n")
         for line in lines:
             self._log(line)
@@ -53,6 +61,17 @@ class _Lines(io.RawIOBase):
         else:
             INCOMPLETE.discard(self)
         return len(raw)
+
+    def _write_through(self, raw: bytes) -> int:
+        """Write where the descriptor leads, as Python's own stream does. Raises ``OSError``."""
+        rest = raw
+        while rest:
+            rest = rest[os.write(self._number, rest) :]
+        return len(raw)
+
+    def forget(self) -> None:
+        """Forget an incomplete line, in a copy of the process that will log it."""
+        self._rest = b""
 
     def flush(self) -> None:
         """Log an incomplete line too: a flush asks for it to be seen now."""
@@ -65,8 +84,8 @@ class _Lines(io.RawIOBase):
         for first in range(0, len(line), _MAX):
             text = line[first : first + _MAX].decode("utf-8", "replace")
             record = logging.LogRecord(self._name, logging.INFO, "", 0, text, None, None)
-            for handler in _log.handlers:  # not through a logger: applications disable loggers
-                handler.handle(record)
+            if logger := own_logger():
+                logger.out.handle(record)
 
 
 def log_incomplete() -> None:
@@ -76,17 +95,21 @@ def log_incomplete() -> None:
 
 
 def capture() -> None:
-    """Capture from now on, until this process ends."""
+    """Capture from now on, until this process ends. A child that user code forks logs its own lines.
+
+    It may point a descriptor elsewhere: then its lines go there.
+    """
+    at_fork.watch(_note_places, _begin_anew)
     for name, number in (("stdout", 1), ("stderr", 2)):
         stream = getattr(sys, name)
         stream.flush()
         if not isinstance(getattr(stream, "buffer", None), _Lines):
             lines = cast(BinaryIO, _Lines(name, number))
             stream = io.TextIOWrapper(lines, encoding="utf-8", errors="backslashreplace", write_through=True)
+            stream.mode = "w"  # type: ignore[misc]
             setattr(sys, name, stream)
-    for handler in _log.handlers:
-        if isinstance(handler, Stream):
-            handler.lend(1, 2)
+    if logger := own_logger():
+        logger.out.lend(1, 2)
 
 
 @contextmanager
@@ -103,3 +126,24 @@ def captured() -> Iterator[None]:
         for number, former in enumerate(numbers, start=1):
             os.dup2(former, number)
             os.close(former)
+
+
+def _note_places() -> None:
+    _led.update({number: _place(number) for number in (1, 2)})
+
+
+def _begin_anew() -> None:
+    """In a child that user code forked."""
+    global _is_users
+    _is_users = True
+    for lines in tuple(INCOMPLETE):
+        lines.forget()
+    INCOMPLETE.clear()
+
+
+def _place(number: int) -> tuple[int, int]:
+    try:
+        about = os.fstat(number)
+    except OSError:
+        return (0, 0)  # closed
+    return about.st_dev, about.st_ino

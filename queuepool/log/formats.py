@@ -11,10 +11,8 @@ from typing import Any
 
 from queuepool.events import Event
 from queuepool.log.fields import context_of, fields_of, line_of, pairs, trace_of
+from queuepool.log.own_logger import OURS
 from queuepool.unix.escape import escaped
-
-#: our own logger; a record of another name is the application's
-OURS = "queuepool"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,25 +36,33 @@ class Text(logging.Formatter):
         self._origin = origin
 
     def format(self, record: logging.LogRecord) -> str:
-        at, origin = datetime.fromtimestamp(record.created, UTC), self._origin
-        time = f"{at:%Y-%m-%dT%H:%M:%S}.{record.msecs:03.0f}Z"
-        head = f"{time} {record.levelname} pool={origin.pool} {origin.role} pid={record.process}"
         words, *below = self._words(record)
         below += _trace(self, record).splitlines()
-        return "\n    ".join([f"{head} {escaped(words)}", *map(escaped, below)])
+        return "\n    ".join([f"{self._head(record)} {escaped(words)}", *map(escaped, below)])
+
+    def _head(self, record: logging.LogRecord) -> str:
+        at, origin = datetime.fromtimestamp(record.created, UTC), self._origin
+        time = f"{at:%Y-%m-%dT%H:%M:%S}.{record.msecs:03.0f}Z"
+        return f"{time} {record.levelname} pool={origin.pool} {origin.role} pid={record.process}"
 
     def _words(self, record: logging.LogRecord) -> list[str]:
         """The record's line, and the lines below it."""
         event, facts = _event(record), _facts(record)
         if event:
-            return [line_of(event)]
+            return [self._of_event(event)]
         if facts is not None:
             return _with_facts(record.getMessage(), facts)
         if record.name == OURS:
             return [record.getMessage()]
-        fields = "".join(f"{key}={value} " for key, value in _job(self._origin).items())
         first, *more = record.getMessage().splitlines() or [""]
-        return [f"{fields}{record.name}: {first}", *more]
+        return [f"{self._of_job(self._origin.running())}{record.name}: {first}", *more]
+
+    def _of_event(self, event: Event) -> str:
+        return line_of(event)
+
+    def _of_job(self, identity: str) -> str:
+        """What names the running job in the application's lines."""
+        return f"id={identity} " if identity else ""
 
 
 class Json(logging.Formatter):

@@ -60,6 +60,14 @@ class Stream(logging.Handler):
         except (OSError, ValueError):
             self._dropped += 1  # closed, or no room on the disk: there is nowhere to report it
 
+    @property
+    def is_terminal(self) -> bool:
+        """Whether somebody looks at it."""
+        try:
+            return os.isatty(self._fd)
+        except OSError:
+            return False
+
     def end(self) -> None:
         """Close the descriptor. ``close`` does not: an application's ``logging.config`` closes every handler."""
         if self._fd > 2:
@@ -95,19 +103,23 @@ class Stream(logging.Handler):
 
 
 class File(Stream):
-    """Writes to a path, which is looked up again for every line, so that the file may be moved away at any time."""
+    """Writes to a path, which is looked up again for every line, so that the file may be moved away at any time.
+
+    A directory that was removed is made anew. Where that fails, a process goes on with the file that it has open, and
+    one that has none with standard error.
+    """
 
     def __init__(self, path: Path, write_timeout: float, *, must_open: bool) -> None:
-        super().__init__(-1, write_timeout)
+        super().__init__(-1 if must_open else 2, write_timeout)
         self.path = path
         with nullcontext() if must_open else suppress(OSError, ConfigError):
-            self._fd = open_to_append("log", path)
+            self._fd = open_to_append("log", path) if must_open else self._opened_anew()
 
     def emit(self, record: logging.LogRecord) -> None:
         with suppress(OSError, ConfigError):  # continue with the file that is open
             if not self._is_in_place():
-                former, self._fd = self._fd, open_to_append("log", self.path)
-                if former >= 0:
+                former, self._fd = self._fd, self._opened_anew()
+                if former > 2:
                     os.close(former)
                 self.lend(*self._lent)
         super().emit(record)
@@ -118,6 +130,14 @@ class File(Stream):
             return self._fd if stat.S_ISREG(os.fstat(self._fd).st_mode) else None
         except OSError:
             return None
+
+    def _opened_anew(self) -> int:
+        """Raises ``OSError`` and ``ConfigError``."""
+        try:
+            return open_to_append("log", self.path)
+        except FileNotFoundError:  # the directory was there when the pool started
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            return open_to_append("log", self.path)
 
     def _is_in_place(self) -> bool:
         try:

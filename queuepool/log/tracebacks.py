@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import re
 import traceback
 from itertools import islice, takewhile
 from types import TracebackType
@@ -15,6 +16,13 @@ _MAX_FRAMES, _DEEP = 100, 5000
 _OURS = os.path.dirname(os.path.dirname(__file__)) + os.sep
 #: what calls the user's imports
 _BOOTING = (f'File "{_OURS}worker/boot.py"', f'File "{_OURS}worker/django_support.py"')
+#: what Python writes between an exception and the one that it led to, which comes last
+_LED_TO = re.compile(
+    "\n\n(?:The above exception was the direct cause of the following exception"
+    "|During handling of the above exception, another exception occurred):\n\n"
+)
+_HEADS = ("Traceback (most recent call last):", "Exception Group Traceback (most recent call last):")
+_CUT = "[…]"
 _IMPORTING = ('File "<frozen importlib', f'File "{importlib.__file__}"')
 #: most characters of a text: an exception's is the user's data, of any content and size
 MAX_TEXT = 64 * 1024
@@ -29,7 +37,7 @@ def text_of(error: BaseException) -> str:
     else:
         text = traceback_of(error)
     if len(text) > MAX_TEXT:
-        text = f"{text[: MAX_TEXT // 2]}\n[…]\n{text[-MAX_TEXT // 2 :]}"
+        text = f"{text[: MAX_TEXT // 2]}\n{_CUT}\n{text[-MAX_TEXT // 2 :]}"
     return text
 
 
@@ -95,3 +103,18 @@ def summary(error: BaseException) -> str:
     except Exception as broken:  # noqa: BLE001 - an exception's __str__ is the user's code
         text = f"<its text cannot be had: {type(broken).__name__}>"
     return f"{type(error).__name__}: {text}"
+
+
+def headline(text: str) -> str:
+    """The line of a recorded exception that says what was raised: its class, and the first line of what it says.
+
+    Of a chain that is the last exception, of a group the group. Below that line are more lines of its message and its
+    notes; what PHP has recorded begins with it.
+    """
+    lines = [line for line in map(_without_rails, _LED_TO.split(text)[-1].splitlines()) if line.strip()] or [""]
+    return next((line for line in lines if not line.startswith((" ", *_HEADS, _CUT))), lines[0])
+
+
+def _without_rails(line: str) -> str:
+    """A line of an exception group without what is drawn before it; one of its members stays indented."""
+    return line[4:] if line.startswith(("  | ", "  + ")) else line

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from queuepool.board.board import HELPERS, Board, Role, Slot
+from queuepool.board.board import HELPERS, Board, Killed, Role, Slot
 from queuepool.board.deadlines import next_deadline
 from queuepool.board.facts import Totals
 from queuepool.master.child import Child
@@ -86,6 +86,8 @@ class Children:
     def mark_dead(self, child: Child, status: int) -> None:
         """Keep a dead child, with its slot, until the steward has settled its held jobs."""
         child.dead, child.status = True, status
+        if child.stop_sent and not (child.is_ready or child.killed):
+            child.killed = Killed.STOP  # in its import, which a stop ends: no death to be reported
         self._note_ready(child)  # it may have died before it was seen ready
         child.write()
         self._dead.append(child)

@@ -123,7 +123,7 @@ class Master:
 
     def _stop(self, *, now: bool = False, code: int = 0) -> None:
         if not self._shutdown.has_begun:
-            _log.info("stopping: running jobs %s", "go back to their queues" if now else "may finish")
+            _log.info("stopping: %s", self._shutdown.words(self._children.workers(), at_once=now))
         self._shutdown.begin(time.monotonic(), code, at_once=now)
         for child in [*self._children.workers(), *self._children.templates()]:
             self._retire(child)
@@ -161,7 +161,7 @@ class Master:
         child.write()
         fork.kill(child.pid)
         if (why, child.role) != (Killed.STOP, Role.TEMPLATE):
-            _log.warning("%s killed: %s (%s)", child, why.name, why.reason)
+            _log.warning("%s killed: %s (%s)%s", child, why.name, why.reason, child.at_work)
 
     def _is_unwanted(self, child: Child, now: float) -> Killed | None:
         if self._shutdown.is_overdue(child.role, now):

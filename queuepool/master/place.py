@@ -24,6 +24,8 @@ class Place:
         self._board = board
         self._runtime = runtime
         self._children = children
+        #: stray processes that are another user's
+        self._refused: set[int] = set()
 
     def keep(self) -> bool:
         """Restore the directory if something has removed it; ``False`` when that fails."""
@@ -43,8 +45,8 @@ class Place:
 
     def sweep(self) -> None:
         """Kill the stray processes that dead workers' jobs have left behind."""
-        cookies = {self._board.cookie(child.slot, child.incarnation) for child in self._children}
-        stray_processes.sweep(self._children, cookies)
+        marks = {self._board.mark(child.slot, child.incarnation) for child in self._children}
+        self._refused = stray_processes.sweep(self._children, self._board.path.name, marks, self._refused)
 
     def leave(self) -> None:
         """Give up the directory. The board stays if it holds unsettled jobs, for the next master's steward."""

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import logging
+import time
+from collections.abc import Sequence
 
-from queuepool.board.board import Header, Role
+from queuepool.board.board import Header, Role, State
+from queuepool.master.child import Child
 
 #: seconds that the steward may settle after the last worker has exited
 _SETTLE = 5.0
@@ -26,6 +29,18 @@ class Shutdown:
         self.kill_at = float("inf")
         #: the master's exit code
         self.code = 0
+
+    def words(self, workers: Sequence[Child], *, at_once: bool) -> str:
+        """What becomes of the running jobs, for who waits for the end: call before ``begin``."""
+        busy = [child.slot for child in workers if child.slot.state == State.BUSY]
+        if not busy:
+            return "no job runs"
+        if at_once:
+            return f"running jobs go back to their queues ({len(busy)})"
+        now, most = time.monotonic(), self._stop_timeout
+        longest = max(min(slot.deadline - now, most) if slot.deadline else most for slot in busy)
+        limit = "however long that takes" if longest == float("inf") else f"in at most {max(longest, 0.0):.0f} s"
+        return f"running jobs may finish ({len(busy)}, {limit}); a further Ctrl-C (INT) stops at once"
 
     def begin(self, now: float, code: int = 0, *, at_once: bool = False) -> None:
         """Begin; later calls only repair the board. ``at_once``: running jobs go back to their queues, also later on.

@@ -29,7 +29,7 @@ def not_started(facts: PoolFacts) -> str:
 def not_ready(facts: PoolFacts) -> str:
     """Why the pool takes no jobs now."""
     outage = facts.read_at - facts.store_lost_at if facts.store_lost_at else 0.0
-    if reason := not_live(facts):
+    if reason := not_live(facts) or not_started(facts):
         return reason
     if facts.state != State.RUNNING:
         return f"the pool is {facts.state.name.lower()}"

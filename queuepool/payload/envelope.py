@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
-import re
 import uuid as uuids
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Any, NamedTuple, TypeGuard
+from typing import Any, NamedTuple
 
 from queuepool.errors import BadPayload, NotSendable
 from queuepool.payload import strict_json
 from queuepool.payload.ages import PUSHED_AT, as_text, due_at, precise
-from queuepool.payload.options import KEYS, NAME, PayloadOptions, is_time, payload_options_of
+from queuepool.payload.doubtful import check_readable
+from queuepool.payload.expiry import EXPIRES, RETRIED
+from queuepool.payload.identity import identity_of, is_word
+from queuepool.payload.options import KEYS, UNIQUE_FOR, PayloadOptions, check_name, is_time, payload_options_of
 from queuepool.payload.strict_json import MAX_BYTES as MAX_BYTES
 from queuepool.payload.tags import TAGS, tags_in
 from queuepool.payload.to_json import as_json
@@ -29,7 +30,7 @@ SCHEDULED_FOR = "scheduledFor"
 #: created once: json.dumps would create one for every payload
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False, default=as_json)
 _TIMES = ("createdAt", PUSHED_AT, "delay", SCHEDULED_FOR)
-_KNOWN = frozenset((*KEYS, *_TIMES, "uuid", "id", "data", "attempts", CONTEXT, "qp"))
+_KNOWN = frozenset((*KEYS, *_TIMES, "uuid", "id", "data", "attempts", CONTEXT, UNIQUE_FOR, "qp", EXPIRES, RETRIED))
 #: the keys that a payload may have by itself: nothing else may set them. ``queue`` is in what is signed
 RESERVED = _KNOWN | {"deleteWhenMissingModels", "queue"}
 #: the options of a payload that says nothing of them, in Laravel's order
@@ -37,7 +38,6 @@ _UNSET: Mapping[str, object] = MappingProxyType(
     dict.fromkeys(("maxTries", "maxExceptions", "failOnTimeout", "backoff", "timeout", "retryUntil"))
     | {"failOnTimeout": False}
 )
-_ID = re.compile(r"[^\x00-\x1f\x7f]{1,128}")
 
 
 class Payload(NamedTuple):
@@ -111,10 +111,10 @@ def payload_of(fields: Mapping[str, Any], raw: bytes, attempts: int | None = Non
     """The payload with these decoded fields; ``raw`` is hashed to name a job without an id. Raises ``BadPayload``."""
     get, options = fields.get, payload_options_of(fields, len(raw))
     raw_uuid, raw_id = get("uuid"), get("id")
-    uuid = raw_uuid if _is_word(raw_uuid) else ""
+    uuid = raw_uuid if is_word(raw_uuid) else ""
     own = raw_uuid if raw_id is None else raw_id
     return Payload(
-        uuid if uuid and own == uuid else _identity(own, raw),
+        uuid if uuid and own == uuid else identity_of(own, raw),
         uuid,
         get("data"),
         int(get("attempts") or 0) if attempts is None else attempts,
@@ -147,8 +147,8 @@ def encode(
     """The id and bytes of a new payload, with Laravel's fields in Laravel's order and ``attempts`` last.
 
     ``options`` may hold ``maxTries``, ``maxExceptions``, ``failOnTimeout``, ``backoff``, ``timeout``
-    and ``retryUntil``; the worker decides the missing ones; and ``tags``, a list of texts. ``created_at`` is in Unix
-    seconds, ``delay`` in seconds.
+    and ``retryUntil``; the worker decides the missing ones; and ``tags``, a list of texts, and ``EXPIRES``, the seconds
+    from when it is due within which it must begin. ``created_at`` is in Unix seconds, ``delay`` in seconds.
     ``extra`` holds further fields, as Laravel's context; ``stamp`` returns those of ``@on_push``. ``encrypt`` returns
     the encrypted data. ``sign`` returns the signature of the fields that must not change on the way: all but ``delay``
     and ``attempts``.
@@ -156,8 +156,8 @@ def encode(
     Raises ``BadPayload`` for a bad name or more than ``limit`` bytes, ``NotSendable`` for data that JSON cannot hold.
     Source: Queue.php, createPayloadArray (13.x).
     """
-    if not NAME.fullmatch(name):
-        raise BadPayload(f"{name!r} is no name for a job")
+    check_name(name)
+    check_name(name if display_name is None else display_name)
     identity = identity or str(uuids.UUID(bytes=os.urandom(16), version=4))
     given = options or {}
     fields: dict[str, object] = {
@@ -166,7 +166,7 @@ def encode(
         "job": name,
         **{key: given.get(key, unset) for key, unset in _UNSET.items()},
         "data": data,
-        **_pushed(identity, created_at, given),
+        **_pushed(identity, created_at, delay, given),
         **(extra or {}),
     }
     if stamp:
@@ -181,9 +181,11 @@ def encode(
         raise _named(name, data) or error from error.__cause__
 
 
-def _pushed(identity: str, created_at: float, given: Mapping[str, object]) -> dict[str, object]:
-    """The fields of one push, and the tags if there are any."""
+def _pushed(identity: str, created_at: float, delay: float, given: Mapping[str, Any]) -> dict[str, object]:
+    """The fields of one push, and the tags and the end if there are any."""
     fields: dict[str, object] = {"createdAt": int(created_at), "id": identity, PUSHED_AT: as_text(created_at)}
+    if EXPIRES in given:
+        fields[EXPIRES] = round(created_at + delay + given[EXPIRES], 3)
     return fields | {TAGS: given[TAGS]} if TAGS in given else fields
 
 
@@ -206,21 +208,5 @@ def dump(fields: Mapping[str, object], limit: int = MAX_BYTES) -> bytes:
         raise NotSendable(str(error)) from error
     if len(raw) > limit:
         raise BadPayload(f"{len(raw)} bytes, at most {limit} are allowed")
+    check_readable(fields, raw)
     return raw
-
-
-def _is_word(value: object) -> TypeGuard[str]:
-    """Whether it is 1 to 128 printable characters: people type it, and failed jobs are recorded under it."""
-    if not isinstance(value, str):
-        return False
-    # Nearly all are plain ASCII, which is faster to check.
-    return (0 < len(value) <= 128 and value.isascii() and value.isprintable()) or bool(_ID.fullmatch(value))
-
-
-def _identity(given: object, raw: bytes) -> str:
-    """The given id, else a digest that is the same for every attempt. Raises ``BadPayload``."""
-    if given is None:
-        return hashlib.sha256(re.sub(rb'"attempts"\s*:\s*\d+', b"", raw)).hexdigest()[:32]
-    if not _is_word(given):
-        raise BadPayload("id")
-    return given

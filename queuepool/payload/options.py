@@ -13,6 +13,8 @@ from queuepool.errors import BadPayload
 
 #: the key of the seconds for which a tracked job's state is kept
 TRACK = "qpTrack"
+#: the key of the seconds that a job's unique lock lasts, if that is not a day
+UNIQUE_FOR = "qpUniqueFor"
 #: seconds, for delays and points in time alike: beyond the year 5000 another unit must be meant
 _NO_TIME = 1e11
 #: seconds that no backoff reaches
@@ -83,6 +85,12 @@ KEYS = (
 #: bytes of a payload above which its options are not cached
 _CACHED_BYTES = 16 * 1024
 _cached_options = lru_cache(maxsize=256, typed=True)(_read_options)
+
+
+def check_name(name: object) -> None:
+    """Raise ``BadPayload`` for what cannot be the name of a job."""
+    if not isinstance(name, str) or not NAME.fullmatch(name):
+        raise BadPayload(f"{name!r} is no name for a job")
 
 
 def _name(value: object) -> str:

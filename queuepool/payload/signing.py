@@ -5,7 +5,9 @@ strings survive. So the signature covers a string, the JSON of all the fields, a
 
     "qp": {"kid": NAME OF THE KEY, "body": JSON, "sig": HEX OF HMAC-SHA256(SECRET, kid ":" body)}
 
-It does not cover ``attempts``, which changes with every reservation, nor an ``id`` that Laravel adds after its hooks.
+It does not cover ``attempts``, which changes with every reservation, nor an ``id`` that Laravel adds after its hooks,
+nor the mark of a retry by hand. The signature is verified before the payload is decoded: of what nobody has signed,
+only its strings and brackets are looked at.
 """
 
 from __future__ import annotations
@@ -16,7 +18,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from queuepool.errors import BadPayload
-from queuepool.payload.envelope import MAX_BYTES, Payload, dump, payload_of
+from queuepool.payload.envelope import MAX_BYTES, Payload, decode, dump, payload_of
+from queuepool.payload.expiry import RETRIED
+from queuepool.payload.scan import texts_at, values_of
 from queuepool.payload.strict_json import read_object
 
 #: fields that are repeated outside of the signature, for readers that do not verify it: both must agree
@@ -38,24 +42,24 @@ class Signer:
 
     def verify(self, raw: bytes, queue: str, attempts: int | None = None) -> Payload:
         """Verify, then decode as ``envelope.decode``. Raises ``BadPayload``, also for a wrong signature or queue."""
-        outside = read_object(raw)
-        # Signed ones too: the steward, which settles dead workers' jobs, reads only these fields.
-        plain = payload_of(outside, raw, attempts)
-        if "qp" in outside:
-            return payload_of(self._verified(outside, queue), raw, attempts)
+        if len(raw) > MAX_BYTES:
+            raise BadPayload("too-large")
+        signed = _signed_in(raw)
+        if signed is not None:
+            body = self._body(signed)
+            outside = read_object(raw)
+            # These too: the steward, which settles dead workers' jobs, reads only these fields.
+            payload_of(outside, raw, attempts)
+            return payload_of(_agreed(outside, read_object(body.encode()), queue), raw, attempts)
         if self._required:
             raise BadPayload("unsigned")
+        plain = decode(raw, attempts)
+        if "qp" in plain.fields:  # the name of the key is written with escapes, as neither we nor PHP write it
+            raise BadPayload("malformed-signature")
         return plain
 
-    def _verified(self, outside: Mapping[str, Any], queue: str) -> dict[str, Any]:
-        fields = read_object(self._body(outside["qp"]).encode())
-        if fields.pop("queue", None) != queue:
-            raise BadPayload("signed-for-another-queue")
-        if any(outside.get(name) != fields[name] for name in _TWICE if name in fields):
-            raise BadPayload("not-what-was-signed")
-        return {"id": outside.get("id"), **fields, "attempts": outside.get("attempts")}
-
     def _body(self, signed: object) -> str:
+        """What was signed. Raises ``BadPayload`` if it was not signed with one of the keys."""
         match signed:
             case {"kid": str(kid), "body": str(body), "sig": str(signature)}:
                 pass
@@ -70,6 +74,25 @@ class Signer:
     def _signature(self, kid: str, body: str) -> str:
         # A name has no colon, so this is unambiguous.
         return hmac.new(self._keys[kid], f"{kid}:{body}".encode(), hashlib.sha256).hexdigest()
+
+
+def _signed_in(raw: bytes) -> object:
+    """The value of ``qp``, read alone; ``None`` if there is none. Raises ``BadPayload``."""
+    start = next(values_of(raw, b'"qp"'), None)
+    if start is None:
+        return None
+    texts = texts_at(raw, start)
+    return read_object(texts) if texts else ""
+
+
+def _agreed(outside: Mapping[str, Any], fields: dict[str, Any], queue: str) -> dict[str, Any]:
+    """The fields that were signed, with those that cannot be. Raises ``BadPayload``."""
+    if fields.pop("queue", None) != queue:
+        raise BadPayload("signed-for-another-queue")
+    if any(outside.get(name) != fields[name] for name in _TWICE if name in fields):
+        raise BadPayload("not-what-was-signed")
+    marks = {RETRIED: True} if outside.get(RETRIED) else {}
+    return {"id": outside.get("id"), **fields, **marks, "attempts": outside.get("attempts")}
 
 
 def signer_of(signing: str, keys: tuple[tuple[str, str], ...]) -> Signer | None:

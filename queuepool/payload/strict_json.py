@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import math
-import re
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from queuepool.errors import BadPayload
+from queuepool.payload.scan import depth_of
 
 #: the depth at which the server's cjson stops, too
 MAX_DEPTH = 999
@@ -57,7 +57,7 @@ def _brackets(raw: bytes) -> int:
 
 def _read_deep(raw: bytes) -> Any:
     """The decoder recurses: the deepest allowed payload needs a higher recursion limit than Python's default."""
-    if _brackets(raw) > MAX_DEPTH and _depth(raw) > MAX_DEPTH:
+    if _brackets(raw) > MAX_DEPTH and depth_of(raw) > MAX_DEPTH:
         raise BadPayload("too-deep")
     limit = sys.getrecursionlimit()
     sys.setrecursionlimit(limit + 3 * MAX_DEPTH)
@@ -65,15 +65,6 @@ def _read_deep(raw: bytes) -> Any:
         return _read(raw)
     finally:
         sys.setrecursionlimit(limit)
-
-
-def _depth(raw: bytes) -> int:
-    depth = deepest = 0
-    outside_strings = re.sub(rb'"(?:[^"\\]|\\.)*"', b"", raw)
-    for bracket in re.findall(rb"[{}\[\]]", outside_strings):
-        depth += 1 if bracket in b"{[" else -1
-        deepest = max(deepest, depth)
-    return deepest
 
 
 def _unambiguous(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:

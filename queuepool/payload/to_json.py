@@ -58,8 +58,7 @@ def _of_the_library(value: Any) -> object:
         case datetime() | date() | time():
             return value.isoformat()
         case timedelta():
-            seconds = value.total_seconds()
-            return int(seconds) if seconds.is_integer() else seconds
+            return _seconds_of(value)
         case Decimal() | UUID() | PurePath():
             return str(value)
         case set() | frozenset():
@@ -67,6 +66,16 @@ def _of_the_library(value: Any) -> object:
         case Mapping():
             return dict(value)
     raise TypeError(f"no JSON for {_named(type(value))}{_hint(value)}")
+
+
+def _seconds_of(value: timedelta) -> float:
+    """Raises ``TypeError`` for the last moment of all, which as a float is one that no ``timedelta`` holds."""
+    seconds = value.total_seconds()
+    try:
+        timedelta(seconds=seconds)
+    except OverflowError:
+        raise TypeError("a timedelta of 2.7 million years has no exact number of seconds") from None
+    return int(seconds) if seconds.is_integer() else seconds
 
 
 def _named(cls: type) -> str:

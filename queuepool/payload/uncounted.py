@@ -1,4 +1,7 @@
-"""A payload with another number of attempts: none for a retry, those that it had for the record of a failed job."""
+"""A payload with another number of attempts: none for a retry, those that it had for the record of a failed job.
+
+A retry by hand also marks a job that could expire: it is wanted again.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +10,10 @@ import re
 from queuepool.errors import BadPayload
 from queuepool.payload import strict_json
 from queuepool.payload.envelope import dump
+from queuepool.payload.expiry import EXPIRES, RETRIED
+from queuepool.payload.scan import values_of
 
-#: a string, or what changes the depth
-_TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\]]')
-_LEVELS = {b"{": 1, b"[": 1, b"}": -1, b"]": -1}
-_COUNT = re.compile(rb"\s*:\s*(\d+)(?=\s*[,}])")
+_COUNT = re.compile(rb"\d++(?=\s*+[,}])")
 
 
 def uncounted(raw: bytes) -> bytes:
@@ -36,13 +38,22 @@ def counted(raw: bytes, attempts: int) -> bytes:
     if "attempts" not in fields:
         return raw
     count = _top_level_count(raw)
-    return raw[: count.start(1)] + number + raw[count.end(1) :] if count else dump(fields | {"attempts": attempts})
+    return raw[: count.start()] + number + raw[count.end() :] if count else dump(fields | {"attempts": attempts})
+
+
+def wanted_again(payload: str) -> str:
+    """The payload of a failed job that is retried by hand; unchanged unless it says when it expires."""
+    if EXPIRES not in payload:
+        return payload
+    try:
+        fields = strict_json.read_object(payload.encode())
+    except (BadPayload, UnicodeEncodeError):
+        return payload
+    if EXPIRES not in fields:
+        return payload
+    attempts = {"attempts": fields.pop("attempts", 0)}  # the last one, where it is found at once
+    return dump({**fields, RETRIED: True, **attempts}).decode()
 
 
 def _top_level_count(raw: bytes) -> re.Match[bytes] | None:
-    depth = 0
-    for token in _TOKEN.finditer(raw):
-        if depth == 1 and token[0] == b'"attempts"' and (count := _COUNT.match(raw, token.end())):
-            return count
-        depth += _LEVELS.get(token[0], 0)
-    return None
+    return next(filter(None, (_COUNT.match(raw, start) for start in values_of(raw, b'"attempts"'))), None)

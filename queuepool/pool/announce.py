@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+from collections.abc import Iterable
 from pathlib import Path
 
 from queuepool import log
@@ -14,6 +15,7 @@ from queuepool.config import application
 from queuepool.config.settings import PoolSettings
 from queuepool.config.urls import masked
 from queuepool.jobs.registry import REGISTRY
+from queuepool.unix import originals
 
 #: most job names in one line
 _MAX = 100
@@ -35,11 +37,22 @@ def beginning(version: str, pool: PoolSettings, *, workers: int, directory: Path
     log.say(f"queuepool {version} starts", facts)
 
 
-def jobs_of_generation(header: Header, slot: Slot) -> None:
-    """Log the jobs once a generation, in its first worker or its template: the master imports no modules."""
+def made(files: Iterable[str]) -> None:
+    """Log which files were missing: with a mistake in its path, a pool would serve an empty queue in silence."""
+    for path in files:
+        _log.warning("the file %s was missing: it is made, with no job in it", path)
+
+
+def jobs_of_generation(header: Header, slot: Slot, gone: str) -> None:
+    """Log the jobs once a generation, in its first worker or its template: the master imports no modules.
+
+    ``gone``: what was removed since the pool's start.
+    """
     if slot.number <= 1 and header.announced != slot.generation:
         header.announced = slot.generation
         jobs()
+        if gone:
+            _log.warning("gone since the start: %s; nothing that runs needs it, but an import may", gone)
 
 
 def schedules_of_generation(board: Board, slot: Slot) -> None:
@@ -62,3 +75,15 @@ def jobs() -> None:
     names = REGISTRY.names()
     shown = [*names[:_MAX], *(["..."] if len(names) > _MAX else [])]
     log.say("jobs found", {"count": len(names), "names": ",".join(shown) or "none"})
+    replaced_names("modules")
+
+
+def replaced_names(by: str) -> None:
+    """Warn of a process whose ``modules`` or ``listeners`` have let gevent or eventlet replace names of Python's."""
+    names, libraries = originals.replaced(), originals.replacing()
+    if names and libraries:
+        _log.warning(
+            "the %s have let %s replace %s: the pool itself goes on with Python's own; a worker still runs one job at a"
+            " time, and what a job leaves running stands still between jobs",
+            by, " and ".join(libraries), ", ".join(names),
+        )  # fmt: skip

@@ -2,24 +2,54 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import closing
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
 
 from queuepool.config.addresses import address_of
+from queuepool.config.connections import urls_of
 from queuepool.config.settings import ConnectionSettings, PoolSettings, ScheduleSettings
+from queuepool.config.urls import database_of, kind_of, scheme_of
 from queuepool.errors import ConfigError, StoreError, StoreUnfit
 from queuepool.stores.factory import Stores
 
 
 def refuse_unfit(settings: ConnectionSettings, queue: str) -> None:
     """Raise ``StoreUnfit`` when the server is unsuitable; one that does not answer passes."""
-    with closing(Stores(settings)) as stores:
-        try:
-            stores.examine(queue)
-        except StoreUnfit:
-            raise
-        except StoreError:
-            return
+    with closing(Stores(settings)) as stores, _waiting_for_it_later():
+        stores.examine(queue)
+
+
+def make_missing_files(settings: ConnectionSettings) -> list[str]:
+    """Make SQLite's files that the settings name, with their tables; returns the paths of those made.
+
+    At a start alone: later a missing file is on its way to its place, or was taken away. One whose directory is not
+    there is waited for, as a server is. Raises ``StoreUnfit`` for a directory that cannot be written to. The default's
+    file is made by whoever comes first.
+    """
+    if {kind_of(url) for url in urls_of(settings).values()} == {"redis"}:
+        return []
+    from queuepool.stores.sql.migrate import client_at, migrate, places_of  # imported here: Redis does without
+
+    made = []
+    for (url, names), tables in places_of([settings]).items():
+        path, is_default = database_of(url), settings.embedded and url == settings.url
+        if scheme_of(url) == "sqlite" and Path(path).parent.is_dir() and not (is_default or Path(path).exists()):
+            with closing(client_at(url, names)) as client, _waiting_for_it_later():
+                migrate(client, tables)
+                made.append(path)
+    return made
+
+
+@contextmanager
+def _waiting_for_it_later() -> Iterator[None]:
+    """Ignore what keeps a store from answering, but not what makes it unfit."""
+    try:
+        yield
+    except StoreUnfit:
+        raise
+    except StoreError:
+        return
 
 
 def refuse_unbindable(settings: PoolSettings) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from dataclasses import replace
 from typing import TypedDict, Unpack
 
@@ -14,11 +13,13 @@ from queuepool.jobs.context import running_data
 from queuepool.jobs.current_job import running_id
 from queuepool.log.captured import captured
 from queuepool.pool import announce
-from queuepool.pool.examine import refuse_unfit
+from queuepool.pool.examine import make_missing_files, refuse_unfit
 from queuepool.pool.private_slot import private_slot
 from queuepool.pool.processes import boot
 from queuepool.pool.worker_process import limits_of, work
 from queuepool.unix import collector
+from queuepool.unix.originals import sleep
+from queuepool.unix.places import lasting
 from queuepool.unix.signals import Alarm, WorkerSignals, reset_inherited
 from queuepool.worker.limits import StopReason
 from queuepool.worker.slot_writer import SlotWriter
@@ -37,10 +38,12 @@ def work_alone(pool: PoolSettings, *, brief: bool = False, **ends: Unpack[Ends])
 
     ``brief``: do not log the worker's own start and stop.
     """
+    pool = replace(pool, log=lasting(pool.log) if pool.log else None)  # jobs may leave the working directory
     reset_inherited()
     signals = WorkerSignals()
     signals.listen()
     log.setup(pool, "worker=1", write_timeout=1.0, first=True, running=running_id, context=running_data)
+    announce.made(make_missing_files(pool.connection))
     refuse_unfit(pool.connection, pool.queues[0])
     if not brief:
         announce.beginning(__version__, pool, workers=1, directory=None)
@@ -60,7 +63,7 @@ def _work(settings: PoolSettings, slot_writer: SlotWriter, signals: WorkerSignal
     reason = work(settings, slot_writer, signals, limits)
     if reason is StopReason.ONCE and not slot_writer.slot.hand_number:
         # As artisan does: a caller in a loop should not spin. Source: Worker.php, runNextJob (13.x).
-        signals.wait(lambda: time.sleep(settings.sleep))
+        signals.wait(lambda: sleep(settings.sleep))
     return reason
 
 

@@ -87,7 +87,7 @@ class _Watched:
         if self._signs is None:
             with suppress(QueuepoolError):  # there is no board yet
                 board = self._runtime.board()
-                if board.master[0] == master:  # not that of a pool of this name that ran before
+                if board.name.pid == master:  # not that of a pool of this name that ran before
                     self._header = board.header
                     self._signs = SignsOfPool(self._settings, board)
         if self._signs is None:

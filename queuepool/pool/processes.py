@@ -21,10 +21,12 @@ from queuepool.jobs.context import running_data
 from queuepool.jobs.current_job import running_id
 from queuepool.log.captured import capture
 from queuepool.pool import announce
+from queuepool.pool.module_files import ModuleFiles
 from queuepool.pool.steward_process import StewardProcess
 from queuepool.pool.worker_process import limits_of, warn_of_jobs, work
-from queuepool.unix import proc, stray_processes
+from queuepool.unix import originals, proc, stray_processes
 from queuepool.unix.exit_codes import BOOT, LEFT
+from queuepool.unix.places import Places
 from queuepool.unix.signals import Alarm, WorkerSignals
 from queuepool.worker.boot import import_jobs, import_modules
 from queuepool.worker.slot_writer import SlotWriter
@@ -42,6 +44,8 @@ class Processes:
         self._board = board
         self._runtime = runtime
         self._served = served
+        self._module_files = ModuleFiles(board)
+        self._places = Places(settings.config)
 
     def worker(self, slot: Slot, paused: bool) -> int:
         """Imports the user's modules and runs jobs."""
@@ -54,7 +58,7 @@ class Processes:
     def template(self, slot: Slot, paused: bool) -> int:
         """Imports the user's modules and forks the workers."""
         # By SIGKILL, which its modules cannot catch: a template has nothing to finish.
-        proc.end_with_parent(self._board.master[0], signal.SIGKILL)
+        proc.end_with_parent(self._board.name.pid, signal.SIGKILL)
         signals = WorkerSignals()
         signals.listen()
         slot = self._mapped(slot)
@@ -85,20 +89,22 @@ class Processes:
         where = role.replace(" ", "=")
         log.setup(self._settings, where, write_timeout=1.0, running=running_id, context=running_data)
         capture()
-        stray_processes.mark(self._board.cookie(slot))
+        stray_processes.mark(self._board.mark(slot))
         return self._board.new_trace(slot)
 
     def _has_booted(self, slot: Slot, signals: WorkerSignals, alarm: Alarm, trace: FileIO) -> bool:
         """Import the modules; ``False`` if that failed. The alarm ends the process after ``boot_timeout`` seconds."""
         slot.note = boot_report.too_late("the modules", self._settings.boot_timeout)
         alarm.arm(self._settings.boot_timeout)
-        noted = partial(self._noted, slot)
+        noted, began = partial(self._noted, slot), time.time()
         if not self._has_imported(slot, trace, lambda: boot(self._settings, signals, alarm, noted=noted)):
             return False
         alarm.disarm()
         slot.note = ""
-        announce.jobs_of_generation(self._board.header, slot)
+        announce.jobs_of_generation(self._board.header, slot, self._places.gone())
         announce.schedules_of_generation(self._board, slot)
+        if self._settings.reload:
+            self._module_files.tell(slot, began)
         return True
 
     def _noted(self, slot: Slot, modules: Iterable[str]) -> Iterator[str]:
@@ -114,6 +120,8 @@ class Processes:
         slot_writer.alive()
         limits = limits_of(settings, slot_writer)
         warn_of_jobs(settings, self._board.header, slot, self._served)
+        if settings.reload:
+            self._module_files.watch(slot)
         return work(settings, slot_writer, signals, limits, self._board, self._runtime).code
 
     def steward(self, slot: Slot, paused: bool) -> int:
@@ -121,16 +129,19 @@ class Processes:
         signals = WorkerSignals()
         signals.listen()
         self._runtime.close_in_child()
+        self._board.hold(byte=1)
         settings = self._settings
         proc.show(f"queuepool: steward [{settings.name}] starting")
         log.setup(settings, "steward", write_timeout=1.0)
         capture()
+        stray_processes.mark(self._board.mark(slot))
         alarm = Alarm(trace := self._board.new_trace(slot))
         if not self._has_listeners(slot, trace):
             return BOOT
-        _restore_signals(signals, alarm)
+        _restore(signals, alarm)
         log.adopt(settings)
         log.listen(LISTENERS)
+        announce.replaced_names("listeners")
         StewardProcess(settings, self._board, self._runtime, signals).run(slot)
         slot.exited_cleanly = 1
         return LEFT
@@ -138,7 +149,7 @@ class Processes:
     def web(self, slot: Slot, paused: bool) -> int:
         """Serves the pages of ``listen``; it imports nothing of the user's."""
         # By SIGKILL, which no slow page delays: the next master needs the address.
-        proc.end_with_parent(self._board.master[0], signal.SIGKILL)
+        proc.end_with_parent(self._board.name.pid, signal.SIGKILL)
         signals = WorkerSignals()
         signals.listen()
         self._runtime.close_in_child()
@@ -160,7 +171,9 @@ class Processes:
         try:
             load()
         except BootFailure as failure:
-            boot_report.leave(failure, trace)
+            gone = self._places.gone()
+            explained = f"{failure}; gone since the start: {gone}" if gone else str(failure)
+            boot_report.leave(BootFailure(explained, failure.trace), trace)
             return False
         return True
 
@@ -177,13 +190,18 @@ def boot(
     ``noted``: takes note of each module when its import begins.
     """
     connecting.configure(settings.connection)
+    signals.let_end()
     import_jobs(noted(settings.modules), noted(settings.listeners))
-    _restore_signals(signals, alarm)
+    _restore(signals, alarm)
     log.adopt(settings)
     log.listen(LISTENERS, unlogged)
 
 
-def _restore_signals(signals: WorkerSignals, alarm: Alarm) -> None:
-    """Restore handlers and alarm, whatever the modules did to signals: stops and deadlines must take effect."""
+def _restore(signals: WorkerSignals, alarm: Alarm) -> None:
+    """Restore handlers and alarm, whatever the modules did to signals: stops and deadlines must take effect.
+
+    Also what they have taken away of Python's library.
+    """
+    originals.give_back()
     signals.listen()
     alarm.prepare()

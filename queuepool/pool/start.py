@@ -7,6 +7,7 @@ import logging
 import os
 import time
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
 
 from queuepool import __version__, log
 from queuepool.board.board import Board, Role, sweep
@@ -19,12 +20,12 @@ from queuepool.errors import ConfigError, QueuepoolError
 from queuepool.master.herald import Herald
 from queuepool.master.loop import Master
 from queuepool.master.notify_socket import NotifySocket
-from queuepool.pool import announce
-from queuepool.pool.examine import refuse_unbindable, refuse_unfit, refuse_unsendable
+from queuepool.pool import announce, late_imports
+from queuepool.pool.examine import make_missing_files, refuse_unbindable, refuse_unfit, refuse_unsendable
 from queuepool.pool.parent import Parent
 from queuepool.pool.processes import Processes
-from queuepool.stores import factory as build
 from queuepool.unix import collector, proc, signals
+from queuepool.unix.places import lasting
 
 _SPARE_SLOTS = 14
 #: the steward, and the template or one more worker while one is replaced
@@ -37,7 +38,9 @@ def start(settings: PoolSettings, served: Collection[str] = ()) -> int:
 
     ``served``: the queues of all pools of the configuration.
     """
+    settings = replace(settings, log=lasting(settings.log) if settings.log else None)
     check_drivers(settings.connection)
+    made = make_missing_files(settings.connection)
     refuse_unfit(settings.connection, settings.queues[0])
     refuse_unsendable(settings.schedules)
     signals.reset_inherited(blocked=signals.HANDLED)  # from here on a signal waits for the master, and does not end it
@@ -52,9 +55,10 @@ def start(settings: PoolSettings, served: Collection[str] = ()) -> int:
     if not proc.adopt_orphans() and settings.preload:
         raise ConfigError("preload", "this system hands no orphans on (Linux does): say no")
     announce.beginning(__version__, settings, workers=settings.workers, directory=runtime.path)
+    announce.made(made)
     if settings.connection.embedded:
         _log.info("no url names a server: the queue is %s", database_of(settings.connection.url))
-    build.load(settings.connection)
+    late_imports.load_all(settings)
     proc.library()
     collector.expect_jobs()
     entry_points = {Role.WORKER: roles.worker, Role.STEWARD: roles.steward, Role.TEMPLATE: roles.template}
@@ -77,6 +81,7 @@ def start_all(
         return start(pools[0], served)
     signals.reset_inherited(blocked=signals.HANDLED)
     herald = Herald(NotifySocket.taken_from(os.environ))
+    pools = [replace(pool, has_neighbours=True) for pool in pools]
     return Parent(pools, herald).run(lambda pool: _start_or_report(pool, report, served))
 
 

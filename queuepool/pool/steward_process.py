@@ -27,6 +27,7 @@ from queuepool.steward.orphaned_boards import OrphanedBoards
 from queuepool.steward.publish import Publish
 from queuepool.steward.publish_meters import PublishMeters
 from queuepool.steward.record_failures import RecordFailures
+from queuepool.steward.reload_on_change import ReloadOnChange
 from queuepool.steward.renew import Renew
 from queuepool.steward.report_running import ReportRunning
 from queuepool.steward.schedules_of_pool import SchedulesOfPool
@@ -115,13 +116,14 @@ class StewardProcess:
         from queuepool.board import meters  # imported here: few pools have alerts
         from queuepool.steward.alerts import Alerts
 
-        cookie = f"{self._board.cookie(slot)}.alerts"
+        cookie = str(self._board.mark(slot))
         return [Alerts.of_pool(settings, settings.alerts, self._board, cookie, meters.read, LISTENERS)]
 
     def _urgent(self) -> list[Chore]:
         settings, queue = self._settings, self._stores.queue
         return [
             *([PublishMeters(self._board)] if self._board.meters is not None else []),
+            *([ReloadOnChange(self._board)] if settings.reload else []),
             # First those that need no store: the others may have to wait for theirs.
             self._guard,
             *self._alerts,

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from queuepool.config.settings import ConnectionSettings
-from queuepool.events import Event, JobFacts, PayloadOdd
+from queuepool.events import JobFacts, PayloadOdd
 from queuepool.payload.envelope import OBJECT_JOB, Payload
+from queuepool.settlement.verdict import Release, Verdict
 from queuepool.stores.control import prefix_of
 from queuepool.stores.locks import LocksOf
 
@@ -22,15 +21,21 @@ _WITHOUT_PREFIX, _WITH_PREFIX = (
 class MissedLocks:
     """Says it once in this process for each name of a job. ``locks_of`` knows of the last release of locks."""
 
-    def __init__(self, connection: ConnectionSettings, locks_of: LocksOf, note: Callable[[Event], None]) -> None:
+    def __init__(self, connection: ConnectionSettings, locks_of: LocksOf) -> None:
         self._laravels = _LARAVELS.format(_WITH_PREFIX if prefix_of(connection.restart_key) else _WITHOUT_PREFIX)
         self._locks_of = locks_of
-        self._note = note
         self._names: set[str] = set()
 
-    def tell(self, facts: JobFacts, payload: Payload) -> None:
-        """Note the event if the locks of this job were missed, unless that has been said."""
-        if self._locks_of.missed and payload.name not in self._names:
-            self._names.add(payload.name)
-            words = self._laravels if payload.options.job == OBJECT_JOB else _OURS
-            self._note(PayloadOdd(facts, _MISSED + words))
+    def at_start(self, facts: JobFacts, payload: Payload) -> PayloadOdd | None:
+        """The event for a job whose locks were to be released before it begins; an earlier attempt did that."""
+        return self._event(facts, payload) if payload.attempts <= 1 else None
+
+    def at_end(self, facts: JobFacts, payload: Payload, verdict: Verdict) -> PayloadOdd | None:
+        """The event for a job whose end was to release its locks; ``None`` if there is nothing more to say."""
+        return None if isinstance(verdict, Release) else self._event(facts, payload)
+
+    def _event(self, facts: JobFacts, payload: Payload) -> PayloadOdd | None:
+        if not self._locks_of.missed or payload.name in self._names:
+            return None
+        self._names.add(payload.name)
+        return PayloadOdd(facts, _MISSED + (self._laravels if payload.options.job == OBJECT_JOB else _OURS))

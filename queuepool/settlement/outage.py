@@ -12,6 +12,7 @@ from typing import TypeVar
 from queuepool.errors import StoreDenied, StoreDown
 from queuepool.events import StoreLost, StoreRefused, StoreRegained, StoreStillLost
 from queuepool.events.listeners import Listeners
+from queuepool.unix.originals import sleep
 from queuepool.unix.signals import WorkerSignals
 
 T = TypeVar("T")
@@ -127,4 +128,4 @@ class Outage:
         pause = random.uniform(self._pause / 2, self._pause)
         self._pause = min(self._pause * 2, self._max_pause)
         self._signals.begin_round()  # one signal ends one pause, not all that follow
-        self._signals.wait(lambda: time.sleep(pause))
+        self._signals.wait(lambda: sleep(pause))

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TypeVar
 
 from queuepool.config.settings import ConnectionSettings
-from queuepool.errors import BadPayload, StoreDown, StoreError
+from queuepool.config.values import LONGEST
+from queuepool.errors import StoreDown, StoreError
 from queuepool.events import (
     Event,
     JobFacts,
@@ -18,41 +20,26 @@ from queuepool.events import (
     StoreRefused,
 )
 from queuepool.events.listeners import Listeners
-from queuepool.payload.context import values_of
 from queuepool.payload.ending import Unlock
-from queuepool.payload.envelope import Payload, decode
+from queuepool.payload.envelope import Payload
+from queuepool.payload.identity import digest_of
 from queuepool.payload.lease import Lease
 from queuepool.payload.options import TRACK
 from queuepool.settlement.commands import commands_of
 from queuepool.settlement.endings import Endings
+from queuepool.settlement.facts import facts_in, facts_of, facts_of_unread, unknown_in
 from queuepool.settlement.failed_record import record
 from queuepool.settlement.missed_locks import MissedLocks
 from queuepool.settlement.outage import Outage
+from queuepool.settlement.recording import fail
 from queuepool.settlement.run import NOT_RUN, Run
 from queuepool.settlement.states import States
 from queuepool.settlement.verdict import Delete, Fail, Locks, Release, Verdict
 from queuepool.stores.contract import QueueStore
 
 T = TypeVar("T")
-
-
-def facts_of(payload: Payload, queue: str) -> JobFacts:
-    """The facts about a job that its events carry."""
-    context = None if payload.context is None else values_of(payload.context, "data") or None
-    return JobFacts(payload.id, payload.uuid, payload.name, queue, payload.attempts, context, payload.tags)
-
-
-def _facts_in(lease: Lease) -> JobFacts:
-    """The facts about a job whose payload may never have been decoded."""
-    try:
-        return facts_of(decode(lease.receipt, lease.attempts), lease.queue)
-    except BadPayload:
-        return _facts_unread(lease.queue)
-
-
-def _facts_unread(queue: str) -> JobFacts:
-    """The facts about a payload that cannot be decoded."""
-    return JobFacts("", "", "", queue, 0)
+#: deaths of those who read it after which a payload is set aside, and the reason that the quarantine records
+_DEADLY, DEADLY = 2, "deadly"
 
 
 class Settler:
@@ -76,7 +63,7 @@ class Settler:
         self._connection = connection.name
         self.states = States(track)
         self.endings = Endings(connection, commands_of(connection))
-        self._missed_locks = MissedLocks(connection, store.locks_of, self.note)
+        self._missed_locks = MissedLocks(connection, store.locks_of)
         # Leases whose call was not answered, so that it may have been carried out, and the verdict if there was one.
         self._unanswered: dict[Lease, Verdict | None] = {}
         self._noted: list[Event] = []
@@ -119,10 +106,8 @@ class Settler:
         facts = facts_of(payload, lease.queue)
         verb, outcome = self._settlement(facts, lease, payload, verdict, error, tally, locks, run)
         is_ours = self._carry_out(facts, lease, verb, verdict, cause)
-        if is_ours and outcome:
-            self.note(outcome)
-        if is_ours and not isinstance(verdict, Release):
-            self._missed_locks.tell(facts, payload)
+        if is_ours:
+            self._noted += filter(None, (outcome, self._missed_locks.at_end(facts, payload, verdict)))
         return is_ours
 
     def _settlement(
@@ -142,7 +127,8 @@ class Settler:
                 state = self.states.done(payload, lease.queue, run)
                 ending = self.endings.after(payload, locks=locks)._replace(state=state)
                 return lambda: self._store.finish(lease, ending), None
-            case Release(delay):
+            case Release(wanted):
+                delay = min(wanted, LONGEST)  # a payload may ask for more than the column of a database holds
                 state = self.states.released(payload, lease.queue, run, delay, error)
                 released = JobReleased(facts, delay, error)
                 return lambda: self._store.release(lease, delay, payload.id, tally, state), released
@@ -150,11 +136,12 @@ class Settler:
                 row = record(payload, lease, self._connection, reason)
                 state = self.states.failed(payload, lease.queue, run, reason)
                 ending = self.endings.after(payload, reason, locks)._replace(state=state)
-                return lambda: self._store.fail(lease, payload.id, row, ending), JobFailed(facts, reason)
+                verb = partial(fail, self._store, lease, payload.id, row, ending, self.note)
+                return verb, JobFailed(facts, reason)
 
     def give_back(self, lease: Lease) -> bool:
-        """Return a job to the head of its queue, as if it had never been reserved. ``False`` as for ``settle``."""
-        facts = _facts_in(lease)
+        """Return a job that had begun to the head of its queue, as if it had not. ``False`` as for ``settle``."""
+        facts = facts_in(lease)
         is_ours = self._carry_out(facts, lease, lambda: self._store.give_back([lease])[0])
         if is_ours:
             self.note(JobGivenBack(facts))
@@ -167,7 +154,7 @@ class Settler:
         answer = self._ask(leases[0].queue, lambda: self._store.give_back(leases))
         for lease, is_ours in zip(leases, answer[0] if answer else (), strict=bool(answer)):
             if is_ours:
-                self.note(JobGivenBack(_facts_in(lease)))
+                self.note(JobGivenBack(facts_of_unread(lease)))
 
     def reclaim(self, queues: Sequence[str], tag: int, since: float, known: Sequence[Lease]) -> None:
         """Return the jobs of lost replies, which the retired ``tag`` reserved, to the head of their queues.
@@ -175,12 +162,26 @@ class Settler:
         Raises ``StoreDown`` at once, and ``StoreError``. Arguments as for ``QueueStore.reclaim``.
         """
         for lease in self._store.reclaim(queues, tag, since, known):
-            self.note(JobGivenBack(_facts_in(lease)))
+            self.note(JobGivenBack(facts_of_unread(lease)))
 
     def quarantine(self, lease: Lease, reason: str) -> None:
         """Move a payload that cannot be a job to the quarantine, unchanged; ``reason`` is one word."""
-        if self._carry_out(_facts_unread(lease.queue), lease, lambda: self._store.quarantine(lease, reason)):
+        if self._carry_out(unknown_in(lease.queue), lease, lambda: self._store.quarantine(lease, reason)):
             self.note(JobQuarantined(lease.queue, reason))
+
+    def blame(self, lease: Lease) -> None:
+        """Settle a payload that a worker has died of reading: it goes back, and the second time to the quarantine.
+
+        Nothing of it is read here, so the store counts by its bytes.
+        """
+        mark = f"reading:{digest_of(lease.receipt)}"
+        known = self._ask(lease.queue, lambda: self._store.tallies(mark))
+        if known and known[0].crashes + 1 >= _DEADLY:
+            self.quarantine(lease, DEADLY)
+            return
+        answer = self._ask(lease.queue, lambda: self._store.give_back([lease], mark)) if known else None
+        if answer and all(answer[0]):
+            self.note(JobGivenBack(unknown_in(lease.queue)))
 
     def finish(self, lease: Lease, payload: Payload, locks: Locks, run: Run = NOT_RUN) -> None:
         """Remove a job that is done, with what follows from it."""
@@ -189,8 +190,8 @@ class Settler:
     def unlock(self, facts: JobFacts, payload: Payload, unlocks: Sequence[Unlock]) -> None:
         """Release the unique locks of a job that is about to run."""
         self._outage.insist(lambda: self._store.unlock(unlocks))
-        if payload.attempts <= 1:  # else an earlier attempt has released them
-            self._missed_locks.tell(facts, payload)
+        if missed := self._missed_locks.at_start(facts, payload):
+            self._listeners.emit(missed)
 
     def delete(self, leases: Sequence[Lease]) -> None:
         """Remove jobs that are done, from which nothing follows."""

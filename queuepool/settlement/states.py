@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from queuepool.config.values import LONGEST
 from queuepool.errors import BadPayload
 from queuepool.log.tracebacks import summary
 from queuepool.payload.command import is_encrypted
@@ -41,7 +42,8 @@ class States:
 
     def kept(self, payload: Payload) -> float:
         """Seconds that the state of this job is kept after its end; 0 = it is not tracked."""
-        return self._default if payload.options.track is None else payload.options.track
+        asked = payload.options.track
+        return self._default if asked is None else min(asked, LONGEST)  # as for the delay of a release
 
     @property
     def tracks_all(self) -> bool:

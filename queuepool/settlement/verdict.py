@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from queuepool.errors import JobError, JobExpired, JobTimedOut, NoTriesLeft, TooManyAttempts, WorkerDied
 from queuepool.payload.lease import Tallies
+from queuepool.settlement.backoff import Backoff
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +46,8 @@ class Policy:
     tries: int = 1
     max_exceptions: int | None = None
     backoff: tuple[float, ...] = (0.0,)
+    #: whether each delay is shortened by chance
+    jitter: bool = False
     retry_until: float | None = None
     fail_on_timeout: bool = False
     max_crashes: int = 3
@@ -114,17 +117,20 @@ def judge(
     now: float,
     *,
     is_final: bool = False,
+    after: float | None = None,
+    job_id: str = "",
 ) -> Verdict:
     """Rule on an attempt that has ended; the tallies do not yet count this one, and ``now`` is as for ``may_start``.
 
-    ``is_final``: the job must not be retried after this error.
+    ``is_final``: the job must not be retried after this error. ``after``: the seconds until the next try that this
+    error has of its own. ``job_id`` decides on the jitter.
     Source: Worker.php, markJobAsFailedIfWillExceedMaxAttempts and ...MaxExceptions (13.x).
     """
     if error is None:
         return Delete()
     if is_final or isinstance(error, JobError) or _is_last(error, attempts, policy, tallies, now):
         return Fail(error)
-    return Release(delay_after(attempts, policy.backoff))
+    return Release(Backoff(policy.backoff, policy.jitter).after(attempts, job_id) if after is None else after)
 
 
 def judge_release(
@@ -169,13 +175,3 @@ def _deaths_before(attempts: int, policy: Policy, tallies: Tallies) -> int:
     if policy.tries == 0 or policy.counts_deaths:
         return tallies.crashes
     return max(tallies.crashes, attempts - policy.tries)
-
-
-def delay_after(attempts: int, backoff: tuple[float, ...]) -> float:
-    """Seconds to wait after the n-th attempt: the n-th delay, or the last one.
-
-    Source: Worker.php, calculateBackoff (13.x).
-    """
-    if not backoff:
-        return 0.0
-    return backoff[min(attempts, len(backoff)) - 1] if attempts > 0 else backoff[0]

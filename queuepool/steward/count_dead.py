@@ -42,7 +42,7 @@ class DeadWorker:
     def _count_attempt(self, meters: SlotMeters, held: Sequence[HeldJob]) -> None:
         index = self._slot.current_index
         stage = held[index].stage if 0 <= index < len(held) else None
-        if stage == Stage.RESERVED:  # it died before the board showed the attempt: the job was given back as not begun
+        if stage in (Stage.RESERVED, Stage.READING):  # it died before the board showed the attempt: it has not begun
             meters.forget()
             return
         if stage == Stage.DONE:

@@ -13,7 +13,7 @@ from queuepool.board.boot_report import BootReport
 from queuepool.errors import AttemptLost, JobTimedOut, WorkerDied
 from queuepool.log.tracebacks import imports_part
 from queuepool.payload.envelope import Payload
-from queuepool.settlement.settler import facts_of
+from queuepool.settlement.facts import facts_of
 from queuepool.unix import proc
 from queuepool.unix.exit_codes import BOOT
 

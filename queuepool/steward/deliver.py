@@ -115,7 +115,8 @@ def _end_all() -> int:
     list(fork.reap(()))  # those that have ended by themselves
     while (left := proc.children()) and time.monotonic() < until:
         for pid in left:
-            fork.kill(pid)
+            with suppress(PermissionError):  # another user's
+                fork.kill(pid)
         killed += sum(1 for _ in fork.reap(left))
         time.sleep(_TICK)
     return killed

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import NamedTuple
 
 from queuepool.board.board import Role, Slot, State
@@ -11,6 +10,7 @@ from queuepool.payload.lease import Lease
 from queuepool.settlement.settler import Settler
 from queuepool.steward.lost_replies import LostReplies
 from queuepool.steward.orphaned_boards import OrphanedBoards
+from queuepool.unix.originals import sleep
 
 #: seconds: run time after which the jobs behind are given back; pause while a worker is busy; pause while none is
 _SLOW, _TICK, _IDLE = 0.06, 0.03, 0.2
@@ -61,7 +61,7 @@ class GiveBack:
         for one in stuck:
             one.slot.wanted_back = one.place[1]
         if stuck:
-            time.sleep(_SETTLES)
+            sleep(_SETTLES)
         for one in stuck:
             if _place(one.slot) == one.place:
                 self._take(one)
@@ -103,5 +103,5 @@ def _held_at_a_job(slot: Slot) -> list[HeldJob]:
         return []
     # A done job may still run its hook or tasks that it left; until they end, the slot shows a lease.
     stage = held[index].stage
-    is_running = stage in (Stage.RESERVED, Stage.RUNNING) or (stage == Stage.DONE and slot.lease_end)
+    is_running = stage in (Stage.RESERVED, Stage.READING, Stage.RUNNING) or (stage == Stage.DONE and slot.lease_end)
     return held if is_running else []  # otherwise the job is over, and its worker waits for the store

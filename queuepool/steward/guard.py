@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 
-from queuepool.board.board import Killed, Role, Slot, State
+from queuepool.board.board import Board, Killed, Role, Slot, State
 from queuepool.board.deadlines import overdue
 from queuepool.steward.orphaned_boards import OrphanedBoards
 from queuepool.unix import fork, proc
@@ -58,7 +58,8 @@ class Guard:
 
     def orphans(self) -> list[Slot]:
         """The living workers of killed masters that no other steward looks after."""
-        return [slot for board in self._orphaned_boards.orphaned() for slot in board.of(Role.WORKER) if is_living(slot)]
+        boards = self._orphaned_boards.orphaned()
+        return [slot for board in boards for slot in board.of(Role.WORKER) if is_living(board, slot)]
 
 
 def _kill(slot: Slot, why: Killed) -> None:
@@ -67,6 +68,6 @@ def _kill(slot: Slot, why: Killed) -> None:
     _log.warning("worker=%d pid=%d killed: %s", slot.number, slot.pid, why.name)
 
 
-def is_living(slot: Slot) -> bool:
+def is_living(board: Board, slot: Slot) -> bool:
     """Whether the slot's process is alive."""
-    return not slot.dead and proc.is_alive(slot.pid, slot.start_time)
+    return not slot.dead and board.has_living(slot)

@@ -12,6 +12,7 @@ from queuepool.errors import StoreDenied, StoreDown, StoreError
 from queuepool.settlement.outage import Outage
 from queuepool.steward.chore import Chore
 from queuepool.unix import proc
+from queuepool.unix.originals import sleep
 from queuepool.unix.signals import WorkerSignals
 
 #: seconds that one round of chores may take before the master replaces the steward
@@ -139,12 +140,12 @@ class Steward:
             self._pushed = self._wait(pause)
         except StoreDenied as error:
             self._outage.forbidden(str(error))
-            time.sleep(pause)
+            sleep(pause)
         except StoreDown as error:
             self._lost_store(error)
         except StoreError as error:
             self._log_refusal(str(error))
-            time.sleep(pause)
+            sleep(pause)
 
 
 def _name_of(chore: Chore) -> str:

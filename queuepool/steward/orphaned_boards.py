@@ -3,6 +3,10 @@
 So a killed master's workers finish their jobs with their leases renewed and their deadlines enforced, and what they
 leave is settled, whether or not a new master comes. On a board of another store, deadlines are enforced but nothing
 is settled: its receipts are invalid in our store, so its jobs wait for their leases or for that store's next pool.
+
+A runtime directory may outlive its system (a volume, a reboot). The numbers on a board of another boot, or of another
+container, belong to others here: nobody is signalled by them, and its jobs go back unless somebody there looks after
+them.
 """
 
 from __future__ import annotations
@@ -15,9 +19,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from queuepool.board.blame import Blame
-from queuepool.board.board import Board, Role, remove
+from queuepool.board.board import Board, remove
 from queuepool.board.runtime_dir import RuntimeDir
-from queuepool.unix import proc
 
 _log = logging.getLogger("queuepool")
 
@@ -50,12 +53,12 @@ class OrphanedBoards:
 
     def is_orphaned(self) -> bool:
         """Whether our own master is dead."""
-        return not _has_master(self.own)
+        return not self.own.has_master
 
     def _is_in_charge(self, others: Sequence[Board], is_orphaned: bool) -> bool:
         """Whether boards that are left alone are this steward's: else a living master's, or an earlier board's."""
         return not is_orphaned or not any(
-            _has_master(board) or (_has_steward(board) and board.path < self.own.path) for board in others
+            board.has_master or (board.has_steward and board.path < self.own.path) for board in others
         )
 
     def _is_alone(self, board: Board) -> bool:
@@ -66,7 +69,7 @@ class OrphanedBoards:
             board.unlink()
             return False
         with self._blame.during(board.path.name):
-            return not _has_master(board) and not _has_steward(board)
+            return not board.has_master and not board.has_steward
 
     def _is_of_our_store(self, board: Board) -> bool:
         is_ours = board.header.store == self._runtime.store
@@ -103,12 +106,4 @@ def _is_left_by_another(path: Path, store: str) -> bool:
         board = Board.open(path)
     except (OSError, ValueError):
         return False
-    return board.header.store != store and not _has_master(board)
-
-
-def _has_master(board: Board) -> bool:
-    return proc.is_alive(*board.master)
-
-
-def _has_steward(board: Board) -> bool:
-    return any(proc.is_alive(slot.pid, slot.start_time) for slot in board.of(Role.STEWARD))
+    return board.header.store != store and not board.has_master

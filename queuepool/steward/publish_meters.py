@@ -7,7 +7,6 @@ import logging
 from queuepool.board.board import Board
 from queuepool.board.meters import file_of
 from queuepool.board.meters_file import MetersFile
-from queuepool.unix import proc
 
 _PERIOD = 1.0
 _log = logging.getLogger("queuepool")
@@ -30,7 +29,7 @@ class PublishMeters:
 
     def _is_there(self) -> bool:
         """Whether the board is: without it, and without a master that removes all, the file would stay."""
-        return self._board.path.exists() or proc.is_alive(*self._board.master)
+        return self._board.path.exists() or self._board.has_master
 
     def _write(self) -> None:
         problem = ""

@@ -12,6 +12,8 @@ from queuepool.stores.contract import QueueStore
 
 #: seconds until a missing lease is looked for once more
 _RECHECK = 0.05
+#: what the steward does not give back while its worker lives
+_BEGUN = (Stage.READING, Stage.RUNNING)
 
 
 class Renew:
@@ -49,7 +51,7 @@ def _leases_of(slot: Slot) -> list[tuple[Slot, int, Lease]]:
     if not slot.lease_end or slot.dead or slot.settled_incarnation == slot.incarnation:
         return []
     try:
-        kept = (Stage.RUNNING,) if slot.wanted_back == hand_number else (Stage.RESERVED, Stage.RUNNING, Stage.DONE)
+        kept = _BEGUN if slot.wanted_back == hand_number else (Stage.RESERVED, *_BEGUN, Stage.DONE)
         leases = [(slot, hand_number, one.lease) for one in slot.hand.held() if one.stage in kept]
     except (ValueError, OSError):
         return []  # its worker is writing it right now: a fresh lease needs no renewal

@@ -6,6 +6,7 @@ import logging
 import os
 import signal
 from collections.abc import Sequence
+from dataclasses import replace
 from math import inf
 
 from queuepool import events
@@ -31,7 +32,6 @@ from queuepool.stores.contract import QueueStore
 from queuepool.stores.states import JobStates
 from queuepool.unix import proc, stray_processes
 from queuepool.unix.exit_codes import BOOT
-from queuepool.unix.stray_processes import Origin
 
 _PERIOD = 1.0
 _log = logging.getLogger("queuepool")
@@ -77,8 +77,9 @@ class SettleDead:
     def _settle_orphaned(self, board: Board) -> None:
         """Settle an orphaned board's dead workers. Living ones finish their jobs; a settled board is removed."""
         for slot in board.of(Role.WORKER, Role.TEMPLATE):
-            if slot.settled_incarnation != slot.incarnation and not proc.is_alive(slot.pid, slot.start_time):
-                stray_processes.kill_all_of(Origin(board.cookie(slot), slot.pid, slot.start_time))
+            if slot.settled_incarnation != slot.incarnation and not board.has_living(slot):
+                if board.name.is_of_this_system:
+                    stray_processes.kill_all_of(board.mark(slot))
                 self._try_slot(board, slot, slot.incarnation, slot.status if slot.dead else None)
         if board.is_settled:
             board.unlink()
@@ -99,7 +100,8 @@ class SettleDead:
         believed, trace, status = _read_held(slot), boot_report.text_in(board.trace(slot)), proc.plausible(status)
         held, dead = believed or [], DeadWorker(board, slot, status)
         try:
-            if slot.reserve_sent_at and believed is not None:
+            # A time of another boot says nothing now, and its tag may be a living worker's.
+            if slot.reserve_sent_at and believed is not None and board.name.is_of_this_boot:
                 self._lost_replies.take(slot.tag, slot.reserve_sent_at, still_held(held))
             for number, one in enumerate(held):
                 if one.stage == Stage.RUNNING:
@@ -137,7 +139,8 @@ class SettleDead:
     def _settle_the_rest(self, slot: Slot, held: Sequence[HeldJob]) -> None:
         """Delete done jobs and give back those not started, in order: one call per queue, as one may be broken."""
         alike: dict[tuple[Stage, str], list[int]] = {}
-        for number, one in enumerate(held):
+        # The one that was being read comes before those not started, so it goes back to the head after them.
+        for number, one in sorted(enumerate(held), key=lambda each: each[1].stage == Stage.READING):
             alike.setdefault((one.stage, one.lease.queue), []).append(number)
         for (stage, _), numbers in alike.items():
             leases = [held[number].lease for number in numbers]
@@ -145,6 +148,8 @@ class SettleDead:
                 self._finish(slot, leases)
             elif stage == Stage.RESERVED:
                 self._settler.give_back_unstarted(leases)
+            elif stage == Stage.READING:
+                self._settler.blame(leases[0])
             else:
                 continue
             for number in numbers:
@@ -166,7 +171,12 @@ class SettleDead:
         payload, policy = decode(lease.receipt, lease.attempts), Policy.from_text(slot.policy)
         # After an unanswered call the verdict stays: that call may have raised the tallies that a new one would use.
         verdict = self._settler.begun(lease) or judge(
-            error, payload.attempts, policy, self._store.tallies(payload.id), self._store.now()
+            error,
+            payload.attempts,
+            policy,
+            self._store.tallies(payload.id),
+            self._store.now(),
+            job_id=payload.id,
         )
         cause, tally = event_of(payload, lease.queue, error, slot.since or None), tally_of(error)
         if not self._settler.settle(lease, payload, verdict, error, tally, cause, policy.locks, _run_of(slot)):
@@ -209,9 +219,12 @@ def _read_held(slot: Slot) -> list[HeldJob] | None:
         return None
     try:
         Policy.from_text(slot.policy or "{}")
-        return slot.hand.held()
+        held = slot.hand.held()
     except (ValueError, TypeError, OSError):
         return None
+    if slot.killed == Killed.STOP:  # it has not died of what it read
+        return [replace(one, stage=Stage.RESERVED) if one.stage == Stage.READING else one for one in held]
+    return held
 
 
 def _run_of(slot: Slot, *, done: bool = False) -> Run:

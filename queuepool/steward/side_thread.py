@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Sequence
 
@@ -10,6 +9,7 @@ from queuepool.errors import StoreDown, StoreError
 from queuepool.events.listeners import Listeners
 from queuepool.steward.chore import Chore
 from queuepool.steward.side_stores import PERIOD, EventQueue, SideStores
+from queuepool.unix.originals import sleep, start_thread
 from queuepool.unix.signals import leave_signals_to_the_main_thread
 
 #: seconds between checks for the thread's events
@@ -33,14 +33,14 @@ class SideThread:
         self._events = events
         self._listeners = listeners
         self._tick = tick
-        self._thread: threading.Thread | None = None
+        self._has_begun = False
         self._broken: BaseException | None = None
 
     def run(self, now: float) -> float:
         """Raises whatever ended the thread: the steward dies of it, and the next one starts afresh."""
-        if self._thread is None:
-            self._thread = threading.Thread(target=self._loop, daemon=True)
-            self._thread.start()
+        if not self._has_begun:
+            self._has_begun = True
+            start_thread(self._loop, ())
         if self._broken:
             raise self._broken
         self._events.emit_to(self._listeners)
@@ -58,7 +58,7 @@ class SideThread:
         for chore, due in self._due.items():
             if time.monotonic() >= due:
                 self._due[chore] = time.monotonic() + self._attempt(chore)
-        time.sleep(max(min(self._due.values()) - time.monotonic(), 0.0))
+        sleep(max(min(self._due.values()) - time.monotonic(), 0.0))
 
     def _attempt(self, chore: Chore) -> float:
         try:

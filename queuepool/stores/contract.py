@@ -4,7 +4,8 @@ Every verb may raise ``StoreDown`` (worth a retry) or ``StoreError`` (not worth 
 whether the verb was carried out or will be: the network may deliver it after its caller gave up.
 ``delete``, ``finish``, ``release``, ``give_back``, ``fail``, ``quarantine`` and ``renew`` may be repeated: they are
 conditional on the lease, which no later reservation of the same job equals. ``push`` and ``reserve`` may not. After an
-unanswered call of any verb, a worker takes a new tag, and no reserve is carried out under the old one (``join``).
+unanswered call of any verb, and when another server answers at the same address, a worker takes a new tag, and no
+reserve is carried out under the old one (``join``).
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Any, Protocol
 
 from queuepool.payload.ending import NOTHING, Ending, Lock, StateRecord, Unlock
 from queuepool.payload.lease import Lease, Tallies
-from queuepool.stores.locks import LocksOf
+from queuepool.stores.locks import NO_LOCKS, Finder, LocksOf
 
 #: seconds that a call may be delayed before it is carried out
 UNDER_WAY = 60.0
@@ -119,7 +120,11 @@ class QueueStore(PushStore, Protocol):
 
     @property
     def unanswered(self) -> int:
-        """How many calls of this process have not been answered so far: each may still be carried out."""
+        """How many calls of this process have not been answered so far, as each may still be carried out.
+
+        In Redis each change of the server counts as well, as another one may not know our tag. It is noticed by the
+        ``reach`` or the call that connects again.
+        """
 
     @property
     def commits_late(self) -> float:
@@ -161,8 +166,11 @@ class QueueStore(PushStore, Protocol):
     ) -> bool:
         """Retry the job after ``delay``, raise one of its tallies (``exceptions``, ``crashes``), write its state."""
 
-    def give_back(self, leases: Sequence[Lease]) -> list[bool]:
-        """Return jobs to the head of their queues, in their order, with the attempts that they had before."""
+    def give_back(self, leases: Sequence[Lease], mark: str = "") -> list[bool]:
+        """Return jobs to the head of their queues, in their order, with the attempts that they had before.
+
+        With a ``mark``, also raise its crashes in the tallies, in the same step.
+        """
 
     def reclaim(self, queues: Sequence[str], tag: int, since: float, known: Sequence[Lease]) -> list[Lease]:
         """Give back jobs of lost replies: what ``tag`` reserved in the last ``since`` seconds, except ``known`` leases.
@@ -205,5 +213,8 @@ class QueueStore(PushStore, Protocol):
     def queues(self) -> list[str]:
         """The names of all queues that are not empty, in order; scans the whole store."""
 
-    def clear(self, queue: str) -> int:
-        """Drop its ready, delayed and reserved jobs, but not the quarantine; returns how many there were."""
+    def clear(self, queue: str, finder: Finder = NO_LOCKS) -> int:
+        """Drop its ready, delayed and reserved jobs, but not the quarantine; returns how many there were.
+
+        A job and the unique locks that ``finder`` finds end in one step; of a long queue each step drops a part.
+        """

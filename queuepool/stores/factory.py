@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -45,6 +46,7 @@ class Stores:
     schedules: Schedules
     states: JobStates
     measures: Measures
+    locks: Mapping[str, Locks]  # by the URL of their place: the jobs' own store, and those that have Laravel's
     #: forwards failures to the failed store, if that is on another server
     forwarder: Forwarder | None = None
     #: pushes in transactions of the application's; ``None`` in Redis, which has none
@@ -70,9 +72,11 @@ class Stores:
         self._is_split = records is not None
         cache = self._control_cache(settings.control_url) if settings.control_url else None
         self.locks_at = self._clients.locks
-        self.laravel_locks = [(kind_of(url), self.locks_at(url)) for url in lock_urls_of(settings)]
+        elsewhere = {url: self.locks_at(url) for url in lock_urls_of(settings)}
+        self.laravel_locks = [(kind_of(url), locks) for url, locks in elsewhere.items()]
         self._locks_of = LocksOf(kind_of(settings.url), self.laravel_locks)
         own, down = self._in_redis() if is_redis(settings.url) else self._in_sql()
+        self.locks = {settings.url: self._locks_of.own, **elsewhere}
         if records:
             self.failed = FailedElsewhere(records, self.queue, self.states)
             self.forwarder = Forwarder(self._outbox, records)
@@ -136,8 +140,8 @@ class Stores:
         about = {"keep": self._keeps, "outbox": self._is_split}
         self.queue = RedisQueue(client, keys, settings.retry_after, locks=self._locks_of, **about)
         self._outbox = RedisOutbox(client, keys)
-        self.failed = RedisFailed(client, keys)
-        self.quarantine = RedisQuarantine(client, keys)
+        self.failed = RedisFailed(client, keys, self._locks_of)
+        self.quarantine = RedisQuarantine(client, keys, self._locks_of)
         self.schedules = RedisSchedules(client, keys)
         self.states = RedisStates(client, keys)
         self.measures = RedisMeasures(client, keys)
@@ -146,6 +150,8 @@ class Stores:
     def _in_sql(self) -> tuple[Cache, str]:
         from queuepool.stores.sql.borrowed import Borrowing
         from queuepool.stores.sql.cache import SqlCache
+        from queuepool.stores.sql.clearing import Clearing
+        from queuepool.stores.sql.dropped_locks import DroppedLocks
         from queuepool.stores.sql.endings import SqlEndings
         from queuepool.stores.sql.failed import SqlFailed
         from queuepool.stores.sql.failed_table import Failures
@@ -170,11 +176,12 @@ class Stores:
         self.measures = SqlMeasures(client, failures)
         endings = SqlEndings(table, locks, self._locks_of, states)
         about = {"keep": self._keeps, "outbox": self._is_split}
-        self.queue = SqlQueue(client, table, leases, cache, endings, failures, **about)
+        dropped = DroppedLocks(locks, self._locks_of)
+        self.queue = SqlQueue(client, table, leases, cache, endings, failures, Clearing(client, dropped), **about)
         self.borrowing = Borrowing(client, states)
         self._outbox = SqlOutbox(client)
-        self.failed = SqlFailed(client, failures, table.push, states.write_within)
-        self.quarantine = SqlQuarantine(client, table.push)
+        self.failed = SqlFailed(client, failures, table.push, states.write_within, dropped)
+        self.quarantine = SqlQuarantine(client, failures, table.push, dropped)
         return cache, f"{prefix}queuepool:down"
 
     @property
@@ -210,17 +217,6 @@ class Stores:
         from queuepool.stores.sql.cache import SqlCache
 
         return SqlCache(self._clients.sql(url, CONTROL), prefix_of(self.settings.restart_key))
-
-
-def load(settings: ConnectionSettings) -> None:
-    """Import everything that the stores need, drivers included, so that forked processes share it. Opens nothing."""
-    Stores(settings)
-    controls = settings.control_url, settings.maintenance_url, settings.lock_url
-    for url in (settings.url, settings.failed_url, *controls, settings.batches_url):
-        if url and not is_redis(url):
-            from queuepool.stores.sql.engines import load_driver
-
-            load_driver(url)
 
 
 def is_redis(url: str) -> bool:

@@ -1,27 +1,58 @@
-"""Unique locks that are in another store than the jobs: no transaction covers both, so each is handled first."""
+"""Unique locks: which jobs that are dropped hold one, and those that are in another store than the jobs."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple, Protocol
 
 from queuepool.payload.ending import Lock, Unlock
+
+#: how the names of all unique locks begin
+PREFIX = "laravel_unique_job:"
+
+
+class HeldLock(NamedTuple):
+    """A unique lock that is held; ``seconds`` until it ends by itself, ``None`` = it never does."""
+
+    name: str
+    owner: str
+    seconds: float | None
 
 
 class Locks(Protocol):
     """The locks in one of Laravel's caches."""
 
     def release(self, unlocks: Sequence[Unlock]) -> int:
-        """Release them, and return how many were there; one that another owner holds is there, and stays."""
+        """Release them, and return how many were held; one that another owner holds is held, and stays."""
 
     def take(self, lock: Lock) -> bool:
-        """Take the lock; ``False`` if it is held."""
+        """Take the lock, or keep it if this owner has it; ``False`` if another has it."""
 
-    def held(self, names: Sequence[str]) -> list[str]:
-        """Those of these locks that are held, in their order."""
+    def held(self) -> Iterator[HeldLock]:
+        """The unique locks that are held, in any order, read page by page."""
+
+    def owners(self, names: Sequence[str]) -> dict[str, str]:
+        """The owners of those of these locks that are held, by name."""
 
     def all_keys(self) -> list[str]:
         """The keys of all unique locks that are held, whatever prefix they have; reads the whole store."""
+
+
+class Finder(NamedTuple):
+    """How the unique locks of jobs that are dropped are found."""
+
+    #: one of these is in the bytes of each job that may hold a lock
+    marks: tuple[bytes, ...]
+    #: the locks that the job with these bytes holds
+    locks_of: Callable[[bytes], Sequence[Unlock]]
+
+    def may_hold(self, raw: bytes) -> bool:
+        """Whether the job may hold a lock, by a glance at its bytes."""
+        return any(mark in raw for mark in self.marks)
+
+
+#: finds none: what is dropped leaves its locks behind
+NO_LOCKS = Finder((), lambda _: ())
 
 
 class LocksOf:
@@ -36,7 +67,7 @@ class LocksOf:
         self._elsewhere = elsewhere
         self._is_found = False
         #: those in the jobs' own store, which says so itself
-        self.own: Locks | None = None
+        self.own: Locks
         #: whether there were locks to release, and none of them was anywhere
         self.missed = False
 
@@ -51,10 +82,10 @@ class LocksOf:
                 self._is_found |= locks.release(others) > 0
         return [lock for lock in unlocks if lock.store in ("", self._kind)]
 
-    def held(self, names: Sequence[str]) -> list[str]:
-        """Those of these locks that are held in any of the stores. Raises ``StoreError``."""
-        places = [locks for locks in (self.own, *(locks for _, locks in self._elsewhere)) if locks]
-        return [name for locks in places for name in locks.held(names)]
+    def owners(self, names: Sequence[str]) -> dict[str, str]:
+        """As ``Locks``, in all of the stores. Raises ``StoreError``."""
+        places = self.own, *(locks for _, locks in self._elsewhere)
+        return {name: owner for locks in places for name, owner in locks.owners(names).items()}
 
     def found(self, here: int) -> None:
         """Note how many locks there were in the jobs' own store."""

@@ -1,4 +1,8 @@
-"""The notices by which pools know of one another: JSON in a store that other programs can write, too."""
+"""The notices by which pools know of one another: JSON in a store that other programs can write, too.
+
+What is too large for a notice is not read, and of all of them no more than is good for a steward, which looks at them
+in a thread: it must not keep the interpreter's lock for long.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +11,9 @@ from typing import Any
 from queuepool.errors import BadPayload
 from queuepool.payload import strict_json
 from queuepool.stores.contract import NO_SECOND
+
+#: most bytes of a notice that is read: a pool of a thousand workers has half of that; and of all notices
+MAX_BYTES, MAX_OF_ALL = 1024 * 1024, 16 * 1024 * 1024
 
 
 def notice_in(text: bytes) -> dict[str, Any] | None:

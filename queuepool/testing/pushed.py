@@ -10,6 +10,7 @@ from typing import Any
 
 from queuepool.errors import BadPayload, UnknownJob
 from queuepool.jobs.diversion import Push
+from queuepool.jobs.fitting import fitted
 from queuepool.jobs.registry import REGISTRY, arguments_of
 from queuepool.payload.envelope import decode
 from queuepool.payload.unique_locks import name_of
@@ -67,7 +68,7 @@ def by_name(name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Mappin
     if target is None:
         return kwargs
     signature = inspect.signature(target)
-    bound = signature.bind(*args, **kwargs)
+    bound = fitted(signature, args, kwargs)
     bound.apply_defaults()
     names = dict(bound.arguments)
     for parameter in signature.parameters.values():

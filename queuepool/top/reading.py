@@ -9,6 +9,7 @@ from typing import Any
 
 from queuepool.board import meters
 from queuepool.board.board import Board
+from queuepool.board.board_name import BoardName
 from queuepool.board.counts import PoolCounts
 from queuepool.board.facts import Totals
 from queuepool.board.local_pool import board_of, facts_of
@@ -41,7 +42,7 @@ class Reader:
         self.name = runtime.name
         self._runtime = runtime
         self._meter = Meter()
-        self._master = (0, 0)
+        self._master = BoardName(0, 0)
 
     def next(self, before: Reading | None) -> Reading:
         """A reading; where the pool cannot be read, the last facts with the problem.
@@ -70,8 +71,8 @@ class Reader:
                 board.memory.close()  # else there would be two more open files each second
 
     def _read(self, board: Board) -> Reading:
-        if board.master != self._master:
-            self._master, self._meter = board.master, Meter()
+        if board.name != self._master:
+            self._master, self._meter = board.name, Meter()
         facts, counts = facts_of(self.name, self._runtime, board), meters.read(board)
         totals = Totals(facts["done"], facts["failed"], facts["released"])
         pace = self._meter.pace(time.monotonic(), totals, counts)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import signal
 import sys
-import time
 import traceback
 from collections.abc import Callable, Container, Iterator
 from contextlib import suppress
 
-from queuepool.unix import proc
+from queuepool.unix import at_fork, proc
 from queuepool.unix.exit_codes import BROKEN
+from queuepool.unix.originals import sleep, waitpid
 from queuepool.unix.signals import default_actions
 
 #: seconds between two checks whether a process has been reparented
@@ -25,7 +25,7 @@ def spawn(main: Callable[[], int]) -> int:
     its parent dies. It keeps the parent's blocked signals until it has handlers for them.
     """
     parent = os.getpid()
-    pid = os.fork()
+    pid = at_fork.fork()
     if pid == 0:
         _run_child(main, parent)
     with suppress(OSError):  # both sides do it, in either order: the group must exist before the first kill
@@ -40,11 +40,11 @@ def spawn_for_parent(main: Callable[[], int], parent: int, note: Callable[[int],
     next subreaper above. Unlike a child of ``spawn``, it keeps our signal actions.
     """
     _flush()
-    intermediate = os.fork()
+    intermediate = at_fork.fork()
     if intermediate == 0:
         _run_intermediate(main, parent, note)
     try:
-        code = os.waitstatus_to_exitcode(os.waitpid(intermediate, 0)[1])
+        code = os.waitstatus_to_exitcode(waitpid(intermediate, 0)[1])
     except ChildProcessError:
         return  # the user's modules ignore SIGCHLD, or have reaped it
     if code > 0:
@@ -66,7 +66,7 @@ def reap(known: Container[int]) -> Iterator[tuple[int, int]]:
         # Until it is reaped, no other process can have its pid, and no other group its number.
         if ended.si_pid in known:
             _signal_group(ended.si_pid, signal.SIGKILL)
-        yield os.waitpid(ended.si_pid, 0)
+        yield waitpid(ended.si_pid, 0)
 
 
 def is_child(pid: int) -> bool:
@@ -89,22 +89,21 @@ def kill(pid: int) -> None:
 
 def kill_other(pid: int, is_same: Callable[[int], bool]) -> None:
     """As ``kill``, for a process that is not our child: only if ``is_same(pid)`` says that it is the one meant."""
-    try:
-        handle = os.pidfd_open(pid)
-    except OSError:
-        return  # it has ended
-    try:
-        if is_same(pid):
-            _signal_group(pid, signal.SIGKILL)
-            signal.pidfd_send_signal(handle, signal.SIGKILL)
-    except ProcessLookupError:
-        pass  # it has just ended
-    finally:
-        os.close(handle)
+    with suppress(PermissionError):  # another user's
+        _signal_other(pid, signal.SIGKILL, is_same, group=True)
+
+
+def signal_other(pid: int, signum: signal.Signals, is_same: Callable[[int], bool]) -> None:
+    """As ``send_signal``, for a process that is not our child: only if ``is_same(pid)`` says that it is the one meant.
+
+    Raises ``PermissionError`` for another user's, ``ValueError`` for a pid of 0 or less, and what ``is_same`` raises.
+    """
+    _check(pid, above=0)
+    _signal_other(pid, signum, is_same)
 
 
 def send_signal(pid: int, signum: signal.Signals) -> None:
-    """Send a signal to one process: a child not yet reaped, or a master (in a container, process 1).
+    """Send a signal to one process, a child that is not yet reaped.
 
     Raises ``ValueError`` for a pid of 0 or less.
     """
@@ -119,6 +118,34 @@ def _check(pid: int, above: int) -> None:
         raise ValueError(f"{pid} is nobody to be signalled")
 
 
+def _signal_other(pid: int, signum: signal.Signals, is_same: Callable[[int], bool], *, group: bool = False) -> None:
+    with suppress(ProcessLookupError):  # it has ended
+        handle = _handle_of(pid)
+        try:
+            # Asked about while we have a handle, a process cannot be confused with a later one of its pid.
+            if not is_same(pid):
+                return
+            if group:
+                _signal_group(pid, signum)
+            if handle is None:
+                os.kill(pid, signum)
+            else:
+                signal.pidfd_send_signal(handle, signum)
+        finally:
+            if handle is not None:
+                os.close(handle)
+
+
+def _handle_of(pid: int) -> int | None:
+    """``None`` where the system has none to give. Raises ``ProcessLookupError``."""
+    try:
+        return os.pidfd_open(pid)
+    except ProcessLookupError:
+        raise
+    except (OSError, AttributeError):  # no free descriptor, or a kernel before 5.3, or not Linux
+        return None
+
+
 def _signal_group(pid: int, signum: signal.Signals) -> None:
     _check(pid, above=1)
     with suppress(ProcessLookupError, PermissionError):  # it leads no group, or the group is another user's
@@ -129,10 +156,10 @@ def _run_intermediate(main: Callable[[], int], parent: int, note: Callable[[int]
     """The intermediate process: exits with 0, or with the error's number."""
     code, own = BROKEN, os.getpid()
     try:
-        pid = os.fork()
+        pid = at_fork.fork()
         if pid == 0:
             while os.getppid() == own:
-                time.sleep(_MOMENT)
+                sleep(_MOMENT)
             _run_child(main, parent, fresh=False)
         note(pid)
         code = 0

@@ -38,12 +38,15 @@ class PosixTimer:
     def __init__(self, signum: signal.Signals) -> None:
         self._libc = _with_timers()
         self._id = ctypes.c_void_p()
+        self._pid = os.getpid()
         # To the main thread, which has the process's number: taken by another one, a signal would end no wait of it.
-        event = _Event(signum=signum, notify=_TO_THREAD, thread=os.getpid())
+        event = _Event(signum=signum, notify=_TO_THREAD, thread=self._pid)
         self._check(self._libc.timer_create(time.CLOCK_MONOTONIC, ctypes.byref(event), ctypes.byref(self._id)))
 
     def arm(self, seconds: float) -> None:
-        """Fire once, in ``seconds``; 0 = not at all."""
+        """Fire once, in ``seconds``; 0 = not at all. Does nothing in a process that was forked from the timer's."""
+        if os.getpid() != self._pid:
+            return
         whole, nanoseconds = divmod(round(seconds * _NANOSECONDS), _NANOSECONDS)
         setting = _Setting(seconds=whole, nanoseconds=nanoseconds)
         self._check(self._libc.timer_settime(self._id, 0, ctypes.byref(setting), None))

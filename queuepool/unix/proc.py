@@ -126,12 +126,14 @@ def environment(pid: int) -> dict[str, str]:
         return {}
 
 
-def group(pid: int) -> int:
-    """Its process group; -1 when it is gone."""
+def file_locks(pid: int) -> int:
+    """Its soft limit of file locks, which no kernel enforces; 0 = none, or it cannot be read."""
     try:
-        return os.getpgid(pid)
-    except OSError:
-        return -1
+        limits = Path(f"/proc/{pid}/limits").read_text()
+    except (OSError, UnicodeDecodeError):
+        return 0
+    line = next((line.split() for line in limits.splitlines() if line.startswith("Max file locks")), [])
+    return int(line[3]) if len(line) > 3 and line[3].isdecimal() else 0
 
 
 def adopt_orphans() -> bool:

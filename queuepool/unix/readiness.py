@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import select
 
+from queuepool.unix.originals import poll
+
 
 def is_readable(fd: int, timeout: float) -> bool:
     """Whether there is something to read, or an end, within these seconds."""
@@ -16,6 +18,6 @@ def is_writable(fd: int, timeout: float) -> bool:
 
 
 def _is_ready(fd: int, events: int, timeout: float) -> bool:
-    poll = select.poll()
-    poll.register(fd, events)
-    return bool(poll.poll(timeout * 1000))
+    found = poll()
+    found.register(fd, events)
+    return bool(found.poll(timeout * 1000))

@@ -16,6 +16,9 @@ from collections.abc import Callable, Collection
 from types import FrameType
 from typing import IO
 
+from queuepool.unix import handlers
+from queuepool.unix.exit_codes import LEFT
+
 HANDLED = {
     signal.SIGTERM, signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2, signal.SIGCONT,
     signal.SIGTTIN, signal.SIGTTOU, signal.SIGCHLD,
@@ -107,8 +110,21 @@ class WorkerSignals:
     def listen(self) -> None:
         """Install the handlers. TERM, INT, QUIT: stop. USR2, CONT: pause, continue. USR1, HUP: only wake."""
         for signum in (*_STOPS, _PAUSE, _CONTINUE, signal.SIGUSR1, signal.SIGHUP):
-            signal.signal(signum, self._on_signal)
+            handlers.install(signum, self._on_signal)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, HANDLED)
+
+    def let_end(self) -> None:
+        """Have TERM and INT end this process at once, even in C code, until it listens again: it holds no job yet.
+
+        QUIT ends it when Python next looks, since its own action writes a core.
+        """
+        for signum in (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT):
+            if signum == signal.SIGQUIT or os.getpid() == 1:  # the kernel spares process 1 what it does to others
+                handlers.install(signum, _end)
+            else:
+                handlers.install(signum, signal.SIG_DFL)
+        if self.stop:  # it came before
+            _end(signal.SIGTERM, None)
 
     def begin_round(self) -> bool:
         """Whether a signal came since the last round; a signal from now on ends the next wait."""
@@ -141,6 +157,10 @@ class WorkerSignals:
         if self._waiting and (frame is None or frame.f_code is not _HANDLER):
             self._waiting = False
             raise Interrupted
+
+
+def _end(signum: int, frame: FrameType | None) -> None:
+    os._exit(LEFT)
 
 
 _STOPS = (int(signal.SIGTERM), int(signal.SIGINT), int(signal.SIGQUIT))
@@ -190,9 +210,9 @@ class Alarm:
         signal.setitimer(signal.ITIMER_REAL, 0.0)
 
 
-def listen_for(signum: signal.Signals, handler: Callable[[int, FrameType | None], None]) -> None:
+def listen_for(signum: signal.Signals, handler: handlers.Handler) -> None:
     """Have Python call ``handler`` for this signal, in the main thread. Repeat it where user code may have run."""
-    signal.signal(signum, handler)
+    handlers.install(signum, handler)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signum})
 
 

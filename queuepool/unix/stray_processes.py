@@ -1,61 +1,99 @@
 """Stray processes, which jobs leave behind: children that moved to a session of their own and outlive their worker.
 
 The master is a subreaper (``PR_SET_CHILD_SUBREAPER``), so the kernel makes it the parent of every orphan below it. A
-worker marks its environment with a cookie, and every process that is started from it inherits the cookie.
+worker marks itself, and every process that comes from it inherits the mark, in two ways. The first is the soft limit
+``RLIMIT_LOCKS``, which no kernel since Linux 2.4.25 looks at: it is kept by fork, exec and set-user-id programs, and
+everybody may read it. The second is a variable of the environment, for systems without that limit: a program that is
+started with another environment loses it, and that of one that no debugger may trace (``ssh-agent``) cannot be read.
+
+A process without a mark of ours is nobody to be signalled. A container's first process adopts the orphans of all, and
+who becomes a master by ``exec`` may have children from before.
 """
 
 from __future__ import annotations
 
 import logging
 import os
+import resource
+import zlib
 from collections.abc import Container
+from contextlib import suppress
 from typing import NamedTuple
 
 from queuepool.unix import fork, proc
 
 COOKIE = "QUEUEPOOL_WORKER"
+#: Python has no name for it
+_RLIMIT_LOCKS = 10
+#: every mark is above it, and no real limit is
+_LEAST = 1 << 61
 _log = logging.getLogger("queuepool")
 
 
-class Origin(NamedTuple):
-    """A worker whose descendants are searched for: its cookie, its pid and its ``proc.start_time``."""
+class Mark(NamedTuple):
+    """Of one life of one worker, unique on this host: its board, and its place and incarnation there."""
 
-    cookie: str
-    pid: int
-    start_time: int
+    board: int
+    life: int
+
+    @classmethod
+    def of(cls, board: str, index: int, incarnation: int) -> Mark:
+        """The mark of this incarnation of a slot of the board with this name."""
+        return cls(zlib.crc32(board.encode()) >> 3, index << 20 | incarnation % (1 << 20))
+
+    @classmethod
+    def parsed(cls, number: int) -> Mark | None:
+        """The mark that this number is, if it is one."""
+        return cls((number - _LEAST) >> 32, number % (1 << 32)) if _LEAST <= number < 2 * _LEAST else None
+
+    def __str__(self) -> str:
+        return str(int(self))
+
+    def __int__(self) -> int:
+        return _LEAST + (self.board << 32) + self.life
 
 
-def mark(cookie: str) -> None:
-    """In a worker: mark every process that it starts from now on as its own."""
-    os.environ[COOKIE] = cookie
+def mark(mark: Mark) -> None:
+    """In a worker: mark it, and with it every process that it starts from now on."""
+    os.environ[COOKIE] = str(mark)
+    with suppress(OSError, ValueError):  # the hard limit is lower, or there is no such limit
+        resource.setrlimit(_RLIMIT_LOCKS, (int(mark), resource.getrlimit(_RLIMIT_LOCKS)[1]))
 
 
-def sweep(living: Container[int], cookies: Container[str]) -> None:
-    """Kill this process's children that belong to no living worker: by none of these pids, by none of these cookies.
+def mark_of(pid: int) -> Mark | None:
+    """The mark of the worker from which this process comes; ``None``: it comes from none, or is gone."""
+    if found := Mark.parsed(proc.file_locks(pid)):
+        return found
+    told = proc.environment(pid).get(COOKIE, "")
+    return Mark.parsed(int(told)) if told.isdecimal() else None
 
-    A child without a cookie counts as a job's, except where we are PID 1 and every orphan becomes our child.
+
+def sweep(living: Container[int], board: str, marks: Container[Mark], refused: Container[int] = ()) -> set[int]:
+    """Kill this process's children that come from a worker of this board that is dead, as its mark is not in ``marks``.
+
+    Not those of the ``living`` pids. Returns those that may not be killed, as they are another user's; those that were
+    ``refused`` before are not tried again.
     """
-    for pid in proc.children():
-        if pid not in living and _is_lost(proc.environment(pid).get(COOKIE, ""), cookies):
-            fork.kill(pid)
-            _log.warning("pid=%d killed: a job had left it behind", pid)
+    lost = [pid for pid in proc.children() if pid not in living and _is_lost(mark_of(pid), board, marks)]
+    return {pid for pid in lost if pid in refused or not _is_killed(pid)}
 
 
-def _is_lost(cookie: str, living: Container[str]) -> bool:
-    return cookie not in living and bool(cookie or os.getpid() != 1)
+def _is_lost(mark: Mark | None, board: str, living: Container[Mark]) -> bool:
+    return mark is not None and mark not in living and mark.board == Mark.of(board, 0, 0).board
 
 
-def kill_all_of(origin: Origin) -> None:
+def _is_killed(pid: int) -> bool:
+    try:
+        fork.kill(pid)
+    except PermissionError:
+        _log.warning("pid=%d stays: a job had left it behind, and it is another user's", pid)
+        return False
+    _log.warning("pid=%d killed: a job had left it behind", pid)
+    return True
+
+
+def kill_all_of(mark: Mark) -> None:
     """Kill processes left by a dead orphaned worker. They are not reparented to the steward, so scan every process."""
     for pid in proc.all_pids():
-        if pid != os.getpid() and is_left_behind(origin, pid):
-            fork.kill_other(pid, lambda pid: is_left_behind(origin, pid))
-
-
-def is_left_behind(origin: Origin, pid: int) -> bool:
-    """Whether this process came from that dead worker: it has its cookie, or still is in its group."""
-    if proc.environment(pid).get(COOKIE) == origin.cookie:
-        return True
-    # A killed master may not have recorded the pid, and group 0 is that of every process outside of the container.
-    # While a group has members, no other process can have its dead leader's pid.
-    return origin.pid > 1 and proc.group(pid) == origin.pid and proc.start_time(origin.pid) in (0, origin.start_time)
+        if pid != os.getpid() and mark_of(pid) == mark:
+            fork.kill_other(pid, lambda pid: mark_of(pid) == mark)

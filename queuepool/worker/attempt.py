@@ -20,7 +20,6 @@ from queuepool.worker.context import WorkerContext
 from queuepool.worker.invoker import Invoker
 from queuepool.worker.job_hooks import JobHooks
 from queuepool.worker.job_lines import JobLines
-from queuepool.worker.oddities import Oddities
 from queuepool.worker.preparation import Attempt, Preparer
 from queuepool.worker.ruling import Ruler
 from queuepool.worker.starting import Starter, followed
@@ -36,9 +35,7 @@ class Runner:
         self._meter = context.slot_writer.meter
         self._settler = context.settler
         self._endings = context.settler.endings
-        connection, locks_of = context.pool.connection, context.store.locks_of
-        oddities = Oddities(connection, context.listeners, self._endings, locks_of, self._pause)
-        self._preparer = Preparer(context.pool, context.registry, self._endings, oddities)
+        self._preparer = Preparer(context, self._pause)
         self._starter = Starter(context.registry, context.listeners, self._endings, context.batches)
         self._ruler = Ruler(context.store, context.outage)
         self._invoker = invoker or Invoker(context.listeners)
@@ -47,15 +44,16 @@ class Runner:
 
     def run(self, lease: Lease) -> None:
         """Run the job, and settle it unless only its receipt is left to be deleted: the batch then has it as done."""
+        self._batch.reads()
         try:
             attempt = self._preparer.prepare(lease)
         except BadPayload as bad:
             self._quarantine(lease, bad.reason)
             return
         if attempt.unlocks:
+            self._batch.has_read()
             self._pause()
             self._settler.unlock(attempt.facts, attempt.payload, attempt.unlocks)
-            self._settler.emit_noted()
         if INCOMPLETE:  # by a listener
             log_incomplete()
         # Read the clock while the job still counts as not started, and before its timeout starts.
@@ -68,9 +66,10 @@ class Runner:
         self._conclude(attempt, job, self._perform(attempt, job, now), began, now)
 
     def _now(self, attempt: Attempt) -> float:
-        """The store's clock, in Unix seconds, if the job's policy goes by it."""
-        if attempt.plan.policy.retry_until is None:
+        """The store's clock, in Unix seconds, if the job may come too late."""
+        if not attempt.plan.has_end:
             return 0.0
+        self._batch.has_read()
         self._pause()
         return self._ruler.now()
 
@@ -167,7 +166,7 @@ class Runner:
         # Whatever a job raises, even SystemExit, ends the job and not the worker.
         except BaseException as raised:  # noqa: BLE001
             error = raised
-        self._invoker.leave_if_forked()
+        self._invoker.leave_if_forked(error)
         succeeded = error is None and (job.verdict is None or isinstance(job.verdict, Delete))
         if succeeded:
             self._batch.succeeded()
@@ -221,8 +220,7 @@ class Runner:
     def _call_after_failed(self, attempt: Attempt, error: BaseException) -> None:
         """Call ``after_failed``. The job is already over: a hook that hangs or raises cannot change that."""
         self._slot_writer.arm(attempt.plan.timeout)
-        task = self._starter.task_of(attempt)
-        if task:
+        if task := self._starter.task_of(attempt):
             self._invoker.renew_connections()
             set_current(Current(attempt.payload, attempt.lease.queue))
             self._hooks.call(attempt, "after_failed", lambda: task.after_failed(error))

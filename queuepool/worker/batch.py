@@ -13,6 +13,8 @@ from queuepool.payload.lease import Lease
 
 #: seconds that a held job may have waited and still be started
 _FRESH = 1.0
+#: as plain numbers, which are written in two thirds of the time: each job writes all of them
+_READING, _RUNNING, _DONE = int(Stage.READING), int(Stage.RUNNING), int(Stage.DONE)
 
 
 class Batch:
@@ -101,9 +103,17 @@ class Batch:
         """The same of an earlier batch, and of what was requested meanwhile."""
         return self._slot.wanted_back == turn
 
+    def reads(self) -> None:
+        """The payload of the job turned to is about to be read: if the worker dies, it may have died of that."""
+        self._held.mark(self._number, _READING)
+
+    def has_read(self) -> None:
+        """It has been read, and the store is asked before the job runs: a death there is not its payload's fault."""
+        self._held.mark(self._number, Stage.RESERVED)
+
     def started(self) -> None:
         """The job turned to is about to run."""
-        self._held.mark(self._number, Stage.RUNNING)
+        self._held.mark(self._number, _RUNNING)
 
     def succeeded(self) -> None:
         """The job turned to must not run again: only its settlement is left, by us or, after our death, by the steward.
@@ -112,7 +122,7 @@ class Batch:
         """
         if not self._has_succeeded:
             self._has_succeeded = True
-            self._held.mark(self._number, Stage.DONE)
+            self._held.mark(self._number, _DONE)
             self._slot.done += 1
 
     def ended(self) -> None:

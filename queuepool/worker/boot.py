@@ -16,7 +16,8 @@ from queuepool.jobs.registry import REGISTRY
 from queuepool.jobs.unserved import NO_MODULES
 from queuepool.log.captured import log_incomplete
 from queuepool.log.tracebacks import summary, traceback_of
-from queuepool.unix.exit_codes import BROKEN
+from queuepool.unix import at_fork
+from queuepool.unix.places import working_directory
 from queuepool.worker import django_support
 from queuepool.worker.module_hints import is_missing, problem_of, shadowed_by_python, without_jobs
 
@@ -60,17 +61,18 @@ def _carry_out(name: str, step: Callable[[], T]) -> T:
     """Run one step of a boot, which runs user code in the module ``name``. Raises ``BootFailure``."""
     pid = os.getpid()
     # Like `python -m`: a console script does not have the working directory on its path.
-    if os.getcwd() not in sys.path:
-        sys.path.insert(0, os.getcwd())
+    here = working_directory()
+    if here and str(here) not in sys.path:
+        sys.path.insert(0, str(here))
     try:
         with at_import.under_way():
             return step()
     # Even SystemExit: a module that calls sys.exit() at its import has not been imported.
     except BaseException as error:
+        at_fork.leave_if_copy(pid, error)
         raise BootFailure(problem_of(name, error), "" if is_missing(name, error) else _frames_of(error)) from error
     finally:
-        if os.getpid() != pid:
-            os._exit(BROKEN)  # a child that the module forked would be a second worker in this slot
+        at_fork.leave_if_copy(pid)  # a child that the module forked would be a second worker in this slot
         log_incomplete()  # else what the module printed would begin the first job's line
 
 

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 
 from queuepool.events import JobFacts, TasksLeft
 from queuepool.events.listeners import Listeners
-from queuepool.unix.exit_codes import BROKEN
+from queuepool.unix import at_fork
 from queuepool.worker.django_support import around, renew_connections
 from queuepool.worker.job_loop import JobLoop, Leftovers
 from queuepool.worker.soft_timeout import SoftTimer, limited
@@ -66,7 +66,6 @@ class Invoker:
         if leftovers.cancelled:
             self._listeners.emit(TasksLeft(job, leftovers.cancelled, len(leftovers.refusing)))
 
-    def leave_if_forked(self) -> None:
-        """Exit in a child that the job forked and that returned too: only the worker itself may settle the job."""
-        if os.getpid() != self._pid:
-            os._exit(BROKEN)
+    def leave_if_forked(self, error: BaseException | None = None) -> None:
+        """Exit in a child that the job forked and that returned or raised too: only the worker may settle the job."""
+        at_fork.leave_if_copy(self._pid, error)

@@ -21,13 +21,16 @@ class JobHooks:
 
     def enter(self, attempt: Attempt, job: Current) -> Surrounding:
         """Enter the hooks of ``@around``."""
-        return Surrounding(job, lambda name, error: self._report(attempt, name, error))
+        surrounding = Surrounding(job, lambda name, error: self._report(attempt, name, error))
+        self._invoker.leave_if_forked()
+        return surrounding
 
     def call(self, attempt: Attempt, name: str, hook: Callable[[], object]) -> None:
         """Call the hook of this name; await what it returns."""
         try:
             self._invoker.call(hook)
         except BaseException as error:  # noqa: BLE001 - even SystemExit
+            self._invoker.leave_if_forked(error)
             self._report(attempt, name, error)
         self._invoker.leave_if_forked()
 

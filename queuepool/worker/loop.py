@@ -12,6 +12,7 @@ from queuepool.board.board import State
 from queuepool.errors import StoreDown, StoreError
 from queuepool.events import Looping, WorkerStarting, WorkerStopping
 from queuepool.payload.lease import Lease
+from queuepool.unix.originals import sleep
 from queuepool.worker.attempt import Runner
 from queuepool.worker.context import WorkerContext
 from queuepool.worker.gate import Gate
@@ -62,7 +63,7 @@ class Worker:
         while not (self._control_state.are_known() or self._signals.stop):
             self._slot_writer.alive()
             self._signals.begin_round()
-            self._signals.wait(lambda: time.sleep(_CONTROL_TICK))
+            self._signals.wait(lambda: sleep(_CONTROL_TICK))
         self._listeners.emit(WorkerStarting(self._slot_writer.slot.number))
         self._slot_writer.show(State.IDLE)
         while not (reason := self._reason_to_leave()):
@@ -78,7 +79,7 @@ class Worker:
                 if self._slot_writer.meter is not None:
                     self._slot_writer.meter.abandons(self._slot_writer.slot.since)
                 self._prefetch.reports.refused({("", str(error))})
-                self._signals.wait(lambda: time.sleep(self._pool.sleep))
+                self._signals.wait(lambda: sleep(self._pool.sleep))
         self._prefetch.let_go()
         with suppress(StoreError):  # else the steward does it: the board shows the reserve
             self._prefetch.reclaim()
@@ -173,4 +174,4 @@ class Worker:
     def _pause(self, seconds: float) -> None:
         self._prefetch.let_go()
         self._slot_writer.show(State.PAUSED if self._gate.closed_by else State.IDLE)
-        self._signals.wait(lambda: time.sleep(seconds))
+        self._signals.wait(lambda: sleep(seconds))

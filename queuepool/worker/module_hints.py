@@ -12,6 +12,7 @@ from pathlib import Path
 from types import ModuleType
 
 from queuepool.log.tracebacks import summary
+from queuepool.unix.places import working_directory
 
 #: most characters of an exception's own text
 _MOST_TEXT = 500
@@ -41,7 +42,8 @@ def is_missing(name: str, error: BaseException) -> bool:
 def shadowed_by_python(module: ModuleType) -> str:
     """The message if Python's own module of that name was imported instead of the user's; else empty."""
     name, file = module.__name__, getattr(module, "__file__", None) or "built in"
-    own = next((path for path in _files_of(Path.cwd(), name) if path.exists()), None)
+    here = working_directory()
+    own = next((path for path in _files_of(here, name) if path.exists()), None) if here else None
     if name not in sys.stdlib_module_names or own is None or file == str(own):
         return ""
     return f"{name} is Python's own module ({file}), not {own}: give yours another name"
@@ -63,7 +65,9 @@ def _where_it_is_not(missing: str) -> str:
     if package is None:
         there = os.environ.get("PYTHONPATH")
         also = f"nor on PYTHONPATH ({there})" if there else "and PYTHONPATH is not set"
-        return f"there is no {missing} in {Path.cwd()} (the working directory), {also}"
+        here = working_directory()
+        place = f"{here} (the working directory)" if here else "the working directory, which was removed"
+        return f"there is no {missing} in {place}, {also}"
     file = getattr(package, "__file__", None) or "a package without a file"
     if not hasattr(package, "__path__"):
         return f"{parent} ({file}) is a module and no package"
@@ -78,12 +82,14 @@ def _meant(name: str, missing: str) -> str:
     if parent:
         names = _names_in(getattr(sys.modules.get(parent), "__path__", []))
         return _close(last, names, f"{parent}.")
-    return _elsewhere(name, missing) or _close(last, _names_in([str(Path.cwd()), *_python_path()]))
+    return _elsewhere(name, missing) or _close(last, _names_in([*_here(), *_python_path()]))
 
 
 def _elsewhere(name: str, top: str) -> str:
     """The hint if the module is in a directory just below or above the working directory; else empty."""
-    here = Path.cwd()
+    here = working_directory()
+    if here is None:
+        return ""
     if here.name == top and any(path.exists() for path in _files_of(here.parent, name)):
         return f"it is in {here.parent}: start there"
     for folder in _folders(here):
@@ -114,6 +120,11 @@ def _close(word: str, names: list[str], before: str = "") -> str:
 
 def _names_in(places: list[str]) -> list[str]:
     return [module.name for module in pkgutil.iter_modules(places)]
+
+
+def _here() -> list[str]:
+    here = working_directory()
+    return [str(here)] if here else []
 
 
 def _python_path() -> list[str]:

@@ -12,7 +12,7 @@ from queuepool.payload.envelope import Payload
 from queuepool.payload.unique_locks import names_of
 from queuepool.payload.wrappers import Claim
 from queuepool.settlement.endings import Endings
-from queuepool.settlement.settler import facts_of
+from queuepool.settlement.facts import facts_of
 from queuepool.stores.locks import LocksOf
 from queuepool.worker.plan import Plan
 
@@ -75,7 +75,7 @@ class Oddities:
             words = [str(one) for one in arguments if type(one) in (str, int)][:_MOST]
             ids = ["", *(word for word in words if len(word) <= _LONGEST)]
             job, display_name = payload.name, payload.options.display_name
-            held = self._locks_of.held([name for one in ids for name in names_of(job, display_name, one)])
+            held = [*self._locks_of.owners([name for one in ids for name in names_of(job, display_name, one)])]
         except (BadArguments, StoreError):
             return ""
         return (

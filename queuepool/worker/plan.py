@@ -42,6 +42,8 @@ class Plan(NamedTuple):
     may_follow: bool = False
     #: what its handler has beyond a call: a soft timeout, exceptions that are not retried; ``None`` = nothing
     guard: Guard | None = None
+    #: whether a job may come too late, for which the store's clock is read: ``expires``, ``retryUntil``
+    has_end: bool = False
 
     def with_locks(self, locks: Locks) -> Plan:
         """The plan with these unique locks in its policy."""
@@ -78,7 +80,8 @@ class Plans:
         track = self._pool.track if asked.track is None else asked.track
         may_follow = is_object_job or options.is_unique or track > 0
         guard, unused = guard_of(options, self._pool, timeout)
-        about = read, is_object_job, options.is_unique, track, may_follow, guard
+        has_end = policy.retry_until is not None or options.expires is not None
+        about = read, is_object_job, options.is_unique, track, may_follow, guard, has_end
         return Plan(asked, handler, policy, policy.to_text(), timeout, warning or unused, *about)
 
     def _find(self, name: str) -> Handler | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from queuepool.config.settings import PoolSettings
+from queuepool.config.values import LONGEST
 from queuepool.jobs.job_options import Options
 from queuepool.payload.options import PayloadOptions
 from queuepool.settlement.verdict import Policy
@@ -22,6 +23,8 @@ def policy_of(terms: PayloadOptions, options: Options, pool: PoolSettings) -> Po
         tries=_first(terms.max_tries, options.tries, pool.tries),
         max_exceptions=_first(terms.max_exceptions, options.max_exceptions, None),
         backoff=_first(terms.backoff, options.backoff, pool.backoff),
+        # Other delays in the payload are Laravel's or a person's, and exact.
+        jitter=options.jitter and terms.backoff in (None, options.backoff),
         retry_until=terms.retry_until,
         fail_on_timeout=terms.fail_on_timeout or bool(options.fail_on_timeout),
         max_crashes=pool.max_crashes,
@@ -31,13 +34,18 @@ def policy_of(terms: PayloadOptions, options: Options, pool: PoolSettings) -> Po
 
 def timeout_of(terms: PayloadOptions, options: Options, pool: PoolSettings) -> tuple[float, str]:
     """Seconds this attempt may run (0 = no limit), and a warning if that is less than the job wants."""
-    wanted: float = _first(terms.timeout, options.timeout, pool.timeout)
+    # No timer goes beyond: a payload that asks for 292 years and more would end its worker.
+    wanted: float = min(_first(terms.timeout, options.timeout, pool.timeout), LONGEST)
     if pool.connection.renew:
         return wanted, ""
     most = max(pool.connection.retry_after - pool.grace - _MARGIN, 1.0)
     if 0 < wanted <= most:
         return wanted, ""
-    return most, f"timeout {wanted:g} is cut to {most:g}: leases last {pool.connection.retry_after:g} and renew is off"
+    whose = "its" if terms.timeout is not None else "the pool's" if options.timeout is None else "the handler's"
+    return (
+        most,
+        f"{whose} timeout {wanted:g} is cut to {most:g}: leases last {pool.connection.retry_after:g} and renew is off",
+    )
 
 
 def _first(payloads: Any, handlers: Any, pools: Any) -> Any:

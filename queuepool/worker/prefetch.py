@@ -103,6 +103,9 @@ class Prefetch:
         self._requests_at = 0
         if send := self._store.reserve_ahead:
             with suppress(StoreDown):  # what is held needs no store; the board still shows the request
+                self._reach()
+                if self._membership.is_spent:
+                    return  # the next reserve begins with a new tag
                 at = self._begin_request(queues)
                 done = self._batch.done
                 read_reply = send(queues, self._membership.tag, self._size.ahead(), done)
@@ -137,6 +140,7 @@ class Prefetch:
 
     def _reserve(self, queues: Sequence[str]) -> bool:
         """One round trip: delete what is done, stage what is due, take the next jobs; ``False`` if there are none."""
+        self._reach()
         unsure = self._overtaken or self._batch.awaits_reply
         if unsure or self._membership.is_spent:
             if self._batch.awaits_reply:
@@ -161,14 +165,20 @@ class Prefetch:
         if self._overtaken:
             self._give_back()
 
+    def _reach(self) -> None:
+        """Connect, unless connected: if nothing can be sent, there is nothing to give back.
+
+        Before the tag is looked at: another server may answer now, where another worker has our tag.
+        """
+        try:
+            self._store.reach()
+        except StoreDown:
+            self._overtaken = True
+            raise
+
     def _begin_request(self, queues: Sequence[str]) -> float:
         if self._listeners.wants(JobReserving):
             self._listeners.emit(JobReserving(tuple(queues)))
-        try:
-            self._store.reach()  # if nothing could be sent, there is nothing to give back
-        except StoreDown:
-            self._overtaken = True  # another store may answer next, where another worker has our tag
-            raise
         # The lease is counted from before the request: it never ends earlier than we believe.
         self._membership.used_at = self._batch.requesting()
         return self._membership.used_at

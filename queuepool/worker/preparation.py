@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import NamedTuple
 
-from queuepool.config.settings import PoolSettings
 from queuepool.events import JobFacts, JobProcessed
 from queuepool.jobs.job_options import Options
-from queuepool.jobs.registry import Registry, arguments_for
+from queuepool.jobs.registry import arguments_for
 from queuepool.payload.ending import Unlock
 from queuepool.payload.envelope import Payload, decode
 from queuepool.payload.lease import Lease
 from queuepool.payload.signing import signer_of
 from queuepool.payload.unique_locks import names_of
 from queuepool.payload.wrappers import Claim
-from queuepool.settlement.endings import Endings
-from queuepool.settlement.settler import facts_of
+from queuepool.settlement.facts import facts_of
 from queuepool.settlement.verdict import Locks
+from queuepool.worker.context import WorkerContext
 from queuepool.worker.oddities import Oddities
 from queuepool.worker.plan import Plan, Plans
 
@@ -41,13 +41,14 @@ class Attempt(NamedTuple):
 
 
 class Preparer:
-    """Prepares one worker's attempts."""
+    """Prepares one worker's attempts. ``pause`` is called before an event is emitted."""
 
-    def __init__(self, pool: PoolSettings, registry: Registry, endings: Endings, oddities: Oddities) -> None:
-        self._signer = signer_of(pool.connection.signing, pool.connection.signing_keys)
-        self._plans = Plans(pool, registry)
-        self._endings = endings
-        self._oddities = oddities
+    def __init__(self, context: WorkerContext, pause: Callable[[], object]) -> None:
+        connection = context.pool.connection
+        self._signer = signer_of(connection.signing, connection.signing_keys)
+        self._plans = Plans(context.pool, context.registry)
+        self._endings = context.settler.endings
+        self._oddities = Oddities(connection, context.listeners, self._endings, context.store.locks_of, pause)
 
     def prepare(self, lease: Lease) -> Attempt:
         """Raises ``BadPayload``. What was not understood in a payload is reported once for each name."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from queuepool.events import JobQuarantined, LeaseLost, StoreRefused
 from queuepool.events.listeners import Listeners
 from queuepool.payload.envelope import decode
+from queuepool.settlement.facts import facts_of
 from queuepool.settlement.outage import Outage
-from queuepool.settlement.settler import facts_of
 from queuepool.stores.contract import Reservation
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from queuepool.jobs.current_job import Current
+from queuepool.jobs.retry import Retry
 from queuepool.payload.lease import Tallies
 from queuepool.settlement.outage import Outage
 from queuepool.settlement.verdict import Delete, Fail, Verdict, judge, judge_release, needs_tallies
@@ -31,4 +32,6 @@ class Ruler:
             tallies = self._outage.insist(lambda: self._store.tallies(payload.id))[0]
         if requested is not None:
             return judge_release(requested, payload.name, payload.attempts, policy, tallies, now)
-        return judge(error, payload.attempts, policy, tallies, now, is_final=job.is_final)
+        after = error.after if isinstance(error, Retry) else job.retry_after
+        facts = payload.attempts, policy, tallies, now
+        return judge(error, *facts, is_final=job.is_final, after=after, job_id=payload.id)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from queuepool import stores
 from queuepool.errors import SoftTimeout
 from queuepool.events import listeners
-from queuepool.unix import signals
+from queuepool.unix import at_fork, handlers, signals
 
 if TYPE_CHECKING:
     from queuepool.unix.posix_timer import PosixTimer
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 _SIGNAL = signal.SIGRTMIN
 #: seconds until the next attempt where the first would have raised in code that is not the handler's
 _AGAIN = 0.001
-#: an exception out of these frames would lose a stop signal, be taken for the listener's, or break off a command to a
-#: store: it would be unknown whether a push was stored, and a client with C code has crashed
-_SHIELDED = (signals.__file__, listeners.__file__, stores.__path__[0])
+#: an exception out of these frames would lose a stop signal, be ignored around a fork, be taken for the listener's, or
+#: break off a command to a store: it would be unknown whether a push was stored, and a client with C code has crashed
+_SHIELDED = (signals.__file__, handlers.__file__, at_fork.__file__, listeners.__file__, stores.__path__[0])
 
 
 class SoftTimer:

@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 from queuepool.events import JobSkipped
 from queuepool.events.listeners import Listeners
-from queuepool.jobs.registry import Registry, Task, bound
+from queuepool.jobs.registry import Handler, Registry, Task, bound
+from queuepool.payload.expiry import late_by
 from queuepool.settlement.endings import Endings
 from queuepool.settlement.run import Run
 from queuepool.settlement.states import result_of
@@ -33,6 +34,8 @@ class Starter:
         handler = plan.handler or self._registry.find(payload.name)
         if refusal := may_start(payload.name, payload.attempts, plan.policy, now):
             raise refusal.error
+        if plan.has_end and (late := self._late(attempt, handler, now)):
+            return late
         if not plan.is_object_job:
             return bound(handler, self._endings.commands.data_of(payload), plan.read)
         command = self._endings.commands.of(payload)
@@ -42,7 +45,7 @@ class Starter:
         if missing := self._endings.refusal(payload):
             raise missing
         why = self._cancelled(attempt, handler.options.skip_if_cancelled)
-        return Skipped(why) if why else task
+        return self._skipped(attempt, why) if why else task
 
     def task_of(self, attempt: Attempt) -> Task | None:
         """The handler with its arguments, for a hook of a job that is over; ``None`` if it has none that fit."""
@@ -53,15 +56,21 @@ class Starter:
         except Exception:  # noqa: BLE001 - arguments that do not fit are why it failed
             return None
 
+    def _late(self, attempt: Attempt, handler: Handler, now: float) -> Skipped | None:
+        """A job whose handler says ``expires``, and that comes too late to begin; one that has begun is another's."""
+        payload = attempt.payload
+        late = late_by(payload.fields, now) if handler.options.expires and payload.attempts <= 1 else 0.0
+        return self._skipped(attempt, f"it expired {late:.1f} s before it could begin") if late else None
+
+    def _skipped(self, attempt: Attempt, why: str) -> Skipped:
+        self._listeners.emit(JobSkipped(attempt.facts, why))
+        return Skipped(why)
+
     def _cancelled(self, attempt: Attempt, asks: bool) -> str:
         """Why the job is left out: its batch was cancelled, and its handler or its middleware asks for that."""
         batch_id = self._endings.batch_of(attempt.payload, if_skipped=not asks)
         batch = self._batches().find(batch_id) if batch_id else None
-        if batch is None or not batch.cancelled:
-            return ""
-        why = f"batch {batch.id} was cancelled"
-        self._listeners.emit(JobSkipped(attempt.facts, why))
-        return why
+        return f"batch {batch.id} was cancelled" if batch and batch.cancelled else ""
 
 
 class Skipped(NamedTuple):

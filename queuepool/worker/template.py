@@ -16,6 +16,7 @@ from collections.abc import Callable
 from queuepool.board.board import Board, Role, Slot, State
 from queuepool.unix import fork, proc
 from queuepool.unix.exit_codes import BROKEN
+from queuepool.unix.originals import sleep
 from queuepool.unix.signals import Mailbox
 from queuepool.worker.boot import other_threads
 
@@ -35,7 +36,7 @@ class Template:
         self._board = board
         self._slot = slot
         self._worker = worker
-        self._master = board.master[0]
+        self._master = board.name.pid
 
     def run(self) -> None:
         """Fork the workers that the master requests, until a stop signal."""
@@ -76,11 +77,11 @@ class Template:
 
     def _begin(self, slot: Slot, life: int) -> int:
         """The new worker: it starts once the master knows it, and the master kills those that it does not know."""
-        fork.send_signal(self._master, signal.SIGUSR1)
+        fork.signal_other(self._master, signal.SIGUSR1, lambda pid: os.getppid() == pid)
         while (slot.pid, slot.incarnation, os.getppid()) == (os.getpid(), life, self._master):
             if slot.start_time:
                 return self._worker(slot)
-            time.sleep(_MOMENT)
+            sleep(_MOMENT)
         return BROKEN
 
 

@@ -94,10 +94,9 @@ def wrong_type(rig: Rig) -> Iterator[float]:
 
 
 def tags_repeat(rig: Rig) -> Iterator[float]:
-    """The counter of tags goes back a little, as after a failover to a replica that lags, or on to its end."""
-    key = f"{PREFIX}queuepool:workers"
+    """The server forgets which tags the living have, as after a failover to a replica that lags."""
     while True:
-        rig.store.server.say("SET", key, rig.chance.choice((int(rig.store.server.client.get(key) or 0) - 8, 131071, 0)))
+        rig.store.server.say("ZREMRANGEBYSCORE", f"{PREFIX}queuepool:tags", 0, "+inf")
         yield rig.chance.uniform(0.2, 0.5)
 
 

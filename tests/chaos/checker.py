@@ -17,6 +17,7 @@ from tests.chaos.ledger import Event, Torn
 from tests.chaos.order import Order
 from tests.chaos.outcomes import Outcomes
 from tests.chaos.outside import Outside
+from tests.chaos.pace import Pace
 from tests.chaos.soft_timeouts import SoftTimeouts
 from tests.chaos.tables import INVOKED, OK, Jobs
 from tests.chaos.ticks import Ticks
@@ -32,6 +33,8 @@ class Findings:
     """What is against the promises, by rule, with the first of each; what hides the truth; and what was counted."""
 
     violations: dict[str, list[str]] = field(default_factory=dict)
+    #: what may be the machine's fault: it is among the unknown too
+    doubted: dict[str, list[str]] = field(default_factory=dict)
     unknown: list[str] = field(default_factory=list)
     counts: dict[str, int] = field(default_factory=dict)
     examples: dict[str, list[str]] = field(default_factory=dict)
@@ -66,7 +69,7 @@ def check(history: Iterable[Event | Torn]) -> Findings:
     outcomes = Outcomes(findings, jobs)
     followers, followed = Followers(findings, jobs), Followed(findings, jobs)
     soft, counted = SoftTimeouts(findings, windows), Counted(findings)
-    traced, alerts = Traced(findings, windows), Alerts(findings, windows)
+    traced, alerts, pace = Traced(findings, windows), Alerts(findings, windows), Pace(findings)
     listeners: dict[str, list[Callable[[Event], None]]] = {}
     for part in (
         windows,
@@ -85,11 +88,12 @@ def check(history: Iterable[Event | Torn]) -> Findings:
         counted,
         traced,
         alerts,
+        pace,
     ):
         for what in part.EVENTS:
             listeners.setdefault(what, []).append(part.read)
     _read(history, listeners, findings, jobs)
-    for part in (order, attempts, outcomes, followers, followed, times, soft, outside, counted, traced, alerts):
+    for part in (order, attempts, outcomes, followers, followed, times, soft, outside, counted, traced, alerts, pace):
         part.rule()
     return findings
 

@@ -22,6 +22,7 @@ notice state kind subject pool           what the operator gets, of all pools
 tick due   behind seconds               a time for which a schedule's job was pushed; how old the last one is
 worker pid master   by a worker that begins; its master's pid
 meters board jobs   counted master jobs      what the meters say, while it runs; once all is counted
+pace times                              how many times longer a little work takes than alone
 size sample idle copies stored          what was seen from outside: whole pools, resources, commands, the store
 orphan leftover secret pool_died bad_stop    what must not be seen
 run seed workers retry_after ahead   end left      the first line and the last; without the last the ruling is: unknown

@@ -8,6 +8,7 @@ runs. Tests with the store's test clock show that jumps do no harm.
 from __future__ import annotations
 
 import signal
+import sys
 import time
 from collections.abc import Iterator
 
@@ -48,6 +49,8 @@ def inject_faults(rig: Rig) -> None:
 def _choices(rig: Rig) -> Iterator[str]:
     """Three nemeses, then a calm, for ever; each nemesis comes before any comes again."""
     known = [name for name, (_, weight) in nemeses(rig).items() for _ in range(weight)]
+    if unknown := sorted(set(rig.plan.only) - set(known)):  # with none that is known, it would look for one for ever
+        sys.exit(f"chaos: no such nemesis here: {', '.join(unknown)}; there are {', '.join(sorted(set(known)))}")
     wanted = [name for name in known if not rig.plan.only or name in rig.plan.only]
     while True:
         rig.chance.shuffle(wanted)

@@ -138,11 +138,19 @@ PLANTS = {
         ),
         _LATE,
     ),
+    "tag from a count that begins again": Plant(
+        "I4 overlap",
+        ((f"{_LUA}/join.lua", "tonumber(ARGV[3]) - 1, tonumber(ARGV[4])", "tonumber(ARGV[3]) - 1, 1"),),
+        replace(
+            QUICK, only=("tags_repeat", "lose_replies"), with_kills=1.0, workers=4, remote=4, seconds=9.0,
+            phase=(1.5, 1.5), naps=30.0, nap=(0.5, 1.5), drain=20.0,
+        ),
+    ),
     "tag of 0, as Laravel's whole seconds have": Plant(
         "I5 done twice, unexplained",
         (
             (f"{_LUA}/include/lease.lua", "score and tag ~= 0 and tag_of", "score and tag_of"),
-            (f"{_LUA}/join.lua", "keep_tag(KEYS[2], tag, now, tonumber(ARGV[2]))\nreturn tag\n", "return 0\n"),
+            (f"{_LUA}/join.lua", "keep_tag(KEYS[1], tag, now, tonumber(ARGV[2]))\nreturn tag\n", "return 0\n"),
         ),
         replace(QUICK, only=("laravel",), with_kills=1.0, workers=1, seconds=6.0, naps=8.0, nap=(0.3, 0.9), drain=8.0),
     ),

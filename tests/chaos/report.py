@@ -41,6 +41,7 @@ def _lines(findings: Findings) -> Iterator[str]:
         "spans of killed attempts",
         "jobs seen in order",
         "pools seen whole",
+        "times slower than alone, at worst",
     ):
         yield _row(what, counts.get(what, 0))
     for what in sorted(counts):

@@ -75,6 +75,7 @@ class Rig:
         for store in self.stores:
             store.start()
         self._help("watcher", self.watcher_address)
+        self._help("pace", "")
         while not Path(self.watcher_address).exists():
             time.sleep(0.005)
         self.pools = self._pools()

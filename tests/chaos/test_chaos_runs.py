@@ -72,7 +72,8 @@ def violations_of(plant: Plant, folder: Path) -> set[str]:
     for seed in range(RUNS):
         place = folder / str(seed)
         place.mkdir()
-        found |= set(check(read(run(place, replace(plant.plan, seed=seed), package))).violations)
+        ruling = check(read(run(place, replace(plant.plan, seed=seed), package)))
+        found |= {*ruling.violations, *ruling.doubted}  # a plant is caught also where others crowd the machine
         if plant.rule in found:
             break
     return found

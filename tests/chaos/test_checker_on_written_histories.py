@@ -560,3 +560,17 @@ def test_an_alert_is_noticed_once_by_all_pools_until_it_is_cleared():
     assert [] == alerted(("nemesis", {"name": "kill_redis", "on": 1}), *again)
     assert ["I26 noticed twice"] == alerted(*running)
     assert [] == alerted(*running, alert("cleared", kind="running"))  # its notice is still on its way
+
+
+def paced(times: float):
+    return [("pace", {"times": times})] * 20
+
+
+def test_what_comes_late_on_a_machine_that_others_crowd_is_neither_a_violation_nor_valid():
+    late = [*pushed(), start(due=1), finish()]
+    crowded = rule(*paced(40.0), *late, END, step=12_000_000_000)
+
+    assert ({}, UNKNOWN) == (crowded.violations, crowded.code)
+    assert "I8 started too late: 1, but for 10 s the machine was 40 times too slow" in table(crowded)
+    assert ["I8 started too late"] == violated(*paced(3.0), *late, step=12_000_000_000)
+    assert ["I1 lost"] == violated(*paced(40.0), *pushed())

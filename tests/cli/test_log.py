@@ -43,6 +43,7 @@ from queuepool.log.fields import fields_of, line_of
 from queuepool.log.tracebacks import MAX_TEXT, summary, text_of
 from queuepool.unix.escape import escaped
 from tests.support.each import each
+from tests.support.own_logger import restored
 
 FACTS = JobFacts("9f3c", "9f3c", "app.mail", "emails", 2)
 STAMP = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z"
@@ -75,13 +76,8 @@ def raised(error: BaseException) -> BaseException:
 @pytest.fixture(autouse=True)
 def logger() -> Iterator[logging.Logger]:
     """The package's, left as it was."""
-    found = logging.getLogger("queuepool")
-    before = found.handlers[:], found.propagate, found.level
-    yield found
-    for handler in found.handlers:
-        handler.close()
-    found.handlers[:], found.propagate = before[:2]
-    found.setLevel(before[2])
+    with restored() as found:
+        yield found
 
 
 @pytest.fixture
@@ -309,7 +305,7 @@ def test_what_is_no_event_is_a_message(tell, logger):
 
     logger.error("a %s", "word")
 
-    found = json.loads(Path(logger.handlers[0].path).read_text())  # type: ignore[attr-defined]
+    found = json.loads(Path(logger.out.path).read_text())  # type: ignore[attr-defined]
     assert ("a word", "error") == (found["message"], found["level"])
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 import re
 import signal
 import time
@@ -19,6 +18,7 @@ from queuepool.payload.envelope import decode
 from queuepool.worker.job_lines import JobLines
 from tests.support.each import each
 from tests.support.eventually import eventually
+from tests.support.own_logger import restored
 
 STAMP = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z"
 JOBS = """
@@ -31,6 +31,7 @@ def talk() -> None:
     print("complained", file=sys.stderr)
     logging.getLogger("shop").info("logged %s", "words\\nin lines")
     logging.getLogger("shop").debug("too quiet")
+    print("streams", sys.stdout.name, sys.stdout.mode, sys.stderr.name)
     os.write(1, b"written past Python\\n")
     subprocess.run(["echo", "by another program"])
 
@@ -69,6 +70,7 @@ def test_the_log_of_two_pools_tells_the_story(site):
     said = rf" INFO pool=mail worker=\d pid=\d+ id={talk} "
     assert re.search(said + "stdout: printed words\n", text)
     assert re.search(said + "stderr: complained\n", text)
+    assert re.search(said + "stdout: streams <stdout> w <stderr>\n", text)
     assert re.search(said + "shop: logged words\n    in lines\n", text)
     assert "too quiet" not in text
     assert re.search(rf" job done id={talk} queue=mail job=talk attempts=1 duration=[\d.]+ wait=\d+\.\d+\n", text)
@@ -210,13 +212,9 @@ def test_half_a_line_is_logged_at_the_end_of_its_own_job(site, how):
 @pytest.fixture
 def lines(tmp_path: Path) -> Iterator[JobLines]:
     """Of a worker whose log is ``tmp_path/log``."""
-    found = logging.getLogger("queuepool")
-    before = found.handlers[:], found.propagate, found.level
-    log.setup(PoolSettings(log=tmp_path / "log"), "worker=1", write_timeout=0.0)
-    yield JobLines()
-    found.handlers[0].end()  # type: ignore[attr-defined]
-    found.handlers[:], found.propagate = before[:2]
-    found.setLevel(before[2])
+    with restored():
+        log.setup(PoolSettings(log=tmp_path / "log"), "worker=1", write_timeout=0.0)
+        yield JobLines()
 
 
 def do(lines: JobLines, count: int, at: float) -> None:
@@ -281,3 +279,66 @@ def test_what_is_not_summed_up_yet_is_when_the_worker_leaves(lines, tmp_path):
 )
 def test_how_long_a_job_waited_is_known_where_its_payload_says_when_it_was_pushed(said, waited):
     assert waited == decode(b'{"uuid":"u","job":"j",' + said + b"}").waited(1007.5)
+
+
+# Whatever a job does to Python's logging, its worker's log goes on
+
+SILENCING = {
+    "dictConfig": "logging.config.dictConfig({'version': 1})",
+    "fileConfig": "logging.config.fileConfig('logging.ini')",
+    "disable": "logging.disable(logging.CRITICAL)",
+    "the root's handlers": "[one.setLevel(99) for one in logging.root.handlers]",
+    "no handler of the root's": "logging.root.handlers.clear()",
+    "every logger's handlers": (
+        "for one in map(logging.getLogger, logging.root.manager.loggerDict):"
+        " one.handlers.clear(); one.setLevel(99); one.propagate = True"
+    ),
+    "shutdown": "logging.shutdown()",
+}
+#: as alembic's template has it
+ALEMBICS = """
+[loggers]
+keys = root
+[handlers]
+keys = console
+[formatters]
+keys =
+[logger_root]
+level = WARNING
+handlers = console
+[handler_console]
+class = StreamHandler
+args = (sys.stderr,)
+level = NOTSET
+"""
+SILENCED = """
+import logging, logging.config, sys
+from queuepool import job
+
+@job(tries=1)
+def configures(code: str) -> None:
+    exec(code)
+
+@job(tries=1)
+def fails() -> None:
+    print("printed after all")
+    logging.getLogger("shop").warning("warned after all")
+    raise ValueError("no")
+"""
+
+
+@each("how", SILENCING)
+def test_a_job_that_configures_logging_silences_no_line_of_its_workers(site, how):
+    (site.path / "shop.py").write_text(SILENCED)
+    (site.path / "logging.ini").write_text(ALEMBICS)
+    done = site.queue.push("shop.configures", {"code": SILENCING[how]})
+    failed = site.queue.push("shop.fails")
+    log = site.run("work", *site.flags("--modules", "shop", "--stop-when-empty")).stderr
+
+    assert 1 == log.count(f" job done id={done} "), log
+    assert 1 == log.count(f" job raised id={failed} "), log
+    assert 1 == log.count(f" job failed id={failed} "), log
+    assert 1 == log.count("stdout: printed after all\n"), log
+    assert 1 == log.count(" worker stopping "), log
+    # The application's own lines are its own affair.
+    assert (how not in ("disable", "the root's handlers")) == log.count("warned after all"), log

@@ -75,7 +75,7 @@ ANSWERS = {
     "an option": "@job: there is no option 'retries': did you mean 'tries'?",
     "two queues": "@job: queue: 'a,b' is not a queue name: 1 to 200 of A-Z a-z 0-9 _ . { } : -",
     "a timeout": "@job: timeout: 'soon' is not a time: write seconds (60, 0.5), or a unit: 60s, 2m, 1h, 1d",
-    "a delay": "'five minutes' is not a time: write seconds (60, 0.5), or a unit: 60s, 2m, 1h, 1d",
+    "a delay": "mistakes.work: 'five minutes' is not a time: write seconds (60, 0.5), or a unit: 60s, 2m, 1h, 1d",
     "an argument": "argument 'day' of mistakes.work: no JSON for __main__.Shop: "
     "queuepool.register_type says what to send",
     "its name": "mistakes.work: got an unexpected keyword argument 'dya'",
@@ -167,6 +167,46 @@ def advised(done: Done) -> list[str]:
     """The one command that an answer advises."""
     [command] = re.findall("`(queuepool migrate.*?)`", done.stdout + done.stderr)
     return shlex.split(command)[1:]
+
+
+GREETS = "from queuepool import job\n@job(queue='mails')\ndef hello(name: str) -> None: ...\n"
+
+
+def test_a_push_without_modules_looks_into_the_module_that_the_job_names(tmp_path):
+    (tmp_path / "greets.py").write_text(GREETS)
+    answers = {
+        ("greets.hello",): "bad arguments for greets.hello: missing a required argument: 'name'",
+        ("greets.helo",): "no job is registered as 'greets.helo'",
+        ("greets.helo", "--data", "{}"): "did you mean 'greets.hello'?",
+        ("greets.hello", "--data", '{"nam": 1}'): "got an unexpected keyword argument 'nam': did you mean 'name'?",
+    }
+    for words, answer in answers.items():
+        done = typed(tmp_path, "push", *words)
+        assert (2, "") == (done.returncode, done.stdout)
+        assert answer in done.stderr
+
+    assert 0 == typed(tmp_path, "push", "greets.hello", "--data", '{"name": "Ada"}').returncode
+    assert {"default": "0", "mails": "1"} == dict(
+        line.split() for line in typed(tmp_path, "size").stdout.splitlines()[1:]
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("other.service.send", "cannot import other.service: there is no other in "),
+        ("send", "its name holds none"),
+        ("json.dumps", "json registers no job"),
+        ("raises.work", "cannot import raises: KeyError: 'SHOP'"),
+    ],
+)
+def test_a_push_of_a_job_that_cannot_be_looked_at_says_so(project, name, why):
+    typed(project, "migrate", "--url", "sqlite:///pushed.db")
+    done = typed(project, "push", name, "--url", "sqlite:///pushed.db")
+
+    assert 0 == done.returncode
+    assert f"note: {name} is not checked: no modules are named (--modules), and {why}" in done.stderr
+    assert "note" not in typed(project, "push", name, "--url", "sqlite:///pushed.db", "--force").stderr
 
 
 @pytest.mark.by_turns("verb")

@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+import queuepool
 from queuepool.cli.verbs import VERBS
 from tests.support.eventually import eventually
 from tests.support.http_pages import Pages
@@ -28,6 +29,7 @@ COMMANDS = {
     "flush": ("store", [], ""),
     "prune-failed": ("store", [], ""),
     "quarantine": ("store", ["list"], ""),
+    "locks": ("store", ["list"], ""),
     "history": ("store", [], ""),
     "down": ("store", [], ""),
     "up": ("store", [], ""),
@@ -40,6 +42,7 @@ COMMANDS = {
     "reload": ("place", [], ""),
     "restart": ("store", [], ""),
     "completion": ("nowhere", ["bash"], "complete"),
+    "version": ("nowhere", [], f"queuepool {queuepool.__version__}\nCPython 3."),
 }
 #: run by the other tests here; `listen` by those in test_verbs.py
 THAT_RUN = {"start", "work", "stop", "listen"}

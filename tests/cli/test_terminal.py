@@ -72,7 +72,7 @@ def test_a_pool_ends_in_order_with_the_terminal_that_it_was_started_on(tmp_path)
         assert 0 == found.master.wait(timeout=60)
 
     assert 1 == found.log().count("restarting: every worker is replaced")
-    assert 1 == found.log().count("stopping: running jobs may finish")
+    assert 1 == found.log().count("stopping: no job runs")
 
 
 def test_a_pool_under_nohup_lives_on_without_its_terminal(tmp_path):

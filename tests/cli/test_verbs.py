@@ -629,6 +629,21 @@ def test_size_and_monitor_list_the_other_queues_that_hold_something_too(site, cl
     assert [row["queue"] for row in listed] == [row["queue"] for row in watched]
 
 
+@pytest.mark.parametrize("verb", ["size", "monitor"])
+def test_a_queue_that_cannot_be_counted_is_named_and_hides_no_other(site, cli, config, server, verb):
+    """As Laravel leaves it, if it pushes to a queue by the name of another one's key."""
+    server.rpush(f"{PREFIX}queues:low:delayed", "{}")
+    site.push("ok", queue="emails")
+    done = cli(verb, *config, "--json")
+
+    assert ["high", "mail", "emails"] == [row["queue"] for row in json.loads(done.stdout) if row["queue"] in NAMES]
+    assert 1 == done.returncode
+    assert [] != [line for line in done.stderr.splitlines() if line.startswith("queue low: ") and "WRONGTYPE" in line]
+
+
+NAMES = ("high", "low", "mail", "emails")
+
+
 def test_monitor_tells_the_parts_of_a_queue_and_whether_it_is_too_long(site, cli, at):
     site.push("ok", queue="high")
     site.push("ok", queue="high", delay=60)

@@ -116,6 +116,32 @@ print(size())
     assert ["0", "1"] == project.python(IMPORTS + lines).split()
 
 
+def test_a_dispatch_in_a_broken_transaction_is_refused_as_djangos_own_queries_are(project):
+    lines = """
+from django.db import IntegrityError
+from queuepool.errors import StoreError
+def refused():
+    try:
+        send.dispatch(1)
+    except (StoreError, transaction.TransactionManagementError) as error:
+        return type(error).__name__, "UNIQUE" in str(error)
+with transaction.atomic():
+    transaction.set_rollback(True)
+    print(refused())
+first = Order.objects.create(name="first")
+with transaction.atomic():
+    try:
+        with transaction.atomic(savepoint=False):
+            Order.objects.create(pk=first.pk, name="again")
+    except IntegrityError:
+        print(refused())
+print(size())
+"""
+    refused = "('TransactionManagementError', False)"
+
+    assert [refused, refused, "0"] == project.python(IMPORTS + lines).splitlines()
+
+
 def test_a_coroutine_pushes_and_follows(project):
     lines = """
 import asyncio

@@ -88,6 +88,36 @@ def test_a_queue_is_in_one_of_djangos_databases():
     )
 
 
+def test_an_option_without_a_value_means_what_it_means_to_the_driver():
+    """``prepare_threshold: None`` is what one sets before PgBouncer; Django's own defaults are ``None``, too."""
+    options = {"prepare_threshold": None, "sslcert": None, "keepalives": True}
+
+    assert [[f"postgresql://{LOGIN}@db.example:5433/shop?prepare_threshold=none&keepalives=1"]] == read(
+        case({}, **POSTGRES, OPTIONS=options)
+    )
+
+
+def test_a_name_of_sqlites_may_be_a_uri():
+    begin = "settings.QUEUEPOOL['connection']['database']: DATABASES['default']"
+    end = ": give the queue a url instead"
+
+    assert [
+        ["sqlite:////srv/u.db"],
+        ["sqlite:////srv/a%20b%3F.db"],
+        ["sqlite:////srv/u.db"],
+        [f"sqlite:///{os.getcwd()}/u.db"],
+        [f"{begin} has a NAME with 'mode=ro', which a URL cannot say{end}"],
+        [f"{begin} has a NAME with a host, and the file is on this one{end}"],
+    ] == read(
+        case({}, **SQLITE | {"NAME": "file:/srv/u.db?mode=rwc"}, OPTIONS={"uri": True}),
+        case({}, **SQLITE | {"NAME": "file:///srv/a%20b%3F.db?cache=private"}),
+        case({}, **SQLITE | {"NAME": "file://localhost/srv/u.db"}),
+        case({}, **SQLITE | {"NAME": "file:u.db"}),
+        case({}, **SQLITE | {"NAME": "file:/srv/u.db?mode=ro"}),
+        case({}, **SQLITE | {"NAME": "file://elsewhere/srv/u.db"}),
+    )
+
+
 def test_the_options_of_mysql_are_those_of_its_url():
     assert [
         [f"mysql://{LOGIN}@db.example/shop"],

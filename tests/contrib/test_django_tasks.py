@@ -279,6 +279,12 @@ def test_wrong_options_are_found_by_manage_check_without_a_task(project):
     assert done.returncode == 1
     assert "TASKS['default']['OPTIONS']: keep: '1w' is not a time" in done.stderr
 
+    settings = (project.path / "site_settings.py").read_text().replace("'keep': '1w'", "'backoff': BACKOFF")
+    begin = "from queuepool import exponential\nBACKOFF = exponential(1, 9, jitter=True)\n"
+    (project.path / "site_settings.py").write_text(begin + settings)
+    jitter = "TASKS['default']['OPTIONS']['backoff']: jitter is for @job: a task has plain delays"
+    assert jitter in project.manage("check", check=False).stderr
+
 
 def test_results_are_kept_for_days(project):
     entry = TASKS["default"] | {"OPTIONS": {"keep": "1d"}}

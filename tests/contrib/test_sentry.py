@@ -140,3 +140,4 @@ def test_the_steward_reports_an_attempt_that_was_killed_once_and_with_its_stack(
     assert "SIGKILL" in lost["exception"]["values"][0]["value"]
     assert "killed (attempt 1) ran past its deadline" == timed_out["exception"]["values"][0]["value"]
     assert "in hang_in_c" in timed_out["attached"][0]
+    assert [[], []] == [event.get("breadcrumbs", {}).get("values", []) for event in (lost, timed_out)]

@@ -182,8 +182,8 @@ def world_writable(path: Path) -> None:
     ("entry", "make", "words"),
     [
         ("below-a-file", lambda path: path.parent.write_text(""), "/run: File exists"),
-        ("world-writable", world_writable, "must be a directory of yours with mode 0700"),
-        ("symlink", lambda path: path.symlink_to("/tmp"), "must be a directory of yours with mode 0700"),
+        ("world-writable", world_writable, "/run/default is open to others (mode 0777): chmod 700 /"),
+        ("symlink", lambda path: path.symlink_to("/tmp"), "/run/default is a symbolic link: remove it"),
         ("a-file", lambda path: path.write_text(""), "File exists"),
         ("pidfile-is-a-directory", lambda path: (path / "master.pid").mkdir(parents=True), "Is a directory"),
         ("pidfile-is-a-symlink", linked_pidfile, "Too many levels of symbolic links"),

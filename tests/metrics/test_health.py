@@ -44,6 +44,7 @@ def test_it_has_started_once_the_modules_are_imported():
     [
         (replace(FACTS, state=State.DRAINING), "the pool is draining"),
         (replace(FACTS, state=State.PAUSED), "the pool is paused"),
+        (replace(FACTS, ready_at=0.0), "no worker has imported the modules yet"),
         (replace(FACTS, workers={"starting": 3}), "no worker is idle or busy"),
         (replace(FACTS, store_lost_at=FACTS.read_at - 61.0), "the store has been away for 61 s"),
         (replace(FACTS, store_lost_at=FACTS.read_at - 59.0), ""),

@@ -12,7 +12,7 @@ from functools import partial
 
 import pytest
 
-from tests.model import following, handback, two_stores, wakeups
+from tests.model import following, handback, promotions, two_stores, wakeups
 from tests.model.explore import Explored, explore
 from tests.model.laws import LAWS
 from tests.model.protocol import steps
@@ -289,6 +289,34 @@ def test_a_record_that_is_known_by_its_bytes_alone_loses_the_job_that_a_retry_ha
 
     assert {"nothing_is_lost": steps} == with_two_stores(outbox=False, ids=False).broken
     assert {"nothing_is_lost": 6} == lengths(with_two_stores(ids=False))
+
+
+# A replica that lags is promoted
+
+
+def promoted(**rules: bool) -> Explored:
+    variant = promotions.Rules(**rules)
+    return explore(promotions.World(), partial(promotions.steps, variant), promotions.LAWS)
+
+
+def test_nobody_takes_away_what_another_runs_though_a_promoted_server_knows_not_everybody():
+    found = promoted()
+
+    assert {} == found.broken
+    assert found.states > 100
+
+
+def test_a_counter_of_tags_repeats_itself_on_a_promoted_server():
+    apart = ("w0 joins as 1", "is promoted", "w1 joins as 1", "w1 reserves", "w0 joins again as 2")
+
+    assert {"nobody_gives_back_what_another_runs": apart} == promoted(by_lot=False).broken
+
+
+def test_a_lot_that_falls_on_a_tag_that_was_lost_does_no_harm_to_who_reserves_only_where_he_joined():
+    twice = {"no_tag_has_jobs_of_two": 5, "nobody_gives_back_what_another_runs": 5}
+
+    assert twice == lengths(promoted(lucky=False, anew=False))
+    assert {"nobody_gives_back_what_another_runs": 5} == lengths(promoted(lucky=False))
 
 
 # The search

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import psutil
 import pytest
 
 from tests.support.eventually import eventually
@@ -70,6 +71,20 @@ def test_a_job_begins_again_at_once_when_its_container_was_killed_twice_in_a_row
         assert 0 == last.wait(timeout=60)
     assert 1 == len(site.trail(event="end"))
     assert [] == [path for path in (site.path / "run").glob("*/*") if path.name != "alive"]
+
+
+@needs_unshare
+@pytest.mark.fault("F15")
+def test_what_a_job_has_left_ends_with_its_worker_though_the_master_is_everybodys_heir(site):
+    site.push("bare", gate=str(site.path / "gate"), maxTries=1)
+    with container(site) as outer:
+        eventually(lambda: site.trail(event="child"))
+        [master] = map(psutil.Process, master_of(outer))
+        [left] = eventually(lambda: [child for child in master.children() if child.name() == "sleep"])
+        [worker] = [child for child in master.children() if " busy " in " ".join(child.cmdline())]
+        worker.kill()
+
+        eventually(lambda: is_gone(left.pid))
 
 
 @needs_unshare

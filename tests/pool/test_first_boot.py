@@ -54,14 +54,13 @@ def test_a_job_that_a_module_dispatches_at_its_import_is_warned_of(site, how):
 
 
 def test_what_still_boots_beside_a_failed_first_boot_is_not_waited_for(site):
-    """One worker fails while another one is in an import that takes for ever."""
+    """One worker fails while another one is in an import that takes for ever, and hears no signal."""
     (site.path / "uneven.py").write_text(
-        "import os, threading\n"
-        "try:\n    os.mkdir('first')\nexcept FileExistsError:\n    threading.Event().wait()\n"
+        "import os, signal, threading\n"
+        "try:\n    os.mkdir('first')\nexcept FileExistsError:\n"
+        "    signal.signal(signal.SIGTERM, signal.SIG_IGN)\n    os.mkdir('second')\n    threading.Event().wait()\n"
         "while not os.path.exists('second'):\n    pass\n"
-        "raise RuntimeError('the first one')\n".replace(
-            "    threading.Event", "    os.mkdir('second')\n    threading.Event"
-        )
+        "raise RuntimeError('the first one')\n"
     )
     with site.pool("--workers", "2", "--modules", "uneven", wait=False) as pool:
         assert 1 == pool.wait(within=30)

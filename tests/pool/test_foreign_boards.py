@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import signal
+import subprocess
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from queuepool.board.board import Board, Role
 from queuepool.config.connections import identity_of
 from queuepool.config.settings import ConnectionSettings
 from queuepool.jobs.client import Queue
 from queuepool.stores.sql.client import Client
 from queuepool.stores.sql.migrate import migrate
+from queuepool.unix import proc
 from tests.support.eventually import eventually
 from tests.support.pools import RunningPool, Site, is_gone
 from tests.support.processes import kill
@@ -140,3 +143,42 @@ def test_another_store_has_another_name(one, other):
 def test_a_prefix_makes_another_store_of_the_keys_of_redis_alone():
     assert identity("redis://host") != identity("redis://host", prefix="app_")
     assert identity("mysql://host/app") == identity("mysql://host/app", prefix="app_")
+
+
+# Another system: a reboot, or another container on the same volume
+
+
+_BOOT = Path("/proc/sys/kernel/random/boot_id")
+
+
+def led() -> tuple[int, int, int]:
+    """A process that leads a session; and which pid and start time an old board has for it."""
+    stranger = int(subprocess.check_output(["sh", "-c", "setsid sleep 120 > /dev/null & echo $!"]))
+    return stranger, stranger, proc.start_time(stranger)
+
+
+def alone() -> tuple[int, int, int]:
+    """A process whose session's leader is dead; and that leader's pid, as an old board has it."""
+    leader = subprocess.Popen(["sh", "-c", "sleep 120 > /dev/null & echo $!"], start_new_session=True, stdout=-1)
+    stranger = int(leader.communicate()[0])
+    return stranger, leader.pid, 1
+
+
+@pytest.mark.fault("F28")
+@pytest.mark.every_store("site")
+@pytest.mark.parametrize(("somebody", "system"), [(led, "00000000-1"), (alone, "00000000-1"), (alone, "{boot}-1")])
+def test_nobody_is_signalled_by_the_numbers_of_another_boot_or_container_and_its_jobs_go_back(site, somebody, system):
+    killed_with_a_job(site)
+    stranger, pid, start_time = somebody()
+    [path] = boards(site)
+    [slot] = Board.open(path, write=True).of(Role.WORKER)
+    slot.pid, slot.start_time, slot.deadline = pid, start_time, 1.0  # it is long past
+    path.rename(path.with_name("-".join([*path.name.split("-")[:2], system.format(boot=_BOOT.read_text()[:8])])))
+    (site.path / "gate").touch()
+    try:
+        with site.pool("--workers", "1"):
+            eventually(lambda: site.trail(event="end"))
+            eventually(lambda: path.name.split("-")[1] not in "".join(map(str, boards(site))))
+            assert not is_gone(stranger)
+    finally:
+        kill(stranger)

@@ -6,6 +6,7 @@ import ctypes
 import os
 import signal
 import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,10 +14,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from queuepool.board.board import Board
 from queuepool.stores.contract import NOTICE_KEPT
 from queuepool.unix import fork
-from queuepool.unix.stray_processes import Origin, is_left_behind
 from tests.support import processes
 from tests.support.eventually import eventually
 from tests.support.pools import STEWARD, is_gone
@@ -341,7 +340,7 @@ def test_in_any_order_of_deaths_the_job_is_done_and_nothing_is_left(site, order)
 
 
 @pytest.mark.fault("F15")
-@pytest.mark.parametrize("mode", ["session", "daemon"])
+@pytest.mark.parametrize("mode", ["session", "daemon", "bare"])
 def test_what_a_job_has_left_in_a_session_of_its_own_ends_with_its_worker(site, mode):
     gate = site.path / "gate"
     site.push(mode, gate=str(gate), maxTries=1)
@@ -370,9 +369,30 @@ def test_what_a_job_has_left_outlives_the_workers_of_others_and_ends_with_a_stop
 
 
 @pytest.mark.fault("F15")
-def test_what_an_orphans_job_has_left_ends_with_the_orphan(site):
+def test_what_a_job_runs_and_what_the_pool_had_before_it_began_outlive_the_workers_of_others(site):
+    began_before = ["sh", "-c", f'sleep 120 & echo $! > {site.path}/before; exec "$@"', "sh"]
+    site.push("bare", gate=str(site.path / "gate"), maxTries=1)
+    with site.pool("--workers", "2", parent=began_before) as pool:
+        child = eventually(lambda: site.trail(event="child"))[0]["child"]
+        before = int((site.path / "before").read_text())
+        (start,) = begun(site)
+        processes.kill(next(pid for pid in pool.workers() if pid != start["pid"]))
+        pool.wait_until_ready()
+        site.push("kill", maxTries=1)  # a second death is swept up after the first was
+        eventually(lambda: 2 == len(site.trail(event="start")))
+        pool.wait_until_ready()
+        assert not is_gone(child)
+        processes.kill(start["pid"])
+        eventually(lambda: is_gone(child))
+        assert not is_gone(before)
+        processes.kill(before)
+
+
+@pytest.mark.fault("F15")
+@pytest.mark.parametrize("mode", ["session", "bare"])
+def test_what_an_orphans_job_has_left_ends_with_the_orphan(site, mode):
     gate = site.path / "gate"
-    site.push("session", gate=str(gate), maxTries=1)
+    site.push(mode, gate=str(gate), maxTries=1)
     with site.pool("--workers", "1") as pool:
         child = eventually(lambda: site.trail(event="child"))[0]["child"]
         kill(pool, pool.pid)
@@ -395,14 +415,54 @@ def test_what_an_orphan_has_left_ends_also_when_the_orphan_leaves_in_order(site,
 
 
 @pytest.mark.fault("F28")
-def test_a_slot_whose_number_was_never_written_down_has_left_nobody_behind(tmp_path):
-    board = Board.create(tmp_path / "board", capacity=1)
-    nobody = subprocess.Popen(["true"])
-    nobody.wait()
+def test_a_process_that_is_not_the_one_meant_is_not_signalled():
+    other, ended = subprocess.Popen(["sleep", "60"]), subprocess.Popen(["true"])
+    ended.wait()
+    try:
+        for pid in (other.pid, ended.pid):
+            fork.kill_other(pid, lambda _: False)
+            fork.signal_other(pid, signal.SIGTERM, lambda _: False)
+        fork.signal_other(ended.pid, signal.SIGTERM, lambda _: True)
+        assert not is_gone(other.pid)
 
-    slot = board.slots[0]
-    origin = Origin(board.cookie(slot), slot.pid, slot.start_time)
-    assert not [pid for pid in (nobody.pid, 1, 2, os.getpid()) if is_left_behind(origin, pid)]
+        fork.signal_other(other.pid, signal.SIGTERM, lambda pid: pid == other.pid)
+        assert -signal.SIGTERM == other.wait()
+    finally:
+        other.kill()
+        other.wait()
+
+
+_ANOTHER_USERS = """
+import os, signal, sys
+from queuepool.unix import proc, stray_processes
+from queuepool.unix.stray_processes import Mark
+
+dead = Mark.of("board.1-1", 3, 1)
+if (child := os.fork()) == 0:
+    stray_processes.mark(dead)
+    os.write(int(sys.argv[1]), b"marked")
+    signal.pause()
+os.read(int(sys.argv[2]), 6)
+os.setresuid(65534, 65534, 0)
+first = stray_processes.sweep((), "board.1-1", ())
+print(first == {child}, stray_processes.sweep((), "board.1-1", (), refused=first) == {child}, flush=True)
+os.setresuid(0, 0, 0)
+print(stray_processes.sweep((), "board.2-2", ()), stray_processes.sweep((), "board.1-1", (dead,)), flush=True)
+print(stray_processes.sweep((), "board.1-1", ()), os.waitpid(child, 0)[1])
+"""
+
+
+@pytest.mark.fault("F15")
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be two users")
+def test_what_is_another_users_or_of_another_pool_or_of_a_living_worker_is_left_alone():
+    reads, writes = os.pipe()
+    command = [sys.executable, "-c", _ANOTHER_USERS, str(writes), str(reads)]
+    done = subprocess.run(command, pass_fds=(reads, writes), capture_output=True, text=True, check=True)
+    os.close(reads)
+    os.close(writes)
+
+    assert "True True\nset() set()\nset() 9\n" == done.stdout
+    assert 1 == done.stderr.count("it is another user's")
 
 
 @pytest.mark.fault("F28")

@@ -185,6 +185,60 @@ def test_a_job_may_be_pushed_before_the_pool_is_started(place):
     assert (1, "") == (len(first.stderr.splitlines()), second.stderr)
 
 
+def test_a_pool_makes_a_file_that_its_url_names_and_says_so_once(place):
+    (place.path / "shop.ini").write_text("[connection]\nurl = sqlite:///shop.db\nfailed_url = sqlite:///failed.db\n")
+    words = ("work", "--modules", "jobs", "--stop-when-empty", "-c", "shop.ini")
+    refused = place.run("push", "jobs.hello", "-c", "shop.ini")
+    first, second = place.run(*words), place.run(*words)
+
+    assert (1, 0, 0) == (refused.returncode, first.returncode, second.returncode)
+    for name in ("shop.db", "failed.db"):
+        said = f"the file {place.path}/{name} was missing: it is made, with no job in it"
+        assert (1, 0) == (first.stderr.count(said), second.stderr.count(said))
+    assert 0 == place.run("push", "jobs.hello", "-c", "shop.ini").returncode
+    assert 0 == place.run(*words).returncode
+    assert ["world"] == place.trail()
+
+
+@pytest.mark.parametrize(("umask", "mode"), [(0o022, 0o640), (0o002, 0o660), (0o077, 0o600), (0, 0o660)])
+def test_a_new_file_is_no_other_users_to_read(tmp_path, umask, mode):
+    before = os.umask(umask)
+    try:
+        with closing(Client(f"sqlite:///{tmp_path}/q.db", create=True)) as client:
+            client.transaction(lambda connection: connection.exec_driver_sql("INSERT INTO cache VALUES ('a', 'b', 1)"))
+            found = {path.name: path.stat().st_mode & 0o777 for path in tmp_path.iterdir()}
+    finally:
+        os.umask(before)
+
+    assert dict.fromkeys(("q.db", "q.db-wal", "q.db-shm"), mode) == found
+
+
+@pytest.mark.parametrize("url", ["", "sqlite:///named.db"])
+def test_a_pool_whose_directory_cannot_be_written_to_ends_at_its_start(place, url):
+    place.path.chmod(0o555)
+    drop = ["setpriv", "--bounding-set=-dac_override,-dac_read_search"] if os.geteuid() == 0 else []
+    runtime = ["--runtime-dir", "/tmp/none-is-made"]
+    command = [
+        *drop,
+        sys.executable,
+        "-m",
+        "queuepool",
+        "start",
+        "--modules",
+        "jobs",
+        *runtime,
+        *(["--url", url] * bool(url)),
+    ]
+    done = subprocess.run(
+        command, env={"PATH": os.environ["PATH"], **place._env()}, cwd=place.path, capture_output=True, text=True,
+        timeout=60, check=False,
+    )  # fmt: skip
+    place.path.chmod(0o755)
+
+    remedy = "say where the queue is, url = sqlite:////PATH"
+    assert (78, f"queuepool: {place.path} cannot be written to: {remedy}\n") == (done.returncode, done.stderr)
+
+
 def test_who_comes_second_takes_the_file_that_is_there(place):
     command = [sys.executable, "-m", "queuepool", "push", "jobs.hello"]
     pushing = [subprocess.Popen(command, cwd=place.path, env={**os.environ, **place._env()}) for _ in range(6)]

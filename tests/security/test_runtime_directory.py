@@ -16,13 +16,15 @@ import pytest
 from queuepool.board.about import About
 from queuepool.board.blame import Blame
 from queuepool.board.board import Board, Role
+from queuepool.board.board_name import BoardName
 from queuepool.board.runtime_dir import RuntimeDir
 from queuepool.config.settings import PoolSettings
 from queuepool.errors import ConfigError, NotRunning, PoolRunning, WorkerDied
 from queuepool.payload.lease import Lease
 from queuepool.settlement import deferred_hooks
 from queuepool.steward.orphaned_boards import OrphanedBoards
-from queuepool.unix import proc
+from queuepool.unix import proc, system
+from tests.support.each import each
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be two users")
 NOBODY = 65534
@@ -103,14 +105,14 @@ def test_a_directory_is_made_private_whatever_the_umask(runtime, place):
 def test_a_directory_that_others_can_enter_is_refused(runtime, pool, mode):
     pool.chmod(mode)
 
-    assert f"runtime_dir: {pool} must be a directory of yours with mode 0700" == refusal(runtime)
+    assert f"runtime_dir: {pool} is open to others (mode {mode:04o}): chmod 700 {pool}" == refusal(runtime)
 
 
 def test_a_link_or_a_file_in_place_of_the_directory_is_refused(runtime, place, tmp_path):
     (tmp_path / "elsewhere").mkdir(mode=0o700)
     (place / "p").symlink_to(tmp_path / "elsewhere")
 
-    assert "must be a directory of yours" in refusal(runtime)
+    assert f"runtime_dir: {place}/p is a symbolic link: remove it" == refusal(runtime)
     assert [] == list((tmp_path / "elsewhere").iterdir())
     (place / "p").unlink()
     (place / "p").touch()
@@ -140,7 +142,7 @@ def test_a_directory_or_a_place_of_another_user_is_refused(runtime, place, pool)
     os.chown(pool, 0, -1)
     os.chown(place, NOBODY, -1)
 
-    assert "must be a directory of yours" in said
+    assert f"runtime_dir: {pool} belongs to another user (uid {NOBODY}): have it removed" == said
     assert f"{place} belongs to another user (uid {NOBODY})" in refusal(runtime)
 
 
@@ -167,6 +169,33 @@ def test_the_default_place_is_one_where_nobody_can_exchange_it(mode, chosen):
         assert f"{chosen.format(name)}/queuepool-{NOBODY}/p\n" == done.stdout
         with suppress(FileNotFoundError):  # another run of the tests beside this one has the same place
             Path(done.stdout.strip()).parent.rmdir()
+
+
+def prepared_link(path: Path) -> None:
+    path.symlink_to("/nowhere")
+
+
+@needs_root
+@each(
+    ("prepare", "problem"),
+    [
+        (Path.mkdir, "belongs to another user (uid 0): have it removed"),
+        (Path.touch, "is no directory: remove it"),
+        (prepared_link, "is a symbolic link: remove it"),
+        (lambda path: path.mkdir() or os.chown(path, NOBODY, -1), "is open to others (mode 0755): chmod 700 "),
+    ],
+)
+def test_what_is_in_the_default_place_already_is_called_what_it_is(prepare, problem):
+    with tempfile.TemporaryDirectory() as name:
+        os.chmod(name, 0o1777)
+        prepare(Path(name, f"queuepool-{NOBODY}"))
+        env = {"PYTHONPATH": str(Path(__file__).parents[2]), "TMPDIR": name}
+        done = subprocess.run(
+            [sys.executable, "-c", BASE, str(NOBODY)], env=env, capture_output=True, text=True, check=False
+        )
+
+    assert f"runtime_dir: {name}/queuepool-{NOBODY} {problem}" in done.stderr
+    assert ", or set runtime_dir" in done.stderr
 
 
 # The pidfile
@@ -254,7 +283,8 @@ def others(ours: Board, runtime: RuntimeDir) -> list[Board]:
 
 def test_what_is_left_alone_is_a_living_masters_else_that_of_the_first_board_with_a_steward(runtime):
     runtime.claim()
-    alone, first, second = (Board.create(runtime.path / f"board.{number}-1", 1, runtime.store) for number in (1, 2, 3))
+    names = [str(BoardName(number, 1, system.boot(), system.namespace())) for number in (1, 2, 3)]
+    alone, first, second = (Board.create(runtime.path / name, 1, runtime.store) for name in names)
     for board in (first, second):  # the steward of each has outlived its master
         board.slots[0].begin(Role.STEWARD, 0, 1)
         board.slots[0].pid, board.slots[0].start_time = os.getpid(), proc.start_time(os.getpid())
@@ -264,6 +294,34 @@ def test_what_is_left_alone_is_a_living_masters_else_that_of_the_first_board_wit
 
     assert [[alone.path], []] == [[board.path for board in boards] for boards in without]
     assert [[], [], [alone.path]] == [[board.path for board in boards] for boards in with_one]
+
+
+_LOOKS_AFTER_IT = """
+import sys
+from pathlib import Path
+from queuepool.board.board import Board
+board = Board.create(Path(sys.argv[1]), 1, sys.argv[2])
+print(flush=True)
+input()
+"""
+
+
+@pytest.mark.parametrize("where", ["another container", "another boot"])
+def test_what_is_of_another_system_is_left_to_who_looks_after_it_there(runtime, where):
+    runtime.claim()
+    ours = runtime.new_board(1)
+    place = (system.boot(), "1") if where == "another container" else ("00000000", system.namespace())
+    theirs = runtime.path / str(BoardName(os.getpid(), proc.start_time(os.getpid()), *place))
+    command = [sys.executable, "-c", _LOOKS_AFTER_IT, str(theirs), runtime.store]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+        assert other.stdout
+        other.stdout.readline()
+        while_it_lives = others(ours, runtime)
+        other.kill()
+        other.wait()
+
+    assert [] == while_it_lives
+    assert [theirs] == [board.path for board in others(ours, runtime)]
 
 
 @needs_root

@@ -128,6 +128,33 @@ def test_a_signature_that_is_wrong_never_passes(reason, change, required):
     assert reason == refusal(raw, signer=Signer((NEW, OLD), required=required))
 
 
+NO_JSON = {"too-deep": b"[" * 2000 + b"]" * 2000, "duplicate-key": b'{"a":1,"a":2}', "json": b"{,}", "utf-8": b'"\xff"'}
+
+
+@pytest.mark.bad_input("B061")
+@each("odd", NO_JSON.values())
+def test_nothing_is_decoded_before_its_signature_is_verified(odd):
+    raw = b'{"odd":' + odd + b"," + pushed()[1:]
+
+    assert "unsigned" == refusal(odd)
+    assert "unsigned" == refusal(raw.replace(b'"qp"', b'"pq"'))
+    assert "wrong-signature" == refusal(raw.replace(b'"sig":"', b'"sig":"0'))
+
+
+@pytest.mark.bad_input("B061")
+@each(("reason", "odd"), NO_JSON.items())
+def test_what_was_signed_does_not_pass_with_what_cannot_be_read_beside_it(reason, odd):
+    assert reason == refusal(b'{"odd":' + odd + b"," + pushed()[1:])
+
+
+@pytest.mark.bad_input("B061")
+def test_a_signature_under_a_name_with_escapes_is_none():
+    escaped = pushed().replace(b'"qp"', b'"\\u0071p"')
+
+    assert "unsigned" == refusal(escaped)
+    assert "malformed-signature" == refusal(escaped, signer=Signer((NEW,), required=False))
+
+
 def test_a_signature_of_somebody_else_with_the_keys_name_does_not_pass():
     raw = pushed(signer=Signer((("new", "another-secret-of-16"),), required=True))
 

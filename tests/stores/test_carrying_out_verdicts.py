@@ -26,9 +26,10 @@ from queuepool.payload.ending import Lock, Unlock
 from queuepool.payload.envelope import CONTEXT, OBJECT_JOB, Payload, decode
 from queuepool.payload.lease import Lease, Tallies
 from queuepool.payload.unique_locks import claimed
+from queuepool.settlement.facts import facts_of
 from queuepool.settlement.missed_locks import MissedLocks
 from queuepool.settlement.outage import Outage
-from queuepool.settlement.settler import Settler, facts_of
+from queuepool.settlement.settler import Settler
 from queuepool.settlement.verdict import Delete, Fail, Release, Verdict
 from queuepool.stores.factory import Stores
 from queuepool.unix.signals import WorkerSignals
@@ -103,14 +104,15 @@ def test_the_setting_is_named_where_laravel_has_the_lock_elsewhere(stores, told)
         stores.queue.push("default", [payload("a", job=OBJECT_JOB, data={"commandName": "X"})])
         [lease] = stores.queue.reserve(["default"], 1, 1).leases
         found = decode(lease.receipt)
-        missed = MissedLocks(ConnectionSettings(restart_key=key), stores.queue.locks_of, told.append)
+        missed = MissedLocks(ConnectionSettings(restart_key=key), stores.queue.locks_of)
         stores.queue.unlock([lock])
-        for _ in range(2):
-            missed.tell(facts_of(found, "default"), found)
-        [event] = told
-        assert isinstance(event, PayloadOdd)
+        facts = facts_of(found, "default")
+        assert None is missed.at_end(facts, found, Release(0.0))
+        assert None is missed.at_start(facts, found._replace(attempts=2))
+        event = missed.at_start(facts, found)
+        assert event
         assert setting in event.oddity
-        told.clear()
+        assert None is missed.at_end(facts, found, Delete())
 
 
 def test_what_is_released_is_told_with_its_delay_and_its_reason(stores, told):

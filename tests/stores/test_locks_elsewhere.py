@@ -148,4 +148,4 @@ def test_check_says_when_laravels_locks_cannot_be_read(place, queue, tmp_path):
     (tmp_path / "pool.ini").write_text("\n".join(["[connection]", *lines, "lock_table = nowhere"]))
     words = queuepool("check", "-c", str(tmp_path / "pool.ini")).stdout
 
-    assert ("the lock store is refused: lock store: " in words) == (url.startswith("sqlite"))
+    assert ("the lock store is refused: " in words) == (url.startswith("sqlite"))

@@ -11,11 +11,12 @@ from pathlib import Path
 import pytest
 
 from queuepool.board.blame import Blame
-from queuepool.board.board import Board, Role, Slot
+from queuepool.board.board import Board, Killed, Role, Slot
+from queuepool.board.board_name import BoardName
 from queuepool.board.held_jobs import Stage
 from queuepool.board.runtime_dir import RuntimeDir
 from queuepool.config.settings import ConnectionSettings, PoolSettings
-from queuepool.events import Event, WorkerDied
+from queuepool.events import Event, JobQuarantined, WorkerDied
 from queuepool.events.listeners import Listeners
 from queuepool.settlement.outage import Outage
 from queuepool.settlement.settler import Settler
@@ -33,7 +34,7 @@ TAG = 7
 
 @pytest.fixture
 def board(tmp_path: Path) -> Board:
-    return Board.create(tmp_path / "board", capacity=1)
+    return Board.create(tmp_path / str(BoardName.own()._replace(start_time=1)), capacity=1)  # its master is dead
 
 
 @pytest.fixture
@@ -127,6 +128,16 @@ def test_workers_hear_of_a_hook_that_waits_after_it_was_left_for_them(stores, bo
     assert 1 == board.header.deferred_hooks
 
 
+def test_what_the_tag_of_another_boots_worker_has_now_is_not_given_back(stores, board, bury):
+    dead(board)
+    board.name = board.name._replace(boot="00000000")
+    stores.queue.push("default", [payload("a")])
+    stores.queue.reserve(["default"], TAG, 1)
+    bury(stores).run(time.monotonic())
+
+    assert 1 == stores.queue.sizes("default").reserved
+
+
 def test_what_is_committed_after_a_burial_is_given_back_later(board, bury, postgres_url):
     with opened(ConnectionSettings(url=postgres_url)) as stores:
         chore, table = bury(stores), stores.queue
@@ -140,3 +151,38 @@ def test_what_is_committed_after_a_burial_is_given_back_later(board, bury, postg
         chore.run(time.monotonic() + table.commits_late)
 
         assert (1, 0) == (table.sizes("default").ready, table.sizes("default").reserved)
+
+
+def dies_reading(board: Board, store: QueueStore, killed: Killed) -> None:
+    """A worker that holds two jobs, and of the first one's payload."""
+    slot = dead(board)
+    slot.killed, slot.reserve_sent_at = killed, 0.0
+    slot.hold(store.reserve(["default"], TAG, 2).leases)
+    slot.hand.mark(0, Stage.READING)
+
+
+@pytest.mark.parametrize("killed", [Killed.NOT, Killed.OVERDUE, Killed.LEASE, Killed.MEMORY])
+@pytest.mark.by_turns("killed")
+def test_what_two_workers_have_died_of_reading_is_set_aside_and_what_they_held_behind_it_goes_back(
+    stores, board, bury, told, killed
+):
+    stores.queue.push("default", [payload("a"), payload("b")])
+    dies_reading(board, stores.queue, killed)
+    bury(stores).run(time.monotonic())
+    assert [payload("a"), payload("b")] == stores.queue.first("default", 9)
+
+    dies_reading(board, stores.queue, killed)
+    bury(stores).run(time.monotonic())
+
+    assert [payload("b")] == stores.queue.first("default", 9)
+    assert [("deadly", payload("a"))] == [(one.reason, one.payload) for one in stores.quarantine.entries("default")]
+    assert [JobQuarantined("default", "deadly")] == [event for event in told if isinstance(event, JobQuarantined)]
+
+
+def test_who_was_told_to_stop_has_not_died_of_what_it_read(stores, board, bury):
+    stores.queue.push("default", [payload("a"), payload("b")])
+    for _ in range(3):
+        dies_reading(board, stores.queue, Killed.STOP)
+        bury(stores).run(time.monotonic())
+
+    assert [payload("a"), payload("b")] == stores.queue.first("default", 9)

@@ -29,7 +29,7 @@ SLOTS = "CLUSTER", "ADDSLOTSRANGE", 0, 16383
 def node(*options: str) -> Iterator[str]:
     """A cluster's node, which has no slots yet; gives its socket."""
     with tempfile.TemporaryDirectory(prefix="queuepool-redis-") as folder:
-        server = start_redis(folder, "--cluster-enabled", "yes", *options)
+        server = start_redis(folder, "--cluster-enabled", "yes", "--cluster-port", str(free_port()), *options)
         try:
             yield f"{folder}/redis.sock"
         finally:

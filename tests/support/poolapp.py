@@ -162,6 +162,13 @@ def become_a_daemon(gate: str) -> None:
     until_told(gate)
 
 
+def start_a_bare_daemon(gate: str) -> None:
+    """A grandchild that has lost all that it was given: no parent, a session and an environment of its own."""
+    line = "env -i sleep 120 > /dev/null 2>&1 & echo $!"
+    note(event="child", child=int(subprocess.check_output(["sh", "-c", line], start_new_session=True)))
+    until_told(gate)
+
+
 def make_deaf() -> None:
     """What a careless library leaves behind."""
     for signum in (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT, signal.SIGALRM):
@@ -197,6 +204,7 @@ MODES: dict[str, Any] = {
     "close": lambda: os.closerange(3, 4096),
     "session": start_a_session,
     "daemon": become_a_daemon,
+    "bare": start_a_bare_daemon,
     "copy": leave_a_copy,
     "timer": lambda seconds: signal.setitimer(signal.ITIMER_REAL, seconds),
     "release": lambda delay=0.0, times=1: current().release(delay) if current().attempts <= times else None,

@@ -33,5 +33,6 @@ sentry_sdk.init(
     auto_enabling_integrations=False,
     send_default_pii=os.environ.get("PII") == "yes",
 )
+sentry_sdk.add_breadcrumb(message="what the process itself did, as its own SQL")
 if os.environ.get("EVERY") == "yes":
     sentry.report_every_exception()

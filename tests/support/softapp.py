@@ -73,8 +73,8 @@ def killed() -> None:
 
 
 def soft(mode: str, **options: Any) -> None:
-    note(event="start", mode=mode, attempt=current().attempts)
     began = time.monotonic()
+    note(event="start", mode=mode, attempt=current().attempts)
     try:
         MODES[mode](**options)
     except SoftTimeout as error:

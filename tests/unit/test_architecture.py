@@ -25,26 +25,28 @@ LAYERS = [
 
 #: what may be done, and in which files alone
 DOORS = {
-    "os.fork": ["unix/fork.py"],
+    "os.fork": ["unix/at_fork.py", "unix/originals.py"],
+    "os.register_at_fork": ["unix/at_fork.py"],
     "os.killpg": ["unix/fork.py"],
     "os.kill": ["unix/fork.py"],
     "os.waitid": ["cli/listen.py", "unix/fork.py"],
-    "os.waitpid": ["unix/fork.py"],
+    "os.waitpid": ["unix/originals.py"],
     "os._exit": [
         "worker/attempt.py",
-        "worker/boot.py",
-        "worker/invoker.py",
         "cli/__init__.py",
+        "unix/at_fork.py",
         "unix/fork.py",
         "unix/interrupt.py",
+        "unix/signals.py",
     ],
-    "signal.signal": ["unix/signals.py", "unix/interrupt.py"],
+    "signal.signal": ["unix/handlers.py", "unix/signals.py", "unix/interrupt.py"],
     "signal.setitimer": ["unix/signals.py"],
-    "signal.pthread_sigmask": ["unix/signals.py"],
+    "signal.pthread_sigmask": ["unix/handlers.py", "unix/signals.py"],
     "signal.sigtimedwait": ["unix/signals.py"],
     "importlib.import_module": [
         "__init__.py",
         "contrib/django/job_modules.py",
+        "pool/late_imports.py",
         "testing/__init__.py",
         "worker/boot.py",
         "cli/verbs.py",
@@ -52,22 +54,30 @@ DOORS = {
     "time.sleep": [
         "jobs/in_threads.py",
         "steward/deliver.py",  # a process of its own
-        "steward/side_thread.py",
-        "steward/give_back.py",
-        "pool/lone_worker.py",
         "cli/listen.py",
         "cli/pools.py",
         "cli/top.py",
+        "unix/originals.py",
+        "board/pidfile.py",
+        "jobs/following.py",
+    ],
+    # Where user code may have replaced it.
+    "queuepool.unix.originals.sleep": [
+        "steward/side_thread.py",
+        "steward/give_back.py",
+        "pool/lone_worker.py",
         "unix/fork.py",
         "settlement/outage.py",
-        "board/pidfile.py",
         "steward/loop.py",
         "stores/sql/queue.py",
         "stores/sql/waiting.py",
         "worker/template.py",
-        "jobs/following.py",
         "worker/loop.py",
     ],
+    "queuepool.unix.originals.start_thread": ["steward/side_thread.py"],
+    # Of the modules that user code may have changed.
+    "select.poll": ["unix/originals.py"],
+    "select.select": ["unix/originals.py"],
 }
 #: never done at all: a payload must find nothing that runs it
 NEVER = ["eval", "exec", "compile", "__import__", "os.system", "os.popen", "pickle.loads", "marshal.loads"]
@@ -225,7 +235,7 @@ def test_nobody_starts_a_thread_but_a_steward_a_coroutine_that_pushes_and_a_flus
     using = [where(path) for path in paths() if threads & imports(path)]
 
     # An application's test may have threads of its own, and an event loop that its jobs cannot run on.
-    assert ["contrib/otel.py", "jobs/in_threads.py", "steward/side_thread.py"] == [
+    assert ["contrib/otel.py", "jobs/in_threads.py", "unix/originals.py"] == [
         file for file in using if not file.startswith("testing/")
     ]
     assert "steward.side_thread" not in reached("master.loop")

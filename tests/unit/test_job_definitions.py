@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from queuepool import Job, job
+from queuepool import Job, Retry, exponential, job
 from queuepool.errors import BadArguments, ConfigError, JobTimedOut, WorkerDied
 from queuepool.jobs.delay import seconds_until
 from queuepool.jobs.registry import REGISTRY
@@ -58,6 +58,7 @@ def test_a_job_is_registered_under_its_module_and_name(made):
     assert made.name == f"{__name__}.{made.__name__}"
     assert made.name in REGISTRY.names()
     assert "a" == made("a")
+    assert f"<job {made.name!r}>" == repr(made)
 
 
 @each("made", [Greeting, Farewell])
@@ -85,6 +86,13 @@ class Mailer:
     @staticmethod
     def send_static(to: str) -> None: ...
 
+    @classmethod
+    def send_of_class(cls, to: str) -> None: ...
+
+    @property
+    def sender(self) -> str:
+        return "a"
+
 
 def generate():
     yield 1
@@ -98,11 +106,27 @@ def generate():
         (Mailer.send, "'Mailer.send' is a method, and a worker has no object to call it on"),
         (generate, "'generate' is a generator"),
         (3, "'3' is not a function"),
+        (
+            Mailer.__dict__["send_of_class"],
+            "'Mailer.send_of_class' is not a function but a classmethod, which a worker",
+        ),
+        (Mailer.__dict__["sender"], "is not a function but a property, which a worker has no class for: write a plain"),
+        (bare, rf"<job '{__name__}.bare'> is a job already: one @job is enough"),
+        (Greeting, "Greeting'> is a job already: one @job is enough, and a Job class needs none"),
     ],
 )
 def test_what_cannot_be_a_job_is_refused_where_it_is_written(function, problem):
-    with pytest.raises(ConfigError, match=problem):
-        job()(function)
+    for decorate in (job(), job):
+        with pytest.raises(ConfigError, match=problem):
+            decorate(function)
+
+
+@each("name", ["", " ", "a\nb", "\0", "\ud800"])
+def test_a_name_that_no_payload_can_hold_is_refused_where_it_is_written(name):
+    with pytest.raises(ConfigError, match="name"):
+        job(name)(Mailer.send_static)
+    with pytest.raises(ConfigError, match="name"):
+        type("Named", (Job,), {"handle": lambda self: None}, name=name)
 
 
 def test_a_function_inside_of_a_function_needs_a_name_of_its_own():
@@ -144,6 +168,15 @@ def test_a_handle_takes_nothing_but_the_job():
         ({"tags": ["a", "b\n"]}, "is not a text of 1 to 128 printable characters"),
         ({"backoff": [1, "x"]}, "backoff: 'x' is not a time"),
         ({"timeout": timedelta(seconds=-1)}, "timeout cannot be"),
+        ({"backoff": {1: 2}}, r"backoff cannot be {1: 2}: write a delay, a list, or exponential\(1, 300\)"),
+        ({"backoff": exponential}, "backoff cannot be <function exponential"),
+        ({"backoff": [1, None]}, "backoff cannot be None"),
+        ({"backoff": True}, "backoff cannot be True"),
+        ({"jitter": True}, "there is no option 'jitter'"),
+        ({"expires": 0}, "expires must be above 0"),
+        ({"expires": "soon"}, "expires: 'soon' is not a time"),
+        ({"expires": True}, "expires cannot be True"),
+        ({"expires": "1h", "schedule": "1m"}, "expires cannot go with schedule"),
     ],
 )
 def test_a_wrong_option_is_refused_where_it_is_written(options, problem):
@@ -167,6 +200,12 @@ def test_a_wrong_option_is_refused_where_it_is_written(options, problem):
         ({"retry_on": BadArguments}, "retry_on: BadArguments is a JobError, which always fails a job"),
         ({"retry_on": JobTimedOut}, "retry_on cannot have JobTimedOut, which no handler raises: fail_on_timeout and"),
         ({"fail_on": WorkerDied}, "fail_on cannot have WorkerDied, which no handler raises"),
+        ({"retry_on": Retry}, "retry_on cannot have Retry: who raises it asks for another try"),
+        ({"fail_on": (Retry,)}, "fail_on cannot have Retry"),
+        ({"retry_on": {}}, "retry_on is empty"),
+        ({"retry_on": {"OSError": 1}}, "retry_on cannot have 'OSError'"),
+        ({"retry_on": {OSError: "soon"}}, "retry_on: the delay of OSError: 'soon' is not a time"),
+        ({"retry_on": {OSError: -1}}, "retry_on: the delay of OSError cannot be -1"),
     ],
 )
 def test_exceptions_that_a_job_cannot_name_are_refused_where_they_are_written(options, problem):
@@ -202,6 +241,41 @@ def test_one_exception_or_several_may_be_named_and_a_soft_timeout_beside_no_time
     assert ((OSError,), (TimeoutError, KeyError), 5.0) == (options.retry_on, options.fail_on, options.soft_timeout)
     assert ((BaseException,), ()) == (bare.options.retry_on, bare.options.fail_on)
     assert (BaseException,) == job(fresh(), retry_on=None, fail_on=BaseException)(run).options.retry_on
+
+
+@pytest.mark.bad_input("B115")
+@each(
+    ("make", "problem"),
+    [
+        (lambda: exponential(0, 300), r"backoff: exponential\(0, 300\) begins above 0"),
+        (lambda: exponential(300, 1), r"backoff: exponential\(300, 1\) begins above 0, and ends no lower"),
+        (lambda: exponential("soon", 1), "backoff: 'soon' is not a time"),
+        (lambda: exponential(1, None), "backoff cannot be None"),
+        (lambda: exponential(1, 300, jitter=2), "jitter cannot be 2: it is True or False"),
+    ],
+)
+def test_a_backoff_that_does_not_grow_is_refused_where_it_is_written(make, problem):
+    with pytest.raises(ConfigError, match=problem):
+        make()
+
+
+@each("after", ["soon", float("inf"), object()])
+def test_a_retry_at_no_time_is_refused_where_it_is_raised(after):
+    with pytest.raises(ValueError, match=r"is no delay|is not a time"):
+        Retry(after=after)
+
+
+def test_what_laravel_reads_of_a_backoff_is_the_same_each_time(queue):
+    run = job(fresh(), tries=9, backoff=exponential(1, timedelta(minutes=5), jitter=True))(lambda: None)
+    assert (Retry("why", after=timedelta(minutes=1)).after, Retry().after) == (60.0, None)
+
+    run.dispatch()
+    assert b'"backoff":"1,2,4,8,16,32,64,128,256,300"' in queue.sizes().oldest
+    queue.clear()
+    queue.push("other.service", options={"backoff": exponential(1.5, 3)})
+    assert b'"backoff":"1.5,3"' in queue.sizes().oldest
+    with pytest.raises(ValueError, match="jitter is the worker's"):
+        queue.push("other.service", options={"backoff": exponential(1, 3, jitter=True)})
 
 
 def test_times_may_be_written_as_people_do():

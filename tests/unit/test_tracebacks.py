@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import importlib
 import re
+from sqlite3 import IntegrityError
 
 import pytest
 
 from queuepool.errors import BootFailure, JobTimedOut
 from queuepool.log import tracebacks as failures
 from queuepool.worker import boot
+from tests.support.each import each
 
 OURS = failures.__file__.replace("log/tracebacks.py", "worker/attempt.py")
 DUMP = f"""Timeout!
@@ -78,3 +80,95 @@ def test_a_module_that_raises_is_told_from_its_own_first_line_on(tmp_path, monke
     assert "line 2" in failure.value.trace
     assert "cannot import broken_at_import: RuntimeError: half done" == str(failure.value)
     assert "RuntimeError: half done" not in failure.value.trace.splitlines()
+
+
+# The headline of a record
+
+
+def inner() -> None:
+    raise KeyError("inner")
+
+
+def chained(error: BaseException, *, cause: bool) -> None:
+    try:
+        inner()
+    except KeyError as led_to:
+        if cause:
+            raise error from led_to
+        raise error  # noqa: B904 - that led to it all the same
+
+
+def noted(error: BaseException, note: str = "see the manual\n\nin two parts") -> BaseException:
+    error.add_note(note)
+    return error
+
+
+def group() -> BaseException:
+    return ExceptionGroup("both", [ValueError("one"), noted(TypeError("two"))])
+
+
+def record(error: BaseException, cause: bool | None) -> str:
+    """What is recorded of it, raised as it is or while another one was handled."""
+    try:
+        if cause is None:
+            raise error
+        chained(error, cause=cause)
+    except BaseException as caught:
+        return failures.text_of(caught)
+    raise AssertionError
+
+
+DETAIL = 'duplicate key value violates unique constraint "x"\nDETAIL:  Key (id)=(1) already exists.'
+LONG = "x" * failures.MAX_TEXT
+
+
+@each(
+    ("make", "expected"),
+    [
+        (lambda: ValueError("plain"), "ValueError: plain"),
+        (lambda: ValueError(), "ValueError"),
+        (lambda: ValueError("first\nsecond\n  third"), "ValueError: first"),
+        (
+            lambda: ValueError(f"of another process\n{record(ValueError('theirs'), None)}"),
+            "ValueError: of another process",
+        ),
+        (lambda: IntegrityError(DETAIL), f"sqlite3.IntegrityError: {DETAIL.partition(chr(10))[0]}"),
+        (lambda: noted(ValueError("plain")), "ValueError: plain"),
+        (lambda: SyntaxError("bad", ("jobs.py", 1, 1, "a b")), "SyntaxError: bad"),
+        (lambda: ValueError(LONG), f"ValueError: {LONG[:1000]}"),
+        (group, "ExceptionGroup: both (2 sub-exceptions)"),
+        (lambda: noted(ExceptionGroup("of groups", [group()])), "ExceptionGroup: of groups (1 sub-exception)"),
+    ],
+)
+@pytest.mark.parametrize("cause", [None, True, False])
+def test_a_headline_is_the_class_and_the_first_line_of_the_error_itself(make, expected, cause):
+    found = failures.headline(record(make(), cause))
+
+    assert found.startswith(expected)
+    assert len(found) == len(expected) or LONG[:100] in expected
+
+
+@each(
+    ("text", "expected"),
+    [
+        ("", ""),
+        (failures.text_of(JobTimedOut("late", DUMP)), "JobTimedOut: late"),
+        ("Exception: no in /srv/a.php:3\nStack trace:\n#0 {main}", "Exception: no in /srv/a.php:3"),
+        ("    indented", "    indented"),
+    ],
+)
+def test_a_headline_of_what_is_no_traceback_is_its_first_line(text, expected):
+    assert expected == failures.headline(text)
+
+
+def test_a_headline_is_found_though_the_middle_of_the_text_was_cut():
+    try:
+        try:
+            raise ValueError(LONG)
+        except ValueError as led_to:
+            raise TypeError("of all") from led_to
+    except TypeError as caught:
+        text = failures.text_of(caught)
+
+    assert "[…]" in text
+    assert "TypeError: of all" == failures.headline(text)

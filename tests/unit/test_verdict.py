@@ -18,13 +18,13 @@ from queuepool.errors import (
 from queuepool.jobs.job_options import Options
 from queuepool.payload.lease import Tallies
 from queuepool.payload.options import PayloadOptions
+from queuepool.settlement.backoff import delay_after
 from queuepool.settlement.verdict import (
     Delete,
     Fail,
     Policy,
     Release,
     Retryable,
-    delay_after,
     judge,
     judge_release,
     may_start,
@@ -260,6 +260,28 @@ def test_the_nth_delay_follows_the_nth_attempt_and_the_last_one_goes_on(attempts
     assert delay == delay_after(attempts, (1.0, 5.0, 30.0))
 
 
+def test_jitter_shortens_each_delay_by_chance_and_a_repeated_verdict_is_the_same():
+    policy = Policy(tries=0, backoff=(10.0, 40.0), jitter=True)
+
+    def rule(job: int, attempts: int = 1) -> Release:
+        verdict = judge(RAISED, attempts, policy, NONE_YET, NOW, job_id=f"job {job}")
+        assert isinstance(verdict, Release)
+        return verdict
+
+    delays = [rule(job).delay for job in range(1000)]
+    assert (5.0, 10.0) == (round(min(delays), 1), round(max(delays), 1))
+    assert 7.3 < sum(delays) / 1000 < 7.7
+    assert rule(1) == rule(1) != rule(2)
+    assert 20.0 <= rule(1, 2).delay <= 40.0
+    assert Release(3.0) == judge(RAISED, 1, policy, NONE_YET, NOW, after=3.0, job_id="job 1")
+
+
+@each(("payloads", "jitter"), [(None, True), ((1.0, 2.0), True), ((5.0,), False)])
+def test_jitter_is_for_the_delays_of_the_handler(payloads, jitter):
+    """Other delays in a payload are Laravel's or a person's."""
+    assert jitter is policy_of(terms(backoff=payloads), Options(backoff=(1.0, 2.0), jitter=True), PoolSettings()).jitter
+
+
 def test_no_backoff_is_no_delay():
     assert 0.0 == delay_after(3, ())
 
@@ -355,7 +377,7 @@ def test_a_job_that_has_neither_a_soft_timeout_nor_named_exceptions_is_called_wi
 
 
 def test_a_policy_survives_the_board():
-    policy = Policy(tries=0, max_exceptions=2, backoff=(1.0, 2.5), retry_until=NOW, fail_on_timeout=True)
+    policy = Policy(tries=0, max_exceptions=2, backoff=(1.0, 2.5), jitter=True, retry_until=NOW, fail_on_timeout=True)
 
     assert policy == Policy.from_text(policy.to_text())
 

@@ -126,6 +126,26 @@ def test_arguments_that_do_not_fit_are_refused_with_the_name_of_the_job(queue, d
     assert 0 == queue.clear()
 
 
+@job
+def three(to: str, subject: str, /, body: str) -> None: ...
+
+
+@each(
+    ("call", "problem"),
+    [
+        (lambda: two.dispatch(aa=1), "missing a required argument: 'a'; got an unexpected keyword argument 'aa': did"),
+        (lambda: three.dispatch("a", bodi="b"), "missing required arguments: 'subject', 'body'; got an unexpected key"),
+        (lambda: three.dispatch("a", subject="b", body="c"), "'subject' parameter is positional only"),
+        (lambda: two.dispatch(1, 2, 3, c=4), "too many positional arguments"),
+        (lambda: two.bulk([{"b": 1, "c": 2}]), "missing a required argument: 'a'; got an unexpected keyword argument"),
+    ],
+)
+def test_all_that_does_not_fit_is_named_at_once(queue, call, problem):
+    with pytest.raises(TypeError, match=rf"^{__name__}\.(two|three): {problem}"):
+        call()
+    assert 0 == queue.clear()
+
+
 # Pushes by name
 
 
@@ -135,7 +155,12 @@ class Held(NamedTuple):
 
 
 WRONG = [
-    Held({"zz": 1}, "missing a required argument: 'a'"),
+    Held({"zz": 1}, "missing a required argument: 'a'; got an unexpected keyword argument 'zz'"),
+    Held(
+        {"aa": 1, "z": 2},
+        "missing a required argument: 'a'; got an unexpected keyword argument 'aa': did you mean 'a'.; "
+        "got an unexpected keyword argument 'z'",
+    ),
     Held({"a": 1, "zz": 1}, "got an unexpected keyword argument 'zz'"),
     Held({}, "missing a required argument: 'a'"),
     Held(None, "missing a required argument: 'a'"),

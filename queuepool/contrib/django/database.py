@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 from types import MappingProxyType
 from typing import Any
-from urllib.parse import quote, quote_from_bytes
+from urllib.parse import parse_qsl, quote, quote_from_bytes, unquote_to_bytes, urlsplit
 
 from django.db import connections
 
@@ -24,6 +24,8 @@ _LIBPQ = frozenset((
     "target_session_attrs", "channel_binding", "gssencmode", "krbsrvname", "keepalives", "keepalives_idle",
     "keepalives_interval", "keepalives_count", "tcp_user_timeout", "prepare_threshold",
 ))  # fmt: skip
+#: what a file's URI may say: it is opened so anyway
+_HARMLESS = frozenset(((b"mode", b"rw"), (b"mode", b"rwc")))
 _MYSQLS_SSL = {"ca": "ssl_ca", "cert": "ssl_cert", "key": "ssl_key"}
 _SOCKETS = {"postgresql": "/var/run/postgresql", "mysql": "/run/mysqld/mysqld.sock"}
 
@@ -60,8 +62,22 @@ def _sqlite(connection: Any) -> str:
         from queuepool.contrib.django.in_memory import temporary_url  # imported here: only tests need it
 
         return temporary_url()
-    path = os.path.abspath(os.fsencode(connection.settings_dict["NAME"]))
+    path = os.path.abspath(_file_of(os.fsencode(connection.settings_dict["NAME"])))
     return f"sqlite:///{quote_from_bytes(path)}"
+
+
+def _file_of(name: bytes) -> bytes:
+    """The path in a name; SQLite takes one that begins with ``file:`` as a URI. Raises ``ValueError``."""
+    if not name.startswith(b"file:"):
+        return name
+    parts = urlsplit(name)
+    for key, value in parse_qsl(parts.query):
+        if (key, value) not in _HARMLESS and key != b"cache":
+            said = os.fsdecode(key + b"=" + value)
+            raise ValueError(f"has a NAME with {said!r}, which a URL cannot say")
+    if parts.netloc not in (b"", b"localhost"):
+        raise ValueError("has a NAME with a host, and the file is on this one")
+    return unquote_to_bytes(parts.path)
 
 
 def _postgresql(connection: Any) -> str:
@@ -81,7 +97,18 @@ def _known(options: _Options, known: frozenset[str]) -> dict[str, str]:
     """The options for a URL. Raises ``ValueError`` for one that would lead elsewhere, or in with other rights."""
     for key in options.keys() - known - _DJANGOS:
         raise ValueError(f"has the option {key!r}, which a URL cannot say")
-    return {key: str(value) for key, value in options.items() if key in known}
+    return {key: _text_of(key, value) for key, value in options.items() if key in known and not _is_unset(key, value)}
+
+
+def _is_unset(key: str, value: object) -> bool:
+    """Whether it is as if the option were not there: the driver leaves out what is ``None``, except for this one."""
+    return value is None and key != "prepare_threshold"
+
+
+def _text_of(key: str, value: object) -> str:
+    if value is None:
+        return "none"
+    return str(int(value)) if isinstance(value, bool) else str(value)
 
 
 def _server(scheme: str, socket: str, about: Mapping[str, Any], options: dict[str, str]) -> str:

@@ -26,9 +26,13 @@ from queuepool.config.loader import CONNECTION_KEYS
 from queuepool.contrib.django.database import url_of
 
 NAME, ON_COMMIT = "QUEUEPOOL", "on_commit"
+#: ``EMAIL_BACKEND`` where messages are jobs
+MAIL_BACKEND = "queuepool.contrib.django.mail.EmailBackend"
 #: a pool's modules unless it names some: it finds those of the apps
 MODULES = "queuepool.contrib.django.job_modules"
 _TASKS, _TASK_HANDLERS = "queuepool.contrib.django.tasks.", "queuepool.contrib.django.task_handlers"
+#: the module with the job of messages
+MAIL_JOB = "queuepool.contrib.django.mail_job"
 _DEFAULT_DATABASE = "default"
 _IS_DICT = "is a dict of sections, {'connection': {...}, 'pool': {...}}"
 _Line = Entry | Problem
@@ -52,6 +56,11 @@ def given() -> Mapping[str, Any]:
 def have_tasks() -> bool:
     """Whether Django's tasks go through queuepool, too."""
     return any(str(one.get("BACKEND")).startswith(_TASKS) for one in getattr(settings, "TASKS", {}).values())
+
+
+def have_mail() -> bool:
+    """Whether Django's e-mail goes through queuepool, too."""
+    return bool(getattr(settings, "EMAIL_BACKEND", "") == MAIL_BACKEND)
 
 
 def databases() -> set[str]:
@@ -115,7 +124,7 @@ def _line(title: str, key: str, value: object, others: Mapping[str, Any]) -> _Li
         if _kind(title) != "connection" or key != "database":
             _check_spelling(title, key)
             raw = _raw(value)
-            return Entry(title, key, _with_tasks(raw) if key == "modules" else raw, place)
+            return Entry(title, key, _with_ours(raw) if key == "modules" else raw, place)
         if "url" in others:
             raise ValueError("contradicts url: the queue is in one place")
         return Entry(title, "url", _literally(url_of(str(value))), place)
@@ -123,9 +132,12 @@ def _line(title: str, key: str, value: object, others: Mapping[str, Any]) -> _Li
         return Problem(place, str(error))
 
 
-def _with_tasks(modules: str) -> str:
-    """The modules of a pool that names its own, and what makes jobs of the tasks that they define."""
-    return f"{modules},{_TASK_HANDLERS}" if modules != MODULES and have_tasks() else modules
+def _with_ours(modules: str) -> str:
+    """The modules of a pool that names its own, and what makes jobs of the project's tasks and messages."""
+    if modules == MODULES:
+        return modules
+    ours = [_TASK_HANDLERS] if have_tasks() else []
+    return ",".join([modules, *ours, *([MAIL_JOB] if have_mail() else [])])
 
 
 def _check_spelling(title: str, key: str) -> None:

@@ -38,6 +38,8 @@ class TaskOptions:
             keep = options_of({"track": given.get("keep", cls(job).keep)}).track
         except ConfigError as error:
             raise ConfigError(_place(alias), str(error).removeprefix("@job: ").replace("track", "keep")) from None
+        if job.jitter:
+            raise ConfigError(_place(alias, "backoff"), "jitter is for @job: a task has plain delays")
         if not keep:
             raise ConfigError(_place(alias, "keep"), "must be above 0 seconds, for Django asks for results")
         return cls(job, given.get("connection"), keep)

@@ -24,8 +24,8 @@ from queuepool.contrib.django.task_options import TaskOptions, problems_of
 from queuepool.contrib.django.task_results import new_result, result_of, task_of
 from queuepool.contrib.django.transactions import in_transaction
 from queuepool.jobs.delay import Delay
-from queuepool.jobs.job_options import wire
 from queuepool.jobs.registry import REGISTRY
+from queuepool.jobs.wire import wire
 
 
 class QueuepoolBackend(BaseTaskBackend):  # type: ignore[misc]

@@ -13,7 +13,7 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from queuepool.errors import StoreDown, TagRetired
-from queuepool.stores.redis.connection import Connection, ConnectionPool
+from queuepool.stores.redis.connection import Connection, ConnectionPool, server_of
 from queuepool.stores.redis.refusals import translated
 from queuepool.stores.redis.scripts import script
 
@@ -58,13 +58,23 @@ class Client:
         self._store = store
         self._socket_timeout = longest_wait + reply_timeout
         self._subscribed: tuple[str, ...] = ()
-        #: commands that may have been sent and were not answered: each may still be carried out
+        #: the server that we belong to; ``None``: to none, whichever it is
+        self._server: str | None = None
+        #: commands that may have been sent and were not answered, as each may still be carried out; and changes of the
+        #: server, as another one may not know what this one has answered
         self.unanswered = 0
 
     @cached_property
     def _redis(self) -> Any:
         # A client of one connection connects when it is created: so create it at the first command, which may raise.
-        return self._open()
+        return self._open() if self._shared else self._open(redis_connect_func=self._greet)
+
+    def _greet(self, connection: Any) -> None:
+        """In place of redis-py's own greeting. A floating address may lead to a promoted replica by now."""
+        connection.on_connect()
+        if self._server is not None:
+            before, self._server = self._server, server_of(connection)
+            self.unanswered += not before or self._server != before
 
     @cached_property
     def _connection(self) -> Connection:
@@ -79,6 +89,15 @@ class Client:
         with self._translating("connect", ()):
             self._connection.open()
 
+    def note_server(self) -> None:
+        """From now on notice, when we connect again, that another server answers; a ``shared`` client does not."""
+        if self._shared:
+            return
+        self.reach()
+        with self._translating("info", ()):
+            self._connection.clear()
+            self._server = server_of(self._redis.connection)
+
     def command(self, *words: Any) -> Any:
         """Send one command and return its reply. Raises ``StoreDown`` or ``StoreError``, as all methods do."""
         with self._translating(str(words[0]).lower(), words[1:2]):
@@ -89,7 +108,9 @@ class Client:
     def blocking(self, *words: Any) -> Any:
         """As ``command``, but a signal handler may raise out of it."""
         with self._translating(str(words[0]).lower(), words[1:2]):
-            return self._ask(*words)
+            if self._shared:
+                return self._ask(*words)
+            return self._connection.await_reply(words, self._socket_timeout)
 
     def script(self, name: str, keys: Sequence[str], args: Sequence[Any]) -> Any:
         """Run one of our Lua files and return its reply."""

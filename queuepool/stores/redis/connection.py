@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import redis
+
+from queuepool.unix.readiness import is_readable
 
 
 class PendingReply:
@@ -61,6 +64,24 @@ class Connection:
             self._raw.disconnect()  # a late reply must not answer the next command
             raise
 
+    def await_reply(self, words: Sequence[Any], seconds: float) -> Any:
+        """As ``ask``, for a command that is answered late, or not at all within ``seconds``.
+
+        It waits by the kernel's poll(): out of the wait of a library that runs other code meanwhile, as gevent's, a
+        signal handler could raise nothing.
+        """
+        self.clear()
+        try:
+            self._raw.send_command(*words)
+            if not is_readable(self._raw._sock.fileno(), seconds):
+                raise redis.TimeoutError("Timeout reading from socket")
+            return self._raw.read_response()
+        except redis.ConnectionError:
+            raise
+        except BaseException:
+            self._raw.disconnect()  # as above
+            raise
+
     def send(self, *words: Any) -> PendingReply:
         """Send one command; its reply can be read later."""
         self.clear()
@@ -86,6 +107,16 @@ class Connection:
     def close(self) -> None:
         """Close the connection; the next command would open it again."""
         self._raw.disconnect()
+
+
+def server_of(connection: Any) -> str:
+    """The ``run_id`` of the server that a connection of redis-py leads to; empty if it does not say."""
+    try:
+        connection.send_command("INFO", "server")
+        found = re.search(rb"run_id:(\w+)", connection.read_response())
+    except redis.ResponseError:  # we may not ask (ACL), or it knows no INFO
+        return ""
+    return found[1].decode() if found else ""
 
 
 class ConnectionPool:

@@ -23,7 +23,6 @@ class Keys:
         self.failed_times = f"{self._own_prefix}failed:times"
         self.pending = f"{self._own_prefix}failed:pending"
         self.pending_times = f"{self._own_prefix}failed:pending:times"
-        self.workers = f"{self._own_prefix}workers"
         self.tags = f"{self._own_prefix}tags"
         self.pools = f"{self._own_prefix}pools"
         self.down = f"{self._own_prefix}down"
@@ -68,6 +67,14 @@ class Keys:
     def lock(self, name: str) -> str:
         """A lock in Laravel's cache. Source: RedisLock.php (13.x)."""
         return f"{self._cache}{name}"
+
+    def lock_of(self, key: str) -> str:
+        """The lock's name without the cache's prefix."""
+        return key.removeprefix(self._cache)
+
+    def locks_pattern(self, start: str) -> str:
+        """A pattern for SCAN that matches the locks whose names begin so."""
+        return f"{_GLOB.sub(_ESCAPED, self._cache + start)}*"
 
     def state(self, job_id: str) -> str:
         """The state of a tracked job."""

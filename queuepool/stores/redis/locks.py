@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 from queuepool.payload.ending import Lock, Unlock
-from queuepool.payload.unique_locks import PREFIX
+from queuepool.stores.locks import PREFIX, HeldLock
 from queuepool.stores.redis.client import Client
 from queuepool.stores.redis.keys import Keys
 from queuepool.stores.redis.scan import scanned
+
+#: keys that the server looks at in one step
+_PAGE = 1000
+#: in place of the milliseconds that are left
+_FREE = -2
 
 
 class RedisLocks:
@@ -26,12 +31,31 @@ class RedisLocks:
         return sum(answer != 0 for answer in self._client.script("unlock", names, [lock.owner for lock in unlocks]))
 
     def take(self, lock: Lock) -> bool:
-        milliseconds = math.ceil(lock.seconds * 1000)
-        return bool(self._client.command("SET", self._keys.lock(lock.name), lock.owner, "NX", "PX", milliseconds))
+        return bool(self._client.script("take_lock", [self._keys.lock(lock.name)], [lock.owner, lock.seconds]) == 1)
 
-    def held(self, names: Sequence[str]) -> list[str]:
-        values = self._client.command("MGET", *map(self._keys.lock, names))
-        return [name for name, value in zip(names, values, strict=True) if value is not None]
+    def held(self) -> Iterator[HeldLock]:
+        """As the contract says: by SCAN, since nothing lists them."""
+        seen: set[str] = set()  # SCAN may return a key twice
+        cursor: Any = 0
+        while True:
+            words = "SCAN", cursor, "MATCH", self._keys.locks_pattern(PREFIX), "COUNT", _PAGE
+            cursor, page = self._client.command(*words)
+            fresh = {key.decode("utf-8", "replace") for key in page} - seen
+            yield from self._read(sorted(fresh))
+            seen |= fresh
+            if not int(cursor):
+                return
+
+    def owners(self, names: Sequence[str]) -> dict[str, str]:
+        found = self._client.command("MGET", *map(self._keys.lock, names)) if names else []
+        return {name: owner.decode("utf-8", "replace") for name, owner in zip(names, found, strict=True) if owner}
 
     def all_keys(self) -> list[str]:
         return [key.decode("utf-8", "replace") for key in scanned(self._client, f"*{PREFIX}*")]
+
+    def _read(self, names: Sequence[str]) -> Iterator[HeldLock]:
+        words = self._client.script("held_locks", names, []) if names else []
+        for key, owner, left in zip(names, words[::2], words[1::2], strict=True):
+            if left != _FREE:
+                name = self._keys.lock_of(key)
+                yield HeldLock(name, owner.decode("utf-8", "replace"), None if left < 0 else left / 1000)

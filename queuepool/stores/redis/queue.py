@@ -15,7 +15,8 @@ from queuepool.payload.ending import NOTHING, Ending, Lock, StateRecord, Unlock
 from queuepool.payload.envelope import MAX_BYTES
 from queuepool.payload.lease import Lease, Tallies
 from queuepool.stores.contract import Reservation, Sizes, Staged
-from queuepool.stores.locks import LocksOf
+from queuepool.stores.locks import NO_LOCKS, Finder, LocksOf
+from queuepool.stores.redis.clearing import clear
 from queuepool.stores.redis.client import Client
 from queuepool.stores.redis.keys import Keys
 from queuepool.stores.redis.locks import RedisLocks
@@ -73,8 +74,9 @@ class RedisQueue:
         return 0.0
 
     def join(self, old: int = 0) -> int:
-        args = [self.clock, self._retry_after, TAGS, secrets.randbelow(TAGS), old]
-        return int(self.client.script("join", [self.keys.workers, self.keys.tags], args))
+        self.client.note_server()
+        args = [self.clock, self._retry_after, TAGS, 1 + secrets.randbelow(TAGS - 1), old]
+        return int(self.client.script("join", [self.keys.tags], args))
 
     def retire(self, tag: int) -> None:
         self.client.script("retire", [self.keys.tags], [self.clock, tag])
@@ -130,11 +132,12 @@ class RedisQueue:
             names, args = [*names, keys.state(job_id)], [*args, state.text, whole(state.seconds)]
         return bool(self.client.script("release", names, args) == 1)
 
-    def give_back(self, leases: Sequence[Lease]) -> list[bool]:
+    def give_back(self, leases: Sequence[Lease], mark: str = "") -> list[bool]:
+        tallies = [self.keys.tallies(mark)] if mark else []
         answers: dict[Lease, bool] = {}
         for queue in {lease.queue for lease in leases}:
             own = [lease for lease in leases if lease.queue == queue]
-            names = [self.keys.ready(queue), self.keys.reserved(queue), self.keys.notify(queue)]
+            names = [self.keys.ready(queue), self.keys.reserved(queue), self.keys.notify(queue), *tallies]
             proofs = [word for lease in own for word in (lease.tag, lease.receipt)]
             replies = self.client.script("give_back", names, proofs)
             answers |= {lease: answer == 1 for lease, answer in zip(own, replies, strict=True)}
@@ -185,7 +188,7 @@ class RedisQueue:
 
     def tallies(self, job_id: str) -> Tallies:
         words = self.client.command("HMGET", self.keys.tallies(job_id), "exceptions", "crashes")
-        return Tallies(*(int(word or 0) for word in words))
+        return Tallies(*(int(word) if word and word.isdigit() and len(word) < 10 else 0 for word in words))
 
     def sizes(self, queue: str) -> Sizes:
         makers = (self.keys.ready, self.keys.delayed, self.keys.reserved, self.keys.quarantine)
@@ -197,9 +200,8 @@ class RedisQueue:
     def queues(self) -> list[str]:
         return queues_of(self.client, self.keys)
 
-    def clear(self, queue: str) -> int:
-        makers = (self.keys.ready, self.keys.delayed, self.keys.reserved, self.keys.notify)
-        return int(self.client.script_in_time("clear", [key(queue) for key in makers]))
+    def clear(self, queue: str, finder: Finder = NO_LOCKS) -> int:
+        return clear(self.client, self.keys, self.locks_of, queue, finder)
 
     def now(self) -> float:
         if self.clock:

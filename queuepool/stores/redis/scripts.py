@@ -8,6 +8,13 @@ from functools import cache
 from importlib.resources import files
 
 
+def load_all() -> None:
+    """Read every file now, and keep it."""
+    for file in (files(__package__) / "lua").iterdir():
+        if file.name.endswith(".lua"):
+            script(file.name.removesuffix(".lua"))
+
+
 @cache
 def script(name: str) -> tuple[str, str]:
     """The script's text, and the SHA-1 digest by which the server knows it."""

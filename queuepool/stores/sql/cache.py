@@ -9,14 +9,16 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
+from itertools import accumulate
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Table, case, delete, insert, select, update
+from sqlalchemy import ColumnElement, Connection, Table, case, delete, func, insert, select, update
 
 from queuepool.errors import StoreError
 from queuepool.payload.lease import Tallies
 from queuepool.stores.contract import NOTICE_KEPT
-from queuepool.stores.notices import notice_in
+from queuepool.stores.notices import MAX_BYTES, MAX_OF_ALL, notice_in
+from queuepool.stores.sql.charsets import Charsets
 from queuepool.stores.sql.client import Client
 from queuepool.stores.sql.clock import Clock
 from queuepool.stores.sql.encoding import bytes_of
@@ -25,6 +27,8 @@ from queuepool.stores.sql.names import is_name
 #: seconds: Laravel's "forever", and how long it counts a job's exceptions
 _FOREVER, _DAY = 315_360_000, 86_400
 _LAST = 2**31 - 1
+#: most notices that are read
+_MOST_NOTICES = 1000
 _TALLIES = frozenset(field.name for field in fields(Tallies))
 
 
@@ -40,6 +44,7 @@ class SqlCache:
         self._prefix = prefix
         self._table = client.tables.cache
         self._ours = f"{prefix}queuepool:"
+        self._charsets = Charsets(self._table)
 
     def get(self, names: Sequence[str]) -> list[bytes | None]:
         def read(connection: Connection) -> dict[str, bytes]:
@@ -96,42 +101,52 @@ class SqlCache:
             notices = self._table.c.key.startswith(f"{self._ours}pool:", autoescape=True)
             living = is_living(self._table, connection)
             connection.execute(delete(self._table).where(notices, ~living))
-            values = connection.execute(select(self._table.c.value).where(notices)).scalars().all()
+            values = self._texts(connection, notices)
             first = _now(connection) - within
             found = filter(None, (notice_in(bytes_of(value)) for value in values))
             return [notice for notice in found if notice["at"] >= first]
 
         return self._client.ask(read)
 
+    def _texts(self, connection: Connection, notices: ColumnElement[bool]) -> list[Any]:
+        """The notices that are none too large, and not too many; the sizes first, so that no other is sent."""
+        key, value, size = self._table.c.key, self._table.c.value, func.length(self._table.c.value)
+        sizes = connection.execute(select(key, size).where(notices, size <= MAX_BYTES)).all()
+        sums = zip(sizes, accumulate(length for _, length in sizes), strict=True)
+        names = [name for (name, _), total in sums if total <= MAX_OF_ALL][:_MOST_NOTICES]
+        return list(connection.execute(select(value).where(key.in_(names))).scalars()) if names else []
+
     def count(self, connection: Connection, job_id: str, tally: str) -> None:
-        """Raise this tally of the job by one, in the transaction that releases it."""
+        """Raise this tally of the job by one, if one is named, in the transaction that releases it."""
+        if not tally:
+            return
         if tally == "exceptions":
-            name = self._exceptions(job_id)
+            name = self._exceptions(connection, job_id)
             put_within(self._table, connection, name, f"i:{_number(_value(self._table, connection, name)) + 1};", _DAY)
             return
-        counts = _counts_in(_value(self._table, connection, self._tallies(job_id)))
+        name = self._tallies(connection, job_id)
+        counts = _counts_in(_value(self._table, connection, name))
         counts[tally] = counts.get(tally, 0) + 1
-        put_within(self._table, connection, self._tallies(job_id), json.dumps(counts), _DAY)
+        put_within(self._table, connection, name, json.dumps(counts), _DAY)
 
     def counts(self, job_id: str) -> Tallies:
         def look(connection: Connection) -> Tallies:
             # An older pool counts exceptions here, too.
-            ours = Tallies(**_counts_in(_value(self._table, connection, self._tallies(job_id))))
-            return replace(
-                ours, exceptions=ours.exceptions + _number(_value(self._table, connection, self._exceptions(job_id)))
-            )
+            ours = Tallies(**_counts_in(_value(self._table, connection, self._tallies(connection, job_id))))
+            laravels = _number(_value(self._table, connection, self._exceptions(connection, job_id)))
+            return replace(ours, exceptions=ours.exceptions + laravels)
 
         return self._client.ask(look)
 
     def forget_counts(self, connection: Connection, job_id: str) -> None:
-        names = [self._tallies(job_id), self._exceptions(job_id)]
+        names = [self._tallies(connection, job_id), self._exceptions(connection, job_id)]
         connection.execute(delete(self._table).where(self._table.c.key.in_(names)))
 
-    def _exceptions(self, job_id: str) -> str:
-        return f"{self._prefix}job-exceptions:{job_id}"
+    def _exceptions(self, connection: Connection, job_id: str) -> str:
+        return self._charsets.text(connection, "key", f"{self._prefix}job-exceptions:{job_id}")
 
-    def _tallies(self, job_id: str) -> str:
-        return f"{self._ours}tallies:{job_id}"
+    def _tallies(self, connection: Connection, job_id: str) -> str:
+        return self._charsets.text(connection, "key", f"{self._ours}tallies:{job_id}")
 
 
 def _value(cache: Table, connection: Connection, name: str) -> str:

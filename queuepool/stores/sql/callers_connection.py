@@ -71,6 +71,8 @@ class DriverConnection:
         try:
             yield
         except self._error as error:
+            if _is_refused_unsent(error):
+                raise  # as by the application's own queries; its cause is an older, unrelated error
             origin = error.__cause__ if _is_djangos(error) and error.__cause__ else error
             raise exc.DBAPIError.instance(None, None, origin, self._error) from error
 
@@ -144,6 +146,11 @@ def _packages_of(thing: object) -> list[str]:
 
 def _is_djangos(thing: object) -> bool:
     return "django" in _packages_of(thing)
+
+
+def _is_refused_unsent(error: Exception) -> bool:
+    """Whether Django refuses each query, since the transaction can only be rolled back."""
+    return _is_djangos(error) and type(error).__name__ == "TransactionManagementError"
 
 
 def _name_of(thing: object) -> str:

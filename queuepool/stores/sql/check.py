@@ -12,10 +12,11 @@ from urllib.parse import urlsplit
 from sqlalchemy import Connection, Dialect, Executable, delete, false, insert, select, update
 
 from queuepool.config.urls import database_of, has_password, masked, options_of, scheme_of
-from queuepool.payload.unique_locks import PREFIX
 from queuepool.stores.factory import Stores
 from queuepool.stores.finding import Finding, Grade, refusal
+from queuepool.stores.locks import PREFIX
 from queuepool.stores.sql import check_limits as database_limits
+from queuepool.stores.sql.check_encodings import encodings
 from queuepool.stores.sql.client import Client
 from queuepool.stores.sql.postgresql import is_lent
 from queuepool.stores.sql.schema import REQUIRED, oddity_of, problems_of
@@ -121,6 +122,7 @@ def _tables(client: Client, queues: Sequence[str]) -> Iterator[tuple[Grade, str]
     if oddity := client.ask(partial(oddity_of, table=client.tables.jobs)):
         yield Grade.WARN, oddity
     yield from database_limits.merged_queues(client, queues)
+    yield from encodings(client)
 
 
 def _elsewhere(stores: Stores, queues: Sequence[str]) -> Iterator[tuple[Grade, str]]:
@@ -132,7 +134,7 @@ def _elsewhere(stores: Stores, queues: Sequence[str]) -> Iterator[tuple[Grade, s
     if settings.control_url or settings.maintenance_url:
         queries["the control keys"] = partial(stores.control.read, queues)
     for _, locks in stores.laravel_locks:
-        queries["the lock store"] = partial(locks.held, [PREFIX])
+        queries["the lock store"] = partial(locks.owners, [PREFIX])
     for what, query in queries.items():
         if words := refusal(query):
             yield Grade.FAIL, f"{what} is refused: {words}"

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import secrets
 import uuid
 from collections.abc import Mapping
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, LargeBinary, Table, cast, func, insert, select
+from sqlalchemy import ColumnElement, Connection, LargeBinary, Table, and_, cast, func, insert, literal, select
 
 from queuepool.payload.lease import Lease
+from queuepool.stores.sql.charsets import Charsets
 from queuepool.stores.sql.clock import Clock
-from queuepool.stores.sql.encoding import bytes_of, storable, text_of
+from queuepool.stores.sql.encoding import bytes_of, text_of
 from queuepool.stores.sql.names import exactly, is_name
 
 #: how the text of a quarantined payload begins; the reason follows, in one word
 NO_JOB = "queuepool.errors.BadPayload: not a job: "
+#: jobs with one id whose records have numbers
+_NUMBERED = 8
 
 
 def is_no_job(failed_jobs: Table) -> ColumnElement[bool]:
@@ -28,6 +32,7 @@ class Failures:
     def __init__(self, connection: str, table: Table) -> None:
         self._name = connection
         self.table = table
+        self.charsets = Charsets(table)
         self.clock = ""
 
     def add(self, connection: Connection, record: Mapping[str, Any]) -> None:
@@ -35,20 +40,35 @@ class Failures:
 
         Source: DatabaseUuidFailedJobProvider.php, log (13.x).
         """
-        row = {name: storable(record[name]) for name in ("connection", "queue", "payload", "exception")}
-        self._insert(connection, {**row, "uuid": self._free_id(connection, record["id"])})
+        identity = self.charsets.text(connection, "uuid", record["id"])
+        row = {name: record[name] for name in ("connection", "queue", "payload", "exception")}
+        self._insert(connection, {**row, "uuid": self._free_id(connection, identity)})
 
     def quarantine(self, connection: Connection, lease: Lease, reason: str) -> None:
         """Store the bytes of a payload that cannot be a job."""
         about = {"uuid": str(uuid.uuid4()), "connection": self._name, "queue": lease.queue}
-        self._insert(connection, {**about, "payload": text_of(lease.receipt), "exception": NO_JOB + reason})
+        self._insert(connection, {**about, "payload": lease.receipt, "exception": NO_JOB + reason})
+
+    def quarantine_row(self, connection: Connection, jobs: Table, number: int, reason: str) -> None:
+        """The same for a row of the jobs, whose payload this process does not read."""
+        clock = Clock(connection.dialect, self.clock)
+        row: dict[str, Any] = {
+            "uuid": literal(str(uuid.uuid4())), "connection": literal(self._name), "queue": jobs.c.queue,
+            "payload": jobs.c.payload, "exception": literal(NO_JOB + reason),
+            "failed_at": clock.as_timestamp(clock.down()),
+        }  # fmt: skip
+        copy = select(*row.values()).where(jobs.c.id == number)
+        connection.execute(insert(self.table).from_select(list(row), copy))
 
     def count_quarantined(self, connection: Connection, queue: str) -> int:
         """How many payloads of this queue are quarantined."""
-        found = select(func.count()).where(
-            is_name(connection.dialect, self.table.c.queue, queue), is_no_job(self.table)
-        )
+        found = select(func.count()).where(self.is_quarantined(connection, queue))
         return int(connection.execute(found).scalar_one())
+
+    def is_quarantined(self, connection: Connection, queue: str) -> ColumnElement[bool]:
+        """Whether a row is a quarantined payload of this queue."""
+        name = self.charsets.text(connection, "queue", queue)
+        return and_(is_name(connection.dialect, self.table.c.queue, name), is_no_job(self.table))
 
     def queues_quarantined(self, connection: Connection) -> list[str]:
         """The queues that have quarantined payloads."""
@@ -57,7 +77,18 @@ class Failures:
 
     def _insert(self, connection: Connection, row: Mapping[str, Any]) -> None:
         clock = Clock(connection.dialect, self.clock)
-        connection.execute(insert(self.table).values(failed_at=clock.as_timestamp(clock.down()), **row))
+        held = {column: self._held(connection, column, value) for column, value in row.items()}
+        connection.execute(insert(self.table).values(failed_at=clock.as_timestamp(clock.down()), **held))
+
+    def _held(self, connection: Connection, column: str, value: str | bytes) -> str | bytes:
+        """The value as the column holds it; bytes that are no text are kept as they are where a column takes them."""
+        if isinstance(value, bytes):
+            is_text = connection.dialect.name != "sqlite"
+            value = value.decode("utf-8", "backslashreplace") if is_text else text_of(value)
+        if isinstance(value, bytes):
+            return value
+        as_held = self.charsets.json if column == "payload" else self.charsets.text
+        return as_held(connection, column, value)
 
     def _free_id(self, connection: Connection, wanted: str) -> str:
         # An id may be pushed twice: the second job must not replace the first. Another transaction that needs a free id
@@ -66,11 +97,12 @@ class Failures:
         existing = select(self.table.c.id).with_for_update()
         while connection.execute(existing.where(self.table.c.uuid == found)).first():
             number += 1
-            found = f"{wanted}-{number}"
+            # Of a thousand jobs with one id, each would try a thousand numbers.
+            found = f"{wanted}-{number if number < _NUMBERED else secrets.token_hex(8)}"
         return found
 
 
-def payload_column(connection: Connection, failed_jobs: Table) -> ColumnElement[Any]:
+def payload_column(connection: Connection, table: Table) -> ColumnElement[Any]:
     """The payload; as bytes in SQLite, where a text may be invalid."""
-    column = failed_jobs.c.payload
+    column = table.c.payload
     return cast(column, LargeBinary) if connection.dialect.name == "sqlite" else column

@@ -109,7 +109,11 @@ class Leases:
     def _take(self, connection: Connection, queue: str, tag: int, most: int, found: Reservation) -> None:
         for number, payload, attempts in self._table.take(connection, queue, tag, most):
             lease = Lease(queue, bytes_of(payload), tag, Row(number, attempts))
-            if attempts < self._table.most_attempts:
+            if payload is None:
+                self._failures.quarantine_row(connection, self._client.tables.jobs, number, "too-large")
+                self._table.delete(connection, [number])
+                found.quarantined.append((queue, "too-large"))
+            elif attempts < self._table.most_attempts:
                 found.leases.append(lease)
             else:
                 # No further attempt could be counted: it would be retried forever.

@@ -5,7 +5,7 @@ Source: Illuminate/Cache/DatabaseLock.php (13.x).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -13,11 +13,15 @@ from sqlalchemy import ColumnElement, Connection, Insert, Table, case, delete, i
 
 from queuepool.errors import StoreDenied
 from queuepool.payload.ending import Lock, Unlock
-from queuepool.payload.unique_locks import PREFIX
+from queuepool.stores.locks import PREFIX, HeldLock
+from queuepool.stores.sql.charsets import Charsets
 from queuepool.stores.sql.client import Client
 from queuepool.stores.sql.clock import Clock
-from queuepool.stores.sql.names import is_name
+from queuepool.stores.sql.encoding import bytes_of
+from queuepool.stores.sql.names import is_name, is_one_of
 
+#: locks that are read at once
+_PAGE = 1000
 #: the state of a lock in a query; null: its time is over
 _OURS, _HELD = 1, 2
 
@@ -29,6 +33,7 @@ class SqlLocks:
         self._client = client
         self._prefix = prefix
         self._table = client.tables.cache_locks
+        self._charsets = Charsets(self._table)
         self._is_there = False
 
     def examine(self) -> None:
@@ -41,39 +46,9 @@ class SqlLocks:
             raise StoreDenied(self._client.database.lacks(self._table.name))
 
     def release(self, unlocks: Sequence[Unlock]) -> int:
-        """As ``stores.locks.Locks``."""
+        """As ``stores.locks.Locks``, here and below."""
         self.examine()
         return self._client.transaction(lambda connection: self.release_within(connection, unlocks))
-
-    def take(self, lock: Lock) -> bool:
-        """As ``stores.locks.Locks``."""
-        self.examine()
-        return self._client.transaction(lambda connection: self.take_within(connection, lock))
-
-    def held(self, names: Sequence[str]) -> list[str]:
-        """As ``stores.locks.Locks``."""
-        self.examine()
-        key, living = self._table.c.key, self._table.c.expiration
-        keys = {self._prefix + name: name for name in names}
-
-        def read(connection: Connection) -> list[str]:
-            is_held = living > Clock(connection.dialect).down()
-            return list(connection.execute(select(key).where(key.in_(keys), is_held)).scalars())
-
-        found = set(self._client.ask(read))
-        return [name for full, name in keys.items() if full in found]
-
-    def all_keys(self) -> list[str]:
-        """As ``stores.locks.Locks``."""
-        self.examine()
-        key, living = self._table.c.key, self._table.c.expiration
-        return self._client.ask(
-            lambda c: list(
-                c.execute(
-                    select(key).where(key.contains(PREFIX, autoescape=True), living > Clock(c.dialect).down())
-                ).scalars()
-            )
-        )
 
     def release_within(self, connection: Connection, unlocks: Sequence[Unlock]) -> int:
         """As ``release``, in the caller's transaction."""
@@ -87,6 +62,47 @@ class SqlLocks:
             return True
         return bool(ours) and connection.execute(select(self._table.c.owner).where(there)).first() is not None
 
+    def take(self, lock: Lock) -> bool:
+        self.examine()
+        return self._client.transaction(partial(self.take_within, lock=lock))
+
+    def held(self) -> Iterator[HeldLock]:
+        self.examine()
+        last = ""
+        while rows := self._client.ask(partial(self._page, after=last)):
+            last = rows[-1].key
+            yield from (HeldLock(*self._plain(row), seconds=float(row.left)) for row in rows)
+
+    def owners(self, names: Sequence[str]) -> dict[str, str]:
+        def read(connection: Connection) -> dict[str, str]:
+            keys = {self._key(connection, name): name for name in names}
+            is_one = is_one_of(connection.dialect, self._table.c.key, list(keys))
+            living = self._table.c.expiration > Clock(connection.dialect).down()
+            rows = connection.execute(select(self._table.c.key, self._table.c.owner).where(is_one, living))
+            return {keys[key]: bytes_of(owner).decode("utf-8", "replace") for key, owner in rows}
+
+        self.examine()
+        return self._client.ask(read) if names else {}
+
+    def all_keys(self) -> list[str]:
+        def read(connection: Connection) -> list[str]:
+            living = self._table.c.expiration > Clock(connection.dialect).down()
+            is_lock = self._table.c.key.contains(PREFIX, autoescape=True)
+            return list(connection.execute(select(self._table.c.key).where(is_lock, living)).scalars())
+
+        self.examine()
+        return self._client.ask(read)
+
+    def _page(self, connection: Connection, after: str) -> Sequence[Any]:
+        table, now = self._table.c, Clock(connection.dialect).down()
+        is_lock = table.key.startswith(self._prefix + PREFIX, autoescape=True)
+        page = select(table.key, table.owner, (table.expiration - now).label("left"))
+        living = page.where(is_lock, table.key > after, table.expiration > now)
+        return connection.execute(living.order_by(table.key).limit(_PAGE)).all()
+
+    def _plain(self, row: Any) -> tuple[str, str]:
+        return row.key.removeprefix(self._prefix), bytes_of(row.owner).decode("utf-8", "replace")
+
     def take_within(self, connection: Connection, lock: Lock) -> bool:
         """Take the lock; ``False`` if it is held. Waits for another transaction that is about to take it.
 
@@ -99,7 +115,7 @@ class SqlLocks:
         # Twice: a lock whose time is over is taken over first; one may be released in between.
         for _ in range(2):
             connection.execute(
-                _unless_there(self._table, connection.dialect.name, {"key": self._prefix + lock.name, **row})
+                _unless_there(self._table, connection.dialect.name, {"key": self._key(connection, lock.name), **row})
             )
             # The row as it is now, even where others show what was committed before the transaction began.
             found = connection.execute(select(state).where(there).with_for_update()).scalar()
@@ -109,7 +125,10 @@ class SqlLocks:
         return False
 
     def _is_key(self, connection: Connection, name: str) -> ColumnElement[bool]:
-        return is_name(connection.dialect, self._table.c.key, self._prefix + name)
+        return is_name(connection.dialect, self._table.c.key, self._key(connection, name))
+
+    def _key(self, connection: Connection, name: str) -> str:
+        return self._charsets.text(connection, "key", self._prefix + name)
 
 
 def _may_be_held(connection: Connection, lock: Unlock) -> bool:

@@ -12,7 +12,9 @@ from sqlalchemy import Connection
 from queuepool.payload.ending import NOTHING, Ending, Lock, StateRecord, Unlock
 from queuepool.payload.lease import Lease, Tallies
 from queuepool.stores.contract import Reservation, Sizes, Staged
+from queuepool.stores.locks import NO_LOCKS, Finder
 from queuepool.stores.sql.cache import SqlCache
+from queuepool.stores.sql.clearing import Clearing
 from queuepool.stores.sql.client import Client
 from queuepool.stores.sql.endings import SqlEndings
 from queuepool.stores.sql.failed_table import Failures
@@ -20,9 +22,10 @@ from queuepool.stores.sql.jobs_table import JobsTable
 from queuepool.stores.sql.leases import LOCKED, Leases
 from queuepool.stores.sql.outbox import PENDING, entry_of
 from queuepool.stores.sql.waiting import Waiting, waiting_for
+from queuepool.unix.originals import sleep
 
-#: most rows that one transaction adds, and drops
-_ADDED, _DROPPED = 1000, 10_000
+#: most rows that one transaction adds
+_ADDED = 1000
 #: seconds for which the database's clock is assumed to run at the speed of ours
 _CLOCK_LASTS = 10.0
 
@@ -31,12 +34,10 @@ class SqlQueue:
     """Laravel's queue in one database.
 
     ``cache`` keeps the tallies; ``endings`` writes what goes with the end of a job. ``keep``: record failed jobs in
-    ``failures``, where quarantined payloads are too. ``outbox``: their records only wait here, for a failed store on
-    another server.
+    ``failures``, where quarantined payloads are too. ``outbox``: they only wait here, for a failed store elsewhere.
     """
 
-    #: not supported: the drivers wait for each reply
-    reserve_ahead = None
+    reserve_ahead = None  # not supported: the drivers wait for each reply
 
     def __init__(
         self,
@@ -46,6 +47,7 @@ class SqlQueue:
         cache: SqlCache,
         endings: SqlEndings,
         failures: Failures,
+        clearing: Clearing,
         *,
         keep: bool = True,
         outbox: bool = False,
@@ -56,6 +58,7 @@ class SqlQueue:
         self._cache = cache
         self._endings, self.locks_of = endings, endings.locks_of
         self._failures = failures
+        self._clearing = clearing
         self._keep = keep
         self._outbox = outbox
         self._offset = self._offset_ends = 0.0
@@ -110,7 +113,7 @@ class SqlQueue:
     def wait(self, queues: Sequence[str], timeout: float) -> None:
         until_due = max(self._leases.next_due_at - time.monotonic(), 0.001)
         if until_due <= LOCKED:  # too soon for a query, which would find ready what is only locked
-            time.sleep(min(timeout, until_due))
+            sleep(min(timeout, until_due))
             return
 
         def is_ready(connection: Connection) -> bool:
@@ -120,7 +123,7 @@ class SqlQueue:
 
     def wait_for_change(self, queues: Sequence[str], timeout: float) -> bool:
         """Only sleep: nothing needs staging here, as a row becomes due by itself and a worker knows when."""
-        time.sleep(timeout)
+        sleep(timeout)
         return False
 
     def stage(self, queues: Sequence[str]) -> Staged:
@@ -134,8 +137,12 @@ class SqlQueue:
     def delete(self, leases: Sequence[Lease]) -> list[bool]:
         return self._leases.if_held(leases, self._table.delete)
 
-    def give_back(self, leases: Sequence[Lease]) -> list[bool]:
-        return self._leases.if_held(leases, self._table.give_back)
+    def give_back(self, leases: Sequence[Lease], mark: str = "") -> list[bool]:
+        def act(connection: Connection, ids: list[int]) -> None:
+            self._table.give_back(connection, ids)
+            self._cache.count(connection, mark, "crashes" if mark else "")
+
+        return self._leases.if_held(leases, act)
 
     def reclaim(self, queues: Sequence[str], tag: int, since: float, known: Sequence[Lease]) -> list[Lease]:
         """As the contract says, except for ``since``: no other worker ever has this tag, so it is ignored."""
@@ -150,8 +157,7 @@ class SqlQueue:
 
         def act(connection: Connection, ids: list[int]) -> None:
             self._table.release(connection, ids, lease.queue, delay)
-            if tally:
-                self._cache.count(connection, job_id, tally)
+            self._cache.count(connection, job_id, tally)
             follow(connection)
 
         return self._leases.if_held([lease], act)[0]
@@ -199,8 +205,8 @@ class SqlQueue:
 
     def sizes(self, queue: str) -> Sizes:
         def read(connection: Connection) -> Sizes:
-            ready, delayed, leased = self._table.count(connection, queue)
             oldest = next(iter(self._table.first(connection, queue, 1)), None)
+            ready, delayed, leased = self._table.count(connection, queue)
             return Sizes(ready, delayed, leased, self._failures.count_quarantined(connection, queue), oldest)
 
         return self.client.ask(read)
@@ -210,17 +216,12 @@ class SqlQueue:
 
     def queues(self) -> list[str]:
         def read(connection: Connection) -> list[str]:
-            quarantined = self._failures.queues_quarantined(connection)
-            return sorted({*self._table.queues(connection), *quarantined} - {PENDING})
+            return sorted({*self._table.queues(connection), *self._failures.queues_quarantined(connection)} - {PENDING})
 
         return self.client.ask(read)
 
-    def clear(self, queue: str) -> int:
-        self._table.examine()
-        dropped = 0
-        while found := self.client.transaction(partial(self._table.clear, queue=queue, most=_DROPPED)):
-            dropped += found
-        return dropped
+    def clear(self, queue: str, finder: Finder = NO_LOCKS) -> int:
+        return self._clearing.clear(queue, finder)
 
     @cached_property
     def _waiting(self) -> Waiting:

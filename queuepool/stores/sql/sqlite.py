@@ -13,13 +13,15 @@ from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from queuepool.errors import StoreDenied, StoreDown
+from queuepool.errors import StoreDenied, StoreDown, StoreUnfit
 
 _log = logging.getLogger("queuepool")
 _MADE = (
     "no url says where the queue is: it is the new file {}. A pool finds it when it is started in this directory, "
     "or with the same configuration (QUEUEPOOL_CONFIG)"
 )
+#: of a new file, but for what the umask takes away
+_MODE = 0o660
 _ELSEWHERE = "say where the queue is, url = sqlite:////PATH"
 #: device and inode; ``None``: no such file
 Identity = tuple[int, int] | None
@@ -59,7 +61,8 @@ class FileConnection(sqlite3.Connection):
 
 
 def connect(path: Path, *, durable: bool, timeout: float, create: Sequence[str], migrate: str) -> FileConnection:
-    """A connection in autocommit. Raises ``StoreDenied`` for a missing file that it must not or cannot create.
+    """A connection in autocommit. Raises ``StoreDenied`` for a missing file that it must not or cannot create, and
+    ``StoreUnfit`` if that is because its directory cannot be written to.
 
     ``create``: the statements that make the file. ``durable``: a push survives a power failure. ``timeout``: seconds to
     wait for another writer. ``migrate``: the command that would make the file. Raises ``StoreDown`` while the file is
@@ -71,7 +74,7 @@ def connect(path: Path, *, durable: bool, timeout: float, create: Sequence[str],
         if not create:
             raise StoreDenied(f"there is no file {path}: make it with `{migrate}`")
         if not os.access(path.parent, os.W_OK):
-            raise StoreDenied(f"{path.parent} cannot be written to: {_ELSEWHERE}")
+            raise StoreUnfit(f"{path.parent} cannot be written to: {_ELSEWHERE}")
         if _make(path, create) and durable:  # a producer in the wrong directory would wait for its jobs in vain
             _log.warning("%s", _MADE.format(path))
     if path.is_dir():
@@ -117,7 +120,9 @@ def _make(path: Path, statements: Sequence[str]) -> bool:
     """Create the file with its tables, completely or not at all; ``False`` if another process was faster."""
     draft = path.with_name(f"{path.name}.new-{secrets.token_hex(4)}")
     try:
-        with closing(_open(draft, "rwc", 1.0)) as connection:
+        # The log beside it gets its mode. Payloads are nobody else's: a group's, if the umask lets it.
+        os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, _MODE))
+        with closing(_open(draft, "rw", 1.0)) as connection:
             # In WAL mode, readers and the writer do not block each other. The file keeps the mode; we set no other's.
             connection.execute("PRAGMA journal_mode = WAL")
             connection.executescript(";".join(statements))

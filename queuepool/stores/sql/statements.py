@@ -18,11 +18,14 @@ from sqlalchemy import (
     delete,
     func,
     insert,
+    literal_column,
+    null,
     or_,
     select,
     update,
 )
 
+from queuepool.payload.strict_json import MAX_BYTES
 from queuepool.stores.sql.clock import Clock
 from queuepool.stores.sql.lease_tags import mark_of
 from queuepool.stores.sql.names import exactly, is_name, is_one_of
@@ -52,9 +55,14 @@ class Statements:
     def __init__(self, jobs: Table, dialect: Dialect, clock: Clock, retry_after: float, most_attempts: int) -> None:
         self._jobs = jobs
         # As bytes: a text that is not UTF-8, which only SQLite can hold, could not even be read.
-        self.payload: ColumnElement[Any] = (
-            cast(jobs.c.payload, LargeBinary) if dialect.name == "sqlite" else jobs.c.payload
-        )
+        is_sqlite = dialect.name == "sqlite"
+        payload: ColumnElement[Any] = cast(jobs.c.payload, LargeBinary) if is_sqlite else jobs.c.payload
+        size = func.length(payload) if is_sqlite else func.octet_length(payload)
+        nothing: ColumnElement[Any] = literal_column("x''" if is_sqlite else "''")
+        #: NULL for one that is too large: it would fill this process's memory
+        self.payload: ColumnElement[Any] = case(
+            (size > MAX_BYTES, null()), else_=func.coalesce(payload, nothing)
+        ).label("payload")
         self.now = select(clock.now())
         self._in_queue = is_name(dialect, jobs.c.queue, _QUEUE)
         self._in_queues = is_one_of(dialect, jobs.c.queue, _QUEUES)
@@ -139,6 +147,3 @@ class Statements:
         self.end_in_time = (
             update(jobs).where(self._in_queues, jobs.c.reserved_at > clock.past(-SLACK)).values(reserved_at=clock.up())
         )
-        first = select(jobs.c.id).where(self._in_queue).order_by(jobs.c.id).limit(bindparam("most")).subquery()
-        self.last_of_first = select(func.max(first.c.id), func.count())
-        self.clear = delete(jobs).where(self._in_queue, jobs.c.id <= bindparam("last"))

@@ -14,6 +14,7 @@ from sqlalchemy import Connection
 
 from queuepool.stores.sql.postgresql import is_lent
 from queuepool.stores.sql.transaction import file_of
+from queuepool.unix.originals import sleep
 from queuepool.unix.readiness import is_readable
 
 #: polling may take this share of the time, so that a queue full of delayed jobs is polled less often
@@ -46,7 +47,7 @@ class Polling:
             cost = time.monotonic() - began
             pause = min(pause * 1.1, self._longest)
             # The lower of two costs: the first may include a connect, and any may meet a busy moment.
-            time.sleep(min(max(pause, min(cost, before) / _PART), remaining))
+            sleep(min(max(pause, min(cost, before) / _PART), remaining))
             before = cost
 
     def _is_other(self, connection: Connection) -> bool:

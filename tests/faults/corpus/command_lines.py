@@ -11,6 +11,15 @@ Words = list[str | bytes]
 REFUSED: dict[str, tuple[Words, str]] = {
     "B089 command": (["strat"], "queuepool: there is no 'strat'; did you mean 'start'?"),
     "B089 command of a group": (["quarantine", "lst"], "queuepool quarantine: there is no 'lst'; did you mean 'list'?"),
+    "B089 verb of another queue": (
+        ["purge"],
+        "queuepool: there is no 'purge'; here that is 'clear'; see queuepool --help",
+    ),
+    "B089 verb of Laravel": (["queue:work"], "there is no 'queue:work'; here that is 'work'; see"),
+    "B089 option of another queue": (
+        ["start", "--concurrency", "3"],
+        "no '--concurrency'; did you mean '--workers'?; see",
+    ),
     "B089 option": (["start", "--workrs", "3"], "'--workers'"),
     "B089 key of a connection": (
         ["start", "--retry-after", "10"],

@@ -9,6 +9,7 @@ import pytest
 
 from queuepool.stores.alerts import Claim
 from queuepool.stores.factory import Stores
+from tests.support.asked_again import asked_again
 from tests.support.eventually import eventually
 
 ALERT = "wait:default"
@@ -57,7 +58,7 @@ def test_of_many_pools_that_ask_at_once_one_gets_the_key(built):
 
     def asked(number: int) -> Claim:
         with closing(Stores(built.settings)) as own:
-            return own.alerts.claim(ALERT, f"host{number}:default", 60.0)
+            return asked_again(lambda: own.alerts.claim(ALERT, f"host{number}:default", 60.0))
 
     with ThreadPoolExecutor(8) as pools:
         claims = list(pools.map(asked, range(16)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from queuepool.payload.lease import Tallies
 from tests.support.samples import attempted, ids, payload
 from tests.support.store_contract import OURS, QUEUES, THEIRS, attempts_of, drained, reserved
 
@@ -106,3 +107,22 @@ def test_every_queue_is_searched_for_what_is_to_be_reclaimed(store):
     reserved(store, payload("b"))
 
     assert 2 == len(store.reclaim(QUEUES, OURS, 0.0, known=()))
+
+
+def test_with_a_mark_its_crashes_are_counted_in_the_same_step(store):
+    lease, other = reserved(store, payload("a"), payload("b"))
+
+    assert [True] == store.give_back([lease], "reading:x")
+    assert payload("a") == store.sizes("default").oldest
+    assert (Tallies(crashes=1), Tallies()) == (store.tallies("reading:x"), store.tallies("a"))
+    assert [True] == store.delete([other])
+
+
+def test_with_a_mark_nothing_is_counted_for_a_lease_that_is_lost(store):
+    [lease] = reserved(store, payload("a"))
+    store.give_back([lease], "reading:x")
+    [again] = store.reserve(["default"], THEIRS, 1).leases
+
+    assert [False] == store.give_back([lease], "reading:x")
+    assert Tallies(crashes=1) == store.tallies("reading:x")
+    assert [True] == store.delete([again])

@@ -7,6 +7,7 @@ import threading
 import pytest
 
 from queuepool.stores.factory import Stores
+from tests.support.asked_again import asked_again
 from tests.support.eventually import eventually
 from tests.support.samples import attempted, ids, payload
 from tests.support.store_contract import EMPTY, OURS, QUEUES, RETRY_AFTER, THEIRS, attempts_of, drained, reserved, seen
@@ -129,7 +130,7 @@ def test_many_workers_never_share_a_job(built, connection):
         stores = Stores(connection)
         stores.queue.clock = built.queue.clock
         tag, done = stores.queue.join(), []
-        while leases := stores.queue.reserve(["default"], tag, 3, done).leases:
+        while leases := asked_again(lambda: stores.queue.reserve(["default"], tag, 3, done).leases):  # noqa: B023
             done = leases
             mine += ids(leases)
         stores.close()

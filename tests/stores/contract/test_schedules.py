@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from functools import partial
 
 import pytest
 
@@ -11,6 +12,7 @@ from queuepool.errors import StoreError
 from queuepool.payload.ending import Lock, Unlock
 from queuepool.stores.factory import Stores
 from queuepool.stores.schedules import Due, Mark, Result
+from tests.support.asked_again import asked_again
 from tests.support.samples import payload
 from tests.support.store_contract import THEIRS, drained
 
@@ -107,8 +109,9 @@ def test_names_are_compared_by_their_bytes(schedules):
 def test_of_many_stewards_at_once_one_pushes(schedules, connection, store):
     def steward(number: int) -> list[Result]:
         with closing(Stores(connection)) as stores:
-            stores.schedules.begin({"nightly": "rule", "other": "rule"}, NOW + 60 * number)
-            return [result(stores.schedules, DUE._replace(at=NOW + 60 * turn)) for turn in range(1, 6)]
+            asked_again(lambda: stores.schedules.begin({"nightly": "rule", "other": "rule"}, NOW + 60 * number))
+            due = [DUE._replace(at=NOW + 60 * turn) for turn in range(1, 6)]
+            return [asked_again(partial(result, stores.schedules, one)) for one in due]
 
     with ThreadPoolExecutor(6) as several:
         results = [one for several_of_one in several.map(steward, range(6)) for one in several_of_one]

@@ -64,7 +64,9 @@ def test_jobs_with_one_id_that_fail_in_three_processes_at_once_are_all_recorded(
     others = [started(connection, "fail", "default", "a") for _ in range(3)]
 
     assert 15 == sum(answers(others))
-    assert {"a", *(f"a-{number}" for number in range(2, 16))} == {row.id for row in built.failed.page()}
+    ids = {row.id for row in built.failed.page()}
+    assert 15 == len(ids) == len(list(built.failed.page()))
+    assert {"a", "a-2", "a-3"} < ids  # after a few numbers an id is drawn by lot
 
 
 @pytest.fixture(params=["postgres", "mariadb"])

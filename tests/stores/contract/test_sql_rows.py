@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from queuepool.errors import BadPayload
-from queuepool.payload.envelope import decode
+from queuepool.payload.envelope import MAX_BYTES, decode
 from queuepool.payload.lease import Tallies
 from queuepool.stores.factory import Stores
 from queuepool.stores.sql.lease_tags import TAGS, mark_of
@@ -245,6 +245,21 @@ def test_bytes_that_are_no_text_are_set_aside_as_they_are(sql, dialect):
     assert [b"{\x80\xff\x00}", b"{\x80\xff}"] == [entry.payload for entry in entries]
     assert sql.quarantine.requeue("default", entries[0].id)
     assert b"{\x80\xff\x00}" == sql.queue.sizes("default").oldest
+
+
+@pytest.mark.bad_input("B059")
+def test_a_payload_above_the_limit_is_set_aside_by_the_database_and_the_queue_flows_on(sql, dialect):
+    """No worker could read it without all that memory: it would die of it, and the next one as well."""
+    if dialect in ("mysql", "mariadb"):
+        pytest.skip("its usual max_allowed_packet is that limit")
+    large = payload("large", data="x" * MAX_BYTES)
+    sql.queue.push("default", [large])
+    sql.queue.push("default", [payload("b")])
+
+    found = sql.queue.reserve(["default"], OURS, 9)
+
+    assert ([payload("b")], [("default", "too-large")]) == ([one.receipt for one in found.leases], found.quarantined)
+    assert [("too-large", large)] == [(one.reason, one.payload) for one in sql.quarantine.entries("default")]
 
 
 # Texts

@@ -5,6 +5,7 @@ end
 
 local function mark_in(text)
   local is_json, mark = pcall(cjson.decode, text or '')
+  is_json = is_json and not string.find(text, '\0', 1, true) -- where cjson stops, Python does not
   if not is_json or type(mark) ~= 'table' or not is_second(mark.settled) or type(mark.rule) ~= 'string' then return end
   if not is_second(mark.pushed) then mark.pushed = nil end
   return mark

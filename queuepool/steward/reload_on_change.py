@@ -1,0 +1,59 @@
+"""Reload the pool when a file of the application's changes, for development."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import time
+from collections.abc import Collection
+
+from queuepool.board.board import Board
+from queuepool.board.module_files import published
+from queuepool.unix import fork
+
+#: seconds between looks; what is still being written is looked at once more
+_PERIOD = 0.5
+_SHOWN = 3
+_log = logging.getLogger("queuepool")
+
+
+class ReloadOnChange:
+    """Asks the files that the workers have imported for their times. It needs no store, and no module.
+
+    A file that is gone is no change: editors replace files, and a worker without it would not boot.
+    """
+
+    def __init__(self, board: Board) -> None:
+        self._board = board
+        self._known: dict[str, tuple[int, int]] = {}
+        self._changed: set[str] = set()
+        self._due = 0.0
+
+    def run(self, now: float) -> float:
+        if now >= self._due:
+            self._due = now + _PERIOD
+            self._look()
+        return max(self._due - now, 0.0)
+
+    def _look(self) -> None:
+        changed = {path for path, began in published(self._board).items() if self._has_changed(path, began)}
+        if self._changed and not changed:  # all of a checkout has been written
+            self._reload(self._changed)
+        self._changed = self._changed | changed if changed else set()
+
+    def _has_changed(self, path: str, began: float) -> bool:
+        try:
+            found = os.stat(path)
+        except OSError:
+            return False
+        stamp = found.st_mtime_ns, found.st_size
+        known, self._known[path] = self._known.get(path), stamp
+        # One that is new to us may have been written while it was imported.
+        return stamp != known if known else began <= found.st_mtime <= time.time()
+
+    def _reload(self, files: Collection[str]) -> None:
+        shown = sorted(files)[:_SHOWN]
+        more = f" and {len(files) - _SHOWN} more" if len(files) > _SHOWN else ""
+        _log.info("changed: %s%s", ", ".join(shown), more)
+        fork.signal_other(self._board.name.pid, signal.SIGHUP, lambda pid: os.getppid() == pid)

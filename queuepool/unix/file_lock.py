@@ -1,0 +1,24 @@
+"""Locks on a byte of a file: the kernel keeps one for each process, and ends it with that process."""
+
+from __future__ import annotations
+
+import fcntl
+import struct
+
+#: the kernel's struct flock: kind, whence, start, length, pid
+_FLOCK = struct.Struct("hhlli0l")
+
+
+def lock(fd: int, byte: int = 0) -> None:
+    """Take the lock now. Raises ``OSError`` when another process has it.
+
+    It ends when this process closes any descriptor of the file, and no child inherits it.
+    """
+    fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, byte)
+
+
+def holder(fd: int) -> int | None:
+    """The pid of a process that has a lock on the file, 0 for one in another container; ``None``: no other has one."""
+    asked = _FLOCK.pack(fcntl.F_WRLCK, 0, 0, 0, 0)
+    kind, _, _, _, pid = _FLOCK.unpack(fcntl.fcntl(fd, fcntl.F_GETLK, asked))
+    return None if kind == fcntl.F_UNLCK else max(int(pid), 0)

@@ -1,0 +1,56 @@
+"""What processes of a pool wait with, taken before user code is imported: the kernel's own calls.
+
+gevent and eventlet replace names in Python's modules. A wait by their functions runs other code meanwhile, and a
+signal's handler could end it in the middle of that; eventlet takes ``select.poll`` away altogether.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import sys
+import time
+from _thread import start_new_thread
+
+sleep, poll, waitpid = time.sleep, select.poll, os.waitpid
+#: starts a thread of the kernel's
+start_thread = start_new_thread
+#: by module: the names that are replaced, as they were
+_ORIGINALS: dict[str, dict[str, object]] = {
+    "os": {"fork": os.fork, "waitpid": os.waitpid},
+    "select": {"poll": select.poll, "select": select.select},
+    "time": {"sleep": time.sleep},
+    "_thread": {"start_new_thread": start_new_thread},
+}
+#: who is known to replace them
+_LIBRARIES = ("gevent", "eventlet")
+
+
+def replaced() -> list[str]:
+    """The names that user code has replaced since, as ``time.sleep``."""
+    found = [
+        f"{module}.{name}"
+        for module, names in _ORIGINALS.items()
+        for name, original in names.items()
+        if getattr(sys.modules[module], name, None) is not original
+    ]
+    socket = sys.modules.get("socket")  # not imported for this alone
+    return [*found, *(["socket.socket"] if socket and socket.socket.__module__ != "socket" else [])]
+
+
+def replacing() -> list[str]:
+    """Which of the libraries that replace them are imported."""
+    return [name for name in _LIBRARIES if name in sys.modules]
+
+
+def has_threads() -> bool:
+    """Whether a new thread is one of the kernel's; else it would run only when this one waits by the same library."""
+    return sys.modules["_thread"].start_new_thread is start_thread
+
+
+def give_back() -> None:
+    """Put back what user code has taken away without a replacement: the store's client waits with it."""
+    for module, names in _ORIGINALS.items():
+        for name, original in names.items():
+            if not hasattr(sys.modules[module], name):
+                setattr(sys.modules[module], name, original)
