@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from weakref import ref
 
 from queuepool.jobs.current_job import Current, running
-from queuepool.payload.context import Texts, texts_of, values_of
+from queuepool.payload.context import MOST_LOGGED, Texts, texts_of, values_of
 from queuepool.payload.php_values import PhpDataRefused, PhpValue
 from queuepool.payload.unique_locks import HIDDEN
 
@@ -91,7 +91,7 @@ def kept_context() -> Context:
 
 def running_data() -> Mapping[str, PhpValue]:
     """What the log lines of the running job hold of its context; nothing between jobs."""
-    return context.data if running() else {}
+    return values_of(texts(), "data", most=MOST_LOGGED + 1) if running() else {}
 
 
 def _with(part: str, values: Mapping[str, PhpValue]) -> _Own:

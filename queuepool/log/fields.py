@@ -20,9 +20,14 @@ from queuepool.events import (
     JobReleased,
 )
 from queuepool.log.tracebacks import summary, text_of
+from queuepool.payload.context import MOST_LOGGED
 
 #: most characters of a field: a job's exception may have any size
 _MAX_TEXT = 8192
+#: most characters of a context, names and values
+_MAX_CONTEXT = 4 * _MAX_TEXT
+#: the name that stands for those that are not shown
+_MORE = "…"
 #: Source: WorkCommand.php, writeOutputAsJson (13.x)
 _STATUS: dict[type[Event], tuple[str, str]] = {
     JobProcessing: ("starting", ""),
@@ -70,19 +75,35 @@ def trace_of(event: Event) -> str:
 
 
 def context_of(data: Mapping[str, Any]) -> dict[str, Any]:
-    """A job's context, ready for JSON; a value that is too long is cut."""
-    return {name: _cut(value) for name, value in data.items()}
+    """A job's context, ready for JSON. A value that is too long is cut; of too many or too long ones the first are
+    there.
+    """
+    found: dict[str, Any] = {}
+    room = _MAX_CONTEXT
+    for name, value in data.items():
+        shown, text = _cut(value)
+        room -= len(name) + len(text)
+        if room < 0 or len(found) == MOST_LOGGED:
+            return {**found, _MORE: "left out"}
+        found[name] = shown
+    return found
 
 
-def _cut(value: Any) -> Any:
+def _cut(value: Any) -> tuple[Any, str]:
+    """The value, and its text; the text in its place if that is too long."""
     text = value if isinstance(value, str) else json.dumps(value, default=str)
-    return value if len(text) <= _MAX_TEXT else text[:_MAX_TEXT]
+    return (value, text) if len(text) <= _MAX_TEXT else (text[:_MAX_TEXT],) * 2
 
 
 def _named(name: str, value: Any) -> dict[str, Any]:
     match value:
         case JobFacts():
-            facts = {"id": value.id, "uuid": value.uuid, "queue": value.queue, "job": value.name[:_MAX_TEXT]}
+            facts = {
+                "id": value.id,
+                "uuid": value.uuid,
+                "queue": value.queue,
+                "job": value.name[:_MAX_TEXT],
+            }
             more = {"tags": list(value.tags), "context": context_of(value.context or {})}
             return {**facts, "attempts": value.attempt, **more}
         case BaseException():

@@ -8,12 +8,17 @@ Source: Log/Context/Repository.php, dehydrate (11.x to 13.x).
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import islice
 from typing import TypeAlias
 
 from queuepool.payload.php_values import PhpDataRefused, PhpValue
 
 #: serialized values by name, in the parts ``data`` and ``hidden``
 Texts: TypeAlias = "dict[str, dict[str, str]]"
+
+
+#: most names of a context that the log shows: its lines are read by people and sent by programs
+MOST_LOGGED = 64
 
 
 class Context:
@@ -33,12 +38,15 @@ class Context:
         return values_of(self._received, "hidden")
 
 
-def values_of(context: object, part: str) -> dict[str, PhpValue]:
-    """The values of one part of a context, ``data`` or ``hidden``; those that cannot be read are left out."""
+def values_of(context: object, part: str, most: int | None = None) -> dict[str, PhpValue]:
+    """The values of one part of a context, ``data`` or ``hidden``; those that cannot be read are left out.
+
+    ``most``: read no more than the first ones.
+    """
     from queuepool.payload.php_unserialize import parse  # imported here: programs that only push need no reader
 
     found: dict[str, PhpValue] = {}
-    for name, text in _texts_of(context, part).items():
+    for name, text in islice(_texts_of(context, part).items(), most):
         try:
             found[name] = parse(text)
         except PhpDataRefused:

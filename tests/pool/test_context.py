@@ -210,6 +210,20 @@ def test_a_long_value_is_cut_in_the_log():
     assert [8192, 8192] == [len(value) for value in found.values()]
 
 
+def test_a_context_of_many_names_is_cut_in_the_log():
+    many = {"data": {f"name {number:06}": "i:1;" for number in range(100_000)}}
+    long = {"data": {f"{letter * 8000}": f's:8000:"{"x" * 8000}";' for letter in "abcdefgh"}}
+    for texts, most in ((many, 3000), (long, 40_000)):
+        facts = facts_of(payload(**{CONTEXT: texts}), "default")
+        found = fields_of(JobFailed(facts, JobError("no")))
+
+        assert "left out" == found["context"]["…"]
+        assert most > len(json.dumps(found["context"]))
+        set_current(Current(payload(**{CONTEXT: texts}), "default"))
+        assert 65 >= len(running_data())
+        set_current(None)
+
+
 def test_the_applications_lines_have_it_while_a_job_runs(running):
     assert "t-é1" == running_data()["trace_id"]
     set_current(None)
