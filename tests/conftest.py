@@ -24,7 +24,12 @@ from tests.support.left_behind import files_of, require_none_in
 from tests.support.pools import Site
 from tests.support.redis_server import PREFIX, Server, start_redis
 
-pytest_plugins = ["tests.support.costs", "tests.support.selection", "tests.support.shared_tables"]
+pytest_plugins = [
+    "tests.support.costs",
+    "tests.support.ending",
+    "tests.support.selection",
+    "tests.support.shared_tables",
+]
 
 #: files that take half a minute or more, longest first: none must start when the others have nothing left to do
 LONG = [

@@ -1,0 +1,53 @@
+"""A run of the tests that is interrupted ends, and leaves nothing: no process, no directory."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.commands import ROOT
+from tests.support.eventually import eventually
+from tests.support.pools import is_gone
+
+LONG = """
+import subprocess, tempfile, time
+from pathlib import Path
+import pytest
+
+@pytest.fixture(scope="session")
+def server():
+    with tempfile.TemporaryDirectory(prefix="server-", dir=Path(__file__).parent) as folder:
+        process = subprocess.Popen(["sleep", "600"])
+        Path(folder, str(process.pid)).touch()
+        yield folder
+        process.kill()
+        process.wait()
+
+@pytest.mark.parametrize("number", range(8))
+def test_long(server, number):
+    time.sleep(600)
+"""
+
+
+@pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("everybody", [False, True])
+def test_an_interrupted_run_clears_away_what_its_workers_have_started(tmp_path, signum, everybody):
+    (tmp_path / "test_long.py").write_text(LONG)
+    command = [sys.executable, "-m", "pytest", "-n", "2", "-p", "tests.support.ending", "-p", "no:cacheprovider"]
+    env = {**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(tmp_path)}
+    with subprocess.Popen(
+        [*command, str(tmp_path)], cwd=tmp_path, env=env, stdout=subprocess.DEVNULL, start_new_session=True
+    ) as run:
+        started = eventually(lambda: len(found := list(tmp_path.glob("server-*/*"))) == 2 and found)
+        signal_to = os.killpg if everybody else os.kill
+        signal_to(run.pid, signum)
+
+        assert 2 == run.wait(timeout=60)
+
+    assert [] == list(tmp_path.glob("server-*"))
+    assert [] == [path for path in map(Path, started) if not is_gone(int(path.name))]
