@@ -47,7 +47,8 @@ def _about(job: ScheduledJob, served: set[str], registry: Registry) -> Iterator[
     try:
         handler = registry.find(one.pushes)
     except UnknownJob:
-        if "@" not in one.pushes and "\\" not in one.pushes:  # these may be for Laravel's workers
+        # Of a queue that is not ours it may be for Laravel's workers.
+        if one.queue in served or not {"@", "\\"} & set(one.pushes):
             yield from (words for _, words in unregistered(registry, {one.name: one.pushes}))
     else:
         yield from _of_handler(job, handler)

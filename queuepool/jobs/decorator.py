@@ -139,6 +139,9 @@ class JobFunction(words.Answering, Generic[P, R]):
         self.__name__ = function.__name__
         self.__wrapped__ = function
 
+    def __repr__(self) -> str:
+        return f"<job {self.name}>"
+
     def __call__(self, /, *args: P.args, **kwargs: P.kwargs) -> R:
         return self._function(*args, **kwargs)
 

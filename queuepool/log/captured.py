@@ -28,6 +28,8 @@ class _Lines(io.RawIOBase):
 
     def __init__(self, name: str, number: int) -> None:
         super().__init__()
+        #: as that of Python's own streams
+        self.name, self.mode = f"<{name}>", "wb"
         self._name = name
         self._number = number
         self._rest = b""
@@ -83,6 +85,7 @@ def capture() -> None:
         if not isinstance(getattr(stream, "buffer", None), _Lines):
             lines = cast(BinaryIO, _Lines(name, number))
             stream = io.TextIOWrapper(lines, encoding="utf-8", errors="backslashreplace", write_through=True)
+            stream.mode = "w"  # type: ignore[misc]
             setattr(sys, name, stream)
     for handler in _log.handlers:
         if isinstance(handler, Stream):

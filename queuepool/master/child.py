@@ -41,6 +41,12 @@ class Child:
         return f"{self.role.name.lower()}={self.number} pid={self.pid}"
 
     @property
+    def at_work(self) -> str:
+        """Which job it runs, for the log; empty if none."""
+        slot = self.slot
+        return f" job={slot.job} id={slot.job_id}" if slot.state == State.BUSY and self.role == Role.WORKER else ""
+
+    @property
     def is_ready(self) -> bool:
         """Whether it has finished booting."""
         return self.slot.state != State.STARTING

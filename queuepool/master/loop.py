@@ -161,7 +161,7 @@ class Master:
         child.write()
         fork.kill(child.pid)
         if (why, child.role) != (Killed.STOP, Role.TEMPLATE):
-            _log.warning("%s killed: %s (%s)", child, why.name, why.reason)
+            _log.warning("%s killed: %s (%s)%s", child, why.name, why.reason, child.at_work)
 
     def _is_unwanted(self, child: Child, now: float) -> Killed | None:
         if self._shutdown.is_overdue(child.role, now):

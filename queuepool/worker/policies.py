@@ -37,7 +37,11 @@ def timeout_of(terms: PayloadOptions, options: Options, pool: PoolSettings) -> t
     most = max(pool.connection.retry_after - pool.grace - _MARGIN, 1.0)
     if 0 < wanted <= most:
         return wanted, ""
-    return most, f"timeout {wanted:g} is cut to {most:g}: leases last {pool.connection.retry_after:g} and renew is off"
+    whose = "its" if terms.timeout is not None else "the pool's" if options.timeout is None else "the handler's"
+    return (
+        most,
+        f"{whose} timeout {wanted:g} is cut to {most:g}: leases last {pool.connection.retry_after:g} and renew is off",
+    )
 
 
 def _first(payloads: Any, handlers: Any, pools: Any) -> Any:

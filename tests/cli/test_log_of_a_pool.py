@@ -31,6 +31,7 @@ def talk() -> None:
     print("complained", file=sys.stderr)
     logging.getLogger("shop").info("logged %s", "words\\nin lines")
     logging.getLogger("shop").debug("too quiet")
+    print("streams", sys.stdout.name, sys.stdout.mode, sys.stderr.name)
     os.write(1, b"written past Python\\n")
     subprocess.run(["echo", "by another program"])
 
@@ -69,6 +70,7 @@ def test_the_log_of_two_pools_tells_the_story(site):
     said = rf" INFO pool=mail worker=\d pid=\d+ id={talk} "
     assert re.search(said + "stdout: printed words\n", text)
     assert re.search(said + "stderr: complained\n", text)
+    assert re.search(said + "stdout: streams <stdout> w <stderr>\n", text)
     assert re.search(said + "shop: logged words\n    in lines\n", text)
     assert "too quiet" not in text
     assert re.search(rf" job done id={talk} queue=mail job=talk attempts=1 duration=[\d.]+ wait=\d+\.\d+\n", text)

@@ -237,6 +237,9 @@ def test_check_examines_schedules(cli):
 [schedule:typo]
 every = 60s
 job = tock
+[schedule:ours]
+every = 60s
+object = App\\Jobs\\Report
 [schedule:wrong]
 every = 60s
 job = tests.schedules.other
@@ -249,6 +252,8 @@ queue = nowhere
     assert "runs instead of a time that is skipped" in said
     assert "comes twice and runs the first time" in said
     assert "warn schedule sync: no pool of this configuration serves its queue php" in said
+    assert "warn schedule sync: no module" not in said
+    assert "warn schedule ours: no module registers its job App\\Jobs\\Report" in said
     assert "warn schedule typo: no module registers its job tock" in said
     assert "warn schedule wrong: no pool of this configuration serves its queue nowhere" in said
     assert "warn schedule wrong: its job names queue mail, but is pushed to nowhere: say queue = ..." in said

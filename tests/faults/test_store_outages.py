@@ -109,6 +109,8 @@ def test_a_worker_whose_lease_cannot_be_renewed_is_killed_before_it_ends_and_the
         first = eventually(lambda: away.trail(event="start"))[0]
         halt(own_server.process.pid)
         eventually(lambda: "killed: LEASE" in pool.log())
+        [line] = [line for line in pool.log().splitlines() if "killed: LEASE" in line]
+        assert line.endswith(f" job=do id={first['id']}")
         go_on(own_server.process.pid)
         starts = eventually(lambda: len(found := away.trail(event="start")) == 2 and found)
         gate.touch()

@@ -806,6 +806,13 @@ def test_every_key_of_alerts_reaches_the_setting_of_all_pools(write):
     assert (expected, replace(expected, wait=(("", 120.0), ("imports", 3600.0)))) == (a.alerts, b.alerts)
 
 
+def test_every_alert_is_switched_off_by_0(write):
+    kinds = ("wait", "overdue", "failures", "running", "failed", "quarantine", "crashes", "lost", "store")
+    [pool] = load(write("[alerts]\n" + "".join(f"{kind} = 0\n" for kind in kinds)), {}, {}).pools
+
+    assert (0.0, *[0] * 8) == (pool.alerts.wait_of("any"), *(getattr(pool.alerts, kind) for kind in kinds[1:]))
+
+
 def test_a_variable_switches_alerts_on_and_sets_them(write):
     config = load(write("[pool]\n"), {}, {"QUEUEPOOL_ALERTS_WAIT": "90"})
 

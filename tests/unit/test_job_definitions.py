@@ -58,6 +58,7 @@ def test_a_job_is_registered_under_its_module_and_name(made):
     assert made.name == f"{__name__}.{made.__name__}"
     assert made.name in REGISTRY.names()
     assert "a" == made("a")
+    assert f"<job {made.name}>" == repr(made)
 
 
 @each("made", [Greeting, Farewell])
