@@ -25,7 +25,6 @@ def by_message(text: str, *, is_cluster: bool) -> StoreUnfit | None:
     if is_cluster or _CLUSTER_MESSAGES.search(text):
         return StoreUnfit(_KINDS["cluster"])
     if unknown := _UNKNOWN.search(text):
-        return StoreUnfit(
-            f"the server has no command {unknown[1]}: is it a Sentinel or a proxy, or is the command renamed there?"
-        )
+        kinds = "is it a Sentinel, or a proxy? Or was the command renamed there?"
+        return StoreUnfit(f"the server has no command {unknown[1]}: {kinds}")
     return None

@@ -26,10 +26,11 @@ from queuepool.events import (
 )
 from queuepool.jobs.client import Queue
 from queuepool.log.eyes import took
-from queuepool.log.handlers import Stream
+from queuepool.log.own_logger import Passing
 from tests.support.commands import ROOT
 from tests.support.each import each
 from tests.support.eventually import eventually
+from tests.support.own_logger import restored
 from tests.support.terminal import CTRL_C, terminal
 
 ID = "9f3c1a2b-0c4d-4e5f-8a6b-7c8d9e0f1a2b"
@@ -44,8 +45,6 @@ def tell(monkeypatch: pytest.MonkeyPatch) -> Iterator[Tell]:
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("NO_COLOR", "1")
     screen, end = os.openpty()
-    ours = logging.getLogger("queuepool")
-    before = ours.handlers[:], ours.propagate, ours.level
 
     def tell(*events: Event, role: str = "worker=2", **settings: object) -> list[str]:
         log.setup(PoolSettings(log=Path(os.ttyname(end)), **settings), role, 1.0, running=lambda: ID)  # type: ignore[arg-type]
@@ -57,11 +56,8 @@ def tell(monkeypatch: pytest.MonkeyPatch) -> Iterator[Tell]:
             raw += os.read(screen, 65536)
         return raw.rstrip(b"\0").decode().splitlines()
 
-    yield tell
-    for handler in filter(lambda one: isinstance(one, Stream), ours.handlers):
-        handler.end()
-    ours.handlers[:], ours.propagate = before[:2]
-    ours.setLevel(before[2])
+    with restored():
+        yield tell
     os.close(screen)
     os.close(end)
 
@@ -97,8 +93,7 @@ def test_a_trace_stands_below_its_line(tell):
 
 def test_what_the_application_says_has_the_beginning_of_its_jobs_id(tell):
     tell()
-    for handler in logging.getLogger("queuepool").handlers:
-        handler.handle(logging.makeLogRecord({"name": "shop", "msg": "sold", "levelno": 20}))
+    Passing().handle(logging.makeLogRecord({"name": "shop", "msg": "sold", "levelno": 20}))
 
     assert re.fullmatch(f"{TIME} worker 2  9f3c1a2b shop: sold", tell()[0])
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 
 from tests.support.eventually import eventually
@@ -54,7 +56,9 @@ LIBRARIES = {
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_a_pool_works_with_modules_that_patch_pythons_own(site, library, preload):
     patch, spawn = LIBRARIES[library]
-    (site.path / "green.py").write_text(patch + GREEN.format(spawn=spawn))
+    # See scripts/setup.
+    path = f"import sys; sys.path.insert(0, {sys.prefix + '/green'!r})\n"
+    (site.path / "green.py").write_text(path + patch + GREEN.format(spawn=spawn))
     control = f"[connection]\ncontrol_url = {site.connection.url}?db=1\n"  # the steward has a thread for that
     flags = ("--workers", "2", preload, "--modules", "green", "--listeners", "green")
     with site.pool(*flags, config=control) as pool:

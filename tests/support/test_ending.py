@@ -8,11 +8,11 @@ import subprocess
 import sys
 from pathlib import Path
 
-import psutil
 import pytest
 
 from tests.support.commands import ROOT
 from tests.support.eventually import eventually
+from tests.support.pools import is_gone
 
 LONG = """
 import subprocess, tempfile, time
@@ -50,4 +50,4 @@ def test_an_interrupted_run_clears_away_what_its_workers_have_started(tmp_path, 
         assert 2 == run.wait(timeout=60)
 
     assert [] == list(tmp_path.glob("server-*"))
-    assert [] == [path for path in map(Path, started) if psutil.pid_exists(int(path.name))]
+    eventually(lambda: all(is_gone(int(Path(path).name)) for path in started))

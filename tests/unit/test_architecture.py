@@ -81,7 +81,7 @@ DOORS = {
 }
 #: never done at all: a payload must find nothing that runs it
 NEVER = ["eval", "exec", "compile", "__import__", "os.system", "os.popen", "pickle.loads", "marshal.loads"]
-MOST_LINES, MASTERS_LINES, FUNCTIONS_LINES = 230, 215, 40
+MOST_LINES, MASTERS_LINES, FUNCTIONS_LINES = 400, 215, 40
 
 
 @cache
