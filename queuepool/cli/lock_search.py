@@ -11,7 +11,7 @@ from queuepool.config.lock_places import lock_urls_of
 from queuepool.config.urls import kind_of, masked
 from queuepool.errors import StoreError
 from queuepool.payload.ending import Unlock
-from queuepool.payload.unique_locks import names_of
+from queuepool.payload.unique_locks import PREFIX, names_of
 from queuepool.stores.control import lock_prefix_of
 from queuepool.stores.factory import Stores
 
@@ -80,7 +80,7 @@ class LockSearch:
 
 def _at(url: str, keys: Iterable[str]) -> Iterator[Found]:
     for key in keys:
-        prefix, mark, rest = key.partition("laravel_unique_job:")
+        prefix, mark, rest = key.partition(PREFIX)
         yield Found(mark + rest, prefix, url)
 
 

@@ -16,8 +16,8 @@ from queuepool.cli.options import JSON, TEXT, Where, located
 from queuepool.config.urls import kind_of
 from queuepool.jobs.client import Queue
 from queuepool.payload.ending import Unlock
+from queuepool.payload.unique_locks import PREFIX
 from queuepool.stores.factory import Stores
-from queuepool.stores.locks import PREFIX
 from queuepool.unix.exit_codes import FAILED
 
 

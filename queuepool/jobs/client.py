@@ -7,6 +7,7 @@ from copy import copy
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
+from queuepool.config.lock_places import lock_home_of
 from queuepool.config.settings import ConnectionSettings
 from queuepool.config.words import AnsweringQueue
 from queuepool.jobs import diversion
@@ -126,7 +127,8 @@ class Queue(AnsweringQueue):
         from queuepool.jobs.php_object import data_of  # imported here: few programs push such jobs
 
         data = data_of(class_name, properties, protected, private, self._encryption if encrypted else None)
-        claim = self.pusher.laravels(lock_of(class_name, unique_id, unique_for, self.settings))
+        home = lock_home_of(self.settings)
+        claim = self.pusher.laravels(lock_of(class_name, unique_id, unique_for, self.settings, home))
         as_given = ([(class_name, properties)], encrypted)
         about: dict[str, Any] = {"display_name": class_name, "lock": claim, "track": track, "as_given": as_given}
         return self._push([(OBJECT_JOB, data)], queue, delay, options, **about)[0]

@@ -59,31 +59,34 @@ def _check_queue(name: str) -> None:
     values.queue(name)
 
 
-def lock_of(name: str, identity: object, lasts: Seconds, settings: ConnectionSettings) -> Lock | None:
-    """The unique lock that a push takes for ``lasts`` seconds; ``None`` without an identity. Raises ``ValueError``."""
+def lock_of(name: str, identity: object, lasts: Seconds, settings: ConnectionSettings, url: str = "") -> Lock | None:
+    """The unique lock that a push takes for ``lasts`` seconds; ``None`` without an identity. Raises ``ValueError``.
+
+    ``url``: where the lock is, if not beside the job.
+    """
     if identity is None:
         return None
     try:
-        return _lock_of(name, str(identity), seconds_until(lasts), settings)
+        return _lock_of(name, str(identity), seconds_until(lasts), settings, url or settings.url)
     except ValueError as error:
         raise ValueError(f"{name}: {error}") from None
 
 
-def _lock_of(name: str, identity: str, seconds: float, settings: ConnectionSettings) -> Lock | None:
+def _lock_of(name: str, identity: str, seconds: float, settings: ConnectionSettings, url: str) -> Lock | None:
     if not seconds:
         raise ValueError("unique_for must be above 0: such a lock would hold nothing")
     if "\0" in identity or not _is_text(identity):
         raise ValueError(f"the identity of a unique job cannot hold NUL or a lone surrogate, as {identity[:40]!r} does")
     lock = new_lock(name, identity, seconds)
-    if lock and kind_of(settings.url) == "sql":
-        _check_length(lock.name, settings.restart_key)
+    if lock and kind_of(url) == "sql":
+        _check_length(lock.name, settings)
     return lock
 
 
-def _check_length(name: str, restart_key: str) -> None:
-    from queuepool.stores.control import prefix_of  # imported here: few jobs are unique
+def _check_length(name: str, settings: ConnectionSettings) -> None:
+    from queuepool.stores.control import lock_prefix_of  # imported here: few jobs are unique
 
-    if (length := len(prefix_of(restart_key) + name)) > _LONGEST_KEY:
+    if (length := len(lock_prefix_of(settings, "sql") + name)) > _LONGEST_KEY:
         raise ValueError(
             f"its unique lock has {length} characters, at most {_LONGEST_KEY} fit into a database: {name[:60]!r}...; "
             "give a digest of what makes it unique"

@@ -24,14 +24,15 @@ STORE, NAME, OWNER = (
 )
 #: in the hidden part of the context of the job that holds the lock
 HIDDEN = (STORE, NAME, OWNER)
-_PREFIX = "laravel_unique_job:"
+#: how the names of all unique locks begin
+PREFIX = "laravel_unique_job:"
 #: Laravel's cache stores by name, as its skeleton has them, and the kind of each
 KINDS = MappingProxyType({"redis": "redis", "database": "sql"})
 
 
 def name_of(job: str, identity: str) -> str:
     """The lock's name since Laravel 11."""
-    return f"{_PREFIX}{job}:{identity}"
+    return f"{PREFIX}{job}:{identity}"
 
 
 def names_of(job: str, display_name: str, identity: str) -> tuple[str, ...]:
@@ -39,7 +40,7 @@ def names_of(job: str, display_name: str, identity: str) -> tuple[str, ...]:
 
     A payload does not say whether a class has that method.
     """
-    return name_of(job, identity), name_of(hexdigest(display_name), identity), f"{_PREFIX}{job}{identity}"
+    return name_of(job, identity), name_of(hexdigest(display_name), identity), f"{PREFIX}{job}{identity}"
 
 
 def new_lock(job: str, identity: str | None, seconds: float) -> Lock | None:
@@ -85,4 +86,4 @@ def is_own(lock: Unlock, names: Iterable[str], owner: str) -> bool:
     """
     if owner and owner == lock.owner:
         return True
-    return any(lock.name.startswith(f"{_PREFIX}{part}:") for name in names if name for part in (name, hexdigest(name)))
+    return any(lock.name.startswith(f"{PREFIX}{part}:") for name in names if name for part in (name, hexdigest(name)))

@@ -7,9 +7,6 @@ from typing import NamedTuple, Protocol
 
 from queuepool.payload.ending import Lock, Unlock
 
-#: how the names of all unique locks begin
-PREFIX = "laravel_unique_job:"
-
 
 class HeldLock(NamedTuple):
     """A unique lock that is held; ``seconds`` until it ends by itself, ``None`` = it never does."""
@@ -76,7 +73,7 @@ class LocksOf:
 
         A lock may be in each store of its kind, and in any if its kind is unknown.
         """
-        self.missed, self._is_found = False, not unlocks
+        self.missed, self._is_found = False, self._is_found or not unlocks
         for kind, locks in self._elsewhere:
             if others := [lock for lock in unlocks if lock.store in ("", kind)]:
                 self._is_found |= locks.release(others) > 0
@@ -88,8 +85,11 @@ class LocksOf:
         return {name: owner for locks in places for name, owner in locks.owners(names).items()}
 
     def found(self, here: int) -> None:
-        """Note how many locks there were in the jobs' own store."""
-        self.missed = not self._is_found and not here
+        """Note how many locks there were in the jobs' own store, once it has carried out what follows.
+
+        Until then those that were found elsewhere stay known: they are gone when an unanswered call is repeated.
+        """
+        self.missed, self._is_found = not self._is_found and not here, False
 
     def ended(self, answer: int) -> bool:
         """Whether a job was ended: then the answer is 1 and the number of locks that were there, else 0."""

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 
 from queuepool.config.settings import ConnectionSettings
+from queuepool.config.urls import kind_of
 from queuepool.errors import StoreError
 from queuepool.jobs.client import Queue
 from queuepool.payload.ending import Ending, Lock, Unlock
 from queuepool.payload.envelope import decode
 from queuepool.settlement.commands import commands_of
 from queuepool.settlement.endings import Endings
+from queuepool.settlement.held_locks import HeldLocks
+from queuepool.stores.set_aside import Returned
 from queuepool.stores.sql.migrate import client_at, migrate
 from queuepool.stores.sql.tables import TableNames
 from tests.support.commands import queuepool
@@ -141,11 +146,69 @@ def test_a_release_that_finds_no_lock_is_noticed(place, queue, fails):
     assert store.locks_of.missed
 
 
-def test_check_says_when_laravels_locks_cannot_be_read(place, queue, tmp_path):
+def test_a_lock_that_an_unanswered_call_has_ended_is_not_missed(place, queue):
+    [(kind, locks)], store = queue.stores.laravel_locks, queue.stores.queue
+    queue.push("sync")
+    [lease] = store.reserve(["default"], store.join(), 1).leases
+    assert locks.take(Lock(NAME, "me", 60.0))
+    unlock = Unlock(NAME, "me", kind)
+
+    store.locks_of.here([unlock])  # as far as the first call came
+    assert store.finish(lease, Ending(unlocks=(unlock,)))
+    assert not store.locks_of.missed
+
+
+def test_a_retried_object_takes_its_lock_among_laravels_again_and_a_cleared_one_ends_it(place, queue):
+    store, failed, locks = queue.stores.queue, queue.stores.failed, HeldLocks(place[0])
+    queue.push_object(SYNC, {"number": 7}, unique_id="7")
+    [lease] = store.reserve(["default"], store.join(), 1).leases
+    found = Ending(unlocks=tuple(locks.waiting.locks_of(lease.receipt)))
+    assert store.fail(lease, "a", record(lease), found)
+    assert [] == keys(queue)
+    [job] = failed.page()
+
+    def put_back() -> Returned:
+        raw = job.payload.encode()
+        return locks.put_back(queue.stores, raw, lambda lock: failed.retry(job, None, None, lock), ended=True)
+
+    assert queue.push_object(SYNC, {"number": 7}, unique_id="7")
+    assert Returned.HELD is put_back()
+    assert ([place[2]], 1) == (keys(queue), queue.clear())
+    assert [] == keys(queue)
+    assert Returned.DONE is put_back()
+    assert ([place[2]], 1) == (keys(queue), queue.size())
+
+
+def test_the_locks_verb_lists_and_frees_laravels_too(place, queue, tmp_path):
     settings, url, _ = place
+    queue.push_object(SYNC, {"number": 7}, unique_id="7")
+    queue.push("sync", unique_id="7")
+    where = written(settings, tmp_path)
+
+    rows = json.loads(queuepool("locks", "list", "--json", *where).stdout)
+    expected = [("laravel_unique_job:sync:7", kind_of(settings.url)), (NAME, kind_of(url))]
+    assert expected == [(row["lock"], row["store"]) for row in rows]
+    assert f"freed {NAME}\n" == queuepool("locks", "free", NAME, *where).stdout
+    assert [] == keys(queue)
+
+
+@pytest.mark.parametrize("place", ["redis in sql"], indirect=True)
+def test_an_identity_is_as_long_as_the_database_of_laravels_locks_holds(place, queue):
+    assert queue.push("sync", unique_id="x" * 300)
+    with pytest.raises(ValueError, match="its unique lock has 3"):
+        queue.push_object(SYNC, {}, unique_id="x" * 300)
+
+
+def written(settings: ConnectionSettings, folder: Path, *more: str) -> tuple[str, str]:
+    """The flags of a configuration file with these settings."""
     keys = ("url", "lock_url", "control_url", "restart_key", "prefix")
     lines = [f"{key} = {getattr(settings, key)}" for key in keys if getattr(settings, key)]
-    (tmp_path / "pool.ini").write_text("\n".join(["[connection]", *lines, "lock_table = nowhere"]))
-    words = queuepool("check", "-c", str(tmp_path / "pool.ini")).stdout
+    (folder / "pool.ini").write_text("\n".join(["[connection]", *lines, *more]))
+    return "-c", str(folder / "pool.ini")
+
+
+def test_check_says_when_laravels_locks_cannot_be_read(place, queue, tmp_path):
+    settings, url, _ = place
+    words = queuepool("check", *written(settings, tmp_path, "lock_table = nowhere")).stdout
 
     assert ("the lock store is refused: " in words) == (url.startswith("sqlite"))

@@ -10,10 +10,10 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from queuepool.config.urls import has_password, masked
+from queuepool.payload.unique_locks import PREFIX
 from queuepool.stores import unfit
 from queuepool.stores.factory import Stores
 from queuepool.stores.finding import Finding, Grade, refusal
-from queuepool.stores.locks import PREFIX
 
 _OLDEST = (6, 2)
 _HERE = ("localhost", "127.0.0.1", "::1")

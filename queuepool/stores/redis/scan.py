@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from queuepool.stores.redis.client import Client
 from queuepool.stores.redis.keys import Keys
 
@@ -16,11 +18,17 @@ def queues_of(client: Client, keys: Keys) -> list[str]:
 
 
 def scanned(client: Client, pattern: str) -> set[bytes]:
-    """All keys of this pattern, by SCAN, page by page: KEYS would block the server."""
-    found: set[bytes] = set()
+    """All keys of this pattern."""
+    return set().union(*pages(client, pattern))
+
+
+def pages(client: Client, pattern: str) -> Iterator[set[bytes]]:
+    """All keys of this pattern, each once, page by page by SCAN: KEYS would block the server."""
+    seen: set[bytes] = set()
     cursor = 0
     while True:
         cursor, page = client.command("SCAN", cursor, "MATCH", pattern, "COUNT", _PAGE)
-        found |= set(page)
+        yield (fresh := set(page) - seen)
+        seen |= fresh
         if not int(cursor):
-            return found
+            return

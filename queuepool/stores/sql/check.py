@@ -12,9 +12,9 @@ from urllib.parse import urlsplit
 from sqlalchemy import Connection, Dialect, Executable, delete, false, insert, select, update
 
 from queuepool.config.urls import database_of, has_password, masked, options_of, scheme_of
+from queuepool.payload.unique_locks import PREFIX
 from queuepool.stores.factory import Stores
 from queuepool.stores.finding import Finding, Grade, refusal
-from queuepool.stores.locks import PREFIX
 from queuepool.stores.sql import check_limits as database_limits
 from queuepool.stores.sql.check_encodings import encodings
 from queuepool.stores.sql.client import Client

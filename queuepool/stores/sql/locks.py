@@ -13,7 +13,8 @@ from sqlalchemy import ColumnElement, Connection, Insert, Table, case, delete, i
 
 from queuepool.errors import StoreDenied
 from queuepool.payload.ending import Lock, Unlock
-from queuepool.stores.locks import PREFIX, HeldLock
+from queuepool.payload.unique_locks import PREFIX
+from queuepool.stores.locks import HeldLock
 from queuepool.stores.sql.charsets import Charsets
 from queuepool.stores.sql.client import Client
 from queuepool.stores.sql.clock import Clock
