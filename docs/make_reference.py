@@ -75,6 +75,7 @@ _VALUES_BY_KEY: Mapping[str, str] = {
     "failed": "`redis`, `sql`, `null` or empty",
     "failed_url": "a URL, or empty",
     "control_url": "a URL, or empty",
+    "lock_url": "a URL, or empty",
     "maintenance_url": "a URL, or empty",
     "cipher": "`AES-256-CBC`, `AES-128-CBC`, `AES-256-GCM` or `AES-128-GCM`",
     "signing": "`off`, `accept` or `require`",

@@ -13,6 +13,7 @@ from queuepool.cli import output
 from queuepool.cli.flags import CONNECTION
 from queuepool.cli.group import Verbs
 from queuepool.cli.options import JSON, TEXT, Where, located
+from queuepool.config.urls import kind_of
 from queuepool.jobs.client import Queue
 from queuepool.payload.ending import Unlock
 from queuepool.stores.factory import Stores
@@ -51,10 +52,10 @@ def free(where: Where, names: Sequence[str]) -> int:
 
 def _rows(stores: Stores) -> Iterator[dict[str, Any]]:
     now = stores.queue.now()
-    for kind, place in stores.locks.items():
+    for url, place in stores.locks.items():
         for lock in place.held():
             ends = None if lock.seconds is None else iso(now + lock.seconds)
-            yield {"lock": lock.name, "owner": lock.owner, "store": kind, "ends": ends}
+            yield {"lock": lock.name, "owner": lock.owner, "store": kind_of(url), "ends": ends}
 
 
 def _free(stores: Stores, given: str) -> int:

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
+from queuepool.cli.lock_search import LockSearch
 from queuepool.cli.output import counted
 from queuepool.config.settings import ConnectionSettings
 from queuepool.errors import CLOSURE, BadArguments, BadPayload, ConfigError, UnknownJob
@@ -30,6 +31,7 @@ class Peek:
         self._stores = stores
         self._registry = registry
         self._endings = Endings(connection, commands)
+        self._locks = LockSearch(stores)
         self._strict = Endings(replace(connection, foreign="refuse"), commands)
 
     def findings(self, queue: str, most: int) -> Iterator[Finding]:
@@ -65,7 +67,7 @@ class Peek:
     def _usable(self, payload: Payload) -> Iterator[tuple[Grade, str]]:
         """The features of a job that may run."""
         features = list(self._features(payload))
-        if warning := self._endings.warning(payload):
+        for warning in filter(None, (self._endings.warning(payload), self._lock_problem(payload))):
             yield Grade.WARN, f"{payload.name}: {warning}"
         if self._strict.refusal(payload):
             yield Grade.WARN, f"{payload.name}: {', '.join(features)}: dropped by foreign = ignore"
@@ -73,6 +75,20 @@ class Peek:
             yield Grade.OK, f"{payload.name}: {', '.join(features)}"
         if self._endings.batch_of(payload) and not self._knows_batches():
             yield Grade.WARN, f"{payload.name}: nothing is known of its batch while it runs: set batches_url"
+
+    def _lock_problem(self, payload: Payload) -> str:
+        """What is wrong with its unique lock, as far as the stores show it; empty if nothing is."""
+        locks = self._endings.after(payload).unlocks
+        if locks and (problem := self._locks.problem(locks)):
+            return f"its unique lock {self._locks.name(locks)!r} {problem}"
+        if self._endings.held_locks(payload) or payload.options.job != OBJECT_JOB or self._says_id(payload.name):
+            return ""
+        other = self._locks.of_class(payload.name, payload.options.display_name)
+        return other and f"the unique lock {other!r} is held, and this payload names none: give its handler unique_id"
+
+    def _says_id(self, name: str) -> bool:
+        handler = self._registry.known(name)
+        return handler is not None and handler.options.unique_id is not None
 
     def _knows_batches(self) -> bool:
         try:
@@ -85,9 +101,11 @@ class Peek:
             yield from _features_of(self._endings.commands.of(payload), self._stores.settings.outcomes)
         if _is_encrypted(payload.data):
             yield "encrypted (a key fits)"
-        for lock in self._endings.held_locks(payload) if not self._endings.warning(payload) else ():
-            is_ours = lock in self._endings.after(payload).unlocks
-            yield f"unique lock {lock.name!r} (released {'here' if is_ours else 'by Laravel'})"
+        held = self._endings.held_locks(payload) if not self._endings.warning(payload) else ()
+        if held:
+            is_ours = held[0] in self._endings.after(payload).unlocks
+            released = "" if self._lock_problem(payload) else f" (released {'here' if is_ours else 'by Laravel'})"
+            yield f"unique lock {self._locks.name(held)!r}{released}"
         if {*texts_of(payload.context)["data"], *texts_of(payload.context)["hidden"]}.difference(HIDDEN):
             yield "context"
 

@@ -20,7 +20,6 @@ from queuepool.cli.options import JSON, TEXT, Where, located, option, parsed
 from queuepool.config import values
 from queuepool.config.settings import ConnectionSettings, ScheduleSettings
 from queuepool.config.timetable import due_after
-from queuepool.config.urls import kind_of
 from queuepool.errors import BootFailure, StoreDenied
 from queuepool.jobs.client import Queue
 from queuepool.steward.scheduled_job import ScheduledJob
@@ -184,7 +183,7 @@ def _rows(connection: ConnectionSettings, several: Sequence[ScheduleSettings]) -
 def _held(queue: Queue, names: Sequence[str]) -> Collection[str]:
     """Which of these locks are held; none is said to be to a user who may not read them."""
     try:
-        return queue.stores.locks[kind_of(queue.settings.url)].owners(names)
+        return queue.stores.locks[queue.settings.url].owners(names)
     except StoreDenied:
         return ()
 

@@ -89,7 +89,7 @@ def _embedded(folder: Path) -> str:
 
 def urls_of(settings: ConnectionSettings) -> dict[str, str]:
     """Its URLs by key, without those that are not set."""
-    keys = ("url", "failed_url", "control_url", "maintenance_url", "batches_url")
+    keys = ("url", "failed_url", "control_url", "maintenance_url", "lock_url", "batches_url")
     found = {key: getattr(settings, key) for key in keys}
     return {key: url for key, url in found.items() if url}
 

@@ -46,6 +46,7 @@ CONNECTION_KEYS: Mapping[str, values.Parser] = MappingProxyType({
     "timeout": values.some_seconds,
     "restart_key": values.some_text, "control_url": lambda raw: raw and url(raw),
     "maintenance_key": values.text, "maintenance_url": lambda raw: raw and url(raw),
+    "lock_url": lambda raw: raw and url(raw),
     "signing": lambda raw: values.one_of(raw, "off", "accept", "require"), "signing_keys": signing_keys,
     "app_key": app_key, "previous_keys": previous_keys,
     "cipher": lambda raw: values.one_of(raw.upper(), *KEY_BYTES),
@@ -58,7 +59,7 @@ CONNECTION_KEYS: Mapping[str, values.Parser] = MappingProxyType({
 KEYS = {"pool": POOL_KEYS, "connection": CONNECTION_KEYS, "schedule": SCHEDULE_KEYS, alerts.KIND: alerts.ALERT_KEYS}
 FIELDS = {"queue": "queues"}
 _KINDS = ("connection", "pool", "schedule")
-_URLS = ("url", "failed_url", "control_url", "maintenance_url", "batches_url")
+_URLS = ("url", "failed_url", "control_url", "maintenance_url", "lock_url", "batches_url")
 
 
 @dataclass(frozen=True, slots=True)

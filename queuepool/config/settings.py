@@ -42,6 +42,8 @@ class ConnectionSettings:
     maintenance_key: str = ""
     #: where that key lives, if not at ``control_url``
     maintenance_url: str = field(default="", repr=False)
+    #: where Laravel's cache keeps its locks; empty: at ``url``, or at ``control_url`` where that is of the other kind
+    lock_url: str = field(default="", repr=False)
     #: ``off``, ``accept`` (unsigned payloads pass) or ``require``
     signing: str = "off"
     #: the queue by which Laravel learns how its jobs ended here; empty = it does not

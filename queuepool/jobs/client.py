@@ -120,13 +120,13 @@ class Queue(AnsweringQueue):
 
         ``protected`` and ``private`` name the properties that the class declares so. ``encrypted``: with ``app_key``,
         as Laravel does for ``ShouldBeEncrypted``. ``unique_id`` and ``unique_for`` as for ``push``, with the lock that
-        Laravel (from 11 on) takes for the class: its dispatches and these exclude one another. Raises as ``push`` does,
-        and ``PhpDataRefused``, a ``ValueError``, for a value that PHP cannot hold.
+        Laravel (from 11 on) takes in its cache for a class without ``displayName()``: they exclude one another. Raises
+        as ``push`` does, and ``PhpDataRefused``, a ``ValueError``, for what PHP cannot hold.
         """
         from queuepool.jobs.php_object import data_of  # imported here: few programs push such jobs
 
         data = data_of(class_name, properties, protected, private, self._encryption if encrypted else None)
-        claim = lock_of(class_name, unique_id, unique_for, self.settings)
+        claim = self.pusher.laravels(lock_of(class_name, unique_id, unique_for, self.settings))
         as_given = ([(class_name, properties)], encrypted)
         about: dict[str, Any] = {"display_name": class_name, "lock": claim, "track": track, "as_given": as_given}
         return self._push([(OBJECT_JOB, data)], queue, delay, options, **about)[0]

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from queuepool.config.lock_places import lock_home_of
 from queuepool.config.settings import ConnectionSettings
 from queuepool.config.urls import folds_keys, kind_of
 from queuepool.jobs import at_import, context, diversion
@@ -95,6 +96,11 @@ class Pusher:
         if diverted:
             diverted.run()
 
+    def laravels(self, lock: Lock | None) -> Lock | None:
+        """The lock, to be taken where Laravel's cache has its own."""
+        settings = self._current
+        return lock and lock._replace(is_elsewhere=lock_home_of(settings) != settings.url)
+
     def _told_apart(self, lock: Lock | None, jobs: list[tuple[str, object]]) -> Lock | None:
         """The lock by a name that the store takes for no other; that of a PHP class, which Laravel gives, as it is."""
         if lock is None or "\\" in jobs[0][0] or not folds_keys(self._settings.url):
@@ -103,15 +109,18 @@ class Pusher:
 
     def _extra(self, lock: Lock | None, track: float) -> dict[str, object]:
         """The fields of a payload that few have."""
-        texts = claimed(context.texts(), lock, self._kind) if lock else context.texts()
+        texts = claimed(context.texts(), lock, self._kind_of(lock)) if lock else context.texts()
         known: dict[str, object] = {key: value for key, value in ((CONTEXT, texts), (TRACK, track)) if value}
         return known | lasting(lock) if lock else known
 
+    def _kind_of(self, lock: Lock) -> str:
+        """The kind of store that the lock is in."""
+        settings = self._current
+        return kind_of(lock_home_of(settings) if lock.is_elsewhere else settings.url)
+
     @property
-    def _kind(self) -> str:
-        """The kind of store that a lock is in."""
-        settings = diversion.active.settings(self._settings) if diversion.active else self._settings
-        return kind_of(settings.url)
+    def _current(self) -> ConnectionSettings:
+        return diversion.active.settings(self._settings) if diversion.active else self._settings
 
 
 def _store(

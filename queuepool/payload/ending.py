@@ -11,6 +11,8 @@ class Lock(NamedTuple):
     name: str
     owner: str
     seconds: float
+    #: whether it is with the locks of Laravel's cache, and these are not where its job is
+    is_elsewhere: bool = False
 
 
 class Unlock(NamedTuple):

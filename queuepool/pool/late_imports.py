@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from importlib import import_module
 
 from queuepool.config.settings import ConnectionSettings, PoolSettings
-from queuepool.stores.factory import is_redis, load
+from queuepool.stores.factory import is_redis
+from queuepool.stores.loading import load
 
 #: of every pool
 _USUAL = (

@@ -32,7 +32,8 @@ class Endings:
         self._connection = connection
         self.commands = commands
         self._signer = signer_of(connection.signing, connection.signing_keys)
-        self._reachable = {kind_of(url) for url in (connection.url, connection.control_url) if url}
+        places = connection.url, connection.lock_url, connection.control_url
+        self._reachable = {kind_of(url) for url in places if url}
 
     @staticmethod
     def may_follow(receipt: bytes) -> bool:
@@ -41,14 +42,23 @@ class Endings:
 
     def refusal(self, payload: Payload) -> NeedsLaravel | None:
         """Why a worker must not begin an object job, although it has a handler. Raises ``BadArguments``."""
-        if payload.options.job != OBJECT_JOB or self._connection.foreign == "ignore":
-            return None
-        command = self.commands.of(payload)
-        if command.is_alone:
-            return None
-        always = _always_lacking(command)
-        lacking = always if self._connection.outcomes else [*always, *_lacking_without_outcomes(command)]
+        always, lacking = self._lacking(payload) if self._connection.foreign != "ignore" else ([], [])
         return NeedsLaravel(payload.name, lacking, by_outcome=not always) if lacking else None
+
+    def dropped(self, payload: Payload) -> str:
+        """What ``foreign = ignore`` drops of an object job that runs; empty if nothing."""
+        try:
+            _, lacking = self._lacking(payload) if self._connection.foreign == "ignore" else ([], [])
+        except BadArguments:
+            return ""
+        return f"it {' and '.join(lacking)}: dropped by foreign = ignore" if lacking else ""
+
+    def _lacking(self, payload: Payload) -> tuple[list[str], list[str]]:
+        """What an outcome does not help with, and all that cannot be carried out. Raises ``BadArguments``."""
+        if payload.options.job != OBJECT_JOB or (command := self.commands.of(payload)).is_alone:
+            return [], []
+        always = _always_lacking(command)
+        return always, always if self._connection.outcomes else [*always, *_lacking_without_outcomes(command)]
 
     def batch_of(self, payload: Payload, *, if_skipped: bool = False) -> str:
         """The id of an object job's batch; empty if it has none. Raises ``BadArguments``.

@@ -14,7 +14,7 @@ from queuepool.config.settings import ConnectionSettings
 from queuepool.config.urls import kind_of
 from queuepool.errors import BadPayload
 from queuepool.payload.ending import Lock, Unlock
-from queuepool.payload.envelope import CONTEXT, Payload, decode
+from queuepool.payload.envelope import CONTEXT, OBJECT_JOB, Payload, decode
 from queuepool.payload.exact_locks import seconds_in
 from queuepool.payload.options import PayloadOptions
 from queuepool.payload.unique_locks import NAME
@@ -49,10 +49,11 @@ class HeldLocks:
         found = self._to_take(raw, ended)
         if found is None:
             return back(None)
-        lock, store = found
-        if store in ("", kind_of(stores.settings.url)):
+        lock, store, is_laravels = found
+        place = next((locks for kind, locks in stores.laravel_locks if kind == store), None)
+        is_here = store == kind_of(stores.settings.url) and not (place and is_laravels)
+        if not store or is_here:
             return back(lock)
-        place = stores.locks.get(store)
         if place and not place.take(lock):
             return Returned.HELD
         answer = back(None)
@@ -70,8 +71,11 @@ class HeldLocks:
         payload = _read(raw)
         return tuple(lock for lock in self._endings.held_locks(payload) if lock.owner) if payload else ()
 
-    def _to_take(self, raw: bytes, ended: bool) -> tuple[Lock, str] | None:
-        """The lock that the payload names, and the kind of store that has it; ``None`` for one of several names."""
+    def _to_take(self, raw: bytes, ended: bool) -> tuple[Lock, str, bool] | None:
+        """The lock that the payload names, the kind of store that has it, and whether it may be with Laravel's.
+
+        ``None`` for one of several names.
+        """
         payload = _read(raw) if self.waiting.may_hold(raw) else None
         locks = self._endings.held_locks(payload) if payload else ()
         if not payload or len(locks) != 1:
@@ -79,7 +83,8 @@ class HeldLocks:
         [(name, owner, store)] = locks
         if not owner and not ended:
             return None
-        return Lock(name, owner or secrets.token_hex(8), seconds_in(payload.fields)), store
+        lock = Lock(name, owner or secrets.token_hex(8), seconds_in(payload.fields))
+        return lock, store, payload.options.job == OBJECT_JOB
 
 
 def _read(raw: bytes) -> Payload | None:

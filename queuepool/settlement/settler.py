@@ -29,6 +29,7 @@ from queuepool.settlement.commands import commands_of
 from queuepool.settlement.endings import Endings
 from queuepool.settlement.facts import facts_in, facts_of, facts_of_unread, unknown_in
 from queuepool.settlement.failed_record import record
+from queuepool.settlement.missed_locks import MissedLocks
 from queuepool.settlement.outage import Outage
 from queuepool.settlement.recording import fail
 from queuepool.settlement.run import NOT_RUN, Run
@@ -62,6 +63,7 @@ class Settler:
         self._connection = connection.name
         self.states = States(track)
         self.endings = Endings(connection, commands_of(connection))
+        self._missed_locks = MissedLocks(connection, store.locks_of)
         # Leases whose call was not answered, so that it may have been carried out, and the verdict if there was one.
         self._unanswered: dict[Lease, Verdict | None] = {}
         self._noted: list[Event] = []
@@ -97,15 +99,14 @@ class Settler:
     ) -> bool:
         """Carry out the verdict. ``False``: the lease was lost or the store refuses, and nothing was written.
 
-        ``error`` is why the job is released, ``tally`` the tally that a release raises. ``cause`` is the event that led
-        to the verdict; it is emitted before that of the verdict. ``locks`` is from the job's policy, ``run`` is
-        for those that follow the job.
+        ``error`` is why the job is released, ``tally`` the tally that a release raises. ``cause``, the event that led
+        to the verdict, is emitted first. ``locks`` is from the job's policy, ``run`` for those that follow the job.
         """
         facts = facts_of(payload, lease.queue)
         verb, outcome = self._settlement(facts, lease, payload, verdict, error, tally, locks, run)
         is_ours = self._carry_out(facts, lease, verb, verdict, cause)
-        if is_ours and outcome:
-            self.note(outcome)
+        if is_ours:
+            self._noted += filter(None, (outcome, self._missed_locks.at_end(facts, payload, verdict)))
         return is_ours
 
     def _settlement(
@@ -185,9 +186,11 @@ class Settler:
         """Remove a job that is done, with what follows from it."""
         self.settle(lease, payload, Delete(), locks=locks, run=run)
 
-    def unlock(self, unlocks: Sequence[Unlock]) -> None:
+    def unlock(self, facts: JobFacts, payload: Payload, unlocks: Sequence[Unlock]) -> None:
         """Release the unique locks of a job that is about to run."""
         self._outage.insist(lambda: self._store.unlock(unlocks))
+        if missed := self._missed_locks.at_start(facts, payload):
+            self._listeners.emit(missed)
 
     def delete(self, leases: Sequence[Lease]) -> None:
         """Remove jobs that are done, from which nothing follows."""

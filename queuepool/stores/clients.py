@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 from queuepool.config.settings import ConnectionSettings
 from queuepool.config.urls import kind_of, scheme_of
-from queuepool.stores.control import prefix_of
+from queuepool.stores.control import lock_prefix_of, prefix_of
 
 if TYPE_CHECKING:
     from queuepool.stores.alerts import AlertKeys
     from queuepool.stores.history import History
+    from queuepool.stores.locks import Locks
     from queuepool.stores.redis.client import Client as RedisClient
     from queuepool.stores.redis.keys import Keys
     from queuepool.stores.sql.client import Client as SqlClient
@@ -20,6 +21,8 @@ REPLY_TIMEOUT = 2.0
 _LOOP_TIMEOUTS = {"redis": REPLY_TIMEOUT, "sql": 3.0}
 #: the same for a person, who may ask for a count of millions
 _PERSON_TIMEOUTS = {"redis": 7.0, "sql": 60.0}
+#: how errors name a store of locks
+_LOCKS = "lock store"
 #: seconds that a producer waits while others write to its SQLite file, which does not queue writers
 _LOCK_TIMEOUT = 60.0
 
@@ -60,6 +63,16 @@ class Clients:
         self._clients.append(client)
         return client
 
+    def locks(self, url: str) -> Locks:
+        """Laravel's unique locks in the store at ``url``."""
+        if kind_of(url) == "redis":
+            from queuepool.stores.redis.locks import RedisLocks
+
+            return RedisLocks(self.redis(url, store=_LOCKS), keys_of(self._settings))
+        from queuepool.stores.sql.locks import SqlLocks
+
+        return SqlLocks(self.sql(url, _LOCKS), lock_prefix_of(self._settings, "sql"))
+
     def close(self) -> None:
         """Close all connections; the next verb would open them again."""
         for client in self._clients:
@@ -75,7 +88,7 @@ def keys_of(settings: ConnectionSettings) -> Keys:
     """The names of the keys in Redis."""
     from queuepool.stores.redis.keys import Keys
 
-    return Keys(settings.prefix, prefix_of(settings.restart_key))
+    return Keys(settings.prefix, lock_prefix_of(settings, "redis"))
 
 
 def alert_keys(client: Any, settings: ConnectionSettings) -> AlertKeys:

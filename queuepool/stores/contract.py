@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 from queuepool.payload.ending import NOTHING, Ending, Lock, StateRecord, Unlock
 from queuepool.payload.lease import Lease, Tallies
-from queuepool.stores.locks import NO_LOCKS, Finder
+from queuepool.stores.locks import NO_LOCKS, Finder, LocksOf
 
 #: seconds that a call may be delayed before it is carried out
 UNDER_WAY = 60.0
@@ -107,6 +107,9 @@ class Pushes(PushStore, Protocol):
 
 class QueueStore(PushStore, Protocol):
     """A store of queues and their jobs."""
+
+    #: how ``finish``, ``fail`` and ``unlock`` find unique locks, and whether the last one found any
+    locks_of: LocksOf
 
     @property
     def polls(self) -> bool:

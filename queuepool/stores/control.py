@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
+from queuepool.config.settings import ConnectionSettings
+from queuepool.config.urls import kind_of
 from queuepool.stores.contract import NOTICE_LASTS, Control
-from queuepool.stores.locks import Locks
 
 _RESTART, _MAINTENANCE = "illuminate:queue:restart", "illuminate:foundation:down"
 _SCHEDULE_PAUSED = "illuminate:schedule:paused"
@@ -23,8 +24,8 @@ class ControlReader(Protocol):
         """The control keys for these queues and schedules."""
 
 
-class Cache(Locks, Protocol):
-    """Named values in Laravel's cache, its locks, and the pools' notices beside them."""
+class Cache(Protocol):
+    """Named values in Laravel's cache, and the pools' notices beside them."""
 
     def get(self, names: Sequence[str]) -> list[bytes | None]:
         """The values in PHP's serialization (in Redis, numbers are plain); ``None`` for each name that is missing."""
@@ -143,6 +144,18 @@ class ControlKeys:
 def prefix_of(restart_key: str) -> str:
     """Laravel's cache prefix, if the key ends in Laravel's name; otherwise empty."""
     return restart_key.removesuffix(_RESTART) if restart_key.endswith(_RESTART) else ""
+
+
+def lock_prefix_of(settings: ConnectionSettings, kind: str) -> str:
+    """What the names of Laravel's locks begin with in a store of this kind, as far as it can be known.
+
+    Laravel has one cache prefix for all of its stores; in Redis that of all keys comes before it, and so it does in a
+    restart key that is there.
+    """
+    known, home = prefix_of(settings.restart_key), kind_of(settings.control_url or settings.url)
+    if kind == home:
+        return known
+    return settings.prefix + known if kind == "redis" else known.removeprefix(settings.prefix)
 
 
 def maintenance_key_of(restart_key: str) -> str:

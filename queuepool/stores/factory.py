@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from queuepool.config.connections import check_drivers
+from queuepool.config.lock_places import lock_urls_of
 from queuepool.config.settings import ConnectionSettings
 from queuepool.config.urls import kind_of
 from queuepool.errors import ConfigError
@@ -14,7 +15,7 @@ from queuepool.stores.batches import Batches
 from queuepool.stores.clients import REPLY_TIMEOUT as REPLY_TIMEOUT
 from queuepool.stores.clients import Clients, alert_keys, history, keys_of
 from queuepool.stores.contract import Pushes, QueueStore
-from queuepool.stores.control import Cache, ControlKeys, Place, maintenance_key_of, prefix_of
+from queuepool.stores.control import Cache, ControlKeys, Place, lock_prefix_of, maintenance_key_of, prefix_of
 from queuepool.stores.history import History
 from queuepool.stores.locks import Locks, LocksOf
 from queuepool.stores.measured import Measures
@@ -45,11 +46,13 @@ class Stores:
     schedules: Schedules
     states: JobStates
     measures: Measures
-    locks: Mapping[str, Locks]  # by the kind of their place: the jobs' own store, and Laravel's cache if of another
+    locks: Mapping[str, Locks]  # by the URL of their place: the jobs' own store, and those that have Laravel's
     #: forwards failures to the failed store, if that is on another server
     forwarder: Forwarder | None = None
     #: pushes in transactions of the application's; ``None`` in Redis, which has none
     borrowing: Borrowing | None = None
+    #: Laravel's unique locks elsewhere than beside the queue, with the kind of each store; its default cache's first
+    laravel_locks: list[tuple[str, Locks]]
     _outbox: Outbox
 
     def __init__(
@@ -68,10 +71,12 @@ class Stores:
         records = self._records(settings.failed_url) if settings.failed_url else None
         self._is_split = records is not None
         cache = self._control_cache(settings.control_url) if settings.control_url else None
-        is_alike = kind_of(settings.control_url or settings.url) == kind_of(settings.url)
-        self._locks_of = LocksOf(kind_of(settings.url), None if is_alike else cache)
+        self.locks_at = self._clients.locks
+        elsewhere = {url: self.locks_at(url) for url in lock_urls_of(settings)}
+        self.laravel_locks = [(kind_of(url), locks) for url, locks in elsewhere.items()]
+        self._locks_of = LocksOf(kind_of(settings.url), self.laravel_locks)
         own, down = self._in_redis() if is_redis(settings.url) else self._in_sql()
-        self.locks = ({kind_of(settings.control_url): cache} if cache else {}) | {kind_of(settings.url): own}
+        self.locks = {settings.url: self._locks_of.own, **elsewhere}
         if records:
             self.failed = FailedElsewhere(records, self.queue, self.states)
             self.forwarder = Forwarder(self._outbox, records)
@@ -96,7 +101,7 @@ class Stores:
     @cached_property
     def pushes(self) -> Pushes:
         """What a producer pushes to."""
-        return StorePushes(self.queue, self.states)
+        return StorePushes(self.queue, self.states, self.laravel_locks[0][1] if self.laravel_locks else None)
 
     @cached_property
     def alerts(self) -> AlertKeys:
@@ -165,7 +170,7 @@ class Stores:
         cache, failures = SqlCache(client, prefix), Failures(settings.name, client.tables.failed_jobs)
         table = JobsTable(client, settings.retry_after)
         leases = Leases(client, table, failures)
-        locks = SqlLocks(client, prefix)
+        locks = SqlLocks(client, lock_prefix_of(settings, "sql"))
         self.schedules = SqlSchedules(client, table, locks, prefix)
         self.states = states = SqlStates(client, table, leases, locks, prefix)
         self.measures = SqlMeasures(client, failures)
@@ -212,21 +217,6 @@ class Stores:
         from queuepool.stores.sql.cache import SqlCache
 
         return SqlCache(self._clients.sql(url, CONTROL), prefix_of(self.settings.restart_key))
-
-
-def load(settings: ConnectionSettings) -> None:
-    """Import everything that the stores need, drivers included, so that forked processes share it. Opens nothing."""
-    Stores(settings)
-    others = (settings.failed_url, settings.control_url, settings.maintenance_url, settings.batches_url)
-    for url in (settings.url, *others):
-        if url and is_redis(url):
-            from queuepool.stores.redis.scripts import load_all
-
-            load_all()
-        elif url:
-            from queuepool.stores.sql.engines import load_driver
-
-            load_driver(url)
 
 
 def is_redis(url: str) -> bool:

@@ -23,7 +23,7 @@ class Locks(Protocol):
     """The locks in one of Laravel's caches."""
 
     def release(self, unlocks: Sequence[Unlock]) -> int:
-        """Release them, and return how many were held; one that another owner holds stays."""
+        """Release them, and return how many were held; one that another owner holds is held, and stays."""
 
     def take(self, lock: Lock) -> bool:
         """Take the lock, or keep it if this owner has it; ``False`` if another has it."""
@@ -33,6 +33,9 @@ class Locks(Protocol):
 
     def owners(self, names: Sequence[str]) -> dict[str, str]:
         """The owners of those of these locks that are held, by name."""
+
+    def all_keys(self) -> list[str]:
+        """The keys of all unique locks that are held, whatever prefix they have; reads the whole store."""
 
 
 class Finder(NamedTuple):
@@ -53,19 +56,43 @@ NO_LOCKS = Finder((), lambda _: ())
 
 
 class LocksOf:
-    """Divides the locks of a job between its own store, of this ``kind``, and the one that has Laravel's cache.
+    """Divides the locks of a job between its own store, of this ``kind``, and those that have Laravel's.
 
     Those elsewhere are released before the job is settled. A crash in between may let a duplicate be dispatched too
-    early; in the other order it would leave the lock held.
+    early; in the other order it would leave the lock held. ``elsewhere``: the other stores, with the kind of each.
     """
 
-    def __init__(self, kind: str, elsewhere: Locks | None = None) -> None:
+    def __init__(self, kind: str, elsewhere: Sequence[tuple[str, Locks]] = ()) -> None:
         self._kind = kind
         self._elsewhere = elsewhere
+        self._is_found = False
+        #: those in the jobs' own store, which says so itself
+        self.own: Locks
+        #: whether there were locks to release, and none of them was anywhere
+        self.missed = False
 
     def here(self, unlocks: Sequence[Unlock]) -> Sequence[Unlock]:
-        """Those in the jobs' own store; the others are released now. A lock whose place is unknown may be in either."""
-        others = [lock for lock in unlocks if lock.store != self._kind]
-        if others and self._elsewhere:
-            self._elsewhere.release(others)
+        """Those in the jobs' own store, if there are; those elsewhere are released now.
+
+        A lock may be in each store of its kind, and in any if its kind is unknown.
+        """
+        self.missed, self._is_found = False, not unlocks
+        for kind, locks in self._elsewhere:
+            if others := [lock for lock in unlocks if lock.store in ("", kind)]:
+                self._is_found |= locks.release(others) > 0
         return [lock for lock in unlocks if lock.store in ("", self._kind)]
+
+    def owners(self, names: Sequence[str]) -> dict[str, str]:
+        """As ``Locks``, in all of the stores. Raises ``StoreError``."""
+        places = self.own, *(locks for _, locks in self._elsewhere)
+        return {name: owner for locks in places for name, owner in locks.owners(names).items()}
+
+    def found(self, here: int) -> None:
+        """Note how many locks there were in the jobs' own store."""
+        self.missed = not self._is_found and not here
+
+    def ended(self, answer: int) -> bool:
+        """Whether a job was ended: then the answer is 1 and the number of locks that were there, else 0."""
+        if answer > 0:
+            self.found(answer - 1)
+        return answer > 0

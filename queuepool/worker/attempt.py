@@ -35,7 +35,7 @@ class Runner:
         self._meter = context.slot_writer.meter
         self._settler = context.settler
         self._endings = context.settler.endings
-        self._preparer = Preparer(context.pool, context.registry, context.listeners, self._endings, self._pause)
+        self._preparer = Preparer(context, self._pause)
         self._starter = Starter(context.registry, context.listeners, self._endings, context.batches)
         self._ruler = Ruler(context.store, context.outage)
         self._invoker = invoker or Invoker(context.listeners)
@@ -53,7 +53,7 @@ class Runner:
         if attempt.unlocks:
             self._batch.has_read()
             self._pause()
-            self._settler.unlock(attempt.unlocks)
+            self._settler.unlock(attempt.facts, attempt.payload, attempt.unlocks)
         if INCOMPLETE:  # by a listener
             log_incomplete()
         # Read the clock while the job still counts as not started, and before its timeout starts.

@@ -6,20 +6,19 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple
 
-from queuepool.config.settings import PoolSettings
-from queuepool.events import JobFacts, JobProcessed, PayloadOdd
-from queuepool.events.listeners import Listeners
+from queuepool.events import JobFacts, JobProcessed
 from queuepool.jobs.job_options import Options
-from queuepool.jobs.registry import Registry, arguments_for
+from queuepool.jobs.registry import arguments_for
 from queuepool.payload.ending import Unlock
 from queuepool.payload.envelope import Payload, decode
 from queuepool.payload.lease import Lease
 from queuepool.payload.signing import signer_of
 from queuepool.payload.unique_locks import names_of
 from queuepool.payload.wrappers import Claim
-from queuepool.settlement.endings import Endings
 from queuepool.settlement.facts import facts_of
 from queuepool.settlement.verdict import Locks
+from queuepool.worker.context import WorkerContext
+from queuepool.worker.oddities import Oddities
 from queuepool.worker.plan import Plan, Plans
 
 
@@ -44,21 +43,12 @@ class Attempt(NamedTuple):
 class Preparer:
     """Prepares one worker's attempts. ``pause`` is called before an event is emitted."""
 
-    def __init__(
-        self,
-        pool: PoolSettings,
-        registry: Registry,
-        listeners: Listeners,
-        endings: Endings,
-        pause: Callable[[], object],
-    ) -> None:
-        self._signer = signer_of(pool.connection.signing, pool.connection.signing_keys)
-        self._plans = Plans(pool, registry)
-        self._listeners = listeners
-        self._endings = endings
-        self._pause = pause
-        #: (name of the job, kind of warning)
-        self._warned: set[tuple[str, str]] = set()
+    def __init__(self, context: WorkerContext, pause: Callable[[], object]) -> None:
+        connection = context.pool.connection
+        self._signer = signer_of(connection.signing, connection.signing_keys)
+        self._plans = Plans(context.pool, context.registry)
+        self._endings = context.settler.endings
+        self._oddities = Oddities(connection, context.listeners, self._endings, context.store.locks_of, pause)
 
     def prepare(self, lease: Lease) -> Attempt:
         """Raises ``BadPayload``. What was not understood in a payload is reported once for each name."""
@@ -69,8 +59,7 @@ class Preparer:
         claim = self._endings.claim(payload) if plan.is_object_job else None
         if plan.handler and (plan.is_unique or (claim and claim.until_start)):
             attempt = self._unique(attempt, plan.handler.options, claim)
-        if payload.warnings or attempt.plan.warning or payload.context is not None or claim:
-            self._warn(attempt)
+        self._oddities.report(payload, lease.queue, attempt.plan, claim)
         return attempt
 
     def _unique(self, attempt: Attempt, options: Options, claim: Claim | None) -> Attempt:
@@ -96,14 +85,3 @@ class Preparer:
         identity = str(options.unique_id(*args, **kwargs))
         identity.encode()  # with a lone surrogate no store could be asked for the lock, nor end the job
         return names_of(payload.name, payload.options.display_name, identity)
-
-    def _warn(self, attempt: Attempt) -> None:
-        """Report what is odd: each warning once for each name of a job, that of a lock without regard to its key."""
-        payload = attempt.payload
-        found = {warning: warning for warning in (*payload.warnings, attempt.plan.warning)}
-        found["unique lock"] = self._endings.warning(payload)
-        for kind, warning in found.items():
-            if warning and (payload.name, kind) not in self._warned:
-                self._warned.add((payload.name, kind))
-                self._pause()
-                self._listeners.emit(PayloadOdd(attempt.facts, warning))

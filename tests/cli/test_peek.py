@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import redis
 
 from queuepool.config.settings import ConnectionSettings
 from queuepool.jobs.client import Queue
@@ -42,6 +43,12 @@ class Place:
 
     def push_raw(self, **fields: Any) -> None:
         self.queue.push_raw(payload(**fields), queue="default")
+
+    def hold(self, *keys: str) -> None:
+        """Locks as Laravel takes them."""
+        with closing(sqlite3.connect(self.path / "q.db")) as database, database:
+            for key in keys:
+                database.execute("INSERT INTO cache_locks VALUES (?, 'me', 4000000000)", (key,))
 
     def run(self, verb: str, *flags: str, **env: str) -> Any:
         places = {"PYTHONPATH": f"{self.path}:{ROOT}"}
@@ -138,6 +145,7 @@ def test_a_unique_lock_is_named_and_whether_it_is_within_reach(place: Place) -> 
         }
         place.push_raw(**{**_object(), CONTEXT: {"data": {"trace": serialize("t1")}, "hidden": hidden}})
     lock = f"laravel_unique_job:{STEP}:7"
+    place.hold(lock)
 
     assert [
         ("ok", "2 jobs read"),
@@ -149,6 +157,70 @@ def test_a_unique_lock_is_named_and_whether_it_is_within_reach(place: Place) -> 
 
     place.configure("outcomes = after")
     assert ("ok", f"1 job: {STEP}: unique lock {lock!r} (released by Laravel), context") in place.peek()
+
+
+LOCK = f"laravel_unique_job:{STEP}:7"
+
+
+def _locked() -> dict[str, Any]:
+    hidden = {
+        "laravel_unique_job_cache_store": serialize("database"),
+        "laravel_unique_job_key": serialize(LOCK),
+    }
+    return {**_object(), CONTEXT: {"data": {}, "hidden": hidden}}
+
+
+def test_a_lock_is_looked_for_and_not_promised(place: Place) -> None:
+    place.push_raw(**_locked())
+    [_, lost, named] = place.peek()
+
+    assert ("ok", f"1 job: {STEP}: unique lock {LOCK!r}") == named
+    words = f"1 job: {STEP}: its unique lock {LOCK!r} is not held at sqlite:///"
+    assert ("warn", True) == (lost[0], lost[1].startswith(words))
+    assert lost[1].endswith("Laravel has it elsewhere (lock_url), or its time is over")
+
+
+def test_a_lock_under_another_prefix_is_found_and_the_setting_is_named(place: Place) -> None:
+    place.push_raw(**_locked())
+    place.hold(f"shop-cache-{LOCK}")
+    [_, misplaced, _] = place.peek()
+
+    assert f"is held as 'shop-cache-{LOCK}' at".replace("\\", "\\\\") in misplaced[1]
+    setting = misplaced[1].rpartition(": set ")[2]
+    assert "restart_key = shop-cache-illuminate:queue:restart" == setting
+    place.configure(setting)
+    assert ("ok", f"1 job: {STEP}: unique lock {LOCK!r} (released here)") == place.peek()[1]
+
+
+def test_a_lock_in_another_store_is_found_and_the_setting_is_named(place: Place, redis_socket: str) -> None:
+    """As with a queue in Redis whose locks are in another of its databases, and the cache in a third."""
+    url = f"unix://{redis_socket}"
+    queue = ["[pool]", "modules = jobs", "[connection]", f"url = {url}?db=3", f"control_url = {url}?db=5"]
+    (place.path / "pool.ini").write_text("\n".join(queue))
+    with (
+        closing(Queue(ConnectionSettings(url=f"{url}?db=3"))) as jobs,
+        redis.Redis(unix_socket_path=redis_socket, db=5) as cache,
+    ):
+        locked = _locked()
+        locked[CONTEXT]["hidden"]["laravel_unique_job_cache_store"] = serialize("redis")
+        jobs.push_raw(payload(**locked), queue="default")
+        cache.set(LOCK, "me")
+        [_, misplaced, _] = place.peek()
+
+    assert misplaced[1].endswith(", where nobody looks for it: set lock_url, to the URL that control_url has")
+
+
+def test_a_lock_of_which_the_payload_says_nothing_is_told(place: Place) -> None:
+    """Laravel before 11.39 names none, nor does ``Schedule::job()``."""
+    place.push_raw(**_object())
+    place.hold(f"laravel_unique_job:{STEP}Two:7")
+    assert [("ok", "1 job read, none uses a feature of Laravel's workers")] == place.peek()
+
+    place.hold(LOCK)
+    words = f"1 job: {STEP}: the unique lock {LOCK!r} is held, and this payload names none: give its handler unique_id"
+    assert ("warn", words) in place.peek()
+    (place.path / "jobs.py").write_text(JOBS.replace(")\ndef", ", unique_id=lambda number: 7)\ndef"))
+    assert "warn" not in dict(place.peek())
 
 
 def _object() -> dict[str, Any]:

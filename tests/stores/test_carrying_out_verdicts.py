@@ -18,12 +18,16 @@ from queuepool.events import (
     JobQuarantined,
     JobReleased,
     LeaseLost,
+    PayloadOdd,
     StoreRefused,
 )
 from queuepool.events.listeners import Listeners
-from queuepool.payload.envelope import Payload, decode
+from queuepool.payload.ending import Lock, Unlock
+from queuepool.payload.envelope import CONTEXT, OBJECT_JOB, Payload, decode
 from queuepool.payload.lease import Lease, Tallies
+from queuepool.payload.unique_locks import claimed
 from queuepool.settlement.facts import facts_of
+from queuepool.settlement.missed_locks import MissedLocks
 from queuepool.settlement.outage import Outage
 from queuepool.settlement.settler import Settler
 from queuepool.settlement.verdict import Delete, Fail, Release, Verdict
@@ -43,12 +47,17 @@ def told() -> list[Event]:
     return []
 
 
-def settler(stores: Stores, told: list[Event], attention: WorkerSignals | None = None) -> Settler:
+def settler(
+    stores: Stores,
+    told: list[Event],
+    attention: WorkerSignals | None = None,
+    connection: ConnectionSettings = MAIN,
+) -> Settler:
     """One that is never told to stop, unless ``attention`` says so."""
     listeners = Listeners()
     listeners.add(Event, told.append)
     outage = Outage(attention or WorkerSignals(), listeners, announces=False)
-    return Settler(stores.queue, outage, listeners, MAIN)
+    return Settler(stores.queue, outage, listeners, connection)
 
 
 def reserved(stores: Stores) -> tuple[Lease, Payload]:
@@ -65,6 +74,45 @@ def test_what_is_done_is_deleted_without_a_word(stores, told):
     assert [] == told
     writer.emit_noted()
     assert ([], 0) == (told, stores.queue.sizes("default").total)
+
+
+def test_a_lock_that_is_not_where_it_should_be_is_told_once_for_each_name(stores, told):
+    """Laravel drops each later dispatch while it holds one elsewhere."""
+    writer = settler(stores, told, connection=stores.settings)
+    for job in ("app.one", "app.one", "app.two", "app.held"):
+        claim = claimed(None, Lock(f"laravel_unique_job:{job}:7", "me", 60.0), "redis")
+        raw = payload(job, job=job, displayName=job, **{CONTEXT: claim})
+        if job == "app.held":
+            stores.queue.push_unique("default", raw, 0.0, Lock(f"laravel_unique_job:{job}:7", "me", 60.0))
+        else:
+            stores.queue.push("default", [raw])
+        [lease] = stores.queue.reserve(["default"], 1, 1).leases
+        assert writer.settle(lease, decode(lease.receipt), Delete())
+    writer.emit_noted()
+
+    odd = [event for event in told if isinstance(event, PayloadOdd)]
+    assert ["app.one", "app.two"] == [event.job.name for event in odd]
+    assert "whoever pushed it has another url, prefix or restart_key" in odd[0].oddity
+
+
+def test_the_setting_is_named_where_laravel_has_the_lock_elsewhere(stores, told):
+    lock = Unlock("laravel_unique_job:none")
+    for key, setting in (
+        ("illuminate:queue:restart", "set restart_key"),
+        ("c-illuminate:queue:restart", "set lock_url"),
+    ):
+        stores.queue.push("default", [payload("a", job=OBJECT_JOB, data={"commandName": "X"})])
+        [lease] = stores.queue.reserve(["default"], 1, 1).leases
+        found = decode(lease.receipt)
+        missed = MissedLocks(ConnectionSettings(restart_key=key), stores.queue.locks_of)
+        stores.queue.unlock([lock])
+        facts = facts_of(found, "default")
+        assert None is missed.at_end(facts, found, Release(0.0))
+        assert None is missed.at_start(facts, found._replace(attempts=2))
+        event = missed.at_start(facts, found)
+        assert event
+        assert setting in event.oddity
+        assert None is missed.at_end(facts, found, Delete())
 
 
 def test_what_is_released_is_told_with_its_delay_and_its_reason(stores, told):

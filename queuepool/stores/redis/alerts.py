@@ -23,4 +23,4 @@ class RedisAlerts:
         return Claim.OURS if self._client.command("GET", key) == owner.encode() else Claim.OTHERS
 
     def release(self, alert: str, owner: str) -> bool:
-        return bool(self._client.script("unlock", [self._keys.alert(alert)], [owner]) == 1)
+        return bool(self._client.script("unlock", [self._keys.alert(alert)], [owner]) == [1])

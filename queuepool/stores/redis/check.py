@@ -13,6 +13,7 @@ from queuepool.config.urls import has_password, masked
 from queuepool.stores import unfit
 from queuepool.stores.factory import Stores
 from queuepool.stores.finding import Finding, Grade, refusal
+from queuepool.stores.locks import PREFIX
 
 _OLDEST = (6, 2)
 _HERE = ("localhost", "127.0.0.1", "::1")
@@ -134,6 +135,7 @@ def _unreadable(stores: Stores, queues: Sequence[str]) -> Iterator[str]:
         ("the stewards' channel", partial(stores.queue.wait_for_change, queues, 0.01)),
         ("the failed store", stores.failed.count),
         ("the control keys", partial(stores.control.read, queues)),
+        *(("the lock store", partial(locks.owners, [PREFIX])) for _, locks in stores.laravel_locks),
     ]
     for what, read in reads:
         if words := refusal(read):

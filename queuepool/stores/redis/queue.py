@@ -16,10 +16,10 @@ from queuepool.payload.envelope import MAX_BYTES
 from queuepool.payload.lease import Lease, Tallies
 from queuepool.stores.contract import Reservation, Sizes, Staged
 from queuepool.stores.locks import NO_LOCKS, Finder, LocksOf
-from queuepool.stores.redis import locks as redis_locks
 from queuepool.stores.redis.clearing import clear
 from queuepool.stores.redis.client import Client
 from queuepool.stores.redis.keys import Keys
+from queuepool.stores.redis.locks import RedisLocks
 from queuepool.stores.redis.scan import queues_of
 from queuepool.stores.redis.wire import BATCH, batches, by_queue, following, reservation, whole
 
@@ -52,7 +52,8 @@ class RedisQueue:
         self._retry_after = retry_after
         self._keep = keep
         self._outbox = outbox
-        self._locks = locks or LocksOf("redis")
+        self.locks_of = locks or LocksOf("redis")
+        self.locks_of.own = self._own_locks = RedisLocks(client, keys)
         self._offset = 0.0
         self._offset_ends = 0.0
         self._reserve_keys: dict[tuple[str, ...], list[str]] = {}
@@ -94,7 +95,7 @@ class RedisQueue:
         return bool(self.client.script("push_unique", [self.keys.lock(lock.name), *names], args) == 1)
 
     def unlock(self, unlocks: Sequence[Unlock]) -> None:
-        redis_locks.release(self.client, self.keys, self._locks.here(unlocks))
+        self.locks_of.found(self._own_locks.release(self.locks_of.here(unlocks)))
 
     def reserve(self, queues: Sequence[str], tag: int, limit: int, done: Sequence[Lease] = ()) -> Reservation:
         done = by_queue(done, queues)
@@ -168,18 +169,18 @@ class RedisQueue:
         return Staged(int(moved), float(due) if due else None, float(now))
 
     def finish(self, lease: Lease, ending: Ending) -> bool:
-        names, args = following(ending, self._locks.here(ending.unlocks), self.keys)
+        names, args = following(ending, self.locks_of.here(ending.unlocks), self.keys)
         reserved, proof = self.keys.reserved(lease.queue), [lease.receipt, lease.tag]
-        return bool(self.client.script("finish", [reserved, *names], [*proof, *args]) == 1)
+        return self.locks_of.ended(self.client.script("finish", [reserved, *names], [*proof, *args]))
 
     def fail(self, lease: Lease, job_id: str, record: Mapping[str, Any], ending: Ending = NOTHING) -> bool:
         keys = self.keys
         kept = [keys.pending, keys.pending_times] if self._outbox else [keys.failed, keys.failed_times]
         identity = secrets.token_hex(8) if self._outbox else record["id"]
         args = [self.clock, lease.receipt, identity, json.dumps(record) if self._keep else "", lease.tag]
-        more, words = following(ending, self._locks.here(ending.unlocks), keys)
+        more, words = following(ending, self.locks_of.here(ending.unlocks), keys)
         names = [keys.reserved(lease.queue), *kept, keys.tallies(job_id), *more]
-        return bool(self.client.script("fail", names, [*args, *words]) == 1)
+        return self.locks_of.ended(self.client.script("fail", names, [*args, *words]))
 
     def quarantine(self, lease: Lease, reason: str) -> bool:
         names = [self.keys.reserved(lease.queue), self.keys.quarantine(lease.queue)]
@@ -200,7 +201,7 @@ class RedisQueue:
         return queues_of(self.client, self.keys)
 
     def clear(self, queue: str, finder: Finder = NO_LOCKS) -> int:
-        return clear(self.client, self.keys, self._locks, queue, finder)
+        return clear(self.client, self.keys, self.locks_of, queue, finder)
 
     def now(self) -> float:
         if self.clock:

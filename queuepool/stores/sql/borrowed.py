@@ -20,6 +20,9 @@ from queuepool.stores.sql.states import SqlStates
 
 T = TypeVar("T")
 _ASYNCHRONOUS = "within: the connection is asynchronous: await apush(...) or adispatch(...)"
+_LOCK_ELSEWHERE = (
+    "within: the lock of this job is in another store, which takes no part in a transaction: use after_commit"
+)
 _BLOCKS = (
     "within: this connection blocks the event loop, in whose thread it must be used: give an AsyncSession or an "
     "AsyncConnection, or call dispatch instead of adispatch, push instead of apush"
@@ -121,6 +124,8 @@ class BorrowedQueue:
         lock: Lock | None = None,
     ) -> bool:
         """As the contract says; the states are committed with the jobs."""
+        if lock and lock.is_elsewhere:
+            raise ValueError(_LOCK_ELSEWHERE)
         with self._connected() as connection:
             return not payloads or self._borrowing.push(connection, queue, payloads, delay, states, lock)
 

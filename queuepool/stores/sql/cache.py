@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from itertools import accumulate
 from typing import Any
@@ -15,16 +15,13 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, Table, case, delete, func, insert, select, update
 
 from queuepool.errors import StoreError
-from queuepool.payload.ending import Lock, Unlock
 from queuepool.payload.lease import Tallies
 from queuepool.stores.contract import NOTICE_KEPT
-from queuepool.stores.locks import HeldLock
 from queuepool.stores.notices import MAX_BYTES, MAX_OF_ALL, notice_in
 from queuepool.stores.sql.charsets import Charsets
 from queuepool.stores.sql.client import Client
 from queuepool.stores.sql.clock import Clock
 from queuepool.stores.sql.encoding import bytes_of
-from queuepool.stores.sql.locks import SqlLocks
 from queuepool.stores.sql.names import is_name
 
 #: seconds: Laravel's "forever", and how long it counts a job's exceptions
@@ -48,7 +45,6 @@ class SqlCache:
         self._table = client.tables.cache
         self._ours = f"{prefix}queuepool:"
         self._charsets = Charsets(self._table)
-        self._locks = SqlLocks(client, prefix)
 
     def get(self, names: Sequence[str]) -> list[bytes | None]:
         def read(connection: Connection) -> dict[str, bytes]:
@@ -119,19 +115,6 @@ class SqlCache:
         sums = zip(sizes, accumulate(length for _, length in sizes), strict=True)
         names = [name for (name, _), total in sums if total <= MAX_OF_ALL][:_MOST_NOTICES]
         return list(connection.execute(select(value).where(key.in_(names))).scalars()) if names else []
-
-    def release(self, unlocks: Sequence[Unlock]) -> int:
-        """As ``stores.locks.Locks``, here and below."""
-        return self._locks.release(unlocks)
-
-    def take(self, lock: Lock) -> bool:
-        return self._locks.take(lock)
-
-    def held(self) -> Iterator[HeldLock]:
-        return self._locks.held()
-
-    def owners(self, names: Sequence[str]) -> dict[str, str]:
-        return self._locks.owners(names)
 
     def count(self, connection: Connection, job_id: str, tally: str) -> None:
         """Raise this tally of the job by one, if one is named, in the transaction that releases it."""

@@ -14,6 +14,7 @@ from sqlalchemy import Connection, Dialect, Executable, delete, false, insert, s
 from queuepool.config.urls import database_of, has_password, masked, options_of, scheme_of
 from queuepool.stores.factory import Stores
 from queuepool.stores.finding import Finding, Grade, refusal
+from queuepool.stores.locks import PREFIX
 from queuepool.stores.sql import check_limits as database_limits
 from queuepool.stores.sql.check_encodings import encodings
 from queuepool.stores.sql.client import Client
@@ -132,6 +133,8 @@ def _elsewhere(stores: Stores, queues: Sequence[str]) -> Iterator[tuple[Grade, s
         queries["the failed store"] = stores.failed.count
     if settings.control_url or settings.maintenance_url:
         queries["the control keys"] = partial(stores.control.read, queues)
+    for _, locks in stores.laravel_locks:
+        queries["the lock store"] = partial(locks.owners, [PREFIX])
     for what, query in queries.items():
         if words := refusal(query):
             yield Grade.FAIL, f"{what} is refused: {words}"

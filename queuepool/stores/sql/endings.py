@@ -19,7 +19,8 @@ class SqlEndings:
     def __init__(self, table: JobsTable, locks: SqlLocks, locks_of: LocksOf, states: SqlStates) -> None:
         self._table = table
         self._locks = locks
-        self._locks_of = locks_of
+        self.locks_of = locks_of
+        locks_of.own = locks
         self._states = states
 
     def push_unique(self, queue: str, payload: bytes, delay: float, lock: Lock) -> bool:
@@ -28,17 +29,17 @@ class SqlEndings:
 
     def unlock(self, unlocks: Sequence[Unlock]) -> None:
         """As the contract says."""
-        if here := self._locks_of.here(unlocks):
-            self._locks.release(here)
+        here = self.locks_of.here(unlocks)
+        self.locks_of.found(self._locks.release(here) if here else 0)
 
     def following(self, ending: Ending) -> Callable[[Connection], None]:
         """What writes the ending in the transaction that ends the job; locks in another store are released now."""
-        unlocks = self._locks_of.here(ending.unlocks)
+        unlocks = self.locks_of.here(ending.unlocks)
         if unlocks:
             self._locks.examine()
 
         def follow(connection: Connection) -> None:
-            self._locks.release_within(connection, unlocks)
+            self.locks_of.found(self._locks.release_within(connection, unlocks))
             if ending.outcome:
                 self._table.push(connection, ending.outcome.queue, [ending.outcome.payload])
             if ending.state:

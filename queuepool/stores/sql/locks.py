@@ -51,13 +51,16 @@ class SqlLocks:
         return self._client.transaction(lambda connection: self.release_within(connection, unlocks))
 
     def release_within(self, connection: Connection, unlocks: Sequence[Unlock]) -> int:
-        """Release the locks; one that another owner holds stays."""
-        released = 0
-        for lock in filter(partial(_may_be_held, connection), unlocks):
-            ours = [self._table.c.owner == lock.owner] if lock.owner else []
-            gone = delete(self._table).where(self._is_key(connection, lock.name), *ours)
-            released += connection.execute(gone).rowcount
-        return released
+        """As ``release``, in the caller's transaction."""
+        return sum(self._release(connection, lock) for lock in filter(partial(_may_be_held, connection), unlocks))
+
+    def _release(self, connection: Connection, lock: Unlock) -> bool:
+        """Release the lock if it is this owner's; returns whether there was one."""
+        there = self._is_key(connection, lock.name)
+        ours = [self._table.c.owner == lock.owner] if lock.owner else []
+        if connection.execute(delete(self._table).where(there, *ours)).rowcount:
+            return True
+        return bool(ours) and connection.execute(select(self._table.c.owner).where(there)).first() is not None
 
     def take(self, lock: Lock) -> bool:
         self.examine()
@@ -80,6 +83,15 @@ class SqlLocks:
 
         self.examine()
         return self._client.ask(read) if names else {}
+
+    def all_keys(self) -> list[str]:
+        def read(connection: Connection) -> list[str]:
+            living = self._table.c.expiration > Clock(connection.dialect).down()
+            is_lock = self._table.c.key.contains(PREFIX, autoescape=True)
+            return list(connection.execute(select(self._table.c.key).where(is_lock, living)).scalars())
+
+        self.examine()
+        return self._client.ask(read)
 
     def _page(self, connection: Connection, after: str) -> Sequence[Any]:
         table, now = self._table.c, Clock(connection.dialect).down()

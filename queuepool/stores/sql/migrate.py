@@ -33,7 +33,8 @@ def places_of(connections: Iterable[ConnectionSettings]) -> dict[tuple[str, Tabl
     found: dict[tuple[str, TableNames], dict[str, None]] = {}
     for one in connections:
         caches = [(table, url) for url in (one.control_url, one.maintenance_url) for table in ("cache", "cache_locks")]
-        for table, url in (*((table, one.url) for table in TABLES), ("failed_jobs", one.failed_url), *caches):
+        others = [("failed_jobs", one.failed_url), *caches, ("cache_locks", one.lock_url)]
+        for table, url in (*((table, one.url) for table in TABLES), *others):
             if url and kind_of(url) == "sql":
                 found.setdefault((url, TableNames.of(one, url)), {})[table] = None
     return {place: list(tables) for place, tables in found.items()}

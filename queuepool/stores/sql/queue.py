@@ -56,7 +56,7 @@ class SqlQueue:
         self._table = table
         self._leases = leases
         self._cache = cache
-        self._endings = endings
+        self._endings, self.locks_of = endings, endings.locks_of
         self._failures = failures
         self._clearing = clearing
         self._keep = keep

@@ -249,7 +249,7 @@ def test_a_lock_in_another_store_than_the_jobs_ends_and_is_taken_there(redis_url
     lock = Lock("laravel_unique_job:app.ok:a", "owner", 60.0)
     raw = payload("a", **{CONTEXT: claimed(None, lock, "sql")})
     with opened(ConnectionSettings(url=sqlite_url, embedded=True)), closing(Stores(settings)) as built:
-        locks, place = HeldLocks(settings), built.locks["sql"]
+        locks, place = HeldLocks(settings), built.locks[sqlite_url]
         assert place.take(lock)
         built.queue.push("default", [raw])
         assert 1 == built.queue.clear("default", locks.waiting)

@@ -4,7 +4,7 @@
 --          then, if anything follows, the keys of follow.lua
 -- ARGV     1 test clock, '' = the server's   2 receipt   3 id   4 record, JSON; '' = keep none   5 its worker's tag
 --          then, if anything follows, the arguments of follow.lua
--- Returns  1, or 0 when the lease was lost
+-- Returns  1 and how many of the locks were there, or 0 when the lease was lost
 -- Differs  Laravel deletes, then records, and a crash in between loses the job; keeps both of two jobs with one id.
 -- include: clock lease full release_lock note_state follow
 write_nothing(KEYS[1])
@@ -21,7 +21,7 @@ if ARGV[4] ~= '' then
   redis.call('hset', KEYS[2], id, ARGV[4])
   redis.call('zadd', KEYS[3], clock(ARGV[1]), id)
 end
-follow(5, 6)
+local there = follow(5, 6)
 redis.call('zrem', KEYS[1], ARGV[2])
 redis.call('del', KEYS[4])
-return 1
+return 1 + there

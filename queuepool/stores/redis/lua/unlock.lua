@@ -2,10 +2,10 @@
 -- Source:  Illuminate/Cache/LuaScripts.php, releaseLock (13.x)
 -- KEYS     the locks
 -- ARGV     the owner of each; '' = any
--- Returns  how many were released
+-- Returns  for each: 1 if it was released, 0 if there was none, -1 if another owner holds it
 -- include: release_lock
-local released = 0
+local answers = {}
 for i, key in ipairs(KEYS) do
-  released = released + release_lock(key, ARGV[i])
+  answers[i] = release_lock(key, ARGV[i])
 end
-return released
+return answers

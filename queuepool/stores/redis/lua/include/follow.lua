@@ -2,6 +2,7 @@
 -- those that follow a tracked job.
 -- KEYS[key]: ready list of the outcome, its notify list, the job's state, then the locks. ARGV[arg]: the outcome's
 -- payload ('' = none), the state ('' = none), seconds that it is kept, then the owner of each lock ('' = any).
+-- Returns how many of the locks were there.
 
 -- Fail before anything is written if the outcome could not be.
 local function check_follow(key, arg)
@@ -9,13 +10,15 @@ local function check_follow(key, arg)
 end
 
 local function follow(key, arg)
-  if not KEYS[key] then return end
+  if not KEYS[key] then return 0 end
   if ARGV[arg] ~= '' then
     redis.call('rpush', KEYS[key], ARGV[arg])
     pcall(redis.call, 'rpush', KEYS[key + 1], 1)
   end
   note_state(KEYS[key + 2], ARGV[arg + 1], ARGV[arg + 2])
+  local there = 0
   for i = key + 3, #KEYS do
-    release_lock(KEYS[i], ARGV[arg + i - key])
+    if release_lock(KEYS[i], ARGV[arg + i - key]) ~= 0 then there = there + 1 end
   end
+  return there
 end

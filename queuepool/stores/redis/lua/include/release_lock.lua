@@ -1,6 +1,6 @@
--- Release a lock if this owner holds it; '' = any owner. Returns 1, or 0. A key of another type is no lock of Laravel: it
--- stays.
+-- Release a lock if this owner holds it; '' = any owner. Returns 1; 0 if there is none; -1 if it stays, as that of another
+-- owner does, and a key of another type, which is no lock of Laravel.
 local function release_lock(key, owner)
   if owner == '' or redis.pcall('get', key) == owner then return redis.call('del', key) end
-  return 0
+  return -redis.call('exists', key)
 end

@@ -1,0 +1,151 @@
+"""Laravel's unique locks in another store than the jobs: in another database of Redis, in a database, in both."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+
+import pytest
+
+from queuepool.config.settings import ConnectionSettings
+from queuepool.errors import StoreError
+from queuepool.jobs.client import Queue
+from queuepool.payload.ending import Ending, Lock, Unlock
+from queuepool.payload.envelope import decode
+from queuepool.settlement.commands import commands_of
+from queuepool.settlement.endings import Endings
+from queuepool.stores.sql.migrate import client_at, migrate
+from queuepool.stores.sql.tables import TableNames
+from tests.support.commands import queuepool
+from tests.support.samples import payload, record
+
+SYNC = "App\\Jobs\\Sync"
+NAME = f"laravel_unique_job:{SYNC}:7"
+RESTART = "illuminate:queue:restart"
+#: Laravel's settings: how all keys of Redis begin, and all names of its caches
+ALL, CACHE = "laravel-database-", "laravel-cache-"
+
+
+@pytest.fixture
+def database(sqlite_url: str) -> str:
+    with closing(client_at(sqlite_url, TableNames())) as client:
+        migrate(client)
+    return sqlite_url
+
+
+@pytest.fixture(params=["redis in redis", "redis in sql", "sql in redis", "sql in redis by control_url"])
+def place(request: pytest.FixtureRequest, redis_url: str, database: str) -> tuple[ConnectionSettings, str, str]:
+    """The settings of a queue of the first kind with Laravel's locks in the second, their URL and their key."""
+    in_redis = f"{redis_url}?db=5"
+    found = {
+        "redis in redis": ({"url": redis_url, "lock_url": in_redis, "restart_key": f"{ALL}{CACHE}{RESTART}"}, in_redis),
+        "redis in sql": (
+            {"url": redis_url, "control_url": database, "restart_key": f"{CACHE}{RESTART}"}, database
+        ),
+        "sql in redis": (
+            {
+                "url": database, "control_url": f"{redis_url}?db=1", "lock_url": in_redis,
+                "restart_key": f"{ALL}{CACHE}{RESTART}",
+            },
+            in_redis,
+        ),
+        "sql in redis by control_url": (
+            {"url": database, "control_url": in_redis, "restart_key": f"{ALL}{CACHE}{RESTART}"}, in_redis
+        ),
+    }  # fmt: skip
+    given, url = found[request.param]
+    prefix = CACHE if url == database else f"{ALL}{CACHE}"
+    return ConnectionSettings(prefix=ALL, **given), url, f"{prefix}{NAME}"
+
+
+@pytest.fixture
+def queue(place: tuple[ConnectionSettings, str, str]) -> Iterator[Queue]:
+    with closing(Queue(place[0])) as queue:
+        yield queue
+
+
+def keys(queue: Queue) -> list[str]:
+    """The locks in each place, without those in the jobs' own."""
+    return [key for _, locks in queue.stores.laravel_locks for key in locks.all_keys()]
+
+
+def test_python_and_laravel_take_the_same_lock_and_the_worker_ends_it(place, queue):
+    settings, _, key = place
+
+    assert queue.push_object(SYNC, {"number": 7}, unique_id="7")
+    assert not queue.push_object(SYNC, {"number": 7}, unique_id="7")
+    assert ([key], 1) == (keys(queue), queue.size())
+
+    store = queue.stores.queue
+    [lease] = store.reserve(["default"], store.join(), 1).leases
+    [lock] = Endings(settings, commands_of(settings)).after(decode(lease.receipt)).unlocks
+    assert NAME == lock.name
+    assert store.finish(lease, Ending(unlocks=(lock,)))
+    assert ([], False) == (keys(queue), store.locks_of.missed)
+
+
+def test_a_lock_that_laravel_holds_keeps_python_from_pushing(place, queue):
+    [(_, locks)] = queue.stores.laravel_locks
+    assert locks.take(Lock(NAME, "laravel", 60.0))
+
+    assert not queue.push_object(SYNC, {"number": 7}, unique_id="7")
+    assert 0 == queue.size()
+
+
+def test_a_job_of_pythons_own_has_its_lock_beside_it(place, queue):
+    assert queue.push("sync", unique_id="7")
+    assert [] == keys(queue)
+    assert not queue.push("sync", unique_id="7")
+
+
+def test_a_push_that_is_refused_leaves_no_lock(place, queue):
+    with closing(Queue(place[0])) as other:
+        if place[0].url.startswith("sqlite"):
+            other.stores.client.ask(lambda c: c.exec_driver_sql("DROP TABLE jobs"))
+        else:
+            other.stores.client.command("SET", f"{ALL}queues:default", "no list")
+    with pytest.raises(StoreError):
+        queue.push_object(SYNC, {"number": 7}, unique_id="7")
+
+    assert [] == keys(queue)
+
+
+def test_no_transaction_covers_a_lock_elsewhere(place, queue):
+    if queue.stores.borrowing is None:
+        return
+    with queue.stores.client.engine.begin() as connection, pytest.raises(ValueError, match="in another store"):
+        queue.within(connection).push_object(SYNC, {"number": 7}, unique_id="7")
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_release_that_finds_no_lock_is_noticed(place, queue, fails):
+    store = queue.stores.queue
+    queue.push("sync")
+    store.push("default", [payload("b"), payload("c")])
+    first, second, third = store.reserve(["default"], store.join(), 3).leases
+
+    def end(lease, *unlocks: Unlock) -> bool:
+        ending = Ending(unlocks=unlocks)
+        assert store.fail(lease, "a", record(lease), ending) if fails else store.finish(lease, ending)
+        return store.locks_of.missed
+
+    [(kind, locks)] = queue.stores.laravel_locks
+    locks.take(Lock(NAME, "another", 60.0))
+
+    assert end(first, Unlock(f"{NAME}0"), Unlock("laravel_unique_job:none", "me", kind))
+    assert not end(second, Unlock(NAME, "me", kind))
+    assert not end(third)
+    store.unlock([Unlock(f"{NAME}0"), Unlock(NAME)])
+    assert not store.locks_of.missed
+    store.unlock([Unlock(NAME)])
+    assert store.locks_of.missed
+
+
+def test_check_says_when_laravels_locks_cannot_be_read(place, queue, tmp_path):
+    settings, url, _ = place
+    keys = ("url", "lock_url", "control_url", "restart_key", "prefix")
+    lines = [f"{key} = {getattr(settings, key)}" for key in keys if getattr(settings, key)]
+    (tmp_path / "pool.ini").write_text("\n".join(["[connection]", *lines, "lock_table = nowhere"]))
+    words = queuepool("check", "-c", str(tmp_path / "pool.ini")).stdout
+
+    assert ("the lock store is refused: " in words) == (url.startswith("sqlite"))
