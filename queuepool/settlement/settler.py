@@ -99,9 +99,8 @@ class Settler:
     ) -> bool:
         """Carry out the verdict. ``False``: the lease was lost or the store refuses, and nothing was written.
 
-        ``error`` is why the job is released, ``tally`` the tally that a release raises. ``cause`` is the event that led
-        to the verdict; it is emitted before that of the verdict. ``locks`` is from the job's policy, ``run`` is
-        for those that follow the job.
+        ``error`` is why the job is released, ``tally`` the tally that a release raises. ``cause``, the event that led
+        to the verdict, is emitted first. ``locks`` is from the job's policy, ``run`` for those that follow the job.
         """
         facts = facts_of(payload, lease.queue)
         verb, outcome = self._settlement(facts, lease, payload, verdict, error, tally, locks, run)
