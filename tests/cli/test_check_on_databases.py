@@ -186,7 +186,7 @@ def test_a_directory_in_the_place_of_the_file_is_told(tmp_path):
     line = f"{tmp_path} is a directory: say where the queue is, url = sqlite:////PATH"
 
     assert [line] == found(url, "FAIL")
-    assert (1, f"queuepool: {line}\n") == told(queuepool("push", "do", "--url", url))
+    assert (1, f"queuepool: {line}\n") == told(queuepool("size", "do", "--url", url))
 
 
 @pytest.fixture
