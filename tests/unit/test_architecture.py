@@ -190,11 +190,11 @@ def test_a_client_its_lines_and_its_refusals_talk_to_redis_py():
     assert ["stores/redis/client.py", "stores/redis/connection.py", "stores/redis/refusals.py"] == users("redis")
 
 
-def test_few_modules_put_the_drivers_together():
+def test_two_modules_put_the_drivers_together():
     importing = [where(path) for path in paths() if any(name.startswith("stores.redis") for name in ours(path))]
 
-    # The first one looks at a server for a person, the last one imports what the stores need before they do.
-    expected = ["cli/check.py", "stores/clients.py", "stores/factory.py", "stores/loading.py"]
+    # The first one looks at a server for a person.
+    expected = ["cli/check.py", "stores/clients.py", "stores/factory.py"]
     assert expected == [file for file in importing if not file.startswith("stores/redis/")]
 
 
