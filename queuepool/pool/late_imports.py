@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from importlib import import_module
 
 from queuepool.config.settings import ConnectionSettings, PoolSettings
-from queuepool.stores.factory import is_redis
-from queuepool.stores.loading import load
+from queuepool.stores.clients import load_drivers
+from queuepool.stores.factory import Stores, is_redis
 
 #: of every pool
 _USUAL = (
@@ -23,7 +23,8 @@ _USUAL = (
 
 def load_all(settings: PoolSettings) -> None:
     """Import it, and read the scripts of the stores. Opens nothing."""
-    load(settings.connection)
+    Stores(settings.connection)  # which imports its parts
+    load_drivers(settings.connection)
     for name in (*_USUAL, *_of_settings(settings), *_of_stores(settings.connection)):
         import_module(f"queuepool.{name}")
 

@@ -84,6 +84,20 @@ class Clients:
         return max(self._settings.timeout, _PERSON_TIMEOUTS[kind]) if self._by_hand else self._settings.timeout
 
 
+def load_drivers(settings: ConnectionSettings) -> None:
+    """Import the drivers of all its stores, and read what is sent by them. Opens nothing."""
+    controls = settings.control_url, settings.maintenance_url, settings.lock_url
+    for url in (settings.url, settings.failed_url, *controls, settings.batches_url):
+        if url and kind_of(url) == "redis":
+            from queuepool.stores.redis.scripts import load_all
+
+            load_all()
+        elif url:
+            from queuepool.stores.sql.engines import load_driver
+
+            load_driver(url)
+
+
 def keys_of(settings: ConnectionSettings) -> Keys:
     """The names of the keys in Redis."""
     from queuepool.stores.redis.keys import Keys
