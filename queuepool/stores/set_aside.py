@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
@@ -42,10 +43,30 @@ class FailedJob:
 
 @dataclass(frozen=True, slots=True)
 class PendingFailure:
-    """A failed job's record that waits in the jobs' store for the failed store; its ``id`` is unique."""
+    """A failed job's record that waits in the jobs' store for the failed store; its ``id`` is unique.
+
+    ``record`` is empty if others have damaged it.
+    """
 
     id: str
     record: Mapping[str, Any]
+
+
+#: the texts that a record cannot do without
+_TEXTS = ("id", "queue", "connection", "payload", "exception")
+
+
+def sound_record(found: object) -> Mapping[str, Any]:
+    """What can be a record of a failed job; empty if this is none."""
+    return found if isinstance(found, dict) and all(isinstance(found.get(name), str) for name in _TEXTS) else {}
+
+
+def json_in(text: bytes) -> object:
+    """What a text in a store says, where others can write, too; ``None`` for one that is damaged."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
 
 
 @dataclass(frozen=True, slots=True)

@@ -75,6 +75,9 @@ class Forwarder:
         return refused
 
     def _record(self, failure: PendingFailure) -> bool:
+        if not failure.record:
+            self.problem = f"the record of failure {failure.id} is damaged"
+            return False
         try:
             self._records.record(failure)
         except StoreDown:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from sqlalchemy import update
 
 from queuepool.config.settings import ConnectionSettings
 from queuepool.errors import StoreDenied
@@ -191,3 +192,31 @@ def test_a_failure_that_the_failed_store_refuses_waits_and_its_reason_is_told_on
 )
 def test_attempts_are_counted_anew(raw, expected):
     assert expected == uncounted(raw)
+
+
+DAMAGED = ["garbage", "[]", "{}", '{"record": {"id": "b"}}', "[" * 1100 + '"' + '\\"' * 30_000]
+
+
+def damage(apart: Stores, identity: str, text: str) -> None:
+    """Write over the record that waits under this id."""
+    if apart.settings.url.startswith("unix"):
+        apart.client.command("HSET", apart.queue.keys.pending, identity, text)
+        return
+    jobs, number = apart.client.tables.jobs, int(identity.partition("-")[0])
+    apart.client.ask(lambda c: c.execute(update(jobs).where(jobs.c.id == number).values(payload=text)))
+
+
+@pytest.mark.bad_input("B170")
+def test_damaged_records_that_wait_stay_where_they_are_and_hold_up_no_other(apart):
+    """Or each steward dies of them."""
+    for number, text in enumerate(DAMAGED, start=1):
+        for name in ("before", "damaged", "behind"):
+            [lease] = reserved(apart, payload(f"{name} {number}"))
+            apart.queue.fail(lease, f"{name} {number}", record(f"{name} {number}", lease.receipt))
+        damage(apart, apart._outbox.pending()[-2].id, text)
+
+        assert number == apart.forwarder.forward()
+        assert "is damaged" in apart.forwarder.problem
+        assert {f"before {number}", f"behind {number}"} <= {row.id for row in apart.failed.page()}
+
+    assert len(DAMAGED) == apart.forwarder.count()

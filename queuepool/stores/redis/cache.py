@@ -10,7 +10,7 @@ from typing import Any
 from queuepool.errors import StoreError
 from queuepool.payload.ending import Unlock
 from queuepool.stores.contract import NOTICE_KEPT
-from queuepool.stores.notices import notice_in
+from queuepool.stores.notices import MAX_BYTES, MAX_OF_ALL, notice_in
 from queuepool.stores.redis import locks
 from queuepool.stores.redis.client import Client
 from queuepool.stores.redis.keys import Keys
@@ -43,7 +43,8 @@ class RedisCache:
 
     def notices(self, within: float) -> list[dict[str, Any]]:
         now, found = self._now(), []
-        for pool, text in self._client.command("HGETALL", self._keys.pools).items():
+        words = self._client.script("notices", [self._keys.pools], [MAX_BYTES, MAX_OF_ALL])
+        for pool, text in zip(words[::2], words[1::2], strict=True):
             notice = notice_in(text)
             if notice and now - notice["at"] <= within:
                 found.append(notice)

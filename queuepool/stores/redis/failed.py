@@ -10,7 +10,7 @@ from queuepool.payload.ending import StateRecord
 from queuepool.stores.redis.client import Client
 from queuepool.stores.redis.keys import Keys
 from queuepool.stores.redis.wire import whole
-from queuepool.stores.set_aside import FailedJob, PendingFailure, RecordKey
+from queuepool.stores.set_aside import FailedJob, PendingFailure, RecordKey, json_in
 
 
 class RedisFailed:
@@ -72,9 +72,15 @@ class RedisFailed:
 
 
 def _record(key: str, text: bytes, at: float) -> FailedJob:
-    fields: dict[str, Any] = json.loads(text)
-    stored = {name: fields.get(name, "") for name in _STORED}
-    return FailedJob(id=key, **stored, failed_at=at, mark=repr(at))
+    found = json_in(text)
+    is_sound = isinstance(found, dict) and isinstance(found.get("payload"), str)
+    damaged = {"payload": text.decode("utf-8", "backslashreplace"), "exception": "this record is damaged"}
+    fields: dict[str, Any] = found if is_sound else damaged  # type: ignore[assignment]
+    words = {name: value if isinstance(value := fields.get(name), str) else "" for name in _WORDS}
+    attempts = fields.get("attempts")
+    return FailedJob(
+        id=key, **words, attempts=attempts if isinstance(attempts, int) else None, failed_at=at, mark=repr(at)
+    )
 
 
-_STORED = ("name", "queue", "connection", "attempts", "payload", "exception")
+_WORDS = ("name", "queue", "connection", "payload", "exception")

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
-
 from queuepool.stores.redis.client import Client
 from queuepool.stores.redis.keys import Keys
-from queuepool.stores.set_aside import PendingFailure
+from queuepool.stores.set_aside import PendingFailure, json_in, sound_record
 
 
 class RedisOutbox:
@@ -22,7 +20,8 @@ class RedisOutbox:
     def pending(self, first: int = 0, count: int = 100) -> list[PendingFailure]:
         ids = self._client.command("ZRANGE", self._keys.pending_times, first, first + count - 1)
         texts = self._client.command("HMGET", self._keys.pending, *ids) if ids else []
-        return [PendingFailure(key.decode(), json.loads(text)) for key, text in zip(ids, texts, strict=True) if text]
+        found = zip(ids, texts, strict=True)
+        return [PendingFailure(key.decode(), sound_record(json_in(text))) for key, text in found if text is not None]
 
     def drop_pending(self, failure: PendingFailure) -> None:
         self._client.script("recorded", [self._keys.pending, self._keys.pending_times], [failure.id])

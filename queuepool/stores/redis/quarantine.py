@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterator
 
 from queuepool.stores.redis.client import Client
@@ -10,6 +11,7 @@ from queuepool.stores.redis.keys import Keys
 from queuepool.stores.set_aside import Quarantined
 
 _PAGE = 100
+_ENTRY = re.compile(rb"(\d{1,12}\.\d{6}) ([!-~]{1,64}) (.*)", re.DOTALL)
 
 
 class RedisQuarantine:
@@ -47,7 +49,8 @@ class RedisQuarantine:
 
 
 def _parsed(queue: str, raw: bytes) -> Quarantined:
-    at, reason, payload = raw.split(b" ", 2)
+    found = _ENTRY.match(raw)
+    at, reason, payload = found.groups() if found else (b"0", b"damaged", raw)
     return Quarantined(_digest(raw), queue, reason.decode(), float(at), payload)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from sqlalchemy import Connection, delete, func, select
 
-from queuepool.stores.set_aside import PendingFailure
+from queuepool.stores.set_aside import PendingFailure, json_in, sound_record
 from queuepool.stores.sql.client import Client
 from queuepool.stores.sql.encoding import bytes_of
 
@@ -53,5 +53,6 @@ class SqlOutbox:
 
 
 def _failure(number: int, payload: str | bytes) -> PendingFailure:
-    entry = json.loads(bytes_of(payload))
-    return PendingFailure(f"{number}-{entry['token']}", entry["record"])
+    entry = json_in(bytes_of(payload))
+    facts = entry if isinstance(entry, dict) else {}
+    return PendingFailure(f"{number}-{facts.get('token', '')}", sound_record(facts.get("record")))

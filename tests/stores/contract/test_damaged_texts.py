@@ -20,6 +20,9 @@ from tests.support.each import each
 from tests.support.samples import fresh, payload
 
 NOW = 1_764_000_000
+TOO_LARGE = json.dumps({"host": "b", "pool": "default", "at": 2**39, "workers": "x" * 2**20})
+#: whoever reads each of its quotes as the beginning of a text reads for minutes
+HOSTILE = "[" * 1100 + '"' + '\\"' * 30_000
 #: no object, or not in JSON
 TEXTS = ["garbage", "5", "null", "[]", "{", "{}", "", "[" * 150, '"']
 
@@ -38,13 +41,27 @@ def overwrite(built: Stores, place: str, name: str, text: str) -> None:
 
 
 @pytest.mark.bad_input("B168")
-@each("text", [*TEXTS, '{"at": "x", "host": "b", "pool": "c"}', '{"at": 1e30, "host": "b", "pool": "c"}', '{"at": 1}'])
+@each(
+    "text",
+    [*TEXTS, HOSTILE, '{"at": "x", "host": "b", "pool": "c"}', '{"at": 1e30, "host": "b", "pool": "c"}', '{"at": 1}'],
+)
 def test_a_damaged_notice_is_left_out(built, text):
     built.control.publish("a:default:1", {"host": "a", "pool": "default"})
     built.control.publish("b:default:1", {"host": "b", "pool": "default"})
     overwrite(built, "pools", "b:default:1", text)
 
     assert ["a"] == [notice["host"] for notice in built.control.pools(NOTICE_KEPT)]
+
+
+@pytest.mark.bad_input("B168")
+def test_a_notice_that_is_too_large_is_not_read(built):
+    for host in "abc":
+        built.control.publish(f"{host}:default:1", {"host": host, "pool": "default"})
+    overwrite(
+        built, "pools", "b:default:1", json.dumps({"host": "b", "pool": "default", "at": 2**39, "x": "x" * 2**20})
+    )
+
+    assert ["a", "c"] == [notice["host"] for notice in built.control.pools(NOTICE_KEPT)]
 
 
 @pytest.mark.bad_input("B169")
@@ -78,6 +95,7 @@ def test_a_damaged_mark_of_a_schedule_counts_as_none_and_the_others_go_on(built,
     "text",
     [
         *TEXTS,
+        HOSTILE,
         '{"state": 5}',
         '{"state": "running", "until": "x"}',
         '{"state": "delayed", "due": "x"}',

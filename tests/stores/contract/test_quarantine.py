@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from queuepool.errors import BadPayload
+from queuepool.payload.envelope import decode
 from queuepool.stores.factory import Stores
+from tests.support.each import each
+from tests.support.hostile_texts import hostile
 from tests.support.samples import attempted, payload
 from tests.support.store_contract import EMPTY, drained, reserved
 
@@ -71,3 +75,43 @@ def test_an_entry_of_another_queue_is_not_there(built):
 
     assert not built.quarantine.requeue("high", entry)
     assert not built.quarantine.drop("high", entry)
+
+
+#: a whole job, or one that does not count, and something behind it
+BEHIND_ITS_END = [
+    job + rest
+    for job in (payload("a"), b'{"id":"a","job":"app.ok"}', payload("a") + b" ")
+    for rest in (b"\0", b"\0xx", b'\0{"attempts":7}', b"xx", payload("b"), b'{"attempts":7} ')
+]
+
+
+def set_aside_by_its_reader(built: Stores, raw: bytes) -> list[tuple[str, bytes]]:
+    """By the store, or by the worker that gets it."""
+    for lease in reserved(built.queue, raw):
+        with pytest.raises(BadPayload) as bad:
+            decode(lease.receipt, lease.attempts)
+        built.queue.quarantine(lease, bad.value.reason)
+    found = [(entry.reason, entry.payload) for entry in built.quarantine.entries("default")]
+    for entry in list(built.quarantine.entries("default")):
+        built.quarantine.drop("default", entry.id)
+    return found
+
+
+@pytest.mark.bad_input("B004")
+@each("raw", BEHIND_ITS_END)
+def test_what_has_something_behind_its_end_is_set_aside_whoever_reads_it_with_every_byte(built, raw):
+    if b"\0" in raw and built.settings.url.startswith("postgresql"):
+        return  # it cannot hold it
+
+    assert [("json", raw)] == set_aside_by_its_reader(built, raw)
+
+
+@pytest.mark.fault("F61")
+def test_no_text_keeps_a_store_busy(built):
+    """Each would take it hours, if it compared each byte with each other; its clients wait for seconds."""
+    for raw in hostile(900 * 1024).values():
+        built.queue.push("default", [raw])
+        for lease in built.queue.reserve(["default"], 7, 1).leases:
+            built.queue.quarantine(lease, "odd")
+
+    assert 0 == built.queue.sizes("default").total

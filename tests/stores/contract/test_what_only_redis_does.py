@@ -7,8 +7,11 @@ from typing import Any
 import pytest
 
 from queuepool.config.settings import ConnectionSettings
+from queuepool.payload.lease import Tallies
+from queuepool.stores.factory import Stores
+from queuepool.stores.schedules import Due
 from tests.support.drivers import connection_of
-from tests.support.samples import attempted, ids, payload
+from tests.support.samples import attempted, ids, payload, record
 from tests.support.store_contract import OURS, QUEUES, RETRY_AFTER, drained, each_settlement, reserved, state
 
 pytestmark = pytest.mark.usefixtures("at")
@@ -126,6 +129,33 @@ def test_identical_payloads_are_staged_each_after_its_own_delay(store, at):
     assert [1, 1, 1] == moved
 
 
+@pytest.mark.fault("F64")
+def test_of_many_identical_payloads_none_is_merged_and_each_takes_a_few_tries(store, built):
+    """Once more than the last one for each would be half a million for a thousand."""
+    before = calls_of(built, "zadd")
+    store.push("default", [payload("a")] * 1000, 60.0)
+
+    assert 1000 == store.sizes("default").delayed
+    assert calls_of(built, "zadd") - before < 10 * 1000
+
+
+@pytest.mark.fault("F64")
+def test_of_many_failed_jobs_with_one_id_each_is_recorded_and_takes_a_few_tries(store, built):
+    """As many as there are records would be twenty thousand."""
+    leases = reserved(store, *(payload("a", data=number) for number in range(200)))
+    before = calls_of(built, "hexists")
+    for lease in leases:
+        store.fail(lease, "a", record(lease))
+
+    assert 200 == built.failed.count()
+    assert calls_of(built, "hexists") - before < 40 * 200
+
+
+def calls_of(built: Stores, command: str) -> int:
+    found = built.client.command("INFO", "commandstats").get(f"cmdstat_{command}")
+    return int(found["calls"]) if found else 0
+
+
 @pytest.mark.fault("F56")
 def test_a_stage_moves_a_thousand_jobs_at_most_and_says_that_more_are_due(store, at):
     store.push("default", [payload(f"job-{number}") for number in range(1_200)], delay=1.0)
@@ -218,3 +248,49 @@ def test_what_is_pushed_at_once_is_bounded_by_bytes_too(store, server):
     store.push("default", [payload(str(number), data="x" * 400_000) for number in range(7)])
 
     assert 4 == server.info("commandstats")["cmdstat_evalsha"]["calls"]
+
+
+@pytest.mark.bad_input("B169")
+def test_a_mark_of_a_schedule_with_something_behind_its_end_counts_as_none_for_scripts_too(built):
+    built.schedules.begin({"nightly": "r"}, 100)
+    built.client.command("HSET", built.queue.keys.schedules, "nightly", b'{"settled": 100, "rule": "r"}\0x')
+
+    assert built.schedules.fire(Due("nightly", 160, "reports", payload("a"))) is None
+    assert {} == built.schedules.marks()
+    built.schedules.forget("nightly")
+
+
+@pytest.mark.bad_input("B170")
+def test_tallies_that_are_no_numbers_count_as_none(built):
+    """Or who asks for them dies of it, in the middle of a job's end."""
+    built.client.command("HSET", built.queue.keys.tallies("a"), "exceptions", "garbage", "crashes", "7" * 5000)
+
+    assert Tallies() == built.queue.tallies("a")
+
+
+@pytest.mark.bad_input("B170")
+def test_a_damaged_record_of_a_failed_job_is_shown_and_retried_as_it_stands(built):
+    keys = built.queue.keys
+    built.client.command("HSET", keys.failed, "a", b"[garbage")
+    built.client.command("ZADD", keys.failed_times, 100, "a")
+
+    [found] = built.failed.page()
+    assert ("[garbage", "this record is damaged", None) == (found.payload, found.exception, found.attempts)
+    assert built.failed.retry(found, "default")
+    assert b"[garbage" == built.queue.sizes("default").oldest
+
+
+@pytest.mark.bad_input("B170")
+def test_a_damaged_entry_of_the_quarantine_is_shown_and_dropped(built):
+    built.client.command("RPUSH", built.queue.keys.quarantine("default"), b"garbage")
+
+    [found] = built.quarantine.entries("default")
+    assert ("damaged", b"garbage") == (found.reason, found.payload)
+    assert built.quarantine.drop("default", found.id)
+
+
+@pytest.mark.fault("F61")
+def test_of_a_large_payload_only_the_start_is_measured(built, store):
+    store.push("default", [payload("a", data="x" * 2**20)])
+
+    assert 64 * 1024 == len(built.measures.of("default").payload)
