@@ -170,7 +170,7 @@ class Stores:
         self.borrowing = Borrowing(client, states)
         self._outbox = SqlOutbox(client)
         self.failed = SqlFailed(client, failures, table.push, states.write_within)
-        self.quarantine = SqlQuarantine(client, table.push)
+        self.quarantine = SqlQuarantine(client, failures, table.push)
         return cache, f"{prefix}queuepool:down"
 
     @property

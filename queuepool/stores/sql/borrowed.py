@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from sqlalchemy import Connection, TextClause, exc, text
 
 from queuepool.config.urls import database_of, masked
+from queuepool.errors import StoreError
 from queuepool.payload.ending import Lock, StateRecord
 from queuepool.stores.sql.callers_connection import Callers, adapted
 from queuepool.stores.sql.client import Client
@@ -163,6 +164,8 @@ class BorrowedQueue:
             yield
         except exc.SQLAlchemyError as error:
             raise translated(error, self._borrowing.database) from error
+        except UnicodeError as error:  # the driver's own, if the connection has a narrower encoding than the database
+            raise StoreError(f"the connection cannot send this text: {error}") from error
 
 
 def is_in_memory(connection: Callers) -> bool:
@@ -175,4 +178,5 @@ def _kind_of(dialect: str) -> str:
 
 
 def _text_of(connection: Callers | Connection, query: TextClause) -> str:
-    return str(connection.execute(query).scalar())
+    found = connection.execute(query).scalar()
+    return found.decode() if isinstance(found, bytes) else str(found)  # bytes of a database in SQL_ASCII

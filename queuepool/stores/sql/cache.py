@@ -18,6 +18,7 @@ from queuepool.payload.ending import Unlock
 from queuepool.payload.lease import Tallies
 from queuepool.stores.contract import NOTICE_KEPT
 from queuepool.stores.notices import notice_in
+from queuepool.stores.sql.charsets import Charsets
 from queuepool.stores.sql.client import Client
 from queuepool.stores.sql.clock import Clock
 from queuepool.stores.sql.encoding import bytes_of
@@ -42,6 +43,7 @@ class SqlCache:
         self._prefix = prefix
         self._table = client.tables.cache
         self._ours = f"{prefix}queuepool:"
+        self._charsets = Charsets(self._table)
 
     def get(self, names: Sequence[str]) -> list[bytes | None]:
         def read(connection: Connection) -> dict[str, bytes]:
@@ -112,32 +114,32 @@ class SqlCache:
     def count(self, connection: Connection, job_id: str, tally: str) -> None:
         """Raise this tally of the job by one, in the transaction that releases it."""
         if tally == "exceptions":
-            name = self._exceptions(job_id)
+            name = self._exceptions(connection, job_id)
             put_within(self._table, connection, name, f"i:{_number(_value(self._table, connection, name)) + 1};", _DAY)
             return
-        counts = _counts_in(_value(self._table, connection, self._tallies(job_id)))
+        name = self._tallies(connection, job_id)
+        counts = _counts_in(_value(self._table, connection, name))
         counts[tally] = counts.get(tally, 0) + 1
-        put_within(self._table, connection, self._tallies(job_id), json.dumps(counts), _DAY)
+        put_within(self._table, connection, name, json.dumps(counts), _DAY)
 
     def counts(self, job_id: str) -> Tallies:
         def look(connection: Connection) -> Tallies:
             # An older pool counts exceptions here, too.
-            ours = Tallies(**_counts_in(_value(self._table, connection, self._tallies(job_id))))
-            return replace(
-                ours, exceptions=ours.exceptions + _number(_value(self._table, connection, self._exceptions(job_id)))
-            )
+            ours = Tallies(**_counts_in(_value(self._table, connection, self._tallies(connection, job_id))))
+            laravels = _number(_value(self._table, connection, self._exceptions(connection, job_id)))
+            return replace(ours, exceptions=ours.exceptions + laravels)
 
         return self._client.ask(look)
 
     def forget_counts(self, connection: Connection, job_id: str) -> None:
-        names = [self._tallies(job_id), self._exceptions(job_id)]
+        names = [self._tallies(connection, job_id), self._exceptions(connection, job_id)]
         connection.execute(delete(self._table).where(self._table.c.key.in_(names)))
 
-    def _exceptions(self, job_id: str) -> str:
-        return f"{self._prefix}job-exceptions:{job_id}"
+    def _exceptions(self, connection: Connection, job_id: str) -> str:
+        return self._charsets.text(connection, "key", f"{self._prefix}job-exceptions:{job_id}")
 
-    def _tallies(self, job_id: str) -> str:
-        return f"{self._ours}tallies:{job_id}"
+    def _tallies(self, connection: Connection, job_id: str) -> str:
+        return self._charsets.text(connection, "key", f"{self._ours}tallies:{job_id}")
 
 
 def _value(cache: Table, connection: Connection, name: str) -> str:

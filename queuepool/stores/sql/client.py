@@ -211,3 +211,5 @@ class Client:
                 self.unanswered += 1
                 self.disconnect()
             raise type(found)(str(found), self._store) from error
+        except UnicodeError as error:  # a driver's own, before it sends or after it has received
+            raise StoreError(f"a text cannot be exchanged with the database: {error}", self._store) from error

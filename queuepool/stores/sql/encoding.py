@@ -1,12 +1,36 @@
-"""Conversions between payloads, which are bytes, and columns, which are texts."""
+"""Conversions between payloads, which are bytes, and columns, which are texts, of whatever characters they hold."""
 
 from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from typing import NamedTuple
+
+
+class Charset(NamedTuple):
+    """The characters that a column holds: those of Python's ``codec`` up to ``last``."""
+
+    codec: str = "utf-8"
+    last: str = chr(sys.maxunicode)
+
+    def has(self, text: str) -> bool:
+        """Whether the column holds the text, but for NUL."""
+        try:
+            text.encode(self.codec)
+        except UnicodeEncodeError:
+            return False
+        return text.isascii() or max(text) <= self.last
+
+
+UNICODE, ASCII = Charset(), Charset("ascii")
 
 
 def bytes_of(value: str | bytes | memoryview | None) -> bytes:
     """A column's value as the bytes that were pushed; NULL is empty."""
     if isinstance(value, str):
-        return value.encode()
+        # Surrogates are bytes that were no UTF-8, in a database that does not look at them (SQL_ASCII).
+        return value.encode("utf-8", "surrogateescape")
     return bytes(value or b"")
 
 
@@ -18,6 +42,27 @@ def text_of(raw: bytes) -> str | bytes:
         return raw
 
 
-def storable(text: str) -> str:
-    """The text with NUL, which PostgreSQL refuses, and lone surrogates, which have no encoding, written as escapes."""
-    return text.encode("utf-8", "backslashreplace").decode().replace("\0", "\\x00")
+def storable(text: str, charset: Charset = UNICODE) -> str:
+    """The text with NUL, which PostgreSQL refuses, lone surrogates, which have no encoding, and what else the column
+    does not hold, written as escapes.
+    """
+    return _fitted(text, charset, _escape).replace("\0", "\\x00")
+
+
+def storable_json(text: str, charset: Charset = UNICODE) -> str:
+    """The same for JSON, which says the same by its own escapes."""
+    return _fitted(text, charset, _escape_json).replace("\0", "\\u0000")
+
+
+def _fitted(text: str, charset: Charset, escape: Callable[[str], str]) -> str:
+    if charset.has(text):
+        return text
+    return "".join(one if charset.has(one) else escape(one) for one in text)
+
+
+def _escape(character: str) -> str:
+    return character.encode("ascii", "backslashreplace").decode()
+
+
+def _escape_json(character: str) -> str:
+    return json.dumps(character)[1:-1]

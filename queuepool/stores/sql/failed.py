@@ -13,7 +13,7 @@ from queuepool.payload.uncounted import uncounted
 from queuepool.stores.set_aside import FailedJob, PendingFailure, RecordKey
 from queuepool.stores.sql.client import Client
 from queuepool.stores.sql.clock import Clock
-from queuepool.stores.sql.encoding import bytes_of, storable
+from queuepool.stores.sql.encoding import bytes_of
 from queuepool.stores.sql.failed_table import Failures, is_no_job, payload_column
 
 #: precedes a failure's own id
@@ -51,7 +51,8 @@ class SqlFailed:
 
     def get(self, job_id: str) -> FailedJob | None:
         def read(connection: Connection) -> FailedJob | None:
-            row = connection.execute(self._records(connection).where(self._table.c.uuid == job_id)).first()
+            same = self._table.c.uuid == self._failures.charsets.text(connection, "uuid", job_id)
+            row = connection.execute(self._records(connection).where(same)).first()
             return _record(row) if row else None
 
         return self._client.ask(read)
@@ -63,11 +64,12 @@ class SqlFailed:
         """
         line = f"\n{_FAILURE}{failure.id}"
         record = {**failure.record, "exception": failure.record["exception"] + line}
-        same_job = self._table.c.uuid.startswith(storable(record["id"]), autoescape=True)
-        same = select(self._table.c.id).where(same_job, self._table.c.exception.endswith(line, autoescape=True))
+        same = select(self._table.c.id).where(self._table.c.exception.endswith(line, autoescape=True))
 
         def work(connection: Connection) -> None:
-            if not connection.execute(same.limit(1)).first():
+            start = self._failures.charsets.text(connection, "uuid", record["id"])
+            same_job = self._table.c.uuid.startswith(start, autoescape=True)
+            if not connection.execute(same.where(same_job).limit(1)).first():
                 self._failures.add(connection, record)
 
         self._client.transaction(work)

@@ -6,11 +6,12 @@ import uuid
 from collections.abc import Mapping
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, LargeBinary, Table, cast, func, insert, select
+from sqlalchemy import ColumnElement, Connection, LargeBinary, Table, and_, cast, func, insert, select
 
 from queuepool.payload.lease import Lease
+from queuepool.stores.sql.charsets import Charsets
 from queuepool.stores.sql.clock import Clock
-from queuepool.stores.sql.encoding import bytes_of, storable, text_of
+from queuepool.stores.sql.encoding import bytes_of, text_of
 from queuepool.stores.sql.names import exactly, is_name
 
 #: how the text of a quarantined payload begins; the reason follows, in one word
@@ -28,6 +29,7 @@ class Failures:
     def __init__(self, connection: str, table: Table) -> None:
         self._name = connection
         self.table = table
+        self.charsets = Charsets(table)
         self.clock = ""
 
     def add(self, connection: Connection, record: Mapping[str, Any]) -> None:
@@ -35,20 +37,24 @@ class Failures:
 
         Source: DatabaseUuidFailedJobProvider.php, log (13.x).
         """
-        row = {name: storable(record[name]) for name in ("connection", "queue", "payload", "exception")}
-        self._insert(connection, {**row, "uuid": self._free_id(connection, record["id"])})
+        identity = self.charsets.text(connection, "uuid", record["id"])
+        row = {name: record[name] for name in ("connection", "queue", "payload", "exception")}
+        self._insert(connection, {**row, "uuid": self._free_id(connection, identity)})
 
     def quarantine(self, connection: Connection, lease: Lease, reason: str) -> None:
         """Store the bytes of a payload that cannot be a job."""
         about = {"uuid": str(uuid.uuid4()), "connection": self._name, "queue": lease.queue}
-        self._insert(connection, {**about, "payload": text_of(lease.receipt), "exception": NO_JOB + reason})
+        self._insert(connection, {**about, "payload": lease.receipt, "exception": NO_JOB + reason})
 
     def count_quarantined(self, connection: Connection, queue: str) -> int:
         """How many payloads of this queue are quarantined."""
-        found = select(func.count()).where(
-            is_name(connection.dialect, self.table.c.queue, queue), is_no_job(self.table)
-        )
+        found = select(func.count()).where(self.is_quarantined(connection, queue))
         return int(connection.execute(found).scalar_one())
+
+    def is_quarantined(self, connection: Connection, queue: str) -> ColumnElement[bool]:
+        """Whether a row is a quarantined payload of this queue."""
+        name = self.charsets.text(connection, "queue", queue)
+        return and_(is_name(connection.dialect, self.table.c.queue, name), is_no_job(self.table))
 
     def queues_quarantined(self, connection: Connection) -> list[str]:
         """The queues that have quarantined payloads."""
@@ -57,7 +63,18 @@ class Failures:
 
     def _insert(self, connection: Connection, row: Mapping[str, Any]) -> None:
         clock = Clock(connection.dialect, self.clock)
-        connection.execute(insert(self.table).values(failed_at=clock.as_timestamp(clock.down()), **row))
+        held = {column: self._held(connection, column, value) for column, value in row.items()}
+        connection.execute(insert(self.table).values(failed_at=clock.as_timestamp(clock.down()), **held))
+
+    def _held(self, connection: Connection, column: str, value: str | bytes) -> str | bytes:
+        """The value as the column holds it; bytes that are no text are kept as they are where a column takes them."""
+        if isinstance(value, bytes):
+            is_text = connection.dialect.name != "sqlite"
+            value = value.decode("utf-8", "backslashreplace") if is_text else text_of(value)
+        if isinstance(value, bytes):
+            return value
+        as_held = self.charsets.json if column == "payload" else self.charsets.text
+        return as_held(connection, column, value)
 
     def _free_id(self, connection: Connection, wanted: str) -> str:
         # An id may be pushed twice: the second job must not replace the first. Another transaction that needs a free id

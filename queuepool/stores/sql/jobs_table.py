@@ -8,6 +8,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Insert, text
 
+from queuepool.stores.sql.charsets import Charsets
 from queuepool.stores.sql.client import Client
 from queuepool.stores.sql.clock import Clock, later
 from queuepool.stores.sql.encoding import bytes_of, text_of
@@ -27,6 +28,7 @@ class JobsTable:
         self._client = client
         self.retry_after = retry_after
         self._clock = ""
+        self._charsets = Charsets(client.tables.jobs)
 
     @property
     def clock(self) -> str:
@@ -60,7 +62,7 @@ class JobsTable:
     def push(self, connection: Connection, queue: str, payloads: Iterable[bytes], delay: float = 0.0) -> None:
         """Add jobs at the tail of the queue, in their order. The table need not have been examined."""
         after = later(delay)
-        rows = [{"name": queue, "raw": text_of(raw), "later": after} for raw in payloads]
+        rows = [{"name": queue, "raw": self._text_of(connection, raw), "later": after} for raw in payloads]
         connection.execute(self._insertion, rows)
         self._notify(connection, queue)
 
@@ -153,6 +155,12 @@ class JobsTable:
         dialect = self._client.engine.dialect
         clock = Clock(dialect, self._clock)
         return Statements(self._client.tables.jobs, dialect, clock, self.retry_after, self.most_attempts)
+
+    def _text_of(self, connection: Connection, raw: bytes) -> str | bytes:
+        text = text_of(raw)
+        if isinstance(text, bytes) or text.isascii():
+            return text
+        return self._charsets.json(connection, "payload", text)
 
     def _notify(self, connection: Connection, queue: str) -> None:
         """Notify waiting workers when the transaction is committed; only PostgreSQL can."""

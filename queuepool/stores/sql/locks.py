@@ -13,6 +13,7 @@ from sqlalchemy import ColumnElement, Connection, Insert, Table, case, delete, i
 
 from queuepool.errors import StoreDenied
 from queuepool.payload.ending import Lock, Unlock
+from queuepool.stores.sql.charsets import Charsets
 from queuepool.stores.sql.client import Client
 from queuepool.stores.sql.clock import Clock
 from queuepool.stores.sql.names import is_name
@@ -28,6 +29,7 @@ class SqlLocks:
         self._client = client
         self._prefix = prefix
         self._table = client.tables.cache_locks
+        self._charsets = Charsets(self._table)
         self._is_there = False
 
     def examine(self) -> None:
@@ -62,7 +64,7 @@ class SqlLocks:
         # Twice: a lock whose time is over is taken over first; one may be released in between.
         for _ in range(2):
             connection.execute(
-                _unless_there(self._table, connection.dialect.name, {"key": self._prefix + lock.name, **row})
+                _unless_there(self._table, connection.dialect.name, {"key": self._key(connection, lock.name), **row})
             )
             # The row as it is now, even where others show what was committed before the transaction began.
             found = connection.execute(select(state).where(there).with_for_update()).scalar()
@@ -72,7 +74,10 @@ class SqlLocks:
         return False
 
     def _is_key(self, connection: Connection, name: str) -> ColumnElement[bool]:
-        return is_name(connection.dialect, self._table.c.key, self._prefix + name)
+        return is_name(connection.dialect, self._table.c.key, self._key(connection, name))
+
+    def _key(self, connection: Connection, name: str) -> str:
+        return self._charsets.text(connection, "key", self._prefix + name)
 
 
 def _may_be_held(connection: Connection, lock: Unlock) -> bool:

@@ -26,7 +26,8 @@ _ENDS = ("idle_in_transaction_session_timeout", f"{LATEST_COMMIT}s")
 def open_engine(url: URL, pool: dict[str, Any], shared: bool, timeout: float, create: Sequence[str]) -> Engine:
     """As ``engines.open_engine``; ``pool`` is SQLAlchemy's."""
     limits = {"connect_timeout": max(int(timeout), 2), "keepalives_idle": 30, "keepalives_interval": 10}
-    usual = {"application_name": "queuepool", **limits}
+    # A database may have another encoding: its server then converts, or says what it cannot.
+    usual = {"application_name": "queuepool", "client_encoding": "utf8", **limits}
     threshold = str(url.query.get("prepare_threshold", _DEFAULT_THRESHOLD))
     url = url.difference_update_query(["prepare_threshold"])
     engine = create_engine(
@@ -47,6 +48,8 @@ def open_engine(url: URL, pool: dict[str, Any], shared: bool, timeout: float, cr
     @event.listens_for(engine, "connect")
     def prepare(connection: Any, record: Any) -> None:
         connection.autocommit = True
+        if connection.info.parameter_status("server_encoding") == "SQL_ASCII":
+            _read_any_bytes(connection)
         record.info["lent"] = threshold == "none" or not _set_up(connection)
         connection.prepare_threshold = None if record.info["lent"] else int(threshold)
         if not (shared or record.info["lent"]):
@@ -91,6 +94,23 @@ def _set_up(connection: Any) -> bool:
 
 def _version(connection: Any) -> int:
     return int(connection.info.server_version)
+
+
+def _read_any_bytes(connection: Any) -> None:
+    """Read texts as UTF-8, or as whatever bytes they are (``encoding.bytes_of``): this database never looks at them.
+
+    As UTF-8 its server would refuse to send one row that another program has written in another encoding, and with it
+    all rows of its queue.
+    """
+    from psycopg.types.string import TextLoader
+
+    class Lenient(TextLoader):
+        def load(self, data: Any) -> str:
+            return bytes(data).decode("utf-8", "surrogateescape")
+
+    connection.execute("SET client_encoding TO SQL_ASCII")
+    for name in ("text", "varchar", "bpchar", "name", '"char"'):
+        connection.adapters.register_loader(name, Lenient)
 
 
 class _TimedReplies:

@@ -12,8 +12,7 @@ from queuepool.stores.sql.client import Client
 from queuepool.stores.sql.clock import Clock
 from queuepool.stores.sql.encoding import bytes_of
 from queuepool.stores.sql.failed import Push
-from queuepool.stores.sql.failed_table import NO_JOB, is_no_job, payload_column
-from queuepool.stores.sql.names import is_name
+from queuepool.stores.sql.failed_table import NO_JOB, Failures, payload_column
 
 _PAGE = 100
 
@@ -21,10 +20,11 @@ _PAGE = 100
 class SqlQuarantine:
     """The quarantine of one database; an entry's id is its record's uuid."""
 
-    def __init__(self, client: Client, push: Push) -> None:
+    def __init__(self, client: Client, failures: Failures, push: Push) -> None:
         self._client = client
+        self._failures = failures
         self._push = push
-        self._table = client.tables.failed_jobs
+        self._table = failures.table
 
     def entries(self, queue: str) -> Iterator[Quarantined]:
         """The entries, oldest first, read page by page."""
@@ -54,14 +54,12 @@ class SqlQuarantine:
     def _page(self, connection: Connection, queue: str, last: int) -> list[Any]:
         table, at = self._table.c, Clock(connection.dialect).as_seconds(self._table.c.failed_at)
         shown = (table.id, table.uuid, table.queue, table.exception, at, payload_column(connection, self._table))
-        found = select(*shown).where(
-            is_name(connection.dialect, table.queue, queue), is_no_job(self._table), table.id > last
-        )
+        found = select(*shown).where(self._failures.is_quarantined(connection, queue), table.id > last)
         return list(connection.execute(found.order_by(table.id).limit(_PAGE)))
 
     def _is(self, connection: Connection, queue: str, entry_id: str) -> tuple[Any, ...]:
-        table = self._table
-        return is_name(connection.dialect, table.c.queue, queue), table.c.uuid == entry_id, is_no_job(table)
+        is_entry = self._table.c.uuid == self._failures.charsets.text(connection, "uuid", entry_id)
+        return self._failures.is_quarantined(connection, queue), is_entry
 
 
 def _entry(row: Any) -> Quarantined:

@@ -10,6 +10,7 @@ from sqlalchemy import Connection, bindparam, delete, insert, select
 from queuepool.payload.ending import Lock, StateRecord
 from queuepool.payload.lease import Lease
 from queuepool.stores.sql.cache import ends, is_living, put_within
+from queuepool.stores.sql.charsets import Charsets
 from queuepool.stores.sql.client import Client
 from queuepool.stores.sql.encoding import bytes_of
 from queuepool.stores.sql.jobs_table import JobsTable
@@ -32,6 +33,7 @@ class SqlStates:
         self._leases = leases
         self._locks = locks
         self._prefix = f"{prefix}queuepool:job:"
+        self._charsets = Charsets(self._cache)
 
     def push(
         self,
@@ -70,14 +72,14 @@ class SqlStates:
 
     def _add(self, connection: Connection, states: Sequence[StateRecord]) -> None:
         """Write the first states of new jobs, which are kept equally long."""
-        rows = [{"name": self._prefix + state.job_id, "text": state.text.decode()} for state in states]
+        rows = [{"name": self._key(connection, state.job_id), "text": state.text.decode()} for state in states]
         if rows:
             words: dict[str, Any] = {"key": bindparam("name"), "value": bindparam("text")}
             connection.execute(insert(self._cache).values(**words, **ends(connection, states[0].seconds)), rows)
 
     def write_within(self, connection: Connection, state: StateRecord) -> None:
         """Write the state in the caller's transaction."""
-        put_within(self._cache, connection, self._prefix + state.job_id, state.text.decode(), state.seconds)
+        put_within(self._cache, connection, self._key(connection, state.job_id), state.text.decode(), state.seconds)
 
     def show(self, leases: Sequence[Lease], states: Sequence[StateRecord]) -> None:
         by_row = {row_of(lease).id: state for lease, state in zip(leases, states, strict=True)}
@@ -91,7 +93,7 @@ class SqlStates:
     def get(self, job_id: str) -> bytes | None:
         def read(connection: Connection) -> bytes | None:
             living = is_living(self._cache, connection)
-            same = is_name(connection.dialect, self._cache.c.key, self._prefix + job_id)
+            same = is_name(connection.dialect, self._cache.c.key, self._key(connection, job_id))
             found = connection.execute(select(self._cache.c.value).where(same, living)).scalar()
             return None if found is None else bytes_of(found)
 
@@ -107,3 +109,6 @@ class SqlStates:
             return len(names)
 
         return self._client.transaction(remove)
+
+    def _key(self, connection: Connection, job_id: str) -> str:
+        return self._charsets.text(connection, "key", self._prefix + job_id)

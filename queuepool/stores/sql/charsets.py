@@ -1,0 +1,73 @@
+"""Which characters the columns of one table hold: an older table, or database, does not have all of Unicode.
+
+Asked only of a text that is not ASCII, and once: a server would refuse the text, and with it what is to be recorded.
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+from types import MappingProxyType
+from typing import Any
+
+from sqlalchemy import Table, text
+
+from queuepool.stores.sql.encoding import ASCII, UNICODE, Charset, bytes_of, storable, storable_json
+
+_OF_COLUMN = text(
+    "SELECT character_set_name FROM information_schema.columns "
+    "WHERE table_schema = coalesce(:place, database()) AND table_name = :name AND column_name = :column"
+)
+_OF_DATABASE = text("SELECT current_setting('server_encoding')")
+#: half of Unicode: what MySQL calls utf8, and its predecessor
+_BMP = Charset(last="\uffff")
+#: the servers' names that Python's codecs do not have. SQL_ASCII takes whatever bytes it is sent, and ours are UTF-8
+_KNOWN = MappingProxyType({
+    "utf8mb4": UNICODE, "sql_ascii": UNICODE, "utf8": _BMP, "utf8mb3": _BMP, "ucs2": _BMP, "latin1": Charset("cp1252"),
+    "koi8r": Charset("koi8-r"), "koi8u": Charset("koi8-u"),
+})  # fmt: skip
+
+
+class Charsets:
+    """Those of one table, in one database; what is written as escapes where a column does not hold it."""
+
+    def __init__(self, table: Table) -> None:
+        self._table = table
+        self._found: dict[str, Charset] = {}
+
+    def text(self, connection: Any, column: str, value: str) -> str:
+        """The text as this column holds it."""
+        return storable(value, UNICODE if value.isascii() else self.of(connection, column))
+
+    def json(self, connection: Any, column: str, value: str) -> str:
+        """The JSON as this column holds it; it says the same."""
+        return storable_json(value, UNICODE if value.isascii() else self.of(connection, column))
+
+    def of(self, connection: Any, column: str) -> Charset:
+        """The characters of this column; ``connection`` may be the application's own (``callers_connection``)."""
+        if column not in self._found:
+            self._found[column] = self._ask(connection, column)
+        return self._found[column]
+
+    def _ask(self, connection: Any, column: str) -> Charset:
+        match connection.dialect.name:
+            case "sqlite":
+                return UNICODE
+            case "postgresql":
+                return charset_of(bytes_of(connection.execute(_OF_DATABASE).scalar()).decode(), is_postgres=True)
+        words = {"place": self._table.schema, "name": self._table.name, "column": column}
+        name = connection.execute(_OF_COLUMN, words).scalar()
+        return charset_of(bytes_of(name).decode()) if name else UNICODE  # a column of bytes has none
+
+
+def charset_of(name: str, *, is_postgres: bool = False) -> Charset:
+    """The characters of an encoding by its name in MySQL or PostgreSQL; ASCII, if Python does not know it."""
+    name = name.lower()
+    if is_postgres and name in ("utf8", "latin1"):
+        return UNICODE if name == "utf8" else Charset("latin-1")
+    if name in _KNOWN:
+        return _KNOWN[name]
+    try:
+        return Charset(codecs.lookup(re.sub(r"^win(?=\d)", "cp", name)).name)
+    except LookupError:
+        return ASCII
