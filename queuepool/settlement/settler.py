@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TypeVar
 
 from queuepool.config.settings import ConnectionSettings
@@ -27,6 +28,7 @@ from queuepool.settlement.commands import commands_of
 from queuepool.settlement.endings import Endings
 from queuepool.settlement.failed_record import record
 from queuepool.settlement.outage import Outage
+from queuepool.settlement.recording import fail
 from queuepool.settlement.run import NOT_RUN, Run
 from queuepool.settlement.states import States
 from queuepool.settlement.verdict import Delete, Fail, Locks, Release, Verdict
@@ -146,7 +148,8 @@ class Settler:
                 row = record(payload, lease, self._connection, reason)
                 state = self.states.failed(payload, lease.queue, run, reason)
                 ending = self.endings.after(payload, reason, locks)._replace(state=state)
-                return lambda: self._store.fail(lease, payload.id, row, ending), JobFailed(facts, reason)
+                verb = partial(fail, self._store, lease, payload.id, row, ending, self.note)
+                return verb, JobFailed(facts, reason)
 
     def give_back(self, lease: Lease) -> bool:
         """Return a job to the head of its queue, as if it had never been reserved. ``False`` as for ``settle``."""

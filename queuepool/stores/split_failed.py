@@ -8,11 +8,13 @@ twice, it is recorded once, and the record of an earlier failure of the same job
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Protocol
 
 from queuepool.errors import StoreDown, StoreError
 from queuepool.payload.ending import StateRecord
 from queuepool.payload.uncounted import uncounted
+from queuepool.stores.plain_record import plainer
 from queuepool.stores.set_aside import FailedJob, Outbox, PendingFailure, Records
 from queuepool.stores.states import JobStates
 
@@ -76,7 +78,7 @@ class Forwarder:
 
     def _record(self, failure: PendingFailure) -> bool:
         try:
-            self._records.record(failure)
+            self._record_somehow(failure)
         except StoreDown:
             raise
         except StoreError as error:  # one that cannot be stored must not block the others
@@ -84,3 +86,12 @@ class Forwarder:
             return False
         self._outbox.drop_pending(failure)
         return True
+
+    def _record_somehow(self, failure: PendingFailure) -> None:
+        """Record it as it is or, where that is refused, more plainly."""
+        try:
+            self._records.record(failure)
+        except StoreDown:
+            raise
+        except StoreError:
+            self._records.record(replace(failure, record=plainer(failure.record)))
