@@ -89,6 +89,7 @@ def _stores(where: Where) -> Iterator[Finding]:
         with closing(Stores(connection, shared=True, by_hand=True)) as stores:
             try:
                 yield from _store(where, connection, stores)
+                yield from _failed_store(connection)
                 yield from _outcomes(stores)
             except StoreError as error:
                 yield Finding(Grade.FAIL, f"connection {connection.name}", str(error))
@@ -101,6 +102,14 @@ def _store(where: Where, connection: ConnectionSettings, stores: Stores) -> Iter
         yield finding
     if is_sound or is_redis(connection.url):  # of a database's tables it would say the same again
         yield from inspect_rights(stores, _pools(where, connection))
+
+
+def _failed_store(connection: ConnectionSettings) -> Iterator[Finding]:
+    """What a failed store apart from the queue cannot hold, if it is in a database."""
+    if connection.failed_url not in ("", connection.url) and not is_redis(connection.failed_url):
+        from queuepool.stores.sql.check_encodings import inspect_failed_store  # imported here: few have one
+
+        yield from inspect_failed_store(connection)
 
 
 def _queues(where: Where, connection: ConnectionSettings) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -22,6 +23,7 @@ from queuepool.stores.sql.check import _ROWS, _transport, _version
 from queuepool.stores.sql.tables import USUAL
 from tests.support.commands import ROOT, Done, migrate_at, queuepool
 from tests.support.each import each
+from tests.support.narrow import OF_COLUMNS, narrow_database
 
 pytestmark = pytest.mark.every_store("url")
 
@@ -104,6 +106,35 @@ def test_rights_that_are_missing_are_told_by_name(postgres_url):
         "UPDATE on jobs is refused: permission denied for table jobs",
         "DELETE on jobs is refused: permission denied for table jobs",
     ] == denied
+
+
+NARROW = {
+    "utf8mb3": r"the table failed_jobs has uuid, .*, exception in utf8mb3, which lacks .*; ALTER TABLE failed_jobs C",
+    "LATIN1": "the database's encoding is LATIN1, which lacks characters: .*; one in UTF8 would hold all",
+    "SQL_ASCII": "the database's encoding is SQL_ASCII: it takes other programs' bytes",
+}
+
+
+@pytest.mark.parametrize("encoding", NARROW)
+def test_what_a_database_cannot_hold_is_told_with_its_cost(encoding, request):
+    server = request.getfixturevalue("mariadb" if encoding in OF_COLUMNS else "postgres")
+    with narrow_database(server, encoding) as url:
+        assert [1] == [
+            len(re.findall(NARROW[encoding], words))
+            for words in found(url, "warn")
+            if "failed" in words or "encoding" in words
+        ]
+        assert [] == found(url, "FAIL")
+
+
+def test_what_a_failed_store_apart_cannot_hold_is_told(mariadb, redis_url, tmp_path):
+    with narrow_database(mariadb, "latin1") as url:
+        (tmp_path / "pool.ini").write_text(
+            f"[connection]\nurl = {redis_url}\nfailed_url = {url}\n[pool]\nmodules = json\n"
+        )
+        done = queuepool("check", "-c", f"{tmp_path}/pool.ini")
+
+    assert ["failed_jobs"] == re.findall(r"warn connection default: the table (\w+) has .* in latin1", done.stdout)
 
 
 def test_every_column_that_must_have_a_value_is_tried_with_one():

@@ -15,6 +15,7 @@ from queuepool.config.urls import database_of, has_password, masked, options_of,
 from queuepool.stores.factory import Stores
 from queuepool.stores.finding import Finding, Grade, refusal
 from queuepool.stores.sql import check_limits as database_limits
+from queuepool.stores.sql.check_encodings import encodings
 from queuepool.stores.sql.client import Client
 from queuepool.stores.sql.postgresql import is_lent
 from queuepool.stores.sql.schema import REQUIRED, oddity_of, problems_of
@@ -120,6 +121,7 @@ def _tables(client: Client, queues: Sequence[str]) -> Iterator[tuple[Grade, str]
     if oddity := client.ask(partial(oddity_of, table=client.tables.jobs)):
         yield Grade.WARN, oddity
     yield from database_limits.merged_queues(client, queues)
+    yield from encodings(client)
 
 
 def _elsewhere(stores: Stores, queues: Sequence[str]) -> Iterator[tuple[Grade, str]]:
