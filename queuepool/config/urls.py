@@ -107,6 +107,11 @@ def kind_of(url: str) -> str:
     return "redis" if scheme_of(url) in REDIS else "sql"
 
 
+def folds_keys(url: str) -> bool:
+    """Whether the store takes keys for equal that differ by case, accent or trailing spaces, as collations do."""
+    return scheme_of(url) in ("mysql", "mariadb")
+
+
 def scheme_of(url: str) -> str:
     """The scheme, which precedes ``://``."""
     return url.partition("://")[0]

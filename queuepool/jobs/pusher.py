@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from queuepool.config.settings import ConnectionSettings
-from queuepool.config.urls import kind_of
+from queuepool.config.urls import folds_keys, kind_of
 from queuepool.jobs import at_import, context, diversion
 from queuepool.jobs.delay import Delay, seconds_until
 from queuepool.jobs.encryption import Encryption
@@ -19,6 +19,7 @@ from queuepool.jobs.push_options import fields_of
 from queuepool.jobs.queued import emit_queued
 from queuepool.payload.ending import Lock
 from queuepool.payload.envelope import CONTEXT, encode
+from queuepool.payload.exact_locks import exact, lasting
 from queuepool.payload.on_push import stamper
 from queuepool.payload.options import TRACK
 from queuepool.payload.signing import signer_of
@@ -54,7 +55,7 @@ class Pusher:
 
         ``as_given``: for tests, the jobs before they were serialized, and whether they are encrypted.
         """
-        seconds = seconds_until(delay)
+        seconds, lock = seconds_until(delay), self._told_apart(lock, jobs)
         about: dict[str, Any] = {
             "options": fields_of(options) if options and not isinstance(options, Wired) else options,
             "display_name": display_name,
@@ -91,10 +92,17 @@ class Pusher:
         if diverted:
             diverted.run()
 
+    def _told_apart(self, lock: Lock | None, jobs: list[tuple[str, object]]) -> Lock | None:
+        """The lock by a name that the store takes for no other; that of a PHP class, which Laravel gives, as it is."""
+        if lock is None or "\\" in jobs[0][0] or not folds_keys(self._settings.url):
+            return lock
+        return exact(lock, jobs[0][0])
+
     def _extra(self, lock: Lock | None, track: float) -> dict[str, object]:
         """The fields of a payload that few have."""
         texts = claimed(context.texts(), lock, self._kind) if lock else context.texts()
-        return {key: value for key, value in ((CONTEXT, texts), (TRACK, track)) if value}
+        known: dict[str, object] = {key: value for key, value in ((CONTEXT, texts), (TRACK, track)) if value}
+        return known | lasting(lock) if lock else known
 
     @property
     def _kind(self) -> str:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeGuard
 from queuepool.errors import BadPayload, NotSendable
 from queuepool.payload import strict_json
 from queuepool.payload.ages import PUSHED_AT, as_text, due_at, precise
-from queuepool.payload.options import KEYS, NAME, PayloadOptions, is_time, payload_options_of
+from queuepool.payload.options import KEYS, NAME, UNIQUE_FOR, PayloadOptions, is_time, payload_options_of
 from queuepool.payload.strict_json import MAX_BYTES as MAX_BYTES
 from queuepool.payload.tags import TAGS, tags_in
 from queuepool.payload.to_json import as_json
@@ -29,7 +29,7 @@ SCHEDULED_FOR = "scheduledFor"
 #: created once: json.dumps would create one for every payload
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False, default=as_json)
 _TIMES = ("createdAt", PUSHED_AT, "delay", SCHEDULED_FOR)
-_KNOWN = frozenset((*KEYS, *_TIMES, "uuid", "id", "data", "attempts", CONTEXT, "qp"))
+_KNOWN = frozenset((*KEYS, *_TIMES, "uuid", "id", "data", "attempts", CONTEXT, UNIQUE_FOR, "qp"))
 #: the keys that a payload may have by itself: nothing else may set them. ``queue`` is in what is signed
 RESERVED = _KNOWN | {"deleteWhenMissingModels", "queue"}
 #: the options of a payload that says nothing of them, in Laravel's order

@@ -13,6 +13,8 @@ from queuepool.errors import BadPayload
 
 #: the key of the seconds for which a tracked job's state is kept
 TRACK = "qpTrack"
+#: the key of the seconds that a job's unique lock lasts, if that is not a day
+UNIQUE_FOR = "qpUniqueFor"
 #: seconds, for delays and points in time alike: beyond the year 5000 another unit must be meant
 _NO_TIME = 1e11
 #: seconds that no backoff reaches

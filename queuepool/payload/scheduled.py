@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from queuepool.payload.context import Texts
 from queuepool.payload.ending import Lock
 from queuepool.payload.envelope import CONTEXT, OBJECT_JOB, SCHEDULED_FOR, encode
+from queuepool.payload.exact_locks import exact
 from queuepool.payload.unique_locks import claimed, new_lock
 
 #: seconds after which the lock of ``overlap = no`` ends by itself
@@ -21,8 +22,8 @@ _NAMESPACE = uuid.uuid5(uuid.NAMESPACE_URL, "queuepool:schedule")
 class Template(NamedTuple):
     """What the payloads of one schedule have in common.
 
-    ``job`` names a job, or a PHP class if ``is_object``; ``data`` is JSON, or empty; ``kind`` is that of the store;
-    ``sign`` and ``stamp`` as for ``encode``.
+    ``job`` names a job, or a PHP class if ``is_object``; ``data`` is JSON, or empty; ``kind`` is that of the store, and
+    ``folds``: it takes keys that look alike for one another; ``sign`` and ``stamp`` as for ``encode``.
     """
 
     name: str
@@ -32,12 +33,13 @@ class Template(NamedTuple):
     kind: str
     sign: Callable[[dict[str, object]], object] | None = None
     stamp: Callable[[Mapping[str, object]], Mapping[str, object]] | None = None
+    folds: bool = False
 
     def lock(self) -> Lock:
         """The lock that a job of this schedule holds until it is over; its owner is new."""
         lock = new_lock(self.job, f"schedule:{self.name}", _DAY)
         assert lock
-        return lock
+        return exact(lock, self.job) if self.folds else lock
 
     def payload(
         self, due: datetime, created_at: float, lock: Lock | None = None, *, identity: str = ""

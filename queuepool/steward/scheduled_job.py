@@ -9,7 +9,7 @@ from functools import partial
 
 from queuepool.config.settings import ScheduleSettings
 from queuepool.config.timetable import timetable_of
-from queuepool.config.urls import kind_of
+from queuepool.config.urls import folds_keys, kind_of
 from queuepool.errors import BadPayload, ConfigError
 from queuepool.log.tracebacks import summary
 from queuepool.payload.on_push import Stamp, stamper
@@ -31,7 +31,8 @@ class ScheduledJob:
         signer = signer_of(connection.signing, connection.signing_keys)
         sign = partial(signer.sign, settings.queue) if signer else None
         kind = kind_of(connection.url)
-        self._template = Template(settings.name, settings.pushes, is_object, settings.data, kind, sign)
+        folds = folds_keys(connection.url)
+        self._template = Template(settings.name, settings.pushes, is_object, settings.data, kind, sign, folds=folds)
         try:
             self.due(0, 0.0)
         except (BadPayload, PhpDataRefused) as error:
@@ -43,6 +44,11 @@ class ScheduledJob:
     def rule(self) -> str:
         """A digest of when it is due."""
         return hashlib.sha256(self.settings.rule.encode()).hexdigest()[:16]
+
+    @property
+    def lock(self) -> str:
+        """The name of the lock that its jobs hold; empty if they may overlap."""
+        return "" if self.settings.overlap else self._template.lock().name
 
     def id_at(self, at: int) -> str:
         """The id of the job for this due time."""
