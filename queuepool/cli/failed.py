@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import asdict
+from functools import partial
 from itertools import chain
 from typing import Any
 
@@ -17,8 +19,9 @@ from queuepool.cli.options import JSON, TEXT, Where, located, option, parsed
 from queuepool.cli.queues import one_queue
 from queuepool.config import values
 from queuepool.jobs.client import Queue
+from queuepool.settlement.held_locks import HeldLocks
 from queuepool.settlement.states import retried
-from queuepool.stores.set_aside import FailedJob
+from queuepool.stores.set_aside import FailedJob, Returned
 from queuepool.unix.exit_codes import FAILED
 
 #: records in one batch
@@ -55,10 +58,12 @@ def retry(where: Where, ids: Sequence[str], queue: str | None) -> int:
     if not (ids or everything) or (queue is not None and not everything):
         raise click.UsageError("name failed jobs by ID, or say all, or --queue")
     with closing(Queue(where.connection(), by_hand=True)) as connection:
+        locks = HeldLocks(connection.settings)
         if everything:
-            put_back, code = _retry_all(connection, queue), 0
+            put_back, held = _retry_all(connection, locks, queue)
+            code = FAILED if held else 0
         else:
-            codes = [_retry(connection, job_id) for job_id in dict.fromkeys(ids)]
+            codes = [_retry(connection, locks, job_id) for job_id in dict.fromkeys(ids)]
             put_back, code = codes.count(0), max(codes)
     output.say(f"{output.counted(put_back, 'job')} put back")
     return code
@@ -118,8 +123,9 @@ def _prune(where: Where, hours: int) -> None:
     with closing(Queue(where.connection(), by_hand=True)) as queue:
         store = queue.stores.failed
         before = store.now() - hours * _HOUR
+        finder = HeldLocks(queue.settings).set_aside
         while keys := store.older_than(before, _BATCH):
-            dropped += store.drop(keys)
+            dropped += store.drop(keys, finder)
     output.say(f"dropped {output.counted(dropped, 'failed job')}")
 
 
@@ -130,35 +136,43 @@ def _all(queue: Queue) -> Iterator[FailedJob]:
         first += _BATCH
 
 
-def _retry_all(connection: Queue, queue: str | None) -> int:
-    """Retry only what had failed at the start: workers may fail jobs again faster than this loop runs."""
+def _retry_all(connection: Queue, locks: HeldLocks, queue: str | None) -> tuple[int, int]:
+    """Retry only what had failed at the start: workers may fail jobs again faster than this loop runs.
+
+    Returns how many were put back, and how many were not because of their locks.
+    """
     store = connection.stores.failed
-    began = store.now()
-    retried = passed = 0
-    while page := store.page(passed, _BATCH):
+    began, found = store.now(), Counter[Returned]()
+    while page := store.page(found.total() - found[Returned.DONE], _BATCH):
         for record in page:
-            if record.failed_at > began or queue not in (None, record.queue) or not _put_back(connection, record):
-                passed += 1
-            else:
-                retried += 1
-    return retried
+            is_meant = record.failed_at <= began and queue in (None, record.queue)
+            found[_put_back(connection, locks, record) if is_meant else Returned.GONE] += 1
+    if held := found[Returned.HELD]:
+        output.complain(f"{output.counted(held, 'failed job')} left: other jobs hold their unique locks")
+    return found[Returned.DONE], held
 
 
-def _retry(connection: Queue, job_id: str) -> int:
+def _retry(connection: Queue, locks: HeldLocks, job_id: str) -> int:
     record = connection.stores.failed.get(job_id)
-    if record is None or not _put_back(connection, record):
-        return _not_found(job_id)
-    return 0
+    match _put_back(connection, locks, record) if record else Returned.GONE:
+        case Returned.DONE:
+            return 0
+        case Returned.HELD:
+            output.complain(f"failed job {job_id} stays: another job holds its unique lock")
+            return FAILED
+    return _not_found(job_id)
 
 
-def _put_back(connection: Queue, record: FailedJob) -> bool:
+def _put_back(connection: Queue, locks: HeldLocks, record: FailedJob) -> Returned:
     stores = connection.stores
-    return stores.failed.retry(record, state=retried(record, stores.states.get))
+    back = partial(stores.failed.retry, record, None, retried(record, stores.states.get))
+    return locks.put_back(stores, record.payload.encode(), back, ended=True)
 
 
 def _forget(queue: Queue, job_id: str) -> int:
     record = queue.stores.failed.get(job_id)
-    return 0 if record and queue.stores.failed.drop([record.key]) else _not_found(job_id)
+    finder = HeldLocks(queue.settings).set_aside
+    return 0 if record and queue.stores.failed.drop([record.key], finder) else _not_found(job_id)
 
 
 def _not_found(job_id: str) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import closing
+from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -17,7 +18,9 @@ from queuepool.cli.group import Verbs
 from queuepool.cli.options import JSON, TEXT, Where, located, parsed
 from queuepool.cli.queues import QUEUES, one_queue
 from queuepool.jobs.client import Queue
-from queuepool.stores.set_aside import Quarantined
+from queuepool.settlement.held_locks import HeldLocks
+from queuepool.stores.locks import Finder
+from queuepool.stores.set_aside import Quarantined, Returned
 from queuepool.unix.exit_codes import FAILED
 
 #: bytes of a payload that a list and a single view show
@@ -60,7 +63,7 @@ def list_them(where: Where, queues: Sequence[str], as_json: bool) -> None:
 def show(where: Where, queue: str, entry_id: str, as_bytes: bool) -> int:
     """Show one payload, at most 8 KiB of it"""
     with closing(Queue(where.connection(), by_hand=True)) as connection:
-        entry = next((one for one in connection.stores.quarantine.entries(queue) if one.id == entry_id), None)
+        entry = _entry(connection, queue, entry_id)
     if entry is None:
         return _not_found(queue, entry_id)
     if as_bytes:
@@ -77,7 +80,16 @@ def show(where: Where, queue: str, entry_id: str, as_bytes: bool) -> int:
 def retry(where: Where, queue: str, entry_id: str) -> int:
     """Put one payload back on its queue unchanged"""
     with closing(Queue(where.connection(), by_hand=True)) as connection:
-        return 0 if connection.stores.quarantine.requeue(queue, entry_id) else _not_found(queue, entry_id)
+        entry = _entry(connection, queue, entry_id)
+        back = partial(connection.stores.quarantine.requeue, queue, entry_id, None)
+        locks = HeldLocks(connection.settings)
+        match locks.put_back(connection.stores, entry.payload, back, ended=False) if entry else Returned.GONE:
+            case Returned.DONE:
+                return 0
+            case Returned.HELD:
+                output.complain(f"{entry_id} stays in the quarantine of {queue}: another job holds its unique lock")
+                return FAILED
+    return _not_found(queue, entry_id)
 
 
 @quarantine.command()
@@ -93,14 +105,26 @@ def drop(where: Where, queue: str, entry_id: str | None, everything: bool) -> in
         if entry_id is None:
             output.say(f"dropped {output.counted(_drop_all(connection, queue), 'payload')}")
             return 0
-        return 0 if connection.stores.quarantine.drop(queue, entry_id) else _not_found(queue, entry_id)
+        entry = _entry(connection, queue, entry_id)
+        finder = HeldLocks(connection.settings).set_aside
+        return 0 if entry and _drop(connection, entry, finder) else _not_found(queue, entry_id)
+
+
+def _entry(connection: Queue, queue: str, entry_id: str) -> Quarantined | None:
+    return next((one for one in connection.stores.quarantine.entries(queue) if one.id == entry_id), None)
+
+
+def _drop(connection: Queue, entry: Quarantined, finder: Finder) -> bool:
+    """Drop it with its unique locks."""
+    unlocks = finder.locks_of(entry.payload) if finder.may_hold(entry.payload) else ()
+    return connection.stores.quarantine.drop(entry.queue, entry.id, unlocks)
 
 
 def _drop_all(connection: Queue, queue: str) -> int:
     """Drop only what was there at the start: more may come faster than this loop runs."""
-    began, dropped = connection.stores.queue.now(), 0
+    began, dropped, finder = connection.stores.queue.now(), 0, HeldLocks(connection.settings).set_aside
     while page := list(islice(_older(connection, queue, began), _BATCH)):
-        dropped += sum(connection.stores.quarantine.drop(queue, entry.id) for entry in page)
+        dropped += sum(_drop(connection, entry, finder) for entry in page)
     return dropped
 
 

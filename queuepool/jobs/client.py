@@ -33,9 +33,8 @@ T = TypeVar("T")
 class Queue:
     """Pushes to one connection. Threads may share it. ``connect`` makes one.
 
-    A push that returns has been stored. A push that raises ``StoreDown`` may have been stored: it is never resent
-    automatically. A silent server counts as gone after the connection's ``timeout`` in seconds; with ``by_hand``, for
-    a person at a terminal, the wait is longer.
+    A push that returns is stored. One that raises ``StoreDown`` may be stored: it is never resent automatically. A
+    silent server counts as gone after the connection's ``timeout`` in seconds; with ``by_hand``, for a person, later.
     """
 
     def __init__(self, settings: ConnectionSettings, *, by_hand: bool = False) -> None:
@@ -49,7 +48,6 @@ class Queue:
         self.pusher = Pusher(settings, self._stores.pushes, self._encryption)
 
     # For this package. In a test that diverts pushes these two are the diversion's: ask for them at each use.
-
     @property
     def settings(self) -> ConnectionSettings:
         return diversion.active.settings(self._settings) if diversion.active else self._settings
@@ -209,8 +207,10 @@ class Queue:
         return self.stores.queue.sizes(queue)
 
     def clear(self, queue: str = "default") -> int:
-        """Drop the queue's ready, delayed and reserved jobs; returns how many there were."""
-        return self.stores.queue.clear(queue)
+        """Drop the queue's ready, delayed and reserved jobs, with their unique locks; returns how many there were."""
+        from queuepool.settlement.held_locks import HeldLocks  # imported here: few programs drop jobs
+
+        return self.stores.queue.clear(queue, HeldLocks(self.settings).waiting)
 
     def close(self) -> None:
         """Close the connections to the stores. Awaited pushes that have not begun raise ``StoreDown``."""

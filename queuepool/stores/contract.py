@@ -15,6 +15,7 @@ from typing import Any, Protocol
 
 from queuepool.payload.ending import NOTHING, Ending, Lock, StateRecord, Unlock
 from queuepool.payload.lease import Lease, Tallies
+from queuepool.stores.locks import NO_LOCKS, Finder
 
 #: seconds that a call may be delayed before it is carried out
 UNDER_WAY = 60.0
@@ -201,5 +202,8 @@ class QueueStore(PushStore, Protocol):
     def queues(self) -> list[str]:
         """The names of all queues that are not empty, in order; scans the whole store."""
 
-    def clear(self, queue: str) -> int:
-        """Drop its ready, delayed and reserved jobs, but not the quarantine; returns how many there were."""
+    def clear(self, queue: str, finder: Finder = NO_LOCKS) -> int:
+        """Drop its ready, delayed and reserved jobs, but not the quarantine; returns how many there were.
+
+        A job and the unique locks that ``finder`` finds end in one step; of a long queue each step drops a part.
+        """

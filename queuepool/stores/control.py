@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
-from queuepool.payload.ending import Unlock
 from queuepool.stores.contract import NOTICE_LASTS, Control
+from queuepool.stores.locks import Locks
 
 _RESTART, _MAINTENANCE = "illuminate:queue:restart", "illuminate:foundation:down"
 _SCHEDULE_PAUSED = "illuminate:schedule:paused"
@@ -23,8 +23,8 @@ class ControlReader(Protocol):
         """The control keys for these queues and schedules."""
 
 
-class Cache(Protocol):
-    """Named values in Laravel's cache, and the pools' notices beside them."""
+class Cache(Locks, Protocol):
+    """Named values in Laravel's cache, its locks, and the pools' notices beside them."""
 
     def get(self, names: Sequence[str]) -> list[bytes | None]:
         """The values in PHP's serialization (in Redis, numbers are plain); ``None`` for each name that is missing."""
@@ -37,9 +37,6 @@ class Cache(Protocol):
 
     def stamp(self, name: str) -> int:
         """Set the value to the store's Unix second, or to one more than before if that is later; returns it."""
-
-    def release(self, unlocks: Sequence[Unlock]) -> None:
-        """Release unique locks; one that another owner holds stays."""
 
     def publish(self, pool: str, notice: Mapping[str, Any]) -> None:
         """Keep a pool's notice for ``NOTICE_KEPT`` seconds, with the store's current Unix second as ``at``."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,7 @@ from queuepool.stores.clients import Clients, alert_keys, history, keys_of
 from queuepool.stores.contract import Pushes, QueueStore
 from queuepool.stores.control import Cache, ControlKeys, Place, maintenance_key_of, prefix_of
 from queuepool.stores.history import History
-from queuepool.stores.locks import LocksOf
+from queuepool.stores.locks import Locks, LocksOf
 from queuepool.stores.measured import Measures
 from queuepool.stores.schedules import Schedules
 from queuepool.stores.set_aside import FailedStore, Outbox, QuarantineStore, Records
@@ -44,6 +45,7 @@ class Stores:
     schedules: Schedules
     states: JobStates
     measures: Measures
+    locks: Mapping[str, Locks]  # by the kind of their place: the jobs' own store, and Laravel's cache if of another
     #: forwards failures to the failed store, if that is on another server
     forwarder: Forwarder | None = None
     #: pushes in transactions of the application's; ``None`` in Redis, which has none
@@ -69,6 +71,7 @@ class Stores:
         is_alike = kind_of(settings.control_url or settings.url) == kind_of(settings.url)
         self._locks_of = LocksOf(kind_of(settings.url), None if is_alike else cache)
         own, down = self._in_redis() if is_redis(settings.url) else self._in_sql()
+        self.locks = ({kind_of(settings.control_url): cache} if cache else {}) | {kind_of(settings.url): own}
         if records:
             self.failed = FailedElsewhere(records, self.queue, self.states)
             self.forwarder = Forwarder(self._outbox, records)
@@ -132,8 +135,8 @@ class Stores:
         about = {"keep": self._keeps, "outbox": self._is_split}
         self.queue = RedisQueue(client, keys, settings.retry_after, locks=self._locks_of, **about)
         self._outbox = RedisOutbox(client, keys)
-        self.failed = RedisFailed(client, keys)
-        self.quarantine = RedisQuarantine(client, keys)
+        self.failed = RedisFailed(client, keys, self._locks_of)
+        self.quarantine = RedisQuarantine(client, keys, self._locks_of)
         self.schedules = RedisSchedules(client, keys)
         self.states = RedisStates(client, keys)
         self.measures = RedisMeasures(client, keys)
@@ -142,6 +145,8 @@ class Stores:
     def _in_sql(self) -> tuple[Cache, str]:
         from queuepool.stores.sql.borrowed import Borrowing
         from queuepool.stores.sql.cache import SqlCache
+        from queuepool.stores.sql.clearing import Clearing
+        from queuepool.stores.sql.dropped_locks import DroppedLocks
         from queuepool.stores.sql.endings import SqlEndings
         from queuepool.stores.sql.failed import SqlFailed
         from queuepool.stores.sql.failed_table import Failures
@@ -166,11 +171,12 @@ class Stores:
         self.measures = SqlMeasures(client, failures)
         endings = SqlEndings(table, locks, self._locks_of, states)
         about = {"keep": self._keeps, "outbox": self._is_split}
-        self.queue = SqlQueue(client, table, leases, cache, endings, failures, **about)
+        dropped = DroppedLocks(locks, self._locks_of)
+        self.queue = SqlQueue(client, table, leases, cache, endings, failures, Clearing(client, dropped), **about)
         self.borrowing = Borrowing(client, states)
         self._outbox = SqlOutbox(client)
-        self.failed = SqlFailed(client, failures, table.push, states.write_within)
-        self.quarantine = SqlQuarantine(client, failures, table.push)
+        self.failed = SqlFailed(client, failures, table.push, states.write_within, dropped)
+        self.quarantine = SqlQuarantine(client, failures, table.push, dropped)
         return cache, f"{prefix}queuepool:down"
 
     @property

@@ -4,9 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import Any, NamedTuple, Protocol
 
-from queuepool.payload.ending import StateRecord
+from queuepool.payload.ending import Lock, StateRecord, Unlock
+from queuepool.stores.locks import NO_LOCKS, Finder
+
+
+class Returned(Enum):
+    """What became of a job that was to go back to its queue; true if it did."""
+
+    DONE = 1
+    #: there is no such job
+    GONE = 0
+    #: another job holds its unique lock
+    HELD = -1
+
+    def __bool__(self) -> bool:
+        return self is Returned.DONE
 
 
 class RecordKey(NamedTuple):
@@ -74,14 +89,20 @@ class FailedStore(Protocol):
     def get(self, job_id: str) -> FailedJob | None:
         """The record with this id; ``None`` if there is none."""
 
-    def retry(self, failed: FailedJob, queue: str | None = None, state: StateRecord | None = None) -> bool:
-        """Return the job to its queue (or this one) with all its tries; ``False`` when its record is gone.
+    def retry(
+        self, failed: FailedJob, queue: str | None = None, state: StateRecord | None = None, lock: Lock | None = None
+    ) -> Returned:
+        """Return the job to its queue (or this one) with all its tries.
 
-        ``state`` is written with it, for those that follow the job.
+        ``state`` is written with it, for those that follow the job. ``lock`` is taken with it: if another job holds
+        that, nothing is done.
         """
 
-    def drop(self, keys: Sequence[RecordKey]) -> int:
-        """Drop these records, and no later ones of the same jobs; returns how many existed."""
+    def drop(self, keys: Sequence[RecordKey], finder: Finder = NO_LOCKS) -> int:
+        """Drop these records, and no later ones of the same jobs; returns how many existed.
+
+        The locks that ``finder`` finds in their payloads end with them.
+        """
 
     def older_than(self, moment: float, count: int = 1000) -> list[RecordKey]:
         """Records of jobs that failed before this Unix second, at most ``count``."""
@@ -92,6 +113,9 @@ class Records(FailedStore, Protocol):
 
     def record(self, failure: PendingFailure) -> None:
         """Store its record; does nothing if the failure with this id is already recorded."""
+
+    def holding(self, keys: Sequence[RecordKey], finder: Finder) -> list[bytes]:
+        """The payloads of those of these records that may hold a lock."""
 
 
 class Outbox(Protocol):
@@ -113,8 +137,8 @@ class QuarantineStore(Protocol):
     def entries(self, queue: str) -> Iterator[Quarantined]:
         """The entries, oldest first, read page by page."""
 
-    def requeue(self, queue: str, entry_id: str, payload: bytes | None = None) -> bool:
-        """Put it at the tail of its queue, unchanged or as ``payload``; ``False`` when there is no such entry."""
+    def requeue(self, queue: str, entry_id: str, payload: bytes | None = None, lock: Lock | None = None) -> Returned:
+        """Put it at the tail of its queue, unchanged or as ``payload``; ``lock`` as for ``FailedStore.retry``."""
 
-    def drop(self, queue: str, entry_id: str) -> bool:
-        """Drop an entry; ``False`` when there is no such entry."""
+    def drop(self, queue: str, entry_id: str, unlocks: Sequence[Unlock] = ()) -> bool:
+        """Drop an entry, and with it these locks; ``False`` when there is no such entry."""

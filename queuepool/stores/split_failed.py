@@ -12,10 +12,11 @@ from dataclasses import replace
 from typing import Protocol
 
 from queuepool.errors import StoreDown, StoreError
-from queuepool.payload.ending import StateRecord
+from queuepool.payload.ending import Lock, StateRecord, Unlock
 from queuepool.payload.uncounted import uncounted
+from queuepool.stores.locks import NO_LOCKS, Finder
 from queuepool.stores.plain_record import plainer
-from queuepool.stores.set_aside import FailedJob, Outbox, PendingFailure, Records
+from queuepool.stores.set_aside import FailedJob, Outbox, PendingFailure, RecordKey, Records, Returned
 from queuepool.stores.states import JobStates
 
 #: failures that are read at once
@@ -26,7 +27,11 @@ class Jobs(Protocol):
     """The part of a queue that is needed here."""
 
     def push(self, queue: str, payloads: Sequence[bytes], delay: float = 0.0) -> None:
-        """As ``QueueStore.push``."""
+        """As ``QueueStore.push``, and so below."""
+
+    def push_unique(self, queue: str, payload: bytes, delay: float, lock: Lock) -> bool: ...
+
+    def unlock(self, unlocks: Sequence[Unlock]) -> None: ...
 
 
 class FailedElsewhere:
@@ -40,20 +45,36 @@ class FailedElsewhere:
         self.count = records.count
         self.page = records.page
         self.get = records.get
-        self.drop = records.drop
         self.older_than = records.older_than
 
-    def retry(self, failed: FailedJob, queue: str | None = None, state: StateRecord | None = None) -> bool:
-        """Push the job, then drop its record: a crash in between leaves the job twice, but never loses it."""
+    def retry(
+        self, failed: FailedJob, queue: str | None = None, state: StateRecord | None = None, lock: Lock | None = None
+    ) -> Returned:
+        """Push the job, then drop its record: a crash in between leaves the job twice, but never loses it.
+
+        Of a unique job it leaves the record, which cannot be retried as long as the job holds its lock.
+        """
         current = self._records.get(failed.id)
         if current is None or current.key != failed.key:
-            return False
-        target, payloads = queue or failed.queue, [uncounted(failed.payload.encode())]
+            return Returned.GONE
+        payload = uncounted(failed.payload.encode())
+        if not self._push(queue or failed.queue, payload, state, lock):
+            return Returned.HELD
+        return Returned.DONE if self._records.drop([failed.key]) == 1 else Returned.GONE
+
+    def drop(self, keys: Sequence[RecordKey], finder: Finder = NO_LOCKS) -> int:
+        """As the contract says; the locks, which are on the other server, end first."""
+        for payload in self._records.holding(keys, finder):
+            self._jobs.unlock(finder.locks_of(payload))
+        return self._records.drop(keys)
+
+    def _push(self, queue: str, payload: bytes, state: StateRecord | None, lock: Lock | None) -> bool:
         if state:
-            self._states.push(target, payloads, 0.0, [state])
-        else:
-            self._jobs.push(target, payloads)
-        return self._records.drop([failed.key]) == 1
+            return self._states.push(queue, [payload], 0.0, [state], lock)
+        if lock:
+            return self._jobs.push_unique(queue, payload, 0.0, lock)
+        self._jobs.push(queue, [payload])
+        return True
 
 
 class Forwarder:

@@ -20,8 +20,8 @@ AROUND = {
             ("stores/split_failed.py", "\nfrom typing import Protocol", "\nimport time\nfrom typing import Protocol"),
             (
                 "stores/split_failed.py",
-                "return self._records.drop([",
-                "return time.sleep(0.05) or self._records.drop([",
+                "return Returned.DONE if self._records.drop([",
+                "return Returned.DONE if time.sleep(0.05) or self._records.drop([",
             ),
         ),
         replace(QUIET, other="sqlite", only=("retry_all",), refused=40.0, seconds=6.0),

@@ -203,7 +203,7 @@ def test_the_viewer_sees_everything_and_changes_nothing(login, root):
     assert [] == stores.control.pools()
     for change in (
         site.queue.clear, stores.control.down, partial(stores.control.pause, "default"), partial(site.push, "ok"),
-        partial(stores.failed.drop, [record.id]), partial(stores.failed.retry, record),
+        partial(stores.failed.drop, [record.key]), partial(stores.failed.retry, record),
         partial(stores.quarantine.drop, "default", entry.id), partial(stores.quarantine.requeue, "default", entry.id),
     ):  # fmt: skip
         with pytest.raises(StoreDenied):
@@ -236,11 +236,13 @@ def test_the_operator_mends_and_cannot_take_a_job(login, root):
     control.restart(), control.pause("default"), control.down()
 
     assert (True, True, True) == (control.read(["default"]).down, control.up(), control.resume("default"))
-    assert (True, True) == (stores.failed.retry(record), stores.quarantine.requeue("default", entry.id))
+    assert stores.failed.retry(record)
+    assert stores.quarantine.requeue("default", entry.id)
     assert ([], 0, []) == (stores.failed.older_than(1.0), stores.failed.drop([RecordKey("none", "0")]), control.pools())
     assert not stores.quarantine.drop("default", "none")
-    assert 3 == queue.clear()
-    assert [] == denials(root)
+    assert login("producer").queue.push("do", unique_id="a")
+    assert 4 == queue.clear()
+    assert ([], []) == (denials(root), root.keys("laravel_unique_job:*"))
     assert "the user may not run 'lpop' (ACL)" == refused(queue, "LPOP", "queues:default")
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
 from queuepool.errors import StoreError
-from queuepool.payload.ending import Unlock
+from queuepool.payload.ending import Lock, Unlock
 from queuepool.stores.contract import NOTICE_KEPT
+from queuepool.stores.locks import HeldLock
 from queuepool.stores.notices import notice_in
 from queuepool.stores.redis import locks
 from queuepool.stores.redis.client import Client
@@ -52,9 +53,18 @@ class RedisCache:
                     self._client.command("HDEL", self._keys.pools, pool)
         return found
 
-    def release(self, unlocks: Sequence[Unlock]) -> None:
-        """As ``stores.locks.Locks``."""
-        locks.release(self._client, self._keys, unlocks)
+    def release(self, unlocks: Sequence[Unlock]) -> int:
+        """As ``stores.locks.Locks``, here and below."""
+        return locks.release(self._client, self._keys, unlocks)
+
+    def take(self, lock: Lock) -> bool:
+        return locks.take(self._client, self._keys, lock)
+
+    def held(self) -> Iterator[HeldLock]:
+        return locks.held(self._client, self._keys)
+
+    def owners(self, names: Sequence[str]) -> dict[str, str]:
+        return locks.owners(self._client, self._keys, names)
 
     def _now(self) -> int:
         return int(self._client.command("TIME")[0])

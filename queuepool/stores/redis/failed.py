@@ -6,19 +6,24 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from queuepool.payload.ending import StateRecord
+from queuepool.payload.ending import Lock, StateRecord
+from queuepool.stores.locks import NO_LOCKS, Finder, LocksOf
 from queuepool.stores.redis.client import Client
 from queuepool.stores.redis.keys import Keys
 from queuepool.stores.redis.wire import whole
-from queuepool.stores.set_aside import FailedJob, PendingFailure, RecordKey
+from queuepool.stores.set_aside import FailedJob, PendingFailure, RecordKey, Returned
+
+#: records that are read at once to find their locks: each may be of many kilobytes
+_READ = 100
 
 
 class RedisFailed:
     """The failed store of one connection."""
 
-    def __init__(self, client: Client, keys: Keys) -> None:
+    def __init__(self, client: Client, keys: Keys, locks: LocksOf | None = None) -> None:
         self._client = client
         self._keys = keys
+        self._locks = locks or LocksOf("redis")
 
     def now(self) -> float:
         seconds, micros = self._client.command("TIME")
@@ -45,8 +50,10 @@ class RedisFailed:
         args = ["", failure.record["id"], json.dumps({**failure.record, **mark}), json.dumps(mark)[1:-1]]
         self._client.script("record", [self._keys.failed, self._keys.failed_times], args)
 
-    def retry(self, failed: FailedJob, queue: str | None = None, state: StateRecord | None = None) -> bool:
-        """Return the job to its queue (or this one) with all its tries; ``False`` when its record is gone."""
+    def retry(
+        self, failed: FailedJob, queue: str | None = None, state: StateRecord | None = None, lock: Lock | None = None
+    ) -> Returned:
+        """As ``stores.set_aside.FailedStore``, here and below."""
         target = queue or failed.queue
         keys = [
             self._keys.failed,
@@ -54,15 +61,34 @@ class RedisFailed:
             self._keys.ready(target),
             self._keys.notify(target),
         ]
+        keys += [self._keys.state(state.job_id)] if state else []
+        keys += [self._keys.lock(lock.name)] if lock else []
         args: list[Any] = [failed.id, failed.payload, failed.mark]
-        if state:
-            keys, args = [*keys, self._keys.state(state.job_id)], [*args, state.text, whole(state.seconds)]
-        return bool(self._client.script("retry", keys, args) == 1)
+        args += [state.text, whole(state.seconds)] if state else ["", ""]
+        args += [lock.owner, lock.seconds] if lock else ["", ""]
+        return Returned(self._client.script("retry", keys, args))
 
-    def drop(self, keys: Sequence[RecordKey]) -> int:
-        """Drop exactly these records; returns how many existed."""
-        words = [word for key in keys for word in key]
-        return int(self._client.script("drop", [self._keys.failed, self._keys.failed_times], words)) if words else 0
+    def drop(self, keys: Sequence[RecordKey], finder: Finder = NO_LOCKS) -> int:
+        return sum(self._drop(keys[first : first + _READ], finder) for first in range(0, len(keys), _READ))
+
+    def _drop(self, keys: Sequence[RecordKey], finder: Finder) -> int:
+        names, args = [self._keys.failed, self._keys.failed_times], []
+        for key, payload in zip(keys, self._read(keys, finder), strict=True):
+            unlocks = self._locks.here(finder.locks_of(payload)) if payload else ()
+            names += [self._keys.lock(lock.name) for lock in unlocks]
+            args += [*key, len(unlocks), *(lock.owner for lock in unlocks)]
+        return int(self._client.script("drop", names, args))
+
+    def holding(self, keys: Sequence[RecordKey], finder: Finder) -> list[bytes]:
+        parts = (keys[first : first + _READ] for first in range(0, len(keys), _READ))
+        return [payload for part in parts for payload in self._read(part, finder) if payload]
+
+    def _read(self, keys: Sequence[RecordKey], finder: Finder) -> list[bytes]:
+        """The payload of each record that may hold a lock; empty for any other."""
+        if not finder.marks:
+            return [b""] * len(keys)
+        texts = self._client.command("HMGET", self._keys.failed, *(key.id for key in keys))
+        return [_record("", text, 0.0).payload.encode() if text and finder.may_hold(text) else b"" for text in texts]
 
     def older_than(self, moment: float, count: int = 1000) -> list[RecordKey]:
         """Records of jobs that failed before this Unix second, at most ``count``."""

@@ -69,6 +69,14 @@ class Keys:
         """A lock in Laravel's cache. Source: RedisLock.php (13.x)."""
         return f"{self._cache}{name}"
 
+    def lock_of(self, key: str) -> str:
+        """The lock's name without the cache's prefix."""
+        return key.removeprefix(self._cache)
+
+    def locks_pattern(self, start: str) -> str:
+        """A pattern for SCAN that matches the locks whose names begin so."""
+        return f"{_GLOB.sub(_ESCAPED, self._cache + start)}*"
+
     def state(self, job_id: str) -> str:
         """The state of a tracked job."""
         return f"{self._own_prefix}job:{job_id}"

@@ -15,8 +15,9 @@ from queuepool.payload.ending import NOTHING, Ending, Lock, StateRecord, Unlock
 from queuepool.payload.envelope import MAX_BYTES
 from queuepool.payload.lease import Lease, Tallies
 from queuepool.stores.contract import Reservation, Sizes, Staged
-from queuepool.stores.locks import LocksOf
+from queuepool.stores.locks import NO_LOCKS, Finder, LocksOf
 from queuepool.stores.redis import locks as redis_locks
+from queuepool.stores.redis.clearing import clear
 from queuepool.stores.redis.client import Client
 from queuepool.stores.redis.keys import Keys
 from queuepool.stores.redis.scan import queues_of
@@ -196,9 +197,8 @@ class RedisQueue:
     def queues(self) -> list[str]:
         return queues_of(self.client, self.keys)
 
-    def clear(self, queue: str) -> int:
-        makers = (self.keys.ready, self.keys.delayed, self.keys.reserved, self.keys.notify)
-        return int(self.client.script_in_time("clear", [key(queue) for key in makers]))
+    def clear(self, queue: str, finder: Finder = NO_LOCKS) -> int:
+        return clear(self.client, self.keys, self._locks, queue, finder)
 
     def now(self) -> float:
         if self.clock:

@@ -7,16 +7,17 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Table, case, delete, insert, select, update
 
 from queuepool.errors import StoreError
-from queuepool.payload.ending import Unlock
+from queuepool.payload.ending import Lock, Unlock
 from queuepool.payload.lease import Tallies
 from queuepool.stores.contract import NOTICE_KEPT
+from queuepool.stores.locks import HeldLock
 from queuepool.stores.notices import notice_in
 from queuepool.stores.sql.charsets import Charsets
 from queuepool.stores.sql.client import Client
@@ -44,6 +45,7 @@ class SqlCache:
         self._table = client.tables.cache
         self._ours = f"{prefix}queuepool:"
         self._charsets = Charsets(self._table)
+        self._locks = SqlLocks(client, prefix)
 
     def get(self, names: Sequence[str]) -> list[bytes | None]:
         def read(connection: Connection) -> dict[str, bytes]:
@@ -107,9 +109,18 @@ class SqlCache:
 
         return self._client.ask(read)
 
-    def release(self, unlocks: Sequence[Unlock]) -> None:
-        """As ``stores.locks.Locks``."""
-        SqlLocks(self._client, self._prefix).release(unlocks)
+    def release(self, unlocks: Sequence[Unlock]) -> int:
+        """As ``stores.locks.Locks``, here and below."""
+        return self._locks.release(unlocks)
+
+    def take(self, lock: Lock) -> bool:
+        return self._locks.take(lock)
+
+    def held(self) -> Iterator[HeldLock]:
+        return self._locks.held()
+
+    def owners(self, names: Sequence[str]) -> dict[str, str]:
+        return self._locks.owners(names)
 
     def count(self, connection: Connection, job_id: str, tally: str) -> None:
         """Raise this tally of the job by one, in the transaction that releases it."""

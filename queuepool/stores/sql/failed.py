@@ -6,13 +6,15 @@ import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Select, delete, func, select
+from sqlalchemy import ColumnElement, Connection, Select, delete, func, select
 
-from queuepool.payload.ending import StateRecord
+from queuepool.payload.ending import Lock, StateRecord
 from queuepool.payload.uncounted import uncounted
-from queuepool.stores.set_aside import FailedJob, PendingFailure, RecordKey
+from queuepool.stores.locks import NO_LOCKS, Finder
+from queuepool.stores.set_aside import FailedJob, PendingFailure, RecordKey, Returned
 from queuepool.stores.sql.client import Client
 from queuepool.stores.sql.clock import Clock
+from queuepool.stores.sql.dropped_locks import DroppedLocks, may_hold
 from queuepool.stores.sql.encoding import bytes_of
 from queuepool.stores.sql.failed_table import Failures, is_no_job, payload_column
 
@@ -28,13 +30,19 @@ class SqlFailed:
     """The failed store of one database; ``push`` and ``write_state`` are for a queue in it, ``None`` for another."""
 
     def __init__(
-        self, client: Client, failures: Failures, push: Push | None, write_state: WriteState | None = None
+        self,
+        client: Client,
+        failures: Failures,
+        push: Push | None,
+        write_state: WriteState | None = None,
+        locks: DroppedLocks | None = None,
     ) -> None:
         self._client = client
         self._failures = failures
         self._push = push
         self._table = failures.table
         self._write_state = write_state
+        self._locks = locks
 
     def count(self) -> int:
         counted = select(func.count()).select_from(self._table).where(~is_no_job(self._table))
@@ -64,12 +72,12 @@ class SqlFailed:
         """
         line = f"\n{_FAILURE}{failure.id}"
         record = {**failure.record, "exception": failure.record["exception"] + line}
-        same = select(self._table.c.id).where(self._table.c.exception.endswith(line, autoescape=True))
 
         def work(connection: Connection) -> None:
             start = self._failures.charsets.text(connection, "uuid", record["id"])
             same_job = self._table.c.uuid.startswith(start, autoescape=True)
-            if not connection.execute(same.where(same_job).limit(1)).first():
+            same = select(self._table.c.id).where(same_job, self._table.c.exception.endswith(line, autoescape=True))
+            if not connection.execute(same.limit(1)).first():
                 self._failures.add(connection, record)
 
         self._client.transaction(work)
@@ -77,26 +85,41 @@ class SqlFailed:
     def now(self) -> float:
         return float(self._client.ask(lambda c: c.execute(select(Clock(c.dialect).now())).scalar_one()))
 
-    def retry(self, failed: FailedJob, queue: str | None = None, state: StateRecord | None = None) -> bool:
-        """Return the job to its queue (or this one) with all its tries; ``False`` when its record is gone.
+    def retry(
+        self, failed: FailedJob, queue: str | None = None, state: StateRecord | None = None, lock: Lock | None = None
+    ) -> Returned:
+        """As ``stores.set_aside.FailedStore``. Source: Illuminate/Queue/Console/RetryCommand.php (13.x)."""
 
-        Source: Illuminate/Queue/Console/RetryCommand.php (13.x).
-        """
-
-        def work(connection: Connection) -> bool:
-            if not self._drop(connection, [failed.key]):
-                return False
+        def work(connection: Connection) -> Returned:
+            record = select(self._table.c.id).where(self._are([failed.key])).with_for_update()
+            if not connection.execute(record).first():
+                return Returned.GONE
             assert self._push
+            if lock and self._locks and not self._locks.take(connection, lock):
+                return Returned.HELD
+            self._drop(connection, [failed.key])
             self._push(connection, queue or failed.queue, [uncounted(failed.payload.encode())])
             if state and self._write_state:
                 self._write_state(connection, state)
-            return True
+            return Returned.DONE
 
+        if lock and self._locks:
+            self._locks.examine()
         return self._client.transaction(work)
 
-    def drop(self, keys: Sequence[RecordKey]) -> int:
-        """Drop exactly these records; returns how many existed."""
-        return self._client.transaction(lambda c: self._drop(c, keys)) if keys else 0
+    def drop(self, keys: Sequence[RecordKey], finder: Finder = NO_LOCKS) -> int:
+        def work(connection: Connection) -> int:
+            if locks:
+                for payload in self._holding(connection, keys, usable):
+                    locks.release(connection, usable.locks_of(payload))
+            return self._drop(connection, keys)
+
+        locks = self._locks
+        usable = locks.usable(finder) if locks else NO_LOCKS
+        return self._client.transaction(work) if keys else 0
+
+    def holding(self, keys: Sequence[RecordKey], finder: Finder) -> list[bytes]:
+        return self._client.ask(lambda c: self._holding(c, keys, finder)) if keys else []
 
     def older_than(self, moment: float, count: int = 1000) -> list[RecordKey]:
         """Records of jobs that failed before this Unix second, at most ``count``."""
@@ -111,8 +134,15 @@ class SqlFailed:
 
     def _drop(self, connection: Connection, keys: Sequence[RecordKey]) -> int:
         """Drop by row number: another record may now have the uuid of a dropped one."""
-        numbers = [int(key.mark) for key in keys]
-        return connection.execute(delete(self._table).where(self._table.c.id.in_(numbers))).rowcount
+        return connection.execute(delete(self._table).where(self._are(keys))).rowcount
+
+    def _are(self, keys: Sequence[RecordKey]) -> ColumnElement[bool]:
+        return self._table.c.id.in_([int(key.mark) for key in keys])
+
+    def _holding(self, connection: Connection, keys: Sequence[RecordKey], finder: Finder) -> list[bytes]:
+        column = payload_column(connection, self._table)
+        found = select(column).where(self._are(keys), may_hold(self._table, finder))
+        return [bytes_of(payload) for payload in connection.execute(found).scalars()] if finder.marks else []
 
     def _records(self, connection: Connection) -> Select[Any]:
         table, at = self._table.c, Clock(connection.dialect).as_seconds(self._table.c.failed_at)

@@ -87,7 +87,7 @@ class Failures:
         return found
 
 
-def payload_column(connection: Connection, failed_jobs: Table) -> ColumnElement[Any]:
+def payload_column(connection: Connection, table: Table) -> ColumnElement[Any]:
     """The payload; as bytes in SQLite, where a text may be invalid."""
-    column = failed_jobs.c.payload
+    column = table.c.payload
     return cast(column, LargeBinary) if connection.dialect.name == "sqlite" else column

@@ -135,13 +135,6 @@ class JobsTable:
         """The queues that have rows."""
         return {bytes_of(name).decode() for name in connection.execute(self._statements.queues).scalars()}
 
-    def clear(self, connection: Connection, queue: str, most: int) -> int:
-        """Remove the first ``most`` rows of the queue; returns how many there were."""
-        last, count = connection.execute(self._statements.last_of_first, {"name": queue, "most": most}).one()
-        if count:
-            connection.execute(self._statements.clear, {"name": queue, "last": last})
-        return int(count)
-
     @cached_property
     def _schema(self) -> Schema:
         return self._client.ask(partial(schema_of, table=self._client.tables.jobs))

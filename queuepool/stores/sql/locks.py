@@ -5,7 +5,7 @@ Source: Illuminate/Cache/DatabaseLock.php (13.x).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -13,11 +13,15 @@ from sqlalchemy import ColumnElement, Connection, Insert, Table, case, delete, i
 
 from queuepool.errors import StoreDenied
 from queuepool.payload.ending import Lock, Unlock
+from queuepool.stores.locks import PREFIX, HeldLock
 from queuepool.stores.sql.charsets import Charsets
 from queuepool.stores.sql.client import Client
 from queuepool.stores.sql.clock import Clock
-from queuepool.stores.sql.names import is_name
+from queuepool.stores.sql.encoding import bytes_of
+from queuepool.stores.sql.names import is_name, is_one_of
 
+#: locks that are read at once
+_PAGE = 1000
 #: the state of a lock in a query; null: its time is over
 _OURS, _HELD = 1, 2
 
@@ -41,16 +45,51 @@ class SqlLocks:
         if not self._is_there:
             raise StoreDenied(self._client.database.lacks(self._table.name))
 
-    def release(self, unlocks: Sequence[Unlock]) -> None:
-        """As ``stores.locks.Locks``."""
+    def release(self, unlocks: Sequence[Unlock]) -> int:
+        """As ``stores.locks.Locks``, here and below."""
         self.examine()
-        self._client.transaction(lambda connection: self.release_within(connection, unlocks))
+        return self._client.transaction(lambda connection: self.release_within(connection, unlocks))
 
-    def release_within(self, connection: Connection, unlocks: Sequence[Unlock]) -> None:
+    def release_within(self, connection: Connection, unlocks: Sequence[Unlock]) -> int:
         """Release the locks; one that another owner holds stays."""
+        released = 0
         for lock in filter(partial(_may_be_held, connection), unlocks):
             ours = [self._table.c.owner == lock.owner] if lock.owner else []
-            connection.execute(delete(self._table).where(self._is_key(connection, lock.name), *ours))
+            gone = delete(self._table).where(self._is_key(connection, lock.name), *ours)
+            released += connection.execute(gone).rowcount
+        return released
+
+    def take(self, lock: Lock) -> bool:
+        self.examine()
+        return self._client.transaction(partial(self.take_within, lock=lock))
+
+    def held(self) -> Iterator[HeldLock]:
+        self.examine()
+        last = ""
+        while rows := self._client.ask(partial(self._page, after=last)):
+            last = rows[-1].key
+            yield from (HeldLock(*self._plain(row), seconds=float(row.left)) for row in rows)
+
+    def owners(self, names: Sequence[str]) -> dict[str, str]:
+        def read(connection: Connection) -> dict[str, str]:
+            keys = {self._key(connection, name): name for name in names}
+            is_one = is_one_of(connection.dialect, self._table.c.key, list(keys))
+            living = self._table.c.expiration > Clock(connection.dialect).down()
+            rows = connection.execute(select(self._table.c.key, self._table.c.owner).where(is_one, living))
+            return {keys[key]: bytes_of(owner).decode("utf-8", "replace") for key, owner in rows}
+
+        self.examine()
+        return self._client.ask(read) if names else {}
+
+    def _page(self, connection: Connection, after: str) -> Sequence[Any]:
+        table, now = self._table.c, Clock(connection.dialect).down()
+        is_lock = table.key.startswith(self._prefix + PREFIX, autoescape=True)
+        page = select(table.key, table.owner, (table.expiration - now).label("left"))
+        living = page.where(is_lock, table.key > after, table.expiration > now)
+        return connection.execute(living.order_by(table.key).limit(_PAGE)).all()
+
+    def _plain(self, row: Any) -> tuple[str, str]:
+        return row.key.removeprefix(self._prefix), bytes_of(row.owner).decode("utf-8", "replace")
 
     def take_within(self, connection: Connection, lock: Lock) -> bool:
         """Take the lock; ``False`` if it is held. Waits for another transaction that is about to take it.

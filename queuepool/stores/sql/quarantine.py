@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from sqlalchemy import Connection, delete, select
 
-from queuepool.stores.set_aside import Quarantined
+from queuepool.payload.ending import Lock, Unlock
+from queuepool.stores.set_aside import Quarantined, Returned
 from queuepool.stores.sql.client import Client
 from queuepool.stores.sql.clock import Clock
+from queuepool.stores.sql.dropped_locks import DroppedLocks
 from queuepool.stores.sql.encoding import bytes_of
 from queuepool.stores.sql.failed import Push
 from queuepool.stores.sql.failed_table import NO_JOB, Failures, payload_column
@@ -20,36 +22,46 @@ _PAGE = 100
 class SqlQuarantine:
     """The quarantine of one database; an entry's id is its record's uuid."""
 
-    def __init__(self, client: Client, failures: Failures, push: Push) -> None:
+    def __init__(self, client: Client, failures: Failures, push: Push, locks: DroppedLocks) -> None:
         self._client = client
         self._failures = failures
         self._push = push
+        self._locks = locks
         self._table = failures.table
 
     def entries(self, queue: str) -> Iterator[Quarantined]:
-        """The entries, oldest first, read page by page."""
+        """As ``stores.set_aside.QuarantineStore``, here and below."""
         last = 0
         while rows := self._client.ask(lambda c, last=last: self._page(c, queue, last)):  # type: ignore[misc]
             yield from (_entry(row) for row in rows)
             last = rows[-1].id
 
-    def requeue(self, queue: str, entry_id: str, payload: bytes | None = None) -> bool:
-        """Put it at the tail of its queue, unchanged or as ``payload``; ``False`` when there is no such entry."""
-
-        def work(connection: Connection) -> bool:
+    def requeue(self, queue: str, entry_id: str, payload: bytes | None = None, lock: Lock | None = None) -> Returned:
+        def work(connection: Connection) -> Returned:
             kept = select(payload_column(connection, self._table)).where(*self._is(connection, queue, entry_id))
             row = connection.execute(kept.with_for_update()).first()
-            if row:
-                self._push(connection, queue, [bytes_of(row[0]) if payload is None else payload])
-                connection.execute(delete(self._table).where(*self._is(connection, queue, entry_id)))
-            return row is not None
+            if row is None:
+                return Returned.GONE
+            if lock and not self._locks.take(connection, lock):
+                return Returned.HELD
+            self._push(connection, queue, [bytes_of(row[0]) if payload is None else payload])
+            connection.execute(delete(self._table).where(*self._is(connection, queue, entry_id)))
+            return Returned.DONE
 
+        if lock:
+            self._locks.examine()
         return self._client.transaction(work)
 
-    def drop(self, queue: str, entry_id: str) -> bool:
-        return self._client.ask(
-            lambda c: c.execute(delete(self._table).where(*self._is(c, queue, entry_id))).rowcount == 1
-        )
+    def drop(self, queue: str, entry_id: str, unlocks: Sequence[Unlock] = ()) -> bool:
+        def work(connection: Connection) -> bool:
+            is_dropped = connection.execute(delete(self._table).where(*self._is(connection, queue, entry_id))).rowcount
+            if is_dropped and unlocks:
+                self._locks.release(connection, unlocks)
+            return bool(is_dropped)
+
+        if unlocks:
+            self._locks.examine()
+        return self._client.transaction(work)
 
     def _page(self, connection: Connection, queue: str, last: int) -> list[Any]:
         table, at = self._table.c, Clock(connection.dialect).as_seconds(self._table.c.failed_at)

@@ -12,7 +12,9 @@ from sqlalchemy import Connection
 from queuepool.payload.ending import NOTHING, Ending, Lock, StateRecord, Unlock
 from queuepool.payload.lease import Lease, Tallies
 from queuepool.stores.contract import Reservation, Sizes, Staged
+from queuepool.stores.locks import NO_LOCKS, Finder
 from queuepool.stores.sql.cache import SqlCache
+from queuepool.stores.sql.clearing import Clearing
 from queuepool.stores.sql.client import Client
 from queuepool.stores.sql.endings import SqlEndings
 from queuepool.stores.sql.failed_table import Failures
@@ -21,8 +23,8 @@ from queuepool.stores.sql.leases import LOCKED, Leases
 from queuepool.stores.sql.outbox import PENDING, entry_of
 from queuepool.stores.sql.waiting import Waiting, waiting_for
 
-#: most rows that one transaction adds, and drops
-_ADDED, _DROPPED = 1000, 10_000
+#: most rows that one transaction adds
+_ADDED = 1000
 #: seconds for which the database's clock is assumed to run at the speed of ours
 _CLOCK_LASTS = 10.0
 
@@ -46,6 +48,7 @@ class SqlQueue:
         cache: SqlCache,
         endings: SqlEndings,
         failures: Failures,
+        clearing: Clearing,
         *,
         keep: bool = True,
         outbox: bool = False,
@@ -56,6 +59,7 @@ class SqlQueue:
         self._cache = cache
         self._endings = endings
         self._failures = failures
+        self._clearing = clearing
         self._keep = keep
         self._outbox = outbox
         self._offset = self._offset_ends = 0.0
@@ -215,12 +219,8 @@ class SqlQueue:
 
         return self.client.ask(read)
 
-    def clear(self, queue: str) -> int:
-        self._table.examine()
-        dropped = 0
-        while found := self.client.transaction(partial(self._table.clear, queue=queue, most=_DROPPED)):
-            dropped += found
-        return dropped
+    def clear(self, queue: str, finder: Finder = NO_LOCKS) -> int:
+        return self._clearing.clear(queue, finder)
 
     @cached_property
     def _waiting(self) -> Waiting:

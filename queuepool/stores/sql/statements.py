@@ -139,6 +139,3 @@ class Statements:
         self.end_in_time = (
             update(jobs).where(self._in_queues, jobs.c.reserved_at > clock.past(-SLACK)).values(reserved_at=clock.up())
         )
-        first = select(jobs.c.id).where(self._in_queue).order_by(jobs.c.id).limit(bindparam("most")).subquery()
-        self.last_of_first = select(func.max(first.c.id), func.count())
-        self.clear = delete(jobs).where(self._in_queue, jobs.c.id <= bindparam("last"))

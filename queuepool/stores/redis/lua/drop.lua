@@ -1,14 +1,18 @@
--- drop.lua: drop records of failed jobs, and no later ones of the same jobs.
+-- drop.lua: drop records of failed jobs, and no later ones of the same jobs, each with the unique locks that it still holds.
 -- Source:  Illuminate/Queue/Failed/FailedJobProviderInterface.php, forget and flush (13.x)
--- KEYS     1 failed jobs, hash   2 failed jobs by time, zset
--- ARGV     for each record: its id, its time
+-- KEYS     1 failed jobs, hash   2 failed jobs by time, zset   then the locks
+-- ARGV     for each record: its id, its time, how many locks it holds, the owner of each
 -- Returns  how many there were
 -- Differs  Laravel's goes by the id alone, and may drop a job that has failed again since it was read.
-local dropped = 0
-for i = 1, #ARGV, 2 do
-  if tonumber(redis.call('zscore', KEYS[2], ARGV[i]) or '') == tonumber(ARGV[i + 1]) then
-    dropped = dropped + redis.call('hdel', KEYS[1], ARGV[i])
-    redis.call('zrem', KEYS[2], ARGV[i])
+-- include: release_lock
+local arg, lock, dropped = 1, 3, 0
+while arg <= #ARGV do
+  local locks = tonumber(ARGV[arg + 2])
+  if tonumber(redis.call('zscore', KEYS[2], ARGV[arg]) or '') == tonumber(ARGV[arg + 1]) then
+    dropped = dropped + redis.call('hdel', KEYS[1], ARGV[arg])
+    redis.call('zrem', KEYS[2], ARGV[arg])
+    for i = 1, locks do release_lock(KEYS[lock + i - 1], ARGV[arg + 2 + i]) end
   end
+  arg, lock = arg + 3 + locks, lock + locks
 end
 return dropped

@@ -1,0 +1,101 @@
+"""The unique locks of jobs that no worker has: of those that are dropped, and of those that go back to their queue.
+
+Both are found in the payloads alone, by the rules by which a worker finds them (``endings``).
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from queuepool.config.settings import ConnectionSettings
+from queuepool.config.urls import kind_of
+from queuepool.errors import BadPayload
+from queuepool.payload.ending import Lock, Unlock
+from queuepool.payload.envelope import CONTEXT, Payload, decode
+from queuepool.payload.exact_locks import seconds_in
+from queuepool.payload.options import PayloadOptions
+from queuepool.payload.unique_locks import NAME
+from queuepool.settlement.commands import commands_of
+from queuepool.settlement.endings import Endings
+from queuepool.stores.factory import Stores
+from queuepool.stores.locks import Finder
+from queuepool.stores.set_aside import Returned
+
+#: one of these is in each payload that tells of a lock: in its context, or in the command of an object job
+_MARKS = (NAME.encode(), b"uniqueLockOwner", b"shouldBeUnique", b"UniqueBroadcastEvent")
+
+
+class HeldLocks:
+    """Those of one connection's jobs.
+
+    ``waiting`` finds the locks of jobs in a queue. ``set_aside`` finds those of failed jobs and of the quarantine, only
+    by their owners: a failed job's own has ended, and a lock that another job holds by now stays.
+    """
+
+    def __init__(self, settings: ConnectionSettings) -> None:
+        self._endings = Endings(settings, commands_of(settings))
+        self.waiting = Finder(_MARKS, self._of_waiting)
+        self.set_aside = Finder(_MARKS, self._of_set_aside)
+
+    def put_back(self, stores: Stores, raw: bytes, back: Callable[[Lock | None], Returned], *, ended: bool) -> Returned:
+        """Call ``back``, which puts the job with these bytes on its queue, with the lock to take in the same step.
+
+        ``ended``: the job had ended, and its lock with it; else a lock without an owner is its own still. A lock in
+        another store is taken before, and released again if the job is not put back.
+        """
+        found = self._to_take(raw, ended)
+        if found is None:
+            return back(None)
+        lock, store = found
+        if store in ("", kind_of(stores.settings.url)):
+            return back(lock)
+        place = stores.locks.get(store)
+        if place and not place.take(lock):
+            return Returned.HELD
+        answer = back(None)
+        if place and not answer:
+            place.release([Unlock(lock.name, lock.owner)])
+        return answer
+
+    def _of_waiting(self, raw: bytes) -> tuple[Unlock, ...]:
+        try:
+            return self._endings.held_locks(decode(raw, 0))
+        except BadPayload:
+            return self._of_set_aside(raw)
+
+    def _of_set_aside(self, raw: bytes) -> tuple[Unlock, ...]:
+        payload = _read(raw)
+        return tuple(lock for lock in self._endings.held_locks(payload) if lock.owner) if payload else ()
+
+    def _to_take(self, raw: bytes, ended: bool) -> tuple[Lock, str] | None:
+        """The lock that the payload names, and the kind of store that has it; ``None`` for one of several names."""
+        payload = _read(raw) if self.waiting.may_hold(raw) else None
+        locks = self._endings.held_locks(payload) if payload else ()
+        if not payload or len(locks) != 1:
+            return None
+        [(name, owner, store)] = locks
+        if not owner and not ended:
+            return None
+        return Lock(name, owner or secrets.token_hex(8), seconds_in(payload.fields)), store
+
+
+def _read(raw: bytes) -> Payload | None:
+    """The payload, also of bytes that cannot be a job, as far as they are JSON and may tell of a lock."""
+    try:
+        return decode(raw, 0)
+    except BadPayload:
+        pass
+    try:
+        fields = json.loads(raw)
+    except (ValueError, RecursionError):
+        return None
+    return _of_fields(fields) if isinstance(fields, dict) else None
+
+
+def _of_fields(fields: Mapping[str, Any]) -> Payload:
+    job, shown = (value if isinstance(value := fields.get(key), str) else "" for key in ("job", "displayName"))
+    options = PayloadOptions(job, shown or job)
+    return Payload("", "", fields.get("data"), 0, options, context=fields.get(CONTEXT), fields=fields)

@@ -1,0 +1,11 @@
+-- held_locks.lua: who holds locks, and for how long.
+-- Source:  none.
+-- KEYS     the locks
+-- Returns  for each: its owner, and the milliseconds until it ends (-1 = never, -2 = it is free)
+local found = {}
+for i, key in ipairs(KEYS) do
+  local owner = redis.pcall('get', key)
+  found[2 * i - 1] = type(owner) == 'string' and owner or ''
+  found[2 * i] = redis.call('pttl', key)
+end
+return found
