@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import closing
 from datetime import UTC, datetime
 from difflib import get_close_matches
@@ -20,7 +20,8 @@ from queuepool.cli.options import JSON, TEXT, Where, located, option, parsed
 from queuepool.config import values
 from queuepool.config.settings import ConnectionSettings, ScheduleSettings
 from queuepool.config.timetable import due_after
-from queuepool.errors import BootFailure
+from queuepool.config.urls import kind_of
+from queuepool.errors import BootFailure, StoreDenied
 from queuepool.jobs.client import Queue
 from queuepool.steward.scheduled_job import ScheduledJob
 from queuepool.stores.schedules import Mark
@@ -82,7 +83,8 @@ def run(where: Where, name: str) -> int:
         if due.lock is None:
             store.push(due.queue, [due.payload])
         elif not store.push_unique(due.queue, due.payload, 0.0, due.lock):
-            output.complain(f"{name}: its last job is still queued or runs, and overlap is no")
+            free = f"if there is none: queuepool locks free '{due.lock.name}'"
+            output.complain(f"{name}: its last job is still queued or runs, and overlap is no; {free}")
             return FAILED
     output.say(job_id)
     return 0
@@ -172,12 +174,22 @@ def _rows(connection: ConnectionSettings, several: Sequence[ScheduleSettings]) -
     with closing(Queue(connection, by_hand=True)) as queue:
         now, marks = queue.stores.queue.now(), queue.stores.schedules.marks()
         control = queue.stores.control.read((), [one.name for one in several])
-    for one in several:
-        is_paused = control.down or one.name in control.schedules
-        yield _row(ScheduledJob(one), marks.get(one.name), now, is_paused)
+        jobs = [ScheduledJob(one) for one in several]
+        held = _held(queue, [job.lock for job in jobs if job.lock])
+    for job in jobs:
+        is_paused = control.down or job.settings.name in control.schedules
+        yield _row(job, marks.get(job.settings.name), now, is_paused, job.lock in held)
 
 
-def _row(job: ScheduledJob, mark: Mark | None, now: float, is_paused: bool) -> dict[str, Any]:
+def _held(queue: Queue, names: Sequence[str]) -> Collection[str]:
+    """Which of these locks are held; none is said to be to a user who may not read them."""
+    try:
+        return queue.stores.locks[kind_of(queue.settings.url)].owners(names)
+    except StoreDenied:
+        return ()
+
+
+def _row(job: ScheduledJob, mark: Mark | None, now: float, is_paused: bool, is_held: bool) -> dict[str, Any]:
     one, following = job.settings, next(due_after(job.timetable, max(now, mark.settled if mark else 0)), None)
     return {
         "schedule": one.name,
@@ -187,11 +199,11 @@ def _row(job: ScheduledJob, mark: Mark | None, now: float, is_paused: bool) -> d
         "last": job.timetable.local(mark.pushed).isoformat() if mark and mark.pushed else None,
         "next": job.timetable.local(following).isoformat() if following else None,
         "next_utc": datetime.fromtimestamp(following, UTC).isoformat() if following else None,
-        "state": _state(job, mark, now, is_paused),
+        "state": _state(job, mark, now, is_paused, is_held),
     }
 
 
-def _state(job: ScheduledJob, mark: Mark | None, now: float, is_paused: bool) -> str:
+def _state(job: ScheduledJob, mark: Mark | None, now: float, is_paused: bool, is_held: bool) -> str:
     """In one word, or two."""
     if is_paused:
         return "paused"
@@ -199,7 +211,9 @@ def _state(job: ScheduledJob, mark: Mark | None, now: float, is_paused: bool) ->
         return "new"  # no pool has seen it yet
     if mark.settled > now + _AHEAD:
         return "clock ahead"
-    return "late" if job.timetable.next_after(mark.settled) < now - _BEHIND else "ok"
+    if job.timetable.next_after(mark.settled) < now - _BEHIND:
+        return "late"
+    return "held" if is_held else "ok"  # held: by its last job, which is queued or runs
 
 
 def _resume(queue: Queue, name: str, words: str, several: Sequence[str]) -> None:

@@ -42,6 +42,7 @@ VERBS: Mapping[str, tuple[str, str]] = MappingProxyType({
     "flush": ("failed.flush", "Drop all failed jobs"),
     "prune-failed": ("failed.prune", "Drop old failed jobs"),
     "quarantine": ("quarantine.quarantine", "List, show, retry or drop payloads that could not be jobs"),
+    "locks": ("locks.locks", "List the locks of unique jobs, or free them"),
     "down": ("control.down", "Begin maintenance mode"),
     "up": ("control.up", "End maintenance mode"),
     "migrate": ("migrate.migrate", "Create Laravel's tables in a database, if they are missing"),

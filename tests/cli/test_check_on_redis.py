@@ -18,7 +18,7 @@ def test_every_command_that_is_sent_is_tried():
     sent |= set(re.findall(r"(?:command|blocking)\(\s*\"(\w+)\"", python))
     assert len(sent) > 30
     commands = [*server._commands_of_workers(*"abcde"), *server._commands_by_hand(*"abcd")]
-    # Who may not scan sees the queues of the configuration.
-    tried = {str(words[0]) for words in commands} | {"DEL", "UNLINK", "SCAN"}
+    # Who may not scan sees the queues of the configuration, and lists no locks.
+    tried = {str(words[0]) for words in commands} | {"DEL", "UNLINK", "SCAN", "PTTL"}
 
     assert {name.upper() for name in sent} - tried == set()

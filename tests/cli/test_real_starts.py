@@ -28,6 +28,7 @@ COMMANDS = {
     "flush": ("store", [], ""),
     "prune-failed": ("store", [], ""),
     "quarantine": ("store", ["list"], ""),
+    "locks": ("store", ["list"], ""),
     "history": ("store", [], ""),
     "down": ("store", [], ""),
     "up": ("store", [], ""),
