@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Container
+from collections.abc import Container, Iterator
+from contextlib import contextmanager
 from typing import NamedTuple
 
 from queuepool.unix import fork, proc
@@ -43,6 +44,35 @@ def sweep(living: Container[int], cookies: Container[str]) -> None:
 
 def _is_lost(cookie: str, living: Container[str]) -> bool:
     return cookie not in living and bool(cookie or os.getpid() != 1)
+
+
+@contextmanager
+def ending_with_us() -> Iterator[None]:
+    """Around the jobs of a worker without a master: kill what they have left behind, also in sessions of its own.
+
+    What cannot be found: a fork that was never a program of its own, and whose parent has ended. Within a pool's job
+    the pool does it.
+    """
+    own, before = os.getpid(), proc.children()
+    cookie = f"alone.{own}.{os.urandom(8).hex()}"
+    if COOKIE in os.environ:
+        yield
+        return
+    mark(cookie)
+    try:
+        yield
+    finally:
+        if os.getpid() == own:  # not in a fork of a job's
+            for pid in set(proc.children()) - {*before}:
+                fork.kill(pid)
+            for pid in proc.all_pids():
+                if pid != own and _carries(pid, cookie):
+                    fork.kill_other(pid, lambda pid: _carries(pid, cookie))
+        del os.environ[COOKIE]
+
+
+def _carries(pid: int, cookie: str) -> bool:
+    return proc.environment(pid).get(COOKIE) == cookie
 
 
 def kill_all_of(origin: Origin) -> None:
