@@ -17,7 +17,7 @@ from queuepool.pool.examine import make_missing_files, refuse_unfit
 from queuepool.pool.private_slot import private_slot
 from queuepool.pool.processes import boot
 from queuepool.pool.worker_process import limits_of, work
-from queuepool.unix import collector
+from queuepool.unix import collector, stray_processes
 from queuepool.unix.originals import sleep
 from queuepool.unix.places import lasting
 from queuepool.unix.signals import Alarm, WorkerSignals, reset_inherited
@@ -49,7 +49,7 @@ def work_alone(pool: PoolSettings, *, brief: bool = False, **ends: Unpack[Ends])
         announce.beginning(__version__, pool, workers=1, directory=None)
     trace = os.fdopen(os.dup(2), "wb", buffering=0)  # descriptor 2 may lead to the log from here on
     collector.expect_jobs()
-    with captured():
+    with stray_processes.ending_with_us(), captured():
         alarm = Alarm(trace)
         boot(pool, signals, alarm, unlogged=(WorkerStarting, WorkerStopping) if brief else ())
         if not brief:
