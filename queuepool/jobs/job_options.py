@@ -10,6 +10,7 @@ from typing import Any, Literal, TypedDict
 
 from queuepool.config import values
 from queuepool.errors import ConfigError
+from queuepool.jobs.aliases import aliases_of
 from queuepool.jobs.exception_options import Classes, check_both, classes_of
 from queuepool.payload.tags import TAGS, checked_tags
 
@@ -51,6 +52,8 @@ class Options:
     tags: tuple[str, ...] = ()
     #: when a pool pushes it by itself: a cron expression, or a time in between
     schedule: str | None = None
+    #: names that it had, under which jobs may still be queued
+    aliases: tuple[str, ...] = ()
 
     @property
     def is_unique(self) -> bool:
@@ -79,6 +82,7 @@ class JobOptions(TypedDict, total=False):
     unique_until: Literal["start", "end"]
     tags: Sequence[str]
     schedule: str | None
+    aliases: Sequence[str]
 
 
 def options_of(options: JobOptions) -> Options:
@@ -97,7 +101,7 @@ def options_of(options: JobOptions) -> Options:
     named = options.get("queue")
     queue = "default" if named is None else queue_name(named)
     given: dict[str, Any] = {**options, "queue": queue, "timeout": timeout, "track": track, "unique_for": unique_for}
-    given["tags"] = _tags(options.get("tags", ()))
+    given["tags"], given["aliases"] = _tags(options.get("tags", ())), aliases_of(options.get("aliases", ()))
     given |= _exceptions(options) | {"soft_timeout": _soft_timeout(options.get("soft_timeout"), timeout)}
     return Options(**{**given, "backoff": tuple(map(float, delays)) if several else None})  # type: ignore[arg-type]
 

@@ -31,9 +31,16 @@ def policy_of(terms: PayloadOptions, options: Options, pool: PoolSettings) -> Po
 
 
 def timeout_of(terms: PayloadOptions, options: Options, pool: PoolSettings) -> tuple[float, str]:
-    """Seconds this attempt may run (0 = no limit), and a warning if that is less than the job wants."""
+    """Seconds this attempt may run (0 = no limit), and a warning if that is less than the job itself wants."""
+    own = _first(terms.timeout, options.timeout, None)
+    timeout, warning = cut(pool.timeout if own is None else own, pool)
+    return timeout, "" if own is None else warning
+
+
+def cut(timeout: float, pool: PoolSettings) -> tuple[float, str]:
+    """The timeout as far as this pool can keep it, and a warning if that is less."""
     # No timer goes beyond: a payload that asks for 292 years and more would end its worker.
-    wanted: float = min(_first(terms.timeout, options.timeout, pool.timeout), LONGEST)
+    wanted = min(timeout, LONGEST)
     if pool.connection.renew:
         return wanted, ""
     most = max(pool.connection.retry_after - pool.grace - _MARGIN, 1.0)

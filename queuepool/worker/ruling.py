@@ -13,9 +13,10 @@ from queuepool.worker.preparation import Attempt
 class Ruler:
     """Rules on one worker's attempts."""
 
-    def __init__(self, store: QueueStore, outage: Outage) -> None:
+    def __init__(self, store: QueueStore, outage: Outage, unknown_retry: float) -> None:
         self._store = store
         self._outage = outage
+        self._unknown_retry = unknown_retry
 
     def now(self) -> float:
         """The store's clock, in Unix seconds. Waits out an outage."""
@@ -31,4 +32,5 @@ class Ruler:
             tallies = self._outage.insist(lambda: self._store.tallies(payload.id))[0]
         if requested is not None:
             return judge_release(requested, payload.name, payload.attempts, policy, tallies, now)
-        return judge(error, payload.attempts, policy, tallies, now, is_final=job.is_final)
+        wait = self._unknown_retry
+        return judge(error, payload.attempts, policy, tallies, now, is_final=job.is_final, unknown_retry=wait)

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 from queuepool.config.settings import ConnectionSettings, PoolSettings
 from queuepool.errors import (
+    CLOSURE,
     BadArguments,
+    JobError,
     JobExpired,
     JobFailedByHand,
     JobTimedOut,
+    NeedsLaravel,
     NoTriesLeft,
     TooManyAttempts,
     UnknownJob,
@@ -128,6 +132,49 @@ def test_a_job_with_a_time_limit_is_tried_again_until_then_whatever_its_tries():
 )
 def test_a_job_that_must_not_be_tried_again_fails_with_all_its_tries_left(error):
     assert Fail(error) == judge(error, 1, Policy(tries=0), NONE_YET, NOW)
+
+
+def unbegun(error: JobError) -> JobError:
+    error.began = False
+    return error
+
+
+NEWER = [unbegun(UnknownJob("x")), unbegun(BadArguments("x", "y")), unbegun(UnknownJob("A", "handle()"))]
+
+
+@each("error", NEWER)
+def test_a_job_that_newer_code_may_know_is_tried_again_with_a_growing_delay_while_it_has_tries(error):
+    policy = Policy(tries=4, backoff=(1.0,), counts_deaths=True)
+    verdicts = [judge(error, attempts, policy, NONE_YET, NOW, unknown_retry=30.0) for attempts in (1, 2, 3, 4)]
+
+    assert [Release(30.0), Release(60.0), Release(120.0), Fail(error)] == verdicts
+    assert Fail(error) == judge(error, 1, Policy(tries=1), NONE_YET, NOW, unknown_retry=30.0)
+    assert Fail(error) == judge(error, 1, policy, NONE_YET, NOW)
+    assert Fail(error) == judge(error, 1, replace(policy, max_exceptions=1), NONE_YET, NOW, unknown_retry=30.0)
+
+
+def test_that_delay_grows_to_an_hour_and_a_job_without_a_limit_is_tried_ten_times():
+    error, forever, until = NEWER[0], Policy(tries=0), Policy(retry_until=NOW + 9)
+
+    assert Release(3600.0) == judge(error, 9, forever, NONE_YET, NOW, unknown_retry=30.0)
+    assert Release(7200.0) == judge(error, 9, forever, NONE_YET, NOW, unknown_retry=7200.0)
+    assert Fail(error) == judge(error, 10, forever, NONE_YET, NOW, unknown_retry=30.0)
+    assert Release(3600.0) == judge(error, 60_000, until, NONE_YET, NOW, unknown_retry=30.0)
+    assert Fail(error) == judge(error, 1, until, NONE_YET, NOW + 9, unknown_retry=30.0)
+
+
+@each(
+    "error",
+    [
+        UnknownJob("x"),
+        BadArguments("x", "y"),
+        unbegun(UnknownJob(CLOSURE)),
+        unbegun(TooManyAttempts("x", 2, 1)),
+        unbegun(NeedsLaravel("x", ["has a chain"])),
+    ],
+)
+def test_what_newer_code_would_not_know_either_and_what_a_handler_raised_fails_at_once(error):
+    assert Fail(error) == judge(error, 1, Policy(tries=0), NONE_YET, NOW, unknown_retry=30.0)
 
 
 @each(
