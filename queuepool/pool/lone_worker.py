@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from dataclasses import replace
 from typing import TypedDict, Unpack
@@ -22,7 +23,10 @@ from queuepool.unix.originals import sleep
 from queuepool.unix.places import lasting
 from queuepool.unix.signals import Alarm, WorkerSignals, reset_inherited
 from queuepool.worker.limits import StopReason
+from queuepool.worker.policies import cut
 from queuepool.worker.slot_writer import SlotWriter
+
+_log = logging.getLogger("queuepool")
 
 
 class Ends(TypedDict):
@@ -54,8 +58,11 @@ def work_alone(pool: PoolSettings, *, brief: bool = False, **ends: Unpack[Ends])
         boot(pool, signals, alarm, unlogged=(WorkerStarting, WorkerStopping) if brief else ())
         if not brief:
             announce.jobs()
+        settings = _without_renewal(pool)
+        if not brief and (warning := cut(pool.timeout, settings)[1]):
+            _log.warning("%s: a lone worker has no steward", warning)
         slot_writer = SlotWriter(private_slot(), pool.name, alarm, signals, stall_timeout=0.0)
-        return _work(_without_renewal(pool), slot_writer, signals, ends).code
+        return _work(settings, slot_writer, signals, ends).code
 
 
 def _work(settings: PoolSettings, slot_writer: SlotWriter, signals: WorkerSignals, ends: Ends) -> StopReason:
