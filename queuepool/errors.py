@@ -99,7 +99,10 @@ class NotTracked(QueuepoolError):
 
 
 class JobError(QueuepoolError):
-    """A job that fails at once, even with tries left."""
+    """A job that fails at once, even with tries left, unless newer code may know better."""
+
+    #: whether its handler was called; if not, nothing has run
+    began = True
 
 
 #: Laravel's class for a closure that was dispatched
@@ -111,11 +114,9 @@ class UnknownJob(JobError):
 
     def __init__(self, name: str, lacks: str = "") -> None:
         problem = f"no job is registered as {name!r}: import its module in `modules`, or register it"
-        self.lacks = lacks
-        closure = (
-            "a closure holds PHP code, which cannot run here: dispatch a class, or push it to a queue of Laravel's"
-        )
-        super().__init__(f"{name} has no {lacks}" if lacks else closure if name == CLOSURE else problem)
+        self.name, self.lacks = name, lacks
+        php = "a closure holds PHP code, which cannot run here: dispatch a class, or push it to a queue of Laravel's"
+        super().__init__(f"{name} has no {lacks}" if lacks else php if name == CLOSURE else problem)
 
 
 class BadArguments(JobError):

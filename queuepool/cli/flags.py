@@ -35,6 +35,7 @@ FLAGS: Mapping[str, Flag] = MappingProxyType({
     "pool.grace": Flag("SECONDS", "Grace period before an overdue worker is killed"),
     "pool.tries": Flag("COUNT", "Number of tries per job; 0 = no limit"),
     "pool.backoff": Flag("SECONDS,...", "Delay before the next try, or a list of delays: 1,5,30"),
+    "pool.unknown_retry": Flag("SECONDS", "Delay before a job that the code does not know is tried again; 0 = fail it"),
     "pool.max_crashes": Flag("COUNT", "Fail a job after this many workers have died running it; 0 = no limit"),
     "pool.track": Flag("SECONDS", "How long to keep each job's state after its end; 0 = only for jobs with their own"),
     "pool.memory": Flag("MB", "Recycle a worker of this size after its job (+MB: above its boot size); 0 = never"),

@@ -52,7 +52,7 @@ def push(
 ) -> None:
     """Push the job NAME and print its id"""
     value = None if data is None else _json(_stdin() if data == "-" else os.fsencode(data))
-    handler = None if force else _handler(where, name)
+    handler, unchecked = (None, "") if force else _handler(where, name)
     options = handler.options if handler else Options()
     on_wire: Mapping[str, object] = wire(options) if handler else {}
     _judge(name, value, handler)
@@ -60,7 +60,7 @@ def push(
     with closing(Queue(where.connection())) as connection:
         about: dict[str, Any] = {"queue": target, "delay": delay, "options": on_wire, "encrypted": options.encrypted}
         output.say(connection.push(name, value, track=options.track if track is None else track, **about))
-    if note := where.note_on(target):
+    for note in filter(None, (unchecked, where.note_on(target))):
         output.complain(note)
 
 
@@ -94,20 +94,22 @@ def _json(raw: bytes) -> Any:
     return fields["data"]
 
 
-def _handler(where: Where, name: str) -> Handler | None:
-    """The job's handler, if known; ``Class@method`` and ``App\\Class`` may be for Laravel's workers."""
+def _handler(where: Where, name: str) -> tuple[Handler | None, str]:
+    """The job's handler, if known, and why it could not be looked for.
+
+    ``Class@method`` and ``App\\Class`` may be for Laravel's workers.
+    """
     modules = list(dict.fromkeys(module for pool in where.pools() for module in pool.modules))
     if modules:
         _import(modules)
     elif why := _looked_for(name):
-        if not _may_be_php(name):
-            output.complain(f"note: {name} is not checked: no modules are named (--modules), and {why}")
-        return None
+        note = f"note: {name} is not checked: no modules are named (--modules), and {why}"
+        return None, "" if _may_be_php(name) else note
     try:
-        return REGISTRY.find(name)
+        return REGISTRY.find(name), ""
     except UnknownJob as error:
         if _may_be_php(name):
-            return None
+            return None, ""
         if error.lacks:
             raise click.UsageError(str(error)) from error
         close = get_close_matches(name, REGISTRY.names(), 1)

@@ -30,6 +30,7 @@ POOL_KEYS: Mapping[str, values.Parser] = MappingProxyType({
     "metrics": values.boolean,
     "timeout": values.seconds, "soft_timeout": values.seconds, "boot_timeout": values.seconds, "grace": values.seconds,
     "tries": values.count, "backoff": values.delays, "max_crashes": values.count, "track": values.seconds,
+    "unknown_retry": values.seconds,
     "memory": values.memory_limit, "memory_hard": values.megabytes,
     "sleep": values.seconds, "rest": values.seconds,
     "max_jobs": values.count, "max_time": values.seconds, "reserve_ahead": values.ahead,

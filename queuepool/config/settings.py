@@ -161,6 +161,8 @@ class PoolSettings:
     grace: float = 1.0
     tries: int = 1
     backoff: tuple[float, ...] = (0.0,)
+    #: seconds until a job that a worker's code does not know is tried again, doubled each time; 0 = it fails at once
+    unknown_retry: float = 30.0
     max_crashes: int = 3
     #: seconds that the state of each job is kept after its end; 0 = only of those that ask for it
     track: float = 0.0

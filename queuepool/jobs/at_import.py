@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
@@ -13,6 +14,8 @@ _WORDS = (
 _log = logging.getLogger("queuepool")
 #: asked at each push: an import is under way
 is_under_way = False
+#: Unix seconds when the last one was over; 0.0 = there was none. A worker that a template forks has the template's
+ended_at = 0.0
 #: each job is named once in a process
 _named: set[str] = set()
 
@@ -20,12 +23,12 @@ _named: set[str] = set()
 @contextmanager
 def under_way() -> Iterator[None]:
     """Around an import of the user's modules, whose pushes are warned of."""
-    global is_under_way
+    global is_under_way, ended_at
     is_under_way = True
     try:
         yield
     finally:
-        is_under_way = False
+        is_under_way, ended_at = False, time.time()
 
 
 def warn_of(names: Iterable[str]) -> None:

@@ -39,8 +39,8 @@ _known: dict[str, _Parameters] = {}
 def checked(jobs: Jobs, options: Mapping[str, object] | None) -> list[tuple[str, object]]:
     """The jobs, each a name and data. Raises ``TypeError`` for arguments that do not fit, and for what is no job.
 
-    Only a job under its own name, ``module.function``, is looked at: a name that was given by hand may be that of
-    another service's job, or of PHP's. Data that is no object is pushed as it is: it has no names to compare.
+    Only a job under its own name, ``module.function``, or an alias is looked at: a name that was given by hand may be
+    that of another service's job, or of PHP's. Data that is no object is pushed as it is: it has no names to compare.
     """
     if isinstance(options, Wired) and isinstance(jobs, list):
         return jobs  # of a dispatch, which has looked
@@ -52,7 +52,7 @@ def checked(jobs: Jobs, options: Mapping[str, object] | None) -> list[tuple[str,
 
 def _check(name: str, data: object) -> None:
     handler = REGISTRY.known(name)
-    if handler is None or handler.target is None or name != written_name(handler.target):
+    if handler is None or handler.target is None or not _is_own(name, handler):
         return
     if data is not None and not isinstance(data, Mapping):
         return
@@ -63,6 +63,10 @@ def _check(name: str, data: object) -> None:
         except TypeError as error:
             raise TypeError(f"{name}: {error}") from None
     check_values(name, given)
+
+
+def _is_own(name: str, handler: Handler) -> bool:
+    return name == written_name(handler.target) or name in handler.options.aliases
 
 
 def _parameters_of(handler: Handler) -> _Parameters:

@@ -46,6 +46,7 @@ def job(name: str | Callable[P, R] | None = None, **options: Unpack[JobOptions])
     ``expires``: seconds from when it is due within which it must begin; later it is dropped.
     ``tags``: texts that its payloads carry, as Horizon's, for its events and the log as JSON.
     ``schedule``: a pool pushes it by itself, by a cron expression (``"0 3 * * *"``) or every so often (``"30s"``).
+    ``aliases``: names that it had before, under which jobs may still be queued.
 
     ``unique``: an identity with the arguments in braces, whose lock a dispatch takes for ``unique_for`` seconds, until
     the job is over; if it is held, nothing is pushed and the id is empty. Of jobs that Laravel dispatches:

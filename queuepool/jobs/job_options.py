@@ -11,6 +11,7 @@ from typing import Any, Literal, TypedDict
 from queuepool.config import values
 from queuepool.config.words import OPTIONS
 from queuepool.errors import ConfigError
+from queuepool.jobs.aliases import aliases_of
 from queuepool.jobs.exception_options import Classes, check_both, classes_of
 from queuepool.payload.tags import checked_tags
 from queuepool.settlement.backoff import Backoff
@@ -61,6 +62,8 @@ class Options:
     tags: tuple[str, ...] = ()
     #: when a pool pushes it by itself: a cron expression, or a time in between
     schedule: str | None = None
+    #: names that it had, under which jobs may still be queued
+    aliases: tuple[str, ...] = ()
 
     @property
     def is_unique(self) -> bool:
@@ -90,6 +93,7 @@ class JobOptions(TypedDict, total=False):
     unique_until: Literal["start", "end"]
     tags: Sequence[str]
     schedule: str | None
+    aliases: Sequence[str]
 
 
 def options_of(options: JobOptions) -> Options:
@@ -107,7 +111,7 @@ def options_of(options: JobOptions) -> Options:
     queue = "default" if named is None else queue_name(named)
     given: dict[str, Any] = {**options, "queue": queue, "timeout": timeout, "track": track, "unique_for": unique_for}
     given["expires"] = _expires(options)
-    given["tags"] = _tags(options.get("tags", ()))
+    given["tags"], given["aliases"] = _tags(options.get("tags", ())), aliases_of(options.get("aliases", ()))
     given |= _exceptions(options) | {"soft_timeout": _soft_timeout(options.get("soft_timeout"), timeout)}
     given |= {"backoff": backoff and backoff.delays, "jitter": bool(backoff and backoff.jitter)}
     return Options(**given)

@@ -49,31 +49,36 @@ class Registry:
 
     def __init__(self) -> None:
         self._handlers: dict[str, Handler] = {}
+        #: by names that they had
+        self._aliases: dict[str, Handler] = {}
         #: names of ``Job`` classes that cannot be jobs: the bases of others, or unfinished
         self.without_handle: set[str] = set()
         #: each registers what a framework defines without ``@job``. In a pool modules do that; in tests an unknown name
         self.sources: list[Callable[[], object]] = []
 
     def add(self, handler: Handler) -> None:
-        """Register a handler. Raises ``ConfigError`` if its name is none, or is taken."""
+        """Register a handler, also under its aliases. Raises ``ConfigError`` if a name is none, or is taken."""
         check_job_name(handler.name)
-        if handler.name in self._handlers:
-            raise ConfigError("@job", f"two jobs are registered as {handler.name!r}")
+        for name in (handler.name, *handler.options.aliases):
+            if other := self.known(name):
+                was = f", which is an alias of {other.name!r}" if name != other.name else ""
+                raise ConfigError("@job", f"two jobs are registered as {name!r}{was}")
         self._handlers[handler.name] = handler
+        self._aliases |= dict.fromkeys(handler.options.aliases, handler)
 
     def find(self, name: str) -> Handler:
-        """The handler of this name. Raises ``UnknownJob``."""
-        try:
-            return self._handlers[name]
-        except KeyError:
-            raise UnknownJob(name, "handle()" if name in self.without_handle else "") from None
+        """The handler of this name, or that had it. Raises ``UnknownJob``."""
+        found = self._handlers.get(name) or self._aliases.get(name)
+        if found is None:
+            raise UnknownJob(name, "handle()" if name in self.without_handle else "")
+        return found
 
     def known(self, name: object) -> Handler | None:
-        """The handler of this name; ``None`` if there is none."""
-        return self._handlers.get(name) if isinstance(name, str) else None
+        """The handler of this name, or that had it; ``None`` if there is none."""
+        return self._handlers.get(name) or self._aliases.get(name) if isinstance(name, str) else None
 
     def names(self) -> list[str]:
-        """All names, sorted."""
+        """All names, sorted, without those that jobs had before."""
         return sorted(self._handlers)
 
     def scheduled(self) -> list[Handler]:

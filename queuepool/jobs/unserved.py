@@ -26,8 +26,7 @@ def unserved(registry: Registry, served: Collection[str]) -> list[str]:
 
 def unregistered(registry: Registry, wanted: Mapping[str, str]) -> list[tuple[str, str]]:
     """The name and a warning for each schedule, by name with its job, whose job no module registers."""
-    known = set(registry.names())
-    return [(name, _unknown(registry, job)) for name, job in wanted.items() if job not in known]
+    return [(name, _unknown(registry, job)) for name, job in wanted.items() if registry.known(job) is None]
 
 
 def _unknown(registry: Registry, job: str) -> str:

@@ -6,7 +6,8 @@ import logging
 from collections.abc import Callable, Collection, Iterator, Mapping
 
 from queuepool.config.settings import PoolSettings
-from queuepool.events import Event, JobProcessed
+from queuepool.errors import JobError
+from queuepool.events import Event, JobExceptionOccurred, JobProcessed
 from queuepool.events.listeners import Listeners
 from queuepool.log import own_logger
 from queuepool.log.fields import line_of
@@ -72,6 +73,9 @@ def listen(listeners: Listeners, unlogged: Collection[type[Event]] = ()) -> None
 
 def write(event: Event) -> None:
     """Log a line for this event."""
+    # Nothing has raised in a job whose handler was not called: the line on what becomes of it says why.
+    if isinstance(event, JobExceptionOccurred) and isinstance(event.error, JobError) and not event.error.began:
+        return
     _log.log(event.level, "%s", line_of(event), extra={"event": event})
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from dataclasses import replace
 from typing import TypedDict, Unpack
@@ -17,12 +18,15 @@ from queuepool.pool.examine import make_missing_files, refuse_unfit
 from queuepool.pool.private_slot import private_slot
 from queuepool.pool.processes import boot
 from queuepool.pool.worker_process import limits_of, work
-from queuepool.unix import collector
+from queuepool.unix import collector, stray_processes
 from queuepool.unix.originals import sleep
 from queuepool.unix.places import lasting
 from queuepool.unix.signals import Alarm, WorkerSignals, reset_inherited
 from queuepool.worker.limits import StopReason
+from queuepool.worker.policies import cut
 from queuepool.worker.slot_writer import SlotWriter
+
+_log = logging.getLogger("queuepool")
 
 
 class Ends(TypedDict):
@@ -49,13 +53,16 @@ def work_alone(pool: PoolSettings, *, brief: bool = False, **ends: Unpack[Ends])
         announce.beginning(__version__, pool, workers=1, directory=None)
     trace = os.fdopen(os.dup(2), "wb", buffering=0)  # descriptor 2 may lead to the log from here on
     collector.expect_jobs()
-    with captured():
+    with stray_processes.ending_with_us(), captured():
         alarm = Alarm(trace)
         boot(pool, signals, alarm, unlogged=(WorkerStarting, WorkerStopping) if brief else ())
         if not brief:
             announce.jobs()
+        settings = _without_renewal(pool)
+        if not brief and (warning := cut(pool.timeout, settings)[1]):
+            _log.warning("%s: a lone worker has no steward", warning)
         slot_writer = SlotWriter(private_slot(), pool.name, alarm, signals, stall_timeout=0.0)
-        return _work(_without_renewal(pool), slot_writer, signals, ends).code
+        return _work(settings, slot_writer, signals, ends).code
 
 
 def _work(settings: PoolSettings, slot_writer: SlotWriter, signals: WorkerSignals, ends: Ends) -> StopReason:

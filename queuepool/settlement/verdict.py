@@ -7,7 +7,17 @@ from dataclasses import asdict, dataclass
 from math import inf
 from typing import Any, NamedTuple
 
-from queuepool.errors import JobError, JobExpired, JobTimedOut, NoTriesLeft, TooManyAttempts, WorkerDied
+from queuepool.errors import (
+    CLOSURE,
+    BadArguments,
+    JobError,
+    JobExpired,
+    JobTimedOut,
+    NoTriesLeft,
+    TooManyAttempts,
+    UnknownJob,
+    WorkerDied,
+)
 from queuepool.payload.lease import Tallies
 from queuepool.settlement.backoff import Backoff
 
@@ -32,6 +42,8 @@ class Fail:
 
 
 Verdict = Delete | Release | Fail
+#: of a job that the worker's code does not know: most seconds between two tries, and most tries if there is no limit
+_LONGEST_WAIT, _MOST_TRIES = 3600.0, 10
 #: names of the unique locks that a worker knows its job to hold; ``None`` = the payload says which
 Locks = tuple[str, ...] | None
 
@@ -119,18 +131,39 @@ def judge(
     is_final: bool = False,
     after: float | None = None,
     job_id: str = "",
+    unknown_retry: float = 0.0,
 ) -> Verdict:
     """Rule on an attempt that has ended; the tallies do not yet count this one, and ``now`` is as for ``may_start``.
 
     ``is_final``: the job must not be retried after this error. ``after``: the seconds until the next try that this
-    error has of its own. ``job_id`` decides on the jitter.
+    error has of its own. ``job_id`` decides on the jitter. ``unknown_retry``: seconds after which newer code may know
+    what this worker's does not, doubled with each attempt; 0 = that is not waited for.
     Source: Worker.php, markJobAsFailedIfWillExceedMaxAttempts and ...MaxExceptions (13.x).
     """
     if error is None:
         return Delete()
-    if is_final or isinstance(error, JobError) or _is_last(error, attempts, policy, tallies, now):
+    if isinstance(error, JobError):
+        if not unknown_retry or not _may_wait(error, attempts, policy):
+            return Fail(error)
+        after = _wait_after(attempts, unknown_retry)
+    if is_final or _is_last(error, attempts, policy, tallies, now):
         return Fail(error)
     return Release(Backoff(policy.backoff, policy.jitter).after(attempts, job_id) if after is None else after)
+
+
+def may_be_newer(error: BaseException) -> bool:
+    """Whether a worker with newer code may be able to run the job of this error."""
+    return isinstance(error, BadArguments) or (isinstance(error, UnknownJob) and error.name not in ("", CLOSURE))
+
+
+def _may_wait(error: JobError, attempts: int, policy: Policy) -> bool:
+    """Whether newer code is waited for; a job without a limit of its own gets one."""
+    has_limit = policy.tries or policy.retry_until is not None
+    return not error.began and may_be_newer(error) and bool(has_limit or attempts < _MOST_TRIES)
+
+
+def _wait_after(attempts: int, first: float) -> float:
+    return min(first * 2.0 ** min(attempts - 1, _MOST_TRIES), max(first, _LONGEST_WAIT))
 
 
 def judge_release(

@@ -114,7 +114,7 @@ def _context(stores: Stores, tries: int, witness: Witness) -> WorkerContext:
     signals, settings = WorkerSignals(), stores.settings
     outage = Outage(signals, witness, announces=True, retries=False)
     return WorkerContext(
-        pool=PoolSettings(name="testing", connection=settings, tries=tries),
+        pool=PoolSettings(name="testing", connection=settings, tries=tries, unknown_retry=0.0),
         store=stores.queue,
         registry=TestsRegistry(),
         listeners=witness,

@@ -16,8 +16,8 @@ import logging
 import os
 import resource
 import zlib
-from collections.abc import Container
-from contextlib import suppress
+from collections.abc import Container, Iterator
+from contextlib import contextmanager, suppress
 from typing import NamedTuple
 
 from queuepool.unix import fork, proc
@@ -90,6 +90,25 @@ def _is_killed(pid: int) -> bool:
         return False
     _log.warning("pid=%d killed: a job had left it behind", pid)
     return True
+
+
+@contextmanager
+def ending_with_us() -> Iterator[None]:
+    """Around the jobs of a worker without a master: kill what they have left behind, also in sessions of its own.
+
+    Within a pool's job the pool does it.
+    """
+    if COOKIE in os.environ:
+        yield
+        return
+    own, alone = os.getpid(), Mark.of(f"alone.{os.urandom(8).hex()}", 0, 0)
+    mark(alone)
+    try:
+        yield
+    finally:
+        if os.getpid() == own:  # not in a fork of a job's
+            kill_all_of(alone)
+        del os.environ[COOKIE]
 
 
 def kill_all_of(mark: Mark) -> None:

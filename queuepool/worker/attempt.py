@@ -16,6 +16,7 @@ from queuepool.payload.lease import Lease
 from queuepool.settlement.run import Run
 from queuepool.settlement.verdict import Delete, Fail, Release
 from queuepool.unix.exit_codes import BROKEN
+from queuepool.worker.code import words_on
 from queuepool.worker.context import WorkerContext
 from queuepool.worker.invoker import Invoker
 from queuepool.worker.job_hooks import JobHooks
@@ -36,8 +37,9 @@ class Runner:
         self._settler = context.settler
         self._endings = context.settler.endings
         self._preparer = Preparer(context, self._pause)
-        self._starter = Starter(context.registry, context.listeners, self._endings, context.batches)
-        self._ruler = Ruler(context.store, context.outage)
+        code = words_on(context.slot_writer.slot.generation, alone=context.alone)
+        self._starter = Starter(context.registry, context.listeners, self._endings, context.batches, code)
+        self._ruler = Ruler(context.store, context.outage, context.pool.unknown_retry)
         self._invoker = invoker or Invoker(context.listeners)
         self._hooks = JobHooks(context.listeners, self._invoker)
         self._job_lines = job_lines

@@ -33,19 +33,23 @@ def policy_of(terms: PayloadOptions, options: Options, pool: PoolSettings) -> Po
 
 
 def timeout_of(terms: PayloadOptions, options: Options, pool: PoolSettings) -> tuple[float, str]:
-    """Seconds this attempt may run (0 = no limit), and a warning if that is less than the job wants."""
+    """Seconds this attempt may run (0 = no limit), and a warning if that is less than the job itself wants."""
+    own = _first(terms.timeout, options.timeout, None)
+    timeout, warning = cut(pool.timeout if own is None else own, pool)
+    return timeout, "" if own is None else warning
+
+
+def cut(timeout: float, pool: PoolSettings) -> tuple[float, str]:
+    """The timeout as far as this pool can keep it, and a warning if that is less."""
     # No timer goes beyond: a payload that asks for 292 years and more would end its worker.
-    wanted: float = min(_first(terms.timeout, options.timeout, pool.timeout), LONGEST)
+    wanted = min(timeout, LONGEST)
     if pool.connection.renew:
         return wanted, ""
     most = max(pool.connection.retry_after - pool.grace - _MARGIN, 1.0)
     if 0 < wanted <= most:
         return wanted, ""
-    whose = "its" if terms.timeout is not None else "the pool's" if options.timeout is None else "the handler's"
-    return (
-        most,
-        f"{whose} timeout {wanted:g} is cut to {most:g}: leases last {pool.connection.retry_after:g} and renew is off",
-    )
+    lasts = f"leases last {pool.connection.retry_after:g} and renew is off"
+    return most, f"timeout {wanted:g} is cut to {most:g}: {lasts}"
 
 
 def _first(payloads: Any, handlers: Any, pools: Any) -> Any:

@@ -14,9 +14,10 @@ from queuepool.worker.preparation import Attempt
 class Ruler:
     """Rules on one worker's attempts."""
 
-    def __init__(self, store: QueueStore, outage: Outage) -> None:
+    def __init__(self, store: QueueStore, outage: Outage, unknown_retry: float) -> None:
         self._store = store
         self._outage = outage
+        self._unknown_retry = unknown_retry
 
     def now(self) -> float:
         """The store's clock, in Unix seconds. Waits out an outage."""
@@ -33,5 +34,5 @@ class Ruler:
         if requested is not None:
             return judge_release(requested, payload.name, payload.attempts, policy, tallies, now)
         after = error.after if isinstance(error, Retry) else job.retry_after
-        facts = payload.attempts, policy, tallies, now
-        return judge(error, *facts, is_final=job.is_final, after=after, job_id=payload.id)
+        facts, wait = (payload.attempts, policy, tallies, now), self._unknown_retry
+        return judge(error, *facts, is_final=job.is_final, after=after, job_id=payload.id, unknown_retry=wait)

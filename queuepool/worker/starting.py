@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
+from queuepool.errors import JobError
 from queuepool.events import JobSkipped
 from queuepool.events.listeners import Listeners
 from queuepool.jobs.registry import Handler, Registry, Task, bound
@@ -12,24 +13,37 @@ from queuepool.payload.expiry import late_by
 from queuepool.settlement.endings import Endings
 from queuepool.settlement.run import Run
 from queuepool.settlement.states import result_of
-from queuepool.settlement.verdict import may_start
+from queuepool.settlement.verdict import may_be_newer, may_start
 from queuepool.stores.batches import Batches
 from queuepool.worker.preparation import Attempt
 
 
 class Starter:
-    """Binds handlers to their arguments. ``batches`` returns the place of Laravel's batches."""
+    """Binds handlers to their arguments. ``batches`` returns the place of Laravel's batches.
+
+    ``code`` says which code this worker runs, for errors that newer code might not have; empty = unknown.
+    """
 
     def __init__(
-        self, registry: Registry, listeners: Listeners, endings: Endings, batches: Callable[[], Batches]
+        self, registry: Registry, listeners: Listeners, endings: Endings, batches: Callable[[], Batches], code: str
     ) -> None:
         self._registry = registry
         self._listeners = listeners
         self._endings = endings
         self._batches = batches
+        self._code = code
 
     def task(self, attempt: Attempt, now: float) -> Task:
         """The handler with its arguments. Raises ``JobError`` if the job may not or cannot start."""
+        try:
+            return self._task(attempt, now)
+        except JobError as refusal:
+            refusal.began = False
+            if self._code and may_be_newer(refusal):
+                refusal.args = (f"{refusal}; {self._code}",)
+            raise
+
+    def _task(self, attempt: Attempt, now: float) -> Task:
         payload, plan = attempt.payload, attempt.plan
         handler = plan.handler or self._registry.find(payload.name)
         if refusal := may_start(payload.name, payload.attempts, plan.policy, now):

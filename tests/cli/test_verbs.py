@@ -469,6 +469,14 @@ def test_a_lone_worker_ends_a_job_before_its_lease_ends(site):
     assert "timeout 3600 is cut to 88: leases last 90" in done.stderr
 
 
+def test_that_a_lone_worker_cuts_the_pools_own_timeout_is_said_once_and_not_of_a_payload(site):
+    site.push("ok")
+    done = site.work("--timeout", "360")
+
+    assert 1 == done.stderr.count("timeout 360 is cut to 88: leases last 90 and renew is off: a lone worker has no")
+    assert "payload odd" not in done.stderr
+
+
 def test_a_payload_larger_than_the_board_harms_no_lone_worker(site, monkeypatch):
     monkeypatch.setenv("TMPDIR", str(site.path))
     site.push("ok", filling="x" * 300_000)

@@ -85,6 +85,7 @@ def aftermath(store: redis.Redis, redis_socket: str, tmp_path_factory: pytest.Te
         for raw in (marked(row.raw, name), good(number)):
             site.queue.push_raw(raw)
     flags = ["--modules", "tests.faults.corpus.app", "--workers", "2", "--tries", "0", "--queue", "wrong,default"]
+    flags += ["--unknown-retry", "0"]
     with site.pool(*flags, wait=False) as pool:
         eventually(lambda: len(NEVER_DUE) == site.queue.size(), within=120)
     stores = site.queue.stores

@@ -151,9 +151,11 @@ def test_async_handlers_run(site):
         ("add", [1, 2, 3], "BadArguments"),
     ],
 )
-def test_what_cannot_run_fails_at_once_however_many_tries_it_has(site, name, data, reason):
+def test_what_cannot_run_fails_at_once_however_many_tries_it_has_if_newer_code_is_not_waited_for(
+    site, name, data, reason
+):
     site.queue.push(name, data)
-    site.work("--tries", "0")
+    site.work("--tries", "0", "--unknown-retry", "0")
 
     assert [reason] == [line.partition(":")[0] for _, line in failed(site)] if reason else [] == failed(site)
 

@@ -353,6 +353,19 @@ def test_what_a_job_has_left_in_a_session_of_its_own_ends_with_its_worker(site, 
 
 
 @pytest.mark.fault("F15")
+@pytest.mark.parametrize("mode", ["session", "orphan"])
+def test_what_a_job_of_a_lone_worker_has_left_ends_with_it(site, mode):
+    gate = site.path / "gate"
+    gate.touch()
+    site.push(mode, gate=str(gate))
+    site.work("--log", "log")  # else they would hold the pipe that the end of the command is seen by
+    [child] = site.trail(event="child")
+
+    assert site.trail(event="end")
+    eventually(lambda: is_gone(child["child"]))
+
+
+@pytest.mark.fault("F15")
 def test_what_a_job_has_left_outlives_the_workers_of_others_and_ends_with_a_stop(site):
     gate = site.path / "gate"
     site.push("session", gate=str(gate), maxTries=1)

@@ -265,7 +265,7 @@ def test_nothing_is_pushed_in_clear_for_want_of_a_key(connection):
     plain = Queue(connection)
     for push in (plain.push, plain.push_object):
         with pytest.raises(ConfigError, match="connection default: encrypted jobs need app_key"):
-            push("a.b", {"x": 1}, encrypted=True)
+            push("A", {"x": 1}, encrypted=True)
 
     assert 0 == plain.size()
     plain.close()

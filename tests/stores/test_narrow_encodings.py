@@ -5,7 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import closing
+from typing import Any
 
+import psycopg
+import pymysql
 import pytest
 
 from queuepool.config.settings import ConnectionSettings
@@ -13,6 +16,7 @@ from queuepool.jobs.client import Queue
 from queuepool.payload.ending import Ending, Lock, StateRecord, Unlock
 from queuepool.payload.envelope import decode
 from queuepool.stores.factory import Stores
+from tests.support.databases import USER
 from tests.support.drivers import site_at
 from tests.support.narrow import OF_COLUMNS, narrow_database
 from tests.support.samples import payload
@@ -80,6 +84,28 @@ def test_a_job_with_any_text_is_pushed_tracked_locked_and_run(settings, stores):
     assert b"{}" == stores.states.get(state.job_id)
     assert stores.queue.finish(lease, Ending(unlocks=(Unlock(lock.name, lock.owner),)))
     assert stores.queue.push_unique("locks", payload("c"), 0.0, lock._replace(owner="another"))
+
+
+def driver_connection(encoding: str, request: pytest.FixtureRequest) -> Any:
+    """The application's own, as its driver opens it."""
+    server = request.getfixturevalue("mariadb" if encoding in OF_COLUMNS else "postgres")
+    name = f"narrow_{encoding.lower()}"
+    if encoding in OF_COLUMNS:
+        return pymysql.connect(unix_socket=server.socket, user=USER, database=name, charset="utf8mb4")
+    return psycopg.connect(f"host={server.socket} user={USER} dbname={name}")
+
+
+@pytest.mark.parametrize("encoding", ["latin1", "LATIN1", "SQL_ASCII"])
+def test_a_job_with_any_text_is_pushed_in_the_applications_transaction(settings, encoding, request):
+    with closing(Queue(settings)) as queue, closing(driver_connection(encoding, request)) as connection:
+        connection.cursor().execute("SELECT 1")
+        queue.within(connection).push("app.ok", {"name": "é Ω 😀"}, unique_id="é Ω 😀")
+        connection.commit()
+
+        assert {"name": "é Ω 😀"} == decode(queue.stores.queue.first("default", 1)[0], 0).data
+        assert not queue.push("app.ok", unique_id="é Ω 😀")
+        assert 1 == queue.clear()
+        assert queue.push("app.ok", unique_id="é Ω 😀")
 
 
 def test_what_is_set_aside_is_found_under_its_queue(stores):

@@ -141,6 +141,15 @@ def start_a_session(gate: str) -> None:
     until_told(gate)
 
 
+def leave_an_orphan(gate: str) -> None:
+    """A program in a session of its own, whose parent has ended."""
+    program = "import os, time; os.fork() and os._exit(0); os.setsid(); print(os.getpid(), flush=True); time.sleep(120)"
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) as child:
+        assert child.stdout
+        note(event="child", child=int(child.stdout.readline()))
+    until_told(gate)
+
+
 def leave_a_copy() -> None:
     """A forked child in the worker's process group, not started from its environment."""
     child = os.fork()
@@ -203,6 +212,7 @@ MODES: dict[str, Any] = {
     "deaf": make_deaf,
     "close": lambda: os.closerange(3, 4096),
     "session": start_a_session,
+    "orphan": leave_an_orphan,
     "daemon": become_a_daemon,
     "bare": start_a_bare_daemon,
     "copy": leave_a_copy,

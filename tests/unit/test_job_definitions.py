@@ -15,6 +15,7 @@ from queuepool import Job, Retry, exponential, job
 from queuepool.errors import BadArguments, ConfigError, JobTimedOut, WorkerDied
 from queuepool.jobs.delay import seconds_until
 from queuepool.jobs.registry import REGISTRY
+from queuepool.jobs.unserved import unregistered
 from tests.support.each import each
 from tests.support.samples import fresh
 
@@ -75,6 +76,42 @@ def test_a_class_without_a_handle_is_the_base_of_others_and_no_job(queue):
     with pytest.raises(ConfigError, match=r"Base has no handle\(\)"):
         Base.bulk([Base("a")])
     assert 0 == queue.size()
+
+
+@each(
+    ("aliases", "problem"),
+    [
+        ("app.old", "aliases cannot be 'app.old': they are a list of names"),
+        ([""], "a job needs a name"),
+        ([5], "a job needs a name"),
+        (["a\nb"], "is no name for a job"),
+    ],
+)
+def test_aliases_are_a_list_of_names(aliases, problem):
+    with pytest.raises(ConfigError, match=problem):
+        job(fresh(), aliases=aliases)
+
+
+def test_a_job_is_found_by_the_names_that_it_had_and_no_other_job_may_have_them(queue):
+    first, second, name = fresh(), fresh(), fresh()
+
+    class Renamed(Job, name=name, aliases=[first, second]):
+        to: str
+
+        def handle(self) -> str:
+            return self.to
+
+    assert {name} == {REGISTRY.find(one).name for one in (name, first, second)}
+    assert {first, second}.isdisjoint(REGISTRY.names())
+    assert [] == unregistered(REGISTRY, {"nightly": first})
+    with pytest.raises(ConfigError, match=f"two jobs are registered as '{first}', which is an alias of '{name}'"):
+        job(first)(Mailer.send_static)
+    with pytest.raises(ConfigError, match=f"two jobs are registered as '{second}', which is an alias of '{name}'"):
+        job(fresh(), aliases=[second])(Mailer.send_static)
+    with pytest.raises(ConfigError, match=f"two jobs are registered as '{name}'$"):
+        job(fresh(), aliases=[name])(Mailer.send_static)
+    with pytest.raises(TypeError, match=f"^{first}: missing a required argument: 'to'"):
+        queue.push(first)
 
 
 # What is no job

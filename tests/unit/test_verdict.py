@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 from queuepool.config.settings import ConnectionSettings, PoolSettings
 from queuepool.errors import (
+    CLOSURE,
     BadArguments,
+    JobError,
     JobExpired,
     JobFailedByHand,
     JobTimedOut,
+    NeedsLaravel,
     NoTriesLeft,
     TooManyAttempts,
     UnknownJob,
@@ -33,7 +37,7 @@ from queuepool.settlement.verdict import (
 from queuepool.unix.exit_codes import MEMORY
 from queuepool.worker.guard import guard_of, soft_timeout_of
 from queuepool.worker.limits import Limits, StopReason
-from queuepool.worker.policies import policy_of, timeout_of
+from queuepool.worker.policies import cut, policy_of, timeout_of
 from tests.support.each import each
 
 NOW = 1_000.0
@@ -128,6 +132,50 @@ def test_a_job_with_a_time_limit_is_tried_again_until_then_whatever_its_tries():
 )
 def test_a_job_that_must_not_be_tried_again_fails_with_all_its_tries_left(error):
     assert Fail(error) == judge(error, 1, Policy(tries=0), NONE_YET, NOW)
+
+
+def unbegun(error: JobError) -> JobError:
+    error.began = False
+    return error
+
+
+NEWER = [unbegun(UnknownJob("x")), unbegun(BadArguments("x", "y")), unbegun(UnknownJob("A", "handle()"))]
+
+
+@each("error", NEWER)
+def test_a_job_that_newer_code_may_know_is_tried_again_with_a_growing_delay_while_it_has_tries(error):
+    policy = Policy(tries=4, backoff=(1.0,), counts_deaths=True)
+    verdicts = [judge(error, attempts, policy, NONE_YET, NOW, unknown_retry=30.0) for attempts in (1, 2, 3, 4)]
+
+    assert [Release(30.0), Release(60.0), Release(120.0), Fail(error)] == verdicts
+    assert Fail(error) == judge(error, 1, Policy(tries=1), NONE_YET, NOW, unknown_retry=30.0)
+    assert Fail(error) == judge(error, 1, policy, NONE_YET, NOW)
+    assert Fail(error) == judge(error, 1, replace(policy, max_exceptions=1), NONE_YET, NOW, unknown_retry=30.0)
+
+
+def test_that_delay_grows_to_an_hour_and_a_job_without_a_limit_is_tried_ten_times():
+    error, forever, until = NEWER[0], Policy(tries=0), Policy(retry_until=NOW + 9)
+
+    assert Release(3600.0) == judge(error, 9, forever, NONE_YET, NOW, unknown_retry=30.0)
+    assert Release(7200.0) == judge(error, 9, forever, NONE_YET, NOW, unknown_retry=7200.0)
+    assert Fail(error) == judge(error, 10, forever, NONE_YET, NOW, unknown_retry=30.0)
+    assert Release(3600.0) == judge(error, 60_000, until, NONE_YET, NOW, unknown_retry=30.0)
+    assert Fail(error) == judge(error, 1, until, NONE_YET, NOW + 9, unknown_retry=30.0)
+
+
+@each(
+    "error",
+    [
+        UnknownJob("x"),
+        BadArguments("x", "y"),
+        unbegun(UnknownJob(CLOSURE)),
+        unbegun(UnknownJob("")),
+        unbegun(TooManyAttempts("x", 2, 1)),
+        unbegun(NeedsLaravel("x", ["has a chain"])),
+    ],
+)
+def test_what_newer_code_would_not_know_either_and_what_a_handler_raised_fails_at_once(error):
+    assert Fail(error) == judge(error, 1, Policy(tries=0), NONE_YET, NOW, unknown_retry=30.0)
 
 
 @each(
@@ -345,10 +393,15 @@ def test_a_timeout_is_the_payloads_else_its_handlers_else_its_pools(wish, handle
 def test_without_renewal_an_attempt_ends_before_its_lease(asked, timeout):
     pool = PoolSettings(connection=ConnectionSettings(renew=False, retry_after=90.0), grace=1.0, timeout=asked)
 
-    allowed, warning = timeout_of(terms(), Options(), pool)
+    own = timeout_of(terms(timeout=asked), Options(), pool)
+    assert (timeout, asked != timeout) == (own[0], bool(own[1]))
+    assert own == timeout_of(terms(), Options(timeout=asked), pool) == cut(asked, pool)
+    # The pool's own is not the payload's oddity.
+    assert (timeout, "") == timeout_of(terms(), Options(), pool)
 
-    assert timeout == allowed
-    assert bool(warning) is (asked != timeout)
+
+def test_a_timeout_beyond_every_timer_is_one_of_ten_years():
+    assert (315_360_000.0, "") == timeout_of(terms(timeout=9e10), Options(), PoolSettings())
 
 
 @each(

@@ -183,4 +183,5 @@ def _kind_of(dialect: str) -> str:
 
 
 def _text_of(connection: Callers | Connection, query: TextClause) -> str:
-    return str(connection.execute(query).scalar())
+    found = connection.execute(query).scalar()
+    return found.decode() if isinstance(found, bytes) else str(found)  # bytes of a database in SQL_ASCII

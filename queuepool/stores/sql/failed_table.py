@@ -18,7 +18,7 @@ from queuepool.stores.sql.names import exactly, is_name
 #: how the text of a quarantined payload begins; the reason follows, in one word
 NO_JOB = "queuepool.errors.BadPayload: not a job: "
 #: jobs with one id whose records have numbers
-_NUMBERED = 8
+_NUMBERED = 32
 
 
 def is_no_job(failed_jobs: Table) -> ColumnElement[bool]:

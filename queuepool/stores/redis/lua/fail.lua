@@ -11,11 +11,11 @@ write_nothing(KEYS[1])
 if not is_held(redis.call('zscore', KEYS[1], ARGV[2]), tonumber(ARGV[5])) then return 0 end
 check_follow(5, 6)
 if ARGV[4] ~= '' then
-  -- An id may be pushed twice: the second job must not replace the first. From the ninth on their numbers have gaps, as
+  -- An id may be pushed twice: the second job must not replace the first. From the 33rd on their numbers have gaps, as
   -- of a thousand jobs with one id each would try a thousand numbers.
   local id, number = ARGV[3], 1
   while redis.call('hexists', KEYS[2], id) == 1 do
-    number = number < 8 and number + 1 or number + redis.call('hlen', KEYS[2])
+    number = number < 32 and number + 1 or number + redis.call('hlen', KEYS[2])
     id = ARGV[3] .. '-' .. number
   end
   redis.call('hset', KEYS[2], id, ARGV[4])
