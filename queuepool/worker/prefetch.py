@@ -140,7 +140,8 @@ class Prefetch:
 
     def _reserve(self, queues: Sequence[str]) -> bool:
         """One round trip: delete what is done, stage what is due, take the next jobs; ``False`` if there are none."""
-        self._reach()
+        if not self._overtaken:  # else the renewal connects, and opens what is there now in place of a replaced file
+            self._reach()
         unsure = self._overtaken or self._batch.awaits_reply
         if unsure or self._membership.is_spent:
             if self._batch.awaits_reply:

@@ -26,7 +26,7 @@ def site(shared, tmp_path):
 
 def test_a_pool_runs_what_laravel_pushes_and_obeys_its_restart(shared, site):
     push = shared.peer.run
-    flags = ("--queue", "mails,default", "--workers", "1", "--tries", "2", "--sleep", "0.2")
+    flags = ("--queue", "mails,default", "--workers", "1", "--tries", "2", "--sleep", "0.2", "--unknown-retry", "0.2")
     with site.pool(*flags, config=POOL) as pool:
         push("push-string", REPORT, '{"id": 7}')
         push("push-string", REPORT, '{"id": 8}', delay=1)

@@ -100,8 +100,14 @@ def work(site, *jobs, **data):
 
 
 def pythons_own():
-    """The facts of a child of a plain program's."""
-    found = subprocess.run([sys.executable, forked.__file__], capture_output=True, text=True, check=True)
+    """The facts of a child of a plain program's, which a shell starts in the foreground."""
+
+    def heed() -> None:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # in the background, the tests were told to ignore it
+
+    found = subprocess.run(
+        [sys.executable, forked.__file__], capture_output=True, text=True, check=True, preexec_fn=heed
+    )
     return json.loads(found.stdout)
 
 

@@ -83,10 +83,11 @@ class Failures:
     def _held(self, connection: Connection, column: str, value: str | bytes) -> str | bytes:
         """The value as the column holds it; bytes that are no text are kept as they are where a column takes them."""
         if isinstance(value, bytes):
-            is_text = connection.dialect.name != "sqlite"
-            value = value.decode("utf-8", "backslashreplace") if is_text else text_of(value)
-        if isinstance(value, bytes):
-            return value
+            if connection.dialect.name == "sqlite":
+                return text_of(value)
+            if value.isascii() and connection.dialect.name != "postgresql":
+                return value.decode()  # with the NUL that makes it no job
+            value = value.decode("utf-8", "backslashreplace")
         as_held = self.charsets.json if column == "payload" else self.charsets.text
         return as_held(connection, column, value)
 
