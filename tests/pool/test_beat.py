@@ -46,7 +46,7 @@ def follows(path: Path) -> bool:
 
 def test_a_running_pool_is_live_started_and_ready_and_status_says_how_old_its_beat_is(site):
     with site.pool("--workers", "2"):
-        assert [0, 0, 0] == [code_of(site, question) for question in ("live", "started", "ready")]
+        eventually(lambda: [0, 0, 0] == [code_of(site, question) for question in ("live", "started", "ready")])
         [facts] = json.loads(site.run("status", "--runtime-dir", "run", "--json").stdout)
         said = site.run("status", "--runtime-dir", "run").stdout.splitlines()[0]
         header = board_of(site).header
