@@ -11,6 +11,7 @@ import select
 import sys
 import time
 from _thread import start_new_thread
+from types import FrameType
 
 sleep, poll, waitpid = time.sleep, select.poll, os.waitpid
 #: starts a thread of the kernel's
@@ -41,6 +42,16 @@ def replaced() -> list[str]:
 def replacing() -> list[str]:
     """Which of the libraries that replace them are imported."""
     return [name for name in _LIBRARIES if name in sys.modules]
+
+
+def is_in_library(frame: FrameType | None) -> bool:
+    """Whether one of these libraries runs there: an exception would be printed, and leave a timer that strikes later.
+
+    A short wait in there, as for a connection, is not worth that; the long ones are the kernel's.
+    """
+    while frame and frame.f_globals.get("__name__", "").partition(".")[0] not in _LIBRARIES:
+        frame = frame.f_back
+    return frame is not None
 
 
 def has_threads() -> bool:

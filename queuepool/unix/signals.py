@@ -18,6 +18,7 @@ from typing import IO
 
 from queuepool.unix import handlers
 from queuepool.unix.exit_codes import LEFT
+from queuepool.unix.originals import is_in_library
 
 HANDLED = {
     signal.SIGTERM, signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2, signal.SIGCONT,
@@ -147,14 +148,14 @@ class WorkerSignals:
             pass  # the attributes say what the signal asked
 
     def _on_signal(self, signum: int, frame: FrameType | None) -> None:
-        # One handler for all signals, and it calls nothing: a second signal may be handled between any two of these
-        # lines, and if its handler raised into this one, the first signal would be lost.
+        # One handler for all signals, and it calls nothing before it has noted the signal: a second one may be handled
+        # between any two of these lines, and if its handler raised into this one, the first signal would be lost.
         if signum in _STOPS:
             self.stop = True
         elif signum in (_PAUSE, _CONTINUE):
             self.paused = signum == _PAUSE
         self._news = True
-        if self._waiting and (frame is None or frame.f_code is not _HANDLER):
+        if self._waiting and (frame is None or frame.f_code is not _HANDLER) and not is_in_library(frame):
             self._waiting = False
             raise Interrupted
 

@@ -16,6 +16,7 @@ from queuepool.errors import StoreDown, TagRetired
 from queuepool.stores.redis.connection import Connection, ConnectionPool, server_of
 from queuepool.stores.redis.refusals import translated
 from queuepool.stores.redis.scripts import script
+from queuepool.unix.readiness import is_readable
 
 #: seconds that the server takes to confirm a subscription
 _CONFIRMS = 2.0
@@ -162,7 +163,7 @@ class Client:
             if self._subscribed != channels:
                 self._subscribe(channels)
                 return True  # a message before the subscription would have been missed
-            return self._pubsub.get_message(timeout=timeout) is not None
+            return self._has_message() or (self._is_readable(timeout) and self._has_message())
         except redis.RedisError as error:
             self._close_pubsub()
             found = translated(error, "subscribe", channels)
@@ -173,6 +174,12 @@ class Client:
         for _ in channels:
             self._pubsub.get_message(timeout=_CONFIRMS)  # the server confirms each
         self._subscribed = channels
+
+    def _has_message(self) -> bool:
+        return self._pubsub.get_message(timeout=0.0) is not None
+
+    def _is_readable(self, timeout: float) -> bool:
+        return is_readable(self._pubsub.connection._sock.fileno(), timeout)  # see ``Connection.await_reply``
 
     @cached_property
     def _pubsub(self) -> Any:

@@ -1,0 +1,54 @@
+"""Waits under gevent or eventlet end at a signal, and leave no timer behind that strikes in what comes next."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from queuepool.stores.factory import Stores
+from tests.pool.test_patched_libraries import LIBRARIES
+
+SCRIPT = """
+import os, signal, sys, time
+from queuepool.config.settings import ConnectionSettings
+from queuepool.stores.factory import Stores
+from queuepool.unix import originals
+from queuepool.unix.signals import WorkerSignals
+
+sys.path.insert(0, sys.prefix + "/green")
+{patch}
+
+ROUNDS, PAUSE, LONG = 150, 0.002, 60.0
+signals = WorkerSignals()
+signals.listen()
+queue = Stores(ConnectionSettings(url=sys.argv[1], prefix=sys.argv[2])).queue
+
+def signal_often():
+    while True:
+        originals.sleep(PAUSE)
+        os.kill(os.getpid(), signal.SIGUSR1)
+
+queue.wait(["default"], 0.001)  # each connects
+queue.wait_for_change(["default"], 0.001)
+originals.start_thread(signal_often, ())
+for wait in (queue.wait, queue.wait_for_change):
+    for _ in range(ROUNDS):
+        signals.begin_round()
+        signals.wait(lambda: wait(["default"], LONG))
+        queue.sizes("default")
+time.sleep(1.0)  # gevent's or eventlet's: a timer that was left strikes here
+print("all ended")
+"""
+
+
+@pytest.mark.by_turns("library", "connection")
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_a_signal_ends_a_wait_and_leaves_no_timer(built: Stores, connection, library):
+    script = SCRIPT.format(patch=LIBRARIES[library][0])
+    words = [connection.url, connection.prefix]
+    python = [sys.executable, "-W", "ignore"]  # eventlet warns of itself
+    done = subprocess.run([*python, "-c", script, *words], capture_output=True, text=True, timeout=60)
+
+    assert ("", "all ended\n") == (done.stderr, done.stdout)
