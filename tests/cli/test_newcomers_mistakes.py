@@ -6,13 +6,13 @@ import os
 import re
 import shlex
 import sqlite3
-import subprocess
 import sys
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from tests.support import warm
 from tests.support.commands import ROOT, Done
 
 JOB = "from queuepool import job\n@job\ndef work() -> None: ...\n"
@@ -24,7 +24,6 @@ FILES = {
     "syntax.py": "def (\n",
     "leaves.py": "import sys\nsys.exit(3)\n",
     "empty.py": "x = 1\n",
-    "calendar.py": JOB,
     "shop.ini": "[connection]\nurl = sqlite:///of shop.db\njobs_table = shop_jobs\n",
     "dispatches.py": "import jobs, queuepool\nqueuepool.configure('sqlite:///dispatched.db')\njobs.work.dispatch()\n",
     "nohandle.py": "from queuepool import Job, job\nclass A(Job):\n    x: int\n",
@@ -95,11 +94,11 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def typed(project: Path, *words: str, **env: str) -> Done:
     """The command as it is installed: with ``python -m`` the directory would come before Python's own modules."""
-    command = [str(Path(sys.executable).with_name("queuepool")), *words]
-    inherited = {key: value for key, value in os.environ.items() if not key.startswith(("QUEUEPOOL_", "PYTHON"))}
-    return subprocess.run(
-        command, cwd=project, env=inherited | env, capture_output=True, text=True, timeout=30, check=False
-    )
+    command = [sys.executable, str(Path(sys.executable).with_name("queuepool")), *words]
+    inherited = {
+        key: value for key, value in os.environ.items() if not key.startswith("QUEUEPOOL_") and key != "PYTHONPATH"
+    }
+    return warm.run(command, cwd=project, env=inherited | env, capture_output=True, text=True, timeout=30)
 
 
 @pytest.mark.parametrize(
@@ -115,7 +114,6 @@ def typed(project: Path, *words: str, **env: str) -> Done:
         ("leaves", "what a module runs as a program belongs under if __name__ == '__main__'"),
         ("empty", "no job is registered by empty ({here}/empty.py): is @job there"),
         ("nohandle", "no job is registered by nohandle ({here}/nohandle.py): nohandle.A has no handle()"),
-        ("calendar", "not {here}/calendar.py: give yours another name"),
     ],
 )  # fmt: skip
 def test_a_module_that_is_none_is_answered_with_what_to_do(project, module, answer):
@@ -123,6 +121,13 @@ def test_a_module_that_is_none_is_answered_with_what_to_do(project, module, answ
 
     assert 0 != done.returncode
     assert 1 == (done.stdout + done.stderr).count(answer.format(here=project))
+
+
+def test_a_module_with_the_name_of_one_of_pythons_is_answered_with_what_to_do(tmp_path):
+    (tmp_path / "calendar.py").write_text(JOB)
+    done = typed(tmp_path, "check", "--url", NOWHERE, "--modules", "calendar")
+
+    assert f"not {tmp_path}/calendar.py: give yours another name" in done.stdout + done.stderr
 
 
 @pytest.mark.parametrize("modules", ["nohandle", "some"])
@@ -155,10 +160,8 @@ def test_a_variable_in_a_configuration_is_put_in_or_asked_for(project):
 
 def test_a_program_of_ten_mistakes_is_answered_ten_times(project):
     (project / "mistakes.py").write_text(PROGRAM)
-    done = subprocess.run(
-        [sys.executable, "-m", "mistakes"], cwd=project, env={"PYTHONPATH": str(ROOT)}, capture_output=True, text=True,
-        check=False, timeout=30,
-    )  # fmt: skip
+    env = {"PYTHONPATH": str(ROOT)}
+    done = warm.run([sys.executable, "-m", "mistakes"], cwd=project, env=env, capture_output=True, text=True)
 
     assert ANSWERS == dict(line.split(": ", 1) for line in done.stdout.splitlines())
 
@@ -248,9 +251,7 @@ def test_the_command_that_is_advised_for_a_missing_table_makes_it(tmp_path):
 
 
 def test_a_program_that_names_its_queue_by_url_is_advised_with_that_url(project):
-    done = subprocess.run(
-        [sys.executable, "-m", "dispatches"], cwd=project, env={"PYTHONPATH": str(ROOT)}, capture_output=True,
-        text=True, check=False, timeout=30,
-    )  # fmt: skip
+    env = {"PYTHONPATH": str(ROOT)}
+    done = warm.run([sys.executable, "-m", "dispatches"], cwd=project, env=env, capture_output=True, text=True)
 
     assert ["migrate", "--url", "sqlite:///dispatched.db"] == advised(done)

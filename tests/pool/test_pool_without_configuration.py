@@ -21,6 +21,7 @@ import pytest
 
 from queuepool.errors import StoreError
 from queuepool.stores.sql.client import Client
+from tests.support import warm
 from tests.support.commands import ROOT, Done, queuepool
 from tests.support.eventually import eventually
 from tests.support.lines import whole_lines
@@ -55,11 +56,11 @@ class Place:
     def rows(self, verb: str, *words: str) -> list[dict[str, Any]]:
         return list(json.loads(self.run(verb, *words, "--json").stdout))
 
-    def start(self, *words: str) -> subprocess.Popen[bytes]:
+    def start(self, *words: str) -> warm.Process | subprocess.Popen[bytes]:
         env = {key: value for key, value in os.environ.items() if not key.startswith("QUEUEPOOL_")} | self._env()
         command = [sys.executable, "-m", "queuepool", "start", "--modules", "jobs", "--runtime-dir", "run", *words]
         with (self.path / "log").open("ab") as log:
-            return subprocess.Popen(command, env=env, cwd=self.path, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+            return warm.start(command, env=env, cwd=self.path, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
 
     def log(self) -> str:
         return (self.path / "log").read_text()
@@ -96,6 +97,7 @@ def pool(place: Place) -> Iterator[Place]:
         raise
 
 
+@pytest.mark.real_start
 def test_a_pool_starts_in_an_empty_directory_and_says_where_its_queue_is(pool):
     assert f"no url names a server: the queue is {pool.path}/queuepool.db\n" in pool.log()
     assert (pool.path / "queuepool.db").exists()
@@ -159,7 +161,7 @@ def test_maintenance_holds_the_workers(pool):
 
 def test_what_is_no_job_is_kept_where_it_can_be_seen(pool):
     push = "import queuepool; queuepool.connect().push_raw(b'[]')"
-    subprocess.run([sys.executable, "-c", push], cwd=pool.path, env=pool._env(), check=True)
+    warm.run([sys.executable, "-c", push], cwd=pool.path, env=pool._env(), check=True)
     [entry] = eventually(lambda: pool.rows("quarantine", "list"))
 
     assert ("default", "[]") == (entry["queue"], entry["payload"])

@@ -18,8 +18,6 @@ from tests.support.lines import fewest_workers
 from tests.support.pools import is_gone, psutil_gone
 from tests.support.processes import halt
 
-pytestmark = pytest.mark.real_start
-
 MODULE = """
 from tests.support.poolapp import note
 from queuepool import job
@@ -88,6 +86,7 @@ def works(site) -> None:
 # Workers
 
 
+@pytest.mark.real_start
 def test_modules_are_imported_once_in_the_template_and_workers_are_the_masters_all_the_same(site, module):
     with preloading(site, "--workers", "3") as pool:
         first = pool.workers()[0]
@@ -116,6 +115,7 @@ def collect(gate):
 """
 
 
+@pytest.mark.real_start
 def test_workers_share_the_memory_of_what_is_imported_also_when_they_have_collected_garbage(site, module):
     module.write_text(LARGE)
     sums = {}
@@ -155,6 +155,7 @@ def test_what_an_import_says_is_said_once(site, module, monkeypatch):
     assert 1 == pool.log().count("hello out")
 
 
+@pytest.mark.real_start
 def test_workers_draw_random_numbers_of_their_own(site, module):
     module.write_text(
         "import random\nfrom tests.support.poolapp import note, until_told\nfrom queuepool import job\nrandom.seed(1)\n"
@@ -262,6 +263,7 @@ def test_check_warns_of_threads_that_no_worker_would_have(site, preload, warned)
 # Restarts
 
 
+@pytest.mark.real_start
 @pytest.mark.fault("F35")
 def test_a_restart_brings_new_code_and_never_has_fewer_workers(site, module):
     with preloading(site, "--workers", "2") as pool:
