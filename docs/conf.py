@@ -24,7 +24,7 @@ nitpicky = True
 #: types in signatures that have no page here: Python's, and ours that are not public
 nitpick_ignore_regex = [
     ("py:.*", r"(collections|datetime|pathlib|typing)\..*"),
-    ("py:.*", r"queuepool\.(config|events\.listeners|jobs|payload)\..*"),
+    ("py:.*", r"queuepool\.(config|events\.listeners|jobs|payload|settlement)\..*"),
     ("py:.*", r"datetime|Delay|Sizes|PhpValue|Seconds|Batch|P|P\.args|P\.kwargs"),
 ]
 man_pages = [

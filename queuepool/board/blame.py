@@ -1,7 +1,8 @@
 """What the stewards of a pool have died of, so that the next one skips it.
 
 A steward records what it is about to do and erases the record when that is done. So a record that a new steward finds
-is what the one before it died of: by a traceback, a crash, or a hang that the master ended.
+is what the one before it died of: by a traceback, a crash, or a hang that the master ended. Each of its threads has a
+record. If several are found, it is a thread's own that is blamed: the main thread is always at something.
 """
 
 from __future__ import annotations
@@ -9,18 +10,28 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from enum import StrEnum
 
 from queuepool.board.header import Header
 from queuepool.errors import StoreError
 
-#: the weight of a death: by its own fault, or killed from outside, which may mean nothing, or that memory ran out
-_OWN, _KILLED = 3, 1
+#: the weight of a death: by its own fault; or killed from outside, which may mean nothing, or that memory ran out, or
+#: while a thread was at something else
+_OWN, _DOUBTFUL = 3, 1
 #: the weight from which on it is skipped: two deaths by its own fault
 _DEADLY = 2 * _OWN
 #: seconds for which the end of what the last steward died of proves nothing: it may go on in a thread, or wait
 _PROOF = 10.0
 #: how many things are remembered, the newest first
 _MAX_ITEMS = 4
+
+
+class Thread(StrEnum):
+    """The threads of a steward, by their fields of the header."""
+
+    MAIN = "doing"
+    ASIDE = "doing_aside"
+    ALERTS = "doing_alerts"
 
 
 class Blame:
@@ -30,31 +41,39 @@ class Blame:
         self._header = header
         self._counts = _parsed(header.died_of)
         self._born = time.monotonic()
+        self._is_named = False
+        found = {thread: what for thread in Thread if (what := getattr(header, thread))}
+        weights = {found[thread]: _weight(thread, found, bool(header.steward_killed)) for thread in found}
         #: what the last steward died of by its own fault
-        self._suspect = ""
-        if what := header.doing:
-            self._suspect = "" if header.steward_killed else what
-            self._counts = {
-                what: self._counts.pop(what, 0) + (_OWN if self._suspect else _KILLED),
-                **self._counts,
-            }
+        self._suspects = {what for what, weight in weights.items() if weight == _OWN}
+        if weights:
+            raised = {what: self._counts.pop(what, 0) + weight for what, weight in weights.items()}
+            self._counts = {**raised, **self._counts}
             self._write()
-        header.doing = ""
+        for thread in found:
+            setattr(header, thread, "")
 
     @contextmanager
-    def during(self, what: str) -> Iterator[None]:
+    def during(self, what: str, thread: Thread = Thread.MAIN) -> Iterator[None]:
         """Blame a death within the context on ``what``. A normal end clears the blame; a ``StoreError`` keeps it.
 
         What the last steward died of by its own fault keeps its blame until this one has lived for ten seconds.
         """
-        outer, self._header.doing = self._header.doing, what
+        if self._is_named:  # this steward is about to end
+            yield
+            return
+        outer = getattr(self._header, thread)
+        setattr(self._header, thread, what)
         try:
             yield
         except StoreError:
-            self._header.doing = outer
+            setattr(self._header, thread, outer)
             raise
-        self._header.doing = outer
-        is_proof = what != self._suspect or time.monotonic() - self._born > _PROOF
+        except BaseException:
+            self._name(thread)
+            raise
+        setattr(self._header, thread, outer)
+        is_proof = what not in self._suspects or time.monotonic() - self._born > _PROOF
         if is_proof and self._counts.pop(what, 0):
             self._write()
 
@@ -62,8 +81,21 @@ class Blame:
         """Whether enough stewards have died of it for it to be skipped."""
         return self._counts.get(what, 0) >= _DEADLY
 
+    def _name(self, thread: Thread) -> None:
+        """This thread has raised what ends the steward; the others were only at something."""
+        others = [] if self._is_named else [other for other in Thread if other is not thread]
+        self._is_named = True
+        for other in others:
+            setattr(self._header, other, "")
+
     def _write(self) -> None:
         self._header.died_of = "\n".join(f"{count} {what}" for what, count in list(self._counts.items())[:_MAX_ITEMS])
+
+
+def _weight(thread: Thread, found: dict[Thread, str], was_killed: bool) -> int:
+    """How much what a thread was at is to blame, where these were at something."""
+    is_doubtful = thread is Thread.MAIN and len(found) > 1
+    return _DOUBTFUL if was_killed or is_doubtful else _OWN
 
 
 def _parsed(text: str) -> dict[str, int]:

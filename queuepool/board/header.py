@@ -65,6 +65,9 @@ class Header(Record):
     # Written by the master.
     #: monotonic: when its stop ends them; infinity = it waits for them, 0.0 = the pool is not being stopped
     end_orphans_at = Seconds()
+    # What the steward's threads are doing: that beside the stores elsewhere, and that of the alerts; as `doing`.
+    doing_aside = Text(40)
+    doing_alerts = Text(40)
 
     @property
     def facts(self) -> PoolFacts:

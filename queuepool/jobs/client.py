@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 from queuepool.config.lock_places import lock_home_of
 from queuepool.config.settings import ConnectionSettings
-from queuepool.config.words import AnsweringQueue
+from queuepool.config.words import AnsweringQueue, answering
 from queuepool.jobs import diversion
 from queuepool.jobs.by_name import PAIRS, Jobs, checked
 from queuepool.jobs.captured import captured
@@ -58,6 +58,7 @@ class Queue(AnsweringQueue):
     def stores(self) -> Stores:
         return diversion.active.stores(self._settings) if diversion.active else self._stores
 
+    @answering
     def push(
         self,
         name: str,
@@ -85,10 +86,12 @@ class Queue(AnsweringQueue):
         claim = lock_of(name, unique_id, unique_for, self.settings)
         return self._push([(name, data)], queue, delay, options, encrypted=encrypted, lock=claim, track=track)[0]
 
+    @answering
     def later(self, delay: Delay, name: str, data: object = None, *, queue: str = "default") -> JobId:
         """``push`` with the delay first, like Laravel's ``later``."""
         return self.push(name, data, queue=queue, delay=delay)
 
+    @answering
     def bulk(
         self,
         jobs: Iterable[tuple[str, object]],
@@ -102,6 +105,7 @@ class Queue(AnsweringQueue):
         """Add many ``(name, data)`` in few round trips and return their ids. Raises as ``push`` does."""
         return self._push(jobs, queue, delay, options, encrypted=encrypted, track=track)
 
+    @answering
     def push_object(
         self,
         class_name: str,
@@ -141,6 +145,7 @@ class Queue(AnsweringQueue):
         """
         return await self.aside(partial(self.push, name, captured(data), **about))
 
+    @answering
     async def alater(self, delay: Delay, name: str, data: object = None, *, queue: str = "default") -> JobId:
         """``later``, awaited as ``apush`` is."""
         return await self.apush(name, data, queue=queue, delay=delay)

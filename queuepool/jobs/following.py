@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from queuepool.errors import NotTracked, StoreDown, StoreError
+from queuepool.stores.states import MAX_STATE
 
 if TYPE_CHECKING:
     from queuepool.payload.ending import StateRecord
@@ -78,6 +79,8 @@ def found(stores: Stores, job_id: str) -> JobState | None:
 
 def _facts_in(text: bytes) -> dict[str, Any]:
     """The facts in a record; a later version may have written more of them."""
+    if len(text) >= MAX_STATE:
+        raise ValueError(f"it has {MAX_STATE} bytes or more")
     return {key: value for key, value in json.loads(text).items() if key in _FACTS}
 
 

@@ -6,7 +6,7 @@ import time
 from contextlib import suppress
 from dataclasses import replace
 
-from queuepool.board.blame import Blame
+from queuepool.board.blame import Blame, Thread
 from queuepool.board.board import Board, Slot
 from queuepool.board.pool_meters import PoolMeters
 from queuepool.board.runtime_dir import RuntimeDir
@@ -117,7 +117,7 @@ class StewardProcess:
         from queuepool.steward.alerts import Alerts
 
         cookie = str(self._board.mark(slot))
-        return [Alerts.of_pool(settings, settings.alerts, self._board, cookie, meters.read, LISTENERS)]
+        return [Alerts.of_pool(settings, settings.alerts, self._board, cookie, meters.read, LISTENERS, self._blame)]
 
     def _urgent(self) -> list[Chore]:
         settings, queue = self._settings, self._stores.queue
@@ -177,7 +177,7 @@ class StewardProcess:
         chores: list[Chore] = [self._watch]
         if own.forwarder:
             chores.append(RecordFailures(self._board, FailureRecorder(own.forwarder, events, side_stores)))
-        return [SideThread(chores, side_stores, events, LISTENERS)]
+        return [SideThread(chores, side_stores, events, LISTENERS, self._blame, Thread.ASIDE)]
 
     def _history_chores(self) -> list[KeepHistory]:
         settings, stores = self._settings, self._stores

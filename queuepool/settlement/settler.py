@@ -173,7 +173,7 @@ class Settler:
 
         Nothing of it is read here, so the store counts by its bytes.
         """
-        mark = f"reading:{digest_of(lease.receipt)}"
+        mark = _mark_of(lease)
         known = self._ask(lease.queue, lambda: self._store.tallies(mark))
         if known and known[0].crashes + 1 >= _DEADLY:
             self.quarantine(lease, DEADLY)
@@ -181,6 +181,19 @@ class Settler:
         answer = self._ask(lease.queue, lambda: self._store.give_back([lease], mark)) if known else None
         if answer and all(answer[0]):
             self.note(JobGivenBack(unknown_in(lease.queue)))
+
+    def suspect(self, lease: Lease) -> bool:
+        """Count that a payload is about to be read that has come before; whether that has killed a reader.
+
+        For a lone worker, whose death nobody else counts. ``acquit`` follows once the payload has been read.
+        """
+        answer = self._ask(lease.queue, lambda: self._store.count_crash(_mark_of(lease)))
+        # After an unanswered call it may have been counted twice: then the next reader decides.
+        return answer is not None and answer[0] >= _DEADLY and answer[1]
+
+    def acquit(self, lease: Lease) -> None:
+        """The payload has been read."""
+        self._ask(lease.queue, lambda: self._store.forget_tallies(_mark_of(lease)))
 
     def finish(self, lease: Lease, payload: Payload, locks: Locks, run: Run = NOT_RUN) -> None:
         """Remove a job that is done, with what follows from it."""
@@ -228,3 +241,8 @@ class Settler:
         except StoreError as error:
             self.note(StoreRefused(queue, str(error)))
             return None
+
+
+def _mark_of(lease: Lease) -> str:
+    """What the deaths of those who read a payload are counted by: its bytes, since nothing of it is read for that."""
+    return f"reading:{digest_of(lease.receipt)}"

@@ -11,6 +11,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from queuepool.board import open_alerts
+from queuepool.board.blame import Blame, Thread
 from queuepool.board.board import Board
 from queuepool.board.counts import PoolCounts
 from queuepool.board.open_alerts import OpenAlert
@@ -37,8 +38,8 @@ _log = logging.getLogger("queuepool")
 class Alerts:
     """The alerts of one pool, for the steward's main thread."""
 
-    def __init__(self, watch: AlertWatch, events: EventQueue, listeners: Listeners) -> None:
-        self._thread = SideThread([watch], SideStores(events), events, listeners, tick=_TICK)
+    def __init__(self, watch: AlertWatch, events: EventQueue, listeners: Listeners, blame: Blame) -> None:
+        self._thread = SideThread([watch], SideStores(events), events, listeners, blame, Thread.ALERTS, tick=_TICK)
 
     @classmethod
     def of_pool(
@@ -49,6 +50,7 @@ class Alerts:
         cookie: str,
         read: Callable[[Board], PoolCounts],
         listeners: Listeners,
+        blame: Blame,
     ) -> Alerts:
         """Those of this pool, with connections of their own. ``cookie`` marks the processes that send notices."""
         if board.meters is None:
@@ -59,6 +61,7 @@ class Alerts:
             AlertWatch(pool.name, limits, board, stores, AlertFacts(pool.name, board, read), outbox, events),
             events,
             listeners,
+            blame,
         )
 
     def run(self, now: float) -> float:

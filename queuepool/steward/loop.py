@@ -10,7 +10,7 @@ from queuepool.board.blame import Blame
 from queuepool.board.board import Header, Slot, State
 from queuepool.errors import StoreDenied, StoreDown, StoreError
 from queuepool.settlement.outage import Outage
-from queuepool.steward.chore import Chore
+from queuepool.steward.chore import SKIP_TIME, Chore, name_of, report_skipped
 from queuepool.unix import proc
 from queuepool.unix.originals import sleep
 from queuepool.unix.signals import WorkerSignals
@@ -18,8 +18,6 @@ from queuepool.unix.signals import WorkerSignals
 #: seconds that one round of chores may take before the master replaces the steward
 _STALL_TIMEOUT = 30.0
 _MAX_PAUSE = 1.0
-#: seconds for which a steward skips a chore that earlier stewards have died of
-_SKIP_TIME = 60.0
 _log = logging.getLogger("queuepool")
 
 
@@ -51,8 +49,8 @@ class Steward:
         self._signals = signals
         self._outage = outage
         self._blame = blame
-        self._skipped = {chore for chore in self._due if blame.is_deadly(_name_of(chore))}
-        self._skip_until = time.monotonic() + _SKIP_TIME
+        self._skipped = {chore for chore in self._due if blame.is_deadly(name_of(chore))}
+        self._skip_until = time.monotonic() + SKIP_TIME
         self._pushed = False
         self._unanswered: set[Chore] = set()
         self._refused = ""
@@ -60,7 +58,7 @@ class Steward:
     def run(self, until: Callable[[], bool] = lambda: False) -> None:
         """Run until a stop signal, or until ``until`` is true; then run the urgent chores once more."""
         for chore in self._skipped:
-            _log.error("%s is set aside for %gs: stewards have died of it", _name_of(chore), _SKIP_TIME)
+            report_skipped(chore)
         while not (self._signals.stop or until()):
             woken = self._signals.begin_round()
             self._round(woken or self._pushed)
@@ -98,7 +96,7 @@ class Steward:
             self._unanswered.discard(chore)
             return self._skip_until - now
         try:
-            with self._blame.during(_name_of(chore)):
+            with self._blame.during(name_of(chore)):
                 pause = chore.run(now)
         except StoreDenied as error:
             self._outage.forbidden(str(error))  # the other chores may be permitted
@@ -146,7 +144,3 @@ class Steward:
         except StoreError as error:
             self._log_refusal(str(error))
             sleep(pause)
-
-
-def _name_of(chore: Chore) -> str:
-    return type(chore).__name__

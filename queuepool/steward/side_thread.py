@@ -5,9 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
+from queuepool.board.blame import Blame, Thread
 from queuepool.errors import StoreDown, StoreError
 from queuepool.events.listeners import Listeners
-from queuepool.steward.chore import Chore
+from queuepool.steward.chore import SKIP_TIME, Chore, name_of, report_skipped
 from queuepool.steward.side_stores import PERIOD, EventQueue, SideStores
 from queuepool.unix.originals import sleep, start_thread
 from queuepool.unix.signals import leave_signals_to_the_main_thread
@@ -25,10 +26,14 @@ class SideThread:
         stores: SideStores,
         events: EventQueue,
         listeners: Listeners,
+        blame: Blame,
+        thread: Thread,
         *,
         tick: float = _TICK,
     ) -> None:
-        self._due = dict.fromkeys(chores, 0.0)
+        self._due = {chore: _first_due(chore, blame) for chore in chores}
+        self._blame = blame
+        self._thread = thread
         self._stores = stores
         self._events = events
         self._listeners = listeners
@@ -62,10 +67,19 @@ class SideThread:
 
     def _attempt(self, chore: Chore) -> float:
         try:
-            return chore.run(time.monotonic())
+            with self._blame.during(name_of(chore), self._thread):
+                return chore.run(time.monotonic())
         except StoreDown as error:
             if error.store:
                 self._stores.lost(error)
         except StoreError:
             pass  # from the jobs' store: the steward's other chores meet and report it
         return PERIOD
+
+
+def _first_due(chore: Chore, blame: Blame) -> float:
+    """Monotonic seconds: later if stewards have died of it."""
+    if not blame.is_deadly(name_of(chore)):
+        return 0.0
+    report_skipped(chore)
+    return time.monotonic() + SKIP_TIME

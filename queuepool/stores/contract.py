@@ -172,6 +172,12 @@ class QueueStore(PushStore, Protocol):
         With a ``mark``, also raise its crashes in the tallies, in the same step.
         """
 
+    def count_crash(self, job_id: str) -> int:
+        """Raise the crashes in these tallies by one; returns how many there are then."""
+
+    def forget_tallies(self, job_id: str) -> None:
+        """Forget the tallies."""
+
     def reclaim(self, queues: Sequence[str], tag: int, since: float, known: Sequence[Lease]) -> list[Lease]:
         """Give back jobs of lost replies: what ``tag`` reserved in the last ``since`` seconds, except ``known`` leases.
 

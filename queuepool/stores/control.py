@@ -15,6 +15,8 @@ _PHP_TRUE = b"b:1;"
 
 #: seconds between two reads of the control keys
 PERIOD = 1.0
+#: most bytes, or characters, that are read of a value: no more is needed to know whether it is set, or another one
+MAX_VALUE = 4096
 
 
 class ControlReader(Protocol):
@@ -28,7 +30,7 @@ class Cache(Protocol):
     """Named values in Laravel's cache, and the pools' notices beside them."""
 
     def get(self, names: Sequence[str]) -> list[bytes | None]:
-        """The values in PHP's serialization (in Redis, numbers are plain); ``None`` for each name that is missing."""
+        """The values in PHP's serialization (in Redis, numbers are plain), cut at ``MAX_VALUE``; ``None``: missing."""
 
     def put(self, name: str, value: bytes) -> None:
         """Store a value until it is removed."""

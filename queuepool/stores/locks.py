@@ -7,6 +7,9 @@ from typing import NamedTuple, Protocol
 
 from queuepool.payload.ending import Lock, Unlock
 
+#: most bytes that are read of an owner: the column of a database has 255 characters
+MAX_OWNER = 1024
+
 
 class HeldLock(NamedTuple):
     """A unique lock that is held; ``seconds`` until it ends by itself, ``None`` = it never does."""

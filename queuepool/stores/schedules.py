@@ -14,6 +14,9 @@ from typing import NamedTuple, Protocol
 from queuepool.payload.ending import Lock
 from queuepool.stores.contract import NO_SECOND
 
+#: most bytes of a mark, which has below 255; and of all marks with their names
+MAX_MARK, MAX_OF_ALL = 1024, 16 * 1024 * 1024
+
 
 class Mark(NamedTuple):
     """What the store knows of one schedule: all due times up to ``settled`` are."""
@@ -27,6 +30,8 @@ class Mark(NamedTuple):
     @classmethod
     def from_text(cls, text: str | bytes) -> Mark | None:
         """From the JSON that the store holds; ``None`` for a damaged text, which counts as no mark (``mark.lua``)."""
+        if len(text) > MAX_MARK:
+            return None
         try:
             found = json.loads(text)
             settled, rule, pushed = found["settled"], found["rule"], found.get("pushed")

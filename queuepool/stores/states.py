@@ -12,6 +12,9 @@ from queuepool.payload.lease import Lease
 from queuepool.stores.contract import PushStore
 from queuepool.stores.locks import Locks
 
+#: most bytes that are read of a state: the largest of ours, its result as text in JSON, has a third of that
+MAX_STATE = 1024 * 1024
+
 
 class JobStates(Protocol):
     """The states in one store. ``StoreDown`` and ``StoreError`` as for ``QueueStore``.
@@ -33,7 +36,7 @@ class JobStates(Protocol):
         """Write the states of running jobs, each only if its lease is still held."""
 
     def get(self, job_id: str) -> bytes | None:
-        """The last state that was written for this job; ``None`` if none is kept."""
+        """The last state that was written for this job, cut at ``MAX_STATE``; ``None`` if none is kept."""
 
     def prune(self) -> int:
         """Remove states whose time is over, where the store does not do so by itself; returns how many."""

@@ -21,6 +21,7 @@ from queuepool.worker.context import WorkerContext
 from queuepool.worker.invoker import Invoker
 from queuepool.worker.job_hooks import JobHooks
 from queuepool.worker.job_lines import JobLines
+from queuepool.worker.lone_preparation import LonePreparer
 from queuepool.worker.preparation import Attempt, Preparer
 from queuepool.worker.ruling import Ruler
 from queuepool.worker.starting import Starter, followed
@@ -36,7 +37,8 @@ class Runner:
         self._meter = context.slot_writer.meter
         self._settler = context.settler
         self._endings = context.settler.endings
-        self._preparer = Preparer(context, self._pause)
+        preparer = Preparer(context, self._pause)
+        self._preparer = LonePreparer(preparer, context.settler) if context.alone else preparer
         code = words_on(context.slot_writer.slot.generation, alone=context.alone)
         self._starter = Starter(context.registry, context.listeners, self._endings, context.batches, code)
         self._ruler = Ruler(context.store, context.outage, context.pool.unknown_retry)

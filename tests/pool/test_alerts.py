@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from queuepool.board import meters, open_alerts
+from queuepool.board.blame import Blame
 from queuepool.board.board import Board, Role, Slot, State
 from queuepool.board.counts import JobCounts, PoolCounts, QueueFacts
 from queuepool.board.open_alerts import MAX_ALERTS, OpenAlert
@@ -378,12 +379,12 @@ def test_status_shows_the_alerts(make: Make) -> None:
 def test_a_pool_that_counts_nothing_says_what_it_does_not_watch(connection, tmp_path: Path, caplog) -> None:
     logging.getLogger("queuepool").propagate = True
     board, pool = Board.create(tmp_path / "board.1-1", 4), PoolSettings(connection=connection)
-    Alerts.of_pool(pool, AlertSettings(), board, "cookie", meters.read, LISTENERS)
+    Alerts.of_pool(pool, AlertSettings(), board, "cookie", meters.read, LISTENERS, Blame(board.header))
     assert ["alerts: metrics = no, so only running jobs, lost pools and the stores are watched"] == caplog.messages
 
     caplog.clear()
     board.meters = meters.new_memory(4)
-    Alerts.of_pool(pool, AlertSettings(), board, "cookie", meters.read, LISTENERS)
+    Alerts.of_pool(pool, AlertSettings(), board, "cookie", meters.read, LISTENERS, Blame(board.header))
     assert [] == caplog.messages
 
 

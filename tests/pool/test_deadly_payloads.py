@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.support.eventually import eventually
+from tests.support.redis_server import PREFIX
 
 #: the application's own function reads the arguments of each job, before it begins
 MODULE = """
@@ -39,3 +40,52 @@ def test_what_kills_its_readers_is_set_aside_and_what_waits_behind_it_runs(site,
     assert ["deadly"] * 2 == [line["mode"] for line in site.trail(event="reads") if line["mode"] == "deadly"]
     assert ["first", "last"] == sorted(line["mode"] for line in site.trail(event="ran"))
     assert "payload quarantined" in pool.log()
+
+
+@pytest.mark.fault("F61")
+def test_what_kills_lone_workers_is_set_aside_by_the_third_and_what_waits_behind_it_runs(site):
+    """A supervisor starts the next one; nobody but that one could count the deaths."""
+    (site.path / "own.py").write_text(MODULE)
+    (site.path / "alone.ini").write_text("[connection]\nretry_after = 1\n")
+    for mode in ("deadly", "last"):
+        site.queue.push("identified", {"mode": mode} | ({"how": "SIGKILL"} if mode == "deadly" else {}))
+
+    def next_one() -> bool:
+        site.work("--modules", "own", "-c", "alone.ini", check=False)
+        return 0 == site.queue.size()
+
+    eventually(next_one)
+    [entry] = site.queue.stores.quarantine.entries("default")
+
+    assert ("deadly", True) == (entry.reason, b'"mode":"deadly"' in entry.payload)
+    assert ["deadly", "last", "deadly"] == [line["mode"] for line in site.trail(event="reads")]
+    assert ["last"] == [line["mode"] for line in site.trail(event="ran")]
+
+
+@pytest.mark.fault("F61")
+def test_a_job_that_comes_to_lone_workers_again_and_again_is_not_set_aside_for_that(site):
+    site.push("release", times=5, maxTries=9)
+    site.work()
+
+    assert [] == list(site.queue.stores.quarantine.entries("default"))
+    assert 0 == site.queue.size()
+
+
+#: 81 kB: whoever tries each of its quotes as the beginning of a text reads for minutes
+HOSTILE = "[" * 1000 + '"' + '\\"' * 40_000
+NOTICES = {"brackets": HOSTILE, "large": "x" * 2**26}
+
+
+@pytest.mark.bad_input("B168")
+def test_hostile_notices_of_other_pools_stop_neither_the_alerts_nor_status(site, server):
+    pools = f"{PREFIX}queuepool:pools"
+    server.hset(pools, mapping=NOTICES)
+    with site.pool("--workers", "1", config="[alerts]\nexec = /bin/true\nlost = 60\n") as pool:
+        eventually(lambda: server.hlen(pools) == 1)  # the watch of the alerts has removed what is no notice
+        site.push()
+        eventually(lambda: site.trail(event="end"))
+        server.hset(pools, mapping=NOTICES)
+        shown = site.run("status", "--all", *site.where)
+
+    assert "default" in shown.stdout
+    assert not [word for word in ("died", "set aside", "STALLED") if word in pool.log()]

@@ -151,3 +151,49 @@ def test_a_chore_that_stewards_have_died_of_is_left_aside_by_the_next(tmp_path, 
     assert [7] * deaths == codes
     assert "Deadly is set aside for 60s: stewards have died of it" in last.stderr
     assert 0 == last.returncode
+
+
+#: a steward whose thread ends it, while the main thread is at a chore of its own
+THREADED = """
+import os, sys, threading
+from pathlib import Path
+from queuepool.board.blame import Blame, Thread
+from queuepool.board.board import Board
+from queuepool.events.listeners import LISTENERS
+from queuepool.settlement.outage import Outage
+from queuepool.steward.loop import Steward
+from queuepool.steward.side_stores import EventQueue, SideStores
+from queuepool.steward.side_thread import SideThread
+from queuepool.unix.signals import WorkerSignals
+
+class Deadly:
+    def run(self, now):
+        os._exit(7)
+
+class Waits:
+    runs = 0
+    def run(self, now):
+        if not blame.is_deadly("Deadly"):
+            threading.Event().wait()
+        Waits.runs += 1
+        return 0.0
+
+board = Board.open(Path(sys.argv[1]), write=True)
+attention, events, blame = WorkerSignals(), EventQueue(), Blame(board.header)
+aside = SideThread([Deadly()], SideStores(events), events, LISTENERS, blame, Thread.ASIDE)
+outage = Outage(attention, LISTENERS, announces=True)
+steward = Steward(
+    "x", board.slots[0], board.header, [aside, Waits()], [], lambda seconds: False, attention, outage, blame
+)
+steward.run(until=lambda: Waits.runs > 3)
+"""
+
+
+def test_what_a_thread_has_died_of_is_left_aside_and_not_what_the_main_thread_was_at(tmp_path):
+    board = Board.create(tmp_path / "board", capacity=1)
+    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-c", THREADED, str(board.path)]
+    ends = [subprocess.run(command, env=env, capture_output=True, text=True, timeout=30) for _ in range(3)]
+
+    assert [7, 7, 0] == [end.returncode for end in ends]
+    assert ["Deadly is set aside for 60s: stewards have died of it"] == ends[-1].stderr.splitlines()

@@ -325,6 +325,15 @@ def test_check_names_every_right_that_is_missing(login, meddle):
     assert [True] == ["queuepool:due:default" in line for line in failures if "stewards' channel" in line]
 
 
+def test_check_names_the_locks_that_may_not_be_ended_with_their_jobs(login, meddle):
+    site = login("worker")
+    before = site.run("check", *site.flags(), check=False).stdout
+    meddle("resetkeys", "~queues:*", "~queuepool:*", "%R~illuminate:*")
+    after = site.run("check", *site.flags(), check=False).stdout
+
+    assert [False, True] == ["'del' on laravel_unique_job:* (ACL)" in said for said in (before, after)]
+
+
 def test_check_names_what_alerts_and_the_history_may_not_do_where_they_are_configured(login, meddle, root):
     meddle("-hgetall", "resetkeys", "~queues:*", "~queuepool:a*", "~queuepool:c*", "~queuepool:pools")
     site = login("worker")

@@ -97,6 +97,17 @@ def test_a_failure_that_is_taken_there_twice_is_recorded_once(apart):
     assert (1, 0) == (apart.failed.count(), apart.forwarder.count())
 
 
+def test_a_failure_that_is_taken_there_twice_is_recorded_once_also_if_an_earlier_one_is_dropped_between(apart):
+    fail(apart, reserved(apart, payload("a"))[0])
+    (first,) = apart.failed.page()
+    (lease,) = reserved(apart, payload("a"))
+    apart.queue.fail(lease, "a", record("a", lease.receipt))
+    apart.failed._records.record(apart._outbox.pending()[0])
+    apart.failed.drop([first.key])
+
+    assert (0, 1) == (apart.forwarder.forward(), apart.failed.count())
+
+
 def test_a_job_that_fails_again_with_the_same_words_has_a_second_record(apart):
     """As after a retry, which pushes the job and only then drops its record: the two must not be taken for one."""
     fail(apart, reserved(apart, payload("a"))[0])

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import pytest
 
 from queuepool.board import blame as blames
-from queuepool.board.blame import Blame
+from queuepool.board.blame import Blame, Thread
 from queuepool.board.board import Board
 
 
@@ -33,6 +35,30 @@ def test_a_chore_that_goes_on_in_a_thread_is_set_aside_after_two_deaths(board):
         die(board)
 
     assert live(board).is_deadly("Alerts")
+
+
+def test_a_thread_at_work_is_to_blame_and_the_main_thread_only_after_it(board):
+    """It is always at something; where it is to blame after all, it takes two more deaths to see that."""
+    found = []
+    while not (blame := Blame(board.header)).is_deadly("Stage"):
+        found.append(blame.is_deadly("Watch"))
+        board.header.doing = "Stage"
+        board.header.doing_aside = "" if blame.is_deadly("Watch") else "Watch"
+
+    assert [False, False, True, True] == found
+
+
+@pytest.mark.parametrize(("culprit", "other"), [(Thread.MAIN, Thread.ALERTS), (Thread.ALERTS, Thread.MAIN)])
+def test_who_raises_what_ends_a_steward_is_to_blame_whatever_others_were_at(board, culprit, other):
+    for _ in range(2):
+        blame = Blame(board.header)
+        with suppress(RuntimeError), blame.during("innocent", other), blame.during("guilty", culprit):
+            raise RuntimeError
+        with suppress(RuntimeError), blame.during("the end", Thread.MAIN):  # the main thread raises it again
+            raise RuntimeError
+    last = Blame(board.header)
+
+    assert [True, False, False] == [last.is_deadly(what) for what in ("guilty", "innocent", "the end")]
 
 
 def test_deaths_from_outside_are_forgotten_once_the_chore_has_run(board):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import copy
 from collections.abc import Callable
 from contextlib import closing
@@ -64,6 +65,22 @@ def refusal(call: Callable[[], Any]) -> str:
 )
 def test_a_word_of_another_queue_is_answered_with_ours(call, answer):
     assert answer in refusal(call)
+
+
+@each(
+    "push",
+    [
+        lambda queue, **more: queue.push("a", {}, **more),
+        lambda queue, **more: queue.later(5, "a", {}, **more),
+        lambda queue, **more: queue.bulk([("a", {})], **more),
+        lambda queue, **more: queue.push_object("A", {}, **more),
+        lambda queue, **more: asyncio.run(queue.apush("a", {}, **more)),
+        lambda queue, **more: asyncio.run(queue.alater(5, "a", {}, **more)),
+    ],
+)
+def test_a_keyword_of_another_queue_is_answered_by_each_push(queue, push):
+    assert refusal(lambda: push(queue, countdown=5)).endswith("'countdown'; here that is delay=SECONDS")
+    assert "here that is" not in refusal(lambda: push(queue, cuontdown=5))
 
 
 def test_a_queue_answers_with_its_own_methods(queue):

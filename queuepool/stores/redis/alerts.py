@@ -20,7 +20,9 @@ class RedisAlerts:
         key = self._keys.alert(alert)
         if self._client.command("SET", key, owner, "NX", "PX", math.ceil(seconds * 1000)):
             return Claim.TAKEN
-        return Claim.OURS if self._client.command("GET", key) == owner.encode() else Claim.OTHERS
+        ours = owner.encode()
+        holder = self._client.script("read_value", [key], [len(ours) + 1])
+        return Claim.OURS if holder == ours else Claim.OTHERS
 
     def release(self, alert: str, owner: str) -> bool:
         return bool(self._client.script("unlock", [self._keys.alert(alert)], [owner]) == [1])

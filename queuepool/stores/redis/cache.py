@@ -9,6 +9,7 @@ from typing import Any
 
 from queuepool.errors import StoreError
 from queuepool.stores.contract import NOTICE_KEPT
+from queuepool.stores.control import MAX_VALUE
 from queuepool.stores.notices import MAX_BYTES, MAX_OF_ALL, notice_in
 from queuepool.stores.redis.client import Client
 from queuepool.stores.redis.keys import Keys
@@ -22,7 +23,8 @@ class RedisCache:
         self._keys = keys
 
     def get(self, names: Sequence[str]) -> list[bytes | None]:
-        return list(self._client.command("MGET", *names))
+        # No script may do it where the user may only read these keys, so what is too long is sent all the same.
+        return [value and value[:MAX_VALUE] for value in self._client.command("MGET", *names)]
 
     def put(self, name: str, value: bytes) -> None:
         self._client.script_in_time("put_value", [name], [value])
@@ -41,7 +43,7 @@ class RedisCache:
 
     def notices(self, within: float) -> list[dict[str, Any]]:
         now, found = self._now(), []
-        words = self._client.script("notices", [self._keys.pools], [MAX_BYTES, MAX_OF_ALL])
+        words = self._client.script("read_texts", [self._keys.pools], [MAX_BYTES, MAX_OF_ALL])
         for pool, text in zip(words[::2], words[1::2], strict=True):
             notice = notice_in(text)
             if notice and now - notice["at"] <= within:

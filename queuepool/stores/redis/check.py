@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 from queuepool.config.urls import has_password, masked
 from queuepool.payload.unique_locks import PREFIX
 from queuepool.stores import unfit
+from queuepool.stores.clients import keys_of
 from queuepool.stores.factory import Stores
 from queuepool.stores.finding import Finding, Grade, refusal
 
@@ -94,6 +95,9 @@ def _denied_by_hand(stores: Stores) -> Iterator[str]:
     for words in (*_commands_by_hand(*scratch), ("UNLINK", *scratch)):
         if any(_attempt(stores, words)):
             yield repr(str(words[0]).lower())
+    locks = keys_of(stores.settings).lock(PREFIX)
+    if any(_attempt(stores, ("DEL", f"{locks}check:{secrets.token_hex(6)}"))):
+        yield f"'del' on {locks}*"
 
 
 def _scratch(stores: Stores) -> list[str]:

@@ -47,7 +47,8 @@ class RedisFailed:
     def record(self, failure: PendingFailure) -> None:
         """Store its record; does nothing if this failure is already recorded."""
         mark = {"failure": failure.id}
-        args = ["", failure.record["id"], json.dumps({**failure.record, **mark}), json.dumps(mark)[1:-1]]
+        text = json.dumps({**failure.record, **mark})
+        args = ["", failure.record["id"], text, json.dumps(mark)[1:], failure.id]
         self._client.script("record", [self._keys.failed, self._keys.failed_times], args)
 
     def retry(

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from queuepool.payload.ending import Lock, Unlock
 from queuepool.payload.unique_locks import PREFIX
-from queuepool.stores.locks import HeldLock
+from queuepool.stores.locks import MAX_OWNER, HeldLock
 from queuepool.stores.redis.client import Client
 from queuepool.stores.redis.keys import Keys
 from queuepool.stores.redis.scan import pages, scanned
@@ -39,13 +39,13 @@ class RedisLocks:
     def owners(self, names: Sequence[str]) -> dict[str, str]:
         found = self._client.command("MGET", *map(self._keys.lock, names)) if names else []
         held = ((name, owner) for name, owner in zip(names, found, strict=True) if owner is not None)
-        return {name: owner.decode("utf-8", "replace") for name, owner in held}
+        return {name: owner[:MAX_OWNER].decode("utf-8", "replace") for name, owner in held}
 
     def all_keys(self) -> list[str]:
         return [key.decode("utf-8", "replace") for key in scanned(self._client, f"*{PREFIX}*")]
 
     def _read(self, keys: Sequence[str]) -> Iterator[HeldLock]:
-        words = self._client.script("held_locks", keys, []) if keys else []
+        words = self._client.script("held_locks", keys, [MAX_OWNER]) if keys else []
         for key, owner, left in zip(keys, words[::2], words[1::2], strict=True):
             if left != _FREE:
                 seconds = None if left < 0 else left / 1000

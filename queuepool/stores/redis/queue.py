@@ -143,6 +143,12 @@ class RedisQueue:
             answers |= {lease: answer == 1 for lease, answer in zip(own, replies, strict=True)}
         return [answers[lease] for lease in leases]
 
+    def count_crash(self, job_id: str) -> int:
+        return int(self.client.script("count_crash", [self.keys.tallies(job_id)], []))
+
+    def forget_tallies(self, job_id: str) -> None:
+        self.client.command("DEL", self.keys.tallies(job_id))
+
     def reclaim(self, queues: Sequence[str], tag: int, since: float, known: Sequence[Lease]) -> list[Lease]:
         args = [self.clock, self._retry_after, tag, since, *(lease.receipt for lease in known if lease.tag == tag)]
         return [lease for queue in queues for lease in self._reclaim(queue, tag, args)]

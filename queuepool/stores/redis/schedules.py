@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from queuepool.stores.redis.client import Client
 from queuepool.stores.redis.keys import Keys
-from queuepool.stores.schedules import Due, Fired, Mark, Result, sound_marks
+from queuepool.stores.schedules import MAX_MARK, MAX_OF_ALL, Due, Fired, Mark, Result, sound_marks
 
 
 class RedisSchedules:
@@ -32,8 +32,9 @@ class RedisSchedules:
         return Fired(Result(answer[0].decode()), before) if before else None
 
     def marks(self) -> dict[str, Mark]:
-        texts = self._client.command("HGETALL", self._keys.schedules)
-        return sound_marks((name.decode(), text) for name, text in texts.items())
+        words = self._client.script("read_texts", [self._keys.schedules], [MAX_MARK, MAX_OF_ALL])
+        names = (name.decode("utf-8", "replace") for name in words[::2])
+        return sound_marks(zip(names, words[1::2], strict=True))
 
     def forget(self, name: str) -> bool:
         return bool(self._client.command("HDEL", self._keys.schedules, name))

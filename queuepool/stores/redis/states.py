@@ -10,6 +10,7 @@ from queuepool.payload.lease import Lease
 from queuepool.stores.redis.client import Client
 from queuepool.stores.redis.keys import Keys
 from queuepool.stores.redis.wire import batches, whole
+from queuepool.stores.states import MAX_STATE
 
 
 class RedisStates:
@@ -51,7 +52,7 @@ class RedisStates:
         self._client.script("show", names, args)
 
     def get(self, job_id: str) -> bytes | None:
-        found: bytes | None = self._client.command("GET", self._keys.state(job_id))
+        found: bytes | None = self._client.script("read_value", [self._keys.state(job_id)], [MAX_STATE])
         return found
 
     def prune(self) -> int:

@@ -17,6 +17,7 @@ from sqlalchemy import ColumnElement, Connection, Table, case, delete, func, ins
 from queuepool.errors import StoreError
 from queuepool.payload.lease import Tallies
 from queuepool.stores.contract import NOTICE_KEPT
+from queuepool.stores.control import MAX_VALUE
 from queuepool.stores.notices import MAX_BYTES, MAX_OF_ALL, notice_in
 from queuepool.stores.sql.charsets import Charsets
 from queuepool.stores.sql.client import Client
@@ -50,7 +51,7 @@ class SqlCache:
         def read(connection: Connection) -> dict[str, bytes]:
             living = is_living(self._table, connection)
             rows = connection.execute(
-                select(self._table.c.key, self._table.c.value).where(self._table.c.key.in_(names), living)
+                select(self._table.c.key, start_of(self._table)).where(self._table.c.key.in_(names), living)
             )
             return {key: bytes_of(value) for key, value in rows}
 
@@ -116,18 +117,20 @@ class SqlCache:
         names = [name for (name, _), total in sums if total <= MAX_OF_ALL][:_MOST_NOTICES]
         return list(connection.execute(select(value).where(key.in_(names))).scalars()) if names else []
 
-    def count(self, connection: Connection, job_id: str, tally: str) -> None:
-        """Raise this tally of the job by one, if one is named, in the transaction that releases it."""
+    def count(self, connection: Connection, job_id: str, tally: str) -> int:
+        """Raise this tally of the job by one, if one is named, in the caller's transaction; returns it."""
         if not tally:
-            return
+            return 0
         if tally == "exceptions":
             name = self._exceptions(connection, job_id)
-            put_within(self._table, connection, name, f"i:{_number(_value(self._table, connection, name)) + 1};", _DAY)
-            return
+            raised = _number(_value(self._table, connection, name)) + 1
+            put_within(self._table, connection, name, f"i:{raised};", _DAY)
+            return raised
         name = self._tallies(connection, job_id)
         counts = _counts_in(_value(self._table, connection, name))
         counts[tally] = counts.get(tally, 0) + 1
         put_within(self._table, connection, name, json.dumps(counts), _DAY)
+        return counts[tally]
 
     def counts(self, job_id: str) -> Tallies:
         def look(connection: Connection) -> Tallies:
@@ -151,8 +154,13 @@ class SqlCache:
 
 def _value(cache: Table, connection: Connection, name: str) -> str:
     living = is_living(cache, connection)
-    value = connection.execute(select(cache.c.value).where(cache.c.key == name, living).with_for_update()).scalar()
+    value = connection.execute(select(start_of(cache)).where(cache.c.key == name, living).with_for_update()).scalar()
     return bytes_of(value).decode("utf-8", "replace")
+
+
+def start_of(cache: Table, most: int = MAX_VALUE) -> ColumnElement[Any]:
+    """As many characters of a value: others can write, too, and what is longer is none of ours."""
+    return func.substr(cache.c.value, 1, most)
 
 
 def _counts_in(value: str) -> dict[str, int]:

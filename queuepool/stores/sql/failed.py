@@ -74,11 +74,11 @@ class SqlFailed:
         record = {**failure.record, "exception": failure.record["exception"] + line}
 
         def work(connection: Connection) -> None:
-            start = self._failures.charsets.text(connection, "uuid", record["id"])
-            same_job = self._table.c.uuid.startswith(start, autoescape=True)
-            same = select(self._table.c.id).where(same_job, self._table.c.exception.endswith(line, autoescape=True))
+            names = self._failures.names(connection, record["id"], failure.id)
+            is_this = self._table.c.exception.endswith(line, autoescape=True)
+            same = select(self._table.c.id).where(self._table.c.uuid.in_(names), is_this)
             if not connection.execute(same.limit(1)).first():
-                self._failures.add(connection, record)
+                self._failures.add(connection, record, failure.id)
 
         self._client.transaction(work)
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import secrets
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, LargeBinary, Table, and_, cast, func, insert, literal, select
@@ -35,14 +36,23 @@ class Failures:
         self.charsets = Charsets(table)
         self.clock = ""
 
-    def add(self, connection: Connection, record: Mapping[str, Any]) -> None:
-        """Store a record under its id or, if another job has that, under a new one.
+    def add(self, connection: Connection, record: Mapping[str, Any], failure: str = "") -> None:
+        """Store a record under its id or, if another job has that, under a new one. ``failure`` as for ``names``.
 
         Source: DatabaseUuidFailedJobProvider.php, log (13.x).
         """
-        identity = self.charsets.text(connection, "uuid", record["id"])
+        names = self.names(connection, record["id"], failure or secrets.token_hex(8))
         row = {name: record[name] for name in ("connection", "queue", "payload", "exception")}
-        self._insert(connection, {**row, "uuid": self._free_id(connection, identity)})
+        self._insert(connection, {**row, "uuid": self._free_id(connection, names)})
+
+    def names(self, connection: Connection, job_id: str, failure: str) -> list[str]:
+        """The ids that the record of a failure may have; the last is its own, by what tells it from all others.
+
+        So that no more are looked at, however many jobs have one id.
+        """
+        first = self.charsets.text(connection, "uuid", job_id)
+        own = hashlib.sha256(failure.encode()).hexdigest()[:16]
+        return [first, *(f"{first}-{number}" for number in range(2, _NUMBERED)), f"{first}-{own}"]
 
     def quarantine(self, connection: Connection, lease: Lease, reason: str) -> None:
         """Store the bytes of a payload that cannot be a job."""
@@ -91,16 +101,12 @@ class Failures:
         as_held = self.charsets.json if column == "payload" else self.charsets.text
         return as_held(connection, column, value)
 
-    def _free_id(self, connection: Connection, wanted: str) -> str:
+    def _free_id(self, connection: Connection, names: Sequence[str]) -> str:
         # An id may be pushed twice: the second job must not replace the first. Another transaction that needs a free id
         # waits here, for the lock on the record with the original id, until this one is over.
-        found, number = wanted, 1
         existing = select(self.table.c.id).with_for_update()
-        while connection.execute(existing.where(self.table.c.uuid == found)).first():
-            number += 1
-            # Of a thousand jobs with one id, each would try a thousand numbers.
-            found = f"{wanted}-{number if number < _NUMBERED else secrets.token_hex(8)}"
-        return found
+        taken = (connection.execute(existing.where(self.table.c.uuid == name)).first() for name in names)
+        return next((name for name, row in zip(names, taken, strict=True) if not row), names[-1])
 
 
 def payload_column(connection: Connection, table: Table) -> ColumnElement[Any]:

@@ -144,6 +144,12 @@ class SqlQueue:
 
         return self._leases.if_held(leases, act)
 
+    def count_crash(self, job_id: str) -> int:
+        return self.client.transaction(lambda connection: self._cache.count(connection, job_id, "crashes"))
+
+    def forget_tallies(self, job_id: str) -> None:
+        self.client.ask(lambda connection: self._cache.forget_counts(connection, job_id))
+
     def reclaim(self, queues: Sequence[str], tag: int, since: float, known: Sequence[Lease]) -> list[Lease]:
         """As the contract says, except for ``since``: no other worker ever has this tag, so it is ignored."""
         rows = {lease.row for lease in known if lease.tag == tag}

@@ -9,7 +9,7 @@ from sqlalchemy import Connection, bindparam, delete, insert, select
 
 from queuepool.payload.ending import Lock, StateRecord
 from queuepool.payload.lease import Lease
-from queuepool.stores.sql.cache import ends, is_living, put_within
+from queuepool.stores.sql.cache import ends, is_living, put_within, start_of
 from queuepool.stores.sql.charsets import Charsets
 from queuepool.stores.sql.client import Client
 from queuepool.stores.sql.encoding import bytes_of
@@ -18,6 +18,7 @@ from queuepool.stores.sql.lease_tags import row_of
 from queuepool.stores.sql.leases import Leases
 from queuepool.stores.sql.locks import SqlLocks
 from queuepool.stores.sql.names import is_name
+from queuepool.stores.states import MAX_STATE
 
 #: most jobs that one transaction adds, and most states that it removes
 _ADDED, _PRUNED = 1000, 1000
@@ -94,7 +95,7 @@ class SqlStates:
         def read(connection: Connection) -> bytes | None:
             living = is_living(self._cache, connection)
             same = is_name(connection.dialect, self._cache.c.key, self._key(connection, job_id))
-            found = connection.execute(select(self._cache.c.value).where(same, living)).scalar()
+            found = connection.execute(select(start_of(self._cache, MAX_STATE)).where(same, living)).scalar()
             return None if found is None else bytes_of(found)
 
         return self._client.ask(read)

@@ -14,8 +14,10 @@ from queuepool.errors import StoreError
 from queuepool.jobs.following import found
 from queuepool.payload.ending import StateRecord
 from queuepool.stores.contract import NOTICE_KEPT
+from queuepool.stores.control import MAX_VALUE
 from queuepool.stores.factory import Stores
 from queuepool.stores.schedules import Due, Mark
+from queuepool.stores.states import MAX_STATE
 from tests.support.each import each
 from tests.support.samples import fresh, payload
 
@@ -64,6 +66,22 @@ def test_a_notice_that_is_too_large_is_not_read(built):
     assert ["a", "c"] == [notice["host"] for notice in built.control.pools(NOTICE_KEPT)]
 
 
+@pytest.mark.bad_input("B168")
+def test_of_a_control_key_only_the_start_is_read(built):
+    built.control.restart()
+    name, long = built.settings.restart_key, "9" * 2**20
+    if built.settings.url.startswith("unix"):
+        built.client.command("SET", name, long)
+    else:
+        values = built.client.tables.cache
+        changed = update(values).where(values.c.key == name).values(value=long)
+        assert 1 == built.client.ask(lambda connection: connection.execute(changed).rowcount)
+
+    assert "9" * MAX_VALUE == built.control.read(["default"]).restart
+    built.control.restart()
+    assert len(built.control.read(["default"]).restart) < 20
+
+
 @pytest.mark.bad_input("B169")
 @each(
     "text",
@@ -102,6 +120,7 @@ def test_a_damaged_mark_of_a_schedule_counts_as_none_and_the_others_go_on(built,
         '{"state": "done", "result": "{"}',
         '{"state": "done", "result": 5}',
         json.dumps({"state": "done", "result": "[" * 100_000}),
+        json.dumps({"state": "done", "name": "x" * MAX_STATE}),
     ],
 )
 def test_a_damaged_state_of_a_job_is_one_error(built, text):

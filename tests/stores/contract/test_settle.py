@@ -82,6 +82,14 @@ def test_a_job_released_without_delay_waits_behind_the_others(store):
     assert [attempted(payload("b")), attempted(payload("a"), 2)] == drained(store)
 
 
+def test_crashes_are_counted_and_forgotten_by_themselves(store):
+    assert [1, 2] == [store.count_crash("reading:x") for _ in range(2)]
+    assert (Tallies(crashes=2), Tallies()) == (store.tallies("reading:x"), store.tallies("x"))
+
+    store.forget_tallies("reading:x")
+    assert Tallies() == store.tallies("reading:x")
+
+
 def test_a_job_never_released_has_no_tallies(store):
     assert Tallies() == store.tallies("a")
 

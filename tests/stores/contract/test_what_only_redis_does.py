@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -9,7 +10,8 @@ import pytest
 from queuepool.config.settings import ConnectionSettings
 from queuepool.payload.lease import Tallies
 from queuepool.stores.factory import Stores
-from queuepool.stores.schedules import Due
+from queuepool.stores.schedules import MAX_MARK, Due, Mark
+from queuepool.stores.set_aside import PendingFailure
 from tests.support.drivers import connection_of
 from tests.support.samples import attempted, ids, payload, record
 from tests.support.store_contract import OURS, QUEUES, RETRY_AFTER, drained, each_settlement, reserved, state
@@ -140,6 +142,20 @@ def test_of_many_identical_payloads_none_is_merged_and_each_takes_a_few_tries(st
 
 
 @pytest.mark.fault("F64")
+def test_of_many_failures_with_one_id_that_are_recorded_from_elsewhere_few_records_are_looked_at(built):
+    before = calls_of(built, "hget") + calls_of(built, "hmget")
+    facts = {"id": "a", "name": "do", "queue": "default", "connection": "", "payload": "{}", "exception": "E"}
+    for number in [*range(200), *range(200)]:  # each once more, as after a lost reply
+        built.failed.record(PendingFailure(f"{number:04}", facts))
+
+    assert 200 == built.failed.count()
+    assert calls_of(built, "hget") + calls_of(built, "hmget") - before < 10 * 400
+    assert 1 == built.failed.drop([built.failed.get("a").key])  # as a retry does
+    built.failed.record(PendingFailure("0100", facts))
+    assert 199 == built.failed.count()
+
+
+@pytest.mark.fault("F64")
 def test_of_many_failed_jobs_with_one_id_each_is_recorded_and_takes_a_few_tries(store, built):
     """As many as there are records would be twenty thousand."""
     leases = reserved(store, *(payload("a", data=number) for number in range(200)))
@@ -257,6 +273,20 @@ def test_a_mark_of_a_schedule_with_something_behind_its_end_counts_as_none_for_s
 
     assert built.schedules.fire(Due("nightly", 160, "reports", payload("a"))) is None
     assert {} == built.schedules.marks()
+    built.schedules.forget("nightly")
+
+
+@pytest.mark.bad_input("B169")
+def test_a_mark_of_a_schedule_that_is_too_long_counts_as_none(built):
+    """In a database the column is no longer than 255 characters."""
+    rules = {"nightly": "r"}
+    built.schedules.begin(rules, 100)
+    text = json.dumps({"settled": 100, "rule": "r", "more": "x" * MAX_MARK})
+    built.client.command("HSET", built.queue.keys.schedules, "nightly", text)
+
+    assert built.schedules.fire(Due("nightly", 160, "reports", payload("a"))) is None
+    assert {} == built.schedules.marks()
+    assert {"nightly": Mark(200, "r")} == built.schedules.begin(rules, 200)
     built.schedules.forget("nightly")
 
 

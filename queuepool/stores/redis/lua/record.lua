@@ -1,18 +1,24 @@
 -- record.lua: store the record of a job that failed on another server.
 -- Source:  none.
 -- KEYS     1 failed jobs, hash   2 failed jobs by time, zset
--- ARGV     1 test clock, '' = the server's   2 id   3 record, JSON   4 the failure's own id, as written in that JSON
+-- ARGV     1 test clock, '' = the server's   2 id   3 record, JSON   4 how that ends: with the failure's own id
+--          5 the failure's own id
 -- Returns  1, or 0 when this failure is already recorded
 -- include: clock full
-local id, number = ARGV[2], 1
+-- Any number of jobs may have one id. No more of their records are looked at; the others have the failures' own ids.
+-- All of them are, since a retry may have dropped an earlier one meanwhile.
+local NUMBERED = 32
+local names, free = {ARGV[2]}, nil
+for number = 2, NUMBERED do names[number] = ARGV[2] .. '-' .. number end
+names[NUMBERED + 1] = ARGV[2] .. '-' .. ARGV[5]
 write_nothing(KEYS[2])
-while true do
-  local existing = redis.call('hget', KEYS[1], id)
-  if not existing then break end
-  if string.find(existing, ARGV[4], 1, true) then return 0 end
-  number = number + 1
-  id = ARGV[2] .. '-' .. number
+for i, existing in ipairs(redis.call('hmget', KEYS[1], unpack(names))) do
+  if not existing then
+    free = free or names[i]
+  elseif i > NUMBERED or string.sub(existing, -#ARGV[4]) == ARGV[4] then
+    return 0
+  end
 end
-redis.call('hset', KEYS[1], id, ARGV[3])
-redis.call('zadd', KEYS[2], clock(ARGV[1]), id)
+redis.call('hset', KEYS[1], free, ARGV[3])
+redis.call('zadd', KEYS[2], clock(ARGV[1]), free)
 return 1

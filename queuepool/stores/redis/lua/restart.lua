@@ -5,6 +5,6 @@
 -- Differs  always a new value: in Laravel, a second restart within one second has no effect.
 local now = tonumber(redis.call('time')[1])
 local last = tonumber(redis.call('get', KEYS[1]) or '')
-if last and last >= now then now = last + 1 end
+if last and last >= now and last < 2 ^ 53 then now = last + 1 end -- above it one more is no other number
 redis.call('set', KEYS[1], string.format('%d', now))
 return now

@@ -1,8 +1,8 @@
--- notices.lua: read the notices of pools.
+-- read_texts.lua: read the texts of a hash that others can write, too.
 -- Source:  none.
--- KEYS     1 the notices, hash: pool -> JSON
--- ARGV     1 most bytes of a notice   2 most bytes of all: the rest is left out
--- Returns  {pool, notice, ...}; an empty text for one that is too large
+-- KEYS     1 the hash: name -> text
+-- ARGV     1 most bytes of a text   2 most bytes of all: the rest is left out
+-- Returns  {name, text, ...}; an empty text for one that is too large
 local all, found, left = redis.call('hgetall', KEYS[1]), {}, tonumber(ARGV[2])
 for i = 1, #all, 2 do
   local text = #all[i + 1] <= tonumber(ARGV[1]) and all[i + 1] or ''
