@@ -14,7 +14,7 @@ _BITS, _ALL = "~", "*"
 
 
 def packed(paused: Collection[str], queues: Sequence[str]) -> str:
-    """The text that says so of a pool with these ``queues``; that all are paused if not even the bits fit (of 10,000)."""
+    """The text that says so of a pool with these ``queues``. If not even the bits fit (of 10,000), all are paused."""
     names = ",".join(sorted(paused))
     if len(names) <= ROOM:
         return names
