@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from queuepool.board.facts import POOL_FACTS_SIZE, PoolFacts, Totals
+from queuepool.board.paused_queues import ROOM
 from queuepool.board.record import Record, Seconds, Text, Whole, as_count
 
 
@@ -39,7 +40,8 @@ class Header(Record):
     #: records that wait for the failed store
     unrecorded = Whole()
     down = Whole()
-    paused = Text(2500)
+    #: see ``paused_queues.py``
+    paused = Text(ROOM)
     deferred_hooks = Whole()
     #: the last generation of which a process failed to boot, and why
     boot_failed = Whole()

@@ -1,7 +1,9 @@
 """Where each meter lies in a pool's meters, in words of eight bytes: the queues first, then an area for each slot.
 
-An area has a head, then 64 rows of jobs, then 64 rows of errors. Row 0 of either is for all that finds no row of its
-own. A row counts once its number is below that in the head: its names are written before.
+An area has a head, then 64 rows of errors, then rows of jobs: 64, and for each queue one more and one for its jobs that
+find no row of their own. Row 0 of either is for all that finds no row at all. A row counts once its number is below
+that in the head: its names are written before. How many queues there are is known when the pool starts (``Shape``);
+what is never used takes no memory.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from typing import NamedTuple
 from queuepool.board.counts import EXITS, LOSSES, OUTCOMES, RUN_BOUNDS, WAIT_BOUNDS
 
 WORD = 8
-#: rows of each kind, with the one for the others
+#: rows of errors, with the one for the others; and of jobs, without those for the queues
 ROWS = 64
 
 #: of the head: attempts begun; workers that have entered; how the attempt is about to end; the row of the
@@ -47,9 +49,8 @@ ERROR_NUMBERS = 2
 ERROR_STRUCT = Struct("=dq")
 ERROR_ROW = ERROR_NUMBERS + (JOB_TEXT + ERROR_TEXT) // WORD
 
-FIRST_JOB = HEAD
-FIRST_ERROR = FIRST_JOB + ROWS * JOB_ROW
-AREA = FIRST_ERROR + ROWS * ERROR_ROW
+FIRST_ERROR = HEAD
+FIRST_JOB = FIRST_ERROR + ROWS * ERROR_ROW
 
 
 class Rows(NamedTuple):
@@ -70,30 +71,62 @@ JOBS = Rows(JOB_ROWS, FIRST_JOB, JOB_ROW, JOB_STRUCT, 3, (QUEUE_TEXT, JOB_TEXT))
 ERRORS = Rows(ERROR_ROWS, FIRST_ERROR, ERROR_ROW, ERROR_STRUCT, 1, (JOB_TEXT, ERROR_TEXT))
 
 #: of the pool
-MAGIC = 0x71756575_4D000001
-POOL_MAGIC, CAPACITY, PUBLISHED, OUTAGES, FAILED_JOBS, QUEUES = range(6)
+MAGIC = 0x71756575_4D000002
+#: ``QUEUES``: those whose names are written; ``ROOM``: those that there is room for
+POOL_MAGIC, CAPACITY, PUBLISHED, OUTAGES, FAILED_JOBS, QUEUES, ROOM = range(7)
 FIRST_QUEUE = 64
-#: queues that are measured
-MAX_QUEUES = 128
+#: more queues than any pool has: a file that speaks of more has been overwritten
+MAX_QUEUES = 100_000
+#: queues that have rows in a slot's area, which is 3.4 MB of addresses then: the system must grant them for all slots
+MOST_ROWS = 1000
 #: of a queue: ready, delayed, reserved, quarantined, whether these are lower bounds, oldest, overdue, measured at; the
 #: digest of the job that was seen last as the next one, and since when (monotonic); its name
 QUEUE_STRUCT, FIRST_SEEN, SEEN_STRUCT = Struct("=5q3d"), 8, Struct("=16sd")
 QUEUE_NUMBERS = 11
 QUEUE_ROW = QUEUE_NUMBERS + QUEUE_TEXT // WORD
-POOL = FIRST_QUEUE + MAX_QUEUES * QUEUE_ROW
 
 EXITS_STRUCT = Struct(f"={len(EXITS)}q")
 _LENGTH = Struct("=H")
 
 
-def size(capacity: int) -> int:
-    """Bytes of the meters of a board with so many slots."""
-    return (POOL + capacity * AREA) * WORD
+class Shape(NamedTuple):
+    """Of the meters of a board with ``capacity`` slots, of a pool with so many queues."""
 
+    capacity: int
+    queues: int
 
-def area_at(index: int) -> int:
-    """The byte at which the area of this slot begins."""
-    return (POOL + index * AREA) * WORD
+    @property
+    def size(self) -> int:
+        """Bytes of it all."""
+        return self.area_at(self.capacity)
+
+    @property
+    def area(self) -> int:
+        """Bytes of a slot's area."""
+        return (FIRST_JOB + self.job_rows * JOB_ROW) * WORD
+
+    @property
+    def own_rows(self) -> int:
+        """Rows of a slot for a queue and a job each, with row 0."""
+        return ROWS + self.shared_rows
+
+    @property
+    def shared_rows(self) -> int:
+        """Rows of a slot for all jobs of a queue that have no row of their own."""
+        return min(self.queues, MOST_ROWS)
+
+    @property
+    def job_rows(self) -> int:
+        """Rows of jobs of a slot."""
+        return self.own_rows + self.shared_rows
+
+    def area_at(self, index: int) -> int:
+        """The byte at which the area of this slot begins; of slot 0, at which the queues end."""
+        return (FIRST_QUEUE + self.queues * QUEUE_ROW) * WORD + index * self.area
+
+    def most(self, kind: Rows) -> int:
+        """Rows of this kind in an area."""
+        return self.job_rows if kind is JOBS else ROWS
 
 
 def packed_text(text: str, room: int) -> bytes:

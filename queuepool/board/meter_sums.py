@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from queuepool.board import meter_layout as layout
 from queuepool.board.counts import EXITS, OTHER, Histogram, JobCounts, PoolCounts, QueueFacts
+from queuepool.board.paused_queues import paused_in
 from queuepool.board.record import as_count, as_counts
 
 _OTHERS = (OTHER, OTHER)
@@ -38,20 +39,22 @@ class _Table:
         known = self._rows.get(names)
         self._rows[names] = known.plus(row) if known else row
 
-    def bounded(self) -> dict[tuple[str, str], _Row]:
-        """At most ``ROWS``; the others are one of them, if there are any."""
-        others = self._rows.pop(_OTHERS, None)
+    def bounded(self, most: int, most_others: int = 0) -> dict[tuple[str, str], _Row]:
+        """At most so many, and the others: by their first name as long as these are few, else all together."""
         ordered = sorted(self._rows.items(), key=lambda item: (item[1].first_used, item[0]))
-        for _, row in ordered[layout.ROWS - 1 :]:
-            others = others.plus(row) if others else row
-        rows = dict(ordered[: layout.ROWS - 1])
-        return rows | {_OTHERS: others} if others and any(others.counts) else rows
+        kept, others = dict([item for item in ordered if item[0][1] != OTHER][:most]), _Table()
+        for (first, second), row in ordered:
+            if (first, second) not in kept:
+                place = first, OTHER
+                others.add(place if place in others._rows or len(others._rows) < most_others else _OTHERS, row)
+        return kept | {names: row for names, row in others._rows.items() if any(row.counts)}
 
 
 class Sums:
     """Adds slot after slot."""
 
-    def __init__(self) -> None:
+    def __init__(self, shape: layout.Shape) -> None:
+        self._shape = shape
         self._jobs, self._errors = _Table(), _Table()
         self._exits = [0] * len(EXITS)
 
@@ -62,17 +65,17 @@ class Sums:
         _add_rows(self._jobs, jobs, layout.JOBS)
         _add_rows(self._errors, errors, layout.ERRORS)
 
-    def counts(self, pool: bytes, paused: frozenset[str]) -> PoolCounts:
-        """All of it, with what the steward has written of the ``pool``."""
-        numbers = memoryview(pool).cast("q")
+    def counts(self, pool: bytes, paused: str) -> PoolCounts:
+        """All of it, with what the steward has written of the ``pool``; ``paused`` is as on the board."""
+        numbers, shape = memoryview(pool).cast("q"), self._shape
+        queues = dict(map(_queue, _rows(pool, min(as_count(numbers[layout.QUEUES]), shape.queues))))
+        names = frozenset(paused_in(paused, lambda: [*queues]))
+        jobs = self._jobs.bounded(shape.own_rows - 1, shape.shared_rows)
         return PoolCounts(
-            jobs={names: _job_counts(row) for names, row in self._jobs.bounded().items()},
-            errors={names: row.counts[0] for names, row in self._errors.bounded().items()},
+            jobs={names: _job_counts(row) for names, row in jobs.items()},
+            errors={names: row.counts[0] for names, row in self._errors.bounded(layout.ROWS - 1).items()},
             exits=dict(zip(EXITS, self._exits, strict=True)),
-            queues={
-                name: facts._replace(paused=name in paused)
-                for name, facts in map(_queue, _rows(pool, as_count(numbers[layout.QUEUES])))
-            },
+            queues={name: facts._replace(paused=name in names) for name, facts in queues.items()},
             failed_jobs=as_count(numbers[layout.FAILED_JOBS]),
             outages=as_count(numbers[layout.OUTAGES]),
         )
@@ -103,7 +106,7 @@ def _job_counts(row: _Row) -> JobCounts:
 
 def _rows(pool: bytes, count: int) -> list[bytes]:
     first, length = layout.FIRST_QUEUE * layout.WORD, layout.QUEUE_ROW * layout.WORD
-    return [pool[first + length * number :][:length] for number in range(min(count, layout.MAX_QUEUES))]
+    return [pool[first + length * number :][:length] for number in range(count)]
 
 
 def _queue(raw: bytes) -> tuple[str, QueueFacts]:

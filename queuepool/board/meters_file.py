@@ -9,10 +9,10 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 from queuepool.board import meter_layout as layout
-from queuepool.board.meters import is_whole, parts_in_use
+from queuepool.board.meter_memory import MeterMemory
+from queuepool.board.meters import parts_in_use, shape_of
 from queuepool.board.shared_file import SharedFile
 
 _FLAGS = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -21,10 +21,10 @@ _FLAGS = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 class MetersFile:
     """One pool's file at ``path``; ``memory`` has its meters."""
 
-    def __init__(self, path: Path, memory: Any, capacity: int) -> None:
+    def __init__(self, path: Path, memory: MeterMemory) -> None:
         self._path = path
         self._memory = memory
-        self._capacity = capacity
+        self._shape = memory.shape
         self._file: SharedFile | None = None
         #: what was written, by its first byte
         self._written: dict[int, bytes] = {}
@@ -43,18 +43,19 @@ class MetersFile:
 
     def _parts(self) -> list[tuple[int, bytes]]:
         """In the order in which they are written: the numbers of rows come after the rows."""
-        parts = [(0, self._memory[0 : layout.POOL * layout.WORD])]
-        for index in range(self._capacity):
-            parts += parts_in_use(self._memory, index)
+        parts = [(0, self._memory[0 : self._shape.area_at(0)])]
+        for index in range(self._shape.capacity):
+            parts += parts_in_use(self._memory, self._shape, index)
         return [(first, raw) for first, raw in reversed(parts) if raw]
 
     def _is_intact(self) -> bool:
         """Whether the file is in its place, whole and ours; an earlier steward may have made it."""
         try:
             if self._file is None:
-                self._file = SharedFile(os.open(self._path, _FLAGS), layout.size(self._capacity))
+                self._file = SharedFile(os.open(self._path, _FLAGS), self._shape.size)
             here, there = os.fstat(self._file.fd), self._path.lstat()
-            return is_whole(self._file) and os.path.samestat(here, there) and here.st_uid == os.geteuid()
+            is_whole = shape_of(self._file) == self._shape
+            return is_whole and os.path.samestat(here, there) and here.st_uid == os.geteuid()
         except OSError:
             return False
 
@@ -64,7 +65,7 @@ class MetersFile:
         draft = self._path.with_name(f"{self._path.name}.new")
         draft.unlink(missing_ok=True)
         flags = _FLAGS | os.O_CREAT | os.O_EXCL
-        self._file = SharedFile(os.open(draft, flags, 0o600), layout.size(self._capacity))
+        self._file = SharedFile(os.open(draft, flags, 0o600), self._shape.size)
         os.ftruncate(self._file.fd, len(self._file))  # sparse: most slots are never used
         for first, raw in self._parts():
             self._file[first : first + len(raw)] = raw

@@ -11,8 +11,9 @@ from typing import NamedTuple
 from queuepool.board.board import Board
 from queuepool.board.boot_report import replace_text, text_in
 
-#: most alerts that a pool raises at once, and most characters of a subject: the file stays below what is read of it
-MAX_ALERTS, MAX_SUBJECT = 100, 200
+#: most alerts that a pool raises at once, most of these that are about one queue or job each, and most characters of a
+#: subject: the file stays below what is read of it
+MAX_ALERTS, MAX_OF_ONE, MAX_SUBJECT = 110, 100, 200
 
 
 class OpenAlert(NamedTuple):

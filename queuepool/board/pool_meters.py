@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from queuepool.board import meter_layout as layout
 from queuepool.board.counts import QueueFacts
+from queuepool.board.meter_memory import MeterMemory
 
 
 class PoolMeters:
     """Written by the steward; the next one goes on with it."""
 
-    def __init__(self, memory: Any, queues: Sequence[str]) -> None:
+    def __init__(self, memory: MeterMemory, queues: Sequence[str]) -> None:
         self._memory = memory
         self._words = memoryview(memory)[: layout.FIRST_QUEUE * layout.WORD].cast("q")
-        #: those that are measured
-        self.queues = queues[: layout.MAX_QUEUES]
+        self.queues = queues[: memory.shape.queues]
         for index, queue in enumerate(self.queues):
             self._write(index, layout.QUEUE_NUMBERS, layout.packed_text(queue, layout.QUEUE_TEXT))
         self._words[layout.QUEUES] = len(self.queues)

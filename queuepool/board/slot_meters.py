@@ -18,10 +18,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from math import isfinite
-from typing import Any
 
 from queuepool.board import meter_layout as layout
-from queuepool.board.counts import EXITS, LOSSES
+from queuepool.board.counts import EXITS, LOSSES, OTHER
+from queuepool.board.meter_memory import MeterMemory
 
 #: ``ending`` has room for so many ways, and so many reasons
 _WAYS = _LOSSES = 8
@@ -30,11 +30,12 @@ _WAYS = _LOSSES = 8
 class SlotMeters:
     """Written by the slot's worker and, after its death, by the steward."""
 
-    def __init__(self, memory: Any, index: int) -> None:
-        first = layout.area_at(index)
+    def __init__(self, memory: MeterMemory, index: int) -> None:
+        first = memory.shape.area_at(index)
         self._memory = memory
+        self._shape = memory.shape
         self._first = first
-        view = memoryview(memory)[first : first + layout.AREA * layout.WORD]
+        view = memoryview(memory)[first : first + self._shape.area]
         self.words, self.reals = view.cast("q"), view.cast("d")
 
     def enter(self) -> None:
@@ -50,12 +51,13 @@ class SlotMeters:
             self.words[layout.FIRST_EXIT + EXITS.index(reason)] += 1
 
     def job_row(self, queue: str, job: str) -> int:
-        """The row of these jobs, made if there is room; else the row for all others."""
-        return self._row(layout.JOBS, queue, job)
+        """The row of these jobs, made if there is room; else that of the queue's other jobs, or of all others."""
+        row = self._row(layout.JOBS, self._shape.own_rows, queue, job)
+        return row or self._row(layout.JOBS, self._shape.job_rows, queue, OTHER)
 
     def count_error(self, job: str, error: str) -> None:
         """Count an exception of this class, raised by this job."""
-        row = self._row(layout.ERRORS, job, error)
+        row = self._row(layout.ERRORS, layout.ROWS, job, error)
         self.words[layout.FIRST_ERROR + row * layout.ERROR_ROW + 1] += 1
 
     @property
@@ -84,7 +86,7 @@ class SlotMeters:
         """Count the attempt begun last, as intended. ``duration`` in seconds."""
         way, loss = self.intended or (layout.GIVEN_BACK, 0)
         row = self.words[layout.ROW]
-        row = row if 0 <= row < layout.ROWS else 0
+        row = row if 0 <= row < self._shape.job_rows else 0
         if way >= layout.LOST and self._sum(layout.losses_of) == self._sum(layout.lost_cells_of):
             self.words[layout.losses_of(row).start + loss] += 1
         self.words[layout.cell_at(row, way, duration)] += 1
@@ -113,15 +115,16 @@ class SlotMeters:
     def _used(self, kind: layout.Rows) -> int:
         """The number of rows in use, with that for the others; 0 before the first."""
         count = self.words[kind.used]
-        return count if 0 <= count <= layout.ROWS else 0
+        return count if 0 <= count <= self._shape.most(kind) else 0
 
-    def _row(self, kind: layout.Rows, *names: str) -> int:
+    def _row(self, kind: layout.Rows, most: int, *names: str) -> int:
+        """The row with these names, made while fewer than ``most`` are in use; else 0."""
         raw = [layout.packed_text(name, size) for name, size in zip(names, kind.texts, strict=True)]
         used = max(1, self._used(kind))
         for row in range(1, used):
             if all(self._memory[place : place + len(text)] == text for place, text in self._texts(kind, row, raw)):
                 return row
-        return self._made(kind, used, raw) if used < layout.ROWS else 0
+        return self._made(kind, used, raw) if used < most else 0
 
     def _made(self, kind: layout.Rows, row: int, raw: Sequence[bytes]) -> int:
         """A new row; its number is written last, so that no reader sees half a name."""

@@ -8,9 +8,11 @@ from datetime import UTC, datetime
 from typing import Any
 
 from queuepool.board import open_alerts
+from queuepool.board.about import About
 from queuepool.board.alert_words import words_of
 from queuepool.board.board import HELPERS, Board, Header, Role, Slot, State
 from queuepool.board.facts import Totals
+from queuepool.board.paused_queues import paused_in
 
 
 def overview(name: str, board: Board) -> dict[str, Any]:
@@ -35,7 +37,7 @@ def overview(name: str, board: Board) -> dict[str, Any]:
         "outdated": sum(slot.generation < header.generation for slot in slots if _is_worker(slot)),
         "boot_problem": boot_problem(header) or None,
         "maintenance": bool(header.down),
-        "paused": [queue for queue in header.paused.split(",") if queue],
+        "paused": paused_in(header.paused, lambda: _queues_beside(board)),
         "store_lost": _iso_or_none(header.store_lost),
         "failed_store_lost": _iso_or_none(header.failed_store_lost),
         "control_store_lost": _iso_or_none(header.control_store_lost),
@@ -75,6 +77,12 @@ def iso(wall: float) -> str:
 def _alert(alert: open_alerts.OpenAlert) -> dict[str, Any]:
     facts = {"kind": alert.kind, "subject": alert.subject, "value": alert.value, "limit": alert.limit}
     return {**facts, "since": iso(alert.since), "text": words_of(alert)}
+
+
+def _queues_beside(board: Board) -> list[str]:
+    """The pool's queues, as its directory says."""
+    found = About.read(board.path.parent)
+    return found.queues if found else []
 
 
 def _iso_or_none(wall: float) -> str | None:

@@ -19,7 +19,7 @@ from queuepool.cli.options import JSON, TEXT, Where, located, option, parsed
 from queuepool.config import values
 from queuepool.config.settings import ConnectionSettings
 from queuepool.metrics.history import Names, Past, Span, past_of
-from queuepool.metrics.rollup import COUNTED, EVENTS, LONGEST, Sizes, Tally
+from queuepool.metrics.rollup import COUNTED, EVENTS, LONGEST, MAX_QUEUES, Sizes, Tally
 from queuepool.stores.factory import Stores
 
 _HOUR = 3600.0
@@ -52,6 +52,8 @@ def history(where: Where, seconds: float, queue: str | None, job: str | None, as
     chosen = _chosen(past, queue, job)
     if past.ignored:
         output.complain(f"{output.counted(past.ignored, 'text')} of the history made no sense")
+    if past.left_out:
+        output.complain(f"a pool keeps its {MAX_QUEUES} fullest queues: up to {past.left_out} are left out")
     if as_json:
         output.document(_document(span, chosen))
     elif not _print(span, chosen):
@@ -76,7 +78,7 @@ def _chosen(past: Past, queue: str | None, job: str | None) -> Past:
         at: {name: sizes for name, sizes in known.items() if queue in (None, name) and job is None}
         for at, known in past.queues.items()
     }
-    return Past(jobs, past.ignored, {} if queue or job else past.events, queues)
+    return Past(jobs, past.ignored, {} if queue or job else past.events, queues, past.left_out)
 
 
 def _absence(past: Past, queue: str | None, job: str | None) -> str:
@@ -152,6 +154,7 @@ def _document(span: Span, past: Past) -> dict[str, Any]:
         "to": iso(span.buckets[-1] + span.grain.seconds),
         "bucket_seconds": span.grain.seconds,
         "ignored": past.ignored,
+        "queues_left_out": past.left_out,
         "jobs": [_row(names, tally, minutes) for names, tally in _sorted(past)],
         "queues": list(_queue_rows(past)),
         "events": past.event_totals(),

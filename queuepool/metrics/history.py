@@ -46,6 +46,8 @@ class Past:
     events: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
     #: the queues as they were at the end of each bucket
     queues: Mapping[int, Mapping[str, Sizes]] = field(default_factory=dict)
+    #: queues that had no place in the text of their pool: the most that one pool left out
+    left_out: int = 0
 
     def totals(self) -> dict[Names, Tally]:
         """Over all buckets."""
@@ -76,7 +78,7 @@ def past_of(span: Span, texts: Iterable[Kept]) -> Past:
         writers[one.writer].append(one)
     for kept in writers.values():
         gathered.add(kept)
-    return Past(gathered.jobs, gathered.ignored, gathered.events, gathered.queues)
+    return Past(gathered.jobs, gathered.ignored, gathered.events, gathered.queues, gathered.left_out)
 
 
 class _Gathered:
@@ -87,7 +89,7 @@ class _Gathered:
         self.jobs: dict[int, dict[Names, Tally]] = {bucket: {} for bucket in span.buckets}
         self.events = dict.fromkeys(span.buckets, NO_EVENTS)
         self.queues: dict[int, dict[str, Sizes]] = {bucket: {} for bucket in span.buckets}
-        self.ignored = 0
+        self.ignored = self.left_out = 0
 
     def add(self, kept: Iterable[Kept]) -> None:
         """Add what one pool has gained from text to text, oldest first, and count those that make no sense."""
@@ -106,12 +108,13 @@ class _Gathered:
     def _gained(self, now: Rollup, before: Rollup | None) -> Rollup:
         # A pool that began before the span, of which nothing older is known: its gain cannot be told.
         if before is None and now.since < self._first:
-            return Rollup(now.since, {}, queues=now.queues)
+            return Rollup(now.since, {}, queues=now.queues, left_out=now.left_out)
         return now.minus(before or Rollup(now.since, {}))
 
     def _add(self, bucket: int, gained: Rollup) -> None:
         _add_to(self.jobs[bucket], gained.tallies)
         self.events[bucket] = tuple(map(add, self.events[bucket], gained.events))
+        self.left_out = max(self.left_out, gained.left_out)
         known = self.queues[bucket]
         for queue, sizes in gained.queues.items():
             known[queue] = sizes.most(known[queue]) if queue in known else sizes

@@ -10,7 +10,8 @@ import base64
 import json
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import reduce
 from operator import add, sub
 from typing import Any, NamedTuple
 
@@ -19,20 +20,24 @@ from queuepool.board.counts import (
     LOSSES,
     NO_RUNS,
     NO_WAITS,
+    OTHER,
     OUTCOMES,
     Histogram,
     JobCounts,
     PoolCounts,
     QueueFacts,
 )
+from queuepool.board.meter_layout import Shape
 from queuepool.metrics.stored_values import count_in, name_in, seconds_in
 
 #: bytes from which on a text is compressed, and most bytes of one that is read
 _COMPRESSED_FROM, _MAX_BYTES = 1024, 1 << 20
 _COMPRESSED = b"z"
-_MAX_SERIES = 256
-#: queues of a pool that have a place in its text
-MAX_QUEUES = 32
+#: pairs of queue and job that have a place in a pool's text, and queues, if their names are not too long
+MAX_SERIES, MAX_QUEUES = 72, 500
+#: pairs of a text that is read
+_MOST_SERIES = 256
+_OTHERS = (OTHER, OTHER)
 _DAY = 86400.0
 
 
@@ -123,6 +128,8 @@ class Rollup:
     tallies: Mapping[tuple[str, str], Tally]
     events: tuple[int, ...] = NO_EVENTS
     queues: Mapping[str, Sizes] = field(default_factory=dict)
+    #: queues that have no place in the text
+    left_out: int = 0
 
     def minus(self, earlier: Rollup) -> Rollup:
         """What has come since, with the queues as they are now. Raises ``ValueError`` if a counter has fallen."""
@@ -131,7 +138,20 @@ class Rollup:
             raise ValueError("a counter that has fallen")
         known, none = earlier.tallies, Tally()
         gained = {names: tally.minus(known.get(names, none)) for names, tally in self.tallies.items()}
-        return Rollup(self.since, gained, events, self.queues)
+        return Rollup(self.since, gained, events, self.queues, self.left_out)
+
+    def fitting(self, size: int) -> str:
+        """The text in at most ``size`` bytes: with fewer queues if need be, the fullest."""
+        text, rollup = self.text(), self
+        while len(text) > size and rollup.queues:
+            rollup = rollup.with_queues(len(rollup.queues) // 2)
+            text = rollup.text()
+        return text
+
+    def with_queues(self, count: int) -> Rollup:
+        """With the first so many of the queues."""
+        kept = dict(list(self.queues.items())[:count])
+        return replace(self, queues=kept, left_out=self.left_out + len(self.queues) - len(kept))
 
     def text(self) -> str:
         """As the store keeps it, in ASCII."""
@@ -140,6 +160,7 @@ class Rollup:
         ]
         queues = [[queue, *sizes] for queue, sizes in self.queues.items()]
         found = {"since": self.since, "series": series, "events": self.events, "queues": queues}
+        found |= {"left_out": self.left_out} if self.left_out else {}
         raw = json.dumps(found, separators=(",", ":")).encode()
         if len(raw) >= _COMPRESSED_FROM:
             raw = _COMPRESSED + base64.b64encode(zlib.compress(raw))
@@ -151,23 +172,39 @@ class Rollup:
         try:
             found = json.loads(_plain(text))
             series, events, queues = found["series"], tuple(map(count_in, found["events"])), found["queues"]
-            if len(series) > _MAX_SERIES or len(events) != len(EVENTS) or len(queues) > MAX_QUEUES:
+            if len(series) > _MOST_SERIES or len(events) != len(EVENTS) or len(queues) > MAX_QUEUES:
                 raise ValueError("too many series, events or queues")
             sizes = {name_in(queue): Sizes.read(words) for queue, *words in queues}
-            return cls(seconds_in(found["since"]), dict(map(_series, series)), events, sizes)
+            left_out = count_in(found.get("left_out", 0))
+            return cls(seconds_in(found["since"]), dict(map(_series, series)), events, sizes, left_out)
         except (KeyError, TypeError, IndexError, RecursionError, OverflowError) as error:
             raise ValueError("not a rollup") from error
 
 
 def rollup_of(since: float, counts: PoolCounts) -> Rollup:
-    """What the meters of a pool that started at ``since`` say."""
-    measured = [(queue, Sizes.of(facts)) for queue, facts in counts.queues.items() if facts.measured_at]
+    """What the meters of a pool that started at ``since`` say; the fullest queues come first."""
+    measured = {queue: Sizes.of(facts) for queue, facts in counts.queues.items() if facts.measured_at}
+    fullest = sorted(measured, key=lambda queue: (sum(measured[queue][:-1]), measured[queue].oldest), reverse=True)
     return Rollup(
         since,
-        {names: Tally.of(one) for names, one in counts.jobs.items()},
+        _tallies(counts),
         (*(counts.exits.get(reason, 0) for reason in EXITS), counts.outages),
-        dict(measured[:MAX_QUEUES]),
-    )
+        {queue: measured[queue] for queue in fullest},
+    ).with_queues(MAX_QUEUES)
+
+
+def _tallies(counts: PoolCounts) -> dict[tuple[str, str], Tally]:
+    """By queue and job. Of a pool with many queues, all but those used first are together.
+
+    Its number of queues decides it, which never changes: else a series would lose to another what it had.
+    """
+    tallies = {names: Tally.of(one) for names, one in counts.jobs.items()}
+    if Shape(0, len(counts.queues)).job_rows <= MAX_SERIES:
+        return tallies
+    own = [names for names in tallies if OTHER not in names][: MAX_SERIES - 1]
+    found = {names: tallies.pop(names) for names in own}
+    rest = reduce(Tally.plus, tallies.values(), Tally())
+    return found | ({_OTHERS: rest} if rest.ended else {})
 
 
 def _packed(histogram: Histogram) -> list[Any]:

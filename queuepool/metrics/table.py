@@ -28,7 +28,8 @@ def _one_of(values: tuple[str, ...]) -> str:
 
 
 _POOL, _QUEUE, _STORE = ("pool",), ("pool", "queue"), ("pool", "connection")
-_JOB = ("pool", "queue", "job")
+#: not `job`: Prometheus gives each target a label of that name, and would rename ours to `exported_job`
+_JOB = ("pool", "queue", "job_name")
 _ALL = [
     Metric("queuepool_up", GAUGE, _POOL, "1 if the pool's master lives and its loop runs"),
     Metric(
@@ -58,7 +59,7 @@ _ALL = [
         "queuepool_attempts_lost_total", COUNTER, (*_JOB, "reason"),
         f"Attempts that their worker could not end, by reason: {_one_of(LOSSES)}; they have an outcome, too",
     ),
-    Metric("queuepool_job_errors_total", COUNTER, ("pool", "job", "error"), "Exceptions of jobs by class"),
+    Metric("queuepool_job_errors_total", COUNTER, ("pool", "job_name", "error"), "Exceptions of jobs by class"),
     Metric("queuepool_job_run_seconds", HISTOGRAM, _JOB, "Run times of attempts, also of those that were killed"),
     Metric("queuepool_job_wait_seconds", HISTOGRAM, _QUEUE, "How long jobs waited for their first attempt"),
     Metric("queuepool_queue_jobs", GAUGE, (*_QUEUE, "state"), f"Jobs of a queue by state: {_one_of(QUEUE_STATES)}"),

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from queuepool import __version__, log
 from queuepool.board.board import Board, Role, sweep
-from queuepool.board.meters import new_memory
+from queuepool.board.meter_memory import MeterMemory
 from queuepool.board.runtime_dir import RuntimeDir
 from queuepool.config.connections import check_drivers
 from queuepool.config.settings import PoolSettings
@@ -103,7 +103,7 @@ def _new_board(runtime: RuntimeDir, settings: PoolSettings) -> Board:
         runtime.release()
         raise
     if settings.metrics:
-        board.meters = new_memory(len(board.slots))
+        board.meters = MeterMemory.new(len(board.slots), len(settings.queues))
     board.header.facts = board.header.facts._replace(since=time.time(), target=workers)
     board.header.beat = time.monotonic()
     return board

@@ -122,7 +122,7 @@ class StewardProcess:
     def _urgent(self) -> list[Chore]:
         settings, queue = self._settings, self._stores.queue
         return [
-            *([PublishMeters(self._board)] if self._board.meters is not None else []),
+            *([PublishMeters(self._board, meters)] if (meters := self._board.meters) is not None else []),
             *([ReloadOnChange(self._board)] if settings.reload else []),
             # First those that need no store: the others may have to wait for theirs.
             self._guard,

@@ -124,7 +124,7 @@ def _control_state(
 ) -> ControlState:
     if board is None:
         return StoreControlState(stores.control, settings.queues, LISTENERS)
-    return BoardControlState(board.header, slot_writer.slot.generation)
+    return BoardControlState(board.header, slot_writer.slot.generation, settings.queues)
 
 
 def _run(worker: Worker, recorder: FailureRecorder | None) -> StopReason:

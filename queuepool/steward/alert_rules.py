@@ -15,6 +15,8 @@ from queuepool.unix.escape import escaped
 MEASURED = frozenset(("wait", "overdue", "failed", "quarantine"))
 #: those whose facts are counted over a window of time
 COUNTED = frozenset(("failures", "crashes"))
+#: those that are not about one queue or one job of many
+OF_ALL = frozenset(("failed", "crashes", "lost", "store"))
 #: fewer attempts than these have no rate of failures
 _FEWEST = 20
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from queuepool.board.open_alerts import MAX_ALERTS, OpenAlert
-from queuepool.steward.alert_rules import Reading
+from queuepool.board.open_alerts import MAX_ALERTS, MAX_OF_ONE, OpenAlert
+from queuepool.steward.alert_rules import OF_ALL, Reading
 
 #: the part of a limit below which an alert is cleared: a value that swings about the limit changes nothing
 _CLEARED = 0.8
@@ -52,7 +52,8 @@ class AlertStates:
         cleared = self._clear(found, unknown, kept)
         reached = {key: one for key, one in found.items() if key not in self._open and one.value >= one.limit}
         confirmed = [one for key, one in reached.items() if key in self._suspects]
-        raised = [self._raise(one) for one in confirmed[: MAX_ALERTS - len(self._open)]]
+        worst_first = sorted(confirmed, key=lambda one: one.value / one.limit, reverse=True)
+        raised = [self._raise(one) for one in worst_first if self._has_room(one)]
         waiting = {key: since for key, since in self._suspects.items() if key[0] in unknown}
         self._suspects = waiting | {key: self._suspects.get(key, now) for key in reached}
         return Changes(raised, cleared, len(confirmed) - len(raised))
@@ -70,6 +71,10 @@ class AlertStates:
             if value < _CLEARED * alert.limit:
                 cleared.append(self._open.pop(key))
         return cleared
+
+    def _has_room(self, one: Reading) -> bool:
+        """However many queues there are trouble with, that the store is away must be said."""
+        return len(self._open) < (MAX_ALERTS if one.kind in OF_ALL else MAX_OF_ONE)
 
     def _raise(self, one: Reading) -> OpenAlert:
         key = one.kind, one.subject

@@ -114,7 +114,7 @@ class AlertWatch:
         for alert in changes.cleared:
             self._emitter.emit(AlertCleared(*_facts_of(alert)))
         if changes.kept_back > self._kept_back:
-            _log.error("%d more alerts are not raised: there are %d", changes.kept_back, open_alerts.MAX_ALERTS)
+            _log.error("%d more alerts are not raised: there are %d", changes.kept_back, len(self._states.alerts))
         self._kept_back = changes.kept_back
         if self._outbox.is_used:
             self._notices.begin(is_away=bool(self._board.header.store_lost))

@@ -12,34 +12,52 @@ from queuepool.errors import StoreDown, StoreError
 from queuepool.payload.ages import ready_for
 from queuepool.stores.measured import Measured, Measures
 
-#: seconds between two rounds; so many times as long as a slow one took
+#: seconds between two rounds; the steward rests so many times as long as it has measured
 _PERIOD, _SHARE = 5.0, 20.0
+#: seconds for which it measures at once: its other chores wait for so long, however many queues there are
+_TURN = 0.25
 
 
 class Measure:
     """What cannot be measured stays as it was, with the time of its last measurement.
 
-    ``count_failed`` returns how many records of failed jobs are kept.
+    ``count_failed`` returns how many records of failed jobs are kept. A round is taken in turns of ``turn`` seconds.
     """
 
-    def __init__(self, meters: PoolMeters, measures: Measures, count_failed: Callable[[], int]) -> None:
+    def __init__(
+        self, meters: PoolMeters, measures: Measures, count_failed: Callable[[], int], turn: float = _TURN
+    ) -> None:
         self._meters = meters
         self._measures = measures
         self._count_failed = count_failed
+        self._length = turn
+        #: the queue with which the next turn begins
+        self._first = 0
 
     def run(self, now: float) -> float:
-        began, refused = time.monotonic(), None
-        for index, queue in enumerate(self._meters.queues):
+        began = time.monotonic()
+        refused = self._turn(began + self._length)
+        is_round_over = self._first == 0
+        if is_round_over:
+            self._meters.note_failed_jobs(self._count_failed())
+        if refused:
+            raise refused
+        return max(_PERIOD if is_round_over else 0.0, _SHARE * (time.monotonic() - began))
+
+    def _turn(self, until: float) -> StoreError | None:
+        """Measure the next queues, one at least; returns the last one's refusal."""
+        queues, refused = self._meters.queues, None
+        for index in range(self._first, len(queues)):
             try:
-                self._meters.note(index, self._facts(index, self._measures.of(queue)))
+                self._meters.note(index, self._facts(index, self._measures.of(queues[index])))
             except StoreDown:
                 raise
             except StoreError as error:  # a key of the wrong type: the other queues are measured
-                refused = StoreError(f"queue={queue}: {error}")
-        self._meters.note_failed_jobs(self._count_failed())
-        if refused:
-            raise refused
-        return max(_PERIOD, _SHARE * (time.monotonic() - began))
+                refused = StoreError(f"queue={queues[index]}: {error}")
+            self._first = (index + 1) % len(queues)
+            if time.monotonic() >= until:
+                break
+        return refused
 
     def _facts(self, index: int, found: Measured) -> QueueFacts:
         oldest = self._age(index, found) if found.oldest is None else found.oldest

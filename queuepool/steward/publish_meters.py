@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 
 from queuepool.board.board import Board
+from queuepool.board.meter_memory import MeterMemory
 from queuepool.board.meters import file_of
 from queuepool.board.meters_file import MetersFile
 
@@ -13,11 +14,11 @@ _log = logging.getLogger("queuepool")
 
 
 class PublishMeters:
-    """Needs no store, so that the meters are read while it is away."""
+    """Needs no store, so that the meters are read while it is away. ``memory`` has those of the board's pool."""
 
-    def __init__(self, board: Board) -> None:
+    def __init__(self, board: Board, memory: MeterMemory) -> None:
         self._board = board
-        self._file = MetersFile(file_of(board.path), board.meters, len(board.slots))
+        self._file = MetersFile(file_of(board.path), memory)
         self._due = 0.0
         self._problem = ""
 

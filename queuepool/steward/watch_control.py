@@ -7,6 +7,7 @@ import logging
 from collections.abc import Sequence
 
 from queuepool.board.board import Header
+from queuepool.board.paused_queues import packed, paused_in
 from queuepool.board.record import as_count
 from queuepool.errors import StoreDown
 from queuepool.events import MaintenanceChanged, PoolContinued, PoolPaused, PoolRestarting
@@ -96,9 +97,9 @@ class WatchControl:
         header.restart_stamp, header.restart_known = self._stamp, 1
 
     def _pause(self, paused: frozenset[str]) -> None:
-        before = frozenset(filter(None, self._header.paused.split(",")))
+        before = frozenset(paused_in(self._header.paused, lambda: self._queues))
         if paused != before:
-            self._header.paused = ",".join(sorted(paused))
+            self._header.paused = packed(paused, self._queues)
             self._header.note_control_change()
             if paused - before:
                 self._listeners.emit(PoolPaused(tuple(sorted(paused - before))))

@@ -15,6 +15,7 @@ from queuepool.top.layout import Column, Line, Place, Row, Style, line, plain_te
 from queuepool.top.orders import Page, ordered
 from queuepool.top.reading import Reading
 from queuepool.top.text import plain, wrapped
+from queuepool.top.units import count
 from queuepool.top.view import Mode, View
 
 #: the least number of lines of the table that the page is about
@@ -74,7 +75,9 @@ def _body(reading: Reading, view: View, place: Place, room: int) -> list[Line]:
     summary = table_of(reading, view, place.encoding, Page.QUEUES)
     few = min(len(summary.rows), max((room - 2 - _LEAST) // 3, 0))
     top = [line(""), *table(summary.columns, summary.rows[:few], place.columns, summary.rows)] if few else []
-    return [*top, line(""), *_scrolled(main, view, place, room - len(top) - 1)]
+    left = len(summary.rows) - few if few else 0
+    gap = line(f"and {count(left)} more: key 2" if left else "", Style.FAINT)
+    return [*top, gap, *_scrolled(main, view, place, room - len(top) - 1)]
 
 
 def _question(question: str, place: Place) -> list[Line]:
@@ -88,10 +91,19 @@ def _scrolled(found: Table, view: View, place: Place, room: int) -> list[Line]:
     if not found.rows:
         return [line("nothing to show", Style.FAINT)][: max(room, 0)]
     chosen, shown = min(view.row, len(found.rows) - 1), max(room - 1, 1)
+    if is_cut := len(found.rows) > shown > 2:
+        shown -= 1  # for the line that says so
     first = min(max(chosen - shown // 2, 0), max(len(found.rows) - shown, 0))
     rows = list(found.rows[first : first + shown])
     rows[chosen - first] = rows[chosen - first]._replace(style=Style.SELECTED)
-    return table(found.columns, rows, place.columns, found.rows)[: max(room, 0)]
+    lines = table(found.columns, rows, place.columns, found.rows)
+    return [*lines, *_beyond(first, len(found.rows) - first - shown, is_cut=is_cut)][: max(room, 0)]
+
+
+def _beyond(above: int, below: int, *, is_cut: bool) -> list[Line]:
+    """How many rows lie above and below those that are shown."""
+    parts = [f"{count(number)} {where}" for number, where in ((above, "above"), (below, "below")) if number]
+    return [line(f"more rows: {', '.join(parts)}", Style.FAINT)] if is_cut else []
 
 
 def report(reading: Reading, place: Place, now: float) -> list[str]:

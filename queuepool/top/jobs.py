@@ -11,7 +11,7 @@ from queuepool.top.text import plain
 from queuepool.top.units import NONE, brief, count, duration
 
 #: most names that are shown: a job may have written anything on the board
-_MOST = 500
+_MOST = 5000
 COLUMNS = (
     Column("JOB", least=16),
     Column("QUEUE", least=6, drop=3),

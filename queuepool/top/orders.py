@@ -38,9 +38,9 @@ ORDERS: Mapping[Page, Sequence[Order]] = {
         Order("failed", lambda process: process.get("failed", -1)),
     ),
     Page.QUEUES: (
+        Order("ready", lambda queue: (queue.facts.ready, queue.facts.oldest)),
+        Order("oldest", lambda queue: (queue.facts.oldest, queue.facts.ready)),
         Order("priority"),
-        Order("ready", lambda queue: queue.facts.ready),
-        Order("oldest", lambda queue: queue.facts.oldest),
     ),
     Page.JOBS: (
         Order("time taken", lambda job: job.counts.run.total),

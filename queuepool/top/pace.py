@@ -7,15 +7,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Generic, NamedTuple, TypeVar
 
-from queuepool.board.counts import LOSSES, OUTCOMES, JobCounts, PoolCounts
+from queuepool.board.counts import LOSSES, OUTCOMES, Histogram, JobCounts, PoolCounts
 from queuepool.board.facts import Totals
 
 T = TypeVar("T")
 #: seconds over which rates and percentiles are taken, and between the readings that are kept for them
 RATES, PERCENTILES = 10.0, 60.0
 _KEPT_OF_EACH = 10
-#: most pairs of queue and job whose counts are kept: a board may hold anything
-_MOST_NAMES = 500
+#: most queues, and most pairs of queue and job, that are kept: a board may hold anything
+_MOST_NAMES = 5000
 
 
 class Window(Generic[T]):
@@ -41,10 +41,11 @@ class Window(Generic[T]):
 
 
 class Sizes(NamedTuple):
-    """How many jobs are ready in a queue, and when that was measured."""
+    """How many jobs are ready in a queue, when that was measured, and whether there may be more."""
 
     ready: int
     measured_at: float
+    is_at_least: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +59,11 @@ class Pace:
     growth: Mapping[str, float] | None = None
     recent: Mapping[tuple[str, str], JobCounts] | None = None
 
-    def ended(self, queue: str) -> JobCounts:
-        """The attempts at jobs of one queue that have ended of late."""
-        found = JobCounts()
-        for (name, _), counts in (self.recent or {}).items():
-            found = plus(found, counts) if name == queue else found
+    def waits(self) -> dict[str, Histogram]:
+        """The waits of first attempts of late, by queue."""
+        found: dict[str, Histogram] = {}
+        for (queue, _), counts in (self.recent or {}).items():
+            found[queue] = found[queue].plus(counts.wait) if queue in found else counts.wait
         return found
 
 
@@ -76,7 +77,8 @@ class Meter:
 
     def pace(self, now: float, totals: Totals, counts: PoolCounts) -> Pace:
         """The pace at this reading, which is remembered; ``now`` is monotonic."""
-        sizes = {name: Sizes(queue.ready, queue.measured_at) for name, queue in _most(counts.queues).items()}
+        queues = _most(counts.queues)
+        sizes = {name: Sizes(one.ready, one.measured_at, one.is_at_least) for name, one in queues.items()}
         jobs = _most(counts.jobs)
         self._totals.add(now, totals)
         self._sizes.add(now, sizes)
@@ -95,7 +97,9 @@ class Meter:
         return {
             name: (new.ready - old.ready) / seconds
             for name, new in sizes.items()
-            if (old := before.get(name)) and (seconds := new.measured_at - old.measured_at) > 0
+            if (old := before.get(name))
+            and (seconds := new.measured_at - old.measured_at) > 0
+            and not (new.is_at_least or old.is_at_least)
         }
 
     def _recent(self, now: float, jobs: Mapping[tuple[str, str], JobCounts]) -> dict[tuple[str, str], JobCounts] | None:
@@ -103,12 +107,6 @@ class Meter:
             return None
         _, before = found
         return {key: minus(new, before[key]) if key in before else new for key, new in jobs.items()}
-
-
-def plus(one: JobCounts, other: JobCounts) -> JobCounts:
-    """Both together."""
-    numbers = {name: getattr(one, name) + getattr(other, name) for name in (*OUTCOMES, *LOSSES)}
-    return JobCounts(**numbers, run=one.run.plus(other.run), wait=one.wait.plus(other.wait))
 
 
 def minus(new: JobCounts, old: JobCounts) -> JobCounts:

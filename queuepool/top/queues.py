@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from queuepool.board.counts import WAIT_BOUNDS, Histogram, QueueFacts
+from queuepool.board.counts import NO_WAITS, WAIT_BOUNDS, Histogram, QueueFacts
 from queuepool.top.layout import Column, Row, Style
 from queuepool.top.reading import Reading
 from queuepool.top.text import plain
 from queuepool.top.units import NONE, brief, change, count, duration
 
 #: most queues that are shown: a job may have written anything on the board
-_MOST = 500
+_MOST = 5000
 #: seconds for which a first delayed job may be due, and seconds after which the measured figures are old
 _OVERDUE, _OLD = 5.0, 30.0
 COLUMNS = (
@@ -43,14 +43,15 @@ def queues(reading: Reading) -> list[Queue]:
     """The pool's queues, highest priority first, and all others that its steward has measured."""
     paused = reading.facts.get("paused", ())
     names = dict.fromkeys([*reading.facts.get("queues", ()), *reading.counts.queues, *paused])
-    return [_queue(reading, name, name in paused) for name in list(names)[:_MOST]]
+    waits = reading.pace.waits()
+    return [_queue(reading, name, name in paused, waits.get(name, NO_WAITS)) for name in list(names)[:_MOST]]
 
 
-def _queue(reading: Reading, name: str, is_paused: bool) -> Queue:
+def _queue(reading: Reading, name: str, is_paused: bool, wait: Histogram) -> Queue:
     facts = reading.counts.queues.get(name, QueueFacts())
     growth = (reading.pace.growth or {}).get(name)
     age = max(reading.seen_at - facts.measured_at, 0.0)
-    return Queue(name, facts, is_paused or facts.paused, growth, reading.pace.ended(name).wait, age)
+    return Queue(name, facts, is_paused or facts.paused, growth, wait, age)
 
 
 def row(queue: Queue, encoding: str) -> Row:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from queuepool.board.board import Header
+from queuepool.board.paused_queues import paused_in
 from queuepool.errors import StoreDown
 from queuepool.events.listeners import Listeners
 from queuepool.steward.side_stores import SideStores
@@ -49,9 +50,10 @@ class ControlState(Protocol):
 class BoardControlState:
     """The state on the board; the master carries out restarts."""
 
-    def __init__(self, header: Header, generation: int) -> None:
+    def __init__(self, header: Header, generation: int, queues: Sequence[str]) -> None:
         self._header = header
         self._generation = generation
+        self._queues = queues
         self._read = -1
         self._down = False
         self._paused: frozenset[str] = frozenset()
@@ -66,7 +68,7 @@ class BoardControlState:
             return
         self._read = header.control_changes
         self._down = bool(header.down)
-        self._paused = frozenset(filter(None, header.paused.split(",")))
+        self._paused = frozenset(paused_in(header.paused, lambda: self._queues))
         self._deferred_hooks = header.deferred_hooks
 
     def glance(self) -> None:

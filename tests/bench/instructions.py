@@ -13,7 +13,7 @@ import subprocess
 import sys
 from typing import Any
 
-from queuepool.board.meters import new_memory
+from queuepool.board.meter_memory import MeterMemory
 from queuepool.board.slot_meters import SlotMeters
 from queuepool.cli import main
 from queuepool.payload.envelope import OBJECT_JOB
@@ -56,7 +56,7 @@ def work(flags: list[str]) -> None:
 class _MeteredWriter(slot_writer.SlotWriter):
     def __init__(self, *given: Any, **named: Any) -> None:
         super().__init__(*given, **named)
-        self.meter = Meter(SlotMeters(new_memory(1), 0))
+        self.meter = Meter(SlotMeters(MeterMemory.new(1, 0), 0))
 
 
 def counted(rig: Rig, kind: str, jobs: int, *flags: str) -> int:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-import subprocess
 from collections import Counter, defaultdict
 from dataclasses import replace
 
@@ -18,6 +16,10 @@ from queuepool.metrics.samples import Sample, of_pool, of_program, of_stopped
 from queuepool.metrics.table import HISTOGRAM, METRICS
 from tests.support.each import each
 from tests.support.full_counts import COUNTS, FACTS, NASTY, RUNS
+from tests.support.prometheus import promtool
+
+#: labels that Prometheus gives to targets and alerts, and those that Kubernetes' discovery usually adds
+PROMETHEUS_OWN = {"job", "instance", "alertname", "alertstate", "namespace", "pod", "container", "service", "node"}
 
 
 def samples() -> list[Sample]:
@@ -53,12 +55,12 @@ def test_names_follow_the_rules_of_prometheus():
     for metric in METRICS.values():
         assert metric.name.startswith("queuepool_")
         assert (metric.kind == "counter") == metric.name.endswith("_total")
-        assert not {"pid", "host", "id", "instance"} & set(metric.labels)
+        assert not {"pid", "host", "id", *PROMETHEUS_OWN} & set(metric.labels)
 
 
 def test_the_text_says_what_the_counts_say():
     text = exposition(samples())
-    job = {"pool": "mails", "queue": "high", "job": "send"}
+    job = {"pool": "mails", "queue": "high", "job_name": "send"}
 
     assert 2 == value(text, "queuepool_jobs_total", **job, outcome="done")
     assert 0 == value(text, "queuepool_jobs_total", **job, outcome="released")
@@ -77,7 +79,7 @@ def test_the_outcomes_are_all_attempts():
 
 def test_buckets_are_cumulative_and_the_last_is_the_count():
     found = parsed(exposition(samples()))
-    labels = (("job", "send"), ("pool", "mails"), ("queue", "high"))
+    labels = (("job_name", "send"), ("pool", "mails"), ("queue", "high"))
     buckets = {
         dict(key)["le"]: number
         for key, number in found["queuepool_job_run_seconds_bucket"].items()
@@ -134,7 +136,7 @@ def test_any_name_of_a_queue_or_a_job_comes_back_as_it_was(name):
 @pytest.mark.bad_input("B141")
 def test_a_nasty_name_is_one_label():
     assert 1 == value(
-        exposition(samples()), "queuepool_jobs_total", pool="mails", queue="high", job=NASTY, outcome="released"
+        exposition(samples()), "queuepool_jobs_total", pool="mails", queue="high", job_name=NASTY, outcome="released"
     )
 
 
@@ -145,12 +147,6 @@ def test_nonsense_on_the_board_is_shown_and_breaks_nothing(number):
     counts = PoolCounts(jobs={("q", "j"): JobCounts(done=number, run=Histogram(RUNS.counts, number))})
 
     assert parsed(exposition(of_pool(facts, counts)))["queuepool_jobs_total"]
-
-
-def promtool(*words: str, given: bytes = b"") -> subprocess.CompletedProcess[bytes]:
-    if not shutil.which("promtool"):
-        pytest.skip("needs promtool, of Debian's package prometheus")
-    return subprocess.run(["promtool", *words], input=given, capture_output=True, timeout=60)
 
 
 def test_promtool_finds_nothing_to_say():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from itertools import pairwise
 from string import ascii_letters
 from typing import Any
 
@@ -11,10 +12,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from queuepool.board import meters
+from queuepool.board.board import Board
 from queuepool.board.counts import NO_RUNS, Histogram, JobCounts, PoolCounts, QueueFacts
+from queuepool.board.meter_memory import MeterMemory
+from queuepool.board.pool_meters import PoolMeters
+from queuepool.board.slot_meters import SlotMeters
 from queuepool.metrics.history import Past, Span, past_of
-from queuepool.metrics.rollup import GRAINS, LONGEST, Rollup, Sizes, rollup_of
+from queuepool.metrics.rollup import GRAINS, LONGEST, MAX_QUEUES, MAX_SERIES, Rollup, Sizes, rollup_of
 from queuepool.stores.history import MAX_BYTES, Kept
+from queuepool.worker.meter import Meter
 from tests.support.each import each
 from tests.support.full_counts import COUNTS
 
@@ -53,7 +60,7 @@ def test_a_text_says_what_the_counters_said():
 
 
 def test_the_largest_text_of_a_pool_fits():
-    """With as many names as the meters have rows, each as long as can be, and every bucket filled with many digits."""
+    """With as many names as it has places, each as long as can be, and every bucket filled with many digits."""
 
     def word(length: int) -> str:
         return "".join(drawn.choices(ascii_letters, k=length))
@@ -63,13 +70,43 @@ def test_the_largest_text_of_a_pool_fits():
         return JobCounts(*many[:9], run=Histogram((*many[9:28],), 1e9 / 7), wait=Histogram((*many[28:],), 1e9 / 7))
 
     drawn = random.Random(1)
-    jobs = {(word(200), word(190)): full() for _ in range(64)}
-    queue = QueueFacts(*[10**9] * 4, oldest=1e9 / 7, measured_at=1.0)
-    rollup = rollup_of(1e9, PoolCounts(jobs=jobs, queues={word(200): queue for _ in range(128)}))
+    jobs = {(word(200), word(190)): full() for _ in range(400)}
+    queues = {word(200): QueueFacts(10**9, ready, 10**9, 10**9, 1e9 / 7, measured_at=1.0) for ready in range(700)}
+    rollup = rollup_of(1e9, PoolCounts(jobs=jobs, queues=queues))
+    text = rollup.fitting(MAX_BYTES)
+    found = Rollup.read(text.encode())
 
-    assert 32 == len(rollup.queues)
-    assert MAX_BYTES > len(rollup.text())
-    assert rollup == Rollup.read(rollup.text().encode())
+    assert (MAX_SERIES, MAX_QUEUES, 200) == (len(rollup.tallies), len(rollup.queues), rollup.left_out)
+    assert MAX_BYTES >= len(text)
+    assert rollup.tallies == found.tallies
+    assert 0 < len(found.queues) == 700 - found.left_out
+    assert list(queues)[-len(found.queues) :][::-1] == list(found.queues)  # the fullest
+
+
+def test_a_pool_of_many_queues_has_them_all_and_says_which_places_it_lacks():
+    queues = {f"tenant-{number:03}": QueueFacts(ready=number, measured_at=1.0) for number in range(501)}
+    few, many = dict(list(queues.items())[:300]), queues
+
+    assert 0 == past_of(HOUR, [of_pool(LAST, queues=few)]).left_out
+    assert {*few} == set(past_of(HOUR, [of_pool(LAST, queues=few)]).by_queue())
+    assert 1 == past_of(HOUR, [of_pool(LAST, queues=many)]).left_out
+    assert "tenant-000" not in past_of(HOUR, [of_pool(LAST, queues=many)]).by_queue()
+
+
+def test_no_counter_moves_to_another_series_while_names_come(tmp_path):
+    """Of a pool of many queues only the names used first have a place: else a total would fall, or rise by itself."""
+    queues = [f"q{number}" for number in range(50)]
+    board = Board.create(tmp_path / "board.1-1", 1)
+    board.meters = MeterMemory.new(1, len(queues))
+    worker, texts = Meter(SlotMeters(board.meters, 0)), []
+    PoolMeters(board.meters, queues)
+    for at in range(10):
+        for number in range(50):
+            worker.turn(queues[number], f"job{at}")
+            worker.done(0.0)
+        texts.append(rollup_of(1.0, meters.read(board)))
+
+    assert [50] * 9 == [sum(one.ended for one in b.minus(a).tallies.values()) for a, b in pairwise(texts)]
 
 
 GOOD = json.loads(rollup_of(5.0, counts(3)).text())
@@ -103,7 +140,7 @@ GOOD = json.loads(rollup_of(5.0, counts(3)).text())
         json.dumps({**GOOD, "events": [-1, *GOOD["events"][1:]]}).encode(),
         json.dumps({**GOOD, "queues": [["q", 1, 1, 1, 1]]}).encode(),
         json.dumps({**GOOD, "queues": [["q", 1, 1, 1, 1, float("inf")]]}).encode(),
-        json.dumps({**GOOD, "queues": [[str(number), 1, 1, 1, 1, 1.0] for number in range(33)]}).encode(),
+        json.dumps({**GOOD, "queues": [[str(number), 1, 1, 1, 1, 1.0] for number in range(MAX_QUEUES + 1)]}).encode(),
     ],
 )
 def test_a_text_that_makes_no_sense_is_left_out_and_counted(text):

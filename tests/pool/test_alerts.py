@@ -17,6 +17,7 @@ from queuepool.board import meters, open_alerts
 from queuepool.board.blame import Blame
 from queuepool.board.board import Board, Role, Slot, State
 from queuepool.board.counts import JobCounts, PoolCounts, QueueFacts
+from queuepool.board.meter_memory import MeterMemory
 from queuepool.board.open_alerts import MAX_ALERTS, OpenAlert
 from queuepool.board.status import overview
 from queuepool.config.alert_settings import AlertSettings
@@ -383,7 +384,7 @@ def test_a_pool_that_counts_nothing_says_what_it_does_not_watch(connection, tmp_
     assert ["alerts: metrics = no, so only running jobs, lost pools and the stores are watched"] == caplog.messages
 
     caplog.clear()
-    board.meters = meters.new_memory(4)
+    board.meters = MeterMemory.new(4, 0)
     Alerts.of_pool(pool, AlertSettings(), board, "cookie", meters.read, LISTENERS, Blame(board.header))
     assert [] == caplog.messages
 

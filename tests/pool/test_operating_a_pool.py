@@ -7,6 +7,7 @@ import re
 import signal
 import threading
 import time
+from pathlib import Path
 
 import psutil
 import pytest
@@ -14,6 +15,7 @@ import pytest
 from queuepool.board.board import Board, Role
 from tests.support.eventually import eventually
 from tests.support.lines import fewest_workers, whole_lines
+from tests.support.meters import counts_in
 from tests.support.processes import go_on, halt
 
 
@@ -181,6 +183,25 @@ def test_a_queue_is_paused_for_all_hosts_through_the_store(site):
         eventually(lambda: len(site.trail(event="end")) == 2)
 
     assert ["b", "a"] == [line["tag"] for line in site.trail(event="start")]
+
+
+def test_many_queues_are_paused_as_one_is(site):
+    """All but one of more queues than their names have room for on the board."""
+    queues = [f"tenant-{number:03}" for number in reversed(range(300))]
+    for queue in set(queues) - {"tenant-150"}:
+        site.queue.stores.control.pause(queue)
+    site.push("ok", queue="tenant-299", tag="paused")
+    site.push("ok", queue="tenant-150", tag="open")
+    with site.pool("--workers", "1", "--queue", ",".join(queues)) as pool:
+        eventually(lambda: site.trail(event="end"))
+        [status] = json.loads(site.run("status", "--json", *site.where, "--runtime-dir", pool.runtime).stdout)
+        shown = counts_in(Path(pool.runtime)).queues
+        site.queue.stores.control.resume("tenant-299")
+        eventually(lambda: len(site.trail(event="end")) == 2)
+        assert 1 == pool.log().count("queues paused")
+
+    assert set(queues) - {"tenant-150"} == set(status["paused"]) == {name for name in queues if shown[name].paused}
+    assert ["open", "paused"] == [line["tag"] for line in site.trail(event="start")]
 
 
 def test_maintenance_holds_the_pool_unless_forced(site):

@@ -113,7 +113,7 @@ def test_a_scrape_works_while_the_store_is_away(site, tmp_path_factory, pages):
         with apart.pool("--workers", "1", "--listen", pages.address):
             eventually(lambda: apart.trail(event="end"))
             up = 'queuepool_store_up{connection="default",pool="default"}'
-            done = 'queuepool_jobs_total{job="do",outcome="done",pool="default",queue="default"}'
+            done = 'queuepool_jobs_total{job_name="do",outcome="done",pool="default",queue="default"}'
             measured = 'queuepool_queue_measured_timestamp_seconds{pool="default",queue="default"}'
             ready = 'queuepool_queue_jobs{pool="default",queue="default",state="ready"}'
             eventually(lambda: pages.status("/readyz") == 200 and pages.value(up) == pages.value(done) == 1.0)

@@ -45,7 +45,8 @@ context = WorkerContext(
     pool=PoolSettings(connection=connection, queues=("first", "default")), store=store, registry=REGISTRY,
     listeners=listeners, signals=attention, slot_writer=slot_writer, outage=outage, settler=settler,
     batches=lambda: stores.batches,
-    control_state=BoardControlState(board.header, 1), limits=Limits(memory=0.0, max_jobs=0, until=0.0),
+    control_state=BoardControlState(board.header, 1, ("first", "default")),
+    limits=Limits(memory=0.0, max_jobs=0, until=0.0),
     take_deferred_hook=lambda: None, run_chores=lambda: None, alone=False,
 )
 membership = Membership(context)

@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+import time
+
 from hypothesis import given
 from hypothesis import strategies as st
 
+from queuepool.board import meters
+from queuepool.board.board import Board
 from queuepool.board.counts import JobCounts, PoolCounts, QueueFacts
-from queuepool.board.open_alerts import MAX_ALERTS, OpenAlert
+from queuepool.board.meter_memory import MeterMemory
+from queuepool.board.open_alerts import MAX_OF_ONE, OpenAlert
+from queuepool.board.pool_meters import PoolMeters
+from queuepool.board.slot_meters import SlotMeters
 from queuepool.config.alert_settings import AlertSettings
 from queuepool.config.alerts import _LONGEST_SILENCE
-from queuepool.steward.alert_facts import silence_of
+from queuepool.settlement.verdict import Fail
+from queuepool.steward.alert_facts import AlertFacts, silence_of
 from queuepool.steward.alert_rules import COUNTED, Facts, Reading, readings
 from queuepool.steward.alert_states import AlertStates
 from queuepool.steward.alert_window import WINDOW, AlertWindow, Recent
 from queuepool.stores.contract import NOTICE_KEPT
+from queuepool.worker.meter import Meter
 from tests.support.each import each
 
 LIMITS = AlertSettings()
@@ -49,6 +58,29 @@ def of_queue(**more: object) -> Facts:
 )
 def test_a_reading_is_a_fact_beside_its_limit(given, expected):
     assert expected in readings(given, LIMITS)
+
+
+def test_every_queue_of_a_pool_is_watched(tmp_path):
+    """By what the steward measures and the workers count, of 300 queues and 1,000 names of jobs."""
+    names = [f"tenant-{number:03}" for number in range(300)]
+    board = Board.create(tmp_path / "board.1-1", 2)
+    board.meters = MeterMemory.new(2, len(names))
+    steward, worker = PoolMeters(board.meters, names), Meter(SlotMeters(board.meters, 0))
+    look = AlertFacts("p", board, meters.read)
+    look.look({})
+    for number in range(300):
+        steward.note(number, QueueFacts(oldest=75.0 if number == 299 else 0.0, measured_at=time.time()))
+    for number in range(1000):
+        worker.turn(names[number % 300], f"job{number}")
+        worker.done(0.0)
+    for number in range(300, 330):
+        worker.turn("tenant-299", f"job{number}")
+        worker.settles(Fail(ValueError()), is_ours=True)
+        worker.settled(0.0)
+    found, unknown = look.look({})
+    raised = {(one.kind, one.subject) for one in readings(found, LIMITS) if one.value >= one.limit}
+
+    assert (frozenset(), {("wait", "tenant-299"), ("failures", "tenant-299")}) == (unknown, raised)
 
 
 def test_few_attempts_have_no_rate_of_failures():
@@ -172,12 +204,32 @@ def test_an_alert_knows_since_when_and_its_present_value():
 
 def test_a_hundred_alerts_are_raised_at_most_and_the_others_when_there_is_room():
     states = AlertStates()
-    many = [reading(60.0, subject=f"q{number}") for number in range(MAX_ALERTS + 5)]
+    many = [reading(60.0, subject=f"q{number}") for number in range(MAX_OF_ONE + 5)]
     states.update(many, (), 1000.0)
     first, second = states.update(many, (), 1010.0), states.update(many[3:], (), 1020.0)
 
-    assert (MAX_ALERTS, 0, 5) == (len(first.raised), len(first.cleared), first.kept_back)
+    assert (MAX_OF_ONE, 0, 5) == (len(first.raised), len(first.cleared), first.kept_back)
     assert (3, 3, 2) == (len(second.raised), len(second.cleared), second.kept_back)
+
+
+def test_a_store_that_is_away_is_said_however_many_queues_there_is_trouble_with():
+    states, store = AlertStates(), Reading("store", "store", 61.0, 60.0)
+    many = [reading(60.0, subject=f"q{number}") for number in range(300)]
+    for now in (1000.0, 1010.0):
+        states.update(many, (), now)
+    for now in (1020.0, 1030.0):
+        changes = states.update([*many, store], (), now)
+
+    assert (["store"], 200) == ([one.kind for one in changes.raised], changes.kept_back)
+
+
+def test_of_too_many_alerts_the_worst_are_raised():
+    states = AlertStates()
+    many = [reading(60.0 + number, subject=f"q{number:03}") for number in range(300)]
+    for now in (1000.0, 1010.0):
+        states.update(many, (), now)
+
+    assert [f"q{number:03}" for number in range(200, 300)] == [one.subject for one in states.alerts]
 
 
 # Pools that are lost

@@ -10,7 +10,8 @@ import pytest
 from queuepool.board import meter_layout as layout
 from queuepool.board.board import Board
 from queuepool.board.counts import PoolCounts
-from queuepool.board.meters import file_of, new_memory, read
+from queuepool.board.meter_memory import MeterMemory
+from queuepool.board.meters import file_of, read
 from queuepool.board.meters_file import MetersFile
 from queuepool.board.slot_meters import SlotMeters
 
@@ -21,7 +22,7 @@ pytestmark = pytest.mark.bad_input("B167")
 def board(tmp_path):
     """A board with one attempt counted and published."""
     board = Board.create(tmp_path / "board.1-1", 2)
-    board.meters = new_memory(2)
+    board.meters = MeterMemory.new(2, 0)
     meters = SlotMeters(board.meters, 0)
     meters.enter()
     meters.words[layout.ROW] = meters.job_row("default", "send")
@@ -33,7 +34,7 @@ def board(tmp_path):
 
 @pytest.fixture
 def file(board):
-    return MetersFile(file_of(board.path), board.meters, len(board.slots))
+    return MetersFile(file_of(board.path), board.meters)
 
 
 def as_read_outside(board: Board) -> PoolCounts:
@@ -58,8 +59,17 @@ def not_a_file(path):
     path.symlink_to("/etc/passwd")
 
 
+def speaks_of_many_queues(path):
+    """A job makes it as long as that would be: nobody reads so much."""
+    shape = layout.Shape(2, 2**30)
+    os.truncate(path, shape.size)
+    with path.open("r+b") as stream:
+        stream.seek(layout.ROOM * layout.WORD)
+        stream.write(shape.queues.to_bytes(8, "little"))
+
+
 DAMAGES = {"cut": cut, "empty": lambda path: os.truncate(path, 0), "filled": fill, "version": another_version}
-DAMAGES |= {"removed": os.unlink, "replaced": not_a_file}
+DAMAGES |= {"many queues": speaks_of_many_queues, "removed": os.unlink, "replaced": not_a_file}
 
 
 def test_the_file_says_what_the_memory_says_and_is_its_owners_alone(board, file):
@@ -84,7 +94,7 @@ def test_a_damaged_file_gives_nothing_and_is_made_anew(board, file, damage):
 def test_rows_of_nonsense_are_no_counts(board, file):
     file.write()
     with file_of(board.path).open("r+b") as stream:
-        stream.seek(layout.area_at(0) + layout.FIRST_JOB * layout.WORD)
+        stream.seek(board.meters.shape.area_at(0) + layout.FIRST_JOB * layout.WORD)
         stream.write(b"\xff" * 2 * layout.JOB_ROW * layout.WORD)
 
     assert all(counts.ended == 0 and counts.run.total == 0.0 for counts in as_read_outside(board).jobs.values())
@@ -94,7 +104,7 @@ def test_the_next_steward_goes_on_with_the_file(board, file):
     file.write()
     before = file_of(board.path).stat().st_ino
 
-    assert MetersFile(file_of(board.path), board.meters, len(board.slots)).write()
+    assert MetersFile(file_of(board.path), board.meters).write()
     assert before == file_of(board.path).stat().st_ino
 
 
@@ -110,7 +120,7 @@ def test_a_reader_beside_the_writer_sees_no_row_without_its_names(tmp_path):
     seen = set[tuple[str, str]]()
     for number in range(20):
         board = Board.create(tmp_path / f"board.{number}-1", 1)
-        board.meters = new_memory(1)
+        board.meters = MeterMemory.new(1, 0)
         seen |= seen_while_rows_are_added(board)
 
     assert ("", "") not in seen
@@ -118,7 +128,7 @@ def test_a_reader_beside_the_writer_sees_no_row_without_its_names(tmp_path):
 
 
 def seen_while_rows_are_added(board: Board) -> set[tuple[str, str]]:
-    meters, file = SlotMeters(board.meters, 0), MetersFile(file_of(board.path), board.meters, 1)
+    meters, file = SlotMeters(board.meters, 0), MetersFile(file_of(board.path), board.meters)
     elsewhere, is_over, seen = Board.open(board.path), threading.Event(), set[tuple[str, str]]()
 
     def look() -> None:

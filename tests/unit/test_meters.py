@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 
 import pytest
 
 from queuepool.board import meter_layout as layout
 from queuepool.board.board import Board
-from queuepool.board.counts import OTHER, RUN_BOUNDS
-from queuepool.board.meters import new_memory, read
+from queuepool.board.counts import OTHER, RUN_BOUNDS, QueueFacts
+from queuepool.board.meter_memory import MeterMemory
+from queuepool.board.meters import file_of, read
+from queuepool.board.meters_file import MetersFile
+from queuepool.board.pool_meters import PoolMeters
 from queuepool.board.slot_meters import SlotMeters
 from queuepool.payload.envelope import decode
 from queuepool.worker.meter import Meter
@@ -18,7 +22,7 @@ from queuepool.worker.meter import Meter
 @pytest.fixture
 def board(tmp_path):
     board = Board.create(tmp_path / "board.1-1", 4)
-    board.meters = new_memory(4)
+    board.meters = MeterMemory.new(4, 0)
     return board
 
 
@@ -130,3 +134,55 @@ def test_a_board_without_meters_gives_empty_counts(tmp_path):
     board = Board.create(tmp_path / "board.1-1", 4)
 
     assert read(board).jobs == {}
+
+
+@pytest.fixture
+def wide(tmp_path):
+    """Of a pool with 300 queues."""
+    board = Board.create(tmp_path / "board.1-2", 2)
+    board.meters = MeterMemory.new(2, len(QUEUES))
+    return board
+
+
+QUEUES = [f"tenant-{number:03}" for number in range(300)]
+
+
+def test_every_queue_of_a_pool_is_measured_however_many_they_are(wide):
+    steward = PoolMeters(wide.meters, QUEUES)
+    for number in range(len(steward.queues)):
+        steward.note(number, QueueFacts(ready=number, measured_at=1.0))
+    file = MetersFile(file_of(wide.path), wide.meters)
+    assert file.write()
+
+    for found in (read(wide), read(Board.open(wide.path))):
+        assert QUEUES == list(found.queues)
+        assert 299 == found.queues["tenant-299"].ready
+
+
+def test_attempts_count_in_their_own_queue_however_many_names_of_jobs_there_are(wide):
+    for index in range(2):
+        meters = entered(wide, index)
+        for number in range(1000):
+            begin(meters, f"job{number}", QUEUES[number % 300])
+            end(meters, layout.FAILED, 0.0)
+
+    jobs = read(wide).jobs
+    failed = Counter[str]()
+    for (queue, _), counts in jobs.items():
+        failed[queue] += counts.failed
+
+    assert {queue: 8 if number < 100 else 6 for number, queue in enumerate(QUEUES)} == failed
+    assert len(jobs) <= wide.meters.shape.job_rows
+    assert jobs["tenant-000", "job0"].failed == jobs["tenant-299", "job299"].failed == 2
+    assert ("tenant-299", OTHER) in jobs
+    assert (OTHER, OTHER) not in jobs
+
+
+def test_jobs_of_a_queue_that_the_pool_was_not_started_with_count_with_all_others(board):
+    meters = entered(board)
+    for number in range(100):
+        begin(meters, f"job{number}", "another")
+        end(meters, layout.DONE, 0.0)
+
+    assert 100 == sum(counts.done for counts in read(board).jobs.values())
+    assert 37 == read(board).jobs[OTHER, OTHER].done

@@ -10,7 +10,8 @@ import pytest
 from queuepool.board import meter_layout as layout
 from queuepool.board.board import Board, Role, Slot
 from queuepool.board.held_jobs import Stage
-from queuepool.board.meters import new_memory, read
+from queuepool.board.meter_memory import MeterMemory
+from queuepool.board.meters import read
 from queuepool.board.slot_meters import SlotMeters
 from queuepool.payload.envelope import decode, encode
 from queuepool.payload.lease import Lease
@@ -44,7 +45,7 @@ class Words:
 def new_board(folder: Path) -> Board:
     folder.mkdir()
     board = Board.create(folder / "board.1-1", 2)
-    board.meters = new_memory(2)
+    board.meters = MeterMemory.new(2, 0)
     board.slots[0].begin(Role.WORKER, 1, 1)
     board.slots[0].hold([Lease("default", RAW, 1)])
     return board

@@ -62,9 +62,9 @@ def test_workers_and_the_first_queues_on_80_columns(reading):
         store redis://127.0.0.1:6379/0  user app
 
         QUEUE      READY  DELAYED  RESERVED  OLDEST   CHANGE
-        high           0        0         0    0.0s        -
+        imports  10,000+        0         0   1h06m  +12.0/s  delayed jobs late: 1m01s
         default    1,234        5         2   1m05s   -4.0/s  paused
-
+        and 1 more: key 2
         PROCESS    PID  STATE    JOB         QUEUE    RUNNING  LIMIT  DONE  FAILED
         worker 1  4531  busy     app.mail    default    1h00m    25%     0       0
         worker 2  4532  busy     app.resize  high       2h00m    91%     0       0
@@ -79,9 +79,9 @@ def test_workers_and_the_first_queues_on_80_columns(reading):
 def test_queues(reading):
     assert shown(reading, View(page=Page.QUEUES), 120, 11)[6:] == picture("""
         QUEUE      READY  DELAYED  RESERVED  OLDEST   CHANGE  EMPTY IN  WAIT P95  QUARANTINED
-        high           0        0         0    0.0s        -         -         -            0
-        default    1,234        5         2   1m05s   -4.0/s     5m08s      4.9s            1  paused
         imports  10,000+        0         0   1h06m  +12.0/s         -         -            0  delayed jobs late: 1m01s
+        default    1,234        5         2   1m05s   -4.0/s     5m08s      4.9s            1  paused
+        high           0        0         0    0.0s        -         -         -            0
         ? help  q quit  1 workers  2 queues  3 jobs
         """)
 
@@ -205,7 +205,24 @@ def test_the_chosen_row_is_in_sight(board):
     counts = PoolCounts(queues={f"q{number:03}": QueueFacts(number, measured_at=NOW) for number in range(300)})
     for row in (0, 150, 299, 100_000):
         lines = frame(reading_of(board, counts, queues=[]), View(page=Page.QUEUES, row=row), Place(80, 24), NOW)
-        assert style_of(lines, f"q{min(row, 299):03}") is Style.SELECTED
+        assert style_of(lines, f"q{299 - min(row, 299):03}") is Style.SELECTED
+
+
+def test_the_page_of_queues_opens_with_the_worst_and_says_how_many_follow(board):
+    """However many there are: none of them says that it is not measured."""
+    queues = {f"tenant-{number:04}": QueueFacts(measured_at=NOW - 2) for number in range(2000)}
+    queues |= {
+        "tenant-1999": QueueFacts(7, oldest=30.0, measured_at=NOW),
+        "tenant-0700": QueueFacts(7, measured_at=NOW),
+    }
+    reading = reading_of(board, PoolCounts(queues=queues), queues=[*queues])
+    page, workers = shown(reading, View(page=Page.QUEUES), 80, 24), shown(reading, View(), 80, 24)
+
+    assert ["tenant-1999", "tenant-0700", "tenant-0000"] == [row.split()[0] for row in page[6:9]]
+    assert "more rows: 1,984 below" == page[-2]
+    assert "more rows: 992 above, 992 below" == shown(reading, View(page=Page.QUEUES, row=1000), 80, 24)[-2]
+    assert ["tenant-1999", "and 1,996 more: key 2"] == [workers[6].split()[0], workers[10]]
+    assert "not measured" not in "".join(row.cells[-1] for row in table_of(reading, View(page=Page.QUEUES)).rows)
 
 
 def test_a_filter_leaves_the_rows_that_have_the_text(reading):

@@ -1,0 +1,116 @@
+"""A real Prometheus scrapes a real pool of 300 queues and 1,000 names of jobs, as the documentation says."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from tests.metrics.test_prometheus_files import ROOT, RULES, dashboard, filled, rules
+from tests.support.eventually import eventually
+from tests.support.http_pages import Pages
+from tests.support.pools import Site
+from tests.support.prometheus import Prometheus, prometheus
+
+QUEUES = [f"tenant-{number:03}" for number in range(300)]
+LAST = QUEUES[-1]
+JOBS = """
+import time
+from pathlib import Path
+
+from queuepool import job
+
+
+def named(number):
+    @job(f"job-{number:04}")
+    def run(fails=False, gate=""):
+        if fails:
+            raise ValueError("as it was asked to")
+        while gate and not Path(gate).exists():
+            time.sleep(0.05)
+
+
+for number in range(1000):
+    named(number)
+"""
+ALERTS = "[pool]\n[alerts]\nwait = 1\n"
+#: asked for by a panel, and empty while every address answers
+SILENT = 'sum by (instance) (up{job="queuepool"} == 0)'
+#: the looks of a pool for alerts, ten seconds apart, on a busy machine
+TWO_LOOKS = 60.0
+
+
+def config(address: str) -> str:
+    """The scrape job of the documentation, and our rules; each second, as a test has no minutes."""
+    [documented] = re.findall(r"```yaml\n(scrape_configs:\n.*?)```", (ROOT / "docs/metrics.md").read_text(), re.DOTALL)
+    own = documented.replace("127.0.0.1:9465", address)
+    assert own != documented
+    return f"global: {{scrape_interval: 1s, evaluation_interval: 1s}}\nrule_files: [{RULES}]\n{own}"
+
+
+def targets() -> Iterator[tuple[str, str]]:
+    """Title and expression of each panel."""
+    for panel in dashboard()["panels"]:
+        yield from ((panel["title"], filled(target["expr"])) for target in panel.get("targets", ()))
+
+
+def fail(site: Site, count: int) -> None:
+    """Let jobs of one name fail in the last queue."""
+    site.queue.bulk([("job-0007", {"fails": True})] * count, queue=LAST, options={"maxTries": 1})
+
+
+def failures(pages: Pages) -> float:
+    sample = f'queuepool_jobs_total{{pool="default",queue="{LAST}",job_name="job-0007",outcome="failed"}}'
+    return pages.value(sample) or 0.0
+
+
+def expression_of(alert: str) -> str:
+    [found] = re.findall(rf"- alert: {alert}\n +expr: (.*)", RULES.read_text())
+    return str(found)
+
+
+def raised(found: Prometheus) -> set[str]:
+    """The rules whose condition holds."""
+    return {rule for rule in rules() if found.series(rule)}
+
+
+def test_each_panel_and_each_rule_shows_a_pool_as_it_is(site: Site, tmp_path: Path) -> None:
+    """And the pool itself watches its last queue as its first."""
+    (site.path / "manyjobs.py").write_text(JOBS)
+    pages, gate = Pages(), site.path / "gate"
+    flags = ("--workers", "2", "--listen", pages.address, "--modules", "manyjobs", "--queue", ",".join(QUEUES))
+    with prometheus(tmp_path, config(pages.address)) as found:
+        with site.pool(*flags, config=ALERTS):
+            fail(site, 1)
+            eventually(lambda: failures(pages) == 1.0)
+            eventually(lambda: found.series(f'queuepool_queue_jobs{{queue="{LAST}"}}'))
+            assert set() == raised(found)
+
+            fail(site, 20)
+            eventually(lambda: failures(pages) == 21.0)
+            for number in range(1000):
+                site.queue.push(f"job-{number:04}", {}, queue=QUEUES[number % 300])
+            eventually(lambda: found.values("sum(queuepool_jobs_total)", "") == {"": 1021.0})
+            site.queue.bulk([("job-0001", {"gate": str(gate)})] * 2, queue=QUEUES[0], options={"timeout": 300})
+            eventually(lambda: pages.value('queuepool_workers{pool="default",state="busy"}') == 2.0)
+            site.queue.push("job-0002", {}, queue=LAST)
+
+            eventually(lambda: found.values('queuepool_alert{kind="wait"}', "subject") == {LAST: 1.0}, TWO_LOOKS)
+            eventually(lambda: {expression_of("QueuepoolFailures")} == raised(found))
+            [failed] = found.series(expression_of("QueuepoolFailures"))
+            shown = {target: found.series(target[1]) for target in targets()}
+            attempts = found.values("sum by (queue) (queuepool_jobs_total)", "queue")
+            gate.touch()
+            eventually(lambda: pages.value('queuepool_workers{pool="default",state="idle"}') == 2.0)
+        eventually(lambda: {expression_of("QueuepoolDown")} == raised(found) - {expression_of("QueuepoolFailures")})
+        [gone] = found.series(expression_of("QueuepoolDown"))
+        assert [{"instance": pages.address}] == found.series(SILENT)
+
+    assert {"pool": "default", "queue": LAST, "job_name": "job-0007"} == failed
+    assert {"job": "queuepool", "instance": pages.address} == {name: gone[name] for name in ("job", "instance")}
+    assert {SILENT} == {expression for (_, expression), series in shown.items() if not series}
+    assert set(QUEUES) == set(attempts)
+    assert {LAST: 24.0, QUEUES[1]: 4.0} == {queue: attempts[queue] for queue in (LAST, QUEUES[1])}
+    names = {one["job_name"] for (title, _), series in shown.items() if "by job" in title for one in series}
+    assert names
+    assert all(re.fullmatch(r"job-\d{4}|_other", name) for name in names)
