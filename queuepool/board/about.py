@@ -42,7 +42,7 @@ class About:
             queues=[*settings.queues],
             configuration=absolute(settings.config),
             working_directory=absolute(Path()),
-            user=_user(),
+            user=user_name(),
         )
 
     @classmethod
@@ -127,7 +127,8 @@ def absolute(path: Path | None) -> str:
     return str(path or "")
 
 
-def _user() -> str:
+def user_name() -> str:
+    """The user of this process; its number if it has no name."""
     try:
         return pwd.getpwuid(os.geteuid()).pw_name
     except KeyError:  # a container's user may have no name

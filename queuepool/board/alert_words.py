@@ -7,6 +7,7 @@ from queuepool.board.open_alerts import OpenAlert
 _WORDS = {
     "wait": "queue {subject}: the next job has been ready for {value}",
     "overdue": "queue {subject}: a job has been due for {value} and is still delayed",
+    "unserved": "queue {subject}: no pool serves it, and nobody has taken its next job for {value}",
     "failures": "queue {subject}: {value} of the attempts of the last five minutes failed",
     "running": "job {subject} has run for {value}",
     "failed": "{subject}: {value} are kept",
@@ -22,7 +23,8 @@ def words_of(alert: OpenAlert) -> str:
     """What is wrong, in one line, with the limit that was reached."""
     words = _WORDS.get(alert.kind, "{subject}: {value}")
     value, limit = (_shown(alert.kind, number) for number in (alert.value, alert.limit))
-    return f"{words.format(subject=alert.subject, value=value)} (limit {limit})"
+    more = f"; {alert.detail}" if alert.detail else ""
+    return f"{words.format(subject=alert.subject, value=value)} (limit {limit}){more}"
 
 
 def _shown(kind: str, number: float) -> str:

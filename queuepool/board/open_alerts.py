@@ -31,6 +31,8 @@ class OpenAlert(NamedTuple):
     is_alone: bool = False
     #: when it asks for that next, in Unix seconds
     ask_at: float = 0.0
+    #: what else is known, in words
+    detail: str = ""
 
 
 def read(board: Board) -> tuple[OpenAlert, ...]:
@@ -49,8 +51,9 @@ def _checked(read: OpenAlert) -> OpenAlert:
     """Raises ``ValueError`` and ``TypeError`` for what no steward has written."""
     value, limit, since, ask_at = map(float, (read.value, read.limit, read.since, read.ask_at))
     return OpenAlert(
-        str(read.kind), str(read.subject), value, limit, since, bool(read.is_ours), bool(read.is_alone), ask_at
-    )
+        str(read.kind), str(read.subject), value, limit, since, bool(read.is_ours), bool(read.is_alone), ask_at,
+        str(read.detail),
+    )  # fmt: skip
 
 
 def _file_of(board: Board) -> Path:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from queuepool.board import open_alerts
+from queuepool.board import open_alerts, pauses
 from queuepool.board.about import About
 from queuepool.board.alert_words import words_of
 from queuepool.board.board import HELPERS, Board, Header, Role, Slot, State
@@ -19,6 +19,8 @@ def overview(name: str, board: Board) -> dict[str, Any]:
     """The pool and its processes; times are ISO 8601 in UTC, durations in seconds."""
     header = board.header
     done, failed, released = board.totals()
+    paused = paused_in(header.paused, lambda: _queues_beside(board))
+    known = pauses.read(board) if paused else {}
     slots = sorted(board.of(Role.TEMPLATE, *HELPERS, Role.WORKER), key=lambda slot: (-slot.role, slot.number))
     return {
         "pool": name,
@@ -37,7 +39,8 @@ def overview(name: str, board: Board) -> dict[str, Any]:
         "outdated": sum(slot.generation < header.generation for slot in slots if _is_worker(slot)),
         "boot_problem": boot_problem(header) or None,
         "maintenance": bool(header.down),
-        "paused": paused_in(header.paused, lambda: _queues_beside(board)),
+        "paused": paused,
+        "pauses": [_pause(queue, pause) for queue, pause in known.items() if queue in paused],
         "store_lost": _iso_or_none(header.store_lost),
         "failed_store_lost": _iso_or_none(header.failed_store_lost),
         "control_store_lost": _iso_or_none(header.control_store_lost),
@@ -83,6 +86,10 @@ def _queues_beside(board: Board) -> list[str]:
     """The pool's queues, as its directory says."""
     found = About.read(board.path.parent)
     return found.queues if found else []
+
+
+def _pause(queue: str, pause: pauses.Pause) -> dict[str, Any]:
+    return {"queue": queue, "since": iso(pause.since), "by": pause.by or None}
 
 
 def _iso_or_none(wall: float) -> str | None:

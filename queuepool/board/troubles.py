@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from queuepool.board.pauses import words_of
+
 #: the states that no process writes itself: no live master, and a master that does not run
 NOT_RUNNING, STUCK = "not running", "stopped by a signal"
 #: states in which no jobs run although the pool should
@@ -50,7 +52,7 @@ def troubles(pool: Mapping[str, Any]) -> Iterator[str]:
     if pool["maintenance"]:
         yield "maintenance mode"
     if pool["paused"]:
-        yield f"paused queues: {', '.join(pool['paused'])}"
+        yield f"paused queues: {words_of(pool)}"
     yield from _stores(pool)
 
 

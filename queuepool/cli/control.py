@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import signal
+import socket
 from collections.abc import Callable, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 
 import click
 
+from queuepool.board.about import user_name
+from queuepool.board.pauses import pause_words
 from queuepool.board.status import iso
 from queuepool.cli import output
 from queuepool.cli.flags import CONNECTION, PLACE
@@ -15,6 +18,7 @@ from queuepool.cli.local import runtime_of, signal_master
 from queuepool.cli.options import Where, located
 from queuepool.cli.queues import QUEUES
 from queuepool.cli.rollout import WAIT, rollouts, wait_for
+from queuepool.errors import StoreDenied
 from queuepool.jobs.client import Queue
 
 
@@ -112,7 +116,12 @@ def _for_each(where: Where, queues: Sequence[str], act: Callable[[Queue, str], o
 
 
 def _pause(connection: Queue, queue: str) -> None:
-    connection.stores.control.pause(queue)
+    stores = connection.stores
+    with suppress(StoreDenied):  # a Redis user who may not read what Laravel has there
+        if before := stores.control.read([queue]).pauses.get(queue):
+            output.say(f"queue {queue}: is paused already{pause_words(iso(before[0]), before[1])}")
+            return
+    stores.control.pause(queue, stores.queue.now(), f"{user_name()}@{socket.gethostname()}")
     output.say(f"queue {queue}: paused on all hosts")
 
 

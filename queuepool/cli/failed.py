@@ -40,7 +40,7 @@ def failed(where: Where, job_id: str | None, as_json: bool) -> int:
     """List failed jobs, or show the one with this ID"""
     with closing(Queue(where.connection(), by_hand=True)) as queue:
         if job_id is None:
-            _list(map(_row, _all(queue)), as_json)
+            _list(map(_json_row if as_json else _row, _all(queue)), as_json)
             _note_pending(queue)
             return 0
         record = queue.stores.failed.get(job_id)
@@ -195,11 +195,16 @@ def _row(record: FailedJob) -> dict[str, Any]:
     }
 
 
+def _json_row(record: FailedJob) -> dict[str, Any]:
+    """The same, also with our word for what artisan calls the class."""
+    return _row(record) | {"name": record.name}
+
+
 def _show(record: FailedJob, as_json: bool) -> None:
     facts = asdict(record) | {"failed_at": iso(record.failed_at)}
     del facts["mark"]
     if as_json:
-        output.document(facts)
+        output.versioned(facts | {"class": record.name})
         return
     trace = facts.pop("exception")
     for name, value in facts.items():

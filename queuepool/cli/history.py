@@ -23,6 +23,9 @@ from queuepool.metrics.rollup import COUNTED, EVENTS, LONGEST, MAX_QUEUES, Sizes
 from queuepool.stores.factory import Stores
 
 _HOUR = 3600.0
+#: the seconds of each unit, and the most lines
+_UNITS = {"minute": 60, "hour": 3600, "day": 86400}
+_MOST_LINES = 120
 
 
 def _range(raw: str) -> float:
@@ -38,15 +41,27 @@ def _range(raw: str) -> float:
 @option("--range", "seconds", metavar="TIME", type=parsed(_range), default=_HOUR, help="From 1m to 35d  [default: 1h]")
 @option("--queue", metavar="QUEUE", type=TEXT, help="Only jobs from this queue")
 @option("--job", metavar="NAME", type=TEXT, help="Only jobs of this name")
+@option(
+    "--by",
+    "unit",
+    metavar="UNIT",
+    type=click.Choice(list(_UNITS)),
+    help="Show a line for each minute, hour or day (UTC)",
+)
 @JSON
-def history(where: Where, seconds: float, queue: str | None, job: str | None, as_json: bool) -> None:
+def history(where: Where, seconds: float, queue: str | None, job: str | None, unit: str | None, as_json: bool) -> None:
     """Show rates, run times and waits of the past, by job; then queues and events
 
     Of the pools of all hosts on the connection, except those with history = 0 or metrics = no. A range is shown in
     minutes up to 2h, in ten minutes up to 48h, and in hours beyond that. Attempts of Laravel's own workers are not in
     it. Queues are shown as they were at the ends of these times, and events (exits of workers by reason, losses of
     the store) without --queue and --job.
+
+    With --by there is a line for each minute, hour or day instead, at most the last 120: all chosen jobs together, and
+    the most that were ready in all queues.
     """
+    if unit and as_json:
+        raise click.UsageError("--json has every bucket of the range: leave out --by")
     connection = where.connection()
     span, past = _read(connection, seconds)
     chosen = _chosen(past, queue, job)
@@ -55,8 +70,8 @@ def history(where: Where, seconds: float, queue: str | None, job: str | None, as
     if past.left_out:
         output.complain(f"a pool keeps its {MAX_QUEUES} fullest queues: up to {past.left_out} are left out")
     if as_json:
-        output.document(_document(span, chosen))
-    elif not _print(span, chosen):
+        output.versioned(_document(span, chosen))
+    elif not (_print_by(span, chosen, _UNITS[unit]) if unit else _print(span, chosen)):
         output.say(_absence(past, queue, job))
 
 
@@ -78,7 +93,7 @@ def _chosen(past: Past, queue: str | None, job: str | None) -> Past:
         at: {name: sizes for name, sizes in known.items() if queue in (None, name) and job is None}
         for at, known in past.queues.items()
     }
-    return Past(jobs, past.ignored, {} if queue or job else past.events, queues, past.left_out)
+    return replace(past, gained=jobs, events={} if queue or job else past.events, queues=queues)
 
 
 def _absence(past: Past, queue: str | None, job: str | None) -> str:
@@ -93,7 +108,7 @@ def _absence(past: Past, queue: str | None, job: str | None) -> str:
 
 def _print(span: Span, past: Past) -> int:
     """Print the tables that are not empty; returns how many these are."""
-    minutes = len(span.buckets) * span.grain.seconds / 60.0
+    minutes = past.minutes(span.buckets[0], span.now)
     jobs = [_row(names, tally, minutes) for names, tally in _sorted(past)]
     events = [{"event": event, "count": count} for event, count in past.event_totals().items()]
     tables = [rows for rows in (jobs, list(_queue_rows(past)), events) if rows]
@@ -102,6 +117,36 @@ def _print(span: Span, past: Past) -> int:
             click.echo()
         output.listing(rows, as_json=False)
     return len(tables)
+
+
+def _print_by(span: Span, past: Past, seconds: int) -> int:
+    """Print a line for each time of so many seconds; returns how many lines these are. Raises ``UsageError``."""
+    if seconds < span.grain.seconds:
+        raise click.UsageError(f"a range this long is kept by {span.grain.name}: a shorter --range, or a larger --by")
+    rows = [_line(span, past, at, seconds) for at in dict.fromkeys(at // seconds * seconds for at in span.buckets)]
+    if not any(row["ended"] or row["ready"] for row in rows):
+        return 0
+    if left_out := len(rows[:-_MOST_LINES]):
+        output.complain(f"the first {left_out} lines are left out: take a shorter --range, or a larger --by")
+    output.listing(rows[-_MOST_LINES:], as_json=False)
+    return len(rows)
+
+
+def _line(span: Span, past: Past, at: int, seconds: int) -> dict[str, Any]:
+    """What was done from ``at`` on for so many seconds, and the most jobs that were ready in all queues together."""
+    buckets = [one for one in span.buckets if at <= one < at + seconds]
+    total = reduce(Tally.plus, (tally for one in buckets for tally in past.gained[one].values()), Tally())
+    counts, times = _counts(total), _times(total)
+    ready = [sum(sizes.ready for sizes in past.queues.get(one, {}).values()) for one in buckets]
+    minutes = past.minutes(max(at, span.buckets[0]), min(at + seconds, span.now))
+    return {
+        "at": f"{iso(at)[:16]}Z",
+        "ended": total.ended,
+        **{name: counts[name] for name in ("failed", "lost")},
+        "per_minute": round(total.ended / minutes, 2),
+        **{name: times[name] for name in ("run_p95", "wait_p95")},
+        "ready": max(ready, default=0),
+    }
 
 
 def _queue_rows(past: Past) -> Iterator[dict[str, Any]]:
@@ -148,7 +193,7 @@ def _digits(seconds: float) -> float:
 
 
 def _document(span: Span, past: Past) -> dict[str, Any]:
-    minutes = len(span.buckets) * span.grain.seconds / 60.0
+    minutes = past.minutes(span.buckets[0], span.now)
     return {
         "from": iso(span.buckets[0]),
         "to": iso(span.buckets[-1] + span.grain.seconds),

@@ -12,6 +12,9 @@ from queuepool.cli.options import Where
 from queuepool.config.settings import PoolSettings
 from queuepool.unix import exit_codes, fork
 
+#: the state of a pool of any host that has published nothing for too long
+LOST = "lost"
+
 
 def runtime_of(where: Where, pool: PoolSettings | None = None) -> RuntimeDir:
     """The pool's directory. One named on the command line is taken, whatever pool is there."""
@@ -27,6 +30,6 @@ def signal_master(runtime: RuntimeDir, signum: signal.Signals) -> int:
 
 def code_for(pools: Sequence[Mapping[str, Any]]) -> int:
     """The exit code of a verb that has shown these pools."""
-    if not pools or any(pool.get("state") == NOT_RUNNING for pool in pools):
+    if not pools or any(pool.get("state") in (NOT_RUNNING, LOST) for pool in pools):
         return exit_codes.NOT_RUNNING
     return exit_codes.NOT_MOVING if any(map(runs_no_jobs, pools)) else exit_codes.OK

@@ -16,6 +16,8 @@ from queuepool.unix.escape import escaped
 #: rows whose column widths a table computes together; the next batch gets its own
 _ROWS = 1000
 _GAP = "  "
+#: the version of the forms in docs/reference/json.md
+_FORM = 1
 
 
 def open_streams() -> None:
@@ -76,6 +78,11 @@ def raw(data: bytes) -> None:
 def document(value: Any) -> None:
     """The one JSON document of a verb."""
     sys.stdout.write(f"{json.dumps(value, indent=2)}\n")
+
+
+def versioned(facts: Mapping[str, Any]) -> None:
+    """One object of ours as the JSON document of a verb; its version is raised when a key changes or goes."""
+    document({"version": _FORM, **facts})
 
 
 def documents(values: Iterable[Any]) -> None:

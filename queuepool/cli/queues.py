@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from typing import Any
 
@@ -13,6 +13,7 @@ from queuepool.cli import output
 from queuepool.cli.ages import age, untaken
 from queuepool.cli.flags import CONNECTION
 from queuepool.cli.options import JSON, Where, located, option, parsed
+from queuepool.cli.queue_marks import Mark, complaints, marks_of
 from queuepool.config import values
 from queuepool.config.urls import masked
 from queuepool.errors import StoreDenied, StoreDown, StoreError
@@ -51,7 +52,11 @@ def size(where: Where, queues: Sequence[str], as_json: bool) -> int:
     """
     with closing(Queue(where.connection(), by_hand=True)) as queue:
         sizes = _sizes(queue, queues or _all(where, queue))
-    output.listing(({"queue": name, "size": one.total} for name, one in sizes.items() if one), as_json)
+        found = {name: one for name, one in sizes.items() if one}
+        marks = marks_of(where, queue, list(found))
+    rows = ({"queue": name, "size": one.total, **_marked(marks[name], as_json)} for name, one in found.items())
+    output.listing(rows, as_json)
+    _complain(marks, found, as_json)
     return 0 if all(sizes.values()) else FAILED
 
 
@@ -77,9 +82,14 @@ def monitor(where: Where, queues: Sequence[str], limit: int, fail: bool, as_json
     connection = where.connection()
     with closing(Queue(connection, by_hand=True)) as queue:
         sizes = _sizes(queue, queues or _all(where, queue))
-        measured = {name: queue.stores.measures.of(name) for name, one in sizes.items() if one}
-    rows = [_parts(name, one, limit, age(measured[name])) for name, one in sizes.items() if one]
+        found = {name: one for name, one in sizes.items() if one}
+        measured = {name: queue.stores.measures.of(name) for name in found}
+        marks = marks_of(where, queue, list(found))
+    rows = [
+        _parts(name, one, limit, age(measured[name])) | _marked(marks[name], as_json) for name, one in found.items()
+    ]
     output.listing([{"connection": connection.name, **row} for row in rows], as_json)
+    _complain(marks, found, as_json)
     outcomes = connection.outcomes
     if outcomes in measured and (words := untaken(outcomes, measured[outcomes])):
         output.complain(f"warn: {words}")
@@ -126,6 +136,17 @@ def _all(where: Where, connection: Queue) -> Iterator[str]:
         output.complain(f"note: queues that no pool of this configuration serves are left out: {error}")
     else:
         yield from (name for name in existing if name not in configured)
+
+
+def _marked(mark: Mark, as_json: bool) -> dict[str, Any]:
+    """What a row says of the queue's mark: for people it is said below the table."""
+    return mark._asdict() if as_json else {}
+
+
+def _complain(marks: Mapping[str, Mark], sizes: Mapping[str, Sizes], as_json: bool) -> None:
+    if not as_json:
+        for line in complaints(marks, {name: one.total for name, one in sizes.items()}):
+            output.complain(line)
 
 
 def _is_confirmed(question: str) -> bool:

@@ -13,10 +13,12 @@ from queuepool.board.runtime_dir import RuntimeDir
 from queuepool.board.troubles import NOT_RUNNING, troubles
 from queuepool.cli import output
 from queuepool.cli.flags import PLACE
-from queuepool.cli.local import code_for, runtime_of
+from queuepool.cli.local import LOST, code_for, runtime_of
+from queuepool.cli.notices import age_words, latest_of, loss_words, shown_processes
 from queuepool.cli.options import JSON, Where, located
 from queuepool.errors import NotRunning
 from queuepool.steward.orphaned_boards import left_by_others, words_for
+from queuepool.stores.contract import NOTICE_KEPT
 
 _COLUMNS = (
     "process", "pid", "state", "done", "failed", "released", "memory", "job", "id", "queue", "attempt", "running",
@@ -31,7 +33,8 @@ def status(where: Where, everywhere: bool, as_json: bool) -> int:
     """Show the local pools: processes, jobs, counters
 
     Exits with 0 if all of them run, 3 if one does not, 4 if one runs no jobs: it is stopped, starting, failing, or has
-    no workers.
+    no workers. With --all, a pool that was not stopped and has published nothing for 30 seconds is lost: for an hour it
+    is shown with what it ran, and the exit code is 3.
     """
     pools = (
         _published(where) if everywhere else [_status_of(pool.name, runtime_of(where, pool)) for pool in where.pools()]
@@ -49,7 +52,8 @@ def _published(where: Where) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     for connection in where.connections():
         with closing(Queue(connection, by_hand=True)) as queue:
-            found += (pool for pool in queue.stores.control.pools() if where.pool_name in (None, pool["pool"]))
+            notices = latest_of(queue.stores.control.pools(NOTICE_KEPT), queue.stores.queue.now())
+            found += (pool for pool in notices if where.pool_name in (None, pool["pool"]))
     return found
 
 
@@ -80,7 +84,7 @@ def _shown(pool: Mapping[str, Any]) -> tuple[list[str], list[list[object]]]:
     try:
         if pool["state"] == NOT_RUNNING:
             return list(_not_running_lines(pool)), []
-        return list(_header_lines(pool)), list(map(_row, pool["processes"]))
+        return list(_header_lines(pool)), list(map(_row, shown_processes(pool)))
     except (LookupError, TypeError, ValueError, AttributeError):
         if "host" not in pool:
             raise
@@ -114,11 +118,11 @@ def _header_lines(pool: Mapping[str, Any]) -> Iterator[str]:
     yield (
         f"pool {pool['pool']}{host}: {pool['state']} master={pool['master']} since={pool['since']} "
         f"workers={pool['workers']} busy={pool['busy']} done={pool['done']} failed={pool['failed']} "
-        f"released={pool['released']} restarts={pool['restarts']}{_beat(pool)}"
+        f"released={pool['released']} restarts={pool['restarts']}{age_words(pool) or _beat(pool)}"
     )
     if origin := _origin(pool):
         yield origin
-    yield from troubles(pool)
+    yield from [loss_words(pool)] if pool["state"] == LOST else troubles(pool)
 
 
 def _beat(pool: Mapping[str, Any]) -> str:

@@ -31,7 +31,7 @@ VERBS: Mapping[str, tuple[str, str]] = MappingProxyType({
     "metrics": ("metrics.metrics", "Print the metrics of the local pools for Prometheus"),
     "history": ("history.history", "Show rates, run times and waits of the past, by job; then queues and events"),
     "push": ("push.push", "Push the job NAME and print its id"),
-    "job": ("job.job", "Show the state of a tracked job, or wait until it is over"),
+    "job": ("job.job", "Show where a job is, and the state of a tracked one; or wait until that is over"),
     "size": ("queues.size", "Count the jobs of queues"),
     "monitor": ("queues.monitor", "Show which queues are too long"),
     "clear": ("queues.clear", "Drop the jobs of queues, by default the pool's"),

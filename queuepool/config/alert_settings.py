@@ -27,6 +27,8 @@ class AlertSettings:
     wait: tuple[tuple[str, float], ...] = (("", 60.0),)
     #: how long a due job may stay delayed
     overdue: float = 30.0
+    #: how long the next job of a queue may stay where it is that no pool serves
+    unserved: float = 300.0
     #: the share of failed attempts in those that ended within five minutes, from 0 to 1
     failures: float = 0.2
     #: how long a job may run

@@ -91,7 +91,8 @@ def _is_url(url: str) -> bool:
 
 
 ALERT_KEYS: Mapping[str, values.Parser] = MappingProxyType({
-    "wait": waits, "overdue": values.seconds, "failures": share, "running": values.seconds, "failed": values.count,
+    "wait": waits, "overdue": values.seconds, "unserved": values.seconds,
+    "failures": share, "running": values.seconds, "failed": values.count,
     "quarantine": values.count, "crashes": values.count, "lost": silence, "store": values.seconds,
     "repeat": values.some_seconds, "exec": program, "webhook": webhook,
 })  # fmt: skip

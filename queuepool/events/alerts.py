@@ -14,7 +14,8 @@ from queuepool.events.base import Event
 class AlertEvent(Event):
     """The base of the events of one alert. ``kind`` is its key in ``[alerts]``; ``since`` is aware, in UTC.
 
-    ``value`` and ``limit`` are seconds, counts, or shares from 0 to 1, by the kind.
+    ``value`` and ``limit`` are seconds, counts, or shares from 0 to 1, by the kind. ``detail`` is what else is known:
+    of a lost pool, which jobs it ran.
     """
 
     kind: str
@@ -22,6 +23,7 @@ class AlertEvent(Event):
     value: float
     limit: float
     since: datetime
+    detail: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,10 @@ class WorkerStarting(Event):
 
 @dataclass(frozen=True, slots=True)
 class WorkerStopping(Event):
-    """The worker exits cleanly with ``code`` after ``jobs`` jobs; ``reason`` is a value of ``limits.StopReason``."""
+    """The worker exits cleanly with ``code`` after ``jobs`` jobs; ``reason`` is a value of ``limits.StopReason``.
+
+    If that is ``memory``, ``grew_most`` is the job in whose runs the worker grew most, by ``grew_mb`` MB in all.
+    """
 
     words: ClassVar[str] = "worker stopping"
     level: ClassVar[int] = logging.INFO
@@ -40,6 +43,8 @@ class WorkerStopping(Event):
     reason: str
     code: int
     jobs: int
+    grew_most: str = ""
+    grew_mb: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,8 @@ class Span:
 
     grain: Grain
     buckets: range
+    #: when it was asked for, in Unix seconds: the last bucket is not over
+    now: float
 
     @classmethod
     def until(cls, now: float, seconds: float) -> Span:
@@ -28,7 +30,7 @@ class Span:
         grain = next((one for one in GRAINS if seconds <= one.kept), GRAINS[-1])
         count = min(max(round(seconds / grain.seconds), 1), _MAX_BUCKETS)
         last = int(now // grain.seconds) * grain.seconds
-        return cls(grain, range(last - (count - 1) * grain.seconds, last + 1, grain.seconds))
+        return cls(grain, range(last - (count - 1) * grain.seconds, last + 1, grain.seconds), now)
 
     @property
     def with_the_one_before(self) -> range:
@@ -48,6 +50,12 @@ class Past:
     queues: Mapping[int, Mapping[str, Sizes]] = field(default_factory=dict)
     #: queues that had no place in the text of their pool: the most that one pool left out
     left_out: int = 0
+    #: when the first of the pools began, in Unix seconds
+    since: float = 0.0
+
+    def minutes(self, begin: float, end: float) -> float:
+        """For how many minutes between these Unix seconds there was a pool; at least one, for a rate by the minute."""
+        return max(end - max(begin, self.since), 60.0) / 60.0
 
     def totals(self) -> dict[Names, Tally]:
         """Over all buckets."""
@@ -78,7 +86,8 @@ def past_of(span: Span, texts: Iterable[Kept]) -> Past:
         writers[one.writer].append(one)
     for kept in writers.values():
         gathered.add(kept)
-    return Past(gathered.jobs, gathered.ignored, gathered.events, gathered.queues, gathered.left_out)
+    since = min(gathered.begun, default=0.0)
+    return Past(gathered.jobs, gathered.ignored, gathered.events, gathered.queues, gathered.left_out, since)
 
 
 class _Gathered:
@@ -90,6 +99,8 @@ class _Gathered:
         self.events = dict.fromkeys(span.buckets, NO_EVENTS)
         self.queues: dict[int, dict[str, Sizes]] = {bucket: {} for bucket in span.buckets}
         self.ignored = self.left_out = 0
+        #: when each pool began, in Unix seconds
+        self.begun: list[float] = []
 
     def add(self, kept: Iterable[Kept]) -> None:
         """Add what one pool has gained from text to text, oldest first, and count those that make no sense."""
@@ -102,6 +113,7 @@ class _Gathered:
                 self.ignored += 1
                 continue
             before = now
+            self.begun.append(now.since)
             if one.bucket in self.jobs:
                 self._add(one.bucket, gained)
 

@@ -6,6 +6,7 @@ import json
 import os
 import uuid as uuids
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -86,6 +87,12 @@ class Payload(NamedTuple):
             name = str(self.data.get("commandName") or options.display_name)
             return options.display_name if name in WRAPPERS else name
         return options.job
+
+    def tracked_for(self, seconds: float) -> Payload:
+        """The payload as if it said itself that its job is tracked for ``seconds``, unless it says for how long."""
+        if self.options.track is not None or not seconds > 0:
+            return self
+        return self._replace(options=replace(self.options, track=seconds))
 
     @property
     def tags(self) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from queuepool.board.blame import Blame, Thread
 from queuepool.board.board import Board, Slot
+from queuepool.board.pauses import Pauses
 from queuepool.board.pool_meters import PoolMeters
 from queuepool.board.runtime_dir import RuntimeDir
 from queuepool.config.settings import PoolSettings
@@ -60,7 +61,7 @@ class StewardProcess:
         margin = min(_GUARDS_MARGIN, settings.connection.retry_after / 3)
         self._guard = Guard(self._orphaned_boards, settings.grace, margin)
         self._settler = Settler(self._stores.queue, self._outage, LISTENERS, settings.connection, settings.track)
-        self._publish = Publish(settings.name, board, runtime.path, self._stores.control)
+        self._publish = Publish(settings.name, board, runtime.path, self._stores.control, settings.queues)
         self._history = self._history_chores()
         self._watching = [*self._control_chores(), SchedulesOfPool(settings, board, self._watch, self._firing)]
 
@@ -168,12 +169,14 @@ class StewardProcess:
     def _control_chores(self) -> list[Chore]:
         """The chores of the control and failed stores; if those are separate, in a thread with its own connections."""
         connection, header, queues = self._settings.connection, self._board.header, self._settings.queues
+        pauses = Pauses(self._board)
         if not (connection.control_url or connection.maintenance_url or connection.failed_url):
-            self._watch = WatchControl(header, self._stores.control, LISTENERS, queues, SideStores(LISTENERS))
+            side_stores = SideStores(LISTENERS)
+            self._watch = WatchControl(header, self._stores.control, LISTENERS, queues, side_stores, pauses)
             return [self._watch]
         events, own = EventQueue(), Stores(replace(connection, block_for=0.0))
         side_stores = SideStores(events, header)
-        self._watch = WatchControl(header, own.control, events, queues, side_stores)
+        self._watch = WatchControl(header, own.control, events, queues, side_stores, pauses)
         chores: list[Chore] = [self._watch]
         if own.forwarder:
             chores.append(RecordFailures(self._board, FailureRecorder(own.forwarder, events, side_stores)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 from queuepool.board.counts import PoolCounts, QueueFacts
@@ -28,6 +29,8 @@ class Reading(NamedTuple):
     subject: str
     value: float
     limit: float
+    #: what else is known, in words
+    detail: str = ""
 
 
 class Facts(NamedTuple):
@@ -42,6 +45,10 @@ class Facts(NamedTuple):
     away: Mapping[str, float]
     #: for how long each other pool has published nothing
     silent: Mapping[str, float]
+    #: what those were running when they last did, in words
+    ran: Mapping[str, str] = MappingProxyType({})
+    #: for how long the next job of each queue that no pool serves has stayed where it is
+    unserved: Mapping[str, float] = MappingProxyType({})
     #: whether queues are served: neither is the pool paused, nor is there maintenance
     is_served: bool = True
 
@@ -54,10 +61,15 @@ def readings(facts: Facts, limits: AlertSettings) -> list[Reading]:
         *(Reading("running", job, seconds, limits.running) for job, seconds in facts.running.items()),
         Reading("failed", "failed jobs", facts.counts.failed_jobs, limits.failed),
         Reading("crashes", facts.pool, facts.recent.deaths, limits.crashes),
-        *(Reading("lost", pool, seconds, limits.lost) for pool, seconds in facts.silent.items()),
+        *(Reading("lost", pool, silent, limits.lost, facts.ran.get(pool, "")) for pool, silent in facts.silent.items()),
+        *(Reading("unserved", queue, seconds, limits.unserved) for queue, seconds in facts.unserved.items()),
         *(Reading("store", store, seconds, limits.store) for store, seconds in facts.away.items()),
     ]
-    return [one._replace(subject=escaped(one.subject)[:MAX_SUBJECT]) for one in found if one.limit]
+    return [_readable(one) for one in found if one.limit]
+
+
+def _readable(one: Reading) -> Reading:
+    return one._replace(subject=escaped(one.subject)[:MAX_SUBJECT], detail=escaped(one.detail)[:MAX_SUBJECT])
 
 
 def _of_queues(facts: Facts, limits: AlertSettings) -> Iterator[Reading]:

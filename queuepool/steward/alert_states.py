@@ -78,5 +78,6 @@ class AlertStates:
 
     def _raise(self, one: Reading) -> OpenAlert:
         key = one.kind, one.subject
-        self._open[key] = OpenAlert(*one, since=self._suspects[key])
+        about = one.kind, one.subject, one.value, one.limit
+        self._open[key] = OpenAlert(*about, since=self._suspects[key], detail=one.detail)
         return self._open[key]

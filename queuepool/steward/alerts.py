@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -20,13 +20,14 @@ from queuepool.config.settings import PoolSettings
 from queuepool.errors import StoreError
 from queuepool.events import AlertCleared, AlertRaised
 from queuepool.events.listeners import Listeners
-from queuepool.steward.alert_facts import AlertFacts, silence_of
+from queuepool.steward.alert_facts import AlertFacts, Lost, lost_in
 from queuepool.steward.alert_notices import Notices, Refusals
 from queuepool.steward.alert_outbox import Outbox
 from queuepool.steward.alert_rules import COUNTED, readings
 from queuepool.steward.alert_states import AlertStates
 from queuepool.steward.side_stores import Emitter, EventQueue, SideStores
 from queuepool.steward.side_thread import SideThread
+from queuepool.steward.unserved import UnservedQueues
 from queuepool.stores.contract import NOTICE_KEPT
 from queuepool.stores.factory import Stores
 
@@ -58,7 +59,9 @@ class Alerts:
         events, stores = EventQueue(), Stores(replace(pool.connection, block_for=0.0))
         outbox = Outbox(limits, pool.name, cookie, events)
         return cls(
-            AlertWatch(pool.name, limits, board, stores, AlertFacts(pool.name, board, read), outbox, events),
+            AlertWatch(
+                pool.name, limits, board, stores, AlertFacts(pool.name, board, read), outbox, events, pool.queues
+            ),
             events,
             listeners,
             blame,
@@ -80,6 +83,7 @@ class AlertWatch:
         facts: AlertFacts,
         outbox: Outbox,
         emitter: Emitter,
+        queues: Sequence[str] = (),
     ) -> None:
         host = socket.gethostname()
         self._own = f"{host}:{pool}"
@@ -95,18 +99,21 @@ class AlertWatch:
         self._shown = self._states.alerts
         self._kept_back = 0
         self._refused = Refusals("pools that are lost go unnoticed")
+        self._unserved = UnservedQueues(queues, stores)
+        self._not_searched = Refusals("queues that no pool serves go unnoticed")
         self._look_at = 0.0
 
     def run(self, now: float) -> float:
         """Look if it is time, and go on with the notices; returns the seconds until the next run."""
         if now >= self._look_at:
             self._look_at = now + _PERIOD
-            self._look(time.time())
+            self._look(time.time(), now)
         pause = self._outbox.step()
         return max(self._look_at - now, 0.0) if pause is None else pause
 
-    def _look(self, now: float) -> None:
-        facts, unknown = self._facts.look(self._silence())
+    def _look(self, now: float, clock: float) -> None:
+        """``now`` in Unix seconds, ``clock`` monotonic."""
+        facts, unknown = self._facts.look(self._lost(), self._unserved_queues(clock))
         incomplete = () if facts.recent.is_whole else COUNTED
         changes = self._states.update(readings(facts, self._limits), unknown, now, incomplete)
         for alert in changes.raised:
@@ -130,16 +137,27 @@ class AlertWatch:
                 open_alerts.write(self._board, self._states.alerts)
                 self._shown = self._states.alerts
 
-    def _silence(self) -> dict[str, float] | None:
+    def _lost(self) -> Lost | None:
         """For how long other pools have published nothing; ``None`` if that is of no interest, or unknown."""
         if not self._limits.lost or self._board.header.store_lost:
             return None
         try:
-            return silence_of(self._control.pools(NOTICE_KEPT), self._own)
+            return lost_in(self._control.pools(NOTICE_KEPT), self._own)
         except StoreError as error:
             self._refused.note(error)
             return None
 
+    def _unserved_queues(self, clock: float) -> Mapping[str, float] | None:
+        """For how long nobody has taken the next job of queues that no pool serves; ``None`` as above."""
+        if not self._limits.unserved or self._board.header.store_lost:
+            return None
+        try:
+            return self._unserved.look(clock)
+        except StoreError as error:
+            self._not_searched.note(error)
+            return None
 
-def _facts_of(alert: OpenAlert) -> tuple[str, str, float, float, datetime]:
-    return alert.kind, alert.subject, alert.value, alert.limit, datetime.fromtimestamp(alert.since, UTC)
+
+def _facts_of(alert: OpenAlert) -> tuple[str, str, float, float, datetime, str]:
+    since = datetime.fromtimestamp(alert.since, UTC)
+    return alert.kind, alert.subject, alert.value, alert.limit, since, alert.detail

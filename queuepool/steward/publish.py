@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Protocol
@@ -31,18 +31,19 @@ class Publisher(Protocol):
 class Publish:
     """Publishes what ``status`` shows here, for ``status --all`` on other hosts; ``folder``: the runtime directory."""
 
-    def __init__(self, name: str, board: Board, folder: Path, store: Publisher) -> None:
+    def __init__(self, name: str, board: Board, folder: Path, store: Publisher, queues: Sequence[str]) -> None:
         self._name = name
         self._board = board
         self._store = store
         #: two pools of one place are the same pool, before and after its master's death
         self._place = {"host": socket.gethostname(), "pool": name, "runtime_directory": str(folder)}
+        self._queues = list(queues)
         self._master = os.getppid()
         self._pause = _FIRST
 
     def run(self, now: float) -> float:
         facts = overview(self._name, self._board)
-        self._store.publish(self._key(self._master), {**facts, **self._place})
+        self._store.publish(self._key(self._master), {**facts, **self._place, "queues": self._queues})
         pause, self._pause = self._pause, _PERIOD
         if pause == _FIRST:
             self._withdraw_predecessors()

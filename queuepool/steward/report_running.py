@@ -76,6 +76,7 @@ class ReportRunning:
         if payload.id != seen.job_id or payload.attempts != seen.attempt:
             return None
         run = Run(began=seen.since, progress=seen.progress, note=seen.note)
+        payload = payload.tracked_for(slot.track)
         state = self._records.running(payload, leases[0].queue, run, until=until, worker=slot.number, pid=slot.pid)
         return (leases[0], state) if state else None
 

@@ -18,7 +18,7 @@ from queuepool.board.held_jobs import HeldJob, Stage, still_held
 from queuepool.board.meter_layout import AS_LOST, FAILED, GIVEN_BACK, RELEASED
 from queuepool.board.runtime_dir import RuntimeDir
 from queuepool.errors import AttemptLost, StoreDown, StoreError
-from queuepool.payload.envelope import decode
+from queuepool.payload.envelope import Payload, decode
 from queuepool.payload.lease import Lease
 from queuepool.settlement import deferred_hooks
 from queuepool.settlement.run import NOT_RUN, Run
@@ -121,17 +121,17 @@ class SettleDead:
     def _settle(self, slot: Slot, lease: Lease, status: int | None, trace: str) -> int:
         """Settle an attempt that was interrupted; returns the way in which it ended, for the meters."""
         if slot.killed == Killed.STOP:
-            self._give_back(lease)
+            self._give_back(slot, lease)
             return GIVEN_BACK
         if slot.killed == Killed.LEASE:  # another worker may have the job, or the lease's end stages it
             return GIVEN_BACK + AS_LOST
         verdict = self._rule(slot, lease, error_of(slot, status, trace))
         return AS_LOST + {Fail: FAILED, Release: RELEASED}.get(type(verdict), GIVEN_BACK)
 
-    def _give_back(self, lease: Lease) -> None:
+    def _give_back(self, slot: Slot, lease: Lease) -> None:
         """Return a job that had begun. Its state first: once it is back, another worker may have it."""
-        if self._settler.may_follow(lease.receipt) and (
-            state := self._settler.states.given_back(decode(lease.receipt, lease.attempts), lease.queue)
+        if (slot.track or self._settler.may_follow(lease.receipt)) and (
+            state := self._settler.states.given_back(_begun(slot, lease), lease.queue)
         ):
             self._states.show([lease], [state])
         self._settler.give_back(lease)
@@ -157,18 +157,18 @@ class SettleDead:
 
     def _finish(self, slot: Slot, leases: Sequence[Lease]) -> None:
         """Delete done jobs. Those from which something follows were not to wait for it, so there is one at most."""
-        plain = [lease for lease in leases if not self._settler.may_follow(lease.receipt)]
+        plain = [lease for lease in leases if not (slot.track or self._settler.may_follow(lease.receipt))]
         self._settler.delete(plain)
         for lease in leases:
             if lease not in plain:
-                payload = decode(lease.receipt, lease.attempts)
+                payload = _begun(slot, lease)
                 is_last = payload.id == slot.job_id
                 locks = Policy.from_text(slot.policy).locks if is_last else None
                 self._settler.finish(lease, payload, locks, _run_of(slot, done=True) if is_last else NOT_RUN)
 
     def _rule(self, slot: Slot, lease: Lease, error: AttemptLost) -> Verdict | None:
         """The verdict; ``None`` if the store refuses it."""
-        payload, policy = decode(lease.receipt, lease.attempts), Policy.from_text(slot.policy)
+        payload, policy = _begun(slot, lease), Policy.from_text(slot.policy)
         # After an unanswered call the verdict stays: that call may have raised the tallies that a new one would use.
         verdict = self._settler.begun(lease) or judge(
             error,
@@ -225,6 +225,12 @@ def _read_held(slot: Slot) -> list[HeldJob] | None:
     if slot.killed == Killed.STOP:  # it has not died of what it read
         return [replace(one, stage=Stage.RESERVED) if one.stage == Stage.READING else one for one in held]
     return held
+
+
+def _begun(slot: Slot, lease: Lease) -> Payload:
+    """The payload of a held job; that its job is tracked may be known only by the board, of the one begun last."""
+    payload = decode(lease.receipt, lease.attempts)
+    return payload.tracked_for(slot.track) if payload.id == slot.job_id else payload
 
 
 def _run_of(slot: Slot, *, done: bool = False) -> Run:

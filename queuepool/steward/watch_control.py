@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import time
 from collections.abc import Sequence
 
 from queuepool.board.board import Header
 from queuepool.board.paused_queues import packed, paused_in
+from queuepool.board.pauses import Pauses
 from queuepool.board.record import as_count
 from queuepool.errors import StoreDown
 from queuepool.events import MaintenanceChanged, PoolContinued, PoolPaused, PoolRestarting
@@ -30,11 +32,13 @@ class WatchControl:
         listeners: Emitter,
         queues: Sequence[str],
         side_stores: SideStores,
+        pauses: Pauses,
     ) -> None:
         self._header = header
         self._control = control
         self._listeners = listeners
         self._side_stores = side_stores
+        self._pauses = pauses
         self._queues = queues
         self._schedules: Sequence[str] = ()
         #: what was read last, for the chore of the schedules, and for which of them
@@ -64,6 +68,7 @@ class WatchControl:
         self._side_stores.answered("control store")
         self.last, self._known = keys, schedules
         self._pause(keys.paused)
+        self._pauses.note(keys.paused, keys.pauses, time.time())
         if bool(self._header.down) != keys.down:
             self._header.down = keys.down
             self._header.note_control_change()

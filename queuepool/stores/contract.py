@@ -12,11 +12,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from queuepool.payload.ending import NOTHING, Ending, Lock, StateRecord, Unlock
 from queuepool.payload.lease import Lease, Tallies
 from queuepool.stores.locks import NO_LOCKS, Finder, LocksOf
+
+#: where a queue keeps a job: ready, for later, or with a worker
+Shelf = Literal["ready", "delayed", "reserved"]
 
 #: seconds that a call may be delayed before it is carried out
 UNDER_WAY = 60.0
@@ -76,6 +79,8 @@ class Control:
     down: bool = False
     #: those that are paused
     schedules: frozenset[str] = frozenset()
+    #: of the paused queues that say it: when that was, in Unix seconds, and by whom
+    pauses: Mapping[str, tuple[float, str]] = field(default_factory=dict)
 
 
 class PushStore(Protocol):
@@ -213,8 +218,11 @@ class QueueStore(PushStore, Protocol):
     def sizes(self, queue: str) -> Sizes:
         """How many payloads the queue holds."""
 
-    def first(self, queue: str, most: int) -> list[bytes]:
-        """The first payloads that are ready, up to ``most``, oldest first; takes none of them."""
+    def first(self, queue: str, most: int, state: Shelf = "ready") -> list[bytes]:
+        """The first payloads in this state, up to ``most``: those that were or are due first; takes none of them.
+
+        A database has them in the order in which they were pushed.
+        """
 
     def queues(self) -> list[str]:
         """The names of all queues that are not empty, in order; scans the whole store."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
@@ -12,6 +13,9 @@ from queuepool.stores.contract import NOTICE_LASTS, Control
 _RESTART, _MAINTENANCE = "illuminate:queue:restart", "illuminate:foundation:down"
 _SCHEDULE_PAUSED = "illuminate:schedule:paused"
 _PHP_TRUE = b"b:1;"
+#: what the value of our own pauses begins with, and how it looks in PHP's serialization
+_PAUSED_BY = "queuepool"
+_OUR_PAUSE = re.compile(rb's:\d{1,3}:"queuepool (\d{1,11}) ([ -~]{0,200})";')
 
 #: seconds between two reads of the control keys
 PERIOD = 1.0
@@ -77,22 +81,25 @@ class ControlKeys:
         laravels = [self._all_paused, *map(self._paused, queues)]
         places = [*self._places, *(Place(self._cache, key) for key in laravels), *self._pauses(schedules)]
         down, maintenance, restart, everything, *rest = _values(places)
+        values = dict(zip(queues, rest, strict=False))
         return Control(
             restart=None if restart is None else restart.decode("utf-8", "replace"),
-            paused=frozenset(
-                queue for queue, value in zip(queues, rest, strict=False) if _is_set(everything) or _is_set(value)
-            ),
+            paused=frozenset(queue for queue, value in values.items() if _is_set(everything) or _is_set(value)),
             down=_is_set(maintenance) or _is_set(down),
             schedules=_paused_of(schedules, rest[len(queues) :]),
+            pauses={queue: pause for queue, value in values.items() if value and (pause := _pause_in(value))},
         )
 
     def restart(self) -> int:
         """Ask every worker on every host to exit and be replaced; returns the stamp."""
         return self._cache.stamp(self._restart_key)
 
-    def pause(self, queue: str) -> None:
-        """Pause a queue on all hosts."""
-        self._cache.put(self._paused(queue), _PHP_TRUE)
+    def pause(self, queue: str, at: float = 0.0, by: str = "") -> None:
+        """Pause a queue on all hosts. The key then says when that was (Unix seconds), and by whom, if it is given.
+
+        Laravel asks only whether the value is true. Source: QueueManager.php, isPaused (12.40, 13.x).
+        """
+        self._cache.put(self._paused(queue), _pause_value(at, by) if at else _PHP_TRUE)
 
     def resume(self, queue: str) -> bool:
         """Continue a queue; ``False`` when it was not paused."""
@@ -163,6 +170,18 @@ def lock_prefix_of(settings: ConnectionSettings, kind: str) -> str:
 def maintenance_key_of(restart_key: str) -> str:
     """The key of Laravel's maintenance mode, if it is in the cache of this restart key."""
     return f"{prefix_of(restart_key)}{_MAINTENANCE}"
+
+
+def _pause_value(at: float, by: str) -> bytes:
+    """A text in PHP's serialization, in ASCII."""
+    text = f"{_PAUSED_BY} {int(at)} {by}".encode("ascii", "replace").replace(b'"', b"?")
+    return b's:%d:"%b";' % (len(text), text)
+
+
+def _pause_in(value: bytes) -> tuple[float, str] | None:
+    """What our own pause says of itself; ``None`` for any other value."""
+    found = _OUR_PAUSE.fullmatch(value)
+    return (float(found[1]), found[2].decode("ascii", "replace")) if found else None
 
 
 def _paused_of(schedules: Sequence[str], values: Sequence[bytes | None]) -> frozenset[str]:

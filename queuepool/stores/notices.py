@@ -6,6 +6,7 @@ in a thread: it must not keep the interpreter's lock for long.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from queuepool.errors import BadPayload
@@ -25,3 +26,14 @@ def notice_in(text: bytes) -> dict[str, Any] | None:
     at, names = notice.get("at"), (notice.get("host"), notice.get("pool"))
     is_sound = isinstance(at, int | float) and 0 <= at < NO_SECOND and all(isinstance(name, str) for name in names)
     return notice if is_sound else None
+
+
+def served_in(notices: Iterable[Mapping[str, Any]]) -> frozenset[str] | None:
+    """The queues that the pools of these notices serve; ``None``: a pool of an older version does not say its own."""
+    found: set[str] = set()
+    for notice in notices:
+        queues = notice.get("queues")
+        if not isinstance(queues, list):
+            return None
+        found.update(map(str, queues))
+    return frozenset(found)

@@ -116,7 +116,7 @@ class Runner:
         self._pause()
         if job.run.result_problem:
             self._listeners.emit(ResultNotKept(attempt.facts, job.run.result_problem))
-        self._settler.finish(attempt.lease, attempt.payload, attempt.plan.policy.locks, self._run_of(job))
+        self._settler.finish(attempt.lease, attempt.followed, attempt.plan.policy.locks, self._run_of(job))
         self._batch.settled()
         self._settler.emit_noted()
 
@@ -128,7 +128,7 @@ class Runner:
     ) -> None:
         tally = "exceptions" if error is not None and attempt.plan.policy.max_exceptions is not None else ""
         locks, run = attempt.plan.policy.locks, self._run_of(job)
-        ours = self._settler.settle(attempt.lease, attempt.payload, verdict, error, tally, locks=locks, run=run)
+        ours = self._settler.settle(attempt.lease, attempt.followed, verdict, error, tally, locks=locks, run=run)
         if self._meter is not None:
             self._meter.settles(verdict, ours)
         self._batch.settled()

@@ -87,7 +87,8 @@ class Worker:
             self._control_state.refresh()
         self._call_deferred_hooks()
         self._job_lines.sum_up(time.monotonic())
-        self._listeners.emit(WorkerStopping(self._slot_writer.slot.number, reason, reason.code, self._jobs))
+        grown = self._slot_writer.growth.most if reason is StopReason.MEMORY else ()
+        self._listeners.emit(WorkerStopping(self._slot_writer.slot.number, reason, reason.code, self._jobs, *grown))
         return reason
 
     def _reason_to_leave(self) -> StopReason | None:

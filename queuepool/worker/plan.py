@@ -77,7 +77,7 @@ class Plans:
         policy = policy_of(asked, options, self._pool)
         read = reader_of(name, handler.target) if handler and handler.target else None
         is_object_job = asked.job == OBJECT_JOB
-        track = self._pool.track if asked.track is None else asked.track
+        track = (options.track or self._pool.track) if asked.track is None else asked.track
         may_follow = is_object_job or options.is_unique or track > 0
         guard, unused = guard_of(options, self._pool, timeout)
         has_end = policy.retry_until is not None or options.expires is not None

@@ -35,6 +35,11 @@ class Attempt(NamedTuple):
     def facts(self) -> JobFacts:
         return facts_of(self.payload, self.lease.queue)
 
+    @property
+    def followed(self) -> Payload:
+        """The payload with the time for which the job's state is kept, which its handler may say alone."""
+        return self.payload.tracked_for(self.plan.track)
+
     def processed(self, duration: float) -> JobProcessed:
         """The event of a job that has just returned after ``duration`` seconds."""
         return JobProcessed(self.facts, duration, self.payload.waited(time.time() - duration))

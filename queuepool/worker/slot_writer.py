@@ -13,6 +13,7 @@ from queuepool.payload.envelope import Payload
 from queuepool.unix import proc
 from queuepool.unix.signals import Alarm, WorkerSignals
 from queuepool.worker.batch import Batch
+from queuepool.worker.growth import Growth
 from queuepool.worker.meter import Meter
 from queuepool.worker.plan import Plan
 
@@ -33,6 +34,7 @@ class SlotWriter:
         self.batch = Batch(slot)
         #: counts its attempts, in a pool that counts
         self.meter: Meter | None = None
+        self.growth = Growth()
         self._pool = pool
         self._alarm = alarm
         self._signals = signals
@@ -120,7 +122,10 @@ class SlotWriter:
         if self._has_run:
             self._signals.listen()
             self._alarm.prepare()
-            self._rss_at, self._rss = time.monotonic(), proc.resident_mb(os.getpid())
+            rss = proc.resident_mb(os.getpid())
+            if self._rss:
+                self.growth.note(self.slot.job, rss - self._rss)
+            self._rss_at, self._rss = time.monotonic(), rss
             self.slot.rss = int(self._rss)
             self._has_run = False
 

@@ -51,7 +51,7 @@ OF_ENDINGS = {
         (
             (
                 "steward/settle_dead.py",
-                "[lease for lease in leases if not self._settler.may_follow(lease.receipt)]",
+                "[lease for lease in leases if not (slot.track or self._settler.may_follow(lease.receipt))]",
                 "list(leases)",
             ),
             ("worker/attempt.py", "        self._settler.finish(", f"        {_PAUSE}\n        self._settler.finish("),

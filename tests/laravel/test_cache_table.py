@@ -97,6 +97,14 @@ def test_a_pause_of_ours_is_the_row_that_laravel_would_have_written(shared, cont
     assert {"value": None} == shared.peer.run("cache-get", PAUSED, cache_prefix=prefix)
 
 
+def test_a_pause_that_says_who_it_was_is_true_to_laravel(shared, control, prefix):
+    """It asks whether the value is true. Source: QueueManager.php, isPaused (13.x)."""
+    control.pause("high", 1_764_000_000.0, "me@web1")
+
+    assert "queuepool 1764000000 me@web1" == shared.peer.run("cache-get", PAUSED, cache_prefix=prefix)["value"]
+    assert {"high": (1_764_000_000.0, "me@web1")} == control.read(["high", "low"]).pauses
+
+
 # With a null byte it stands in base64 on PostgreSQL.
 @pytest.mark.parametrize("value", ['{"except": [], "retry": 60}', '"a\\u0000b"'])
 def test_a_maintenance_of_laravels_is_obeyed_here(shared, control, prefix, value):

@@ -232,3 +232,13 @@ def test_totals_are_those_of_all_buckets():
 
 def test_grains_are_kept_for_as_many_buckets_as_said():
     assert [120, 288, 840] == [grain.kept / grain.seconds for grain in GRAINS]
+
+
+def test_a_rate_is_over_the_time_in_which_there_was_a_pool():
+    young = past_of(HOUR, [kept(LAST, 7, since=NOW - 120.0)])
+    old = past_of(HOUR, [kept(FIRST - 60, 0), kept(LAST, 7)])
+
+    assert 2.0 == young.minutes(FIRST, NOW)
+    assert (NOW - FIRST) / 60.0 == old.minutes(FIRST, NOW)
+    assert 1.0 == young.minutes(FIRST, FIRST + 60.0)
+    assert 60.0 == Past({}, 0).minutes(0.0, 3600.0)

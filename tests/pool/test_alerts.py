@@ -33,6 +33,7 @@ from tests.support.eventually import eventually
 from tests.support.lines import whole_lines
 from tests.support.processes import halt
 from tests.support.redis_server import Server
+from tests.support.samples import payload
 
 pytestmark = pytest.mark.every_store("make")
 
@@ -60,7 +61,8 @@ class Pool:
         """As a new steward does."""
         self.outbox = Outbox(self.limits, self.name, f"{self.name}.alerts", self)
         facts = AlertFacts(self.name, self.board, lambda _: self.counts)
-        self.watch = AlertWatch(self.name, self.limits, self.board, self.stores, facts, self.outbox, self)
+        about = self.name, self.limits, self.board, self.stores, facts, self.outbox, self
+        self.watch = AlertWatch(*about, queues=["mail"])
 
     def emit(self, event: Event) -> None:
         self.events.append(event)
@@ -214,6 +216,63 @@ def test_a_pool_that_publishes_nothing_is_lost_and_found(make: Make) -> None:
     pool.look(1)
 
     assert ("cleared", "lost", "web2:p") == pool.told()[-1]
+
+
+def test_the_alert_of_a_lost_pool_names_what_it_ran(make: Make) -> None:
+    pool = make()
+    pool.limits = replace(pool.limits, lost=1.0)
+    pool.start()
+    own = {"host": pool.watch._own.partition(":")[0], "pool": "default"}
+    jobs = [{"job": {"name": "shop.charge", "id": f"id-{number}"}} for number in range(5)]
+    processes = [{"role": "steward"}, *jobs]
+    pool.stores.control.publish("web2:p:1", {"host": "web2", "pool": "p", "processes": processes})
+    pool.stores.control.publish("web3:p:1", {"host": "web3", "pool": "p", "processes": [7]})
+    eventually(lambda: pool.stores.control.publish("own", own) or pool.look(1) or len(pool.told()) == 2)
+    details = {event.subject: event.detail for event in pool.events}  # type: ignore[attr-defined]
+
+    named = "it ran shop.charge id-0, shop.charge id-1, shop.charge id-2 and 2 more"
+    assert {"web2:p": named, "web3:p": ""} == details
+    assert f"(limit 1 s); {named}" in pool.notices()[0]["text"]
+    assert named == open_alerts.read(pool.board)[0].detail
+
+
+def test_a_queue_that_no_pool_serves_and_nobody_takes_from_is_told(make: Make) -> None:
+    pool = make(lost=0)
+    for queue in ("mail", "theirs", "campaing", "paused"):
+        pool.stores.queue.push(queue, [payload("a"), payload("b")])
+    pool.stores.control.publish("web2:p:1", {"host": "web2", "pool": "p", "queues": ["theirs"]})
+    pool.stores.control.pause("paused")
+    pool.look(25)
+    assert [] == pool.told()
+    pool.look(10)
+
+    assert [("raised", "unserved", "campaing")] == pool.told()
+    assert "queue campaing: no pool serves it" in pool.notices()[0]["text"]
+
+    pool.stores.queue.clear("campaing")
+    pool.look(10)
+    assert ("cleared", "unserved", "campaing") == pool.told()[-1]
+
+
+def test_a_queue_that_workers_of_laravel_serve_is_not_told(make: Make) -> None:
+    """They cannot be seen, but they take its next job, however long it is."""
+    pool = make(lost=0)
+    pool.stores.queue.push("php", [payload(str(number)) for number in range(20)])
+    tag = pool.stores.queue.join()
+    for _ in range(16):
+        pool.look(5)
+        pool.stores.queue.delete(pool.stores.queue.reserve(["php"], tag, 1).leases)
+
+    assert [] == pool.told()
+
+
+def test_where_a_pool_does_not_say_its_queues_none_is_called_unserved(make: Make) -> None:
+    pool = make(lost=0)
+    pool.stores.queue.push("campaing", [payload("a")])
+    pool.stores.control.publish("web2:p:1", {"host": "web2", "pool": "p"})
+    eventually(lambda: pool.look(5) or pool.now > 600.0)
+
+    assert [] == pool.told()
 
 
 def test_a_pool_that_has_ended_as_it_should_is_not_lost(make: Make) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 from collections.abc import Iterator
@@ -64,6 +65,25 @@ def test_a_timed_out_job_with_tries_left_is_tried_again_at_once(site):
         only_failure(site)
 
     assert [1, 2] == [line["attempt"] for line in site.trail(event="start")]
+
+
+def test_an_operator_ends_one_job_by_the_alarm_of_its_timeout(site):
+    """As docs/operations.md says: it has used up a try, its stack is kept, and the other jobs go on."""
+    site.push("hang_in_c", maxTries=2, timeout=600)
+    with site.pool("--workers", "2", "--backoff", "0") as pool:
+        for attempt in (1, 2):
+            [start] = eventually(lambda attempt=attempt: site.trail(event="start", attempt=attempt))
+            site.push("ok", tag=str(attempt))
+            eventually(lambda attempt=attempt: site.trail(event="end", tag=str(attempt)))
+            [shown] = json.loads(site.run("status", *site.where, "--runtime-dir", pool.runtime, "--json").stdout)
+            [pid] = [process["pid"] for process in shown["processes"] if "job" in process]
+            assert start["pid"] == pid
+            os.kill(pid, signal.SIGALRM)
+        record = only_failure(site)
+
+    assert 2 == len(site.trail(event="start", mode="hang_in_c"))
+    assert "JobTimedOut" in record.exception
+    assert "poolapp.py" in record.exception
 
 
 def test_fail_on_timeout_ends_a_job_that_has_tries_left(site):

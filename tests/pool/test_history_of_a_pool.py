@@ -57,6 +57,23 @@ def test_what_pools_did_is_in_the_history_when_they_have_ended(at):
     assert 5 == sum(bucket["done"] for bucket in history(at, "--job", "do", "--queue", "default")["buckets"])
 
 
+def test_since_when_is_seen_line_by_line(at):
+    run_jobs(at, done=3, failed=1)
+    for unit, lines in (("minute", 60), ("hour", (1, 2)), ("day", (1, 2))):
+        head, *rows = at.run("history", *at.where, "--by", unit).stdout.splitlines()
+        assert ["AT", "ENDED", "FAILED", "LOST", "PER_MINUTE", "RUN_P95", "WAIT_P95", "READY"] == head.split()
+        assert len(rows) in (lines if isinstance(lines, tuple) else (lines,))
+        assert ["4", "1", "0"] == [str(sum(int(row.split()[column]) for row in rows)) for column in (1, 2, 3)]
+        assert max(map(len, rows)) <= 80
+    whole = history(at)["jobs"][0]
+    refused = at.run("history", *at.where, "--by", "minute", "--range", "3h", check=False)
+    both = at.run("history", *at.where, "--by", "minute", "--json", check=False)
+
+    assert whole["per_minute"] >= 1.0  # the pool has not lived for as long as the range
+    assert (2, 2) == (refused.returncode, both.returncode)
+    assert "a range this long is kept by 10m" in refused.stderr
+
+
 @pytest.mark.parametrize("setting", ["history = 0", "metrics = no"])
 def test_a_pool_keeps_none_if_it_is_not_to(site, server, setting):
     site.push("ok")

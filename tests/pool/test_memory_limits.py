@@ -57,6 +57,22 @@ def test_a_limit_above_the_size_after_boot_is_one_of_what_jobs_take(site):
     assert 2 == len({line["pid"] for line in site.trail(event="start")})
 
 
+def test_the_log_says_which_job_has_made_the_worker_grow(site):
+    (site.path / "grows.py").write_text(
+        "from queuepool import job\nKEPT = []\n"
+        "@job('small')\ndef small(): KEPT.append(b'x' * 1_000_000)\n"
+        "@job('leaks')\ndef leaks(): KEPT.append(b'x' * 30_000_000)\n"
+    )
+    with site.pool("--workers", "1", "--memory", "+80", "--reserve-ahead", "1", "--modules", "grows") as pool:
+        for done, name in enumerate(("small", "leaks", "leaks", "small", "leaks"), start=1):
+            site.queue.push(name)
+            eventually(lambda done=done: pool.pids(rf"^queuepool: master .* done={done} "))
+        found = eventually(lambda: re.search(r"reason=memory .* grew_most=(\S+) grew_mb=(\S+)", pool.log()))
+
+    assert "leaks" == found[1]
+    assert 80 < float(found[2]) < 120
+
+
 def test_a_lone_worker_does_its_job_too(site):
     site.push("ok")
     done = site.run("work", *site.flags("--modules", "large", "--memory", "128", "--stop-when-empty"), check=False)

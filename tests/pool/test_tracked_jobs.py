@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pickle
+import re
 import signal
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -183,6 +184,60 @@ def test_a_pool_may_track_every_job(tracked):
     with tracked.pool("--workers", "1", "--modules", "tracked", "--track", "600"):
         eventually(job.job)
         assert "ü" == job.wait(60).result
+
+
+def test_a_job_is_tracked_as_its_handler_says_however_it_was_pushed(tracked):
+    """A push by name says nothing of it, as a schedule's and Laravel's do not."""
+    gate = tracked.path / "gate"
+    push_plain = tracked.queue.push
+    report, stopped = (push_plain("report", {"gate": str(gate)}) for _ in range(2))
+    failed, released = (push_plain("fails", options={"maxTries": tries}) for tries in (1, 2))
+    dead, late = push_plain("dies"), push_plain("hangs")
+    with tracked.pool("--workers", "3", "--modules", "tracked", "--backoff", "30", "--max-crashes", "1") as pool:
+        eventually(lambda: all((found := job.job()) and found.progress == 0.75 for job in (report, stopped)))
+        assert "ValueError: as asked" == _over(failed).error
+        eventually(lambda: (found := released.job()) and "released" == found.state)
+        assert "WorkerDied" in _over(dead).error
+        assert "JobTimedOut" in _over(late).error
+        pool.signal(signal.SIGQUIT)
+        pool.wait()
+    assert {"queued"} == {state(report).state, state(stopped).state}
+    gate.touch()
+    tracked.work("--modules", "tracked")
+
+    assert {("done", 7)} == {(state(job).state, state(job).result["rows"]) for job in (report, stopped)}
+
+
+def test_what_the_worker_has_kept_of_a_job_is_known_when_it_is_killed_after_it(tracked):
+    (tracked.path / "dies_later.py").write_text(
+        "import os, signal\nfrom queuepool.events import JobProcessed\nfrom queuepool import on\n"
+        "@on(JobProcessed)\ndef die(event):\n    os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    job = tracked.queue.push("returns", {"kind": "text"})
+    with tracked.pool("--workers", "1", "--modules", "tracked,dies_later"):
+        assert "done" == _over(job).state
+
+
+def test_a_job_that_a_schedule_pushes_keeps_its_track(tracked):
+    (tracked.path / "ticking.py").write_text(
+        "from queuepool import job\n@job('ticks', schedule='1s', track=600)\ndef ticks(): return 'told'\n"
+        "@job('told', track=600)\ndef told(): return 'told'\n"
+    )
+    config = "[pool]\n[schedule:hourly]\nevery = 1s\njob = told\n"
+    if tracked.connection.prefix:
+        config += f"[connection]\nprefix = {tracked.connection.prefix}\n"
+    with tracked.pool("--workers", "1", "--modules", "ticking", config=config) as pool:
+        for name in ("ticks", "told"):
+            [job_id, *_] = eventually(lambda name=name: re.findall(rf"job={name} queue=default id=(\S+)", pool.log()))
+            told = eventually(lambda job_id=job_id: tracked.run("job", *tracked.where, job_id, check=False).stdout)
+            assert f"id: {job_id}\n" in told
+            assert "done" == tracked.queue.wait(job_id, 60).state
+
+
+def _over(job: JobId) -> JobState:
+    """What is known of it in the end; until it begins, nothing is."""
+    eventually(job.job)
+    return job.wait(60)
 
 
 def test_a_running_state_that_is_not_renewed_counts_as_queued(tracked):

@@ -123,6 +123,21 @@ def test_a_pause_is_written_as_laravel_writes_it(server, control):
     assert TRUE == server.get(f"{CACHE}illuminate:queue:paused:default:high")
 
 
+def test_a_pause_says_since_when_and_by_whom(server, control):
+    control.pause("high", 1_764_000_000.5, 'jo"e ü@web1')
+    found = control.read(QUEUES)
+
+    assert (frozenset({"high"}), {"high": (1_764_000_000.0, "jo?e ?@web1")}) == (found.paused, found.pauses)
+    assert b's:32:"queuepool 1764000000 jo?e ?@web1";' == server.get(f"{CACHE}illuminate:queue:paused:default:high")
+
+
+@pytest.mark.parametrize("value", [TRUE, b's:3:"abc";', b's:24:"queuepool 1764000000000 x";', b"\xff"])
+def test_of_a_pause_that_says_nothing_only_the_pause_is_known(server, control, value):
+    server.set(f"{CACHE}illuminate:queue:paused:default:high", value)
+
+    assert (frozenset({"high"}), {}) == (control.read(QUEUES).paused, control.read(QUEUES).pauses)
+
+
 def test_a_queue_that_laravel_paused_is_paused(server, control):
     server.set(f"{CACHE}illuminate:queue:paused:default:high", TRUE)
 

@@ -14,7 +14,7 @@ from queuepool.errors import StoreDown, StoreError
 from queuepool.payload.ending import NOTHING, Ending, Lock, StateRecord, Unlock
 from queuepool.payload.envelope import MAX_BYTES
 from queuepool.payload.lease import Lease, Tallies
-from queuepool.stores.contract import Reservation, Sizes, Staged
+from queuepool.stores.contract import Reservation, Shelf, Sizes, Staged
 from queuepool.stores.locks import NO_LOCKS, Finder, LocksOf
 from queuepool.stores.redis.clearing import clear
 from queuepool.stores.redis.client import Client
@@ -200,8 +200,11 @@ class RedisQueue:
         makers = (self.keys.ready, self.keys.delayed, self.keys.reserved, self.keys.quarantine)
         return Sizes(*self.client.script("size", [key(queue) for key in makers], []))
 
-    def first(self, queue: str, most: int) -> list[bytes]:
-        return list(self.client.command("LRANGE", self.keys.ready(queue), 0, most - 1))
+    def first(self, queue: str, most: int, state: Shelf = "ready") -> list[bytes]:
+        if state == "ready":
+            return list(self.client.command("LRANGE", self.keys.ready(queue), 0, most - 1))
+        key = self.keys.delayed(queue) if state == "delayed" else self.keys.reserved(queue)
+        return list(self.client.command("ZRANGE", key, 0, most - 1))
 
     def queues(self) -> list[str]:
         return queues_of(self.client, self.keys)

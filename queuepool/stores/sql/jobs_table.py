@@ -8,6 +8,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Insert, text
 
+from queuepool.stores.contract import Shelf
 from queuepool.stores.sql.charsets import Charsets
 from queuepool.stores.sql.client import Client
 from queuepool.stores.sql.clock import Clock, later
@@ -126,9 +127,9 @@ class JobsTable:
         """How many rows are ready, delayed and leased."""
         return connection.execute(self._statements.count, {"name": queue}).one()
 
-    def first(self, connection: Connection, queue: str, most: int) -> list[bytes]:
-        """The payloads of the first ready rows."""
-        rows = connection.execute(self._statements.first, {"name": queue, "most": most})
+    def first(self, connection: Connection, queue: str, most: int, state: Shelf = "ready") -> list[bytes]:
+        """The payloads of the first rows in this state."""
+        rows = connection.execute(self._statements.first[state], {"name": queue, "most": most})
         return [bytes_of(payload) for payload in rows.scalars()]
 
     def queues(self, connection: Connection) -> set[str]:

@@ -11,7 +11,7 @@ from sqlalchemy import Connection
 
 from queuepool.payload.ending import NOTHING, Ending, Lock, StateRecord, Unlock
 from queuepool.payload.lease import Lease, Tallies
-from queuepool.stores.contract import Reservation, Sizes, Staged
+from queuepool.stores.contract import Reservation, Shelf, Sizes, Staged
 from queuepool.stores.locks import NO_LOCKS, Finder
 from queuepool.stores.sql.cache import SqlCache
 from queuepool.stores.sql.clearing import Clearing
@@ -217,8 +217,8 @@ class SqlQueue:
 
         return self.client.ask(read)
 
-    def first(self, queue: str, most: int) -> list[bytes]:
-        return self.client.ask(partial(self._table.first, queue=queue, most=most))
+    def first(self, queue: str, most: int, state: Shelf = "ready") -> list[bytes]:
+        return self.client.ask(partial(self._table.first, queue=queue, most=most, state=state))
 
     def queues(self) -> list[str]:
         def read(connection: Connection) -> list[str]:

@@ -137,8 +137,12 @@ class Statements:
             func.count(jobs.c.reserved_at),
         ).where(self._in_queue)  # fmt: skip
         self.queues = select(exactly(dialect, jobs.c.queue)).distinct()
-        ready = select(self.payload).where(self._in_queue, is_free, is_due)
-        self.first = ready.order_by(jobs.c.id).limit(bindparam("most"))
+        shelves = {"ready": and_(is_free, is_due), "delayed": and_(is_free, ~is_due), "reserved": ~is_free}
+        #: by state
+        self.first = {
+            state: select(self.payload).where(self._in_queue, holds).order_by(jobs.c.id).limit(bindparam("most"))
+            for state, holds in shelves.items()
+        }
         self.times = select(
             clock.now(), func.min(case((is_free, jobs.c.available_at))), func.min(jobs.c.reserved_at),
             func.max(jobs.c.reserved_at),

@@ -6,6 +6,7 @@ import time
 
 import pytest
 
+from queuepool.payload.envelope import decode
 from queuepool.stores.contract import Sizes
 from tests.support.samples import payload
 from tests.support.store_contract import OURS, reserved
@@ -34,6 +35,19 @@ def test_the_first_payloads_are_read_and_stay(store):
     assert [payload("a"), payload("b"), payload("c")] == store.first("default", 10)
     assert [] == store.first("empty", 10)
     assert 3 == store.sizes("default").ready
+
+
+def test_the_first_payloads_that_are_delayed_or_with_a_worker_are_read_too(store):
+    reserved(store, payload("a"), payload("b"))
+    store.push("default", [payload("c")], delay=5.0)
+    store.push("default", [payload("d")], delay=6.0)
+    store.push("default", [payload("e")])
+    found = {state: store.first("default", 10, state) for state in ("ready", "delayed", "reserved")}
+
+    assert {"ready": ["e"], "delayed": ["c", "d"], "reserved": ["a", "b"]} == {
+        state: sorted(decode(raw).id for raw in rows) for state, rows in found.items()
+    }
+    assert [payload("c")] == store.first("default", 1, "delayed")
 
 
 def test_every_queue_that_holds_something_is_listed(store):

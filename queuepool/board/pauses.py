@@ -1,0 +1,62 @@
+"""Since when queues are paused, and by whom, in a file beside the board: the steward writes it, all others read it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from queuepool.board.board import Board
+from queuepool.board.boot_report import replace_text, text_in
+
+
+class Pause(NamedTuple):
+    """When a queue was paused, in Unix seconds, and by whom: ``user@host``, empty if that is not known."""
+
+    since: float
+    by: str = ""
+
+
+class Pauses:
+    """Written by the steward, when something has changed."""
+
+    def __init__(self, board: Board) -> None:
+        self._board = board
+        self._known = read(board)
+
+    def note(self, paused: Collection[str], said: Mapping[str, tuple[float, str]], now: float) -> None:
+        """These queues are paused: ``said`` is when and by whom, otherwise it is since the pause was first seen."""
+        known = self._known | {queue: Pause(*pause) for queue, pause in said.items()}
+        found = {queue: known.get(queue, Pause(now)) for queue in sorted(paused)}
+        if found != self._known:
+            with suppress(OSError):  # no room, or no directory: the next round tries again
+                replace_text(_file_of(self._board), json.dumps(found))
+                self._known = found
+
+
+def read(board: Board) -> dict[str, Pause]:
+    """The pauses by queue; none if the file cannot be read."""
+    with suppress(ValueError, TypeError, AttributeError):  # a job has overwritten it
+        found = json.loads(text_in(_file_of(board)) or "{}")
+        return {str(queue): Pause(float(since), str(by)) for queue, (since, by) in found.items()}
+    return {}
+
+
+def words_of(pool: Mapping[str, Any]) -> str:
+    """The paused queues of a pool in words; ``pool`` is as of ``overview``, or a notice of any version."""
+    known = {one["queue"]: one for one in pool.get("pauses", ())}
+    return ", ".join(
+        queue + (pause_words(known[queue]["since"], known[queue]["by"]) if queue in known else "")
+        for queue in pool["paused"]
+    )
+
+
+def pause_words(since: str, by: str | None) -> str:
+    """Since when, as ISO 8601, and by whom, if that is known."""
+    return f" (since {since}{f' by {by}' if by else ''})"
+
+
+def _file_of(board: Board) -> Path:
+    return board.path.with_name(f"{board.path.name}.pauses")

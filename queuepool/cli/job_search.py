@@ -1,0 +1,157 @@
+"""Where a job is that has no state of its own: with a worker, in a queue, among the failed jobs, in quarantine."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import asdict
+from datetime import UTC, datetime
+from itertools import islice
+from typing import Any
+
+from queuepool.board.local_pool import board_of
+from queuepool.board.status import overview
+from queuepool.cli.local import runtime_of
+from queuepool.cli.options import Where
+from queuepool.errors import BadPayload, ConfigError, NotRunning, StoreDenied, StoreDown, StoreError
+from queuepool.jobs.client import Queue
+from queuepool.jobs.following import JobState
+from queuepool.log.tracebacks import headline
+from queuepool.payload.envelope import Payload, decode
+from queuepool.stores.contract import Shelf
+
+#: jobs of each kind that are read of a queue, queues that are looked at, and names of queues that are said
+_MOST, _MOST_QUEUES, _MOST_NAMES = 1000, 200, 10
+#: an identity that is written into JSON as it is, so that a glance at the bytes finds it
+_PLAIN = re.compile(r"[\w.-]+", re.ASCII)
+_SHELVES: Mapping[Shelf, str] = {"ready": "queued", "delayed": "delayed", "reserved": "reserved"}
+#: what is known of a job, with ``found``: where
+Facts = dict[str, Any]
+
+
+class JobSearch:
+    """Looks for one job after another on a connection."""
+
+    def __init__(self, where: Where, queue: Queue) -> None:
+        self._where = where
+        self._stores = queue.stores
+        #: what could not be looked at, and why
+        self._refused: dict[str, str] = {}
+        self._pools: set[str] = set()
+        self._queues: list[str] = []
+
+    def find(self, job_id: str) -> Facts | None:
+        """What is known of it. Raises ``StoreDown``.
+
+        It is looked for in the order of its way, so that one that goes on meanwhile is met: first and once more where
+        it may run, which takes no time.
+        """
+        self._queues = self._known_queues()
+        looks: list[tuple[str, Callable[[str], Facts | None]]] = [
+            ("pools", self._running), ("queues", self._waiting), ("pools", self._running),
+            ("failed jobs", self._failed), ("quarantine", self._quarantined),
+        ]  # fmt: skip
+        for what, look in looks:
+            try:
+                if found := look(job_id):
+                    return found
+            except StoreDenied as error:
+                self._refused[what] = str(error)
+        return None
+
+    @property
+    def looked_at(self) -> str:
+        """What the last search has looked at, in words."""
+        names = ", ".join(self._queues[:_MOST_NAMES])
+        more = f" and {len(self._queues) - _MOST_NAMES} more" if len(self._queues) > _MOST_NAMES else ""
+        runs = f"it runs in no pool that is known here ({', '.join(sorted(self._pools)) or 'there is none'})"
+        rows = f"among the first {_MOST} ready, delayed and reserved jobs of queues {names}{more}"
+        refused = "".join(f"; not looked at: {what} ({why})" for what, why in self._refused.items())
+        return f"{runs}, it is not among the failed jobs, in quarantine or {rows}{refused}"
+
+    def _known_queues(self) -> list[str]:
+        """The pools' queues and those that are not empty."""
+        found = dict.fromkeys(self._where.queues())
+        with suppress(StoreDenied):  # a Redis user without +scan
+            found |= dict.fromkeys(self._stores.queue.queues())
+        return [*found][:_MOST_QUEUES]
+
+    def _running(self, job_id: str) -> Facts | None:
+        """In a worker: of this host, by its board; of any other, by its pool's last notice."""
+        for place, pool in self._all_pools():
+            self._pools.add(str(pool["pool"]) if "host" not in pool else f"{pool['pool']} on {pool['host']}")
+            with suppress(LookupError, TypeError, ValueError, AttributeError):  # a notice may have any form
+                for process in pool["processes"]:
+                    if process.get("job", {}).get("id") == job_id:
+                        return {**_run(process, str(pool.get("host", ""))), "found": place}
+        return None
+
+    def _all_pools(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
+        for pool in self._where.pools():
+            with suppress(NotRunning, ConfigError, OSError):
+                yield f"the board of pool {pool.name}", overview(pool.name, board_of(runtime_of(self._where, pool)))
+        for notice in self._stores.control.pools():
+            yield f"the last notice of pool {notice['pool']} on {notice['host']}", notice
+
+    def _waiting(self, job_id: str) -> Facts | None:
+        for queue in self._queues:
+            for shelf, state in _SHELVES.items():
+                if payload := self._first(queue, shelf, job_id):
+                    # A database counts attempts in a column of its own.
+                    attempts = payload.attempts if "attempts" in payload.fields and payload.attempts else None
+                    about: Facts = {"name": payload.name, "queue": queue, "pushed": _moment(payload.pushed_at)}
+                    known = asdict(JobState(id=job_id, state=state, **about))
+                    return {**known, "attempts": attempts, "found": f"the {shelf} jobs of queue {queue}"}
+        return None
+
+    def _first(self, queue: str, shelf: Shelf, job_id: str) -> Payload | None:
+        """The job with this id, if it is one of the first there."""
+        mark = job_id.encode("utf-8", "replace") if _PLAIN.fullmatch(job_id) else b""
+        try:
+            rows = self._stores.queue.first(queue, _MOST, shelf)
+        except StoreDown:
+            raise
+        except StoreError:  # a key of the wrong type
+            return None
+        for raw in rows:
+            if mark in raw:
+                with suppress(BadPayload):
+                    if (payload := decode(raw)).id == job_id:
+                        return payload
+        return None
+
+    def _failed(self, job_id: str) -> Facts | None:
+        record = self._stores.failed.get(job_id)
+        if record is None:
+            return None
+        about: Facts = {"name": record.name, "queue": record.queue, "error": headline(record.exception)}
+        known = asdict(JobState(id=job_id, state="failed", since=_moment(record.failed_at), **about))
+        return {**known, "attempts": record.attempts, "found": "the failed jobs"}
+
+    def _quarantined(self, job_id: str) -> Facts | None:
+        """A payload that has this id somewhere: it could not be read as a job."""
+        mark = job_id.encode("utf-8", "replace")
+        for queue in self._queues:
+            for entry in islice(self._stores.quarantine.entries(queue), _MOST):
+                if job_id == entry.id or mark in entry.payload:
+                    about: Facts = {"queue": queue, "since": _moment(entry.at), "error": entry.reason}
+                    known = asdict(JobState(id=job_id, state="quarantined", **about))
+                    return {**known, "attempts": None, "found": f"the quarantine of queue {queue}, entry {entry.id}"}
+        return None
+
+
+def _run(process: Mapping[str, Any], host: str) -> Facts:
+    """A job that a worker runs. Raises what Python raises for a process of another form."""
+    job = process["job"]
+    began = datetime.fromisoformat(job["since"])
+    about = {"name": job["name"], "queue": job["queue"], "attempts": job["attempt"], "since": began, "began": began}
+    place = {"host": host, "worker": process["number"], "pid": process["pid"]}
+    far = {"progress": job.get("progress"), "note": job.get("note", "")}
+    return asdict(JobState(id=job["id"], state="running", **about, **place, **far))
+
+
+def _moment(seconds: float | None) -> datetime | None:
+    with suppress(ValueError, OverflowError, OSError):  # a foreign payload made it up
+        return None if seconds is None else datetime.fromtimestamp(seconds, UTC)
+    return None
