@@ -125,7 +125,7 @@ class _Way:
 
 def _each(where: Where, queue: str | None, entry_id: str | None, everything: bool, way: _Way) -> int:
     if everything == (entry_id is not None):
-        raise click.UsageError("name one payload by QUEUE and ID, or say --all")
+        raise click.UsageError("name one payload by ID, or say --all")
     if queue and entry_id:
         with closing(Queue(where.connection_of(queue), by_hand=True)) as opened:
             return _one(opened, queue, entry_id, way)
