@@ -22,7 +22,7 @@ from queuepool.config.settings import ConnectionSettings, PoolSettings
 from queuepool.config.urls import kind_of
 from queuepool.errors import BootFailure, ConfigError, StoreError
 from queuepool.jobs.registry import REGISTRY
-from queuepool.jobs.unserved import NO_MODULES, unserved
+from queuepool.jobs.unserved import DEFAULT, NO_MODULES, unserved
 from queuepool.steward.orphaned_boards import left_by_others, words_for
 from queuepool.stores.factory import Stores, is_redis
 from queuepool.stores.finding import Finding, Grade
@@ -205,9 +205,16 @@ def _modules(where: Where) -> Iterator[Finding]:
         yield Finding(Grade.WARN, "preload", f"the modules start threads={started} at their import: no worker has them")
     jobs = REGISTRY.names()
     yield Finding(Grade.OK, "modules", f"{', '.join(names)}; jobs: {', '.join(jobs)}")
-    served = {queue for pool in where.load().pools for queue in pool.queues}
-    yield from (Finding(Grade.WARN, "queues", words) for words in unserved(REGISTRY, served))
+    yield from (Finding(Grade.WARN, "queues", words) for words in _unserved(where))
     yield from _sizes(where)
+
+
+def _unserved(where: Where) -> list[str]:
+    """Of several pools, the one that serves ``default`` is to take what nobody serves."""
+    pools = where.load().pools
+    pool = next((pool for pool in pools if DEFAULT in pool.queues), pools[0])
+    place = f" in [pool:{pool.name}]" if len(pools) > 1 else ""
+    return unserved(REGISTRY, {queue for pool in pools for queue in pool.queues}, pool.queues, place)
 
 
 def _schedules(where: Where) -> Iterator[Finding]:

@@ -1,4 +1,4 @@
-"""Control pools: pause, continue, restart, maintenance. The local pool by signal, all pools through the store."""
+"""Control pools: pause, continue, restart, maintenance. Local pools by signal, all pools through the store."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ import click
 
 from queuepool.board.about import user_name
 from queuepool.board.pauses import pause_words
+from queuepool.board.runtime_dir import RuntimeDir
 from queuepool.board.status import iso
 from queuepool.cli import output
 from queuepool.cli.flags import CONNECTION, PLACE
-from queuepool.cli.local import runtime_of, signal_master
+from queuepool.cli.local import of_running, signal_master
 from queuepool.cli.options import Where, located
-from queuepool.cli.queues import QUEUES
-from queuepool.cli.rollout import WAIT, rollouts, wait_for
+from queuepool.cli.queues import QUEUES, by_connection
+from queuepool.cli.rollout import WAIT, Rollout, wait_for
 from queuepool.errors import StoreDenied
 from queuepool.jobs.client import Queue
 
@@ -26,13 +27,13 @@ from queuepool.jobs.client import Queue
 @located(*PLACE)
 @QUEUES
 def pause(where: Where, queues: Sequence[str]) -> None:
-    """Pause the local pool, or queues on all hosts"""
+    """Pause the local pools, or queues on all hosts"""
     if queues:
         _for_each(where, queues, _pause)
         for note in filter(None, map(where.note_on, queues)):
             output.complain(note)
     else:
-        _signal_master(where, signal.SIGUSR2, "paused, its workers begin no more jobs")
+        _signal_masters(where, signal.SIGUSR2, "paused, its workers begin no more jobs")
 
 
 @click.command("continue")
@@ -43,7 +44,7 @@ def resume(where: Where, queues: Sequence[str]) -> None:
     if queues:
         _for_each(where, queues, _resume)
     else:
-        _signal_master(where, signal.SIGCONT, "goes on")
+        _signal_masters(where, signal.SIGCONT, "goes on")
 
 
 @click.command()
@@ -52,10 +53,13 @@ def resume(where: Where, queues: Sequence[str]) -> None:
 def restart(where: Where, wait: float) -> None:
     """Replace the workers of all hosts, each after its job
 
+    Of all pools on the connections of the configuration; those of one pool are replaced by reload --pool, on its host.
     With --wait it returns once the new code works in the local pools, or prints the cause and exits with 1.
     """
-    local = rollouts(runtime_of(where, pool) for pool in where.pools()) if wait else []
-    for connection in where.connections():
+    others = f"leave out --pool, or replace its workers on this host: queuepool reload --pool {where.pool_name}"
+    connections = where.whole_connections("a restart reaches", otherwise=others)
+    local = of_running(where, Rollout) if wait else []
+    for connection in connections:
         with closing(Queue(connection, by_hand=True)) as queue:
             stamp = queue.stores.control.restart()
         output.say(f"restart broadcast on connection {connection.name}: {stamp} ({iso(stamp)})")
@@ -70,7 +74,7 @@ def reload(where: Where, wait: float) -> None:
 
     Sends HUP to their masters. With --wait it returns once the new code works, or prints the cause and exits with 1.
     """
-    local = rollouts(runtime_of(where, pool) for pool in where.pools())
+    local = of_running(where, Rollout)
     for rollout in local:
         signal_master(rollout.runtime, signal.SIGHUP)
         output.say(f"pool {rollout.name}: its workers are replaced, each after its job")
@@ -85,7 +89,7 @@ def down(where: Where) -> None:
 
     No worker takes a job, except those with --force.
     """
-    for connection in where.connections():
+    for connection in where.whole_connections("maintenance mode holds"):
         with closing(Queue(connection, by_hand=True)) as queue:
             queue.stores.control.down()
         output.say(f"maintenance mode is on, connection {connection.name}")
@@ -95,7 +99,7 @@ def down(where: Where) -> None:
 @located(*CONNECTION)
 def up(where: Where) -> None:
     """End maintenance mode"""
-    for connection in where.connections():
+    for connection in where.whole_connections("maintenance mode holds"):
         with closing(Queue(connection, by_hand=True)) as queue:
             words = "maintenance mode is off" if queue.stores.control.up() else "there was no maintenance mode"
             if queue.stores.control.read(()).down:
@@ -103,16 +107,19 @@ def up(where: Where) -> None:
         output.say(f"{words}, connection {connection.name}")
 
 
-def _signal_master(where: Where, signum: signal.Signals, words: str) -> None:
-    runtime = runtime_of(where)
-    signal_master(runtime, signum)
-    output.say(f"pool {runtime.name}: {words}")
+def _signal_masters(where: Where, signum: signal.Signals, words: str) -> None:
+    def act(runtime: RuntimeDir) -> None:
+        signal_master(runtime, signum)
+        output.say(f"pool {runtime.name}: {words}")
+
+    of_running(where, act)
 
 
 def _for_each(where: Where, queues: Sequence[str], act: Callable[[Queue, str], object]) -> None:
-    with closing(Queue(where.connection(), by_hand=True)) as connection:
-        for queue in queues:
-            act(connection, queue)
+    for connection, names in by_connection(where, queues).items():
+        with closing(Queue(connection, by_hand=True)) as opened:
+            for queue in names:
+                act(opened, queue)
 
 
 def _pause(connection: Queue, queue: str) -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import closing
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, replace
 from functools import partial
 from itertools import chain
@@ -14,22 +14,24 @@ import click
 
 from queuepool.board.status import iso
 from queuepool.cli import output
+from queuepool.cli.asking import FORCE, has_terminal, is_declined
 from queuepool.cli.flags import CONNECTION
 from queuepool.cli.options import JSON, TEXT, Where, located, option, parsed
 from queuepool.cli.queues import one_queue
+from queuepool.cli.reading import Reading
+from queuepool.cli.scopes import BATCH, Scope, by_queue, refuse_a_bare_name, scope_of
 from queuepool.config import values
+from queuepool.config.settings import ConnectionSettings
 from queuepool.jobs.client import Queue
 from queuepool.log.tracebacks import headline
 from queuepool.payload.uncounted import wanted_again
-from queuepool.settlement.held_locks import HeldLocks
 from queuepool.settlement.states import retried
-from queuepool.stores.set_aside import FailedJob, Returned
+from queuepool.stores.set_aside import FailedJob, RecordKey, Returned
 from queuepool.unix.exit_codes import FAILED
 
-#: records in one batch
-_BATCH = 1000
 _HOUR = 3600.0
 _IDS = click.argument("ids", metavar="ID...", nargs=-1, required=True, type=TEXT)
+_NOTHING_DROPPED = "nothing was dropped"
 
 
 @click.command()
@@ -37,55 +39,70 @@ _IDS = click.argument("ids", metavar="ID...", nargs=-1, required=True, type=TEXT
 @click.argument("job_id", metavar="[ID]", required=False, type=TEXT)
 @JSON
 def failed(where: Where, job_id: str | None, as_json: bool) -> int:
-    """List failed jobs, or show the one with this ID"""
-    with closing(Queue(where.connection(), by_hand=True)) as queue:
-        if job_id is None:
-            _list(map(_json_row if as_json else _row, _all(queue)), as_json)
-            _note_pending(queue)
-            return 0
-        record = queue.stores.failed.get(job_id)
-    if record is None:
-        return _not_found(job_id)
-    _show(record, as_json)
-    return 0
+    """List failed jobs, or show the one with this ID
+
+    Of all connections of the configuration; with --pool only those of that pool's queues.
+    """
+    if job_id is not None:
+        return _show_one(where, job_id, as_json)
+    reading = Reading(where.connections())
+    _list(map(_json_row if as_json else _row, reading.each(partial(_all, where))), as_json)
+    return reading.code
 
 
 @click.command()
 @located(*CONNECTION)
 @click.argument("ids", metavar="[ID... | all]", nargs=-1, type=TEXT)
 @option("--queue", metavar="QUEUE", type=parsed(one_queue), help="Retry all jobs that failed on this queue")
-def retry(where: Where, ids: Sequence[str], queue: str | None) -> int:
-    """Put failed jobs back on their queues, with all their tries"""
+@FORCE
+def retry(where: Where, ids: Sequence[str], queue: str | None, force: bool) -> int:
+    """Put failed jobs back on their queues, with all their tries
+
+    Of all connections of the configuration; with --pool only those of that pool's queues. For all of them it asks at a
+    terminal.
+    """
     everything = ids == ("all",) or (queue is not None and not ids)
     if not (ids or everything) or (queue is not None and not everything):
         raise click.UsageError("name failed jobs by ID, or say all, or --queue")
-    with closing(Queue(where.connection(), by_hand=True)) as connection:
-        locks = HeldLocks(connection.settings)
-        if everything:
-            put_back, held = _retry_all(connection, locks, queue)
-            code = FAILED if held else 0
-        else:
-            codes = [_retry(connection, locks, job_id) for job_id in dict.fromkeys(ids)]
-            put_back, code = codes.count(0), max(codes)
-    output.say(f"{output.counted(put_back, 'job')} put back")
-    return code
+    with _scopes(where, queue) as scopes:
+        if not everything:
+            return _retry_some(scopes, ids)
+        if not force and _is_declined("Put back", scopes, "nothing was put back"):
+            return FAILED
+        return max([_retry_all(scope) for scope in scopes])
 
 
 @click.command()
 @located(*CONNECTION)
 @_IDS
-def forget(where: Where, ids: Sequence[str]) -> int:
-    """Drop failed jobs by ID"""
-    with closing(Queue(where.connection(), by_hand=True)) as queue:
-        return max([_forget(queue, job_id) for job_id in dict.fromkeys(ids)])
+@FORCE
+def forget(where: Where, ids: Sequence[str], force: bool) -> int:
+    """Drop failed jobs by ID
+
+    With --pool only those of that pool's queues. For more than one it asks at a terminal.
+    """
+    with _scopes(where) as scopes:
+        wanted = dict.fromkeys(ids)
+        found = [(scope, record.key, record.queue) for scope, record in _several(scopes, wanted)]
+        if len(found) > 1 and not force and has_terminal():
+            jobs = f"{output.counted(len(found), 'failed job')}{by_queue(Counter(queue for _, _, queue in found))}"
+            if is_declined(f"Drop {jobs}?", _NOTHING_DROPPED):
+                return FAILED
+        dropped = sum(_drop(scope, [key for other, key, _ in found if other is scope]) for scope in scopes)
+    output.say(f"dropped {output.counted(dropped, 'failed job')}")
+    return 0 if dropped == len(wanted) else FAILED
 
 
 @click.command()
 @located(*CONNECTION)
 @option("--hours", metavar="HOURS", type=parsed(values.count), default=0, help="Keep failures of the last HOURS")
-def flush(where: Where, hours: int) -> None:
-    """Drop all failed jobs"""
-    _prune(where, hours)
+@FORCE
+def flush(where: Where, hours: int, force: bool) -> int:
+    """Drop all failed jobs
+
+    Of all connections of the configuration; with --pool only those of that pool's queues. It asks at a terminal.
+    """
+    return _prune(where, hours, force)
 
 
 @click.command("prune-failed")
@@ -97,18 +114,42 @@ def flush(where: Where, hours: int) -> None:
     default=24,
     help="Keep failures of the last HOURS  [default: 24]",
 )
-def prune(where: Where, hours: int) -> None:
-    """Drop old failed jobs"""
-    _prune(where, hours)
+@FORCE
+def prune(where: Where, hours: int, force: bool) -> int:
+    """Drop old failed jobs
+
+    Of all connections of the configuration; with --pool only those of that pool's queues. It asks at a terminal.
+    """
+    return _prune(where, hours, force)
+
+
+def _show_one(where: Where, job_id: str, as_json: bool) -> int:
+    reading = Reading(where.connections())
+    if record := next(reading.each(partial(_one, where, job_id)), None):
+        _show(record, as_json)
+        return reading.code
+    return _not_found(job_id)
+
+
+def _one(where: Where, job_id: str, connection: ConnectionSettings) -> Iterator[FailedJob]:
+    with scope_of(where, connection) as scope:
+        if record := scope.get(job_id):
+            yield record
 
 
 def _list(rows: Iterator[dict[str, Any]], as_json: bool) -> None:
     if first := next(rows, None):
-        output.listing(chain([first], rows), as_json)
+        output.listing(chain([first], rows), as_json, spare=("attempts", "connection", "failed_at"))
     elif as_json:
         output.listing([], as_json)
     else:
         output.complain("no failed jobs")
+
+
+def _all(where: Where, connection: ConnectionSettings) -> Iterator[FailedJob]:
+    with scope_of(where, connection) as scope:
+        yield from scope.records()
+        _note_pending(scope.queue)
 
 
 def _note_pending(queue: Queue) -> None:
@@ -120,61 +161,98 @@ def _note_pending(queue: Queue) -> None:
         )
 
 
-def _prune(where: Where, hours: int) -> None:
+@contextmanager
+def _scopes(where: Where, queue: str | None = None) -> Iterator[list[Scope]]:
+    """Those that a verb is to change, all opened before the first is changed. Raises ``UsageError``."""
+    refuse_a_bare_name(where)
+    with ExitStack() as stack:
+        yield [stack.enter_context(scope_of(where, one, queue=queue)) for one in where.connections()]
+
+
+def _is_declined(verb: str, scopes: Sequence[Scope], otherwise: str, hours: int = 0) -> bool:
+    """Whether somebody at a terminal says no, who is told how many of whose jobs are meant."""
+    if not has_terminal():
+        return False
+    jobs = [scope.question(scope.store.now() - hours * _HOUR if hours else None) for scope in scopes]
+    return any(jobs) and is_declined(f"{verb} {' and '.join(filter(None, jobs))}?", otherwise)
+
+
+def _prune(where: Where, hours: int, force: bool) -> int:
+    with _scopes(where) as scopes:
+        if not force and _is_declined("Drop", scopes, _NOTHING_DROPPED, hours):
+            return FAILED
+        for scope in scopes:
+            dropped = _drop_older(scope, scope.store.now() - hours * _HOUR)
+            output.say(f"dropped {output.counted(dropped, 'failed job')}{scope.words}")
+    return 0
+
+
+def _drop_older(scope: Scope, before: float) -> int:
+    keys, kept = scope.older_than(before, 0)
     dropped = 0
-    with closing(Queue(where.connection(), by_hand=True)) as queue:
-        store = queue.stores.failed
-        before = store.now() - hours * _HOUR
-        finder = HeldLocks(queue.settings).set_aside
-        while keys := store.older_than(before, _BATCH):
-            dropped += store.drop(keys, finder)
-    output.say(f"dropped {output.counted(dropped, 'failed job')}")
+    while keys:
+        dropped += _drop(scope, keys)
+        keys, kept = scope.older_than(before, kept)
+    return dropped
 
 
-def _all(queue: Queue) -> Iterator[FailedJob]:
-    first = 0
-    while page := queue.stores.failed.page(first, _BATCH):
-        yield from page
-        first += _BATCH
+def _drop(scope: Scope, keys: Sequence[RecordKey]) -> int:
+    batches = (keys[first : first + BATCH] for first in range(0, len(keys), BATCH))
+    return sum(scope.store.drop(batch, scope.locks.set_aside) for batch in batches)
 
 
-def _retry_all(connection: Queue, locks: HeldLocks, queue: str | None) -> tuple[int, int]:
+def _retry_all(scope: Scope) -> int:
     """Retry only what had failed at the start: workers may fail jobs again faster than this loop runs.
 
-    Returns how many were put back, and how many were not because of their locks.
+    Returns the exit code.
     """
-    store = connection.stores.failed
-    began, found = store.now(), Counter[Returned]()
-    while page := store.page(found.total() - found[Returned.DONE], _BATCH):
+    began, found, queues = scope.store.now(), Counter[Returned](), Counter[str]()
+    while page := scope.store.page(found.total() - found[Returned.DONE], BATCH):
         for record in page:
-            is_meant = record.failed_at <= began and queue in (None, record.queue)
-            found[_put_back(connection, locks, record) if is_meant else Returned.GONE] += 1
+            is_meant = record.failed_at <= began and scope.has(record)
+            result = _put_back(scope, record) if is_meant else Returned.GONE
+            found[result] += 1
+            queues[record.queue] += bool(result)
     if held := found[Returned.HELD]:
         output.complain(f"{output.counted(held, 'failed job')} left: other jobs hold their unique locks")
-    return found[Returned.DONE], held
+    words = f"{output.counted(found[Returned.DONE], 'job')} put back on connection {scope.name}"
+    output.say(f"{words}{by_queue(queues)}")
+    return FAILED if held else 0
 
 
-def _retry(connection: Queue, locks: HeldLocks, job_id: str) -> int:
-    record = connection.stores.failed.get(job_id)
-    match _put_back(connection, locks, record) if record else Returned.GONE:
+def _retry_some(scopes: Sequence[Scope], ids: Sequence[str]) -> int:
+    wanted = dict.fromkeys(ids)
+    found = [_retry(scope, record) for scope, record in _several(scopes, wanted)]
+    output.say(f"{output.counted(sum(found), 'job')} put back")
+    return 0 if sum(found) == len(wanted) else FAILED
+
+
+def _retry(scope: Scope, record: FailedJob) -> bool:
+    match _put_back(scope, record):
         case Returned.DONE:
-            return 0
+            return True
         case Returned.HELD:
-            output.complain(f"failed job {job_id} stays: another job holds its unique lock")
-            return FAILED
-    return _not_found(job_id)
+            output.complain(f"failed job {record.id} stays: another job holds its unique lock")
+        case Returned.GONE:
+            _not_found(record.id)
+    return False
 
 
-def _put_back(connection: Queue, locks: HeldLocks, record: FailedJob) -> Returned:
-    stores, record = connection.stores, replace(record, payload=wanted_again(record.payload))
+def _several(scopes: Sequence[Scope], ids: Iterable[str]) -> Iterator[tuple[Scope, FailedJob]]:
+    """Each of these failed jobs, and where it is; what is nowhere is named."""
+    for job_id in ids:
+        places = ((scope, scope.get(job_id)) for scope in scopes)
+        scope, record = next(((scope, record) for scope, record in places if record), (None, None))
+        if scope and record:
+            yield scope, record
+        else:
+            _not_found(job_id)
+
+
+def _put_back(scope: Scope, record: FailedJob) -> Returned:
+    stores, record = scope.queue.stores, replace(record, payload=wanted_again(record.payload))
     back = partial(stores.failed.retry, record, None, retried(record, stores.states.get))
-    return locks.put_back(stores, record.payload.encode(), back, ended=True)
-
-
-def _forget(queue: Queue, job_id: str) -> int:
-    record = queue.stores.failed.get(job_id)
-    finder = HeldLocks(queue.settings).set_aside
-    return 0 if record and queue.stores.failed.drop([record.key], finder) else _not_found(job_id)
+    return scope.locks.put_back(stores, record.payload.encode(), back, ended=True)
 
 
 def _not_found(job_id: str) -> int:
@@ -204,7 +282,7 @@ def _show(record: FailedJob, as_json: bool) -> None:
     facts = asdict(record) | {"failed_at": iso(record.failed_at)}
     del facts["mark"]
     if as_json:
-        output.versioned(facts | {"class": record.name})
+        output.document(output.versioned(facts | {"class": record.name}))
         return
     trace = facts.pop("exception")
     for name, value in facts.items():

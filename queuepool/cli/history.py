@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import closing
 from dataclasses import replace
 from difflib import get_close_matches
 from functools import reduce
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 
@@ -16,6 +16,7 @@ from queuepool.board.status import iso
 from queuepool.cli import output
 from queuepool.cli.flags import CONNECTION
 from queuepool.cli.options import JSON, TEXT, Where, located, option, parsed
+from queuepool.cli.reading import Reading
 from queuepool.config import values
 from queuepool.config.settings import ConnectionSettings
 from queuepool.metrics.history import Names, Past, Span, past_of
@@ -26,6 +27,11 @@ _HOUR = 3600.0
 #: the seconds of each unit, and the most lines
 _UNITS = {"minute": 60, "hour": 3600, "day": 86400}
 _MOST_LINES = 120
+#: columns that a narrow terminal does without, the least needed first
+_SPARE = (
+    "run_p99", "lost", "given_back", "wait_p50", "released", "run_p50", "wait_p95",
+    "quarantined", "oldest_most", "ready_most",
+)  # fmt: skip
 
 
 def _range(raw: str) -> float:
@@ -49,30 +55,53 @@ def _range(raw: str) -> float:
     help="Show a line for each minute, hour or day (UTC)",
 )
 @JSON
-def history(where: Where, seconds: float, queue: str | None, job: str | None, unit: str | None, as_json: bool) -> None:
+def history(where: Where, seconds: float, queue: str | None, job: str | None, unit: str | None, as_json: bool) -> int:
     """Show rates, run times and waits of the past, by job; then queues and events
 
-    Of the pools of all hosts on the connection, except those with history = 0 or metrics = no. A range is shown in
-    minutes up to 2h, in ten minutes up to 48h, and in hours beyond that. Attempts of Laravel's own workers are not in
-    it. Queues are shown as they were at the ends of these times, and events (exits of workers by reason, losses of
-    the store) without --queue and --job.
+    Of the pools of all hosts on the connections of the configuration, except those with history = 0 or metrics = no.
+    A range is shown in minutes up to 2h, in ten minutes up to 48h, and in hours beyond that. Attempts of Laravel's own
+    workers are not in it. Queues are shown as they were at the ends of these times, and events (exits of workers by
+    reason, losses of the store) without --pool, --queue and --job. With --pool the jobs are those of its queues.
 
     With --by there is a line for each minute, hour or day instead, at most the last 120: all chosen jobs together, and
     the most that were ready in all queues.
     """
     if unit and as_json:
         raise click.UsageError("--json has every bucket of the range: leave out --by")
-    connection = where.connection()
+    reading = Reading(where.connections())
+    found = reading.each(lambda connection: [_found(where, connection, seconds, queue, job)])
+    if as_json:
+        documents = [output.versioned(reading.place(one.connection) | _document(one.span, one.chosen)) for one in found]
+        output.document(documents if reading.is_of_several else documents[0])
+        return reading.code
+    for one in found:
+        if reading.is_of_several:
+            output.say(f"connection {one.connection.name}:")
+        if not (_print_by(one.span, one.chosen, _UNITS[unit]) if unit else _print(one.span, one.chosen)):
+            output.say(_absence(one.past, queue, job))
+    return reading.code
+
+
+class _Found(NamedTuple):
+    """What one connection's history has, and what of it is meant."""
+
+    connection: ConnectionSettings
+    span: Span
+    past: Past
+    chosen: Past
+
+
+def _found(where: Where, connection: ConnectionSettings, seconds: float, queue: str | None, job: str | None) -> _Found:
     span, past = _read(connection, seconds)
-    chosen = _chosen(past, queue, job)
     if past.ignored:
         output.complain(f"{output.counted(past.ignored, 'text')} of the history made no sense")
     if past.left_out:
         output.complain(f"a pool keeps its {MAX_QUEUES} fullest queues: up to {past.left_out} are left out")
-    if as_json:
-        output.versioned(_document(span, chosen))
-    elif not (_print_by(span, chosen, _UNITS[unit]) if unit else _print(span, chosen)):
-        output.say(_absence(past, queue, job))
+    queues = where.queues(connection) if where.is_part else None
+    if queue is not None:
+        where.require(queue)
+        queues = (queue,)
+    return _Found(connection, span, past, _chosen(past, queues, job))
 
 
 def _read(connection: ConnectionSettings, seconds: float) -> tuple[Span, Past]:
@@ -83,17 +112,22 @@ def _read(connection: ConnectionSettings, seconds: float) -> tuple[Span, Past]:
     return span, replace(past, ignored=past.ignored + ignored)
 
 
-def _chosen(past: Past, queue: str | None, job: str | None) -> Past:
-    """What of it is of this queue, and of this job: nothing else is known of a job but its attempts."""
+def _chosen(past: Past, meant: Collection[str] | None, job: str | None) -> Past:
+    """What of it is of these queues, and of this job: nothing else is known of a job but its attempts."""
+
+    def is_meant(queue: str) -> bool:
+        return meant is None or queue in meant
+
     jobs = {
-        at: {names: one for names, one in tallies.items() if queue in (None, names[0]) and job in (None, names[1])}
+        at: {names: one for names, one in tallies.items() if is_meant(names[0]) and job in (None, names[1])}
         for at, tallies in past.gained.items()
     }
     queues = {
-        at: {name: sizes for name, sizes in known.items() if queue in (None, name) and job is None}
+        at: {name: sizes for name, sizes in known.items() if is_meant(name) and job is None}
         for at, known in past.queues.items()
     }
-    return replace(past, gained=jobs, events={} if queue or job else past.events, queues=queues)
+    events = past.events if meant is None and job is None else {}
+    return replace(past, gained=jobs, events=events, queues=queues)
 
 
 def _absence(past: Past, queue: str | None, job: str | None) -> str:
@@ -115,7 +149,7 @@ def _print(span: Span, past: Past) -> int:
     for number, rows in enumerate(tables):
         if number:
             click.echo()
-        output.listing(rows, as_json=False)
+        output.listing(rows, as_json=False, spare=_SPARE)
     return len(tables)
 
 

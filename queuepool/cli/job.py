@@ -65,7 +65,7 @@ def _look_for(search: JobSearch, job_id: str, wait: bool, as_json: bool) -> int:
 def _show(state: Facts, as_json: bool) -> None:
     facts = {key: _plain(value) for key, value in state.items()}
     if as_json:
-        output.versioned(facts)
+        output.document(output.versioned(facts))
         return
     for key, value in facts.items():
         if value not in (None, ""):

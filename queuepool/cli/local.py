@@ -3,22 +3,44 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
 
 from queuepool.board.runtime_dir import RuntimeDir
 from queuepool.board.troubles import NOT_RUNNING, runs_no_jobs
+from queuepool.cli import output
 from queuepool.cli.options import Where
 from queuepool.config.settings import PoolSettings
+from queuepool.errors import NotRunning
 from queuepool.unix import exit_codes, fork
 
 #: the state of a pool of any host that has published nothing for too long
 LOST = "lost"
 
+T = TypeVar("T")
 
-def runtime_of(where: Where, pool: PoolSettings | None = None) -> RuntimeDir:
+
+def runtime_of(where: Where, pool: PoolSettings) -> RuntimeDir:
     """The pool's directory. One named on the command line is taken, whatever pool is there."""
-    return RuntimeDir(pool or where.pool(), takes_any="pool.runtime_dir" in where.overrides)
+    return RuntimeDir(pool, takes_any="pool.runtime_dir" in where.overrides)
+
+
+def of_running(where: Where, act: Callable[[RuntimeDir], T]) -> list[T]:
+    """What ``act`` returns of each pool that is meant and runs here; names the others.
+
+    Raises ``NotRunning`` if none runs.
+    """
+    found, missing = list[T](), list[NotRunning]()
+    for pool in where.pools():
+        try:
+            found.append(act(runtime_of(where, pool)))
+        except NotRunning as error:
+            missing.append(error)
+    if not found:
+        raise missing[0]
+    for each in missing:
+        output.complain(f"note: {each}")
+    return found
 
 
 def signal_master(runtime: RuntimeDir, signum: signal.Signals) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import closing
+from contextlib import ExitStack, closing
 from typing import Any
 
 import click
@@ -13,6 +13,8 @@ from queuepool.cli import output
 from queuepool.cli.flags import CONNECTION
 from queuepool.cli.group import Verbs
 from queuepool.cli.options import JSON, TEXT, Where, located
+from queuepool.cli.reading import Reading
+from queuepool.config.settings import ConnectionSettings
 from queuepool.config.urls import kind_of
 from queuepool.jobs.client import Queue
 from queuepool.payload.ending import Unlock
@@ -29,13 +31,19 @@ def locks() -> None:
 @locks.command("list")
 @located(*CONNECTION)
 @JSON
-def list_them(where: Where, as_json: bool) -> None:
+def list_them(where: Where, as_json: bool) -> int:
     """List the locks that are held: by which owner, where, and until when
 
     As long as one is held, a dispatch of its job and identity adds nothing. The owner is in the job's payload.
     """
-    with closing(Queue(where.connection(), by_hand=True)) as queue:
-        output.listing(_rows(queue.stores), as_json)
+    reading = Reading(where.whole_connections("locks are those of"))
+
+    def rows(connection: ConnectionSettings) -> Iterator[dict[str, Any]]:
+        with closing(Queue(connection, by_hand=True)) as queue:
+            yield from (reading.place(connection) | row for row in _rows(queue.stores))
+
+    output.listing(reading.each(rows), as_json, spare=("owner", "store", "connection", "ends"))
+    return reading.code
 
 
 @locks.command()
@@ -46,8 +54,10 @@ def free(where: Where, names: Sequence[str]) -> int:
 
     A job that holds one goes on; another of its kind may be dispatched beside it.
     """
-    with closing(Queue(where.connection(), by_hand=True)) as queue:
-        return max([_free(queue.stores, name) for name in dict.fromkeys(names)])
+    connections = where.whole_connections("locks are those of")
+    with ExitStack() as stack:
+        places = [stack.enter_context(closing(Queue(one, by_hand=True))).stores for one in connections]
+        return max([_free(places, name) for name in dict.fromkeys(names)])
 
 
 def _rows(stores: Stores) -> Iterator[dict[str, Any]]:
@@ -58,9 +68,9 @@ def _rows(stores: Stores) -> Iterator[dict[str, Any]]:
             yield {"lock": lock.name, "owner": lock.owner, "store": kind_of(url), "ends": ends}
 
 
-def _free(stores: Stores, given: str) -> int:
+def _free(stores: Sequence[Stores], given: str) -> int:
     name = given if given.startswith(PREFIX) else PREFIX + given
-    if not sum(place.release([Unlock(name)]) for place in stores.locks.values()):
+    if not sum(place.release([Unlock(name)]) for one in stores for place in one.locks.values()):
         output.complain(f"no lock {name} is held")
         return FAILED
     output.say(f"freed {name}")

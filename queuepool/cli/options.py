@@ -56,6 +56,11 @@ class Where:
             raise click.UsageError(f"there are several pools, name one with --pool: {_names(pools)}")
         return pools[0]
 
+    @property
+    def is_part(self) -> bool:
+        """Whether ``--pool`` has chosen one of the configuration's pools."""
+        return self.pool_name is not None and bool(self.load().name)
+
     def connections(self) -> list[ConnectionSettings]:
         """The pools' connections, each once."""
         return list(dict.fromkeys(pool.connection for pool in self.pools()))
@@ -65,13 +70,51 @@ class Where:
         found = self.connections()
         return found[0] if len(found) == 1 else self.pool().connection
 
-    def queues(self) -> tuple[str, ...]:
-        """The pools' queues, each once."""
-        return tuple(dict.fromkeys(queue for pool in self.pools() for queue in pool.queues))
+    def connection_of(self, queue: str) -> ConnectionSettings:
+        """The connection that has this queue: the only one, else that of the pools that serve it.
+
+        Raises ``UsageError`` if several connections may be meant.
+        """
+        found = self.connections()
+        serving = list(dict.fromkeys(pool.connection for pool in self.pools() if queue in pool.queues))
+        for only in (found, serving):
+            if len(only) == 1:
+                return only[0]
+        why = "pools on several connections serve" if serving else "no pool serves"
+        raise click.UsageError(f"{why} queue {queue}: name a pool with --pool: {_names(self.pools())}")
+
+    def whole_connections(self, words: str, *, otherwise: str = "leave out --pool") -> list[ConnectionSettings]:
+        """The connections, for what concerns all pools on them: ``words`` say what, ``otherwise`` what to do.
+
+        Raises ``UsageError`` if ``--pool`` leaves out a pool that shares its connection.
+        """
+        found = self.connections()
+        others = [pool for pool in self.load().pools if pool.connection in found and pool not in self.pools()]
+        if self.is_part and others:
+            [one] = found
+            reach = f"{words} all pools on connection {one.name}, also {_names(others)}"
+            raise click.UsageError(f"{reach}: {otherwise}")
+        return found
+
+    def queues(self, connection: ConnectionSettings | None = None) -> tuple[str, ...]:
+        """The pools' queues, each once; those on this connection, if one is given."""
+        meant = [pool for pool in self.pools() if connection in (None, pool.connection)]
+        return tuple(dict.fromkeys(queue for pool in meant for queue in pool.queues))
+
+    def require(self, *queues: str) -> None:
+        """Raises ``UsageError`` if other pools than the one that ``--pool`` has chosen serve these queues."""
+        for queue in queues:
+            serving = [pool for pool in self.load().pools if queue in pool.queues]
+            if self.is_part and serving and queue not in self.queues():
+                raise click.UsageError(f"queue {queue} is served by {_names(serving)}, not by pool {self.pool_name}")
 
     def note_on(self, queue: str) -> str:
-        """That no pool of the configuration file serves this queue; empty if one does, or there is no file."""
-        return f"note: no pool of {self.path} serves queue {queue}" if self.path and queue not in self.queues() else ""
+        """That no pool of the file, or not the one that was named, serves this queue; empty without a file."""
+        if not self.path or queue in self.queues():
+            return ""
+        if self.is_part and any(queue in pool.queues for pool in self.load().pools):
+            return f"note: pool {self.pool_name} of {self.path} does not serve queue {queue}"
+        return f"note: no pool of {self.path} serves queue {queue}"
 
 
 def _names(pools: Sequence[PoolSettings]) -> str:

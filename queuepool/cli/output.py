@@ -6,18 +6,22 @@ import io
 import json
 import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from contextlib import suppress
 from itertools import chain, islice
+from shutil import get_terminal_size
+from textwrap import wrap
 from typing import Any
 
+from queuepool.cli.columns import WHOLE, Columns
 from queuepool.unix.escape import escaped
 
 #: rows whose column widths a table computes together; the next batch gets its own
 _ROWS = 1000
-_GAP = "  "
 #: the version of the forms in docs/reference/json.md
 _FORM = 1
+#: how a line is folded
+_FOLDED: Mapping[str, Any] = {"subsequent_indent": "  ", "break_long_words": False, "break_on_hyphens": False}
 
 
 def open_streams() -> None:
@@ -80,9 +84,9 @@ def document(value: Any) -> None:
     sys.stdout.write(f"{json.dumps(value, indent=2)}\n")
 
 
-def versioned(facts: Mapping[str, Any]) -> None:
-    """One object of ours as the JSON document of a verb; its version is raised when a key changes or goes."""
-    document({"version": _FORM, **facts})
+def versioned(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """One object of ours for a verb's JSON document, with the version, which is raised when a key changes or goes."""
+    return {"version": _FORM, **facts}
 
 
 def documents(values: Iterable[Any]) -> None:
@@ -94,36 +98,57 @@ def documents(values: Iterable[Any]) -> None:
     sys.stdout.write("[]\n" if lead == "[" else "\n]\n")
 
 
-def listing(rows: Iterable[Mapping[str, Any]], as_json: bool) -> None:
-    """Rows with the same keys, as a table or as JSON."""
+def listing(rows: Iterable[Mapping[str, Any]], as_json: bool, spare: Sequence[str] = ()) -> None:
+    """Rows with the same keys, as a table or as JSON; ``spare`` as for ``table``."""
     if as_json:
         documents(rows)
         return
     rest = iter(rows)
     for first in rest:
-        table(list(first), (_cells(row) for row in chain([first], rest)))
+        table(list(first), (_cells(row) for row in chain([first], rest)), spare)
 
 
-def table(headers: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """Columns under their names; nothing at all if there are no rows."""
+def table(
+    headers: Sequence[str],
+    rows: Iterable[Sequence[object]],
+    spare: Sequence[str] = (),
+    whole: Container[str] = WHOLE,
+) -> None:
+    """Columns under their names; nothing at all if there are no rows.
+
+    On a terminal it fits the width: columns of ``spare`` are left out from the first on, and what is not of ``whole``
+    is cut.
+    """
     cells = (tuple(escaped(str(cell)) for cell in row) for row in rows)
-    first = list(islice(cells, _ROWS))
-    if first:
-        _write([tuple(name.upper() for name in headers), *first])
-    while page := list(islice(cells, _ROWS)):
-        _write(page)
+    if not (page := list(islice(cells, _ROWS))):
+        return
+    shown = Columns(headers, page, _room(), spare, whole)
+    page.insert(0, tuple(shown.titles))
+    while page:
+        for line in shown.lines(page):
+            sys.stdout.write(f"{line}\n")
+        page = list(islice(cells, _ROWS))
+    if shown.left_out:
+        words = f"note: there is no room for {', '.join(shown.left_out)}; a pipe (| cat) and --json have it"
+        for part in _folded(words):
+            complain(part)
+
+
+def fold(line: str) -> None:
+    """One line, on a terminal folded between words."""
+    for part in _folded(escaped(line)):
+        sys.stdout.write(f"{part}\n")
+
+
+def _folded(text: str) -> list[str]:
+    room = _room()
+    return [text] if room is None else wrap(text, room, **_FOLDED)
+
+
+def _room() -> int | None:
+    """Columns of the terminal; ``None`` where there is none."""
+    return get_terminal_size().columns if sys.stdout.isatty() else None
 
 
 def _cells(row: Mapping[str, Any]) -> list[object]:
     return ["-" if value is None else value for value in row.values()]
-
-
-def _write(rows: Sequence[Sequence[str]]) -> None:
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for line in _lines(rows, widths):
-        sys.stdout.write(f"{line}\n")
-
-
-def _lines(rows: Sequence[Sequence[str]], widths: Sequence[int]) -> Iterator[str]:
-    for row in rows:
-        yield _GAP.join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()

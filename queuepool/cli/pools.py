@@ -1,18 +1,20 @@
-"""The local pool: start, stop, scale."""
+"""The local pools: start, stop, scale."""
 
 from __future__ import annotations
 
 import signal
 import time
 from collections.abc import Callable
+from functools import partial
 
 import click
 
+from queuepool.board.board import Board
 from queuepool.board.runtime_dir import RuntimeDir
 from queuepool.cli import output
 from queuepool.cli.error_report import code_of
 from queuepool.cli.flags import PLACE, POOL
-from queuepool.cli.local import runtime_of, signal_master
+from queuepool.cli.local import of_running, signal_master
 from queuepool.cli.options import Where, located, option, parsed
 from queuepool.config.values import count, seconds
 from queuepool.errors import NotRunning, QueuepoolError
@@ -37,40 +39,47 @@ def start(where: Where) -> int:
 @click.option("--now", is_flag=True, help="Kill running jobs; they go back to their queues")
 @option("--wait", metavar="SECONDS", type=parsed(seconds), default=0.0, help="Wait this long for its end  [default: 0]")
 def stop(where: Where, now: bool, wait: float) -> None:
-    """Stop the local pool after its running jobs"""
-    runtime = runtime_of(where)
-    pid = signal_master(runtime, signal.SIGQUIT if now else signal.SIGTERM)
-    if not wait:
-        output.say(
-            f"pool {runtime.name}: stopping, its running jobs {'go back to their queues' if now else 'may finish'}"
-        )
-    elif within(wait, lambda: not _is_master(runtime, pid)):
-        output.say(f"pool {runtime.name}: stopped")
-    else:
-        raise QueuepoolError(f"pool {runtime.name!r} (pid {pid}) still runs after {wait:g} s")
+    """Stop the local pools after their running jobs"""
+    signum = signal.SIGQUIT if now else signal.SIGTERM
+    masters = of_running(where, lambda runtime: (runtime, signal_master(runtime, signum)))
+    until = time.monotonic() + wait
+    for runtime, pid in masters:
+        if not wait:
+            jobs = "go back to their queues" if now else "may finish"
+            output.say(f"pool {runtime.name}: stopping, its running jobs {jobs}")
+        elif within(max(until - time.monotonic(), 0.0), partial(_is_over, runtime, pid)):
+            output.say(f"pool {runtime.name}: stopped")
+        else:
+            raise QueuepoolError(f"pool {runtime.name!r} (pid {pid}) still runs after {wait:g} s")
 
 
 @click.command()
 @located(*PLACE)
 @click.argument("workers", metavar="N", type=parsed(count))
 def scale(where: Where, workers: int) -> None:
-    """Scale the local pool to N workers"""
-    runtime = runtime_of(where)
-    board = runtime.board(write=True)
-    limit = board.max_workers
-    if workers > limit:
-        raise click.BadParameter(f"this pool was started with room for {limit} workers", param_hint="N")
-    board.header.scale = workers + 1
-    if not within(_TIMEOUT, lambda: board.header.target == workers):
-        raise QueuepoolError(f"the master of pool {runtime.name!r} (pid {board.name.pid}) does not answer")
-    output.say(f"pool {runtime.name} has {workers} workers")
+    """Scale each local pool to N workers"""
+    boards = of_running(where, lambda runtime: (runtime, runtime.board(write=True)))
+    for runtime, board in boards:
+        if workers > board.max_workers:
+            room = f"pool {runtime.name} was started with room for {board.max_workers} workers"
+            raise click.BadParameter(room, param_hint="N")
+    for _, board in boards:
+        board.header.scale = workers + 1
+    for runtime, board in boards:
+        if not within(_TIMEOUT, partial(_has, board, workers)):
+            raise QueuepoolError(f"the master of pool {runtime.name!r} (pid {board.name.pid}) does not answer")
+        output.say(f"pool {runtime.name} has {output.counted(workers, 'worker')}")
 
 
-def _is_master(runtime: RuntimeDir, pid: int) -> bool:
+def _has(board: Board, workers: int) -> bool:
+    return board.header.target == workers
+
+
+def _is_over(runtime: RuntimeDir, pid: int) -> bool:
     try:
-        return runtime.master_pid() == pid
+        return runtime.master_pid() != pid
     except NotRunning:
-        return False
+        return True
 
 
 def within(limit: float, is_true: Callable[[], bool]) -> bool:

@@ -57,7 +57,7 @@ def push(
     on_wire: Mapping[str, object] = wire(options) if handler else {}
     _judge(name, value, handler)
     target = queue or options.queue or "default"
-    with closing(Queue(where.connection())) as connection:
+    with closing(Queue(where.connection_of(target))) as connection:
         about: dict[str, Any] = {"queue": target, "delay": delay, "options": on_wire, "encrypted": options.encrypted}
         output.say(connection.push(name, value, track=options.track if track is None else track, **about))
     for note in filter(None, (unchecked, where.note_on(target))):

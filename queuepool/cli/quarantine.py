@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from contextlib import closing
+from collections import Counter
+from collections.abc import Callable, Container, Iterator, Sequence
+from contextlib import ExitStack, closing
+from dataclasses import dataclass
 from functools import partial
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 
 from queuepool.board.status import iso
 from queuepool.cli import output
+from queuepool.cli.asking import FORCE, has_terminal, is_declined
 from queuepool.cli.flags import CONNECTION
 from queuepool.cli.group import Verbs
 from queuepool.cli.options import JSON, TEXT, Where, located, parsed
-from queuepool.cli.queues import QUEUES, one_queue
+from queuepool.cli.queues import QUEUES, by_connection, one_queue
+from queuepool.cli.reading import Reading
+from queuepool.config.settings import ConnectionSettings
+from queuepool.config.urls import masked
 from queuepool.jobs.client import Queue
 from queuepool.settlement.held_locks import HeldLocks
-from queuepool.stores.locks import Finder
 from queuepool.stores.set_aside import Quarantined, Returned
 from queuepool.unix.exit_codes import FAILED
 
@@ -35,6 +40,8 @@ _WRAPPED = (
 )
 _QUEUE = click.argument("queue", type=parsed(one_queue))
 _ID = click.argument("entry_id", metavar="ID", type=TEXT)
+_SOME_QUEUE = click.argument("queue", metavar="[QUEUE]", required=False, type=parsed(one_queue))
+_SOME_ID = click.argument("entry_id", metavar="[ID]", required=False, type=TEXT)
 
 
 @click.group(cls=Verbs)
@@ -46,13 +53,18 @@ def quarantine() -> None:
 @located(*CONNECTION)
 @QUEUES
 @JSON
-def list_them(where: Where, queues: Sequence[str], as_json: bool) -> None:
-    """List the quarantine of queues, by default the pool's"""
-    with closing(Queue(where.connection(), by_hand=True)) as connection:
-        found = (
-            _row(entry) for queue in queues or where.queues() for entry in connection.stores.quarantine.entries(queue)
-        )
-        output.listing(found, as_json)
+def list_them(where: Where, queues: Sequence[str], as_json: bool) -> int:
+    """List the quarantine of queues, by default the pools'"""
+    reading = Reading(where.connections())
+
+    def rows(connection: ConnectionSettings) -> Iterator[dict[str, Any]]:
+        with closing(Queue(connection, by_hand=True)) as opened:
+            for queue in queues or where.queues(connection):
+                entries = opened.stores.quarantine.entries(queue)
+                yield from (reading.place(connection) | _row(entry) for entry in entries)
+
+    output.listing(reading.each(rows), as_json, spare=("bytes", "at", "connection"))
+    return reading.code
 
 
 @quarantine.command()
@@ -62,7 +74,7 @@ def list_them(where: Where, queues: Sequence[str], as_json: bool) -> None:
 @click.option("--raw", "as_bytes", is_flag=True, help="Print the payload's bytes unchanged")
 def show(where: Where, queue: str, entry_id: str, as_bytes: bool) -> int:
     """Show one payload, at most 8 KiB of it"""
-    with closing(Queue(where.connection(), by_hand=True)) as connection:
+    with closing(Queue(where.connection_of(queue), by_hand=True)) as connection:
         entry = _entry(connection, queue, entry_id)
     if entry is None:
         return _not_found(queue, entry_id)
@@ -75,61 +87,125 @@ def show(where: Where, queue: str, entry_id: str, as_bytes: bool) -> int:
 
 @quarantine.command()
 @located(*CONNECTION)
-@_QUEUE
-@_ID
-def retry(where: Where, queue: str, entry_id: str) -> int:
-    """Put one payload back on its queue unchanged"""
-    with closing(Queue(where.connection(), by_hand=True)) as connection:
-        entry = _entry(connection, queue, entry_id)
-        back = partial(connection.stores.quarantine.requeue, queue, entry_id, None)
-        locks = HeldLocks(connection.settings)
-        match locks.put_back(connection.stores, entry.payload, back, ended=False) if entry else Returned.GONE:
-            case Returned.DONE:
-                return 0
-            case Returned.HELD:
-                output.complain(f"{entry_id} stays in the quarantine of {queue}: another job holds its unique lock")
-                return FAILED
-    return _not_found(queue, entry_id)
+@_SOME_QUEUE
+@_SOME_ID
+@click.option("--all", "everything", is_flag=True, help="Put back all payloads of the queue, or of the pools' queues")
+@FORCE
+def retry(where: Where, queue: str | None, entry_id: str | None, everything: bool, force: bool) -> int:
+    """Put payloads back on their queue unchanged: one, or all
+
+    For all of a queue, or of the pools' queues, it asks at a terminal.
+    """
+    return _each(where, queue, entry_id, everything, _Way("Put back", "put back", _put_back, asks=not force))
 
 
 @quarantine.command()
 @located(*CONNECTION)
-@_QUEUE
-@click.argument("entry_id", metavar="[ID]", required=False, type=TEXT)
-@click.option("--all", "everything", is_flag=True, help="Drop all payloads of the queue")
-def drop(where: Where, queue: str, entry_id: str | None, everything: bool) -> int:
-    """Drop one payload, or all of a queue"""
+@_SOME_QUEUE
+@_SOME_ID
+@click.option("--all", "everything", is_flag=True, help="Drop all payloads of the queue, or of the pools' queues")
+@FORCE
+def drop(where: Where, queue: str | None, entry_id: str | None, everything: bool, force: bool) -> int:
+    """Drop payloads: one, or all
+
+    For all of a queue, or of the pools' queues, it asks at a terminal.
+    """
+    return _each(where, queue, entry_id, everything, _Way("Drop", "dropped", _drop, asks=not force))
+
+
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """What is done with each payload, and how that is asked and told."""
+
+    verb: str
+    done: str
+    act: Callable[[Queue, HeldLocks, Quarantined], Returned]
+    asks: bool
+
+
+def _each(where: Where, queue: str | None, entry_id: str | None, everything: bool, way: _Way) -> int:
     if everything == (entry_id is not None):
         raise click.UsageError("name one payload by ID, or say --all")
-    with closing(Queue(where.connection(), by_hand=True)) as connection:
-        if entry_id is None:
-            output.say(f"dropped {output.counted(_drop_all(connection, queue), 'payload')}")
+    if queue and entry_id:
+        with closing(Queue(where.connection_of(queue), by_hand=True)) as opened:
+            return _one(opened, queue, entry_id, way)
+    where.require(*filter(None, [queue]))
+    meant = by_connection(where, [queue] if queue else [])
+    with ExitStack() as stack:
+        several = [(stack.enter_context(closing(Queue(one, by_hand=True))), queues) for one, queues in meant.items()]
+        found = [_Ids(opened, queue, _ids(opened, queue)) for opened, queues in several for queue in queues]
+        found = [one for one in found if one.ids]
+        if not found:
+            output.say(f"{way.done} 0 payloads")
+        elif way.asks and has_terminal() and is_declined(f"{way.verb} {_counted(found)}?", f"nothing was {way.done}"):
+            return FAILED
+        return max([_all(one, way) for one in found], default=0)
+
+
+class _Ids(NamedTuple):
+    """The payloads that a queue's quarantine has at the start: more may come faster than they are worked off."""
+
+    opened: Queue
+    queue: str
+    ids: set[str]
+
+
+def _ids(opened: Queue, queue: str) -> set[str]:
+    return {entry.id for entry in opened.stores.quarantine.entries(queue)}
+
+
+def _counted(found: Sequence[_Ids]) -> str:
+    """How many payloads of which queues, and where."""
+    return " and ".join(
+        f"{output.counted(len(one.ids), 'payload')} of queue {one.queue} on {masked(one.opened.settings.url)}"
+        for one in found
+    )
+
+
+def _one(opened: Queue, queue: str, entry_id: str, way: _Way) -> int:
+    entry = _entry(opened, queue, entry_id)
+    match way.act(opened, HeldLocks(opened.settings), entry) if entry else Returned.GONE:
+        case Returned.DONE:
             return 0
-        entry = _entry(connection, queue, entry_id)
-        finder = HeldLocks(connection.settings).set_aside
-        return 0 if entry and _drop(connection, entry, finder) else _not_found(queue, entry_id)
+        case Returned.HELD:
+            output.complain(f"{entry_id} stays in the quarantine of {queue}: another job holds its unique lock")
+            return FAILED
+    return _not_found(queue, entry_id)
+
+
+def _all(meant: _Ids, way: _Way) -> int:
+    """Do it with all of one queue; returns the exit code."""
+    opened, queue, ids = meant
+    locks, left, found = HeldLocks(opened.settings), set(ids), Counter[Returned]()
+    while page := list(islice(_among(opened, queue, left), _BATCH)):
+        left.difference_update(entry.id for entry in page)
+        found.update(way.act(opened, locks, entry) for entry in page)
+    if held := found[Returned.HELD]:
+        stay = f"{output.counted(held, 'payload')} of queue {queue} left"
+        output.complain(f"{stay}: other jobs hold their unique locks")
+    words = f"{output.counted(found[Returned.DONE], 'payload')} of queue {queue} on connection {opened.settings.name}"
+    output.say(f"{way.done} {words}")
+    return FAILED if held else 0
+
+
+def _among(opened: Queue, queue: str, ids: Container[str]) -> Iterator[Quarantined]:
+    return (entry for entry in opened.stores.quarantine.entries(queue) if entry.id in ids)
+
+
+def _put_back(opened: Queue, locks: HeldLocks, entry: Quarantined) -> Returned:
+    back = partial(opened.stores.quarantine.requeue, entry.queue, entry.id, None)
+    return locks.put_back(opened.stores, entry.payload, back, ended=False)
+
+
+def _drop(opened: Queue, locks: HeldLocks, entry: Quarantined) -> Returned:
+    """Drop it with its unique locks."""
+    finder = locks.set_aside
+    unlocks = finder.locks_of(entry.payload) if finder.may_hold(entry.payload) else ()
+    return Returned(int(opened.stores.quarantine.drop(entry.queue, entry.id, unlocks)))
 
 
 def _entry(connection: Queue, queue: str, entry_id: str) -> Quarantined | None:
     return next((one for one in connection.stores.quarantine.entries(queue) if one.id == entry_id), None)
-
-
-def _drop(connection: Queue, entry: Quarantined, finder: Finder) -> bool:
-    """Drop it with its unique locks."""
-    unlocks = finder.locks_of(entry.payload) if finder.may_hold(entry.payload) else ()
-    return connection.stores.quarantine.drop(entry.queue, entry.id, unlocks)
-
-
-def _drop_all(connection: Queue, queue: str) -> int:
-    """Drop only what was there at the start: more may come faster than this loop runs."""
-    began, dropped, finder = connection.stores.queue.now(), 0, HeldLocks(connection.settings).set_aside
-    while page := list(islice(_older(connection, queue, began), _BATCH)):
-        dropped += sum(_drop(connection, entry, finder) for entry in page)
-    return dropped
-
-
-def _older(connection: Queue, queue: str, moment: float) -> Iterator[Quarantined]:
-    return (entry for entry in connection.stores.quarantine.entries(queue) if entry.at <= moment)
 
 
 def _not_found(queue: str, entry_id: str) -> int:

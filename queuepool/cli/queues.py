@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
-from typing import Any
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, closing
+from typing import Any, NamedTuple
 
 import click
 
 from queuepool.cli import output
 from queuepool.cli.ages import age, untaken
+from queuepool.cli.asking import FORCE, has_terminal, is_declined
 from queuepool.cli.flags import CONNECTION
 from queuepool.cli.options import JSON, Where, located, option, parsed
 from queuepool.cli.queue_marks import Mark, complaints, marks_of
+from queuepool.cli.reading import Reading
 from queuepool.config import values
+from queuepool.config.settings import ConnectionSettings
 from queuepool.config.urls import masked
 from queuepool.errors import StoreDenied, StoreDown, StoreError
 from queuepool.jobs.client import Queue
@@ -48,16 +50,17 @@ QUEUES = click.argument("queues", metavar="[QUEUE]...", nargs=-1, type=parsed(va
 def size(where: Where, queues: Sequence[str], as_json: bool) -> int:
     """Count the jobs of queues
 
-    By default the pool's queues, that of outcomes, and all others that are not empty.
+    By default the pools' queues, that of outcomes, and all others that are not empty; with --pool only its queues.
     """
-    with closing(Queue(where.connection(), by_hand=True)) as queue:
-        sizes = _sizes(queue, queues or _all(where, queue))
-        found = {name: one for name, one in sizes.items() if one}
-        marks = marks_of(where, queue, list(found))
-    rows = ({"queue": name, "size": one.total, **_marked(marks[name], as_json)} for name, one in found.items())
-    output.listing(rows, as_json)
-    _complain(marks, found, as_json)
-    return 0 if all(sizes.values()) else FAILED
+    reading = Reading(where.connections())
+    counted = _Counted(where, queues, reading, as_json)
+    rows = (
+        reading.place(one.connection) | {"queue": one.name, "size": one.sizes.total} | _marked(one.mark, as_json)
+        for one in counted.all()
+    )
+    output.listing(rows, as_json, spare=("connection",))
+    counted.note_nowhere()
+    return reading.code
 
 
 @click.command()
@@ -76,62 +79,106 @@ def size(where: Where, queues: Sequence[str], as_json: bool) -> int:
 def monitor(where: Where, queues: Sequence[str], limit: int, fail: bool, as_json: bool) -> int:
     """Show which queues are too long
 
-    By default of the pool's queues, that of outcomes, and all others that are not empty. Warns of outcomes that wait
-    for more than a minute.
+    By default of the pools' queues, that of outcomes, and all others that are not empty; with --pool only its queues.
+    Warns of outcomes that wait for more than a minute.
     """
-    connection = where.connection()
-    with closing(Queue(connection, by_hand=True)) as queue:
-        sizes = _sizes(queue, queues or _all(where, queue))
-        found = {name: one for name, one in sizes.items() if one}
-        measured = {name: queue.stores.measures.of(name) for name in found}
-        marks = marks_of(where, queue, list(found))
-    rows = [
-        _parts(name, one, limit, age(measured[name])) | _marked(marks[name], as_json) for name, one in found.items()
-    ]
-    output.listing([{"connection": connection.name, **row} for row in rows], as_json)
-    _complain(marks, found, as_json)
-    outcomes = connection.outcomes
-    if outcomes in measured and (words := untaken(outcomes, measured[outcomes])):
-        output.complain(f"warn: {words}")
-    return FAILED if (fail and any(row["status"] == "ALERT" for row in rows)) or not all(sizes.values()) else 0
+    reading = Reading(where.connections())
+    counted, rows = _Counted(where, queues, reading, as_json), list[dict[str, Any]]()
+    for connection, queue, name, sizes, mark in counted.all():
+        measured = queue.stores.measures.of(name)
+        parts = _parts(name, sizes, limit, age(measured)) | _marked(mark, as_json)
+        rows.append({"connection": connection.name, **parts})
+        if name == connection.outcomes and (words := untaken(name, measured)):
+            counted.warnings.append(f"warn: {words}")
+    output.listing(rows, as_json, spare=("quarantined", "reserved", "delayed", "connection"))
+    counted.note_nowhere()
+    return FAILED if fail and any(row["status"] == "ALERT" for row in rows) else reading.code
 
 
 @click.command()
 @located(*CONNECTION)
 @QUEUES
-@click.option("--force", is_flag=True, help="Do not ask for confirmation")
+@FORCE
 def clear(where: Where, queues: Sequence[str], force: bool) -> int:
-    """Drop the jobs of queues, by default the pool's"""
-    connection, names = where.connection(), queues or where.queues()
-    if not force and not _is_confirmed(f"Drop all jobs of {', '.join(names)} on {masked(connection.url)}?"):
-        output.complain("nothing was dropped")
-        return FAILED
-    with closing(Queue(connection, by_hand=True)) as queue:
-        for name in names:
-            output.say(f"dropped {output.counted(queue.clear(name), 'job')} of {name}")
+    """Drop the jobs of queues, by default the pools'"""
+    where.require(*queues)
+    meant = by_connection(where, queues)
+    if not force and not has_terminal():
+        raise click.UsageError("there is no terminal to ask at: say --force")
+    with ExitStack() as stack:
+        opened = [(stack.enter_context(closing(Queue(one, by_hand=True))), names) for one, names in meant.items()]
+        if not force and is_declined(f"Drop all jobs of {_whose(opened)}?", "nothing was dropped"):
+            return FAILED
+        for queue, names in opened:
+            place = f" on connection {queue.settings.name}" if len(opened) > 1 else ""
+            for name in names:
+                output.say(f"dropped {output.counted(queue.clear(name), 'job')} of {name}{place}")
     return 0
 
 
-def _sizes(queue: Queue, names: Iterable[str]) -> dict[str, Sizes | None]:
-    """The sizes of each; ``None``, and a line, for one that the store refuses to count, as none of the others is."""
-    found: dict[str, Sizes | None] = {}
-    for name in names:
+class _Count(NamedTuple):
+    """What one queue holds, where it is, and what is odd about it."""
+
+    connection: ConnectionSettings
+    queue: Queue
+    name: str
+    sizes: Sizes
+    mark: Mark
+
+
+class _Counted:
+    """The sizes of queues, of one connection after the other; one that the store refuses to count hides none."""
+
+    def __init__(self, where: Where, named: Sequence[str], reading: Reading, as_json: bool) -> None:
+        self._as_json = as_json
+        self._where = where
+        self._named = named
+        self._reading = reading
+        self._held = set[str]()
+        #: to be said below the list
+        self.warnings: list[str] = []
+
+    def all(self) -> Iterator[_Count]:
+        """Each queue's sizes, and where it is."""
+        return self._reading.each(self._on)
+
+    def note_nowhere(self) -> None:
+        """Say which of the named queues hold nothing and are served by nobody, and the warnings."""
+        notes = ((self._where.note_on(name), name) for name in self._named if name not in self._held)
+        for words in (*(f"{note}, and it holds nothing" for note, _ in notes if note), *self.warnings):
+            output.complain(words)
+
+    def _on(self, connection: ConnectionSettings) -> Iterator[_Count]:
+        with closing(Queue(connection, by_hand=True)) as queue:
+            named = self._named or _all(self._where, connection, queue)
+            found = {name: sizes for name in named if (sizes := self._sizes(queue, name))}
+            marks = marks_of(self._where, queue, list(found))
+            if not self._as_json:
+                self.warnings += complaints(marks, {name: one.total for name, one in found.items()})
+            for name, sizes in found.items():
+                yield _Count(connection, queue, name, sizes, marks[name])
+
+    def _sizes(self, queue: Queue, name: str) -> Sizes | None:
         try:
-            found[name] = queue.sizes(name)
+            found = queue.sizes(name)
         except StoreDown:
             raise
         except StoreError as error:
-            found[name] = None
-            output.complain(f"queue {name}: {error}")
-    return found
+            self._reading.refuse(f"queue {name}: {error}")
+            self._held.add(name)
+            return None
+        self._held |= {name} if found.total or found.quarantined else set()
+        return found
 
 
-def _all(where: Where, connection: Queue) -> Iterator[str]:
-    """The pools' queues and that of outcomes, then the others, if the store lets us list them."""
-    configured = list(dict.fromkeys((*where.queues(), *filter(None, [where.connection().outcomes]))))
+def _all(where: Where, connection: ConnectionSettings, opened: Queue) -> Iterator[str]:
+    """The pools' queues and that of outcomes, then the others, if the store lets us list them; of one pool its own."""
+    configured = dict.fromkeys((*where.queues(connection), *filter(None, [connection.outcomes])))
     yield from configured
+    if where.is_part:
+        return
     try:
-        existing = connection.stores.queue.queues()
+        existing = opened.stores.queue.queues()
     except StoreDenied as error:  # a Redis user without +scan
         output.complain(f"note: queues that no pool of this configuration serves are left out: {error}")
     else:
@@ -143,16 +190,22 @@ def _marked(mark: Mark, as_json: bool) -> dict[str, Any]:
     return mark._asdict() if as_json else {}
 
 
-def _complain(marks: Mapping[str, Mark], sizes: Mapping[str, Sizes], as_json: bool) -> None:
-    if not as_json:
-        for line in complaints(marks, {name: one.total for name, one in sizes.items()}):
-            output.complain(line)
+def by_connection(where: Where, queues: Sequence[str]) -> dict[ConnectionSettings, list[str]]:
+    """These queues, or the pools', by the connection that has them. Raises ``UsageError``."""
+    if not queues:
+        return {connection: list(where.queues(connection)) for connection in where.connections()}
+    found: dict[ConnectionSettings, list[str]] = {}
+    for queue in queues:
+        found.setdefault(where.connection_of(queue), []).append(queue)
+    return found
 
 
-def _is_confirmed(question: str) -> bool:
-    if sys.stdin is None or not sys.stdin.isatty():
-        raise click.UsageError("there is no terminal to ask at: say --force")
-    return click.confirm(question, err=True)
+def _whose(opened: Sequence[tuple[Queue, Sequence[str]]]) -> str:
+    """Which queues are meant, where, and how many jobs they have."""
+    return " and of ".join(
+        f"{', '.join(names)} on {masked(queue.settings.url)} ({sum(map(queue.size, names))} in all)"
+        for queue, names in opened
+    )
 
 
 def _parts(name: str, sizes: Sizes, limit: int, oldest: float | None) -> dict[str, Any]:

@@ -69,22 +69,6 @@ class Rollout:
         return f"{self._renewed_count()} of {self._board.header.target} workers run the new code"
 
 
-def rollouts(runtimes: Iterable[RuntimeDir]) -> list[Rollout]:
-    """One for each pool that runs here; names the others. Raises ``NotRunning`` if none runs."""
-    found: list[Rollout] = []
-    not_running: list[NotRunning] = []
-    for runtime in runtimes:
-        try:
-            found.append(Rollout(runtime))
-        except NotRunning as error:
-            not_running.append(error)
-    if not found:
-        raise not_running[0]
-    for each in not_running:
-        output.complain(f"note: {each}")
-    return found
-
-
 def wait_for(several: Iterable[Rollout], seconds: float) -> None:
     """Wait for all of them, ``seconds`` in total. Raises ``QueuepoolError``."""
     until = time.monotonic() + seconds

@@ -49,7 +49,7 @@ def list_them(where: Where, as_json: bool) -> None:
     does, or with --modules, the modules are imported.
     """
     rows = [row for connection, several in _by_connection(where) for row in _rows(connection, several)]
-    output.listing(rows, as_json)
+    output.listing(rows, as_json, spare=("next_utc", "queue", "job", "when"))
 
 
 @schedule.command("next")
@@ -94,6 +94,7 @@ def run(where: Where, name: str) -> int:
 @_NAMES
 def pause(where: Where, names: Sequence[str]) -> None:
     """Pause schedules on all hosts, by default all"""
+    _refuse_a_part(where, names)
     for connection, several in _by_connection(where, names):
         with closing(Queue(connection, by_hand=True)) as queue:
             for name in [one.name for one in several] if names else [""]:
@@ -109,6 +110,7 @@ def resume(where: Where, names: Sequence[str]) -> None:
 
     A time that was missed meanwhile is made good, unless it is older than late.
     """
+    _refuse_a_part(where, names)
     for connection, several in _by_connection(where, names):
         with closing(Queue(connection, by_hand=True)) as queue:
             for name in [one.name for one in several] if names else [""]:
@@ -132,6 +134,12 @@ def forget(where: Where, name: str) -> int:
         return 0
     output.complain(f"the store knows no schedule {name}")
     return FAILED
+
+
+def _refuse_a_part(where: Where, names: Sequence[str]) -> None:
+    """All schedules at once are those of a connection. Raises ``UsageError`` if one of its pools is meant."""
+    if not names:
+        where.whole_connections("without a NAME it concerns", otherwise="name the schedules, or leave out --pool")
 
 
 def _by_connection(

@@ -23,6 +23,9 @@ from queuepool.stores.contract import NOTICE_KEPT
 _COLUMNS = (
     "process", "pid", "state", "done", "failed", "released", "memory", "job", "id", "queue", "attempt", "running",
 )  # fmt: skip
+#: what a narrow terminal does without, the least needed first, and what it does not cut
+_SPARE = ("released", "attempt", "failed", "memory", "queue", "done")
+_WHOLE = ("process", "pid", "running")
 
 
 @click.command()
@@ -73,8 +76,8 @@ def _show(pools: Sequence[Mapping[str, Any]]) -> None:
     for pool in pools:
         lines, rows = _shown(pool)
         for line in lines:
-            output.say(line)
-        output.table(_COLUMNS, rows)
+            output.fold(line)
+        output.table(_COLUMNS, rows, _SPARE, _WHOLE)
         for name in pool.get("left_by_others", ()):
             output.say(words_for(name))
 

@@ -20,7 +20,8 @@ _MOST_COMPARED, _MOST_SUGGESTED = 64, 3
 def line_of(error: click.UsageError) -> str:
     """The line for standard error, which begins with the verb and ends with where its help is."""
     verb = error.ctx.command_path if error.ctx else "queuepool"
-    return f"{verb}: {_cut(_words_of(error))}; see {verb} --help"
+    words = _cut(_words_of(error))
+    return f"{verb}: {words} See {verb} --help" if words.endswith("?") else f"{verb}: {words}; see {verb} --help"
 
 
 def _words_of(error: click.UsageError) -> str:

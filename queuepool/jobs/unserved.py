@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 
 from queuepool.jobs.registry import Registry
 
 #: the queue of jobs that name none; a dispatch may choose another
-_DEFAULT = "default"
+DEFAULT = "default"
 #: most job names in one warning
 _MAX_NAMES = 3
 NO_MODULES = "no modules are named, so no job is known: say modules = app.jobs, or --modules app.jobs"
 
 
-def unserved(registry: Registry, served: Collection[str]) -> list[str]:
-    """A warning for each queue that a registered job names and that is not ``served``."""
+def unserved(registry: Registry, served: Collection[str], present: Sequence[str], place: str = "") -> list[str]:
+    """A warning for each queue that a registered job names and that is not ``served``.
+
+    ``present``: the queues of the pool to which it can be added, which is named by ``place``.
+    """
     jobs: dict[str, list[str]] = defaultdict(list)
     for name in registry.names():
-        queue = registry.find(name).options.queue or _DEFAULT
-        if queue not in served and queue != _DEFAULT:
+        queue = registry.find(name).options.queue or DEFAULT
+        if queue not in served and queue != DEFAULT:
             jobs[queue].append(name)
-    return [_words(queue, names) for queue, names in jobs.items()]
+    together = ",".join(dict.fromkeys((*present, *jobs)))
+    return [f"{_words(queue, names)}; say queue = {together}{place}" for queue, names in jobs.items()]
 
 
 def unregistered(registry: Registry, wanted: Mapping[str, str]) -> list[tuple[str, str]]:
@@ -39,5 +43,5 @@ def _words(queue: str, names: list[str]) -> str:
     more = f" and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else ""
     return (
         f"no pool of this configuration serves queue {queue}: unless another one does, its jobs wait for ever"
-        f" ({', '.join(names[:_MAX_NAMES])}{more}); say queue = default,{queue}"
+        f" ({', '.join(names[:_MAX_NAMES])}{more})"
     )

@@ -65,7 +65,7 @@ def warn_of_jobs(settings: PoolSettings, header: Header, slot: Slot, served: Col
     if slot.number > 1:
         return
     ours = {one.name: one.pushes for one in settings.schedules if one.queue in settings.queues}
-    warnings = unserved(REGISTRY, {*served, *settings.queues})
+    warnings = unserved(REGISTRY, {*served, *settings.queues}, settings.queues)
     warnings += [f"schedule {name}: {words}" for name, words in unregistered(REGISTRY, ours)]
     digest = zlib.crc32("\n".join(warnings).encode("utf-8", "replace"))  # 0 if there are none
     if digest != header.warned:

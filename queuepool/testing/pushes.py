@@ -77,7 +77,9 @@ class Pushes:
         if not found:
             raise AssertionError(f"{wanted} was never pushed\n{self!r}")
         if times not in (None, len(found)):
-            raise AssertionError(f"{wanted} was pushed {len(found)} times, not {times}\n{self!r}")
+            raise AssertionError(
+                f"{wanted} was pushed {len(found)} time{'s' * (len(found) > 1)}, not {times}\n{self!r}"
+            )
         return found[0]
 
     def assert_not_pushed(

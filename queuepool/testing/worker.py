@@ -78,7 +78,9 @@ class InProcessWorker:
     def _check_limit(self, lease: Lease) -> None:
         if last := self._ran.last(self._most):
             self._settler.give_back(lease)
-            raise QueuepoolError(f"jobs still wait after {self._most} attempts (most=), the last: {last}")
+            raise QueuepoolError(
+                f"jobs still wait after {self._most} attempt{'s'[: self._most - 1]} (most=), the last: {last}"
+            )
 
     def _quarantined(self, found: Reservation) -> Attempt | None:
         """What the store itself has found to be no job, before any attempt."""

@@ -124,7 +124,7 @@ def test_the_environment_names_the_configuration(cli, config, monkeypatch):
 
 
 def test_a_verb_for_one_pool_wants_to_know_which(cli, config):
-    vague, wrong, right = cli("stop", *config), cli("stop", *config, "--pool", "x"), cli("stop", *config, "--pool=slow")
+    vague, wrong, right = cli("work", *config), cli("stop", *config, "--pool", "x"), cli("stop", *config, "--pool=slow")
 
     assert (2, "name one with --pool: fast, slow") == (vague.returncode, vague.stderr.partition(", ")[2].split(";")[0])
     assert (2, True) == (wrong.returncode, "there is no pool 'x', only: fast, slow" in wrong.stderr)
@@ -149,8 +149,8 @@ def test_every_key_of_a_pool_is_a_flag_but_for_its_connection_of_which_two_are()
     [
         ((), "  start         Run the pool in the foreground"),
         (("--",), "  start         Run the pool in the foreground"),
-        (("quarantine",), "  list   List the quarantine of queues, by default the pool's"),
-        (("quarantine", "--"), "  list   List the quarantine of queues, by default the pool's"),
+        (("quarantine",), "  list   List the quarantine of queues, by default the pools'"),
+        (("quarantine", "--"), "  list   List the quarantine of queues, by default the pools'"),
         (("schedule",), "  pause   Pause schedules on all hosts, by default all"),
     ],
 )
@@ -743,7 +743,8 @@ def test_retry_all_takes_every_batch_or_one_queue(site, cli, at):
     fail(site, 3, "high")
     high, rest = cli("retry", "--queue", "high", *at), cli("retry", "all", *at)
 
-    assert ["3 jobs put back\n", "2 jobs put back\n"] == [high.stdout, rest.stdout]
+    put_back = "jobs put back on connection default"
+    assert [f"3 {put_back}: high 3\n", f"2 {put_back}: low 2\n"] == [high.stdout, rest.stdout]
     assert (3, 2, 0) == (site.queue.size("high"), site.queue.size("low"), site.queue.stores.failed.count())
 
 
@@ -754,7 +755,7 @@ def test_flush_and_prune_drop_what_is_old_enough(site, cli, at, server):
     flushed = cli("flush", *at)
 
     assert [new] == left
-    assert ["dropped 1 failed job\n"] * 2 == [pruned.stdout, flushed.stdout]
+    assert ["dropped 1 failed job on connection default\n"] * 2 == [pruned.stdout, flushed.stdout]
     assert 0 == site.queue.stores.failed.count()
 
 
@@ -775,7 +776,10 @@ def test_a_quarantined_payload_is_shown_as_it_is_put_back_or_dropped(site, cli, 
     assert 0 == cli("quarantine", "retry", "high", ids[1], *at).returncode
     assert 0 == cli("quarantine", "drop", "high", ids[0], *at).returncode
     assert 1 == cli("quarantine", "drop", "high", ids[0], *at).returncode
-    assert "dropped 2 payloads\n" == cli("quarantine", "drop", "high", "--all", *at).stdout
+    assert (
+        "dropped 2 payloads of queue high on connection default\n"
+        == cli("quarantine", "drop", "high", "--all", *at).stdout
+    )
     assert b"two" == site.queue.sizes("high").oldest
 
 
@@ -867,6 +871,7 @@ def test_check_warns_of_a_queue_that_a_job_names_and_no_pool_serves(site, config
     done = site.run("check", *config, "--modules", "mails")
 
     assert "warn queues: no pool of this configuration serves queue emails" in done.stdout
+    assert "; say queue = high,emails in [pool:fast]\n" in done.stdout
 
 
 def test_check_tells_modules_that_do_not_import(site, at):

@@ -279,7 +279,7 @@ except CommandError as error:
 
     assert [
         "printed ['default', '0'] ['']",
-        "queuepool siez: exit code 2: there is no 'siez'; did you mean 'size'?; see queuepool --help 2",
+        "queuepool siez: exit code 2: there is no 'siez'; did you mean 'size'? See queuepool --help 2",
         "complained True 1",
     ] == project.python(lines).splitlines()
 

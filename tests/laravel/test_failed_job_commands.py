@@ -44,7 +44,7 @@ def test_the_commands_on_failed_jobs_serve_those_of_laravel_too(abroad, tmp_path
     said = [site.run(*words, *url).stdout for words in (("retry", ids[0]), ("forget", ids[1]), ("prune-failed",))]
 
     assert all(identity in listed for identity in ids)
-    assert ["1 job put back\n", "", "dropped 1 failed job\n"] == said
+    assert ["1 job put back\n", "dropped 1 failed job\n", "dropped 1 failed job on connection default\n"] == said
     assert [ids[3]] == [row["uuid"] for row in abroad.rows("failed_jobs")]
     site.run("flush", *url)
     site.work(check=False)

@@ -165,7 +165,10 @@ def test_what_is_no_job_is_kept_where_it_can_be_seen(pool):
     [entry] = eventually(lambda: pool.rows("quarantine", "list"))
 
     assert ("default", "[]") == (entry["queue"], entry["payload"])
-    assert "dropped 1 payload\n" == pool.run("quarantine", "drop", "default", "--all").stdout
+    assert (
+        "dropped 1 payload of queue default on connection default\n"
+        == pool.run("quarantine", "drop", "default", "--all").stdout
+    )
 
 
 def test_a_check_finds_nothing_wrong_and_makes_what_is_missing(place):

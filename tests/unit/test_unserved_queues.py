@@ -16,17 +16,19 @@ def registry(**queues: str | None) -> Registry:
 
 
 def test_a_queue_that_is_served_is_not_told():
-    assert [] == unserved(registry(mail="emails"), {"emails"})
+    assert [] == unserved(registry(mail="emails"), {"emails"}, ["emails"])
 
 
 def test_each_other_queue_is_told_once_with_some_of_its_jobs():
     several = {f"mail_{letter}": "emails" for letter in "abcde"}
-    [emails, images] = unserved(registry(**several, resize="images"), {"default"})
+    [emails, images] = unserved(
+        registry(**several, resize="images"), {"high", "default"}, ["high", "default"], " in [pool:web]"
+    )
 
     assert "serves queue emails" in emails
-    assert "(mail_a, mail_b, mail_c and 2 more); say queue = default,emails" in emails
+    assert "(mail_a, mail_b, mail_c and 2 more); say queue = high,default,emails,images in [pool:web]" in emails
     assert "serves queue images" in images
 
 
 def test_a_job_without_a_queue_of_its_own_goes_where_its_producer_says():
-    assert [] == unserved(registry(laravels=None, ours="default"), {"high"})
+    assert [] == unserved(registry(laravels=None, ours="default"), {"high"}, ["high"])

@@ -29,7 +29,8 @@ def connections(client: Client, crews: Sequence[int]) -> Iterator[tuple[Grade, s
     limit, workers, stewards = client.ask(_limit), sum(crews), len(crews)
     if limit is None or 2 * workers + stewards <= limit:
         return
-    hold = f"{workers} workers and {stewards} steward{'s'[: stewards - 1]} hold {workers + stewards} connections"
+    processes = f"{workers} worker{'s'[: workers - 1]} and {stewards} steward{'s'[: stewards - 1]}"
+    hold = f"{processes} hold {workers + stewards} connections"
     yield (
         Grade.WARN,
         f"{hold}, and up to {workers} more while their jobs push; the server allows {limit}, and refuses producers "

@@ -18,7 +18,7 @@ REFUSED: dict[str, tuple[Words, str]] = {
     "B089 verb of Laravel": (["queue:work"], "there is no 'queue:work'; here that is 'work'; see"),
     "B089 option of another queue": (
         ["start", "--concurrency", "3"],
-        "no '--concurrency'; did you mean '--workers'?; see",
+        "no '--concurrency'; did you mean '--workers'? See",
     ),
     "B089 option": (["start", "--workrs", "3"], "'--workers'"),
     "B089 key of a connection": (
@@ -30,11 +30,11 @@ REFUSED: dict[str, tuple[Words, str]] = {
         "queuepool start: --connection is no flag but a key of [pool]: in the file, or as QUEUEPOOL_POOL_CONNECTION;",
     ),
     "B089 option of another verb": (["completion", "--url", "x"], "queuepool completion: there is no '--url'; see"),
-    "B089 option like one": (["start", "--worker", "3"], "there is no '--worker'; did you mean '--workers'?; see"),
+    "B089 option like one": (["start", "--worker", "3"], "there is no '--worker'; did you mean '--workers'? See"),
     "B089 option like none": (["work", "--grace", "3"], "queuepool work: there is no '--grace'; see queuepool work"),
     "B089 option like three": (
         ["start", "--max", "3"],
-        "there is no '--max'; did you mean '--max-crashes' or '--max-jobs' or '--max-time'?; see",
+        "there is no '--max'; did you mean '--max-crashes' or '--max-jobs' or '--max-time'? See",
     ),
     "B090 without a value": (
         ["stop", "--wait"],

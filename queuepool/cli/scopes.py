@@ -1,0 +1,146 @@
+"""Which failed jobs a verb means: those of all connections, or with ``--pool`` those of one pool's queues."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import click
+
+from queuepool.cli.options import Where
+from queuepool.cli.output import counted
+from queuepool.config.settings import ConnectionSettings
+from queuepool.config.urls import kind_of, masked
+from queuepool.jobs.client import Queue
+from queuepool.settlement.held_locks import HeldLocks
+from queuepool.stores.set_aside import FailedJob, FailedStore, RecordKey
+
+#: records in one batch
+BATCH = 1000
+#: most records that are read to say how many of each queue are meant
+_MOST_READ = 20_000
+#: most queues that are named
+_MOST_NAMED = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """The failed jobs of one connection that are meant."""
+
+    queue: Queue
+    locks: HeldLocks
+    #: of these queues only; ``None``: of all
+    queues: tuple[str, ...] | None
+    #: the connections that share the failed store; what bears no name of theirs is the first one's
+    sharing: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        """That of the connection."""
+        return self.queue.settings.name
+
+    @property
+    def store(self) -> FailedStore:
+        """Where they are."""
+        return self.queue.stores.failed
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all records of the store are meant."""
+        return self.queues is None and len(self.sharing) == 1
+
+    @property
+    def words(self) -> str:
+        """What is meant, for people."""
+        of_queues = "" if self.queues is None else f" of {_listed(self.queues)}"
+        return f"{of_queues} on connection {self.name}"
+
+    def question(self, before: float | None = None) -> str:
+        """How many of whose jobs are meant, and where they are; empty for none.
+
+        ``before``: those that failed before this Unix second.
+        """
+        place = f"on connection {self.name} ({masked(self.queue.settings.url)})"
+        if self.is_whole and before is None and (total := self.store.count()) > _MOST_READ:
+            return f"{total} failed jobs {place}"
+        meant = (record.queue for record in self.records() if before is None or record.failed_at < before)
+        queues = Counter(meant)
+        return f"{counted(queues.total(), 'failed job')} {place}{by_queue(queues)}" if queues else ""
+
+    def has(self, record: FailedJob) -> bool:
+        """Whether this record is meant."""
+        owner = record.connection if record.connection in self.sharing else self.sharing[0]
+        return owner == self.name and (self.queues is None or record.queue in self.queues)
+
+    def records(self) -> Iterator[FailedJob]:
+        """All that are meant, latest first."""
+        first = 0
+        while page := self.store.page(first, BATCH):
+            yield from filter(self.has, page)
+            first += BATCH
+
+    def get(self, job_id: str) -> FailedJob | None:
+        """The record with this id, if it is meant."""
+        record = self.store.get(job_id)
+        return record if record and self.has(record) else None
+
+    def older_than(self, moment: float, kept: int) -> tuple[list[RecordKey], int]:
+        """A batch of what failed before this Unix second, and how many of those read before and now are kept."""
+        if self.is_whole:
+            return self.store.older_than(moment, BATCH), kept
+        while page := self.store.page(kept, BATCH):
+            keys = [record.key for record in page if record.failed_at < moment and self.has(record)]
+            kept += len(page) - len(keys)
+            if keys:
+                return keys, kept
+        return [], kept
+
+
+@contextmanager
+def scope_of(where: Where, connection: ConnectionSettings, *, queue: str | None = None) -> Iterator[Scope]:
+    """That of one connection, opened; ``queue``: of this queue only."""
+    opened = Queue(connection, by_hand=True)
+    try:
+        yield Scope(opened, HeldLocks(connection), _queues(where, connection, queue), _sharing(where, connection))
+    finally:
+        opened.close()
+
+
+def refuse_a_bare_name(where: Where) -> None:
+    """Without a file the queues of a pool are not known, so its name would choose nothing. Raises ``UsageError``."""
+    if where.pool_name is not None and not where.is_part:
+        why = "without a configuration file it does not say which queues are meant: leave it out"
+        raise click.UsageError(f"--pool {where.pool_name}: {why}")
+
+
+def by_queue(queues: Counter[str]) -> str:
+    """How many of each queue, the most first; empty for none."""
+    counts = [f"{queue} {count}" for queue, count in queues.most_common() if count]
+    more = f" and {counted(len(counts) - _MOST_NAMED, 'queue')} more" if len(counts) > _MOST_NAMED else ""
+    return f": {', '.join(counts[:_MOST_NAMED])}{more}" if counts else ""
+
+
+def _queues(where: Where, connection: ConnectionSettings, queue: str | None) -> tuple[str, ...] | None:
+    chosen = where.queues(connection) if where.is_part else None
+    if queue is None:
+        return chosen
+    where.require(queue)
+    return (queue,)
+
+
+def _sharing(where: Where, connection: ConnectionSettings) -> tuple[str, ...]:
+    """The configuration's connections whose failed jobs lie in the same place, in their order."""
+    every = dict.fromkeys(pool.connection for pool in where.load().pools)
+    return tuple(one.name for one in every if _place(one) == _place(connection)) or (connection.name,)
+
+
+def _place(connection: ConnectionSettings) -> tuple[str, ...]:
+    url = connection.failed_url or connection.url
+    of_redis = kind_of(url) == "redis"
+    return (url, connection.prefix) if of_redis else (url, connection.schema, connection.failed_table)
+
+
+def _listed(queues: tuple[str, ...]) -> str:
+    return f"queue {queues[0]}" if len(queues) == 1 else f"queues {', '.join(queues)}"
