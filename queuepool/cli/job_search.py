@@ -110,6 +110,9 @@ class JobSearch:
         mark = job_id.encode("utf-8", "replace") if _PLAIN.fullmatch(job_id) else b""
         try:
             rows = self._stores.queue.first(queue, _MOST, shelf)
+        except StoreDenied as error:
+            self._refused[f"{shelf} jobs"] = str(error)
+            return None
         except StoreDown:
             raise
         except StoreError:  # a key of the wrong type

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -16,9 +16,11 @@ from queuepool.cli.flags import PLACE
 from queuepool.cli.local import LOST, code_for, runtime_of
 from queuepool.cli.notices import age_words, latest_of, loss_words, shown_processes
 from queuepool.cli.options import JSON, Where, located
-from queuepool.errors import NotRunning
+from queuepool.errors import NotRunning, StoreDown
 from queuepool.steward.orphaned_boards import left_by_others, words_for
-from queuepool.stores.contract import NOTICE_KEPT
+
+if TYPE_CHECKING:
+    from queuepool.jobs.client import Queue
 
 _COLUMNS = (
     "process", "pid", "state", "done", "failed", "released", "memory", "job", "id", "queue", "attempt", "running",
@@ -51,13 +53,23 @@ def status(where: Where, everywhere: bool, as_json: bool) -> int:
 
 def _published(where: Where) -> list[dict[str, Any]]:
     from queuepool.jobs.client import Queue  # imported here: the boards of this host need no store
+    from queuepool.stores.contract import NOTICE_KEPT
 
     found: list[dict[str, Any]] = []
     for connection in where.connections():
         with closing(Queue(connection, by_hand=True)) as queue:
-            notices = latest_of(queue.stores.control.pools(NOTICE_KEPT), queue.stores.queue.now())
-            found += (pool for pool in notices if where.pool_name in (None, pool["pool"]))
+            notices = queue.stores.control.pools(NOTICE_KEPT)
+            pools = latest_of(notices, _clock(queue, notices))
+            found += (pool for pool in pools if where.pool_name in (None, pool["pool"]))
     return found
+
+
+def _clock(queue: Queue, notices: Sequence[Mapping[str, Any]]) -> float:
+    """The store's clock; the latest notice's if only the store of the control keys can be reached."""
+    try:
+        return queue.stores.queue.now()
+    except StoreDown:
+        return float(max((notice["at"] for notice in notices), default=0.0))
 
 
 def _status_of(name: str, runtime: RuntimeDir) -> dict[str, Any]:

@@ -82,8 +82,7 @@ def test_a_late_notice_has_its_age_and_a_lost_pool_is_shown_with_what_it_ran(sit
     }
     worker = {"role": "worker", "number": 1, "pid": 7, "state": "busy", "generation": 0, "job": job}
     now = server.time()[0]
-    key = next(key for key in server.keys("*") if key.endswith(b"queuepool:pools")) if server.keys("*pools") else ""
-    key = key or f"{site.connection.prefix}queuepool:pools"
+    key = f"{site.connection.prefix}queuepool:pools"
     for host, ago in (("late", 20), ("lost", 300), ("gone", 4000)):
         facts = {**notice, "host": host, "at": now - ago, "processes": [worker]}
         server.hset(key, f"{host}:default:1", json.dumps(facts))
