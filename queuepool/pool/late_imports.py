@@ -34,6 +34,8 @@ def _of_settings(settings: PoolSettings) -> Iterator[str]:
         yield from ("steward.alerts", "stores.alerts")
     if settings.listen:
         yield "pool.web_process"
+    if settings.has_neighbours:
+        yield "log.eyes"  # a parent's first line may come late
     if settings.connection.app_keys:
         yield "payload.aes"
 

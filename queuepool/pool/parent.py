@@ -1,98 +1,123 @@
-"""The parent of several pools: forks a master for each, forwards signals, and notifies the service manager of all."""
+"""The parent of several pools: keeps a master alive for each, forwards signals, and speaks to the service manager."""
 
 from __future__ import annotations
 
-import os
 import signal
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from functools import partial
 
-from queuepool.board.runtime_dir import RuntimeDir
+from queuepool.board.board import State
+from queuepool.board.facts import Totals
+from queuepool.board.status import title
 from queuepool.config.settings import PoolSettings
-from queuepool.errors import QueuepoolError
 from queuepool.master.herald import PASS, Herald, Signs
-from queuepool.master.signs import SignsOfPool
+from queuepool.pool.member import Member
 from queuepool.unix import fork, proc, signals
 
 #: seconds between two looks at the masters when no service manager waits for pings
 _TICK = 1.0
-#: age of a master's beat in seconds at which the service is no longer live
-_MAX_AGE = 5.0
-#: most characters of pool names in the title
-_MAX_NAMES = 100
+#: most characters of pool names in the title, and of words for the service manager, which drops a long message whole
+_MAX_NAMES, _MAX_WORDS = 100, 1000
 _STOPS = (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT)
 
 
 class Parent:
-    """Runs until every master has ended."""
+    """Runs until every pool has ended."""
 
     def __init__(self, pools: Sequence[PoolSettings], herald: Herald) -> None:
-        self._pools = pools
+        self._members = [Member(pool) for pool in pools]
         self._herald = herald
-        self._masters: dict[int, _Watched] = {}
+        self._shown = ""
+        #: whether all pools have come to work, once
+        self._is_ready = False
         self._is_stopping = False
 
     def run(self, main: Callable[[PoolSettings], int]) -> int:
-        """Fork a master for each pool, which runs ``main``; returns the worst exit code."""
-        mailbox, worst = signals.Mailbox(), 0
-        self._show(len(self._pools))
-        self._masters = {fork.spawn(lambda pool=pool: main(pool)): _Watched(pool) for pool in self._pools}  # type: ignore[misc]
-        while self._masters:
-            self._forward(mailbox.next(PASS if self._herald else _TICK))
-            for pid, status in fork.reap(self._masters):
-                self._masters.pop(pid, None)
-                worst = max(worst, abs(os.waitstatus_to_exitcode(status)))
-            if self._herald and self._masters:
-                self._herald.notify(self._signs(), time.monotonic())
-        return worst
+        """Keep a master for each pool, which runs ``main``; returns the worst exit code.
 
-    def _forward(self, signum: int | None) -> None:
+        A master that ends unasked after it was at work is replaced; one that ends before ends the others.
+        """
+        mailbox = signals.Mailbox()
+        while True:
+            now = time.monotonic()
+            self._reap(now)
+            self._fork(main, now)
+            self._look(now)
+            self._show()
+            if all(member.is_over for member in self._members):
+                return max(member.code for member in self._members)
+            self._handle(mailbox.next(self._sleep_time()))
+
+    @property
+    def _living(self) -> list[Member]:
+        return [member for member in self._members if member.pid]
+
+    def _reap(self, now: float) -> None:
+        living = {member.pid: member for member in self._living}
+        for pid, status in fork.reap(living):
+            if member := living.get(pid):  # else an orphan, inherited as process 1
+                member.has_ended(status, now, is_stopping=self._is_stopping)
+
+    def _fork(self, main: Callable[[PoolSettings], int], now: float) -> None:
+        for member in self._members:
+            if member.is_due(now) and not self._is_stopping:
+                member.fork(partial(self._become_master, main), now)
+            if member.has_failed_to_start and not self._is_stopping:
+                self._handle(signal.SIGTERM)
+
+    def _become_master(self, main: Callable[[PoolSettings], int], pool: PoolSettings) -> int:
+        for member in self._members:
+            member.close()
+        proc.show(title(pool.name, State.STARTING, (), Totals()))  # until then it has the parent's
+        return main(pool)
+
+    def _look(self, now: float) -> None:
+        for member in self._living:
+            member.look(now)
+        wanted = [member for member in self._members if not member.is_over]
+        self._is_ready |= bool(wanted) and all(member.has_been_ready for member in wanted)
+
+    def _handle(self, signum: int | None) -> None:
         if signum is None or signum == signal.SIGCHLD:
             return
+        for member in self._members:
+            member.send(signal.Signals(signum))
         if signum in _STOPS:
             self._is_stopping = True
-            self._show(len(self._masters))
-        for pid in self._masters:
-            fork.send_signal(pid, signal.Signals(signum))
+            for member in self._members:
+                member.give_up()
 
-    def _show(self, masters: int) -> None:
-        proc.show(f"queuepool: parent [{_shortened([pool.name for pool in self._pools])}] {self._words(masters)}")
+    def _sleep_time(self) -> float:
+        has_due = len(self._living) < sum(not member.is_over for member in self._members)
+        return PASS if self._herald or has_due else _TICK
 
-    def _words(self, masters: int) -> str:
-        return f"{'draining' if self._is_stopping else 'running'} masters={masters}"
+    def _show(self) -> None:
+        shown = f"queuepool: parent [{_shortened([one.settings.name for one in self._members])}] {self._words}"
+        if shown != self._shown:
+            self._shown = shown
+            proc.show(shown)
+        if self._herald:
+            self._herald.notify(self._signs(), time.monotonic())
+
+    @property
+    def _words(self) -> str:
+        return f"{'draining' if self._is_stopping else 'running'} masters={len(self._living)}"
 
     def _signs(self) -> Signs:
-        found = [watched.signs(pid) for pid, watched in self._masters.items()]
+        found = [member.signs() for member in self._members if not member.is_over]
         return Signs(
-            self._words(len(found)),
-            is_ready=all(one.is_ready for one in found),
+            self._words_with_troubles()[:_MAX_WORDS],
+            is_ready=self._is_ready,
             is_reloading=any(one.is_reloading for one in found),
             is_stopping=self._is_stopping,
-            until=max(one.until for one in found),
-            is_live=all(one.is_live for one in found),
+            until=max((one.until for one in found), default=0.0),
+            is_live=all(member.is_live for member in self._members),
         )
 
-
-class _Watched:
-    """One of the pools, seen through its board."""
-
-    def __init__(self, settings: PoolSettings) -> None:
-        self._settings = settings
-        self._runtime = RuntimeDir(settings)
-        self._signs: SignsOfPool | None = None
-
-    def signs(self, master: int) -> Signs:
-        """Of the pool of this master. Before it has a board it is starting."""
-        if self._signs is None:
-            with suppress(QueuepoolError):  # there is no board yet
-                board = self._runtime.board()
-                if board.name.pid == master:  # not that of a pool of this name that ran before
-                    self._header = board.header
-                    self._signs = SignsOfPool(self._settings, board)
-        if self._signs is None:
-            return Signs("", is_ready=False)
-        return self._signs.now()._replace(is_live=time.monotonic() - self._header.beat < _MAX_AGE)
+    def _words_with_troubles(self) -> str:
+        gives_up = "gives up, see the log: " if any(one.has_failed_to_start for one in self._members) else ""
+        return "; ".join([gives_up + self._words, *filter(None, (member.trouble for member in self._members))])
 
 
 def _shortened(names: Sequence[str]) -> str:

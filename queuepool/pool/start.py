@@ -7,6 +7,7 @@ import logging
 import os
 import time
 from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
 from dataclasses import replace
 
 from queuepool import __version__, log
@@ -81,8 +82,18 @@ def start_all(
         return start(pools[0], served)
     signals.reset_inherited(blocked=signals.HANDLED)
     herald = Herald(NotifySocket.taken_from(os.environ))
-    pools = [replace(pool, has_neighbours=True) for pool in pools]
+    pools = [_lasting(replace(pool, has_neighbours=True)) for pool in pools]
+    for pool in pools:
+        with suppress(QueuepoolError, ImportError):  # its own start says so
+            check_drivers(pool.connection)
+            late_imports.load_all(pool)
     return Parent(pools, herald).run(lambda pool: _start_or_report(pool, report, served))
+
+
+def _lasting(pool: PoolSettings) -> PoolSettings:
+    """With paths that a later master finds, too, when the working directory is gone. Raises ``OSError``."""
+    directory = lasting(pool.runtime_dir) if pool.runtime_dir else None
+    return replace(pool, log=lasting(pool.log) if pool.log else None, runtime_dir=directory)
 
 
 def _start_or_report(pool: PoolSettings, report: Callable[[QueuepoolError, str], int], served: Collection[str]) -> int:

@@ -89,3 +89,22 @@ def test_a_pool_outlives_its_installation(site):
         works(site)
 
     assert "stderr: " not in pool.log()
+
+
+@pytest.mark.real_start
+def test_a_later_master_of_several_pools_needs_neither_the_installation_nor_the_working_directory(site):
+    shutil.copytree(ROOT / "queuepool", site.path / "queuepool")
+    config = f"[pool:first]\nlisten = unix:{site.path}/web.sock\n[pool:second]\nqueue = other\n"
+    (site.path / "pool.ini").write_text(config)
+    flags = ("--workers", "1", "--runtime-dir", "../run", "-c", str(site.path / "pool.ini"))
+    with site.pool(*flags, parent=IN_A_RELEASE, wait=False) as pool:
+        [first] = eventually(lambda: pool.pids(r"^queuepool: master \[first\] running workers=1"))
+        works(site)
+        shutil.rmtree(site.path / "queuepool")
+        (site.path / "release").rmdir()
+        os.kill(first, signal.SIGKILL)
+        eventually(lambda: "the pool is back" in pool.log())
+        works(site)
+
+    assert "Traceback" not in pool.log()
+    assert "never came to work" not in pool.log()

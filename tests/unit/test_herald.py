@@ -159,6 +159,14 @@ def test_what_a_full_or_missing_socket_did_not_get_is_sent_again(tmp_path, caplo
     assert 1 == len(caplog.records)
 
 
+def test_a_time_that_no_job_can_have_is_asked_for_as_a_number(tmp_path):
+    with service_manager(tmp_path / "notify") as manager:
+        Herald(taken(manager.address)[0]).notify(Signs("draining", is_ready=True, is_stopping=True, until=1e308), 1.0)
+        [message] = manager.read()
+
+    assert 0 < int(message.value("EXTEND_TIMEOUT_USEC") or 0) < 2**63
+
+
 # Variables
 
 

@@ -8,8 +8,9 @@ from functools import cache
 from importlib.resources import files
 
 
+@cache
 def load_all() -> None:
-    """Read every file now, and keep it."""
+    """Read every file now, and keep it. Later calls read nothing: the files may be gone."""
     for file in (files(__package__) / "lua").iterdir():
         if file.name.endswith(".lua"):
             script(file.name.removesuffix(".lua"))

@@ -1,0 +1,190 @@
+"""One of the pools of a parent: its master, when the next one is due if that died, and how the pool is."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+from collections.abc import Callable
+from contextlib import suppress
+
+from queuepool import log
+from queuepool.board.board import Board, State
+from queuepool.board.board_name import BoardName
+from queuepool.board.runtime_dir import RuntimeDir
+from queuepool.board.status import boot_problem
+from queuepool.config.settings import PoolSettings
+from queuepool.master.herald import Signs
+from queuepool.master.respawn import Backoff
+from queuepool.master.signs import SignsOfPool
+from queuepool.unix import fork, proc, system
+from queuepool.unix.exit_codes import FAILED, OK
+
+#: age of a master's beat in seconds at which it hangs
+_MAX_AGE = 5.0
+#: seconds within which a new master has a board; before that it has no beat
+_FIRST_BEAT = 120.0
+#: seconds at work after which a master's death is not counted together with those before
+_STEADY = 10.0
+_UNKNOWN = Signs("", is_ready=False)
+_log = logging.getLogger("queuepool")
+
+
+class Member:
+    """It has a master (``pid``), or waits for the time to fork one, or has ended for good (``is_over``)."""
+
+    def __init__(self, settings: PoolSettings) -> None:
+        self.settings = settings
+        self._path = RuntimeDir(settings).path
+        self._backoff = Backoff()
+        self._board: Board | None = None
+        self._signs_of_board: SignsOfPool | None = None
+        self._forked_at = self._ready_at = 0.0
+        self._is_ready = self._is_paused = self._is_renewed = False
+        #: of its living master, which is not yet reaped; 0 = none lives
+        self.pid = 0
+        self._name = BoardName(0, 0)
+        #: why it has no master at work, after it had one; empty if it has
+        self._cause = ""
+        #: whether one of its masters has been at work since the parent's start
+        self.has_been_ready = False
+        self.is_over = False
+        #: whether its first master ended before it was at work
+        self.has_failed_to_start = False
+        #: the exit code that it adds to the parent's
+        self.code = OK
+        #: whether its master's loop has come round lately. One that is dead does not hang
+        self.is_live = True
+
+    def is_due(self, now: float) -> bool:
+        """Whether a master is to be forked now."""
+        return not (self.pid or self.is_over) and self._backoff.is_over(now)
+
+    def fork(self, main: Callable[[PoolSettings], int], now: float) -> None:
+        """Fork a master; paused if the last one was."""
+        try:
+            self.pid = fork.spawn(lambda: main(self.settings))
+        except OSError as error:
+            self._has_failed(f"cannot fork: {error.strerror}", FAILED, now)
+            return
+        self._forked_at, self.is_live = now, True
+        self._name = BoardName(self.pid, proc.start_time_if_readable(self.pid), system.boot(), system.namespace())
+        if self._is_paused:
+            self.send(signal.SIGUSR2)
+
+    def send(self, signum: signal.Signals) -> None:
+        """Send it to the master. While there is none, a HUP has the next one forked at once: it may be new code."""
+        if signum in (signal.SIGUSR2, signal.SIGCONT):
+            self._is_paused = signum == signal.SIGUSR2
+        if signum == signal.SIGHUP and not self._is_ready:
+            self._is_renewed = True
+            self._backoff = Backoff()
+        if self.pid:
+            fork.send_signal(self.pid, signum)
+
+    def give_up(self) -> None:
+        """Fork no master any more."""
+        self.is_over |= not self.pid
+
+    def look(self, now: float) -> None:
+        """Look at the board of the living master."""
+        self._note_ready(now)
+        if self._is_ready and now >= self._ready_at + _STEADY:
+            self._backoff.succeeded()
+        was_live, self.is_live = self.is_live, self._has_beat(now)
+        if was_live and not self.is_live:
+            self._say(logging.ERROR, "master pid=%d hangs: its loop does not come round", self.pid)
+        elif self.is_live and not was_live:
+            self._say(logging.WARNING, "master pid=%d goes on", self.pid)
+
+    def has_ended(self, status: int, now: float, *, is_stopping: bool) -> None:
+        """Its master has been reaped, with this wait status. Unless it was asked to end, another one will be due."""
+        code, cause = os.waitstatus_to_exitcode(status), proc.cause_of(status)
+        self._note_ready(now)  # it may have come to work since the last look
+        self._note_pause()
+        if is_stopping or self._was_asked(code):
+            self._end(code, cause)
+        else:
+            self._has_failed(f"master pid={self.pid} {self._what}: {cause}", FAILED if code < 0 else code, now)
+        self._forget()
+
+    def close(self) -> None:
+        """Close the board: in a child of the parent's, for it is the parent alone that looks at it."""
+        if self._board:
+            self._board.memory.close()
+        self._board = self._signs_of_board = None
+
+    @property
+    def trouble(self) -> str:
+        """What the service manager is to know beside numbers, in words; empty if nothing."""
+        if self._cause:
+            return f"pool {self.settings.name} {'starts again' if self.pid else 'is down'}: {self._cause}"
+        if not self.is_live:
+            return f"pool {self.settings.name}: its master hangs"
+        if self._board and (problem := boot_problem(self._board.header)):
+            return f"pool {self.settings.name}: the new code does not come to work: {problem}"
+        return ""
+
+    def signs(self) -> Signs:
+        """Of the pool, without words. Before it has a board, and while it has no master, little is known of it."""
+        signs = self._signs_of_board.now() if self._signs_of_board else _UNKNOWN
+        return signs._replace(is_reloading=self._is_renewed or signs.is_reloading)
+
+    def _open(self) -> None:
+        if self._board is None:
+            with suppress(OSError, ValueError):  # there is none yet, or not of this version
+                self._board = Board.open(self._path / str(self._name))
+                self._signs_of_board = SignsOfPool(self.settings, self._board)
+
+    def _has_beat(self, now: float) -> bool:
+        if self._board is None:
+            return now < self._forked_at + _FIRST_BEAT
+        return now < self._board.header.beat + _MAX_AGE
+
+    def _note_ready(self, now: float) -> None:
+        self._open()
+        if self._board and not self._is_ready and self._board.header.ready:
+            self._has_come_to_work(now)
+
+    def _has_come_to_work(self, now: float) -> None:
+        self._is_ready, self._ready_at, self._is_renewed = True, now, False
+        if self._cause:
+            self._say(logging.WARNING, "master pid=%d has come to work: the pool is back", self.pid)
+        self.has_been_ready, self._cause, self.code = True, "", OK
+
+    def _note_pause(self) -> None:
+        state = State(self._board.header.state) if self._board else State.STARTING
+        self._is_paused = {State.RUNNING: False, State.PAUSED: True}.get(state, self._is_paused)
+
+    def _was_asked(self, code: int) -> bool:
+        """Whether it was to end: with 0 it has drained, and one that was killed while it drained is not wanted back."""
+        was_draining = self._board is not None and self._board.header.state == State.DRAINING
+        return code == OK or (code < 0 and was_draining)
+
+    @property
+    def _what(self) -> str:
+        return "died" if self._is_ready else "never came to work"
+
+    def _end(self, code: int, cause: str) -> None:
+        self.is_over, self._cause = True, ""
+        self.code = max(self.code, FAILED if code < 0 else code)  # one that was down and is not back has failed
+        if code != OK:
+            self._say(
+                logging.ERROR, "master pid=%d died while it was being stopped: %s; no other is forked", self.pid, cause
+            )
+
+    def _has_failed(self, cause: str, code: int, now: float) -> None:
+        self._cause, self.code = cause, code
+        if self.has_been_ready:
+            self._say(logging.ERROR, "%s; next try in %.1fs", cause, self._backoff.failed(now))
+        else:
+            self.is_over = self.has_failed_to_start = True
+            self._say(logging.CRITICAL, "%s: the start has failed, every pool of the file is stopped", cause)
+
+    def _forget(self) -> None:
+        self.close()
+        self.pid, self._is_ready, self.is_live, self._is_renewed = 0, False, True, False
+
+    def _say(self, level: int, words: str, *facts: object) -> None:
+        log.setup(self.settings, "parent", write_timeout=0.0)  # each pool may have a log of its own
+        _log.log(level, words, *facts)
