@@ -65,6 +65,9 @@ class Header(Record):
     # Written by the master.
     #: monotonic: when its stop ends them; infinity = it waits for them, 0.0 = the pool is not being stopped
     end_orphans_at = Seconds()
+    # Written by the steward.
+    #: since when the store refuses what is new, in Unix seconds; 0.0 = it has room
+    store_full = Seconds()
 
     @property
     def facts(self) -> PoolFacts:
