@@ -6,8 +6,8 @@ import signal
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from queuepool.board.health import DAMAGED, NOT_RUNNING, health_of
 from queuepool.board.runtime_dir import RuntimeDir
-from queuepool.board.troubles import NOT_RUNNING, runs_no_jobs
 from queuepool.cli.options import Where
 from queuepool.config.settings import PoolSettings
 from queuepool.unix import exit_codes, fork
@@ -29,4 +29,13 @@ def code_for(pools: Sequence[Mapping[str, Any]]) -> int:
     """The exit code of a verb that has shown these pools."""
     if not pools or any(pool.get("state") == NOT_RUNNING for pool in pools):
         return exit_codes.NOT_RUNNING
-    return exit_codes.NOT_MOVING if any(map(runs_no_jobs, pools)) else exit_codes.OK
+    return exit_codes.NOT_MOVING if any(map(_idles, pools)) else exit_codes.OK
+
+
+def _idles(pool: Mapping[str, Any]) -> bool:
+    """Whether no job can begin, and not because the pool was paused."""
+    try:
+        health = health_of(pool)
+    except DAMAGED:  # a notice from the store may have any form
+        return False
+    return not (health.takes_jobs or health.rests)

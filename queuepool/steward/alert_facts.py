@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from queuepool.board.board import Board, Role, State
 from queuepool.board.counts import PoolCounts
+from queuepool.board.header import Header
+from queuepool.board.health import health_of
+from queuepool.board.open_alerts import OpenAlert
+from queuepool.board.status import overview
 from queuepool.steward.alert_rules import MEASURED, Facts
 from queuepool.steward.alert_window import AlertWindow
 
@@ -18,25 +22,67 @@ _STORES = {"store": "store", "failed store": "failed_store", "control store": "c
 
 
 class AlertFacts:
-    """One pool's facts at each look; ``read`` reads its meters."""
+    """One pool's facts at each look; ``read`` reads its meters. ``raised``: by the steward before this one."""
 
-    def __init__(self, pool: str, board: Board, read: Callable[[Board], PoolCounts]) -> None:
+    def __init__(
+        self, pool: str, board: Board, read: Callable[[Board], PoolCounts], raised: Sequence[OpenAlert] = ()
+    ) -> None:
         self._pool = pool
         self._board = board
         self._read = read
         self._window = AlertWindow()
+        self._unbooted, self._paused = Lasting("boot", raised), Lasting("paused", raised)
 
     def look(self, silent: Mapping[str, float] | None) -> tuple[Facts, frozenset[str]]:
         """The facts, and the kinds of which nothing is known; ``silent``: other pools, if anything is known of them."""
         counts, header, now = self._read(self._board), self._board.header, time.time()
         recent = self._window.add(time.monotonic(), counts)
         lost = {name: getattr(header, f"{field}_lost") for name, field in _STORES.items()}
-        away = {name: max(now - since, 0.0) for name, since in lost.items() if since}
+        is_unbooted = health_of(overview(self._pool, self._board)).has("boot")
         is_served = header.state != State.PAUSED and not header.down
         unknown = MEASURED if header.store_lost or _is_stale(counts, now) else frozenset[str]()
         unknown |= {"lost"} if silent is None else set()
-        facts = Facts(self._pool, counts, recent, _running(self._board, now), away, silent or {}, is_served)
+        facts = Facts(
+            self._pool,
+            counts,
+            recent,
+            _running(self._board, now),
+            away=_ages(lost, now),
+            full=_ages({"store": header.store_full}, now),
+            unbooted=self._unbooted.note([self._pool] if is_unbooted else [], now),
+            paused=self._paused.note(_pauses(self._pool, header), now),
+            silent=silent or {},
+            is_served=is_served,
+        )
         return facts, unknown
+
+
+class Lasting:
+    """For how long each thing of a kind has lasted, as far as the looks go back.
+
+    What an earlier steward has ``raised`` an alert of goes on.
+    """
+
+    def __init__(self, kind: str, raised: Sequence[OpenAlert]) -> None:
+        self._since = {one.subject: one.since - one.limit for one in raised if one.kind == kind}
+
+    def note(self, present: Iterable[str], now: float) -> dict[str, float]:
+        """Take what is there at ``now`` (Unix seconds); returns for how many seconds each has been."""
+        self._since = {name: self._since.get(name, now) for name in present}
+        return _ages(self._since, now)
+
+
+def _ages(since: Mapping[str, float], now: float) -> dict[str, float]:
+    return {name: max(now - at, 0.0) for name, at in since.items() if at}
+
+
+def _pauses(pool: str, header: Header) -> Iterator[str]:
+    """What is paused at the moment, in words."""
+    yield from (f"pause of queue {queue}" for queue in header.paused.split(",") if queue)
+    if header.state == State.PAUSED:
+        yield f"pause of pool {pool}"
+    if header.down:
+        yield "maintenance mode"
 
 
 def _is_stale(counts: PoolCounts, now: float) -> bool:

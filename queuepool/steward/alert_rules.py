@@ -38,6 +38,10 @@ class Facts(NamedTuple):
     running: Mapping[str, float]
     #: for how long each store that is away has been so
     away: Mapping[str, float]
+    #: for how long the store has been full, the newest code has not come to work, and each pause has lasted
+    full: Mapping[str, float]
+    unbooted: Mapping[str, float]
+    paused: Mapping[str, float]
     #: for how long each other pool has published nothing
     silent: Mapping[str, float]
     #: whether queues are served: neither is the pool paused, nor is there maintenance
@@ -54,6 +58,9 @@ def readings(facts: Facts, limits: AlertSettings) -> list[Reading]:
         Reading("crashes", facts.pool, facts.recent.deaths, limits.crashes),
         *(Reading("lost", pool, seconds, limits.lost) for pool, seconds in facts.silent.items()),
         *(Reading("store", store, seconds, limits.store) for store, seconds in facts.away.items()),
+        *(Reading("store_full", store, seconds, limits.store_full) for store, seconds in facts.full.items()),
+        *(Reading("boot", pool, seconds, limits.boot) for pool, seconds in facts.unbooted.items()),
+        *(Reading("paused", pause, seconds, limits.paused) for pause, seconds in facts.paused.items()),
     ]
     return [one._replace(subject=escaped(one.subject)[:MAX_SUBJECT]) for one in found if one.limit]
 
