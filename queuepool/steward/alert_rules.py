@@ -38,14 +38,14 @@ class Facts(NamedTuple):
     running: Mapping[str, float]
     #: for how long each store that is away has been so
     away: Mapping[str, float]
-    #: for how long the store has been full, the newest code has not come to work, and each pause has lasted
-    full: Mapping[str, float]
-    unbooted: Mapping[str, float]
-    paused: Mapping[str, float]
     #: for how long each other pool has published nothing
     silent: Mapping[str, float]
     #: whether queues are served: neither is the pool paused, nor is there maintenance
     is_served: bool = True
+    #: for how long the store has been full, the newest code has not come to work, and each pause has lasted
+    full: Mapping[str, float] = {}
+    unbooted: Mapping[str, float] = {}
+    paused: Mapping[str, float] = {}
 
 
 def readings(facts: Facts, limits: AlertSettings) -> list[Reading]:
