@@ -18,7 +18,7 @@ Usage: queuepool-probe live|started|ready [--dir DIR] [--pool NAME] [--max-age S
 Say whether the local pool is
   live      its master runs, and its loop has come round within the last --max-age seconds
   started   its modules have been imported, even if no store has answered yet
-  ready     it is live and running, and a worker waits for jobs or runs one
+  ready     it is live and running, and a worker waits for jobs or runs one: what queuepool status says, too
 
   --dir DIR          the pool's runtime_dir  [default: $QUEUEPOOL_POOL_RUNTIME_DIR, else where pools put it]
   --pool NAME        [default: default]
@@ -32,7 +32,8 @@ MAGIC = 0x71756575_00000009
 #: bytes of the header; the slots follow it
 HEADER = 4096
 #: offsets of whole numbers in the header, and in a slot
-CAPACITY, STATE, USED, ROLE, DEAD, SLOT_STATE = 8, 32, 72, 0, 48, 72
+CAPACITY, MASTER_PID, MASTER_START_TIME, STATE, TARGET, USED = 8, 16, 24, 32, 40, 72
+ROLE, DEAD, SLOT_STATE = 0, 48, 72
 #: offsets of seconds in the header
 STORE_LOST, BEAT, READY = 232, 3672, 3680
 #: what STATE and SLOT_STATE say, by number; the states and the role of a worker that takes jobs
@@ -229,13 +230,27 @@ def _ready(fd: int, max_age: float) -> str:
     _live(fd, max_age)
     _started(fd, max_age)
     state, away = _state(fd, STATE), time.time() - (_number(fd, "d", STORE_LOST) or time.time())
+    if _is_stopped(fd):
+        raise Refused("not ready, its master is stopped by a signal")
     if state != "running":
         raise Refused(f"not ready, it is {state}")
+    if not _number(fd, "q", TARGET):
+        raise Refused("not ready, it was scaled to 0 workers")
     if away > STORE_PATIENCE:
         raise Refused(f"not ready, its store is away for {away:.0f} s")
     if not any(_works(fd, slot) for slot in _slots(fd)):
         raise Refused("not ready, no worker takes jobs")
     return "ready"
+
+
+def _is_stopped(fd: int) -> bool:
+    """Whether the kernel says so of the master; not of another container's, whose pid is somebody else's here."""
+    try:
+        with open(f"/proc/{int(_number(fd, 'q', MASTER_PID))}/stat", "rb") as file:
+            fields = file.read().rpartition(b")")[2].split()
+    except OSError:
+        return False
+    return fields[0] in (b"T", b"t") and int(fields[19]) == _number(fd, "q", MASTER_START_TIME)
 
 
 def _slots(fd: int) -> range:

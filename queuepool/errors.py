@@ -5,6 +5,7 @@ QueuepoolError
 ├── StoreError           the store refused a command
 │   ├── TagRetired       a worker's tag is no longer registered; it needs a new one
 │   └── StoreDown        the store cannot be reached or cannot serve now; worth a retry
+│       ├── StoreFull    it has no room for anything new
 │       ├── LoginRefused it does not accept the user or the password
 │       └── StoreDenied  its rules forbid this user the command, until somebody changes them
 │           └── StoreUnfit  the server is unsuitable: a cluster's node, a Sentinel
@@ -61,6 +62,10 @@ class TagRetired(StoreError):
 
 class StoreDown(StoreError):
     """The store cannot be reached, or reports that it cannot serve now."""
+
+
+class StoreFull(StoreDown):
+    """The store has no room for anything new; on Redis, what it holds goes on."""
 
 
 class LoginRefused(StoreDown):

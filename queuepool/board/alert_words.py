@@ -15,6 +15,9 @@ _WORDS = {
     "crashes": "pool {subject}: {value} died within five minutes",
     "lost": "pool {subject} has published nothing for {value}",
     "store": "the {subject} has been away for {value}",
+    "store_full": "the {subject} has been full for {value}",
+    "boot": "pool {subject}: the newest code has not come to work for {value}",
+    "paused": "{subject} has lasted for {value}",
 }
 _COUNTS = ("failed", "quarantine", "crashes")
 #: what is counted, where the words name it by its number

@@ -70,6 +70,9 @@ class Header(Record):
     # What the steward's threads are doing: that beside the stores elsewhere, and that of the alerts; as `doing`.
     doing_aside = Text(40)
     doing_alerts = Text(40)
+    # Written by the steward.
+    #: since when the store refuses what is new, in Unix seconds; 0.0 = it has room
+    store_full = Seconds()
 
     @property
     def facts(self) -> PoolFacts:

@@ -8,8 +8,6 @@ from typing import Any
 from queuepool.board.board import Board
 from queuepool.board.runtime_dir import RuntimeDir
 from queuepool.board.status import overview
-from queuepool.board.troubles import STUCK
-from queuepool.unix import proc
 
 
 def board_of(runtime: RuntimeDir) -> Board:
@@ -22,5 +20,4 @@ def board_of(runtime: RuntimeDir) -> Board:
 def facts_of(name: str, runtime: RuntimeDir, board: Board) -> dict[str, Any]:
     """What the board and the pool's directory say, ready for JSON: that of ``overview`` and of ``About``."""
     found = runtime.about()
-    facts = overview(name, board) | {"directory": str(runtime.path)} | (found.facts() if found else {})
-    return facts | ({"state": STUCK} if proc.is_stopped(facts["master"]) else {})
+    return overview(name, board) | {"directory": str(runtime.path)} | (found.facts() if found else {})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -12,11 +12,18 @@ from queuepool.board.about import About
 from queuepool.board.alert_words import words_of
 from queuepool.board.board import HELPERS, Board, Header, Role, Slot, State
 from queuepool.board.facts import Totals
+from queuepool.board.health import STUCK, health_of
 from queuepool.board.paused_queues import paused_in
+from queuepool.unix import proc
 
 
 def overview(name: str, board: Board) -> dict[str, Any]:
     """The pool and its processes; times are ISO 8601 in UTC, durations in seconds."""
+    facts = _facts(name, board)
+    return facts | {"state": health_of(facts).state}
+
+
+def _facts(name: str, board: Board) -> dict[str, Any]:
     header = board.header
     done, failed, released = board.totals()
     paused = paused_in(header.paused, lambda: _queues_beside(board))
@@ -25,7 +32,7 @@ def overview(name: str, board: Board) -> dict[str, Any]:
     return {
         "pool": name,
         "master": header.master_pid,
-        "state": State(header.state).name.lower(),
+        "state": _state_word(board),
         "since": iso(header.since),
         "beat_age": beat_age(header),
         "workers": header.target,
@@ -33,15 +40,17 @@ def overview(name: str, board: Board) -> dict[str, Any]:
         "done": done,
         "failed": failed,
         "released": released,
-        "restarts": header.restarts,
+        "restarts": max(header.generation - 1, 0),
         "generation": header.generation,
         "orphans": header.orphans,
         "outdated": sum(slot.generation < header.generation for slot in slots if _is_worker(slot)),
-        "boot_problem": boot_problem(header) or None,
+        "boot_problem": present_boot_problem(board) or None,
+        "control_known": bool(header.restart_known),
         "maintenance": bool(header.down),
         "paused": paused,
         "pauses": [_pause(queue, pause) for queue, pause in known.items() if queue in paused],
         "store_lost": _iso_or_none(header.store_lost),
+        "store_full": _iso_or_none(header.store_full),
         "failed_store_lost": _iso_or_none(header.failed_store_lost),
         "control_store_lost": _iso_or_none(header.control_store_lost),
         "unrecorded": header.unrecorded,
@@ -56,8 +65,21 @@ def beat_age(header: Header) -> float | None:
 
 
 def boot_problem(header: Header) -> str:
-    """Why the newest code fails to boot; empty when no failure is known."""
+    """Why a process of the newest code failed to boot; empty when none has. A later one may have come to work."""
     return header.boot_problem if header.boot_failed >= header.generation else ""
+
+
+def present_boot_problem(board: Board) -> str:
+    """That reason as long as not all workers run the newest code."""
+    problem = boot_problem(board.header)
+    is_missing = problem and len(renewed(board.of(Role.WORKER), board.header.generation)) < board.header.target
+    return problem if is_missing else ""
+
+
+def renewed(workers: Iterable[Slot], generation: int) -> set[int]:
+    """The numbers of the workers of this generation, or a later one, that live and have come to work."""
+    living = [slot for slot in workers if slot.generation >= generation and not slot.dead]
+    return {slot.number for slot in living if slot.state != State.STARTING}
 
 
 def title(name: str, state: State, workers: Sequence[Slot], totals: Totals) -> str:
@@ -90,6 +112,11 @@ def _queues_beside(board: Board) -> list[str]:
 
 def _pause(queue: str, pause: pauses.Pause) -> dict[str, Any]:
     return {"queue": queue, "since": iso(pause.since), "by": pause.by or None}
+
+
+def _state_word(board: Board) -> str:
+    is_stopped = board.name.is_of_this_system and proc.is_stopped(board.name.pid)
+    return STUCK if is_stopped else State(board.header.state).name.lower()
 
 
 def _iso_or_none(wall: float) -> str | None:

@@ -6,16 +6,13 @@ import signal
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
+from queuepool.board.health import DAMAGED, LOST, NOT_RUNNING, health_of
 from queuepool.board.runtime_dir import RuntimeDir
-from queuepool.board.troubles import NOT_RUNNING, runs_no_jobs
 from queuepool.cli import output
 from queuepool.cli.options import Where
 from queuepool.config.settings import PoolSettings
 from queuepool.errors import NotRunning
 from queuepool.unix import exit_codes, fork
-
-#: the state of a pool of any host that has published nothing for too long
-LOST = "lost"
 
 T = TypeVar("T")
 
@@ -54,4 +51,13 @@ def code_for(pools: Sequence[Mapping[str, Any]]) -> int:
     """The exit code of a verb that has shown these pools."""
     if not pools or any(pool.get("state") in (NOT_RUNNING, LOST) for pool in pools):
         return exit_codes.NOT_RUNNING
-    return exit_codes.NOT_MOVING if any(map(runs_no_jobs, pools)) else exit_codes.OK
+    return exit_codes.NOT_MOVING if any(map(_idles, pools)) else exit_codes.OK
+
+
+def _idles(pool: Mapping[str, Any]) -> bool:
+    """Whether no job can begin, and not because the pool was paused."""
+    try:
+        health = health_of(pool)
+    except DAMAGED:  # a notice from the store may have any form
+        return False
+    return not (health.takes_jobs or health.rests)

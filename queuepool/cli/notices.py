@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from queuepool.board.health import LOST
 from queuepool.board.running_jobs import words_of
-from queuepool.cli.local import LOST
 from queuepool.stores.contract import NOTICE_LASTS
 
 #: seconds after which two notices have not come; and jobs of a lost pool that are named

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 
 from queuepool.board.board import Board, Role, State
 from queuepool.board.runtime_dir import RuntimeDir
-from queuepool.board.status import boot_problem
+from queuepool.board.status import boot_problem, renewed
 from queuepool.cli import output
 from queuepool.cli.options import option, parsed
 from queuepool.cli.pools import within
@@ -56,8 +56,7 @@ class Rollout:
     def _renewed_count(self) -> int:
         """How many of the pool's workers run the new code."""
         newest = max(self._board.header.generation, self._old_generation + 1)
-        workers = [slot for slot in self._board.of(Role.WORKER) if slot.generation >= newest and not slot.dead]
-        return len({slot.number for slot in workers if slot.pid and slot.state != State.STARTING})
+        return len(renewed(self._board.of(Role.WORKER), newest))
 
     def _idle_old_ones(self) -> bool:
         """Whether a worker with the old code could still take a job: a busy one leaves after its job."""

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from queuepool.board.health import DAMAGED, LOST, NOT_RUNNING, health_of, with_health
 from queuepool.board.local_pool import board_of, facts_of
 from queuepool.board.runtime_dir import RuntimeDir
-from queuepool.board.troubles import NOT_RUNNING, troubles
 from queuepool.cli import output
+from queuepool.cli.error_report import code_of
 from queuepool.cli.flags import PLACE
-from queuepool.cli.local import LOST, code_for, runtime_of
+from queuepool.cli.local import code_for, runtime_of
 from queuepool.cli.notices import age_words, latest_of, loss_words, shown_processes
 from queuepool.cli.options import JSON, Where, located
-from queuepool.errors import NotRunning, StoreDown
+from queuepool.config.settings import ConnectionSettings, PoolSettings
+from queuepool.errors import NotRunning, StoreDown, StoreError
 from queuepool.steward.orphaned_boards import left_by_others, words_for
+from queuepool.unix import exit_codes
 
 if TYPE_CHECKING:
     from queuepool.jobs.client import Queue
@@ -37,31 +40,44 @@ _WHOLE = ("process", "pid", "running")
 def status(where: Where, everywhere: bool, as_json: bool) -> int:
     """Show the local pools: processes, jobs, counters
 
-    Exits with 0 if all of them run, 3 if one does not, 4 if one runs no jobs: it is stopped, starting, failing, or has
-    no workers. With --all, a pool that was not stopped and has published nothing for 30 seconds is lost: for an hour it
-    is shown with what it ran, and the exit code is 3.
+    Exits with 0 if each of them takes jobs or was paused, 3 if one does not run, 4 if one takes no jobs for another
+    reason: no worker comes to work, it has none, its store is away; and 1 if --all found a store away.
+
+    With --all, a pool that was not stopped and has published nothing for 30 seconds is lost: for an hour it is shown
+    with what it ran, and the exit code is 3.
     """
-    pools = (
-        _published(where) if everywhere else [_status_of(pool.name, runtime_of(where, pool)) for pool in where.pools()]
-    )
+    pools, code = _published(where) if everywhere else (_local(where, where.pools()), exit_codes.OK)
     if as_json:
-        output.document(pools)
+        output.document(list(map(with_health, pools)))
     else:
         _show(pools)
-    return code_for(pools)
+    return code or code_for(pools)
 
 
-def _published(where: Where) -> list[dict[str, Any]]:
+def _local(where: Where, pools: Iterable[PoolSettings]) -> list[dict[str, Any]]:
+    return [_status_of(pool.name, runtime_of(where, pool)) for pool in pools]
+
+
+def _published(where: Where) -> tuple[list[dict[str, Any]], int]:
+    """The pools of all hosts, and the exit code: of those on a store that does not answer, the local ones."""
+    found: list[dict[str, Any]] = []
+    code = exit_codes.OK
+    for connection in where.connections():
+        try:
+            found += (pool for pool in _notices(connection) if where.pool_name in (None, pool["pool"]))
+        except StoreError as error:
+            code = max(code, code_of(error))
+            found += _local(where, (pool for pool in where.pools() if pool.connection == connection))
+    return found, code
+
+
+def _notices(connection: ConnectionSettings) -> list[dict[str, Any]]:
     from queuepool.jobs.client import Queue  # imported here: the boards of this host need no store
     from queuepool.stores.contract import NOTICE_KEPT
 
-    found: list[dict[str, Any]] = []
-    for connection in where.connections():
-        with closing(Queue(connection, by_hand=True)) as queue:
-            notices = queue.stores.control.pools(NOTICE_KEPT)
-            pools = latest_of(notices, _clock(queue, notices))
-            found += (pool for pool in pools if where.pool_name in (None, pool["pool"]))
-    return found
+    with closing(Queue(connection, by_hand=True)) as queue:
+        notices = queue.stores.control.pools(NOTICE_KEPT)
+        return latest_of(notices, _clock(queue, notices))
 
 
 def _clock(queue: Queue, notices: Sequence[Mapping[str, Any]]) -> float:
@@ -100,7 +116,7 @@ def _shown(pool: Mapping[str, Any]) -> tuple[list[str], list[list[object]]]:
         if pool["state"] == NOT_RUNNING:
             return list(_not_running_lines(pool)), []
         return list(_header_lines(pool)), list(map(_row, shown_processes(pool)))
-    except (LookupError, TypeError, ValueError, AttributeError):
+    except DAMAGED:
         if "host" not in pool:
             raise
         return [f"pool {pool['pool']} on {pool['host']}: its notice is damaged"], []
@@ -129,15 +145,15 @@ def _origin(pool: Mapping[str, Any]) -> str:
 
 
 def _header_lines(pool: Mapping[str, Any]) -> Iterator[str]:
-    host = f" on {pool['host']}" if "host" in pool else ""
+    host, health = f" on {pool['host']}" if "host" in pool else "", health_of(pool)
     yield (
-        f"pool {pool['pool']}{host}: {pool['state']} master={pool['master']} since={pool['since']} "
+        f"pool {pool['pool']}{host}: {health.state} master={pool['master']} since={pool['since']} "
         f"workers={pool['workers']} busy={pool['busy']} done={pool['done']} failed={pool['failed']} "
         f"released={pool['released']} restarts={pool['restarts']}{age_words(pool) or _beat(pool)}"
     )
     if origin := _origin(pool):
         yield origin
-    yield from [loss_words(pool)] if pool["state"] == LOST else troubles(pool)
+    yield from [loss_words(pool)] if pool["state"] == LOST else (trouble.text for trouble in health.troubles)
 
 
 def _beat(pool: Mapping[str, Any]) -> str:

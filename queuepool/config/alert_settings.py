@@ -43,6 +43,12 @@ class AlertSettings:
     lost: float = 30.0
     #: for how long the store may be away
     store: float = 60.0
+    #: for how long the store may be full
+    store_full: float = 60.0
+    #: for how long the newest code may fail to come to work
+    boot: float = 30.0
+    #: for how long a queue, or the pool, may be paused
+    paused: float = 86400.0
     #: after which a notice of an alert that is still raised is sent again
     repeat: float = 3600.0
     #: the program that gets notices, with its arguments; empty = none

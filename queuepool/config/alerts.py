@@ -94,6 +94,7 @@ ALERT_KEYS: Mapping[str, values.Parser] = MappingProxyType({
     "wait": waits, "overdue": values.seconds, "unserved": values.seconds,
     "failures": share, "running": values.seconds, "failed": values.count,
     "quarantine": values.count, "crashes": values.count, "lost": silence, "store": values.seconds,
+    "store_full": values.seconds, "boot": values.seconds, "paused": values.seconds,
     "repeat": values.some_seconds, "exec": program, "webhook": webhook,
 })  # fmt: skip
 _FIELDS = {"exec": "program"}

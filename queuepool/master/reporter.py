@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 
 from queuepool.board.board import Board, State
+from queuepool.board.health import lived_state
 from queuepool.board.runtime_dir import RuntimeDir
 from queuepool.board.status import title
 from queuepool.config.settings import PoolSettings
@@ -43,7 +44,7 @@ class Reporter:
 
     def show(self, target: int, generation: int, *, paused: bool) -> None:
         """Call at the end of each pass of the master's loop."""
-        state = self._state(paused)
+        state = self._state(target, paused=paused)
         self._write(state, target, generation)
         workers, totals = self._children.worker_slots(), self._children.counted()
         proc.show(title(self._name, state, workers, totals))
@@ -66,11 +67,12 @@ class Reporter:
         if header.store != self._store:  # overwritten: the next start would ignore the board
             header.store = self._store
 
-    def _state(self, paused: bool) -> State:
+    def _state(self, target: int, *, paused: bool) -> State:
         if self._shutdown.has_begun:
             return State.DRAINING
         if self._respawn.is_failing:
             return State.FAILING
         if not self._board.header.restart_known:  # workers take no jobs before that
             return State.STARTING
-        return State.PAUSED if paused else State.RUNNING
+        state, living = State.PAUSED if paused else State.RUNNING, self._children.worker_slots()
+        return lived_state(state, target, [State(slot.state) for slot in living], cannot_boot=self._respawn.cannot_boot)

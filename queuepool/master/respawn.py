@@ -94,6 +94,12 @@ class Respawn:
         """Whether the pool's stewards die repeatedly."""
         return self._boots[Role.STEWARD].failures >= _FAILING_AFTER
 
+    @property
+    def cannot_boot(self) -> bool:
+        """Whether workers, or the template that forks them, have failed since the last that came to work."""
+        kinds = Role.WORKER, Role.TEMPLATE
+        return any(backoffs[role].failures for backoffs in (self._boots, self._killed) for role in kinds)
+
     def failed_to_fork(self, role: Role, now: float) -> float:
         """Count a failed fork; returns the seconds to wait before the next."""
         return self._boots[role].failed(now)

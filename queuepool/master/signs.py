@@ -6,12 +6,15 @@ import time
 from collections.abc import Sequence
 
 from queuepool.board.board import Board, Role, Slot, State
-from queuepool.board.status import boot_problem, title
+from queuepool.board.health import health_of
+from queuepool.board.status import boot_problem, overview, renewed, title
 from queuepool.config.settings import PoolSettings
 from queuepool.master.herald import Signs
 
 #: seconds after a deadline in which the pool still has to start its workers, or to settle the last job
 _MARGIN = 5.0
+#: seconds between two looks at all that a board says
+_LOOK = 1.0
 
 
 class SignsOfPool:
@@ -24,6 +27,8 @@ class SignsOfPool:
         self._boot_until = time.monotonic() + settings.boot_timeout if settings.boot_timeout else 0.0
         #: monotonic time at which running jobs are killed; infinity = they may take as long as they have
         self._kill_at = float("inf")
+        self._trouble = ""
+        self._next_look = 0.0
 
     def now(self) -> Signs:
         """After a pass of the master's loop."""
@@ -40,9 +45,13 @@ class SignsOfPool:
         )
 
     def _words(self, state: State, workers: Sequence[Slot]) -> str:
+        """The master's title, and the worst of what ``status`` says is wrong."""
         words = title(self._settings.name, state, workers, self._board.totals()).removeprefix(self._head)
-        problem = boot_problem(self._board.header)
-        return f"{words}; the new code does not come to work: {problem}" if problem else words
+        if (now := time.monotonic()) >= self._next_look:
+            self._next_look = now + _LOOK
+            troubles = health_of(overview(self._settings.name, self._board)).troubles
+            self._trouble = f"; {troubles[0].text}" if troubles else ""
+        return f"{words}{self._trouble}"
 
     def _stop_until(self, workers: Sequence[Slot]) -> float:
         """When the last running job must be over, as far as they have deadlines; 0.0 if none has."""
@@ -59,5 +68,4 @@ def is_being_replaced(generation: int, target: int, workers: Sequence[Slot]) -> 
     A busy one whose successor works leaves after its job.
     """
     old = [slot for slot in workers if slot.generation < generation]
-    renewed = {slot.number for slot in workers if slot.generation >= generation and slot.state != State.STARTING}
-    return bool(old) and (len(renewed) < target or any(slot.state != State.BUSY for slot in old))
+    return bool(old) and (len(renewed(workers, generation)) < target or any(slot.state != State.BUSY for slot in old))

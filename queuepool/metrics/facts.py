@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 
 from queuepool.board import open_alerts
 from queuepool.board.board import Board, Role, Slot, State
+from queuepool.board.health import health_of
+from queuepool.board.status import overview
 from queuepool.metrics.table import WORKER_STATES
 
 _MB = 1024 * 1024
@@ -33,7 +35,12 @@ class PoolFacts:
     store_lost_at: float = 0.0
     #: when all this was read
     read_at: float = 0.0
-    state: State = State.STARTING
+    #: since when the store refuses what is new; 0.0 = it has room
+    store_full_at: float = 0.0
+    #: why no job begins; empty = a worker may begin one
+    hindrance: str = ""
+    #: whether the newest code does not come to work, or no worker does
+    has_boot_problem: bool = False
     generation: int = 0
     maintenance: bool = False
     #: by state, all of ``WORKER_STATES``
@@ -51,6 +58,7 @@ def read(name: str, connection: str, board: Board) -> PoolFacts:
     """The facts now; values that a job has overwritten may be nonsense, but raise nothing."""
     header, slots, now = board.header, board.of(Role.WORKER), time.time()
     living = [slot for slot in slots if slot.pid and not slot.dead]
+    health = health_of(overview(name, board))
     return PoolFacts(
         name=name,
         connection=connection,
@@ -59,7 +67,9 @@ def read(name: str, connection: str, board: Board) -> PoolFacts:
         started_at=header.since,
         store_lost_at=header.store_lost,
         read_at=now,
-        state=State(header.state),
+        store_full_at=header.store_full,
+        hindrance="" if health.takes_jobs else health.troubles[0].text,
+        has_boot_problem=health.has("boot"),
         generation=header.generation,
         maintenance=bool(header.down),
         workers=dict.fromkeys(WORKER_STATES, 0) | Counter(map(_state_of, slots)),

@@ -9,6 +9,7 @@ from http import HTTPStatus
 from queuepool import __version__
 from queuepool.board import meters
 from queuepool.board.board import Board
+from queuepool.board.health import with_health
 from queuepool.board.status import overview
 from queuepool.metrics import health
 from queuepool.metrics.exposition import TYPE, exposition
@@ -47,5 +48,5 @@ class Pages:
         return Response.plain(HTTPStatus.SERVICE_UNAVAILABLE if problem else HTTPStatus.OK, problem)
 
     def _status(self) -> Response:
-        facts = {"version": __version__, **overview(self._pool, self._board)}
+        facts = {"version": __version__, **with_health(overview(self._pool, self._board))}
         return Response(HTTPStatus.OK, f"{json.dumps(facts)}\n".encode(), "application/json")

@@ -9,8 +9,9 @@ from typing import NamedTuple
 
 from queuepool import __version__
 from queuepool.board.counts import EXITS, LOSSES, NO_WAITS, OUTCOMES, Histogram, PoolCounts, QueueFacts
+from queuepool.board.health import LATE_AFTER
 from queuepool.metrics.facts import PoolFacts
-from queuepool.metrics.health import MAX_BEAT_AGE
+from queuepool.metrics.health import not_ready
 from queuepool.metrics.table import QUEUE_STATES
 
 
@@ -30,18 +31,22 @@ def of_program() -> Iterator[Sample]:
 def of_stopped(name: str) -> Iterator[Sample]:
     """What there is to say about a pool that does not run."""
     yield Sample("queuepool_up", (name,), 0.0)
+    yield Sample("queuepool_ready", (name,), 0.0)
 
 
 def of_pool(facts: PoolFacts, counts: PoolCounts) -> Iterator[Sample]:
     """All samples of one pool that runs."""
     pool, store = (facts.name,), (facts.name, facts.connection)
-    yield Sample("queuepool_up", pool, float(facts.beat_age < MAX_BEAT_AGE))
+    yield Sample("queuepool_up", pool, float(facts.beat_age < LATE_AFTER))
+    yield Sample("queuepool_ready", pool, float(not not_ready(facts)))
+    yield Sample("queuepool_boot_problem", pool, float(facts.has_boot_problem))
     if facts.beat_age != float("inf"):
         yield Sample("queuepool_master_beat_timestamp_seconds", pool, facts.read_at - facts.beat_age)
     yield Sample("queuepool_pool_start_timestamp_seconds", pool, facts.started_at)
     yield Sample("queuepool_generation", pool, facts.generation)
     yield Sample("queuepool_maintenance", pool, float(facts.maintenance))
     yield Sample("queuepool_store_up", store, float(not facts.store_lost_at))
+    yield Sample("queuepool_store_full", store, float(bool(facts.store_full_at)))
     yield Sample("queuepool_store_outages_total", store, counts.outages)
     yield Sample("queuepool_failed_jobs", store, counts.failed_jobs)
     for alert in facts.alerts:

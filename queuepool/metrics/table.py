@@ -32,6 +32,10 @@ _POOL, _QUEUE, _STORE = ("pool",), ("pool", "queue"), ("pool", "connection")
 _JOB = ("pool", "queue", "job_name")
 _ALL = [
     Metric("queuepool_up", GAUGE, _POOL, "1 if the pool's master lives and its loop runs"),
+    Metric("queuepool_ready", GAUGE, _POOL, "1 if a worker may begin a job now, as `/readyz` says"),
+    Metric(
+        "queuepool_boot_problem", GAUGE, _POOL, "1 while the newest code does not come to work, or no worker does"
+    ),
     Metric(
         "queuepool_master_beat_timestamp_seconds", GAUGE, _POOL, "When the master's loop last came round"
     ),
@@ -39,6 +43,7 @@ _ALL = [
     Metric("queuepool_generation", GAUGE, _POOL, "Version of the code to run; each restart raises it"),
     Metric("queuepool_maintenance", GAUGE, _POOL, "1 in maintenance mode"),
     Metric("queuepool_store_up", GAUGE, _STORE, "0 while the store of the queues cannot be reached"),
+    Metric("queuepool_store_full", GAUGE, _STORE, "1 while the store of the queues has no room for new jobs"),
     Metric(
         "queuepool_store_outages_total", COUNTER, _STORE, "How often the store was lost since the start of the pool"
     ),

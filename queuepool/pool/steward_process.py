@@ -37,6 +37,7 @@ from queuepool.steward.side_stores import EventQueue, FailureRecorder, SideStore
 from queuepool.steward.side_thread import SideThread
 from queuepool.steward.stage import StageDue
 from queuepool.steward.watch_control import WatchControl
+from queuepool.steward.watch_room import WatchRoom
 from queuepool.stores.factory import REPLY_TIMEOUT, Stores
 from queuepool.unix.signals import WorkerSignals
 
@@ -96,7 +97,8 @@ class StewardProcess:
 
     def _others(self) -> list[Chore]:
         watching = [self._report_running(), *self._watching, self._publish]
-        return [*self._lease_chores(), *watching, *self._measure(), *self._history]
+        room = WatchRoom(self._board.header, self._stores.room)  # after those that write, as it relies on them
+        return [*self._lease_chores(), *watching, room, *self._measure(), *self._history]
 
     def _outlive(self, steward: Steward) -> None:
         """Outlive the master, whose death the kernel has signalled: workers finish their jobs and need a steward."""

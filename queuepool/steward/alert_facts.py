@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from queuepool.board.board import Board, Role, State
 from queuepool.board.counts import PoolCounts
+from queuepool.board.health import health_of
+from queuepool.board.open_alerts import OpenAlert
 from queuepool.board.running_jobs import words_of
+from queuepool.board.status import overview
 from queuepool.steward.alert_rules import MEASURED, Facts
 from queuepool.steward.alert_window import AlertWindow
 
@@ -28,26 +31,69 @@ class Lost(NamedTuple):
 
 
 class AlertFacts:
-    """One pool's facts at each look; ``read`` reads its meters."""
+    """One pool's facts at each look; ``read`` reads its meters. ``raised``: by the steward before this one."""
 
-    def __init__(self, pool: str, board: Board, read: Callable[[Board], PoolCounts]) -> None:
+    def __init__(
+        self, pool: str, board: Board, read: Callable[[Board], PoolCounts], raised: Sequence[OpenAlert] = ()
+    ) -> None:
         self._pool = pool
         self._board = board
         self._read = read
         self._window = AlertWindow()
+        self._unbooted, self._paused = Lasting("boot", raised), Lasting("paused", raised)
 
     def look(self, lost: Lost | None, unserved: Mapping[str, float] | None) -> tuple[Facts, frozenset[str]]:
         """The facts, and the kinds of which nothing is known: ``None`` for other pools, and for queues of none."""
         counts, header, now = self._read(self._board), self._board.header, time.time()
         recent = self._window.add(time.monotonic(), counts)
-        since_of = {name: getattr(header, f"{field}_lost") for name, field in _STORES.items()}
-        away = {name: max(now - since, 0.0) for name, since in since_of.items() if since}
-        is_served = header.state != State.PAUSED and not header.down
+        stores = {name: getattr(header, f"{field}_lost") for name, field in _STORES.items()}
+        shown = overview(self._pool, self._board)
         unknown = MEASURED if header.store_lost or _is_stale(counts, now) else frozenset[str]()
         unknown |= {kind for kind, found in (("lost", lost), ("unserved", unserved)) if found is None}
         silent, ran = lost or Lost({}, {})
-        running = _running(self._board, now)
-        return Facts(self._pool, counts, recent, running, away, silent, ran, unserved or {}, is_served), unknown
+        facts = Facts(
+            self._pool,
+            counts,
+            recent,
+            _running(self._board, now),
+            away=_ages(stores, now),
+            full=_ages({"store": header.store_full}, now),
+            unbooted=self._unbooted.note([self._pool] if health_of(shown).has("boot") else [], now),
+            paused=self._paused.note(_pauses(shown), now),
+            silent=silent,
+            ran=ran,
+            unserved=unserved or {},
+            is_served=header.state != State.PAUSED and not header.down,
+        )
+        return facts, unknown
+
+
+class Lasting:
+    """For how long each thing of a kind has lasted, as far as the looks go back.
+
+    What an earlier steward has ``raised`` an alert of goes on.
+    """
+
+    def __init__(self, kind: str, raised: Sequence[OpenAlert]) -> None:
+        self._since = {one.subject: one.since - one.limit for one in raised if one.kind == kind}
+
+    def note(self, present: Iterable[str], now: float) -> dict[str, float]:
+        """Take what is there at ``now`` (Unix seconds); returns for how many seconds each has been."""
+        self._since = {name: self._since.get(name, now) for name in present}
+        return _ages(self._since, now)
+
+
+def _ages(since: Mapping[str, float], now: float) -> dict[str, float]:
+    return {name: max(now - at, 0.0) for name, at in since.items() if at}
+
+
+def _pauses(pool: Mapping[str, Any]) -> Iterator[str]:
+    """What is paused at the moment, in words; ``pool`` is as of ``overview``."""
+    yield from (f"pause of queue {queue}" for queue in pool["paused"])
+    if pool["state"] == State.PAUSED.name.lower():
+        yield f"pause of pool {pool['pool']}"
+    if pool["maintenance"]:
+        yield "maintenance mode"
 
 
 def _is_stale(counts: PoolCounts, now: float) -> bool:

@@ -17,7 +17,7 @@ MEASURED = frozenset(("wait", "overdue", "failed", "quarantine"))
 #: those whose facts are counted over a window of time
 COUNTED = frozenset(("failures", "crashes"))
 #: those that are not about one queue or one job of many
-OF_ALL = frozenset(("failed", "crashes", "lost", "store"))
+OF_ALL = frozenset(("failed", "crashes", "lost", "store", "store_full", "boot"))
 #: fewer attempts than these have no rate of failures
 _FEWEST = 20
 
@@ -51,6 +51,10 @@ class Facts(NamedTuple):
     unserved: Mapping[str, float] = MappingProxyType({})
     #: whether queues are served: neither is the pool paused, nor is there maintenance
     is_served: bool = True
+    #: for how long the store has been full, the newest code has not come to work, and each pause has lasted
+    full: Mapping[str, float] = MappingProxyType({})
+    unbooted: Mapping[str, float] = MappingProxyType({})
+    paused: Mapping[str, float] = MappingProxyType({})
 
 
 def readings(facts: Facts, limits: AlertSettings) -> list[Reading]:
@@ -64,6 +68,9 @@ def readings(facts: Facts, limits: AlertSettings) -> list[Reading]:
         *(Reading("lost", pool, silent, limits.lost, facts.ran.get(pool, "")) for pool, silent in facts.silent.items()),
         *(Reading("unserved", queue, seconds, limits.unserved) for queue, seconds in facts.unserved.items()),
         *(Reading("store", store, seconds, limits.store) for store, seconds in facts.away.items()),
+        *(Reading("store_full", store, seconds, limits.store_full) for store, seconds in facts.full.items()),
+        *(Reading("boot", pool, seconds, limits.boot) for pool, seconds in facts.unbooted.items()),
+        *(Reading("paused", pause, seconds, limits.paused) for pause, seconds in facts.paused.items()),
     ]
     return [_readable(one) for one in found if one.limit]
 

@@ -55,12 +55,21 @@ class Alerts:
     ) -> Alerts:
         """Those of this pool, with connections of their own. ``cookie`` marks the processes that send notices."""
         if board.meters is None:
-            _log.warning("alerts: metrics = no, so only running jobs, lost pools and the stores are watched")
+            _log.warning(
+                "alerts: metrics = no, so only running jobs, pauses, boots, lost pools and the stores are watched"
+            )
         events, stores = EventQueue(), Stores(replace(pool.connection, block_for=0.0))
         outbox = Outbox(limits, pool.name, cookie, events)
         return cls(
             AlertWatch(
-                pool.name, limits, board, stores, AlertFacts(pool.name, board, read), outbox, events, pool.queues
+                pool.name,
+                limits,
+                board,
+                stores,
+                AlertFacts(pool.name, board, read, open_alerts.read(board)),
+                outbox,
+                events,
+                pool.queues,
             ),
             events,
             listeners,

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 
 from queuepool.board.blame import Blame
 from queuepool.board.board import Header, Slot, State
-from queuepool.errors import StoreDenied, StoreDown, StoreError
+from queuepool.errors import StoreDenied, StoreDown, StoreError, StoreFull
 from queuepool.settlement.outage import Outage
 from queuepool.steward.chore import SKIP_TIME, Chore, name_of, report_skipped
 from queuepool.unix import proc
@@ -117,6 +117,8 @@ class Steward:
     def _lost_store(self, error: StoreDown) -> None:
         self._outage.lost(error)
         self._header.store_lost = self._header.store_lost or time.time()
+        if isinstance(error, StoreFull):
+            self._header.store_full = self._header.store_full or time.time()
         self._unanswered = set(self._due)
         self._due = dict.fromkeys(self._due, 0.0)
 

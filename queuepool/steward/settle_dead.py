@@ -17,6 +17,7 @@ from queuepool.board.boot_report import BootReport
 from queuepool.board.held_jobs import HeldJob, Stage, still_held
 from queuepool.board.meter_layout import AS_LOST, FAILED, GIVEN_BACK, RELEASED
 from queuepool.board.runtime_dir import RuntimeDir
+from queuepool.board.status import boot_problem, present_boot_problem
 from queuepool.errors import AttemptLost, StoreDown, StoreError
 from queuepool.payload.envelope import Payload, decode
 from queuepool.payload.lease import Lease
@@ -69,6 +70,7 @@ class SettleDead:
             DeadWorker(board, slot, None)  # notes when: the store may not answer for long
         for incarnation, slot in dead:
             self._try_slot(board, slot, incarnation, slot.status)
+        _forget_boot(board)
         for orphaned in self._orphaned_boards.boards():
             with self._blame.during(orphaned.path.name):
                 self._settle_orphaned(orphaned)
@@ -207,6 +209,12 @@ class SettleDead:
         is_new, self._last_boot = report != self._last_boot, report
         problem, trace = report if is_new else BootReport("")
         return events.BootFailed(slot.number, trace, problem)
+
+
+def _forget_boot(board: Board) -> None:
+    """Once all workers have come to work, what kept one before them from it says nothing any more."""
+    if boot_problem(board.header) and not present_boot_problem(board):
+        board.header.note_failed_boot(0, "")
 
 
 def _is_unsettled(incarnation: int, slot: Slot) -> bool:

@@ -19,6 +19,7 @@ from queuepool.stores.control import Cache, ControlKeys, Place, lock_prefix_of, 
 from queuepool.stores.history import History
 from queuepool.stores.locks import Locks, LocksOf
 from queuepool.stores.measured import Measures
+from queuepool.stores.room import Room, ToldByWrites
 from queuepool.stores.schedules import Schedules
 from queuepool.stores.set_aside import FailedStore, Outbox, QuarantineStore, Records
 from queuepool.stores.split_failed import FailedElsewhere, Forwarder
@@ -46,6 +47,7 @@ class Stores:
     schedules: Schedules
     states: JobStates
     measures: Measures
+    room: Room
     locks: Mapping[str, Locks]  # by the URL of their place: the jobs' own store, and those that have Laravel's
     #: forwards failures to the failed store, if that is on another server
     forwarder: Forwarder | None = None
@@ -131,6 +133,7 @@ class Stores:
         from queuepool.stores.redis.outbox import RedisOutbox
         from queuepool.stores.redis.quarantine import RedisQuarantine
         from queuepool.stores.redis.queue import RedisQueue
+        from queuepool.stores.redis.room import RedisRoom
         from queuepool.stores.redis.schedules import RedisSchedules
         from queuepool.stores.redis.states import RedisStates
 
@@ -145,6 +148,7 @@ class Stores:
         self.schedules = RedisSchedules(client, keys)
         self.states = RedisStates(client, keys)
         self.measures = RedisMeasures(client, keys)
+        self.room = RedisRoom(client, keys)
         return RedisCache(client, keys), keys.down
 
     def _in_sql(self) -> tuple[Cache, str]:
@@ -174,6 +178,7 @@ class Stores:
         self.schedules = SqlSchedules(client, table, locks, prefix)
         self.states = states = SqlStates(client, table, leases, locks, prefix)
         self.measures = SqlMeasures(client, failures)
+        self.room = ToldByWrites()
         endings = SqlEndings(table, locks, self._locks_of, states)
         about = {"keep": self._keeps, "outbox": self._is_split}
         dropped = DroppedLocks(locks, self._locks_of)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from queuepool.board.troubles import NOT_RUNNING
+from queuepool.board.health import NOT_RUNNING
 from queuepool.top import jobs, queues, workers
 from queuepool.top.details import details
 from queuepool.top.head import head

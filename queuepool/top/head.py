@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
+from queuepool.board.health import NOT_RUNNING, STUCK, health_of
 from queuepool.board.status import iso
-from queuepool.board.troubles import NOT_RUNNING, STUCK, troubles
 from queuepool.top.layout import Line, Place, Span, Style, line
 from queuepool.top.reading import Reading
 from queuepool.top.text import plain, width
@@ -35,7 +35,7 @@ def head(reading: Reading, now: float, place: Place) -> Iterator[Line]:
 
 def _troubles(facts: Mapping[str, Any], place: Place) -> Iterator[Line]:
     """At most on a quarter of the lines: the tables must be seen, too."""
-    found = [plain(f"! {trouble}", place.encoding) for trouble in troubles(facts)]
+    found = [plain(f"! {trouble.text}", place.encoding) for trouble in health_of(facts).troubles]
     most = max(place.lines // 4, 1) if place.lines else len(found)
     for each in found[:most]:
         yield line(each, Style.WARNING)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from queuepool.board.troubles import NOT_RUNNING, STUCK
+from queuepool.board.health import NOT_RUNNING, STUCK
 from queuepool.top.layout import Line, Style, line
 from queuepool.top.orders import ORDERS, Page
 from queuepool.top.text import plain

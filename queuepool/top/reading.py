@@ -12,10 +12,10 @@ from queuepool.board.board import Board
 from queuepool.board.board_name import BoardName
 from queuepool.board.counts import PoolCounts
 from queuepool.board.facts import Totals
+from queuepool.board.health import NOT_RUNNING
 from queuepool.board.local_pool import board_of, facts_of
 from queuepool.board.runtime_dir import RuntimeDir
 from queuepool.board.shared_file import SharedFile
-from queuepool.board.troubles import NOT_RUNNING
 from queuepool.errors import ConfigError, NotRunning
 from queuepool.top.pace import Meter, Pace
 

@@ -27,6 +27,9 @@ failures = 0%
 failed = 0
 lost = 0
 store = 0
+store_full = 0
+boot = 0
+paused = 0
 exec = {sys.executable} -S -m tests.chaos.notified
 """
 #: the job that no worker can read, and its queue

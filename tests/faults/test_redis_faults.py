@@ -157,7 +157,20 @@ def test_a_full_server_is_emptied_and_refuses_pushes_alone(away, own_server):
         with pytest.raises(StoreDown):
             away.push("ok")
         eventually(away.queue.stores.control.pools)
+        place = ["--runtime-dir", str(away.path / "run"), *away.where]
+        told = eventually(lambda: (said := away.run("status", *place)).stdout.count("the store is full") and said)
+        metrics = away.run("metrics", *place).stdout
+        checked = away.run("check", *away.flags(), check=False)
+        own_server.say("CONFIG", "SET", "maxmemory", 0)
+        eventually(lambda: "the store is full" not in away.run("status", *place).stdout)
 
+    assert told.stdout.startswith("pool default: running ")
+    assert 'queuepool_store_full{pool="default",connection="default"} 1' in metrics
+    assert 'queuepool_ready{pool="default"} 1' in metrics  # what is there is worked off, and makes room
+    full = [line for line in checked.stdout.splitlines() if line.startswith("FAIL")]
+    assert [True] == [" MB (maxmemory) are used; raise maxmemory" in line for line in full]
+    assert 1 == checked.returncode
+    assert [1, 1] == [pool.log().count(words) for words in ("the store is full", "the store has room again")]
     assert later in [line["id"] for line in away.trail(event="end")]
     assert (2, 1) == (away.queue.stores.failed.count(), away.queue.sizes().quarantined)
     assert "store lost" not in pool.log()

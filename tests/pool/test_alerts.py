@@ -60,7 +60,7 @@ class Pool:
     def start(self) -> None:
         """As a new steward does."""
         self.outbox = Outbox(self.limits, self.name, f"{self.name}.alerts", self)
-        facts = AlertFacts(self.name, self.board, lambda _: self.counts)
+        facts = AlertFacts(self.name, self.board, lambda _: self.counts, open_alerts.read(self.board))
         about = self.name, self.limits, self.board, self.stores, facts, self.outbox, self
         self.watch = AlertWatch(*about, queues=["mail"])
 
@@ -164,11 +164,25 @@ def begin_store(pool: Pool) -> None:
     pool.board.header.store_lost = time.time() - 75
 
 
+def begin_store_full(pool: Pool) -> None:
+    pool.board.header.store_full = time.time() - 75
+
+
+def begin_boot(pool: Pool) -> None:
+    pool.board.header.target = 1
+    pool.board.header.note_failed_boot(1, "cannot import app")
+
+
+def begin_paused(pool: Pool) -> None:
+    pool.board.header.paused = "mail"
+
+
 def end_all(pool: Pool) -> None:
     pool.measure()
     pool.counts = pool.counts._replace(jobs={}, exits={}, failed_jobs=0)
     pool.board.slots[0].state = State.IDLE
-    pool.board.header.store_lost = 0.0
+    pool.board.header.store_lost = pool.board.header.store_full = 0.0
+    pool.board.header.target, pool.board.header.paused = 0, ""
 
 
 KINDS = {
@@ -180,12 +194,17 @@ KINDS = {
     "crashes": (begin_crashes, "default"),
     "running": (begin_running, "app.slow"),
     "store": (begin_store, "store"),
+    "store_full": (begin_store_full, "store"),
+    "boot": (begin_boot, "default"),
+    "paused": (begin_paused, "pause of queue mail"),
 }
+#: limits that are reached at once: how long they last is counted from the first look
+AT_ONCE = {"boot": 1e-9, "paused": 1e-9}
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_each_kind_is_raised_once_and_cleared_once(make: Make, kind: str) -> None:
-    pool, (begin, subject) = make(), KINDS[kind]
+    pool, (begin, subject) = make(**AT_ONCE), KINDS[kind]
     pool.look()
     begin(pool)
     pool.look(4)
@@ -324,6 +343,22 @@ def test_a_notice_is_sent_again_while_the_alert_is_raised(make: Make) -> None:
 
 
 @pytest.mark.fault("F82")
+@pytest.mark.parametrize("begin", [begin_boot, begin_paused])
+def test_a_new_steward_goes_on_with_what_the_one_before_has_seen_lasting(make: Make, begin) -> None:
+    pool = make(**AT_ONCE)
+    begin(pool)
+    pool.look(4)
+    assert 1 == len(pool.told())
+    pool.limits = replace(pool.limits, boot=30.0, paused=30.0)  # of which it has seen nothing itself
+    raised = [one._replace(since=time.time() - 1.0, limit=30.0, value=31.0) for one in open_alerts.read(pool.board)]
+    open_alerts.write(pool.board, raised)
+    pool.start()
+    pool.look(4)
+
+    assert ["raised"] == [state for state, _, _ in pool.told()]
+
+
+@pytest.mark.fault("F82")
 def test_a_new_steward_goes_on_with_the_alerts_of_the_one_before(make: Make) -> None:
     pool = make()
     begin_wait(pool)
@@ -440,7 +475,9 @@ def test_a_pool_that_counts_nothing_says_what_it_does_not_watch(connection, tmp_
     logging.getLogger("queuepool").propagate = True
     board, pool = Board.create(tmp_path / "board.1-1", 4), PoolSettings(connection=connection)
     Alerts.of_pool(pool, AlertSettings(), board, "cookie", meters.read, LISTENERS, Blame(board.header))
-    assert ["alerts: metrics = no, so only running jobs, lost pools and the stores are watched"] == caplog.messages
+    assert [
+        "alerts: metrics = no, so only running jobs, pauses, boots, lost pools and the stores are watched"
+    ] == caplog.messages
 
     caplog.clear()
     board.meters = MeterMemory.new(4, 0)

@@ -92,7 +92,9 @@ def test_a_restart_is_watched_until_the_new_code_works_or_is_known_not_to(site, 
 
         [facts] = json.loads(site.run("status", "--json", *place).stdout)
         assert 2 == facts["outdated"]
-        assert "workers that still run the old code: 2, new ones" in site.run("status", *place).stdout
+        told = site.run("status", *place).stdout
+        assert "the new code does not come to work: cannot import deployed: RuntimeError: half deployed\n" in told
+        assert "workers that still run the old code: 2\n" in told
         assert 1 == pool.log().count("RuntimeError: half deployed")
 
         module.write_text(GOOD + "\n")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from queuepool.board.board import State
 from queuepool.board.counts import NO_RUNS, NO_WAITS, Histogram, JobCounts, PoolCounts, QueueFacts
 from queuepool.metrics.facts import PoolFacts
 from queuepool.metrics.table import WORKER_STATES
@@ -19,7 +18,6 @@ FACTS = PoolFacts(
     ready_at=1_790_000_001.0,
     started_at=1_790_000_000.0,
     read_at=1_790_000_100.0,
-    state=State.RUNNING,
     generation=2,
     workers=dict.fromkeys(WORKER_STATES, 0) | {"idle": 1, "busy": 2},
     wanted=3,

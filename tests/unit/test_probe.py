@@ -28,7 +28,7 @@ def board(tmp_path: Path) -> Iterator[Board]:
     runtime.claim()
     board = runtime.new_board(capacity=4)
     header, slot = board.header, board.slots[2]
-    header.state, header.beat, header.ready = State.RUNNING, time.monotonic(), time.time()
+    header.state, header.target, header.beat, header.ready = State.RUNNING, 1, time.monotonic(), time.time()
     board.allocate(slot)
     slot.begin(Role.WORKER, 1, 1)
     slot.state = State.IDLE
@@ -44,10 +44,13 @@ def asked(question: str, folder: Path, *flags: str) -> tuple[int, str]:
     return done.returncode, line
 
 
+_OF_HEADER = (
+    "CAPACITY", "MASTER_PID", "MASTER_START_TIME", "STATE", "TARGET", "USED", "STORE_LOST", "BEAT", "READY",
+)  # fmt: skip
+
+
 def test_the_probe_knows_where_the_board_has_its_fields():
-    header = {
-        name: vars(Header)[name.lower()].offset for name in ("CAPACITY", "STATE", "USED", "STORE_LOST", "BEAT", "READY")
-    }
+    header = {name: vars(Header)[name.lower()].offset for name in _OF_HEADER}
     slot = {"ROLE": Slot.role.offset, "DEAD": Slot.dead.offset, "SLOT_STATE": Slot.state.offset}  # type: ignore[attr-defined]
 
     assert {name: getattr(queuepool_probe, name) for name in header | slot} == header | slot
@@ -79,6 +82,7 @@ NOT_READY: dict[str, tuple[Callable[[Board], None], str]] = {
     "draining": (lambda board: setattr(board.header, "state", State.DRAINING), "not ready, it is draining"),
     "failing": (lambda board: setattr(board.header, "state", State.FAILING), "not ready, it is failing"),
     "no store": (lambda board: setattr(board.header, "store_lost", time.time() - 100), "its store is away for 1"),
+    "scaled to 0": (lambda board: setattr(board.header, "target", 0), "it was scaled to 0 workers"),
     "maintenance": (lambda board: setattr(board.slots[2], "state", State.PAUSED), "no worker takes jobs"),
     "dead worker": (lambda board: setattr(board.slots[2], "dead", 1), "no worker takes jobs"),
     "hanging": (lambda board: setattr(board.header, "beat", time.monotonic() - 20), "came round 20 s ago"),

@@ -11,7 +11,7 @@ import pytest
 
 from queuepool.board.board import Board, State
 from queuepool.board.counts import JobCounts, PoolCounts, QueueFacts
-from queuepool.board.troubles import NOT_RUNNING, STUCK
+from queuepool.board.health import NOT_RUNNING, STUCK
 from queuepool.top.frame import frame, report, table_of
 from queuepool.top.layout import Line, Place, Style, plain_text
 from queuepool.top.orders import ORDERS, Page
@@ -163,10 +163,9 @@ def test_a_pool_that_never_ran_has_one_line_that_says_so():
         ({"alerts": [{"since": "2027-01-15T07:59:00Z", "text": "queue high: \x1b[2J"}]}, r"queue high: \x1b[2J"),
         ({"maintenance": True}, "maintenance mode"),
         ({"paused": ["high"]}, "paused queues: high"),
-        (
-            {"outdated": 2, "boot_problem": "no module app"},
-            "the old code: 2, new ones do not come to work: no module app",
-        ),
+        ({"outdated": 2, "boot_problem": "no module app"}, "the new code does not come to work: no module app"),
+        ({"outdated": 2, "boot_problem": None}, "restart under way: workers that still run the old code: 2"),
+        ({"store_full": "2027-01-15T07:59:00Z"}, "the store is full since 2027-01-15T07:59:00Z"),
         ({"failed_store_lost": "2027-01-15T07:59:00Z"}, "the failed store is away since"),
         ({"orphans": 2}, "workers of a killed master that still run, and for which a stop waits: 2"),
         ({"unrecorded": 4}, "failed jobs that wait for the failed store: 4"),

@@ -10,6 +10,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from queuepool.config.urls import has_password, masked
+from queuepool.errors import StoreError, StoreFull
 from queuepool.payload.unique_locks import PREFIX
 from queuepool.stores import unfit
 from queuepool.stores.clients import keys_of
@@ -17,6 +18,9 @@ from queuepool.stores.factory import Stores
 from queuepool.stores.finding import Finding, Grade, refusal
 
 _OLDEST = (6, 2)
+#: the share of maxmemory from which on a server is nearly full
+_NEARLY = 0.9
+_MB = 1024 * 1024
 _HERE = ("localhost", "127.0.0.1", "::1")
 
 
@@ -48,11 +52,13 @@ def _server(stores: Stores) -> Iterator[tuple[Grade, str]]:
     words = refusal(lambda: about.update(stores.client.command("INFO")))
     if words:
         yield Grade.WARN, f"version, persistence and eviction are unknown: {words}"
+        yield from _room(stores, about)
         return
     unfit.examine(str(about.get("redis_mode", "")))
     yield _version(str(about.get("redis_version", "")))
     yield _persistence(about)
     yield _eviction(str(about.get("maxmemory_policy", "")))
+    yield from _room(stores, about)
 
 
 def _version(version: str) -> tuple[Grade, str]:
@@ -78,6 +84,21 @@ def _eviction(policy: str) -> tuple[Grade, str]:
     if policy != "noeviction":
         return Grade.FAIL, f"maxmemory-policy {policy}: a full server would drop jobs; set noeviction"
     return Grade.OK, "maxmemory-policy noeviction"
+
+
+def _room(stores: Stores, about: Mapping[str, Any]) -> Iterator[tuple[Grade, str]]:
+    """Whether there is room for new jobs."""
+    used, most = int(about.get("used_memory", 0)), int(about.get("maxmemory", 0))
+    numbers = f": {used / _MB:.1f} of {most / _MB:.1f} MB (maxmemory) are used" if most else ""
+    try:
+        stores.room.ask()
+    except StoreFull:
+        yield Grade.FAIL, f"the server is full and refuses new jobs{numbers}; raise maxmemory, or let pools work it off"
+    except StoreError:
+        return  # the user may not ask, which is said elsewhere
+    else:
+        if used > _NEARLY * most > 0:
+            yield Grade.WARN, f"the server is nearly full{numbers}; then it refuses new jobs"
 
 
 def _denied(stores: Stores, queues: Sequence[str]) -> Iterator[str]:
@@ -127,7 +148,10 @@ def _commands_by_hand(text: str, entries: str, table: str, ordered: str) -> Iter
 
 
 def _attempt(stores: Stores, words: Sequence[object]) -> Iterator[str]:
-    problem = refusal(partial(stores.client.command, *words))
+    try:
+        problem = refusal(partial(stores.client.command, *words))
+    except StoreFull:
+        return  # no matter of permissions: ``_room`` says it
     if problem and "NOSCRIPT" not in problem and "No matching script" not in problem:
         yield problem if "(ACL)" in problem else f"{words[0]} is refused: {problem}"
 

@@ -84,5 +84,10 @@ class Keys:
         """The key of the pool that sends the notices of an alert."""
         return f"{self._own_prefix}alert:{alert}"
 
+    @property
+    def room(self) -> str:
+        """A key that is never there, to ask whether the server has room for one."""
+        return f"{self._own_prefix}room"
+
     def tallies(self, job_id: str) -> str:
         return f"{self._own_prefix}tallies:{job_id}"

@@ -8,14 +8,13 @@ from typing import Any
 
 import redis
 
-from queuepool.errors import LoginRefused, StoreDenied, StoreDown, StoreError, TagRetired
+from queuepool.errors import LoginRefused, StoreDenied, StoreDown, StoreError, StoreFull, TagRetired
 from queuepool.stores import certificates, unfit
 from queuepool.stores.redis.scripts import script
 
 #: redis-py's classes for errors that may pass; it removes the code from their text
 _GONE = (
-    redis.ConnectionError, redis.TimeoutError, redis.ReadOnlyError, redis.exceptions.OutOfMemoryError,
-    redis.exceptions.MasterDownError,
+    redis.ConnectionError, redis.TimeoutError, redis.ReadOnlyError, redis.exceptions.MasterDownError,
 )  # fmt: skip
 #: redis-py's classes for errors that only a cluster's node returns
 _CLUSTERS = (
@@ -24,7 +23,7 @@ _CLUSTERS = (
 )  # fmt: skip
 #: words in the errors of a server that may soon answer again
 _PASSING = (
-    "LOADING", "MASTERDOWN", "READONLY", "MISCONF", "NOREPLICAS", "BUSY", "OOM", "UNBLOCKED", "max number of clients",
+    "LOADING", "MASTERDOWN", "READONLY", "MISCONF", "NOREPLICAS", "BUSY", "UNBLOCKED", "max number of clients",
     "LATE",
 )  # fmt: skip
 
@@ -47,6 +46,8 @@ def translated(error: redis.RedisError, verb: str, names: Sequence[Any], source:
         return found
     if isinstance(error, redis.exceptions.NoPermissionError) or _DENIED.search(text):
         return StoreDenied(denial(text, verb, names, source))
+    if isinstance(error, redis.exceptions.OutOfMemoryError) or "OOM" in text:
+        return StoreFull(text)
     if isinstance(error, _GONE) or any(word in text for word in _PASSING):
         return StoreDown(text)
     return StoreError(text)

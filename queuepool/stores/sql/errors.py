@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from sqlalchemy import exc
 
 from queuepool.config.urls import database_of, masked, scheme_of
-from queuepool.errors import LoginRefused, StoreDenied, StoreDown, StoreError, StoreUnfit
+from queuepool.errors import LoginRefused, StoreDenied, StoreDown, StoreError, StoreFull, StoreUnfit
 from queuepool.stores import certificates
 from queuepool.stores.sql.sqlite import file_remedy
 
@@ -18,6 +18,8 @@ _PASSING = re.compile(
     r"1021|1040|1044|1045|1049|1053|1114|1129|1158|1159|1160|1161|1203|1205|1226|1290|1317|1836|1927|1969|2\d\d\d|3024|"
     r"SQLITE_(BUSY|LOCKED|FULL|IOERR|CANTOPEN|NOMEM|PROTOCOL|SCHEMA|INTERRUPT).*"
 )
+#: no room: PostgreSQL's disk, MySQL's disk and tables, SQLite's disk
+_FULL = re.compile(r"53100|1021|1114|SQLITE_FULL")
 #: errors that need a change in the database
 _DENIED = re.compile(r"42501|42P01|42703|1142|1143|1146|1054|1227|SQLITE_(READONLY|PERM|AUTH).*")
 #: the whole transaction was rolled back, and may be retried at once: it met others, or they have taken an id that it
@@ -88,6 +90,8 @@ def translated(error: exc.SQLAlchemyError, database: Database) -> StoreError:
         return StoreDown(f"the database is read-only, as a standby is: {text}")
     if _DENIED.fullmatch(code) or _NO_COLUMN.search(text):
         return StoreDenied(text)
+    if _FULL.fullmatch(code):
+        return StoreFull(text)
     if _is_passing(error, code):
         return StoreDown(text)
     return StoreError(text)

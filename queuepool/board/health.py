@@ -1,0 +1,202 @@
+"""Is this pool well, and if not, why: from what lives on its board, not from what it is to have.
+
+``status``, ``top``, probes, metrics, alerts, the service manager and the exit codes all say what this says.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import Any
+
+from queuepool.board.pauses import words_of
+from queuepool.board.states import State
+
+#: the states that no process writes itself: no live master, a master that does not run, and no notice any more
+NOT_RUNNING, STUCK, LOST = "not running", "stopped by a signal", "lost"
+#: seconds after which a master that goes round every quarter of a second is late, and those after which it hangs
+LATE_AFTER, DEAD_AFTER = 5.0, 15.0
+#: seconds without its store after which a pool takes no jobs: a shorter outage is over before anybody looks
+MAX_OUTAGE = 60.0
+#: what the facts of another program, or a damaged notice, may raise
+DAMAGED = (LookupError, TypeError, ValueError, AttributeError)
+
+#: troubles that somebody wants: nothing has to be mended
+_WANTED = frozenset(("paused", "maintenance", "paused_queues", "restart"))
+#: states of a worker that may begin jobs
+_AT_WORK = frozenset(("idle", "busy"))
+_WAITS_FOR_KEYS = (
+    "workers wait: the steward has not read the control keys yet (restart, pause, maintenance); if this lasts, the "
+    "log says why"
+)
+_GONE = {
+    NOT_RUNNING: "no master of it runs",
+    LOST: "it has published nothing for too long and was not stopped: what it ran begins again when the leases end",
+}
+_STATES = {state.name.lower(): state for state in State}
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """What an operator should know; ``kind`` is one word for programs, ``text`` a line for people."""
+
+    kind: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """A pool at one moment. ``troubles``: the worst first; one at least if it takes no jobs."""
+
+    #: the word that ``status`` shows
+    state: str
+    #: whether a worker lives that may begin a job now
+    takes_jobs: bool
+    #: whether no job begins because somebody wants that, and for no other reason
+    rests: bool
+    #: whether there is nothing to mend
+    is_well: bool
+    troubles: tuple[Trouble, ...]
+
+    def has(self, kind: str) -> bool:
+        """Whether it has a trouble of this kind."""
+        return any(trouble.kind == kind for trouble in self.troubles)
+
+
+def health_of(pool: Mapping[str, Any]) -> Health:
+    """The health of a pool with these facts: those of ``overview``, or a notice from another host, of any version.
+
+    Raises one of ``DAMAGED`` for facts that no pool has written.
+    """
+    if words := _GONE.get(pool["state"]):
+        return Health(pool["state"], False, False, False, (Trouble(pool["state"].replace(" ", "_"), words),))
+    workers = [process["state"] for process in pool["processes"] if process["role"] == "worker"]
+    state = _state_of(pool, workers)
+    hindrances = tuple(_hindrances(pool, state, workers))
+    others = tuple(_others(pool, {trouble.kind for trouble in hindrances}))
+    rests = bool(hindrances) and all(trouble.kind in _WANTED for trouble in hindrances)
+    is_well = (rests or not hindrances) and all(trouble.kind in _WANTED for trouble in others)
+    return Health(state, not hindrances, rests, is_well, (*hindrances, *others))
+
+
+def with_health(pool: Mapping[str, Any]) -> dict[str, Any]:
+    """These facts and what they come to, ready for JSON; as they are if they are damaged."""
+    try:
+        return {**pool, **asdict(health_of(pool))}
+    except DAMAGED:
+        return {**pool}
+
+
+def lived_state(state: State, wanted: int, workers: Collection[State], *, cannot_boot: bool) -> State:
+    """The state of a pool that would be ``state`` if its workers had come to work; ``workers`` are the living ones.
+
+    While none has, it starts, and it fails as soon as one could not.
+    """
+    if state not in (State.RUNNING, State.PAUSED) or wanted <= 0 or any(one != State.STARTING for one in workers):
+        return state
+    if cannot_boot:
+        return State.FAILING
+    return State.STARTING if state is State.RUNNING else state
+
+
+def _state_of(pool: Mapping[str, Any], workers: Collection[str]) -> str:
+    """Its own word, unless no worker lives that it is to have: an older version says "running" then."""
+    known = _STATES.get(pool["state"])
+    if known is None:
+        return str(pool["state"])
+    living = [_STATES.get(state, State.STARTING) for state in workers if state != "dead"]
+    cannot_boot = bool(pool.get("boot_problem")) or not (living or _is_starting(pool))
+    return lived_state(known, pool["workers"], living, cannot_boot=cannot_boot).name.lower()
+
+
+def _is_starting(pool: Mapping[str, Any]) -> bool:
+    """Whether workers may come: a template imports, or waits to fork them."""
+    return any(process["role"] == "template" and process["state"] != "dead" for process in pool["processes"])
+
+
+def _hindrances(pool: Mapping[str, Any], state: str, workers: Collection[str]) -> Iterator[Trouble]:
+    """For what no job begins."""
+    if state == STUCK:
+        ways = f"queuepool continue or kill -CONT {pool['master']}"
+        yield Trouble("stopped", f"no worker is replaced, or killed when it is late, until {ways}")
+    if (age := pool.get("beat_age") or 0.0) >= DEAD_AFTER:
+        yield Trouble("hanging", f"the master's loop last came round {age:.0f} s ago: it replaces and kills no worker")
+    if state == "failing":
+        yield from _failures(pool, workers)
+    elif state == "starting":
+        booting = "no worker has come to work yet: they import their modules"
+        yield Trouble("starting", booting if pool.get("control_known") else _WAITS_FOR_KEYS)
+    elif state == "draining":
+        yield Trouble("draining", "the pool is being stopped: running jobs may finish")
+    if _away_for(pool["store_lost"]) > MAX_OUTAGE:
+        yield _store_away(pool)
+    if not pool["workers"]:
+        yield Trouble("scaled", "no job runs: it was scaled to 0 workers")
+    if state == "paused":
+        yield Trouble("paused", "no worker begins a job until queuepool continue")
+    elif state == "running" and pool["workers"] and _AT_WORK.isdisjoint(workers):
+        yield _closed(pool, workers)
+
+
+def _failures(pool: Mapping[str, Any], workers: Collection[str]) -> Iterator[Trouble]:
+    """Why it fails: no worker comes to work, or else the steward dies."""
+    if pool["workers"] and set(workers) <= {"starting", "dead"}:
+        why = f": {problem}" if (problem := pool.get("boot_problem")) else ", see the log"
+        yield Trouble("boot", f"no worker comes to work, so no job begins{why}")
+        return
+    yield Trouble(
+        "steward", "the steward dies again and again, see the log: jobs of dead workers and delayed jobs wait"
+    )
+
+
+def _closed(pool: Mapping[str, Any], workers: Collection[str]) -> Trouble:
+    """Why no worker of a running pool begins a job."""
+    if "paused" not in workers:
+        return Trouble("no_worker", "no worker takes jobs: those that live are leaving")
+    if pool["maintenance"]:
+        return Trouble("maintenance", "maintenance mode: no worker begins a job until queuepool up")
+    if pool["paused"]:
+        return Trouble("paused", f"no worker begins a job, its queues are paused: {words_of(pool)}")
+    return Trouble("paused", "no worker begins a job: a listener of Looping does not let them")
+
+
+def _others(pool: Mapping[str, Any], hindering: Collection[str]) -> Iterator[Trouble]:
+    """What else there is to know; ``hindering``: the kinds that were said."""
+    if "boot" not in hindering and (problem := pool.get("boot_problem")):
+        yield Trouble("boot", f"the new code does not come to work: {problem}")
+    if pool["store_lost"] and "store" not in hindering:
+        yield _store_away(pool)
+    if since := pool.get("store_full"):
+        yield Trouble("store_full", f"the store is full since {since}: it refuses new jobs; what it holds goes on")
+    if not hindering and (age := pool.get("beat_age") or 0.0) > LATE_AFTER:
+        yield Trouble("late", f"the master has been busy or stuck for {age:.0f} s: it replaces and kills no worker")
+    if outdated := pool.get("outdated"):
+        yield Trouble("restart", f"restart under way: workers that still run the old code: {outdated}")
+    if orphans := pool.get("orphans"):
+        yield Trouble("orphans", f"workers of a killed master that still run, and for which a stop waits: {orphans}")
+    for alert in pool.get("alerts", ()):
+        yield Trouble("alert", f"alert since {alert['since']}: {alert['text']}")
+    if pool["maintenance"] and "maintenance" not in hindering:
+        yield Trouble("maintenance", "maintenance mode")
+    if pool["paused"]:
+        yield Trouble("paused_queues", f"paused queues: {words_of(pool)}")
+    yield from _side_stores(pool)
+
+
+def _side_stores(pool: Mapping[str, Any]) -> Iterator[Trouble]:
+    for store in ("failed_store", "control_store"):
+        if since := pool.get(f"{store}_lost"):
+            yield Trouble(store, f"the {store.replace('_', ' ')} is away since {since}; the jobs go on")
+    if waiting := pool.get("unrecorded"):
+        yield Trouble("unrecorded", f"failed jobs that wait for the failed store: {waiting}")
+
+
+def _store_away(pool: Mapping[str, Any]) -> Trouble:
+    return Trouble("store", f"the store is away since {pool['store_lost']}")
+
+
+def _away_for(since: str | None) -> float:
+    """Seconds since this time in ISO 8601; 0.0 if there is none."""
+    return time.time() - datetime.fromisoformat(since).timestamp() if since else 0.0

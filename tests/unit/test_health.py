@@ -1,0 +1,99 @@
+"""The health of a pool from plain facts: notices of other versions, and of other programs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from queuepool.board.health import DAMAGED, NOT_RUNNING, health_of, lived_state, with_health
+from queuepool.board.states import State
+from tests.support.each import each
+
+
+def notice(**facts: Any) -> dict[str, Any]:
+    """As the first version published it, with two workers."""
+    processes = [{"role": "worker", "state": "idle"}, {"role": "worker", "state": "busy"}]
+    usual = {"state": "running", "master": 1, "workers": 2, "boot_problem": None, "maintenance": False, "paused": []}
+    return {**usual, "store_lost": None, "processes": processes, **facts}
+
+
+def test_a_notice_of_an_older_version_is_understood():
+    health = health_of(notice())
+
+    assert ("running", True, True, ()) == (health.state, health.takes_jobs, health.is_well, health.troubles)
+
+
+@each(
+    ("workers", "state", "kind"),
+    [
+        ([], "failing", "boot"),
+        (["dead", "dead"], "failing", "boot"),
+        (["starting", "dead"], "starting", "starting"),
+        (["draining", "stopping"], "running", "no_worker"),
+    ],
+)
+def test_what_lives_is_believed_before_the_word(workers, state, kind):
+    health = health_of(notice(processes=[{"role": "worker", "state": word} for word in workers]))
+
+    assert (state, False, kind) == (health.state, health.takes_jobs, health.troubles[0].kind)
+
+
+def test_a_template_that_imports_will_fork_workers():
+    health = health_of(notice(processes=[{"role": "template", "state": "starting"}]))
+
+    assert "starting" == health.state
+
+
+def test_what_is_paused_and_has_another_trouble_does_not_only_rest():
+    paused = health_of(notice(state="paused"))
+    lost = health_of(notice(state="paused", store_lost="2020-01-01T00:00:00Z"))
+
+    assert [(True, True), (False, False)] == [(one.rests, one.is_well) for one in (paused, lost)]
+
+
+def test_a_pool_that_is_not_there_takes_no_jobs():
+    health = health_of({"pool": "p", "state": NOT_RUNNING, "another": ""})
+
+    assert (NOT_RUNNING, False, False) == (health.state, health.takes_jobs, health.is_well)
+
+
+@pytest.mark.bad_input("B168")
+@each(
+    "facts",
+    [
+        {},
+        {"state": "running"},
+        notice(processes=None),
+        notice(processes=[3]),
+        notice(processes=[{}]),
+        notice(state=[]),
+        notice(workers="many"),
+        notice(store_lost="yesterday"),
+        notice(paused=7),
+        notice(beat_age="old"),
+    ],
+)
+def test_facts_that_no_pool_has_written_are_refused_and_handed_on(facts):
+    with pytest.raises(DAMAGED):
+        health_of(facts)
+    assert facts == with_health(facts)
+
+
+@each(
+    ("state", "wanted", "workers", "cannot_boot", "expected"),
+    [
+        (State.RUNNING, 1, [State.IDLE], True, State.RUNNING),
+        (State.RUNNING, 1, [State.STARTING], False, State.STARTING),
+        (State.RUNNING, 1, [State.STARTING], True, State.FAILING),
+        (State.RUNNING, 1, [], False, State.STARTING),
+        (State.RUNNING, 1, [], True, State.FAILING),
+        (State.RUNNING, 0, [], True, State.RUNNING),
+        (State.PAUSED, 1, [State.STARTING], False, State.PAUSED),
+        (State.PAUSED, 1, [], True, State.FAILING),
+        (State.DRAINING, 1, [], True, State.DRAINING),
+        (State.STARTING, 1, [], True, State.STARTING),
+    ],
+)
+def test_a_pool_runs_only_with_a_worker_that_has_come_to_work(state, wanted, workers, cannot_boot, expected):
+    assert expected is lived_state(state, wanted, workers, cannot_boot=cannot_boot)
