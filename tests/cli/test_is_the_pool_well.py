@@ -31,6 +31,7 @@ from tests.support.each import each
 from tests.support.eventually import eventually
 from tests.support.pools import Site
 from tests.support.probing import probe
+from tests.support.processes import halted
 
 #: kinds of troubles that are alerts, too
 ALERTS = {"boot", "store_full", "paused"}
@@ -302,9 +303,8 @@ def test_a_pool_whose_code_breaks_and_whose_workers_all_die_fails_until_it_is_me
 
 def test_a_pool_whose_master_is_stopped_is_not_ready(site):
     with site.pool("--workers", "1") as pool:
-        pool.signal(signal.SIGSTOP)
-        told(site, 4, "stopped by a signal")
-        pool.signal(signal.SIGCONT)
+        with halted(pool.pid):
+            told(site, 4, "stopped by a signal")
         told(site, 0, "running")
 
 
