@@ -323,40 +323,38 @@ def test_of_several_pools_those_that_do_not_run_are_named(place):
 # At a terminal
 
 
-@pytest.mark.parametrize(
-    ("words", "question"),
-    [
-        (["retry", "all"], "Put back 2 failed jobs on connection shop"),
-        (["flush", "--pool", "mail"], "Drop 1 failed job on connection shop"),
-        (["prune-failed", "--hours", "0", "--pool", "imports"], "Drop 1 failed job on connection depot"),
-        (["forget", "IDS"], "Drop 3 failed jobs: "),
-    ],
-)
-def test_it_asks_whose_jobs_are_meant_and_takes_no_for_an_answer(place, words, question):
+def test_it_asks_whose_jobs_are_meant_and_takes_no_for_an_answer(place):
     ids = place.fail()
-    words = [word for given in words for word in (ids.values() if given == "IDS" else [given])]
+    asked = {
+        ("retry", "all"): "Put back 2 failed jobs on connection shop",
+        ("flush", "--pool", "mail"): "Drop 1 failed job on connection shop",
+        ("prune-failed", "--hours", "0", "--pool", "imports"): "Drop 1 failed job on connection depot",
+        ("forget", *ids.values()): "Drop 3 failed jobs: ",
+    }
+    for words, question in asked.items():
+        assert 1 == declined(place, *words, question=question)
+    assert {"high", "mail", "imports"} == place.left()
+
+    for words in (("flush", "--pool", "mail"), ("forget", ids["high"], ids["imports"])):
+        with terminal(*words, "--force", *place.file, cwd=place.site.path, columns=300) as screen:
+            assert 0 == screen.ends()
+    assert set() == place.left()
+
+
+def declined(place: Place, *words: str, question: str) -> int:
+    """Says no to this question at a terminal; returns the exit code."""
     with terminal(*words, *place.file, cwd=place.site.path, columns=300) as screen:
         screen.shows(question, "[y/N]")
         screen.press("n\n")
-        told = screen.shows("nothing was")
-        code = screen.ends()
-
-    assert (1, {"high", "mail", "imports"}) == (code, place.left()), told
-    with terminal(*words, *place.file, "--force", cwd=place.site.path, columns=300) as screen:
-        assert 0 == screen.ends()
-    assert {"high", "mail", "imports"} != place.left()
+        screen.shows("nothing was")
+        return screen.ends()
 
 
 def test_all_of_a_quarantine_is_asked_for(place):
     place.shop.push_raw(b"not a job", queue="mail")
     place.run("work", "--pool", "mail", "--stop-when-empty")
     for verb in ("drop", "retry"):
-        with terminal("quarantine", verb, "--all", *place.file, cwd=place.site.path, columns=300) as screen:
-            screen.shows("1 payload of queue mail on ", "[y/N]")
-            screen.press("n\n")
-            screen.shows("nothing was")
-
-            assert 1 == screen.ends()
+        assert 1 == declined(place, "quarantine", verb, "--all", question="1 payload of queue mail on ")
     assert 1 == len(place.rows("quarantine", "list"))
 
 

@@ -124,7 +124,7 @@ def test_a_failed_job_is_shown_and_can_be_tried_again(pool):
 
 
 def test_the_pool_is_seen_and_scaled(pool):
-    assert "pool default has 1 workers\n" == pool.run("scale", "1").stdout
+    assert "pool default has 1 worker\n" == pool.run("scale", "1").stdout
     [status] = pool.rows("status")
 
     assert ("running", 1, None) == (status["state"], status["workers"], status["store_lost"])

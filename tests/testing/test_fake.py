@@ -249,7 +249,7 @@ class TestAssertions:
         [
             (
                 lambda pushed: pushed.assert_pushed(welcome, "a", times=2),
-                "testing.welcome('a') was pushed 1 times, not 2",
+                "testing.welcome('a') was pushed 1 time, not 2",
             ),
             (lambda pushed: pushed.assert_not_pushed(welcome), "testing.welcome was pushed"),
             (lambda pushed: pushed.assert_nothing_pushed(), "jobs were pushed"),
