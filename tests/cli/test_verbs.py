@@ -104,7 +104,7 @@ def wait_for_start(site: Site, count: int = 1) -> None:
 def test_what_follows_two_dashes_is_an_operand(cli, at):
     done = cli("size", *at, "--json", "--", "--max")
 
-    assert [{"queue": "--max", "size": 0}] == json.loads(done.stdout)
+    assert [("--max", 0)] == [(row["queue"], row["size"]) for row in json.loads(done.stdout)]
 
 
 def test_a_wrong_configuration_is_told_line_by_line_with_exit_code_78(site):
@@ -619,9 +619,9 @@ def test_size_counts_the_pools_queues(site, cli, config):
     named = cli("size", *config, "low")
 
     assert ["QUEUE  SIZE", "low    2"] == named.stdout.splitlines()
-    assert [{"queue": "high", "size": 0}, {"queue": "low", "size": 2}, {"queue": "mail", "size": 0}] == json.loads(
-        cli("size", *config, "--json").stdout
-    )
+    assert [("high", 0), ("low", 2), ("mail", 0)] == [
+        (row["queue"], row["size"]) for row in json.loads(cli("size", *config, "--json").stdout)
+    ]
 
 
 def test_size_and_monitor_list_the_other_queues_that_hold_something_too(site, cli, config, server):

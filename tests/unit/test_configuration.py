@@ -784,6 +784,7 @@ def test_every_key_of_alerts_reaches_the_setting_of_all_pools(write):
         [alerts]
         wait = 2m, imports:1h, mail:0
         overdue = 10s
+        unserved = 10m
         failures = 12.5%
         running = 0
         failed = 5
@@ -798,8 +799,9 @@ def test_every_key_of_alerts_reaches_the_setting_of_all_pools(write):
     )
     a, b = load(path, {}, {}).pools
     expected = AlertSettings(
-        wait=(("", 120.0), ("mail", 0.0)), overdue=10.0, failures=0.125, running=0.0, failed=5, quarantine=2, crashes=3,
-        lost=1800.0, store=300.0, repeat=86400.0, program=("/usr/local/bin/page", "--team", "web ops"),
+        wait=(("", 120.0), ("mail", 0.0)), overdue=10.0, unserved=600.0, failures=0.125, running=0.0, failed=5,
+        quarantine=2, crashes=3, lost=1800.0, store=300.0, repeat=86400.0,
+        program=("/usr/local/bin/page", "--team", "web ops"),
         webhook=Webhook("https://hooks.slack.com/services/T/B/x", "slack"),
     )  # fmt: skip
 
@@ -807,10 +809,10 @@ def test_every_key_of_alerts_reaches_the_setting_of_all_pools(write):
 
 
 def test_every_alert_is_switched_off_by_0(write):
-    kinds = ("wait", "overdue", "failures", "running", "failed", "quarantine", "crashes", "lost", "store")
+    kinds = ("wait", "overdue", "unserved", "failures", "running", "failed", "quarantine", "crashes", "lost", "store")
     [pool] = load(write("[alerts]\n" + "".join(f"{kind} = 0\n" for kind in kinds)), {}, {}).pools
 
-    assert (0.0, *[0] * 8) == (pool.alerts.wait_of("any"), *(getattr(pool.alerts, kind) for kind in kinds[1:]))
+    assert (0.0, *[0] * 9) == (pool.alerts.wait_of("any"), *(getattr(pool.alerts, kind) for kind in kinds[1:]))
 
 
 def test_a_variable_switches_alerts_on_and_sets_them(write):
