@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import socket
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict
@@ -88,11 +89,16 @@ class JobSearch:
         return None
 
     def _all_pools(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
+        """Those of this host by their boards, which are never behind; all others by their notices."""
+        here = set()
         for pool in self._where.pools():
             with suppress(NotRunning, ConfigError, OSError):
-                yield f"the board of pool {pool.name}", overview(pool.name, board_of(runtime_of(self._where, pool)))
+                runtime = runtime_of(self._where, pool)
+                yield f"the board of pool {pool.name}", overview(pool.name, board_of(runtime))
+                here.add((socket.gethostname(), str(runtime.path)))
         for notice in self._stores.control.pools():
-            yield f"the last notice of pool {notice['pool']} on {notice['host']}", notice
+            if (notice["host"], str(notice.get("runtime_directory"))) not in here:
+                yield f"the last notice of pool {notice['pool']} on {notice['host']}", notice
 
     def _waiting(self, job_id: str) -> Facts | None:
         for queue in self._queues:

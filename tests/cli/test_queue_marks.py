@@ -54,7 +54,7 @@ def test_a_paused_queue_is_shown_with_since_when_and_by_whom(site):
 
         pauses = eventually(shown)
         said = site.run("status", *site.where, *place).stdout
-        warned = site.run("monitor", *site.where).stderr
+        warned = site.run("monitor", *site.where, "default", "high").stderr
         [notice] = site.queue.stores.control.pools()
         site.run("continue", *site.where, "default", "high")
         eventually(lambda: "paused queues" not in site.run("status", *site.where, *place).stdout)
