@@ -378,7 +378,7 @@ def test_what_a_job_has_left_outlives_the_workers_of_others_and_ends_with_a_stop
         processes.kill(other)
         pool.wait_until_ready()
         assert not is_gone(child)
-    assert is_gone(child)
+    eventually(lambda: is_gone(child))
 
 
 @pytest.mark.fault("F15")
