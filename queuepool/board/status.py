@@ -94,7 +94,8 @@ def title(name: str, state: State, workers: Sequence[Slot], totals: Totals) -> s
 def iso(wall: float) -> str:
     """Unix time as ISO 8601 in UTC; empty for an impossible time, which an overwritten board may hold."""
     try:
-        return datetime.fromtimestamp(wall, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        # strftime pads no year below 1000, and what it writes then cannot be read.
+        return f"{datetime.fromtimestamp(wall, UTC).replace(microsecond=0, tzinfo=None).isoformat()}Z"
     except (ValueError, OverflowError, OSError):
         return ""
 
