@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -21,10 +20,10 @@ from tests.support.redis_server import free_port
 
 
 def program(name: str) -> str:
-    """The program's path. Without it, skips the test, or fails it if CI is set."""
+    """The program's path. Without it, skips the test: `scripts/setup` goes on where it cannot be installed."""
     found = shutil.which(name)
     if found is None:
-        (pytest.fail if "CI" in os.environ else pytest.skip)(f"needs {name}, of Debian's package prometheus")
+        pytest.skip(f"needs {name}, of Debian's package prometheus")
     return str(found)
 
 
