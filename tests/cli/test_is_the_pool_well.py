@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Event, Thread
 from typing import Any
 
 import pytest
@@ -44,12 +45,20 @@ class Standing:
     path: Path
     runtime: RuntimeDir
     board: Board
+    #: whether its loop comes round, however long the commands take
+    beats: bool = True
+
+    def beat(self, end: Event) -> None:
+        while not end.wait(1.0):
+            if self.beats:
+                self.board.header.beat = time.monotonic()
 
     def be_well(self) -> None:
         """Everything is as in a pool at work, now."""
         header = self.board.header
         header.state, header.target, header.generation, header.restart_known = State.RUNNING, 2, 2, 1
-        header.beat = time.monotonic() + 60.0  # it is not late, however long the commands take
+        self.beats = True
+        header.beat = time.monotonic()
         header.ready = header.since = time.time()
         header.store_lost = header.store_full = 0.0
         header.down = header.orphans = 0
@@ -91,7 +100,12 @@ def pool(tmp_path: Path) -> Iterator[Standing]:
     process(board, 0, Role.STEWARD, 0, State.RUNNING)
     for number in (1, 2):
         process(board, number, Role.WORKER, number, State.IDLE)
-    yield Standing(tmp_path, runtime, board)
+    standing, end = Standing(tmp_path, runtime, board), Event()
+    beating = Thread(target=standing.beat, args=[end])
+    beating.start()
+    yield standing
+    end.set()
+    beating.join()
     board.unlink()
     runtime.release()
 
@@ -183,6 +197,7 @@ def stop(pool: Standing) -> None:
 
 
 def hang(pool: Standing) -> None:
+    pool.beats = False
     pool.board.header.beat = time.monotonic() - 100
 
 

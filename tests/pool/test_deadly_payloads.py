@@ -85,7 +85,7 @@ def test_hostile_notices_of_other_pools_stop_neither_the_alerts_nor_status(site,
         site.push()
         eventually(lambda: site.trail(event="end"))
         server.hset(pools, mapping=NOTICES)
-        shown = site.run("status", "--all", *site.where)
+        shown = site.run("status", "--all", *site.where, check=False)  # its last notice may say that it starts
 
     assert "default" in shown.stdout
     assert not [word for word in ("died", "set aside", "STALLED") if word in pool.log()]

@@ -108,7 +108,7 @@ def test_a_job_that_is_pushed_from_another_shell_runs(pool):
     eventually(lambda: pool.trail())
 
     assert (0, "", ["you"]) == (pushed.returncode, pushed.stderr, pool.trail())
-    eventually(lambda: [{"queue": "default", "size": 0}] == pool.rows("size"))
+    eventually(lambda: [("default", 0)] == [(row["queue"], row["size"]) for row in pool.rows("size")])
 
 
 def test_a_failed_job_is_shown_and_can_be_tried_again(pool):
@@ -249,7 +249,7 @@ def test_who_comes_second_takes_the_file_that_is_there(place):
     pushing = [subprocess.Popen(command, cwd=place.path, env={**os.environ, **place._env()}) for _ in range(6)]
 
     assert [0] * 6 == [process.wait(timeout=30) for process in pushing]
-    assert [{"queue": "default", "size": 6}] == place.rows("size")
+    assert [("default", 6)] == [(row["queue"], row["size"]) for row in place.rows("size")]
 
 
 def test_a_python_program_pushes_there_too(place):

@@ -184,7 +184,7 @@ def test_it_answers_until_the_last_job_of_a_stop_has_ended(site, pages):
 
         assert 0 == pool.wait()
 
-    assert ("the pool is draining\n", 1.0) == (words, busy)
+    assert ("the pool is being stopped: running jobs may finish\n", 1.0) == (words, busy)
     assert 0 == pages.status("/livez")
 
 

@@ -17,7 +17,7 @@ from queuepool.board.slot_meters import SlotMeters
 from queuepool.config.alert_settings import AlertSettings
 from queuepool.config.alerts import _LONGEST_SILENCE
 from queuepool.settlement.verdict import Fail
-from queuepool.steward.alert_facts import AlertFacts, silence_of
+from queuepool.steward.alert_facts import AlertFacts, Lost, silence_of
 from queuepool.steward.alert_rules import COUNTED, Facts, Reading, readings
 from queuepool.steward.alert_states import AlertStates
 from queuepool.steward.alert_window import WINDOW, AlertWindow, Recent
@@ -67,7 +67,7 @@ def test_every_queue_of_a_pool_is_watched(tmp_path):
     board.meters = MeterMemory.new(2, len(names))
     steward, worker = PoolMeters(board.meters, names), Meter(SlotMeters(board.meters, 0))
     look = AlertFacts("p", board, meters.read)
-    look.look(None, None)
+    look.look(Lost({}, {}), {})
     for number in range(300):
         steward.note(number, QueueFacts(oldest=75.0 if number == 299 else 0.0, measured_at=time.time()))
     for number in range(1000):
@@ -77,7 +77,7 @@ def test_every_queue_of_a_pool_is_watched(tmp_path):
         worker.turn("tenant-299", f"job{number}")
         worker.settles(Fail(ValueError()), is_ours=True)
         worker.settled(0.0)
-    found, unknown = look.look(None, None)
+    found, unknown = look.look(Lost({}, {}), {})
     raised = {(one.kind, one.subject) for one in readings(found, LIMITS) if one.value >= one.limit}
 
     assert (frozenset(), {("wait", "tenant-299"), ("failures", "tenant-299")}) == (unknown, raised)
