@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import asdict
 from datetime import datetime
@@ -15,9 +16,12 @@ from queuepool.cli import output
 from queuepool.cli.flags import PLACE
 from queuepool.cli.job_search import Facts, JobSearch
 from queuepool.cli.options import JSON, TEXT, Where, located, option, parsed
+from queuepool.cli.reading import Reading
 from queuepool.config import values
+from queuepool.config.settings import ConnectionSettings
 from queuepool.errors import NotTracked
 from queuepool.jobs.client import Queue
+from queuepool.jobs.following import JobState
 from queuepool.unix.exit_codes import FAILED, OK
 
 
@@ -36,30 +40,52 @@ def job(where: Where, job_id: str, wait: bool, timeout: float | None, as_json: b
     """
     if timeout is not None and not wait:
         raise click.UsageError("--timeout goes with --wait")
-    with closing(Queue(where.connection(), by_hand=True)) as queue:
-        try:
-            state = queue.wait(job_id, timeout) if wait else queue.job(job_id)
-        except TimeoutError as error:
-            output.complain(str(error))
-            return FAILED
-        except NotTracked:
-            state = None
-        if state is None:
-            return _look_for(JobSearch(where, queue), job_id, wait, as_json)
-    _show({**asdict(state), "found": "its state"}, as_json)
-    return FAILED if wait and state.state != "done" else OK
-
-
-def _look_for(search: JobSearch, job_id: str, wait: bool, as_json: bool) -> int:
-    """Show where it is, though it has no state."""
-    found = search.find(job_id)
+    reading, look = Reading(where.connections()), _Look(where, job_id, wait, timeout)
+    try:
+        found = next(reading.each(look.on), None)
+    except TimeoutError as error:
+        output.complain(str(error))
+        return FAILED
     if found is None:
-        output.complain(f"{NotTracked(job_id)}; {search.looked_at}")
+        output.complain("; ".join([str(NotTracked(job_id)), *look.misses]))
         return FAILED
     _show(found, as_json)
-    if wait:
+    if wait and not look.is_tracked:
         output.complain(f"job {job_id} is not tracked: its end cannot be waited for")
-    return FAILED if wait else OK
+    return FAILED if wait and not (look.is_tracked and found["state"] == "done") else OK
+
+
+class _Look:
+    """Looks for one job, on one connection after the other."""
+
+    def __init__(self, where: Where, job_id: str, wait: bool, timeout: float | None) -> None:
+        self._where = where
+        self._job_id = job_id
+        self._wait = wait
+        self._timeout = timeout
+        #: whether what was found is the state of a tracked job
+        self.is_tracked = False
+        #: what was looked at in vain, in words
+        self.misses: list[str] = []
+
+    def on(self, connection: ConnectionSettings) -> Iterator[Facts]:
+        """What is known of it there, if anything. Raises ``TimeoutError`` where it is waited for."""
+        with closing(Queue(connection, by_hand=True)) as queue:
+            if state := self._state(queue):
+                self.is_tracked = True
+                yield {**asdict(state), "found": "its state"}
+                return
+            search = JobSearch(self._where, queue)
+            if found := search.find(self._job_id):
+                yield found
+            else:
+                self.misses.append(search.looked_at)
+
+    def _state(self, queue: Queue) -> JobState | None:
+        try:
+            return queue.wait(self._job_id, self._timeout) if self._wait else queue.job(self._job_id)
+        except NotTracked:
+            return None
 
 
 def _show(state: Facts, as_json: bool) -> None:

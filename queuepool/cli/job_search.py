@@ -36,6 +36,7 @@ class JobSearch:
 
     def __init__(self, where: Where, queue: Queue) -> None:
         self._where = where
+        self._connection = queue.settings
         self._stores = queue.stores
         #: what could not be looked at, and why
         self._refused: dict[str, str] = {}
@@ -73,7 +74,7 @@ class JobSearch:
 
     def _known_queues(self) -> list[str]:
         """The pools' queues and those that are not empty."""
-        found = dict.fromkeys(self._where.queues())
+        found = dict.fromkeys(self._where.queues(self._connection))
         with suppress(StoreDenied):  # a Redis user without +scan
             found |= dict.fromkeys(self._stores.queue.queues())
         return [*found][:_MOST_QUEUES]
@@ -91,7 +92,7 @@ class JobSearch:
     def _all_pools(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
         """Those of this host by their boards, which are never behind; all others by their notices."""
         here = set()
-        for pool in self._where.pools():
+        for pool in (one for one in self._where.pools() if one.connection == self._connection):
             with suppress(NotRunning, ConfigError, OSError):
                 runtime = runtime_of(self._where, pool)
                 yield f"the board of pool {pool.name}", overview(pool.name, board_of(runtime))

@@ -197,6 +197,17 @@ def test_histories_and_locks_are_those_of_all_connections(place):
     )
 
 
+def test_a_job_is_found_on_whichever_connection_it_is(place):
+    tracked = place.depot.push("do", queue="imports", track=600)
+    waiting = place.depot.push("do", queue="imports")
+
+    assert ("queued", "its state") == tuple(place.rows("job", tracked)[key] for key in ("state", "found"))
+    assert "the ready jobs of queue imports" == place.rows("job", waiting)["found"]
+    assert 2 == place.run("job", "nowhere", code=1).count("it is not among the failed jobs")
+    assert 1 == place.run("job", waiting, "--pool", "web", code=1).count("it is not among the failed jobs")
+    assert "after 0.1 s" in place.run("job", tracked, "--wait", "--timeout", "0.1", code=1)
+
+
 # What is changed
 
 
