@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from queuepool.board import pauses
 from queuepool.board.board import Board, Role, State
 from queuepool.board.counts import PoolCounts
 from queuepool.board.health import health_of
@@ -20,6 +21,7 @@ _STALE = 300.0
 #: jobs of a lost pool that an alert names
 _MOST_NAMED = 3
 #: the stores that may be away, by the header's field
+_PAUSE = "pause of queue {}"
 _STORES = {"store": "store", "failed store": "failed_store", "control store": "control_store"}
 
 
@@ -59,7 +61,7 @@ class AlertFacts:
             away=_ages(stores, now),
             full=_ages({"store": header.store_full}, now),
             unbooted=self._unbooted.note([self._pool] if health_of(shown).has("boot") else [], now),
-            paused=self._paused.note(_pauses(shown), now),
+            paused=self._paused.note(_pauses(shown), now) | _since_told(self._board, shown, now),
             silent=silent,
             ran=ran,
             unserved=unserved or {},
@@ -87,9 +89,15 @@ def _ages(since: Mapping[str, float], now: float) -> dict[str, float]:
     return {name: max(now - at, 0.0) for name, at in since.items() if at}
 
 
+def _since_told(board: Board, pool: Mapping[str, Any], now: float) -> dict[str, float]:
+    """For how many seconds each queue has been paused of which that is known better than by looking."""
+    known = {queue: one.since for queue, one in pauses.read(board).items() if queue in pool["paused"]}
+    return _ages({_PAUSE.format(queue): since for queue, since in known.items()}, now)
+
+
 def _pauses(pool: Mapping[str, Any]) -> Iterator[str]:
     """What is paused at the moment, in words; ``pool`` is as of ``overview``."""
-    yield from (f"pause of queue {queue}" for queue in pool["paused"])
+    yield from map(_PAUSE.format, pool["paused"])
     if pool["state"] == State.PAUSED.name.lower():
         yield f"pause of pool {pool['pool']}"
     if pool["maintenance"]:

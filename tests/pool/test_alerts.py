@@ -19,6 +19,7 @@ from queuepool.board.board import Board, Role, Slot, State
 from queuepool.board.counts import JobCounts, PoolCounts, QueueFacts
 from queuepool.board.meter_memory import MeterMemory
 from queuepool.board.open_alerts import MAX_ALERTS, OpenAlert
+from queuepool.board.pauses import Pauses
 from queuepool.board.status import overview
 from queuepool.config.alert_settings import AlertSettings
 from queuepool.config.settings import PoolSettings
@@ -356,6 +357,17 @@ def test_a_new_steward_goes_on_with_what_the_one_before_has_seen_lasting(make: M
     pool.look(4)
 
     assert ["raised"] == [state for state, _, _ in pool.told()]
+
+
+def test_a_pause_that_somebody_has_forgotten_counts_from_when_it_was_made(make: Make) -> None:
+    pool = make()
+    begin_paused(pool)
+    pool.look(4)
+    assert [] == pool.told()
+    Pauses(pool.board).note(["mail"], {"mail": (time.time() - 2 * 86400, "ada@web1")}, time.time())
+    pool.look(4)
+
+    assert [("raised", "paused", "pause of queue mail")] == pool.told()
 
 
 @pytest.mark.fault("F82")
