@@ -57,12 +57,15 @@ def replace_text(path: Path, text: str) -> None:
     draft.replace(path)
 
 
-def text_in(path: Path) -> str:
-    """The text that a process left, or empty; never blocks, whatever a job has put in the file's place."""
+def text_in(path: Path, most: int = _MAX_BYTES) -> str:
+    """The text that a process left, or empty; never blocks, whatever a job has put in the file's place.
+
+    Of a longer one than ``most`` bytes only the start.
+    """
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
         return ""
     with FileIO(fd) as file, suppress(OSError):
-        return (file.read(_MAX_BYTES) or b"").decode("utf-8", "replace").strip()
+        return (file.read(most) or b"").decode("utf-8", "replace").strip()
     return ""

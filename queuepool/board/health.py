@@ -12,6 +12,7 @@ from datetime import datetime
 from typing import Any
 
 from queuepool.board.pauses import words_of
+from queuepool.board.record import DAMAGED as DAMAGED
 from queuepool.board.states import State
 
 #: the states that no process writes itself: no live master, a master that does not run, and no notice any more
@@ -20,8 +21,6 @@ NOT_RUNNING, STUCK, LOST = "not running", "stopped by a signal", "lost"
 LATE_AFTER, DEAD_AFTER = 5.0, 15.0
 #: seconds without its store after which a pool takes no jobs: a shorter outage is over before anybody looks
 MAX_OUTAGE = 60.0
-#: what the facts of another program, or a damaged notice, may raise
-DAMAGED = (LookupError, TypeError, ValueError, AttributeError)
 
 #: troubles that somebody wants: nothing has to be mended
 _WANTED = frozenset(("paused", "maintenance", "paused_queues", "restart"))

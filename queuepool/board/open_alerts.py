@@ -10,10 +10,13 @@ from typing import NamedTuple
 
 from queuepool.board.board import Board
 from queuepool.board.boot_report import replace_text, text_in
+from queuepool.board.record import DAMAGED, as_time
 
 #: most alerts that a pool raises at once, most of these that are about one queue or job each, and most characters of a
-#: subject: the file stays below what is read of it
+#: subject and of a detail
 MAX_ALERTS, MAX_OF_ONE, MAX_SUBJECT = 110, 100, 200
+#: bytes that are read of the file: more than it can have
+_MAX_BYTES = 512 * 1024
 
 
 class OpenAlert(NamedTuple):
@@ -37,8 +40,9 @@ class OpenAlert(NamedTuple):
 
 def read(board: Board) -> tuple[OpenAlert, ...]:
     """The alerts of this pool, by kind and subject; none if its file cannot be read."""
-    with suppress(ValueError, TypeError):  # a job has overwritten it
-        return tuple(_checked(OpenAlert(*one)) for one in json.loads(text_in(_file_of(board)) or "[]")[:MAX_ALERTS])
+    with suppress(*DAMAGED):  # a job has overwritten it
+        found = json.loads(text_in(_file_of(board), _MAX_BYTES) or "[]")
+        return tuple(_checked(OpenAlert(*one)) for one in found[:MAX_ALERTS])
     return ()
 
 
@@ -49,7 +53,8 @@ def write(board: Board, alerts: Sequence[OpenAlert]) -> None:
 
 def _checked(read: OpenAlert) -> OpenAlert:
     """Raises ``ValueError`` and ``TypeError`` for what no steward has written."""
-    value, limit, since, ask_at = map(float, (read.value, read.limit, read.since, read.ask_at))
+    value, limit = map(float, (read.value, read.limit))
+    since, ask_at = map(as_time, (read.since, read.ask_at))
     return OpenAlert(
         str(read.kind), str(read.subject), value, limit, since, bool(read.is_ours), bool(read.is_alone), ask_at,
         str(read.detail),

@@ -10,6 +10,10 @@ from typing import Any, NamedTuple
 
 from queuepool.board.board import Board
 from queuepool.board.boot_report import replace_text, text_in
+from queuepool.board.record import DAMAGED, as_time
+
+#: bytes of the file, for thousands of queues; and queues that a line names
+_MAX_BYTES, _MOST_NAMES = 4 * 1024 * 1024, 20
 
 
 class Pause(NamedTuple):
@@ -38,19 +42,21 @@ class Pauses:
 
 def read(board: Board) -> dict[str, Pause]:
     """The pauses by queue; none if the file cannot be read."""
-    with suppress(ValueError, TypeError, AttributeError):  # a job has overwritten it
-        found = json.loads(text_in(_file_of(board)) or "{}")
-        return {str(queue): Pause(float(since), str(by)) for queue, (since, by) in found.items()}
+    with suppress(*DAMAGED):  # a job has overwritten it
+        found = json.loads(text_in(_file_of(board), _MAX_BYTES) or "{}")
+        return {str(queue): Pause(as_time(since), str(by)) for queue, (since, by) in found.items()}
     return {}
 
 
 def words_of(pool: Mapping[str, Any]) -> str:
     """The paused queues of a pool in words; ``pool`` is as of ``overview``, or a notice of any version."""
     known = {one["queue"]: one for one in pool.get("pauses", ())}
-    return ", ".join(
+    words = [
         queue + (pause_words(known[queue]["since"], known[queue]["by"]) if queue in known else "")
-        for queue in pool["paused"]
-    )
+        for queue in pool["paused"][:_MOST_NAMES]
+    ]
+    left_out = len(pool["paused"]) - len(words)
+    return ", ".join([*words, *([f"and {left_out} more"] if left_out else [])])
 
 
 def pause_words(since: str, by: str | None) -> str:

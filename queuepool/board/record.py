@@ -16,6 +16,9 @@ from typing import Any, Generic, TypeVar, overload
 
 from queuepool.board.shared_file import SharedFile
 
+#: what reading something may raise that a job has overwritten, or that another program has put into the store
+DAMAGED = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError)
+
 T = TypeVar("T", int, float, str)
 _WORD = 8
 _MAX_COUNT = 2**48
@@ -24,6 +27,13 @@ _MAX_COUNT = 2**48
 def as_count(value: int) -> int:
     """A count read from the memory; 0 if it cannot be one. The field always has room for one more."""
     return value if 0 <= value < _MAX_COUNT else 0
+
+
+def as_time(value: float) -> float:
+    """Unix seconds that somebody else has written. Raises ``ValueError`` or ``TypeError`` if they cannot be any."""
+    if not 0 <= float(value) < _MAX_COUNT:
+        raise ValueError("no time")
+    return float(value)
 
 
 def as_counts(values: Sequence[int]) -> list[int]:

@@ -7,6 +7,7 @@ import sys
 import click
 
 from queuepool.cli import output
+from queuepool.unix.escape import escaped
 
 FORCE = click.option("--force", is_flag=True, help="Do not ask for confirmation")
 
@@ -18,7 +19,7 @@ def has_terminal() -> bool:
 
 def is_declined(question: str, otherwise: str) -> bool:
     """Ask; after a no, say ``otherwise``. Raises ``click.Abort`` if there is no answer."""
-    if click.confirm(question, err=True):
+    if click.confirm(escaped(question), err=True):
         return False
     output.complain(otherwise)
     return True

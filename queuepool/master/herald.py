@@ -15,6 +15,8 @@ from queuepool.master.notify_socket import NotifySocket
 PASS = 0.25
 #: seconds between two changes of the words, and between two requests for time
 _INTERVAL = 1.0
+#: most characters of the words: systemd drops a message of more than 4,096 bytes whole, with all that is in it
+_MAX_WORDS = 900
 #: most seconds to ask for: a job can write any deadline on the board, and a time must be a number of microseconds
 _MOST_TIME = 10 * 365 * 86400.0
 #: pings within the time that the watchdog waits for one
@@ -87,7 +89,7 @@ class Herald:
         """The words, if they have changed, and a request for more time, if one is needed."""
         if now < self._next_words and phase is self._phase:
             return []
-        words = [f"STATUS={one_line(signs.words)}"] if signs.words != self._words else []
+        words = [f"STATUS={one_line(signs.words)[:_MAX_WORDS]}"] if signs.words != self._words else []
         takes_longer = phase in (_Phase.STARTING, _Phase.STOPPING) and now < signs.until
         usec = int(min(signs.until - now, _MOST_TIME) * 1e6)
         return [*words, *([f"EXTEND_TIMEOUT_USEC={usec}"] if takes_longer else [])]

@@ -17,8 +17,8 @@ from queuepool.unix import fork, proc, signals
 
 #: seconds between two looks at the masters when no service manager waits for pings
 _TICK = 1.0
-#: most characters of pool names in the title, and of words for the service manager, which drops a long message whole
-_MAX_NAMES, _MAX_WORDS = 100, 1000
+#: most characters of pool names in the title
+_MAX_NAMES = 100
 _STOPS = (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT)
 
 
@@ -107,7 +107,7 @@ class Parent:
     def _signs(self) -> Signs:
         found = [member.signs() for member in self._members if not member.is_over]
         return Signs(
-            self._words_with_troubles()[:_MAX_WORDS],
+            self._words_with_troubles(),
             is_ready=self._is_ready,
             is_reloading=any(one.is_reloading for one in found),
             is_stopping=self._is_stopping,

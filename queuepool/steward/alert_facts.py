@@ -22,6 +22,8 @@ _STALE = 300.0
 _MOST_NAMED = 3
 #: the stores that may be away, by the header's field
 _PAUSE = "pause of queue {}"
+#: pauses that are told one by one
+_MOST_PAUSES = 10
 _STORES = {"store": "store", "failed store": "failed_store", "control store": "control_store"}
 
 
@@ -61,7 +63,7 @@ class AlertFacts:
             away=_ages(stores, now),
             full=_ages({"store": header.store_full}, now),
             unbooted=self._unbooted.note([self._pool] if health_of(shown).has("boot") else [], now),
-            paused=self._paused.note(_pauses(shown), now) | _since_told(self._board, shown, now),
+            paused=_few(self._paused.note(_pauses(shown), now) | _since_told(self._board, shown, now)),
             silent=silent,
             ran=ran,
             unserved=unserved or {},
@@ -87,6 +89,11 @@ class Lasting:
 
 def _ages(since: Mapping[str, float], now: float) -> dict[str, float]:
     return {name: max(now - at, 0.0) for name, at in since.items() if at}
+
+
+def _few(paused: dict[str, float]) -> dict[str, float]:
+    """As they are; of many pauses the longest, as one: a hundred alerts would keep back all others."""
+    return paused if len(paused) <= _MOST_PAUSES else {"pause of many queues": max(paused.values())}
 
 
 def _since_told(board: Board, pool: Mapping[str, Any], now: float) -> dict[str, float]:

@@ -5,13 +5,22 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
+from typing import NamedTuple
 
 from queuepool.errors import StoreDown, StoreError
 from queuepool.stores.factory import Stores
 from queuepool.stores.notices import served_in
 
-#: seconds between looks, so many times as long as a slow one took; and the most queues that are watched
+#: seconds between looks, so many times as long as a slow one took; and the most queues of one look: more take turns
 _PERIOD, _SHARE, _MOST = 60.0, 50.0, 50
+
+
+class _Seen(NamedTuple):
+    """A queue's next job, when it was first seen there, and when last (monotonic)."""
+
+    digest: bytes
+    since: float
+    at: float
 
 
 class UnservedQueues:
@@ -24,8 +33,7 @@ class UnservedQueues:
     def __init__(self, queues: Sequence[str], stores: Stores) -> None:
         self._own = {*queues, stores.settings.outcomes}
         self._stores = stores
-        #: by queue: a digest of its next job, and when it was first seen there (monotonic)
-        self._seen: dict[str, tuple[bytes, float]] = {}
+        self._seen: dict[str, _Seen] = {}
         self._found: Mapping[str, float] | None = None
         self._look_at = 0.0
 
@@ -47,18 +55,24 @@ class UnservedQueues:
         served = served_in(self._stores.control.pools())
         if served is None:
             return None
-        names = [name for name in self._stores.queue.queues() if name not in served and name not in self._own][:_MOST]
+        names = [name for name in self._stores.queue.queues() if name not in served and name not in self._own]
         paused = self._stores.control.read(names).paused if names else frozenset[str]()
         return [name for name in names if name not in paused]
 
-    def _waits(self, names: Iterable[str], now: float) -> dict[str, float]:
-        before, self._seen = self._seen, dict(self._heads(names, now))
-        for name, (digest, _) in self._seen.items():
-            if name in before and before[name][0] == digest:
-                self._seen[name] = before[name]
-        return {name: now - since for name, (_, since) in self._seen.items()}
+    def _waits(self, names: Sequence[str], now: float) -> dict[str, float]:
+        """For how long each has had the same next job, as of when it was last looked at."""
+        turn = sorted(names, key=lambda name: self._seen[name].at if name in self._seen else 0.0)[:_MOST]
+        self._seen = {name: self._seen[name] for name in names if name in self._seen and name not in turn} | {
+            name: _Seen(digest, self._since(name, digest, now), now) for name, digest in self._heads(turn)
+        }
+        return {name: seen.at - seen.since for name, seen in self._seen.items()}
 
-    def _heads(self, names: Iterable[str], now: float) -> Iterator[tuple[str, tuple[bytes, float]]]:
+    def _since(self, name: str, digest: bytes, now: float) -> float:
+        before = self._seen.get(name)
+        return before.since if before and before.digest == digest else now
+
+    def _heads(self, names: Iterable[str]) -> Iterator[tuple[str, bytes]]:
+        """A digest of the next job of each that has one."""
         for name in names:
             try:
                 first = self._stores.queue.first(name, 1)
@@ -67,4 +81,4 @@ class UnservedQueues:
             except StoreError:  # a key of the wrong type: no queue
                 continue
             if first:
-                yield name, (blake2b(first[0], digest_size=16).digest(), now)
+                yield name, blake2b(first[0], digest_size=16).digest()

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from queuepool.board import meters, open_alerts
+from queuepool.board import meters, open_alerts, pauses
 from queuepool.board.blame import Blame
 from queuepool.board.board import Board, Role, Slot, State
 from queuepool.board.counts import JobCounts, PoolCounts, QueueFacts
@@ -274,6 +274,16 @@ def test_a_queue_that_no_pool_serves_and_nobody_takes_from_is_told(make: Make) -
     assert ("cleared", "unserved", "campaing") == pool.told()[-1]
 
 
+def test_all_queues_are_looked_at_however_many_nobody_serves(make: Make) -> None:
+    pool = make(lost=0)
+    for number in range(70):
+        pool.stores.queue.push(f"campaing-{number:03}", [payload("a")])
+    pool.stores.control.pause("campaing-000")
+    pool.look(100)
+
+    assert {f"campaing-{number:03}" for number in range(1, 70)} == {subject for _, _, subject in pool.told()}
+
+
 def test_a_queue_that_workers_of_laravel_serve_is_not_told(make: Make) -> None:
     """They cannot be seen, but they take its next job, however long it is."""
     pool = make(lost=0)
@@ -357,6 +367,16 @@ def test_a_new_steward_goes_on_with_what_the_one_before_has_seen_lasting(make: M
     pool.look(4)
 
     assert ["raised"] == [state for state, _, _ in pool.told()]
+
+
+def test_many_forgotten_pauses_are_one_alert(make: Make) -> None:
+    pool = make()
+    names = [f"tenant-{number:02}" for number in range(90)]
+    pool.board.header.paused = ",".join(names)
+    Pauses(pool.board).note(names, {name: (time.time() - 2 * 86400, "") for name in names}, time.time())
+    pool.look(4)
+
+    assert [("raised", "paused", "pause of many queues")] == pool.told()
 
 
 def test_a_pause_that_somebody_has_forgotten_counts_from_when_it_was_made(make: Make) -> None:
@@ -502,13 +522,22 @@ def test_a_pool_that_counts_nothing_says_what_it_does_not_watch(connection, tmp_
 
 @pytest.mark.bad_input("B153")
 @pytest.mark.parametrize(
-    "text", [b"", b"[", b"{}", b"3", b"[3]", b"[[]]", b'[["a","b",null,1,1]]', b'[["a","b","x",1,1]]', b"\xff" * 99]
-)
+    "text",
+    [
+        b"", b"[", b"{}", b"3", b"[3]", b"[[]]", b'[["a","b",null,1,1]]', b'[["a","b","x",1,1]]', b"\xff" * 99,
+        b"[" * 30_000, b'[["a","b",1,1,1e300]]', b'[["a","b",' + b"9" * 400 + b",1,1]]", b'{"mail":[1e300,""]}',
+        b'{"mail":[' + b"9" * 400 + b',""]}', b'{"mail":7}',
+    ],
+)  # fmt: skip
 def test_a_file_that_a_job_has_overwritten_holds_no_alerts(tmp_path: Path, text: bytes) -> None:
     board = Board.create(tmp_path / "board.1-1", 1)
-    (tmp_path / "board.1-1.alerts").write_bytes(text)
+    board.header.paused = "mail"
+    for kind in ("alerts", "pauses"):
+        (tmp_path / f"board.1-1.{kind}").write_bytes(text)
 
     assert () == open_alerts.read(board)
+    assert {} == pauses.read(board)
+    assert (["mail"], []) == ((found := overview("p", board))["paused"], found["pauses"])
 
 
 def test_the_file_is_bounded_and_goes_with_the_board(tmp_path: Path) -> None:

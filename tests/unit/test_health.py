@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from queuepool.board.health import DAMAGED, NOT_RUNNING, health_of, lived_state, with_health
+from queuepool.board.pauses import words_of
 from queuepool.board.states import State
 from tests.support.each import each
 
@@ -52,6 +53,12 @@ def test_what_is_paused_and_has_another_trouble_does_not_only_rest():
     assert [(True, True), (False, False)] == [(one.rests, one.is_well) for one in (paused, lost)]
 
 
+def test_a_line_names_twenty_paused_queues():
+    pool = {"paused": [f"tenant-{number}" for number in range(300)]}
+
+    assert words_of(pool).endswith("tenant-19, and 280 more")
+
+
 def test_a_pool_that_is_not_there_takes_no_jobs():
     health = health_of({"pool": "p", "state": NOT_RUNNING, "another": ""})
 
@@ -72,6 +79,7 @@ def test_a_pool_that_is_not_there_takes_no_jobs():
         notice(store_lost="yesterday"),
         notice(paused=7),
         notice(beat_age="old"),
+        notice(beat_age=10**400),
     ],
 )
 def test_facts_that_no_pool_has_written_are_refused_and_handed_on(facts):

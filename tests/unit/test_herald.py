@@ -138,6 +138,15 @@ def test_words_are_one_line(tmp_path):
     assert ("STATUS=a WATCHDOG=1  b ",) == message.lines
 
 
+def test_words_are_cut_before_the_manager_drops_the_whole_message(tmp_path):
+    with service_manager(tmp_path / "notify") as manager:
+        Herald(taken(manager.address)[0]).notify(Signs("\N{GRINNING FACE}" * 5000, is_ready=True), 1.0)
+        [message] = manager.read()
+
+    assert "READY=1" in message.lines
+    assert len("\n".join(message.lines).encode()) < 4096
+
+
 @pytest.mark.fault("F89")
 def test_what_a_full_or_missing_socket_did_not_get_is_sent_again(tmp_path, caplog):
     with service_manager(tmp_path / "notify", WATCHDOG) as manager:
