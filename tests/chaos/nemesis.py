@@ -49,9 +49,9 @@ def inject_faults(rig: Rig) -> None:
 def _choices(rig: Rig) -> Iterator[str]:
     """Three nemeses, then a calm, for ever; each nemesis comes before any comes again."""
     known = [name for name, (_, weight) in nemeses(rig).items() for _ in range(weight)]
-    if unknown := sorted(set(rig.plan.only) - set(known)):  # with none that is known, it would look for one for ever
-        sys.exit(f"chaos: no such nemesis here: {', '.join(unknown)}; there are {', '.join(sorted(set(known)))}")
     wanted = [name for name in known if not rig.plan.only or name in rig.plan.only]
+    if not wanted:  # it would look for one for ever
+        sys.exit(f"chaos: no such nemesis here: {', '.join(rig.plan.only)}; there are {', '.join(sorted(set(known)))}")
     while True:
         rig.chance.shuffle(wanted)
         for place, name in enumerate(wanted):

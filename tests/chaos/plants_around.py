@@ -12,8 +12,8 @@ AROUND = {
         (
             (
                 "stores/sql/failed.py",
-                "same_job, self._table.c.exception.endswith(line, autoescape=True)",
-                "same_job, self._table.c.payload == record['payload']",
+                "is_this = self._table.c.exception.endswith(line, autoescape=True)",
+                "is_this = self._table.c.payload == record['payload']",
             ),
             ("steward/record_failures.py", "_TICK = 0.05", "_TICK = 0.002"),  # the workers recorded it themselves
             # a job must fail again between these two: they take their time

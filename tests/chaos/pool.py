@@ -37,6 +37,7 @@ retry_after = {retry_after}
 block_for = 1
 failed_url = {other}
 control_url = {other}
+lock_url = {locks}
 outcomes = outcomes
 {schedule}{alerts}"""
 
@@ -59,6 +60,7 @@ class Pool:
             "listeners": "tests.chaos.listeners",
         } | settings
         settings["alerts"] = SECTION if settings.get("alerts") else ""
+        settings["locks"] = settings["url"] if settings["other"] else ""  # else they would be with the control keys
         self.name = name
         self.directory = Path(str(settings["run"]), name)
         #: command words before the master's: the host's, and those that change the signals it inherits

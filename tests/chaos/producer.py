@@ -42,7 +42,8 @@ class Producer:
 
     def __init__(self, settings: ProducerSettings) -> None:
         self._settings = settings
-        self._queue = Queue(ConnectionSettings(url=settings.url, prefix=settings.prefix, block_for=1.0))
+        about = {"control_url": settings.other, "lock_url": settings.url} if settings.other else {}  # as of the pools
+        self._queue = Queue(ConnectionSettings(url=settings.url, prefix=settings.prefix, block_for=1.0, **about))
         self._chance = random.Random(settings.seed)
         self._next = {"t": 0, settings.stream: 0, "r": 0, steps.STREAM: 0, alerts.POISON: 0}
         self._due = dict.fromkeys(("naps", "delayed", "hostile", "refused", "steps"), time.monotonic())

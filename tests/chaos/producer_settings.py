@@ -10,6 +10,8 @@ class ProducerSettings:
     """A part of the plan; rates are a second."""
 
     url: str
+    #: of the failed jobs and the control keys; empty: the same
+    other: str
     prefix: str
     seed: int
     bulk: int

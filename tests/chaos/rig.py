@@ -139,7 +139,7 @@ class Rig:
 
     def _producer_settings(self) -> dict[str, Any]:
         plan = {name: value for name, value in asdict(self.plan).items() if name in _PRODUCERS}
-        return {"url": self.store.url, "prefix": self.prefix, **plan}
+        return {"url": self.store.url, "other": self.other.url if self.other else "", "prefix": self.prefix, **plan}
 
     def wait_for_jobs(self, within: float = 20.0) -> None:
         """Until the producer has begun."""
