@@ -145,7 +145,7 @@ def test_the_package_comes_through_what_befalls_the_network_between_hosts(tmp_pa
 @pytest.mark.timeout(120)
 def test_the_package_comes_through_what_befalls_a_database(store, tmp_path):
     # A session of PostgreSQL reports what it has done at most once a second: in less, the idle seem busy.
-    plan = plan_for(store, seconds=7.0, seed=3, only=IN_TABLES, phase=(0.6, 1.2), settle=2.0)
+    plan = plan_for(store, seconds=7.0, seed=3, only=IN_TABLES, phase=(0.6, 1.2), settle=4.0)
     findings = check(read(run(tmp_path, plan)))
 
     assert VALID == findings.code, table(findings)
