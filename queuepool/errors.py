@@ -6,6 +6,7 @@ QueuepoolError
 │   ├── TagRetired       a worker's tag is no longer registered; it needs a new one
 │   └── StoreDown        the store cannot be reached or cannot serve now; worth a retry
 │       ├── StoreFull    it has no room for anything new
+│       │   └── RefusesNew   it goes on with what it holds
 │       ├── LoginRefused it does not accept the user or the password
 │       └── StoreDenied  its rules forbid this user the command, until somebody changes them
 │           └── StoreUnfit  the server is unsuitable: a cluster's node, a Sentinel
@@ -65,7 +66,11 @@ class StoreDown(StoreError):
 
 
 class StoreFull(StoreDown):
-    """The store has no room for anything new; on Redis, what it holds goes on."""
+    """The store has no room for anything new."""
+
+
+class RefusesNew(StoreFull):
+    """It refuses only what is new, and still moves and ends what it holds, as a full Redis does; a database cannot."""
 
 
 class LoginRefused(StoreDown):

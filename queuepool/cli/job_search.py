@@ -44,7 +44,7 @@ class JobSearch:
         self._queues: list[str] = []
 
     def find(self, job_id: str) -> Facts | None:
-        """What is known of it. Raises ``StoreDown``.
+        """What is known of it. Raises ``StoreDown`` of the jobs' store; without another store the rest is looked at.
 
         It is looked for in the order of its way, so that one that goes on meanwhile is met: first and once more where
         it may run, which takes no time.
@@ -58,7 +58,9 @@ class JobSearch:
             try:
                 if found := look(job_id):
                     return found
-            except StoreDenied as error:
+            except StoreError as error:
+                if _is_away(error):
+                    raise
                 self._refused[what] = str(error)
         return None
 
@@ -165,3 +167,8 @@ def _moment(seconds: float | None) -> datetime | None:
     with suppress(ValueError, OverflowError, OSError):  # a foreign payload made it up
         return None if seconds is None else datetime.fromtimestamp(seconds, UTC)
     return None
+
+
+def _is_away(error: StoreError) -> bool:
+    """Whether the jobs' own store is away, so that nothing can be looked at."""
+    return isinstance(error, StoreDown) and not isinstance(error, StoreDenied) and not error.store

@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 from queuepool.board.pauses import pause_words
 from queuepool.board.runtime_dir import RuntimeDir
 from queuepool.board.status import iso
+from queuepool.cli import output
 from queuepool.cli.options import Where
-from queuepool.errors import ConfigError, NotRunning, StoreDenied
+from queuepool.errors import ConfigError, NotRunning, StoreError
 from queuepool.jobs.client import Queue
 from queuepool.stores.contract import Control
 from queuepool.stores.notices import served_in
@@ -36,7 +37,7 @@ class Mark(NamedTuple):
 
 
 def marks_of(where: Where, connection: Queue, queues: Sequence[str]) -> dict[str, Mark]:
-    """The mark of each queue. Raises ``StoreDown``."""
+    """The mark of each queue; what a store does not tell is unknown, and a note says why: the sizes are known."""
     served, control = _served(where, connection), _control(connection, queues)
     outcomes = connection.settings.outcomes  # Laravel's workers serve it, which cannot be seen
     return {queue: _mark(queue, None if queue == outcomes else served, control) for queue in queues}
@@ -54,7 +55,8 @@ def _served(where: Where, connection: Queue) -> frozenset[str] | None:
     """The queues that are served, by the pools' notices and by the boards of this host."""
     try:
         found = served_in(connection.stores.control.pools())
-    except StoreDenied:
+    except StoreError as error:
+        _note_unknown(connection, "served", error)
         return None
     return None if found is None else found.union(*_local(where, connection))
 
@@ -72,8 +74,13 @@ def _local(where: Where, connection: Queue) -> Iterator[Sequence[str]]:
 def _control(connection: Queue, queues: Sequence[str]) -> Control | None:
     try:
         return connection.stores.control.read(queues)
-    except StoreDenied:  # a user who may not read what Laravel has there
+    except StoreError as error:  # it may be elsewhere, and away; or a user may not read what Laravel has there
+        _note_unknown(connection, "paused", error)
         return None
+
+
+def _note_unknown(connection: Queue, what: str, error: StoreError) -> None:
+    output.complain(f"note: connection {connection.settings.name}: which queues are {what} is unknown: {error}")
 
 
 def complaints(marks: Mapping[str, Mark], busy: Mapping[str, Any]) -> Iterator[str]:

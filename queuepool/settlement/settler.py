@@ -167,6 +167,8 @@ class Settler:
         """Move a payload that cannot be a job to the quarantine, unchanged; ``reason`` is one word."""
         if self._carry_out(unknown_in(lease.queue), lease, lambda: self._store.quarantine(lease, reason)):
             self.note(JobQuarantined(lease.queue, reason))
+            if reason == DEADLY:
+                self.acquit(lease)  # its deaths are settled: who puts it back wants it to be read as if it was new
 
     def blame(self, lease: Lease) -> None:
         """Settle a payload that a worker has died of reading: it goes back, and the second time to the quarantine.
@@ -192,7 +194,7 @@ class Settler:
         return answer is not None and answer[0] >= _DEADLY and answer[1]
 
     def acquit(self, lease: Lease) -> None:
-        """The payload has been read."""
+        """Forget the deaths of those who read the payload: it has been read, or set aside."""
         self._ask(lease.queue, lambda: self._store.forget_tallies(_mark_of(lease)))
 
     def finish(self, lease: Lease, payload: Payload, locks: Locks, run: Run = NOT_RUN) -> None:

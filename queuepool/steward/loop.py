@@ -5,10 +5,11 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Sequence
+from typing import TypeGuard
 
 from queuepool.board.blame import Blame
 from queuepool.board.board import Header, Slot, State
-from queuepool.errors import StoreDenied, StoreDown, StoreError, StoreFull
+from queuepool.errors import RefusesNew, StoreDenied, StoreDown, StoreError, StoreFull
 from queuepool.settlement.outage import Outage
 from queuepool.steward.chore import SKIP_TIME, Chore, name_of, report_skipped
 from queuepool.unix import proc
@@ -91,7 +92,7 @@ class Steward:
             self._due[chore] = now + pause
 
     def _attempt(self, chore: Chore, now: float) -> float | None:
-        """Run one chore. Returns the seconds until its next run; ``None`` if the store did not answer."""
+        """Run one chore. Returns the seconds until its next run; ``None`` if the store is away."""
         if chore in self._skipped and now < self._skip_until:
             self._unanswered.discard(chore)
             return self._skip_until - now
@@ -100,19 +101,25 @@ class Steward:
                 pause = chore.run(now)
         except StoreDenied as error:
             self._outage.forbidden(str(error))  # the other chores may be permitted
-            return _MAX_PAUSE
-        except StoreDown as error:
-            self._lost_store(error)
-            return None
+            pause = _MAX_PAUSE
         except StoreError as error:
+            if _is_outage(error):
+                self._lost_store(error)
+                return None
             self._log_refusal(str(error))
-            return _MAX_PAUSE
-        # A chore that did not use the store proves nothing: the store is back once every chore has run.
+            pause = _MAX_PAUSE
+        self._answered(chore)
+        return pause
+
+    def _answered(self, chore: Chore) -> None:
+        """The store has answered this chore; a refusal is an answer, too.
+
+        A chore that did not use the store proves nothing: the store is back once every chore has run.
+        """
         self._unanswered.discard(chore)
         if not self._unanswered:
             self._outage.regained()
             self._header.store_lost = 0.0
-        return pause
 
     def _lost_store(self, error: StoreDown) -> None:
         self._outage.lost(error)
@@ -141,8 +148,14 @@ class Steward:
         except StoreDenied as error:
             self._outage.forbidden(str(error))
             sleep(pause)
-        except StoreDown as error:
-            self._lost_store(error)
         except StoreError as error:
+            if _is_outage(error):
+                self._lost_store(error)
+                return
             self._log_refusal(str(error))
             sleep(pause)
+
+
+def _is_outage(error: StoreError) -> TypeGuard[StoreDown]:
+    """Whether nothing can be done without the store, as also when a database is full; a full Redis goes on."""
+    return isinstance(error, StoreDown) and not isinstance(error, RefusesNew)

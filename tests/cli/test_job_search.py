@@ -81,6 +81,19 @@ def test_it_is_found_on_another_host_by_the_notice_of_its_pool(site):
     assert ("2026-11-23T03:01:10Z", "the last notice of pool p on web2") == (found["since"], found["found"])
 
 
+def test_it_is_found_although_a_store_of_another_thing_is_away(site, own_server):
+    (site.path / "q.ini").write_text(f"[connection]\nfailed_url = unix://{own_server.path}\n")
+    site.queue.stores.queue.push("default", [b'{"uuid":"odd-1","job":7}'])
+    [lease] = site.queue.stores.queue.reserve(["default"], site.queue.stores.queue.join(), 1).leases
+    site.queue.stores.queue.quarantine(lease, "odd")
+    own_server.kill()
+
+    assert "quarantined" == asked(site, "odd-1", "-c", "q.ini")["state"]
+    said = site.run("job", *site.where, "-c", "q.ini", "never", check=False)
+    assert 1 == said.returncode
+    assert "; not looked at: failed jobs (failed store: " in said.stderr
+
+
 def test_the_end_of_one_that_is_not_tracked_cannot_be_waited_for(site):
     job_id = site.push()
     done = site.run("job", *site.where, job_id, "--wait", check=False)

@@ -69,6 +69,20 @@ def test_a_paused_queue_is_shown_with_since_when_and_by_whom(site):
     assert ["default", "high"] == notice["queues"]
 
 
+def test_the_sizes_are_shown_without_a_control_store_and_what_is_unknown_is_said(site, server, own_server):
+    site.push()
+    (site.path / "q.ini").write_text(f"[connection]\ncontrol_url = unix://{own_server.path}\n")
+    own_server.kill()
+    server.set(f"{site.connection.prefix}queuepool:pools", "no notices")
+    for verb in ("size", "monitor"):
+        [row] = rows(site, verb, "-c", "q.ini").values()
+        assert (1, None, None) == (row["size"], row["served"], row["paused"])
+        said = site.run(verb, *site.where, "-c", "q.ini").stderr.splitlines()
+        assert 2 == len(said)
+        assert "note: connection default: which queues are served is unknown: WRONGTYPE" in said[0]
+        assert said[1].startswith("note: connection default: which queues are paused is unknown: control store: ")
+
+
 def test_a_late_notice_has_its_age_and_a_lost_pool_is_shown_with_what_it_ran(site, server):
     with site.pool("--workers", "1"):
         [notice] = eventually(site.queue.stores.control.pools)

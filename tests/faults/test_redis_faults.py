@@ -151,8 +151,12 @@ def test_a_full_server_is_emptied_and_refuses_pushes_alone(away, own_server):
     away.push("release", maxTries=2)
     away.push("kill", maxTries=1)
     away.queue.push_raw(b"no job")
+    gate = away.path / "gate"
+    tracked = away.queue.push("do", {"mode": "until", "gate": str(gate)}, track=600)
     own_server.say("CONFIG", "SET", "maxmemory", 1)
     with away.pool("--workers", "2", config=QUICK) as pool:
+        eventually(lambda: (job := tracked.job()) and job.state == "running")
+        gate.touch()
         eventually(lambda: settled(away))
         with pytest.raises(StoreDown):
             away.push("ok")
@@ -174,6 +178,17 @@ def test_a_full_server_is_emptied_and_refuses_pushes_alone(away, own_server):
     assert later in [line["id"] for line in away.trail(event="end")]
     assert (2, 1) == (away.queue.stores.failed.count(), away.queue.sizes().quarantined)
     assert "store lost" not in pool.log()
+
+
+@pytest.mark.fault("F49")
+def test_a_lone_worker_goes_on_at_a_full_server_with_a_job_that_comes_again(away, own_server):
+    again = away.push("release", times=2, maxTries=3)
+    last = away.push()
+    own_server.say("CONFIG", "SET", "maxmemory", 1)
+    away.run("work", *away.flags("--stop-when-empty"), timeout=30)
+
+    assert settled(away)
+    assert {again: 3, last: 1} == Counter(line["id"] for line in away.trail(event="start"))
 
 
 @pytest.mark.fault("F51")

@@ -48,7 +48,8 @@ def test_what_kills_lone_workers_is_set_aside_by_the_third_and_what_waits_behind
     (site.path / "own.py").write_text(MODULE)
     (site.path / "alone.ini").write_text("[connection]\nretry_after = 1\n")
     for mode in ("deadly", "last"):
-        site.queue.push("identified", {"mode": mode} | ({"how": "SIGKILL"} if mode == "deadly" else {}))
+        data = {"mode": mode} | ({"how": "SIGKILL"} if mode == "deadly" else {})
+        site.queue.push("identified", data, options={"maxTries": 9})
 
     def next_one() -> bool:
         site.work("--modules", "own", "-c", "alone.ini", check=False)
@@ -60,6 +61,11 @@ def test_what_kills_lone_workers_is_set_aside_by_the_third_and_what_waits_behind
     assert ("deadly", True) == (entry.reason, b'"mode":"deadly"' in entry.payload)
     assert ["deadly", "last", "deadly"] == [line["mode"] for line in site.trail(event="reads")]
     assert ["last"] == [line["mode"] for line in site.trail(event="ran")]
+
+    (site.path / "own.py").write_text(MODULE.replace("os.kill", "print"))
+    site.run("quarantine", "retry", "default", entry.id, *site.where)
+    site.work("--modules", "own")
+    assert ["last", "deadly"] == [line["mode"] for line in site.trail(event="ran")]  # mended, it runs
 
 
 @pytest.mark.fault("F61")

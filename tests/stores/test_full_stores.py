@@ -74,14 +74,61 @@ def test_a_steward_shows_that_its_database_is_full_until_it_can_write_again(requ
     with opened(connection_of("sqlite", request)) as stores:
         writes = Writes(stores, header)
         chores = [writes, WatchRoom(header, stores.room)]
-        signals = WorkerSignals()
-        outage = Outage(signals, Listeners(), announces=False, retries=False)
-        slot = Board.private().slots[0]
-        steward = Steward("p", slot, header, [], chores, lambda seconds: False, signals, outage, Blame(header))
-        steward.run(until=lambda: len(writes.seen) > 3)
+        steward_of(header, *chores).run(until=lambda: len(writes.seen) > 3)
 
     assert [False, True, True, False] == [bool(since) for since in writes.seen[:4]]
     assert 0.0 == header.store_full
+
+
+class Pushes:
+    """A chore whose push the store refuses."""
+
+    def __init__(self, stores: Stores, header: Header) -> None:
+        self._stores = stores
+        self._header = header
+        #: what the board said at each of its runs: since when the store is away, and full
+        self.seen: list[tuple[float, float]] = []
+
+    def run(self, now: float) -> float:
+        self.seen.append((self._header.store_lost, self._header.store_full))
+        self._stores.queue.push("default", [b"{}"])
+        return 0.0
+
+
+def steward_of(header: Header, *chores: Any) -> Steward:
+    signals = WorkerSignals()
+    outage = Outage(signals, Listeners(), announces=False, retries=False)
+    slot = Board.private().slots[0]
+    return Steward("p", slot, header, [], chores, lambda seconds: False, signals, outage, Blame(header))
+
+
+def test_a_steward_does_not_take_a_full_redis_for_away_and_its_other_chores_go_on(own_server, connection):
+    own_server.say("CONFIG", "SET", "maxmemory", 1)
+    header = Board.private().header
+    with closing(Stores(replace(connection, url=f"unix://{own_server.path}"))) as stores:
+        pushes = Pushes(stores, header)
+        steward_of(header, pushes, WatchRoom(header, stores.room)).run(until=lambda: len(pushes.seen) > 1)
+
+    assert {0.0} == {lost for lost, _ in pushes.seen}
+    assert [False, True] == [bool(full) for _, full in pushes.seen]
+
+
+@pytest.mark.parametrize("refusal", ["type", "acl"])
+def test_a_store_is_back_after_an_outage_also_if_it_refuses_a_chore(own_server, connection, refusal):
+    key = f"{connection.prefix}queues:default"
+    header = Board.private().header
+    with closing(Stores(replace(connection, url=f"unix://{own_server.path}"))) as stores:
+        pushes = Pushes(stores, header)
+        steward = steward_of(header, pushes)
+        own_server.kill()
+        steward.run(until=lambda: bool(header.store_lost))
+        own_server.start()
+        refuse = {"type": ("SET", key, "no list"), "acl": ("ACL", "SETUSER", "default", "-rpush")}
+        own_server.say(*refuse[refusal])
+        before = len(pushes.seen)
+        steward.run(until=lambda: not header.store_lost or len(pushes.seen) > before + 5)
+
+    assert 0.0 == header.store_lost
 
 
 class Writes:

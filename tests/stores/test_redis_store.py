@@ -13,6 +13,7 @@ import redis
 
 from queuepool.config.settings import ConnectionSettings
 from queuepool.errors import StoreDown, StoreError
+from queuepool.payload.ending import StateRecord
 from queuepool.payload.lease import Lease
 from queuepool.stores.factory import Stores
 from queuepool.stores.redis.queue import TAGS
@@ -526,6 +527,11 @@ FULL: dict[str, Callable[[Stores, Lease], object]] = {
     "release now": lambda stores, lease: stores.queue.release(lease, 0.0, "a", "crashes"),
     "release later": lambda stores, lease: stores.queue.release(lease, 5.0, "a"),
     "give back": lambda stores, lease: stores.queue.give_back([lease]) == [True],
+    "give back and count": lambda stores, lease: stores.queue.give_back([lease], "a") == [True],
+    "count a crash": lambda stores, _: stores.queue.count_crash("a") == 1,
+    "show its state": lambda stores, lease: (
+        stores.states.show([lease], [StateRecord("a", b"running", 60.0)]) or stores.states.get("a")
+    ),
     "reclaim": lambda stores, _: stores.queue.reclaim(["default"], 1, 1.0, known=()),
     "fail": lambda stores, lease: stores.queue.fail(lease, "a", {**RECORD, "payload": ""}),
     "quarantine": lambda stores, lease: stores.queue.quarantine(lease, "odd"),

@@ -178,6 +178,13 @@ def test_what_two_workers_have_died_of_reading_is_set_aside_and_what_they_held_b
     assert [("deadly", payload("a"))] == [(one.reason, one.payload) for one in stores.quarantine.entries("default")]
     assert [JobQuarantined("default", "deadly")] == [event for event in told if isinstance(event, JobQuarantined)]
 
+    [entry] = stores.quarantine.entries("default")
+    stores.queue.clear("default")
+    stores.quarantine.requeue("default", entry.id)
+    dies_reading(board, stores.queue, killed)
+    bury(stores).run(time.monotonic())
+    assert 1 == stores.queue.sizes("default").ready  # put back by hand, it has two readers again
+
 
 def test_who_was_told_to_stop_has_not_died_of_what_it_read(stores, board, bury):
     stores.queue.push("default", [payload("a"), payload("b")])

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import ast
+import re
 from functools import cache
 from pathlib import Path
+
+from queuepool.stores.redis.scripts import script
 
 PACKAGE = Path(__file__).parents[2] / "queuepool"
 
@@ -276,6 +279,21 @@ def test_every_script_says_what_it_takes_and_gives():
     assert scripts
     assert [] == [name for name, text in scripts.items() if not text.startswith(f"-- {name}: ")]
     assert [] == [(name, word) for name, text in scripts.items() for word in words if word not in text]
+
+
+#: what takes in something new, which a full server refuses
+OF_WHAT_IS_NEW = [
+    "later", "push", "push_tracked", "push_unique", "put_value", "requeue", "restart", "retry", "take_lock",
+]  # fmt: skip
+
+
+def test_every_script_that_writes_runs_on_a_full_server_unless_it_takes_in_what_is_new():
+    names = sorted(path.stem for path in (PACKAGE / "stores/redis/lua").glob("*.lua"))
+    grows = re.compile(r"call\((?:[^()']*, )?'(set|hset|hincrby|incr|rpush|lpush|zadd)'|\bput\(")
+    writing = [name for name in names if grows.search(script(name)[0])]
+
+    assert [] == [name for name in OF_WHAT_IS_NEW if name not in writing]
+    assert OF_WHAT_IS_NEW == [name for name in writing if script(name)[0].count("write_nothing(") < 2]
 
 
 def test_only_the_helper_of_the_tests_sleeps():

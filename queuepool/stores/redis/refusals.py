@@ -8,7 +8,7 @@ from typing import Any
 
 import redis
 
-from queuepool.errors import LoginRefused, StoreDenied, StoreDown, StoreError, StoreFull, TagRetired
+from queuepool.errors import LoginRefused, RefusesNew, StoreDenied, StoreDown, StoreError, TagRetired
 from queuepool.stores import certificates, unfit
 from queuepool.stores.redis.scripts import script
 
@@ -47,7 +47,7 @@ def translated(error: redis.RedisError, verb: str, names: Sequence[Any], source:
     if isinstance(error, redis.exceptions.NoPermissionError) or _DENIED.search(text):
         return StoreDenied(denial(text, verb, names, source))
     if isinstance(error, redis.exceptions.OutOfMemoryError) or "OOM" in text:
-        return StoreFull(text)
+        return RefusesNew(text)
     if isinstance(error, _GONE) or any(word in text for word in _PASSING):
         return StoreDown(text)
     return StoreError(text)

@@ -28,6 +28,8 @@ from queuepool.stores.sql.names import is_name
 #: seconds: Laravel's "forever", and how long it counts a job's exceptions
 _FOREVER, _DAY = 315_360_000, 86_400
 _LAST = 2**31 - 1
+#: names in one question: a database takes only so many parameters
+_ASKED = 10_000
 #: most notices that are read
 _MOST_NOTICES = 1000
 _TALLIES = frozenset(field.name for field in fields(Tallies))
@@ -49,14 +51,18 @@ class SqlCache:
 
     def get(self, names: Sequence[str]) -> list[bytes | None]:
         def read(connection: Connection) -> dict[str, bytes]:
-            living = is_living(self._table, connection)
-            rows = connection.execute(
-                select(self._table.c.key, start_of(self._table)).where(self._table.c.key.in_(names), living)
-            )
-            return {key: bytes_of(value) for key, value in rows}
+            found: dict[str, bytes] = {}
+            for first in range(0, len(names), _ASKED):
+                found |= self._some(connection, names[first : first + _ASKED])
+            return found
 
         found = self._client.ask(read)
         return [found.get(name) for name in names]
+
+    def _some(self, connection: Connection, names: Sequence[str]) -> dict[str, bytes]:
+        named, living = self._table.c.key.in_(names), is_living(self._table, connection)
+        rows = connection.execute(select(self._table.c.key, start_of(self._table)).where(named, living))
+        return {key: bytes_of(value) for key, value in rows}
 
     def put(self, name: str, value: bytes) -> None:
         def work(connection: Connection) -> None:

@@ -5,7 +5,7 @@
 --          4 the lock's owner   5 seconds that it lasts
 -- Returns  the result (pushed, held, passed, settled, full) and the mark before, as JSON; nothing if there is no mark
 -- Differs  Laravel locks each minute of a schedule by the clocks of its hosts, then pushes. A full server is a result and
---          no error: an error would have the steward take the server for lost.
+--          no error, so that the steward can say whose job has no room.
 -- include: mark full
 local text = redis.call('hmget', KEYS[1], ARGV[1])[1]
 local mark, due = mark_in(text), tonumber(ARGV[2])

@@ -3,7 +3,8 @@
 -- KEYS     for each job: its queue's reserved zset, its state
 -- ARGV     for each job: its receipt, the tag of its worker, its state as text, seconds that this is kept
 -- Returns  how many were written: a job whose lease was lost has another state by now
--- include: lease refusal note_state
+-- include: lease refusal full note_state
+write_nothing(KEYS[1])
 local written = 0
 for i = 1, #KEYS / 2 do
   local receipt, tag, text, seconds = unpack(ARGV, 4 * i - 3, 4 * i)
