@@ -180,7 +180,7 @@ def _others(pool: Mapping[str, Any], hindering: Collection[str]) -> Iterator[Tro
         yield Trouble("alert", f"alert since {alert['since']}: {alert['text']}")
     if pool["maintenance"] and "maintenance" not in hindering:
         yield Trouble("maintenance", "maintenance mode")
-    if pool["paused"]:
+    if pool["paused"] and ("paused" not in hindering or pool["state"] == "paused"):  # else they were named above
         yield Trouble("paused_queues", f"paused queues: {words_of(pool)}")
     yield from _side_stores(pool)
 

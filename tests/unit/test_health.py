@@ -52,6 +52,14 @@ def test_what_is_paused_and_has_another_trouble_does_not_only_rest():
     assert [(True, True), (False, False)] == [(one.rests, one.is_well) for one in (paused, lost)]
 
 
+def test_paused_queues_are_named_once():
+    workers = [{"role": "worker", "state": "paused"}]
+    by_queue, by_signal = notice(paused=["mail"], processes=workers), notice(state="paused", paused=["mail"])
+
+    assert ["paused"] == [one.kind for one in health_of(by_queue).troubles]
+    assert ["paused", "paused_queues"] == [one.kind for one in health_of(by_signal).troubles]
+
+
 def test_a_pool_that_is_not_there_takes_no_jobs():
     health = health_of({"pool": "p", "state": NOT_RUNNING, "another": ""})
 
