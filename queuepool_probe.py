@@ -36,9 +36,9 @@ CAPACITY, MASTER_PID, MASTER_START_TIME, STATE, TARGET, USED = 8, 16, 24, 32, 40
 ROLE, DEAD, SLOT_STATE = 0, 48, 72
 #: offsets of seconds in the header
 STORE_LOST, BEAT, READY = 232, 3672, 3680
-#: what STATE and SLOT_STATE say, by number; the states and the role of a worker that takes jobs
+#: what STATE and SLOT_STATE say, by number; and the role of a worker
 STATES = ("starting", "running", "idle", "busy", "paused", "draining", "stopping", "failing")
-WORKING, WORKER = ("idle", "busy"), 1
+WORKER = 1
 #: seconds for which the store may be away
 STORE_PATIENCE = 60.0
 #: most slots of a board, and most boards of a directory
@@ -238,7 +238,8 @@ def _ready(fd: int, max_age: float) -> str:
         raise Refused("not ready, it was scaled to 0 workers")
     if away > STORE_PATIENCE:
         raise Refused(f"not ready, its store is away for {away:.0f} s")
-    if not any(_works(fd, slot) for slot in _slots(fd)):
+    workers = {_state(fd, slot + SLOT_STATE) for slot in _slots(fd) if _is_worker(fd, slot)}
+    if "idle" not in workers and ("busy" not in workers or "paused" in workers):
         raise Refused("not ready, no worker takes jobs")
     return "ready"
 
@@ -262,9 +263,8 @@ def _slots(fd: int) -> range:
     return range(HEADER, HEADER + step * (used or capacity), step)
 
 
-def _works(fd: int, slot: int) -> bool:
-    is_worker = _number(fd, "q", slot + ROLE) == WORKER and not _number(fd, "q", slot + DEAD)
-    return is_worker and _state(fd, slot + SLOT_STATE) in WORKING
+def _is_worker(fd: int, slot: int) -> bool:
+    return _number(fd, "q", slot + ROLE) == WORKER and not _number(fd, "q", slot + DEAD)
 
 
 def _state(fd: int, offset: int) -> str:

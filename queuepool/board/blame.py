@@ -2,7 +2,8 @@
 
 A steward records what it is about to do and erases the record when that is done. So a record that a new steward finds
 is what the one before it died of: by a traceback, a crash, or a hang that the master ended. Each of its threads has a
-record. If several are found, it is a thread's own that is blamed: the main thread is always at something.
+record. A traceback names its thread; if several records are found after a crash or a hang, each of them is blamed, for
+less: one thread may have crashed while another only waited for a silent store.
 """
 
 from __future__ import annotations
@@ -15,10 +16,10 @@ from enum import StrEnum
 from queuepool.board.header import Header
 from queuepool.errors import StoreError
 
-#: the weight of a death: by its own fault; or killed from outside, which may mean nothing, or that memory ran out, or
-#: while a thread was at something else
-_OWN, _DOUBTFUL = 3, 1
-#: the weight from which on it is skipped: two deaths by its own fault
+#: the weight of a death: by its own fault; while another thread was at something, too, which may be to blame; or killed
+#: from outside, which may mean nothing, or that memory ran out
+_OWN, _SHARED, _DOUBTFUL = 3, 2, 1
+#: the weight from which on it is skipped: two deaths by its own fault, or three that may be
 _DEADLY = 2 * _OWN
 #: seconds for which the end of what the last steward died of proves nothing: it may go on in a thread, or wait
 _PROOF = 10.0
@@ -43,9 +44,9 @@ class Blame:
         self._born = time.monotonic()
         self._is_named = False
         found = {thread: what for thread in Thread if (what := getattr(header, thread))}
-        weights = {found[thread]: _weight(thread, found, bool(header.steward_killed)) for thread in found}
-        #: what the last steward died of by its own fault
-        self._suspects = {what for what, weight in weights.items() if weight == _OWN}
+        weights = dict.fromkeys(found.values(), _weight(len(found), was_killed=bool(header.steward_killed)))
+        #: what the last steward may have died of by its own fault
+        self._suspects = {what for what, weight in weights.items() if weight != _DOUBTFUL}
         if weights:
             raised = {what: self._counts.pop(what, 0) + weight for what, weight in weights.items()}
             self._counts = {**raised, **self._counts}
@@ -92,10 +93,11 @@ class Blame:
         self._header.died_of = "\n".join(f"{count} {what}" for what, count in list(self._counts.items())[:_MAX_ITEMS])
 
 
-def _weight(thread: Thread, found: dict[Thread, str], was_killed: bool) -> int:
-    """How much what a thread was at is to blame, where these were at something."""
-    is_doubtful = thread is Thread.MAIN and len(found) > 1
-    return _DOUBTFUL if was_killed or is_doubtful else _OWN
+def _weight(threads: int, *, was_killed: bool) -> int:
+    """How much what each thread was at is to blame, where so many were at something."""
+    if was_killed:
+        return _DOUBTFUL
+    return _SHARED if threads > 1 else _OWN
 
 
 def _parsed(text: str) -> dict[str, int]:

@@ -66,6 +66,9 @@ def text_in(path: Path, most: int = _MAX_BYTES) -> str:
         fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
         return ""
-    with FileIO(fd) as file, suppress(OSError):
-        return (file.read(most) or b"").decode("utf-8", "replace").strip()
-    return ""
+    try:
+        return os.read(fd, most).decode("utf-8", "replace").strip()
+    except OSError:  # a directory, or a FIFO
+        return ""
+    finally:
+        os.close(fd)

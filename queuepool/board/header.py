@@ -73,6 +73,11 @@ class Header(Record):
     # Written by the steward.
     #: since when the store refuses what is new, in Unix seconds; 0.0 = it has room
     store_full = Seconds()
+    # Written by the master.
+    #: 1 = a signal has asked it to stop. One that gives up drains as well, without this
+    stop_asked = Whole()
+    #: whether it rests, as the last signal said, in whatever state it is: `State.PAUSED`, `State.RUNNING`, 0 = none has
+    signalled = Whole()
 
     @property
     def facts(self) -> PoolFacts:

@@ -24,8 +24,6 @@ MAX_OUTAGE = 60.0
 
 #: troubles that somebody wants: nothing has to be mended
 _WANTED = frozenset(("paused", "maintenance", "paused_queues", "restart"))
-#: states of a worker that may begin jobs
-_AT_WORK = frozenset(("idle", "busy"))
 _WAITS_FOR_KEYS = (
     "workers wait: the steward has not read the control keys yet (restart, pause, maintenance); if this lasts, the "
     "log says why"
@@ -125,8 +123,7 @@ def _hindrances(pool: Mapping[str, Any], state: str, workers: Collection[str]) -
     if state == "failing":
         yield from _failures(pool, workers)
     elif state == "starting":
-        booting = "no worker has come to work yet: they import their modules"
-        yield Trouble("starting", booting if pool.get("control_known") else _WAITS_FOR_KEYS)
+        yield _not_at_work(pool)
     elif state == "draining":
         yield Trouble("draining", "the pool is being stopped: running jobs may finish")
     if _away_for(pool["store_lost"]) > MAX_OUTAGE:
@@ -135,8 +132,16 @@ def _hindrances(pool: Mapping[str, Any], state: str, workers: Collection[str]) -
         yield Trouble("scaled", "no job runs: it was scaled to 0 workers")
     if state == "paused":
         yield Trouble("paused", "no worker begins a job until queuepool continue")
-    elif state == "running" and pool["workers"] and _AT_WORK.isdisjoint(workers):
+    elif state == "running" and pool["workers"] and not _may_begin(workers):
         yield _closed(pool, workers)
+
+
+def _not_at_work(pool: Mapping[str, Any]) -> Trouble:
+    """Why no worker of a pool that starts has come to work."""
+    if pool["store_lost"]:
+        return Trouble("starting", "no worker comes to work before the store is back")
+    booting = "no worker has come to work yet: they import their modules"
+    return Trouble("starting", booting if pool.get("control_known") else _WAITS_FOR_KEYS)
 
 
 def _failures(pool: Mapping[str, Any], workers: Collection[str]) -> Iterator[Trouble]:
@@ -148,6 +153,11 @@ def _failures(pool: Mapping[str, Any], workers: Collection[str]) -> Iterator[Tro
     yield Trouble(
         "steward", "the steward dies again and again, see the log: jobs of dead workers and delayed jobs wait"
     )
+
+
+def _may_begin(workers: Collection[str]) -> bool:
+    """Whether one waits for a job; or all that run one will, since what pauses a worker has paused none."""
+    return "idle" in workers or ("busy" in workers and "paused" not in workers)
 
 
 def _closed(pool: Mapping[str, Any], workers: Collection[str]) -> Trouble:
@@ -179,7 +189,7 @@ def _others(pool: Mapping[str, Any], hindering: Collection[str]) -> Iterator[Tro
         yield Trouble("alert", f"alert since {alert['since']}: {alert['text']}")
     if pool["maintenance"] and "maintenance" not in hindering:
         yield Trouble("maintenance", "maintenance mode")
-    if pool["paused"]:
+    if pool["paused"] and ("paused" not in hindering or pool["state"] == "paused"):  # else they were named above
         yield Trouble("paused_queues", f"paused queues: {words_of(pool)}")
     yield from _side_stores(pool)
 

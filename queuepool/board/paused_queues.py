@@ -16,7 +16,7 @@ _BITS, _ALL = "~", "*"
 def packed(paused: Collection[str], queues: Sequence[str]) -> str:
     """The text that says so of a pool with these ``queues``. If not even the bits fit (of 10,000), all are paused."""
     names = ",".join(sorted(paused))
-    if len(names) <= ROOM:
+    if len(names.encode("utf-8", "replace")) <= ROOM:
         return names
     bits = f"{_BITS}{sum(1 << number for number, queue in enumerate(queues) if queue in paused):x}"
     return bits if len(bits) <= ROOM else _ALL

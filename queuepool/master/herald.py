@@ -34,6 +34,8 @@ class Signs(NamedTuple):
     until: float = 0.0
     #: whether every loop that this is about has come round lately
     is_live: bool = True
+    #: the worst of what is wrong, in words for people; empty if nothing is
+    trouble: str = ""
 
 
 class _Phase(Enum):

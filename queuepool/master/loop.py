@@ -25,7 +25,7 @@ from queuepool.master.respawn import Respawn
 from queuepool.master.shutdown import Shutdown
 from queuepool.master.spawner import EntryPoints, Spawner
 from queuepool.unix import fork, proc
-from queuepool.unix.signals import Mailbox
+from queuepool.unix.signals import STOPS, Mailbox
 
 #: seconds between two checks of the board when nothing is due; below the default grace, so no deadline is missed
 TICK = 0.25
@@ -89,11 +89,10 @@ class Master:
             fork.send_signal(steward.pid, signal.SIGUSR1)
 
     def _handle_signal(self, signum: int | None) -> None:
+        self._shutdown.is_asked |= signum in STOPS
         match signum:
-            case signal.SIGTERM:
-                self._stop()
-            case signal.SIGINT:
-                self._stop(now=self._shutdown.has_begun)
+            case signal.SIGTERM | signal.SIGINT:
+                self._stop(now=signum == signal.SIGINT and self._shutdown.has_begun)
             case signal.SIGQUIT:
                 self._stop(now=True)
             case signal.SIGHUP:

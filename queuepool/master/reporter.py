@@ -37,7 +37,7 @@ class Reporter:
         self._children = children
         self._respawn = respawn
         self._shutdown = shutdown
-        self._facts = board.header.facts
+        self._facts, self._signalled = board.header.facts, 0
         self._beat = Beat(board.header, runtime.path, children)
         self._herald = herald
         self._signs = SignsOfPool(settings, board)
@@ -46,6 +46,7 @@ class Reporter:
         """Call at the end of each pass of the master's loop."""
         state = self._state(target, paused=paused)
         self._write(state, target, generation)
+        self._write_pause(paused=paused)
         workers, totals = self._children.worker_slots(), self._children.counted()
         proc.show(title(self._name, state, workers, totals))
         self._beat.mark()
@@ -66,6 +67,13 @@ class Reporter:
             header.facts = self._facts
         if header.store != self._store:  # overwritten: the next start would ignore the board
             header.store = self._store
+
+    def _write_pause(self, *, paused: bool) -> None:
+        """For who forks the next master: most states do not tell it."""
+        if paused or self._signalled:
+            self._signalled = State.PAUSED if paused else State.RUNNING
+        if self._board.header.signalled != self._signalled:
+            self._board.header.signalled = self._signalled
 
     def _state(self, target: int, *, paused: bool) -> State:
         if self._shutdown.has_begun:

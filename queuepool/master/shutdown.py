@@ -26,6 +26,8 @@ class Shutdown:
         self._end_orphans_at = float("inf")
         self._awaits_orphans = False
         self.has_begun = False
+        #: whether a signal has asked for it, at the beginning or later
+        self.is_asked = False
         self.kill_at = float("inf")
         #: the master's exit code
         self.code = 0
@@ -54,6 +56,7 @@ class Shutdown:
         if at_once:
             self.kill_at, self._end_orphans_at = min(self.kill_at, now), min(self._end_orphans_at, now)
         self._header.end_orphans_at = self._end_orphans_at
+        self._header.stop_asked = int(self.is_asked)
 
     def cut_short(self, now: float) -> None:
         """No worker has become ready: wait for booting processes and the steward only briefly.

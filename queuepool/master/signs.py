@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 
 from queuepool.board.board import Board, Role, Slot, State
 from queuepool.board.health import health_of
@@ -13,8 +14,9 @@ from queuepool.master.herald import Signs
 
 #: seconds after a deadline in which the pool still has to start its workers, or to settle the last job
 _MARGIN = 5.0
-#: seconds between two looks at all that a board says
-_LOOK = 1.0
+#: seconds between two looks at all that a board and the files beside it say, which takes much longer than a pass; a new
+#: state is looked at at once
+_LOOK = 5.0
 
 
 class SignsOfPool:
@@ -28,6 +30,7 @@ class SignsOfPool:
         #: monotonic time at which running jobs are killed; infinity = they may take as long as they have
         self._kill_at = float("inf")
         self._trouble = ""
+        self._seen: State | None = None
         self._next_look = 0.0
 
     def now(self) -> Signs:
@@ -36,22 +39,33 @@ class SignsOfPool:
         workers = [slot for slot in self._board.of(Role.WORKER) if slot.pid and not slot.dead]
         is_ready, is_stopping = bool(header.ready), state is State.DRAINING
         until = self._stop_until(workers) if is_stopping else 0.0 if is_ready else self._boot_until
+        self._look(state)
         return Signs(
             self._words(state, workers),
             is_ready,
             is_reloading=is_being_replaced(header.generation, header.target, workers) and not boot_problem(header),
             is_stopping=is_stopping,
             until=until + _MARGIN if until else 0.0,
+            trouble=self._trouble,
         )
 
     def _words(self, state: State, workers: Sequence[Slot]) -> str:
         """The master's title, and the worst of what ``status`` says is wrong."""
         words = title(self._settings.name, state, workers, self._board.totals()).removeprefix(self._head)
-        if (now := time.monotonic()) >= self._next_look:
-            self._next_look = now + _LOOK
+        return f"{words}; {self._trouble}" if self._trouble else words
+
+    def _look(self, state: State) -> None:
+        now = time.monotonic()
+        if now >= self._next_look or state is not self._seen:
+            self._seen, self._next_look = state, now + _LOOK
+            self._trouble = self._worst()
+
+    def _worst(self) -> str:
+        """Empty if it cannot be read."""
+        with suppress(Exception):  # whatever a job has written there: it ends neither a master nor its parent
             troubles = health_of(overview(self._settings.name, self._board)).troubles
-            self._trouble = f"; {troubles[0].text}" if troubles else ""
-        return f"{words}{self._trouble}"
+            return troubles[0].text if troubles else ""
+        return ""
 
     def _stop_until(self, workers: Sequence[Slot]) -> float:
         """When the last running job must be over, as far as they have deadlines; 0.0 if none has."""

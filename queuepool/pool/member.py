@@ -12,7 +12,6 @@ from queuepool import log
 from queuepool.board.board import Board, State
 from queuepool.board.board_name import BoardName
 from queuepool.board.runtime_dir import RuntimeDir
-from queuepool.board.status import boot_problem
 from queuepool.config.settings import PoolSettings
 from queuepool.master.herald import Signs
 from queuepool.master.respawn import Backoff
@@ -44,7 +43,7 @@ class Member:
         #: of its living master, which is not yet reaped; 0 = none lives
         self.pid = 0
         self._name = BoardName(0, 0)
-        #: why it has no master at work, after it had one; empty if it has
+        #: why it has no master at work, after it had one; empty if it has, or if that one left as it was asked to
         self._cause = ""
         #: whether one of its masters has been at work since the parent's start
         self.has_been_ready = False
@@ -55,6 +54,11 @@ class Member:
         self.code = OK
         #: whether its master's loop has come round lately. One that is dead does not hang
         self.is_live = True
+
+    @property
+    def is_down(self) -> bool:
+        """Whether it has no master at work that it should have, or had when it ended."""
+        return bool(self._cause)
 
     def is_due(self, now: float) -> bool:
         """Whether a master is to be forked now."""
@@ -76,7 +80,7 @@ class Member:
         """Send it to the master. While there is none, a HUP has the next one forked at once: it may be new code."""
         if signum in (signal.SIGUSR2, signal.SIGCONT):
             self._is_paused = signum == signal.SIGUSR2
-        if signum == signal.SIGHUP and not self._is_ready:
+        if signum == signal.SIGHUP and not (self._is_ready or self.is_over):
             self._is_renewed = True
             self._backoff = Backoff()
         if self.pid:
@@ -114,21 +118,18 @@ class Member:
             self._board.memory.close()
         self._board = self._signs_of_board = None
 
-    @property
-    def trouble(self) -> str:
-        """What the service manager is to know beside numbers, in words; empty if nothing."""
+    def signs(self) -> Signs:
+        """Of the pool. Before it has a board, and while it has no master, little is known of it."""
+        signs = self._signs_of_board.now() if self._signs_of_board else _UNKNOWN
+        trouble = self._trouble(signs.trouble)
+        return signs._replace(is_reloading=self._is_renewed or signs.is_reloading, trouble=trouble)
+
+    def _trouble(self, found: str) -> str:
+        """The worst of what is wrong with the pool, where its board says ``found``."""
         if self._cause:
             return f"pool {self.settings.name} {'starts again' if self.pid else 'is down'}: {self._cause}"
-        if not self.is_live:
-            return f"pool {self.settings.name}: its master hangs"
-        if self._board and (problem := boot_problem(self._board.header)):
-            return f"pool {self.settings.name}: the new code does not come to work: {problem}"
-        return ""
-
-    def signs(self) -> Signs:
-        """Of the pool, without words. Before it has a board, and while it has no master, little is known of it."""
-        signs = self._signs_of_board.now() if self._signs_of_board else _UNKNOWN
-        return signs._replace(is_reloading=self._is_renewed or signs.is_reloading)
+        trouble = found if self.is_live else "its master hangs"
+        return f"pool {self.settings.name}: {trouble}" if trouble else ""
 
     def _open(self) -> None:
         if self._board is None:
@@ -137,7 +138,7 @@ class Member:
                 self._signs_of_board = SignsOfPool(self.settings, self._board)
 
     def _has_beat(self, now: float) -> bool:
-        if self._board is None:
+        if self._board is None or not self._board.header.beat:  # as on a new board, before the first beat
             return now < self._forked_at + _FIRST_BEAT
         return now < self._board.header.beat + _MAX_AGE
 
@@ -153,25 +154,26 @@ class Member:
         self.has_been_ready, self._cause, self.code = True, "", OK
 
     def _note_pause(self) -> None:
-        state = State(self._board.header.state) if self._board else State.STARTING
-        self._is_paused = {State.RUNNING: False, State.PAUSED: True}.get(state, self._is_paused)
+        signalled = self._board.header.signalled if self._board else 0
+        self._is_paused = {State.RUNNING: False, State.PAUSED: True}.get(State(signalled), self._is_paused)
 
     def _was_asked(self, code: int) -> bool:
-        """Whether it was to end: with 0 it has drained, and one that was killed while it drained is not wanted back."""
-        was_draining = self._board is not None and self._board.header.state == State.DRAINING
-        return code == OK or (code < 0 and was_draining)
+        """Whether it was to end: with 0 it has drained; after a stop it is not wanted back, whatever ended it.
+
+        One that gives up drains as well, but nobody has asked for that.
+        """
+        return code == OK or (self._board is not None and self._board.header.stop_asked == 1)
 
     @property
     def _what(self) -> str:
         return "died" if self._is_ready else "never came to work"
 
     def _end(self, code: int, cause: str) -> None:
-        self.is_over, self._cause = True, ""
+        self.is_over = True
         self.code = max(self.code, FAILED if code < 0 else code)  # one that was down and is not back has failed
         if code != OK:
-            self._say(
-                logging.ERROR, "master pid=%d died while it was being stopped: %s; no other is forked", self.pid, cause
-            )
+            self._cause = f"master pid={self.pid} died while it was being stopped: {cause}"
+            self._say(logging.ERROR, "%s; no other is forked", self._cause)
 
     def _has_failed(self, cause: str, code: int, now: float) -> None:
         self._cause, self.code = cause, code

@@ -19,7 +19,6 @@ from queuepool.unix import fork, proc, signals
 _TICK = 1.0
 #: most characters of pool names in the title
 _MAX_NAMES = 100
-_STOPS = (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT)
 
 
 class Parent:
@@ -83,7 +82,7 @@ class Parent:
             return
         for member in self._members:
             member.send(signal.Signals(signum))
-        if signum in _STOPS:
+        if signum in signals.STOPS:
             self._is_stopping = True
             for member in self._members:
                 member.give_up()
@@ -105,9 +104,9 @@ class Parent:
         return f"{'draining' if self._is_stopping else 'running'} masters={len(self._living)}"
 
     def _signs(self) -> Signs:
-        found = [member.signs() for member in self._members if not member.is_over]
+        found = [member.signs() for member in sorted(self._members, key=lambda member: not member.is_down)]
         return Signs(
-            self._words_with_troubles(),
+            self._words_with([one.trouble for one in found]),
             is_ready=self._is_ready,
             is_reloading=any(one.is_reloading for one in found),
             is_stopping=self._is_stopping,
@@ -115,9 +114,9 @@ class Parent:
             is_live=all(member.is_live for member in self._members),
         )
 
-    def _words_with_troubles(self) -> str:
+    def _words_with(self, troubles: Sequence[str]) -> str:
         gives_up = "gives up, see the log: " if any(one.has_failed_to_start for one in self._members) else ""
-        return "; ".join([gives_up + self._words, *filter(None, (member.trouble for member in self._members))])
+        return "; ".join([gives_up + self._words, *filter(None, troubles)])
 
 
 def _shortened(names: Sequence[str]) -> str:

@@ -102,11 +102,13 @@ class WatchControl:
         header.restart_stamp, header.restart_known = self._stamp, 1
 
     def _pause(self, paused: frozenset[str]) -> None:
-        before = frozenset(paused_in(self._header.paused, lambda: self._queues))
-        if paused != before:
-            self._header.paused = packed(paused, self._queues)
-            self._header.note_control_change()
-            if paused - before:
-                self._listeners.emit(PoolPaused(tuple(sorted(paused - before))))
-            if before - paused:
-                self._listeners.emit(PoolContinued(tuple(sorted(before - paused))))
+        before, now = self._header.paused, packed(paused, self._queues)
+        if now == before:  # as texts: what has no room for all names may read as more queues than are paused
+            return
+        old = frozenset(paused_in(before, lambda: self._queues))
+        self._header.paused = now
+        self._header.note_control_change()
+        if paused - old:
+            self._listeners.emit(PoolPaused(tuple(sorted(paused - old))))
+        if old - paused:
+            self._listeners.emit(PoolContinued(tuple(sorted(old - paused))))

@@ -24,6 +24,8 @@ HANDLED = {
     signal.SIGTERM, signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2, signal.SIGCONT,
     signal.SIGTTIN, signal.SIGTTOU, signal.SIGCHLD,
 }  # fmt: skip
+#: those that ask for an end
+STOPS = (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT)
 
 #: the terminal that a process belongs to
 _TERMINAL, _TO_LOOK = "/dev/tty", os.O_RDONLY | os.O_NOCTTY | os.O_NONBLOCK | os.O_CLOEXEC
@@ -119,7 +121,7 @@ class WorkerSignals:
 
         QUIT ends it when Python next looks, since its own action writes a core.
         """
-        for signum in (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT):
+        for signum in STOPS:
             if signum == signal.SIGQUIT or os.getpid() == 1:  # the kernel spares process 1 what it does to others
                 handlers.install(signum, _end)
             else:
@@ -164,7 +166,7 @@ def _end(signum: int, frame: FrameType | None) -> None:
     os._exit(LEFT)
 
 
-_STOPS = (int(signal.SIGTERM), int(signal.SIGINT), int(signal.SIGQUIT))
+_STOPS = tuple(map(int, STOPS))
 _PAUSE, _CONTINUE = int(signal.SIGUSR2), int(signal.SIGCONT)
 _HANDLER = WorkerSignals._on_signal.__code__
 

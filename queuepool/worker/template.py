@@ -17,14 +17,13 @@ from queuepool.board.board import Board, Role, Slot, State
 from queuepool.unix import fork, proc
 from queuepool.unix.exit_codes import BROKEN
 from queuepool.unix.originals import sleep
-from queuepool.unix.signals import Mailbox
+from queuepool.unix.signals import STOPS, Mailbox
 from queuepool.worker.boot import other_threads
 
 #: seconds between checks of the board without a wake-up; seconds after which the master ends a stalled template
 _CHECK_INTERVAL, _STALL_TIMEOUT = 1.0, 30.0
 #: seconds between a new worker's checks whether the master knows it
 _MOMENT = 0.001
-_STOPS = (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT)
 _log = logging.getLogger("queuepool")
 
 
@@ -53,7 +52,7 @@ class Template:
             for slot in self._wanted():
                 self._fork(slot)
                 self._alive()
-            if mailbox.next(_CHECK_INTERVAL) in _STOPS:
+            if mailbox.next(_CHECK_INTERVAL) in STOPS:
                 return
 
     def _alive(self) -> None:

@@ -157,8 +157,9 @@ def pause(pool: Standing) -> None:
 
 
 def begin_maintenance(pool: Standing) -> None:
+    """One worker still runs the last job that it began."""
     pool.board.header.down = 1
-    pool.workers(State.PAUSED, State.PAUSED)
+    pool.workers(State.PAUSED, State.BUSY)
 
 
 def pause_queues(pool: Standing) -> None:
@@ -168,6 +169,11 @@ def pause_queues(pool: Standing) -> None:
 
 def pause_one_queue(pool: Standing) -> None:
     pool.board.header.paused = "imports"
+
+
+def start_without_store(pool: Standing) -> None:
+    pool.board.header.store_lost = time.time() - 30
+    pool.workers(State.STARTING, State.STARTING)
 
 
 def scale_to_0(pool: Standing) -> None:
@@ -216,6 +222,7 @@ CASES: list[tuple[Callable[[Standing], None], str, bool, int, bool, str]] = [
     (begin_maintenance, "running", False, 0, True, "maintenance mode: no worker begins a job"),
     (pause_queues, "running", False, 0, True, "no worker begins a job, its queues are paused: default"),
     (pause_one_queue, "running", True, 0, True, "paused queues: imports"),
+    (start_without_store, "starting", False, 4, False, "no worker comes to work before the store is back"),
     (scale_to_0, "running", False, 4, False, "it was scaled to 0 workers"),
     (lambda pool: lose_store(pool, 5), "running", True, 0, False, "the store is away since"),
     (lambda pool: lose_store(pool, 90), "running", False, 4, False, "the store is away since"),

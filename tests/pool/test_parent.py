@@ -16,7 +16,7 @@ from contextlib import ExitStack, closing, suppress
 from itertools import product
 from pathlib import Path
 
-from queuepool.board.board import Board, State
+from queuepool.board.board import Board, Role, State
 from queuepool.board.runtime_dir import RuntimeDir
 from queuepool.errors import NotRunning
 from tests.support import warm
@@ -95,6 +95,11 @@ class Service:
 
     def is_in(self, name: str, state: State) -> bool:
         return self.sees(name, lambda board: board.header.state == state)
+
+    def loses_stewards(self, name: str) -> None:
+        """From now on none lives for long, so that its master will give up."""
+        (self.folder / f"dying-{name}").touch()
+        self.sees(name, lambda board: [os.kill(slot.pid, signal.SIGKILL) for slot in board.of(Role.STEWARD)])
 
     def code(self) -> int | None:
         return self.process.poll()
@@ -268,6 +273,19 @@ def one_is_slow(service: Service) -> Case:
     yield from service.ends()
 
 
+def one_dies_at_work_while_the_other_boots(service: Service) -> Case:
+    """It can come to work, so the start goes on."""
+    (service.folder / "slow-two").touch()
+    service.start()
+    yield lambda: service.is_forked("two")
+    yield lambda: service.is_at_work("one")
+    yield from service.is_killed("one")
+    assert [] == service.manager.phases()
+    (service.folder / "slow-two").unlink()
+    yield lambda: ["READY"] == service.manager.phases()
+    yield from service.ends()
+
+
 def test_a_service_is_ready_when_each_pool_is_and_one_that_never_works_ends_it(tmp_path):
     live_all(
         tmp_path,
@@ -278,6 +296,7 @@ def test_a_service_is_ready_when_each_pool_is_and_one_that_never_works_ends_it(t
             "killed": one_is_killed_before_it_is_at_work,
             "left": one_leaves_before_it_is_at_work,
             "slow": one_is_slow,
+            "dies": one_dies_at_work_while_the_other_boots,
         },
     )
 
@@ -300,6 +319,38 @@ def paused(service: Service) -> Case:
     yield from service.ends()
 
 
+def paused_before_it_gives_up(service: Service) -> Case:
+    """A master itself is told, in a state that does not show it."""
+    service.start()
+    for name in NAMES:
+        yield lambda name=name: service.is_at_work(name)
+    service.loses_stewards("one")
+    yield lambda: service.is_in("one", State.FAILING)
+    os.kill(service.masters["one"], signal.SIGUSR2)
+    yield lambda: "no steward has lived for 2s: giving up" in service.log()
+    (service.folder / "dying-one").unlink()
+    yield lambda: service.is_at_work("one")
+    yield lambda: service.is_in("one", State.PAUSED)
+    yield from service.is_as_expected()
+    yield from service.ends()
+
+
+def killed_while_it_gives_up(service: Service) -> Case:
+    """It drains, but nobody has asked for that: it is wanted back."""
+    service.start()
+    for name in NAMES:
+        yield lambda name=name: service.is_at_work(name)
+    yield lambda: service.manager.phases() == ["READY"]
+    (service.folder / "busy-one").touch()
+    service.loses_stewards("one")
+    yield lambda: service.is_in("one", State.DRAINING)
+    for what in ("busy", "dying"):
+        (service.folder / f"{what}-one").unlink()
+    yield from service.is_killed("one")
+    yield from service.is_as_expected()
+    yield from service.ends()
+
+
 def killed_while_it_drains(service: Service) -> Case:
     """As asked it does not come back, whatever ended it."""
     service.start()
@@ -317,6 +368,9 @@ def killed_while_it_drains(service: Service) -> Case:
             " ERROR pool=one parent " in service.log() and " died while it was being stopped: signal 9" in service.log()
         )
     )
+    yield lambda: service.manager.having(
+        r"STATUS=running masters=1; pool one is down: master pid=\d+ died while it was being stopped: signal 9.*"
+    )
     yield from service.is_as_expected()
     yield from service.is_killed("two")
     yield from service.is_as_expected()
@@ -325,7 +379,44 @@ def killed_while_it_drains(service: Service) -> Case:
 
 
 def test_what_an_operator_has_said_of_a_pool_outlives_its_master(tmp_path):
-    live_all(tmp_path, {"paused": paused, "stopped": killed_while_it_drains})
+    lives = {"paused": paused, "paused and gone": paused_before_it_gives_up, "stopped": killed_while_it_drains}
+    live_all(tmp_path, {**lives, "not stopped": killed_while_it_gives_up})
+
+
+def whose_store_is_full(service: Service) -> Case:
+    service.start()
+    for name in NAMES:
+        yield lambda name=name: service.is_at_work(name)
+    service.sees("one", fill)
+    yield lambda: service.manager.having("STATUS=running masters=2; pool one: the store is full since .*")
+    yield from service.is_as_expected()
+    yield from service.ends()
+
+
+def without_a_beat_yet(service: Service) -> Case:
+    """As a board is before its master's loop begins."""
+    service.start()
+    for name in NAMES:
+        yield lambda name=name: service.is_at_work(name)
+    halt(service.masters["one"])
+    service.sees("one", lose_beat)
+    pinged = service.pings()
+    yield lambda: service.pings() > pinged + 1
+    assert " hangs: " not in service.log()
+    go_on(service.masters["one"])
+    yield from service.ends()
+
+
+def fill(board: Board) -> None:
+    board.header.store_full = time.time()
+
+
+def lose_beat(board: Board) -> None:
+    board.header.beat = 0.0
+
+
+def test_what_is_said_of_a_pool_whose_master_lives_is_what_its_board_says(tmp_path):
+    live_all(tmp_path, {"full": whose_store_is_full, "no beat": without_a_beat_yet})
 
 
 def live_all(folder: Path, lives: Mapping[str, Callable[[Service], Case]]) -> None:

@@ -1,7 +1,8 @@
 """A parent of real masters, whose workers and stewards do nothing: a pool that costs milliseconds.
 
 ``python -m tests.support.idle_pools FOLDER NAME...``. A file ``FOLDER/slow-NAME`` keeps that pool's workers from coming
-to work as long as it is there, and ``busy-NAME`` from leaving; with ``FOLDER/broken-NAME`` their boot fails.
+to work as long as it is there, and ``busy-NAME`` from leaving; with ``FOLDER/broken-NAME`` their boot fails, and with
+``FOLDER/dying-NAME`` its next stewards end at once, until the master gives up.
 """
 
 from __future__ import annotations
@@ -22,14 +23,14 @@ from queuepool.master.loop import Master
 from queuepool.master.notify_socket import NotifySocket
 from queuepool.pool.parent import Parent
 from queuepool.unix import proc, signals
-from queuepool.unix.exit_codes import BOOT, LEFT
+from queuepool.unix.exit_codes import BOOT, BROKEN, LEFT
 
 #: seconds between two looks for a file
 _MOMENT = 0.05
 
 
 def settings_of(folder: Path, name: str) -> PoolSettings:
-    return PoolSettings(name=name, workers=1, runtime_dir=folder, has_neighbours=True)
+    return PoolSettings(name=name, workers=1, runtime_dir=folder, has_neighbours=True, give_up=2.0)
 
 
 def main(folder: Path, names: list[str]) -> int:
@@ -69,6 +70,8 @@ class Idle:
         return LEFT
 
     def steward(self, slot: Slot, paused: bool) -> int:
+        if self._is_told("dying"):
+            return BROKEN
         self.board.header.restart_known = 1
         self._idle(slot, State.RUNNING)
         return LEFT

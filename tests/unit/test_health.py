@@ -59,6 +59,14 @@ def test_a_line_names_twenty_paused_queues():
     assert words_of(pool).endswith("tenant-19, and 280 more")
 
 
+def test_paused_queues_are_named_once():
+    workers = [{"role": "worker", "state": "paused"}]
+    by_queue, by_signal = notice(paused=["mail"], processes=workers), notice(state="paused", paused=["mail"])
+
+    assert ["paused"] == [one.kind for one in health_of(by_queue).troubles]
+    assert ["paused", "paused_queues"] == [one.kind for one in health_of(by_signal).troubles]
+
+
 def test_a_pool_that_is_not_there_takes_no_jobs():
     health = health_of({"pool": "p", "state": NOT_RUNNING, "another": ""})
 

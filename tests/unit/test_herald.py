@@ -6,6 +6,7 @@ import logging
 import os
 import socket
 import tempfile
+import time
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -297,6 +298,30 @@ def test_a_pool_is_reloading_until_each_worker_has_a_successor_and_no_old_one_is
     old.state = State.IDLE
     assert is_being_replaced(2, 2, [old, other, new, last])
     assert not is_being_replaced(2, 2, [new])  # one that died is replaced, without a reload
+
+
+@pytest.mark.bad_input("B168")
+@pytest.mark.parametrize("beside", ["alerts", "pauses"])
+def test_whatever_a_job_has_put_beside_the_board_a_master_goes_on(board, beside):
+    board.header.state, board.header.paused = State.RUNNING, "mail"
+    board.path.with_name(f"{board.path.name}.pauses").write_text(f'{{"mail": [{"9" * 400}, ""]}}')
+    if beside == "alerts":
+        board.header.paused = ""
+        board.path.with_name(f"{board.path.name}.alerts").mkdir()
+
+    assert SignsOfPool(PoolSettings(), board).now().words.startswith("running workers=2 busy=0 done=0 failed=0")
+
+
+def test_the_trouble_is_that_of_the_state_beside_it(board):
+    board.header.ready, board.header.state = 1.0, State.RUNNING
+    signs = SignsOfPool(PoolSettings(), board)
+    assert "" == signs.now().trouble
+    board.header.state = State.DRAINING
+    signs.now()
+    board.header.state, board.header.store_full = State.RUNNING, time.time()
+
+    assert signs.now().trouble.startswith("the store is full since")
+    assert f"running workers=2 busy=0 done=0 failed=0; {signs.now().trouble}" == signs.now().words
 
 
 def test_code_that_does_not_come_to_work_ends_a_reload_in_words(board):
