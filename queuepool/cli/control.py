@@ -9,13 +9,14 @@ from contextlib import closing, suppress
 
 import click
 
+from queuepool.board import retried_pool
 from queuepool.board.about import user_name
 from queuepool.board.pauses import pause_words
 from queuepool.board.runtime_dir import RuntimeDir
 from queuepool.board.status import iso
 from queuepool.cli import output
 from queuepool.cli.flags import CONNECTION, PLACE
-from queuepool.cli.local import of_running, signal_master
+from queuepool.cli.local import of_running, refuse_down, signal_master
 from queuepool.cli.options import Where, located
 from queuepool.cli.queues import QUEUES, by_connection
 from queuepool.cli.rollout import WAIT, Rollout, wait_for
@@ -33,7 +34,7 @@ def pause(where: Where, queues: Sequence[str]) -> None:
         for note in filter(None, map(where.note_on, queues)):
             output.complain(note)
     else:
-        _signal_masters(where, signal.SIGUSR2, "paused, its workers begin no more jobs")
+        _signal_masters(where, signal.SIGUSR2, "paused, its workers begin no more jobs", retried_pool.PAUSE)
 
 
 @click.command("continue")
@@ -44,7 +45,7 @@ def resume(where: Where, queues: Sequence[str]) -> None:
     if queues:
         _for_each(where, queues, _resume)
     else:
-        _signal_masters(where, signal.SIGCONT, "goes on")
+        _signal_masters(where, signal.SIGCONT, "goes on", retried_pool.CONTINUE)
 
 
 @click.command()
@@ -58,12 +59,14 @@ def restart(where: Where, wait: float) -> None:
     """
     others = f"leave out --pool, or replace its workers on this host: queuepool reload --pool {where.pool_name}"
     connections = where.whole_connections("a restart reaches", otherwise=others)
-    local = of_running(where, Rollout) if wait else []
+    local = of_running(where, Rollout, retried_pool.RETRY) if wait else []
     for connection in connections:
         with closing(Queue(connection, by_hand=True)) as queue:
             stamp = queue.stores.control.restart()
         output.say(f"restart broadcast on connection {connection.name}: {stamp} ({iso(stamp)})")
     wait_for(local, wait)
+    if wait:
+        refuse_down(where)
 
 
 @click.command()
@@ -74,12 +77,13 @@ def reload(where: Where, wait: float) -> None:
 
     Sends HUP to their masters. With --wait it returns once the new code works, or prints the cause and exits with 1.
     """
-    local = of_running(where, Rollout)
+    local = of_running(where, Rollout, retried_pool.RETRY)
     for rollout in local:
         signal_master(rollout.runtime, signal.SIGHUP)
         output.say(f"pool {rollout.name}: its workers are replaced, each after its job")
     if wait:
         wait_for(local, wait)
+    refuse_down(where)
 
 
 @click.command()
@@ -107,12 +111,12 @@ def up(where: Where) -> None:
         output.say(f"{words}, connection {connection.name}")
 
 
-def _signal_masters(where: Where, signum: signal.Signals, words: str) -> None:
+def _signal_masters(where: Where, signum: signal.Signals, words: str, wish: str) -> None:
     def act(runtime: RuntimeDir) -> None:
         signal_master(runtime, signum)
         output.say(f"pool {runtime.name}: {words}")
 
-    of_running(where, act)
+    of_running(where, act, wish)
 
 
 def _for_each(where: Where, queues: Sequence[str], act: Callable[[Queue, str], object]) -> None:

@@ -6,15 +6,22 @@ import signal
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
+from queuepool.board import retried_pool
 from queuepool.board.health import DAMAGED, LOST, NOT_RUNNING, health_of
 from queuepool.board.runtime_dir import RuntimeDir
 from queuepool.cli import output
 from queuepool.cli.options import Where
 from queuepool.config.settings import PoolSettings
-from queuepool.errors import NotRunning
+from queuepool.errors import NotRunning, QueuepoolError
 from queuepool.unix import exit_codes, fork
 
 T = TypeVar("T")
+_ASKED = {
+    retried_pool.STOP: "it is not tried again",
+    retried_pool.RETRY: "it is tried again at once",
+    retried_pool.PAUSE: "it will be paused when it is back",
+    retried_pool.CONTINUE: "it will not be paused when it is back",
+}
 
 
 def runtime_of(where: Where, pool: PoolSettings) -> RuntimeDir:
@@ -22,22 +29,35 @@ def runtime_of(where: Where, pool: PoolSettings) -> RuntimeDir:
     return RuntimeDir(pool, takes_any="pool.runtime_dir" in where.overrides)
 
 
-def of_running(where: Where, act: Callable[[RuntimeDir], T]) -> list[T]:
+def of_running(where: Where, act: Callable[[RuntimeDir], T], wish: str = "") -> list[T]:
     """What ``act`` returns of each pool that is meant and runs here; names the others.
 
-    Raises ``NotRunning`` if none runs.
+    ``wish``: what to ask of the parent of one that is down, see ``board.retried_pool``. Raises ``NotRunning`` if none
+    runs, and none is down.
     """
-    found, missing = list[T](), list[NotRunning]()
-    for pool in where.pools():
+    found, missing, is_asked = list[T](), list[NotRunning](), False
+    for runtime in (runtime_of(where, pool) for pool in where.pools()):
         try:
-            found.append(act(runtime_of(where, pool)))
+            found.append(act(runtime))
         except NotRunning as error:
-            missing.append(error)
-    if not found:
+            if wish and retried_pool.cause_of(runtime.path) is not None:
+                retried_pool.ask(runtime.path, wish)
+                output.say(f"pool {runtime.name}: is down; {_ASKED[wish]}")
+                is_asked = True
+            else:
+                missing.append(error)
+    if not found and not is_asked:
         raise missing[0]
     for each in missing:
         output.complain(f"note: {each}")
     return found
+
+
+def refuse_down(where: Where) -> None:
+    """Raise ``QueuepoolError`` for a pool that is down, and that its parent tries again."""
+    for runtime in (runtime_of(where, pool) for pool in where.pools()):
+        if (cause := retried_pool.cause_of(runtime.path)) is not None:
+            raise QueuepoolError(f"pool {runtime.name} is down: {cause}")
 
 
 def signal_master(runtime: RuntimeDir, signum: signal.Signals) -> int:

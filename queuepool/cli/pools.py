@@ -9,6 +9,7 @@ from functools import partial
 
 import click
 
+from queuepool.board import retried_pool
 from queuepool.board.board import Board
 from queuepool.board.runtime_dir import RuntimeDir
 from queuepool.cli import output
@@ -41,7 +42,7 @@ def start(where: Where) -> int:
 def stop(where: Where, now: bool, wait: float) -> None:
     """Stop the local pools after their running jobs"""
     signum = signal.SIGQUIT if now else signal.SIGTERM
-    masters = of_running(where, lambda runtime: (runtime, signal_master(runtime, signum)))
+    masters = of_running(where, lambda runtime: (runtime, signal_master(runtime, signum)), retried_pool.STOP)
     until = time.monotonic() + wait
     for runtime, pid in masters:
         if not wait:

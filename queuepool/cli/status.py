@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from queuepool.board import retried_pool
 from queuepool.board.health import DAMAGED, LOST, NOT_RUNNING, health_of, with_health
 from queuepool.board.local_pool import board_of, facts_of
 from queuepool.board.runtime_dir import RuntimeDir
@@ -95,7 +96,8 @@ def _status_of(name: str, runtime: RuntimeDir) -> dict[str, Any]:
     except NotRunning as error:
         place = {"pool": name, "directory": str(runtime.path)}
         unsettled = not error.another and len(runtime.board_paths()) > len(others["left_by_others"])
-        return {**place, "state": NOT_RUNNING, "another": error.another, "unsettled": unsettled, **others}
+        facts = {"another": error.another, "unsettled": unsettled, "down": retried_pool.cause_of(runtime.path)}
+        return {**place, "state": NOT_RUNNING, **facts, **others}
 
 
 def _show(pools: Sequence[Mapping[str, Any]]) -> None:
@@ -125,6 +127,9 @@ def _shown(pool: Mapping[str, Any]) -> tuple[list[str], list[list[object]]]:
 def _not_running_lines(pool: Mapping[str, Any]) -> Iterator[str]:
     if pool["another"]:
         yield f"pool {pool['pool']}: {pool['another']}"
+        return
+    if pool["down"] is not None:
+        yield f"pool {pool['pool']}: down, and tried again by its parent: {pool['down']}"
         return
     left = "; it was killed, or left jobs that the next start settles" if pool["unsettled"] else ""
     yield f"pool {pool['pool']}: {NOT_RUNNING} (no live master in {pool['directory']}){left}"

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from queuepool import log
+from queuepool.board import retried_pool
 from queuepool.board.board import Board, State
 from queuepool.board.board_name import BoardName
 from queuepool.board.runtime_dir import RuntimeDir
@@ -26,6 +27,12 @@ _FIRST_BEAT = 120.0
 #: seconds at work after which a master's death is not counted together with those before
 _STEADY = 10.0
 _UNKNOWN = Signs("", is_ready=False)
+#: by what a verb may ask: what stands for it among signals
+_SIGNALS = {
+    retried_pool.RETRY: signal.SIGHUP,
+    retried_pool.PAUSE: signal.SIGUSR2,
+    retried_pool.CONTINUE: signal.SIGCONT,
+}
 _log = logging.getLogger("queuepool")
 
 
@@ -35,6 +42,7 @@ class Member:
     def __init__(self, settings: PoolSettings) -> None:
         self.settings = settings
         self._path = RuntimeDir(settings).path
+        retried_pool.forget(self._path)  # of a parent that was killed
         self._backoff = Backoff()
         self._board: Board | None = None
         self._signs_of_board: SignsOfPool | None = None
@@ -89,9 +97,22 @@ class Member:
     def give_up(self) -> None:
         """Fork no master any more."""
         self.is_over |= not self.pid
+        retried_pool.forget(self._path)
+
+    def heed(self) -> None:
+        """Do what a verb has asked of a pool that is down: there was no master that it could signal."""
+        wish = retried_pool.asked(self._path) if self._cause and not self.is_over else ""
+        if wish == retried_pool.STOP and self.pid:
+            self.send(signal.SIGTERM)
+        elif wish == retried_pool.STOP:
+            self._say(logging.WARNING, "the pool was stopped: it is not tried again")
+            self.give_up()
+        elif signum := _SIGNALS.get(wish):
+            self.send(signum)
 
     def look(self, now: float) -> None:
         """Look at the board of the living master."""
+        self.heed()
         self._note_ready(now)
         if self._is_ready and now >= self._ready_at + _STEADY:
             self._backoff.succeeded()
@@ -152,6 +173,7 @@ class Member:
         if self._cause:
             self._say(logging.WARNING, "master pid=%d has come to work: the pool is back", self.pid)
         self.has_been_ready, self._cause, self.code = True, "", OK
+        retried_pool.forget(self._path)
 
     def _note_pause(self) -> None:
         signalled = self._board.header.signalled if self._board else 0
@@ -179,6 +201,7 @@ class Member:
         self._cause, self.code = cause, code
         if self.has_been_ready:
             self._say(logging.ERROR, "%s; next try in %.1fs", cause, self._backoff.failed(now))
+            retried_pool.note(self._path, cause)
         else:
             self.is_over = self.has_failed_to_start = True
             self._say(logging.CRITICAL, "%s: the start has failed, every pool of the file is stopped", cause)

@@ -60,6 +60,7 @@ class Parent:
 
     def _fork(self, main: Callable[[PoolSettings], int], now: float) -> None:
         for member in self._members:
+            member.heed()
             if member.is_due(now) and not self._is_stopping:
                 member.fork(partial(self._become_master, main), now)
             if member.has_failed_to_start and not self._is_stopping:

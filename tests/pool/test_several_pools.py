@@ -90,6 +90,38 @@ def test_a_pool_that_cannot_start_ends_the_start_of_all_and_nobody_is_told_that_
     assert manager.having(rf"STATUS=gives up, see the log: draining masters=\d; pool {name} is down: .*")
 
 
+def test_a_pool_that_is_down_can_be_seen_tried_again_paused_and_stopped(site):
+    module = site.path / "picky.py"
+    module.write_text("from tests.support.poolapp import *\n")
+    place = ("--runtime-dir", "run", "-c", "pool.ini", *site.where)
+
+    def said(*words: str) -> tuple[int, str]:
+        done = site.run(*words, *place, check=False)
+        return done.returncode, done.stdout + done.stderr
+
+    with site.pool("--modules", "picky", config=TWO, wait=False) as pool:
+        killed = eventually(lambda: shows(pool, 2) and master_of(pool, "second") and master_of(pool, "first"))
+        module.write_text(PICKY)
+        os.kill(killed, signal.SIGKILL)
+        eventually(lambda: pool.log().count("never came to work") > 1)
+        code, words = said("status")
+        assert (3, True) == (code, "pool first: down, and tried again by its parent: master pid=" in words)
+        code, words = said("reload")
+        assert (1, True) == (code, "pool first: is down; it is tried again at once\n" in words)
+        assert "pool first is down: master pid=" in words
+        assert (0, "pool first: is down; it will be paused when it is back\n") == said("pause", "--pool", "first")
+        module.write_text("from tests.support.poolapp import *\n")
+        eventually(lambda: pool.pids(r"^queuepool: master \[first\] paused"))
+
+        module.write_text(PICKY)
+        os.kill(pool.pids(r"^queuepool: master \[first\]")[0], signal.SIGKILL)
+        eventually(lambda: pool.log().count("never came to work") > 3)
+        assert (0, True) == ((found := said("stop", "--wait", "30"))[0], "first: is down; it is not tried" in found[1])
+        assert 1 == pool.wait()  # one that was down and is not back has failed
+        assert (3, False) == ((found := said("status"))[0], "tried again" in found[1])
+    assert [] == [*(site.path / "run" / "first").glob("retried"), *(site.path / "run" / "first").glob("wish")]
+
+
 def test_a_pool_that_is_stopped_stays_so_and_the_other_one_goes_on(site, manager):
     place = ("--runtime-dir", "run", "-c", "pool.ini", *site.where)
     with site.pool(config=TWO, parent=manager.parent(), wait=False) as pool:
