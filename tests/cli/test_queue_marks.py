@@ -57,13 +57,13 @@ def test_a_paused_queue_is_shown_with_since_when_and_by_whom(site):
         warned = site.run("monitor", *site.where, "default", "high").stderr
         [notice] = site.queue.stores.control.pools()
         site.run("continue", *site.where, "default", "high")
-        eventually(lambda: "paused queues" not in site.run("status", *site.where, *place).stdout)
+        eventually(lambda: " default (since " not in site.run("status", *site.where, *place).stdout)
 
     since = pauses["default"]["since"]
     assert iso(began - 1) <= since <= iso(began + 60)
     assert (by, None) == (pauses["default"]["by"], pauses["high"]["by"])
     assert f"queue default: is paused already (since {since} by {by})\n" == again
-    assert f"paused queues: default (since {since} by {by}), high (since {pauses['high']['since']})\n" in said
+    assert f": default (since {since} by {by}), high (since {pauses['high']['since']})\n" in said
     assert f"warn: queue default: is paused (since {since} by {by})\n" in warned
     assert "warn: queue high: is paused\n" in warned
     assert ["default", "high"] == notice["queues"]

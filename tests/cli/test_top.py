@@ -306,7 +306,7 @@ def test_keys_ask_and_run_the_verb_of_their_name(site):
         found.press("+y")
         found.shows("0 of 2 workers busy", "pool default has 2 workers")
         found.press("2Qy")
-        found.shows("paused queues: default", "queue default: paused on all hosts")
+        found.shows("its queues are paused: default", "queue default: paused on all hosts")
         found.press("Qy")
         found.shows("queue default: goes on")
         found.press("Ry")

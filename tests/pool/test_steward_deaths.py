@@ -103,7 +103,7 @@ def test_workers_that_wait_for_their_first_orders_are_seen(site: Site):
         facts = site.run("status", "--runtime-dir", pool.runtime, *site.where, "--json", check=False)
 
     assert (4, 4) == (told.returncode, facts.returncode)
-    assert "workers wait: the steward has not read the control keys yet" in told.stdout
+    assert "no worker comes to work before the store is back" in told.stdout
     assert "starting" == json.loads(facts.stdout)[0]["state"]
 
 

@@ -112,6 +112,7 @@ def test_while_the_failed_store_is_away_failed_jobs_wait_and_good_ones_are_done(
         own_server.start()
         eventually(lambda: is_settled(site, 5))
         eventually(lambda: (None, 0) == (statuses(site)["failed_store_lost"], statuses(site)["unrecorded"]))
+        eventually(lambda: "store regained" in pool.log())  # the main thread says what another has seen
 
     assert "the failed store is away since" in shown
     assert "failed jobs that wait for the failed store: 5" in shown
