@@ -1,19 +1,21 @@
-"""A pool that is down while its parent tries it again: why, for all to read, and what a verb asks of the parent.
+"""A pool that is down while its parent tries it again: why, for all to read, and the signal that a verb has for it.
 
 Both are files in the pool's directory: there is no master to signal, and the parent has others to look after.
 """
 
 from __future__ import annotations
 
+import signal
 from contextlib import suppress
 from pathlib import Path
 
 from queuepool.board.board_name import BoardName
 from queuepool.board.boot_report import replace_text, text_in
+from queuepool.unix.signals import STOPS
 
-#: what a verb may ask
-STOP, RETRY, PAUSE, CONTINUE = "stop", "retry", "pause", "continue"
-_NOTE, _WISH = "retried", "wish"
+_NOTE, _SIGNAL = "retried", "signal"
+#: what verbs send: a job may have written the file
+_KNOWN = {signum.name: signum for signum in (*STOPS, signal.SIGHUP, signal.SIGUSR2, signal.SIGCONT)}
 
 
 def note(place: Path, cause: str) -> None:
@@ -25,7 +27,7 @@ def note(place: Path, cause: str) -> None:
 
 def forget(place: Path) -> None:
     """For the parent: it is not down any more, or not tried again."""
-    for name in (_NOTE, _WISH):
+    for name in (_NOTE, _SIGNAL):
         with suppress(OSError):
             (place / name).unlink()
 
@@ -36,14 +38,15 @@ def cause_of(place: Path) -> str | None:
     return cause if name and BoardName.parsed(Path(name)).has_master else None
 
 
-def ask(place: Path, wish: str) -> None:
-    """Ask the parent of a pool that is down for ``STOP``, ``RETRY``, ``PAUSE`` or ``CONTINUE``. Raises ``OSError``."""
-    replace_text(place / _WISH, wish)
+def leave(place: Path, signum: signal.Signals) -> None:
+    """Leave the signal, which a master would get, for the parent of a pool that is down. Raises ``OSError``."""
+    replace_text(place / _SIGNAL, signum.name)
 
 
-def asked(place: Path) -> str:
-    """For the parent: what was asked since the last look; empty if nothing."""
-    if wish := text_in(place / _WISH):
-        with suppress(OSError):
-            (place / _WISH).unlink()
-    return wish
+def taken(place: Path) -> signal.Signals | None:
+    """For the parent: the last signal that was left since it looked before."""
+    if not (name := text_in(place / _SIGNAL)):
+        return None
+    with suppress(OSError):
+        (place / _SIGNAL).unlink()
+    return _KNOWN.get(name)

@@ -9,7 +9,6 @@ from contextlib import closing, suppress
 
 import click
 
-from queuepool.board import retried_pool
 from queuepool.board.about import user_name
 from queuepool.board.pauses import pause_words
 from queuepool.board.runtime_dir import RuntimeDir
@@ -34,7 +33,7 @@ def pause(where: Where, queues: Sequence[str]) -> None:
         for note in filter(None, map(where.note_on, queues)):
             output.complain(note)
     else:
-        _signal_masters(where, signal.SIGUSR2, "paused, its workers begin no more jobs", retried_pool.PAUSE)
+        _signal_masters(where, signal.SIGUSR2, "paused, its workers begin no more jobs")
 
 
 @click.command("continue")
@@ -45,7 +44,7 @@ def resume(where: Where, queues: Sequence[str]) -> None:
     if queues:
         _for_each(where, queues, _resume)
     else:
-        _signal_masters(where, signal.SIGCONT, "goes on", retried_pool.CONTINUE)
+        _signal_masters(where, signal.SIGCONT, "goes on")
 
 
 @click.command()
@@ -59,7 +58,7 @@ def restart(where: Where, wait: float) -> None:
     """
     others = f"leave out --pool, or replace its workers on this host: queuepool reload --pool {where.pool_name}"
     connections = where.whole_connections("a restart reaches", otherwise=others)
-    local = of_running(where, Rollout, retried_pool.RETRY) if wait else []
+    local = of_running(where, Rollout, signal.SIGHUP) if wait else []
     for connection in connections:
         with closing(Queue(connection, by_hand=True)) as queue:
             stamp = queue.stores.control.restart()
@@ -77,7 +76,7 @@ def reload(where: Where, wait: float) -> None:
 
     Sends HUP to their masters. With --wait it returns once the new code works, or prints the cause and exits with 1.
     """
-    local = of_running(where, Rollout, retried_pool.RETRY)
+    local = of_running(where, Rollout, signal.SIGHUP)
     for rollout in local:
         signal_master(rollout.runtime, signal.SIGHUP)
         output.say(f"pool {rollout.name}: its workers are replaced, each after its job")
@@ -111,12 +110,12 @@ def up(where: Where) -> None:
         output.say(f"{words}, connection {connection.name}")
 
 
-def _signal_masters(where: Where, signum: signal.Signals, words: str, wish: str) -> None:
+def _signal_masters(where: Where, signum: signal.Signals, words: str) -> None:
     def act(runtime: RuntimeDir) -> None:
         signal_master(runtime, signum)
         output.say(f"pool {runtime.name}: {words}")
 
-    of_running(where, act, wish)
+    of_running(where, act, signum)
 
 
 def _for_each(where: Where, queues: Sequence[str], act: Callable[[Queue, str], object]) -> None:

@@ -14,13 +14,15 @@ from queuepool.cli.options import Where
 from queuepool.config.settings import PoolSettings
 from queuepool.errors import NotRunning, QueuepoolError
 from queuepool.unix import exit_codes, fork
+from queuepool.unix.signals import STOPS
 
 T = TypeVar("T")
-_ASKED = {
-    retried_pool.STOP: "it is not tried again",
-    retried_pool.RETRY: "it is tried again at once",
-    retried_pool.PAUSE: "it will be paused when it is back",
-    retried_pool.CONTINUE: "it will not be paused when it is back",
+#: what a signal will do to a pool that is down
+_LATER = {
+    signal.SIGHUP: "it is tried again at once",
+    signal.SIGUSR2: "it will be paused when it is back",
+    signal.SIGCONT: "it will not be paused when it is back",
+    **dict.fromkeys(STOPS, "it is not tried again"),
 }
 
 
@@ -29,24 +31,24 @@ def runtime_of(where: Where, pool: PoolSettings) -> RuntimeDir:
     return RuntimeDir(pool, takes_any="pool.runtime_dir" in where.overrides)
 
 
-def of_running(where: Where, act: Callable[[RuntimeDir], T], wish: str = "") -> list[T]:
+def of_running(where: Where, act: Callable[[RuntimeDir], T], signum: signal.Signals | None = None) -> list[T]:
     """What ``act`` returns of each pool that is meant and runs here; names the others.
 
-    ``wish``: what to ask of the parent of one that is down, see ``board.retried_pool``. Raises ``NotRunning`` if none
-    runs, and none is down.
+    ``signum``: what to leave for one that is down, see ``board.retried_pool``. Raises ``NotRunning`` if none runs, and
+    none is down.
     """
-    found, missing, is_asked = list[T](), list[NotRunning](), False
+    found, missing, is_left = list[T](), list[NotRunning](), False
     for runtime in (runtime_of(where, pool) for pool in where.pools()):
         try:
             found.append(act(runtime))
         except NotRunning as error:
-            if wish and retried_pool.cause_of(runtime.path) is not None:
-                retried_pool.ask(runtime.path, wish)
-                output.say(f"pool {runtime.name}: is down; {_ASKED[wish]}")
-                is_asked = True
+            if signum and retried_pool.cause_of(runtime.path) is not None:
+                retried_pool.leave(runtime.path, signum)
+                output.say(f"pool {runtime.name}: is down; {_LATER[signum]}")
+                is_left = True
             else:
                 missing.append(error)
-    if not found and not is_asked:
+    if not found and not is_left:
         raise missing[0]
     for each in missing:
         output.complain(f"note: {each}")

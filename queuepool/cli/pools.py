@@ -9,7 +9,6 @@ from functools import partial
 
 import click
 
-from queuepool.board import retried_pool
 from queuepool.board.board import Board
 from queuepool.board.runtime_dir import RuntimeDir
 from queuepool.cli import output
@@ -42,7 +41,7 @@ def start(where: Where) -> int:
 def stop(where: Where, now: bool, wait: float) -> None:
     """Stop the local pools after their running jobs"""
     signum = signal.SIGQUIT if now else signal.SIGTERM
-    masters = of_running(where, lambda runtime: (runtime, signal_master(runtime, signum)), retried_pool.STOP)
+    masters = of_running(where, lambda runtime: (runtime, signal_master(runtime, signum)), signum)
     until = time.monotonic() + wait
     for runtime, pid in masters:
         if not wait:

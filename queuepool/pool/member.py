@@ -19,6 +19,7 @@ from queuepool.master.respawn import Backoff
 from queuepool.master.signs import SignsOfPool
 from queuepool.unix import fork, proc, system
 from queuepool.unix.exit_codes import FAILED, OK
+from queuepool.unix.signals import STOPS
 
 #: age of a master's beat in seconds at which it hangs
 _MAX_AGE = 5.0
@@ -27,12 +28,6 @@ _FIRST_BEAT = 120.0
 #: seconds at work after which a master's death is not counted together with those before
 _STEADY = 10.0
 _UNKNOWN = Signs("", is_ready=False)
-#: by what a verb may ask: what stands for it among signals
-_SIGNALS = {
-    retried_pool.RETRY: signal.SIGHUP,
-    retried_pool.PAUSE: signal.SIGUSR2,
-    retried_pool.CONTINUE: signal.SIGCONT,
-}
 _log = logging.getLogger("queuepool")
 
 
@@ -100,19 +95,16 @@ class Member:
         retried_pool.forget(self._path)
 
     def heed(self) -> None:
-        """Do what a verb has asked of a pool that is down: there was no master that it could signal."""
-        wish = retried_pool.asked(self._path) if self._cause and not self.is_over else ""
-        if wish == retried_pool.STOP and self.pid:
-            self.send(signal.SIGTERM)
-        elif wish == retried_pool.STOP:
+        """Take the signal that a verb has left for a pool that is down: there was no master to send it to."""
+        signum = retried_pool.taken(self._path) if self.is_down and not self.is_over else None
+        if signum in STOPS and not self.pid:
             self._say(logging.WARNING, "the pool was stopped: it is not tried again")
             self.give_up()
-        elif signum := _SIGNALS.get(wish):
+        elif signum:
             self.send(signum)
 
     def look(self, now: float) -> None:
         """Look at the board of the living master."""
-        self.heed()
         self._note_ready(now)
         if self._is_ready and now >= self._ready_at + _STEADY:
             self._backoff.succeeded()

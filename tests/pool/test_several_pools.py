@@ -119,7 +119,7 @@ def test_a_pool_that_is_down_can_be_seen_tried_again_paused_and_stopped(site):
         assert (0, True) == ((found := said("stop", "--wait", "30"))[0], "first: is down; it is not tried" in found[1])
         assert 1 == pool.wait()  # one that was down and is not back has failed
         assert (3, False) == ((found := said("status"))[0], "tried again" in found[1])
-    assert [] == [*(site.path / "run" / "first").glob("retried"), *(site.path / "run" / "first").glob("wish")]
+    assert [] == [*(site.path / "run" / "first").glob("retried"), *(site.path / "run" / "first").glob("signal")]
 
 
 def test_a_pool_that_is_stopped_stays_so_and_the_other_one_goes_on(site, manager):
