@@ -8,6 +8,7 @@ from typing import Any
 from queuepool.board.health import LOST
 from queuepool.board.running_jobs import words_of
 from queuepool.stores.contract import NOTICE_LASTS
+from queuepool.stores.notices import newest_of
 
 #: seconds after which two notices have not come; and jobs of a lost pool that are named
 _LATE, _MOST = 10.0, 10
@@ -18,12 +19,7 @@ def latest_of(notices: Iterable[Mapping[str, Any]], now: float) -> list[dict[str
 
     A pool that has published nothing for half a minute is ``lost``.
     """
-    newest: dict[tuple[str, str], Mapping[str, Any]] = {}
-    for notice in notices:
-        name = notice["host"], notice["pool"]
-        if name not in newest or notice["at"] >= newest[name]["at"]:
-            newest[name] = notice
-    return [_aged(notice, max(now - notice["at"], 0.0)) for notice in newest.values()]
+    return [_aged(notice, max(now - notice["at"], 0.0)) for notice in newest_of(notices).values()]
 
 
 def age_words(pool: Mapping[str, Any]) -> str:

@@ -15,15 +15,16 @@ from queuepool.board.running_jobs import words_of
 from queuepool.board.status import overview
 from queuepool.steward.alert_rules import MEASURED, Facts
 from queuepool.steward.alert_window import AlertWindow
+from queuepool.stores.notices import newest_of
 
 #: seconds after which a measurement says nothing of the present
 _STALE = 300.0
 #: jobs of a lost pool that an alert names
 _MOST_NAMED = 3
-#: the stores that may be away, by the header's field
 _PAUSE = "pause of queue {}"
 #: pauses that are told one by one
 _MOST_PAUSES = 10
+#: the stores that may be away, by the header's field
 _STORES = {"store": "store", "failed store": "failed_store", "control store": "control_store"}
 
 
@@ -126,19 +127,8 @@ def _running(board: Board, now: float) -> dict[str, float]:
 
 def lost_in(notices: list[dict[str, Any]], own: str) -> Lost:
     """Of the pools of these notices, but for our own."""
-    silent = silence_of(notices, own)
-    last = {f"{one['host']}:{one['pool']}": one for one in sorted(notices, key=lambda one: float(one["at"]))}
-    return Lost(silent, {name: words_of(last[name], _MOST_NAMED) for name in silent})
-
-
-def silence_of(notices: list[dict[str, Any]], own: str) -> dict[str, float]:
-    """For how many seconds each other pool (``HOST:POOL``) has published nothing, by the newest notice of all.
-
-    A pool that was restarted has several notices.
-    """
-    last: dict[str, float] = {}
-    for notice in notices:
-        name = f"{notice['host']}:{notice['pool']}"
-        last[name] = max(notice["at"], last.get(name, 0.0))
-    newest = max(last.values(), default=0.0)
-    return {name: newest - at for name, at in last.items() if name != own}
+    last = {f"{host}:{pool}": notice for (host, pool), notice in newest_of(notices).items()}
+    newest = max((notice["at"] for notice in last.values()), default=0.0)  # the clock by which they are judged
+    others = {name: notice for name, notice in last.items() if name != own}
+    silent = {name: newest - notice["at"] for name, notice in others.items()}
+    return Lost(silent, {name: words_of(notice, _MOST_NAMED) for name, notice in others.items()})

@@ -28,6 +28,16 @@ def notice_in(text: bytes) -> dict[str, Any] | None:
     return notice if is_sound else None
 
 
+def newest_of(notices: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str], Mapping[str, Any]]:
+    """The newest notice of each pool by host and name, in their order: one that was restarted has several."""
+    found: dict[tuple[str, str], Mapping[str, Any]] = {}
+    for notice in notices:
+        name = notice["host"], notice["pool"]
+        if name not in found or notice["at"] >= found[name]["at"]:
+            found[name] = notice
+    return found
+
+
 def served_in(notices: Iterable[Mapping[str, Any]]) -> frozenset[str] | None:
     """The queues that the pools of these notices serve; ``None``: a pool of an older version does not say its own."""
     found: set[str] = set()

@@ -17,7 +17,7 @@ from queuepool.board.slot_meters import SlotMeters
 from queuepool.config.alert_settings import AlertSettings
 from queuepool.config.alerts import _LONGEST_SILENCE
 from queuepool.settlement.verdict import Fail
-from queuepool.steward.alert_facts import AlertFacts, Lost, silence_of
+from queuepool.steward.alert_facts import AlertFacts, Lost, lost_in
 from queuepool.steward.alert_rules import COUNTED, Facts, Reading, readings
 from queuepool.steward.alert_states import AlertStates
 from queuepool.steward.alert_window import WINDOW, AlertWindow, Recent
@@ -242,8 +242,8 @@ def test_a_pool_is_silent_since_its_last_notice():
         {"host": "b", "pool": "p", "at": 400},
     ]
 
-    assert {"b:p": 40} == silence_of(notices, "a:p")
-    assert {} == silence_of([], "a:p")
+    assert {"b:p": 40} == lost_in(notices, "a:p").silent
+    assert {} == lost_in([], "a:p").silent
 
 
 def test_the_notice_of_a_lost_pool_is_kept_for_longer_than_any_limit():
