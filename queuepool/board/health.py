@@ -11,8 +11,9 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
 
-from queuepool.board.pauses import words_of
+from queuepool.board.pauses import paused_words
 from queuepool.board.record import DAMAGED as DAMAGED
+from queuepool.board.running_jobs import ran_words
 from queuepool.board.states import State
 
 #: the states that no process writes itself: no live master, a master that does not run, and no notice any more
@@ -28,10 +29,8 @@ _WAITS_FOR_KEYS = (
     "workers wait: the steward has not read the control keys yet (restart, pause, maintenance); if this lasts, the "
     "log says why"
 )
-_GONE = {
-    NOT_RUNNING: "no master of it runs",
-    LOST: "it has published nothing for too long and was not stopped: what it ran begins again when the leases end",
-}
+#: jobs of a lost pool that are named
+_MOST_NAMED = 10
 _STATES = {state.name.lower(): state for state in State}
 
 
@@ -67,8 +66,10 @@ def health_of(pool: Mapping[str, Any]) -> Health:
 
     Raises one of ``DAMAGED`` for facts that no pool has written.
     """
-    if words := _GONE.get(pool["state"]):
-        return Health(pool["state"], False, False, False, (Trouble(pool["state"].replace(" ", "_"), words),))
+    if pool["state"] == NOT_RUNNING:
+        return _gone(NOT_RUNNING, Trouble("not_running", "no master of it runs"))
+    if pool["state"] == LOST:
+        return _gone(LOST, Trouble("lost", _loss(pool)))
     workers = [process["state"] for process in pool["processes"] if process["role"] == "worker"]
     state = _state_of(pool, workers)
     hindrances = tuple(_hindrances(pool, state, workers))
@@ -76,6 +77,20 @@ def health_of(pool: Mapping[str, Any]) -> Health:
     rests = bool(hindrances) and all(trouble.kind in _WANTED for trouble in hindrances)
     is_well = (rests or not hindrances) and all(trouble.kind in _WANTED for trouble in others)
     return Health(state, not hindrances, rests, is_well, (*hindrances, *others))
+
+
+def _gone(state: str, trouble: Trouble) -> Health:
+    """Of a pool of which no process is known to live."""
+    return Health(state, takes_jobs=False, rests=False, is_well=False, troubles=(trouble,))
+
+
+def _loss(pool: Mapping[str, Any]) -> str:
+    """What is known of a lost pool."""
+    ran = ran_words(pool, _MOST_NAMED)
+    return (
+        f"lost: it has published nothing for {pool['notice_age']:.0f} s and was not stopped"
+        f"{f'; {ran}' if ran else ''}. What it ran begins again when the leases end"
+    )
 
 
 def with_health(pool: Mapping[str, Any]) -> dict[str, Any]:
@@ -167,7 +182,7 @@ def _closed(pool: Mapping[str, Any], workers: Collection[str]) -> Trouble:
     if pool["maintenance"]:
         return Trouble("maintenance", "maintenance mode: no worker begins a job until queuepool up")
     if pool["paused"]:
-        return Trouble("paused", f"no worker begins a job, its queues are paused: {words_of(pool)}")
+        return Trouble("paused", f"no worker begins a job, its queues are paused: {paused_words(pool)}")
     return Trouble("paused", "no worker begins a job: a listener of Looping does not let them")
 
 
@@ -190,7 +205,7 @@ def _others(pool: Mapping[str, Any], hindering: Collection[str]) -> Iterator[Tro
     if pool["maintenance"] and "maintenance" not in hindering:
         yield Trouble("maintenance", "maintenance mode")
     if pool["paused"] and ("paused" not in hindering or pool["state"] == "paused"):  # else they were named above
-        yield Trouble("paused_queues", f"paused queues: {words_of(pool)}")
+        yield Trouble("paused_queues", f"paused queues: {paused_words(pool)}")
     yield from _side_stores(pool)
 
 

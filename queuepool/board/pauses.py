@@ -48,7 +48,7 @@ def read(board: Board) -> dict[str, Pause]:
     return {}
 
 
-def words_of(pool: Mapping[str, Any]) -> str:
+def paused_words(pool: Mapping[str, Any]) -> str:
     """The paused queues of a pool in words; ``pool`` is as of ``overview``, or a notice of any version."""
     known = {one["queue"]: one for one in pool.get("pauses", ())}
     words = [

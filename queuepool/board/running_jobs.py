@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 
-def words_of(pool: Mapping[str, Any], most: int) -> str:
+def ran_words(pool: Mapping[str, Any], most: int) -> str:
     """The names and ids of ``most`` of its jobs; ``pool`` is as of ``overview``, or a notice in any form."""
     try:
         jobs = [process["job"] for process in pool["processes"] if "job" in process]

@@ -6,12 +6,11 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from queuepool.board.health import LOST
-from queuepool.board.running_jobs import words_of
 from queuepool.stores.contract import NOTICE_LASTS
 from queuepool.stores.notices import newest_of
 
-#: seconds after which two notices have not come; and jobs of a lost pool that are named
-_LATE, _MOST = 10.0, 10
+#: seconds after which two notices have not come
+_LATE = 10.0
 
 
 def latest_of(notices: Iterable[Mapping[str, Any]], now: float) -> list[dict[str, Any]]:
@@ -26,15 +25,6 @@ def age_words(pool: Mapping[str, Any]) -> str:
     """How old the notice is, once it is late; its numbers are as old."""
     age = pool.get("notice_age", 0.0)
     return f" notice={age:.0f}s ago" if age > _LATE else ""
-
-
-def loss_words(pool: Mapping[str, Any]) -> str:
-    """What is known of a lost pool."""
-    ran = words_of(pool, _MOST)
-    return (
-        f"lost: it has published nothing for {pool['notice_age']:.0f} s and was not stopped"
-        f"{f'; {ran}' if ran else ''}. What it ran begins again when the leases end"
-    )
 
 
 def shown_processes(pool: Mapping[str, Any]) -> list[Mapping[str, Any]]:

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from queuepool.board import retried_pool
-from queuepool.board.health import DAMAGED, LOST, NOT_RUNNING, health_of, with_health
+from queuepool.board.health import DAMAGED, NOT_RUNNING, health_of, with_health
 from queuepool.board.local_pool import board_of, facts_of
 from queuepool.board.runtime_dir import RuntimeDir
 from queuepool.cli import output
 from queuepool.cli.error_report import code_of
 from queuepool.cli.flags import PLACE
 from queuepool.cli.local import code_for, runtime_of
-from queuepool.cli.notices import age_words, latest_of, loss_words, shown_processes
+from queuepool.cli.notices import age_words, latest_of, shown_processes
 from queuepool.cli.options import JSON, Where, located
 from queuepool.config.settings import ConnectionSettings, PoolSettings
 from queuepool.errors import NotRunning, StoreDown, StoreError
@@ -158,7 +158,7 @@ def _header_lines(pool: Mapping[str, Any]) -> Iterator[str]:
     )
     if origin := _origin(pool):
         yield origin
-    yield from [loss_words(pool)] if pool["state"] == LOST else (trouble.text for trouble in health.troubles)
+    yield from (trouble.text for trouble in health.troubles)
 
 
 def _beat(pool: Mapping[str, Any]) -> str:

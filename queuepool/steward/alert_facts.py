@@ -11,7 +11,7 @@ from queuepool.board.board import Board, Role, State
 from queuepool.board.counts import PoolCounts
 from queuepool.board.health import health_of
 from queuepool.board.open_alerts import OpenAlert
-from queuepool.board.running_jobs import words_of
+from queuepool.board.running_jobs import ran_words
 from queuepool.board.status import overview
 from queuepool.steward.alert_rules import MEASURED, Facts
 from queuepool.steward.alert_window import AlertWindow
@@ -131,4 +131,4 @@ def lost_in(notices: list[dict[str, Any]], own: str) -> Lost:
     newest = max((notice["at"] for notice in last.values()), default=0.0)  # the clock by which they are judged
     others = {name: notice for name, notice in last.items() if name != own}
     silent = {name: newest - notice["at"] for name, notice in others.items()}
-    return Lost(silent, {name: words_of(notice, _MOST_NAMED) for name, notice in others.items()})
+    return Lost(silent, {name: ran_words(notice, _MOST_NAMED) for name, notice in others.items()})

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from queuepool.board.health import DAMAGED, NOT_RUNNING, health_of, lived_state, with_health
-from queuepool.board.pauses import words_of
+from queuepool.board.pauses import paused_words
 from queuepool.board.states import State
 from tests.support.each import each
 
@@ -56,7 +56,7 @@ def test_what_is_paused_and_has_another_trouble_does_not_only_rest():
 def test_a_line_names_twenty_paused_queues():
     pool = {"paused": [f"tenant-{number}" for number in range(300)]}
 
-    assert words_of(pool).endswith("tenant-19, and 280 more")
+    assert paused_words(pool).endswith("tenant-19, and 280 more")
 
 
 def test_paused_queues_are_named_once():
