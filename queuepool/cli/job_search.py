@@ -21,6 +21,7 @@ from queuepool.jobs.following import JobState
 from queuepool.log.tracebacks import headline
 from queuepool.payload.envelope import Payload, decode
 from queuepool.stores.contract import Shelf
+from queuepool.unix.escape import first_of
 
 #: jobs of each kind that are read of a queue, queues that are looked at, and names of queues that are said
 _MOST, _MOST_QUEUES, _MOST_NAMES = 1000, 200, 10
@@ -67,10 +68,9 @@ class JobSearch:
     @property
     def looked_at(self) -> str:
         """What the last search has looked at, in words."""
-        names = ", ".join(self._queues[:_MOST_NAMES])
-        more = f" and {len(self._queues) - _MOST_NAMES} more" if len(self._queues) > _MOST_NAMES else ""
         runs = f"it runs in no pool that is known here ({', '.join(sorted(self._pools)) or 'there is none'})"
-        rows = f"among the first {_MOST} ready, delayed and reserved jobs of queues {names}{more}"
+        names = first_of(self._queues, _MOST_NAMES)
+        rows = f"among the first {_MOST} ready, delayed and reserved jobs of queues {names}"
         refused = "".join(f"; not looked at: {what} ({why})" for what, why in self._refused.items())
         return f"{runs}, it is not among the failed jobs, in quarantine or {rows}{refused}"
 

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 
 from queuepool.jobs.registry import Registry
+from queuepool.unix.escape import first_of
 
 #: the queue of jobs that name none; a dispatch may choose another
 DEFAULT = "default"
@@ -40,8 +41,7 @@ def _unknown(registry: Registry, job: str) -> str:
 
 
 def _words(queue: str, names: list[str]) -> str:
-    more = f" and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else ""
     return (
         f"no pool of this configuration serves queue {queue}: unless another one does, its jobs wait for ever"
-        f" ({', '.join(names[:_MAX_NAMES])}{more})"
+        f" ({first_of(names, _MAX_NAMES)})"
     )

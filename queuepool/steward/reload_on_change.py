@@ -11,6 +11,7 @@ from collections.abc import Collection
 from queuepool.board.board import Board
 from queuepool.board.module_files import published
 from queuepool.unix import fork
+from queuepool.unix.escape import first_of
 
 #: seconds between looks; what is still being written is looked at once more
 _PERIOD = 0.5
@@ -53,7 +54,5 @@ class ReloadOnChange:
         return stamp != known if known else began <= found.st_mtime <= time.time()
 
     def _reload(self, files: Collection[str]) -> None:
-        shown = sorted(files)[:_SHOWN]
-        more = f" and {len(files) - _SHOWN} more" if len(files) > _SHOWN else ""
-        _log.info("changed: %s%s", ", ".join(shown), more)
+        _log.info("changed: %s", first_of(sorted(files), _SHOWN))
         fork.signal_other(self._board.name.pid, signal.SIGHUP, lambda pid: os.getppid() == pid)

@@ -1,6 +1,8 @@
-"""Escape text that may come from a payload, for one line of a log or of a terminal."""
+"""Text for one line of a log or of a terminal: it may come from a payload, or be too long."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 #: what could break a line, command a terminal or deceive its reader: control characters, Unicode's own line ends,
 #: direction marks and invisible characters (except the two joiners that scripts and emoji need)
@@ -14,3 +16,9 @@ _ESCAPES = {code: repr(chr(code))[1:-1] for code in _UNSAFE}
 def escaped(text: str) -> str:
     """The text as one line that is safe for a terminal: each unsafe character becomes its Python escape."""
     return text.translate(_ESCAPES)
+
+
+def first_of(names: Sequence[str], most: int) -> str:
+    """``a, b and 3 more``: at most so many of the names."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
