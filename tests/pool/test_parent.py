@@ -143,6 +143,11 @@ class Service:
         self.state[name] = "left"
         yield lambda: is_gone(self.masters[name])
 
+    def comes_to_work(self) -> Case:
+        self.start()
+        for name in NAMES:
+            yield lambda name=name: self.is_at_work(name)
+
     def is_mended(self, name: str) -> Case:
         """The new code is put in order, and said so by HUP: it is tried at once, not in a minute."""
         (self.folder / f"broken-{name}").unlink()
@@ -220,9 +225,7 @@ PAIRS = [
 
 def a_life(service: Service, *events: tuple[str, str]) -> Case:
     """Both pools come to work, this happens to them, and they are stopped."""
-    service.start()
-    for name in NAMES:
-        yield lambda name=name: service.is_at_work(name)
+    yield from service.comes_to_work()
     yield lambda: service.manager.phases() == ["READY"]
     for name, event in events:
         yield from EVENTS[event](service, name)
@@ -303,9 +306,7 @@ def test_a_service_is_ready_when_each_pool_is_and_one_that_never_works_ends_it(t
 
 def paused(service: Service) -> Case:
     """The parent is told, and then a master itself."""
-    service.start()
-    for name in NAMES:
-        yield lambda name=name: service.is_at_work(name)
+    yield from service.comes_to_work()
     service.process.send_signal(signal.SIGUSR2)
     for name in NAMES:
         yield lambda name=name: service.is_in(name, State.PAUSED)
@@ -321,9 +322,7 @@ def paused(service: Service) -> Case:
 
 def paused_before_it_gives_up(service: Service) -> Case:
     """A master itself is told, in a state that does not show it."""
-    service.start()
-    for name in NAMES:
-        yield lambda name=name: service.is_at_work(name)
+    yield from service.comes_to_work()
     service.loses_stewards("one")
     yield lambda: service.is_in("one", State.FAILING)
     os.kill(service.masters["one"], signal.SIGUSR2)
@@ -337,9 +336,7 @@ def paused_before_it_gives_up(service: Service) -> Case:
 
 def killed_while_it_gives_up(service: Service) -> Case:
     """It drains, but nobody has asked for that: it is wanted back."""
-    service.start()
-    for name in NAMES:
-        yield lambda name=name: service.is_at_work(name)
+    yield from service.comes_to_work()
     yield lambda: service.manager.phases() == ["READY"]
     (service.folder / "busy-one").touch()
     service.loses_stewards("one")
@@ -353,9 +350,7 @@ def killed_while_it_gives_up(service: Service) -> Case:
 
 def killed_while_it_drains(service: Service) -> Case:
     """As asked it does not come back, whatever ended it."""
-    service.start()
-    for name in NAMES:
-        yield lambda name=name: service.is_at_work(name)
+    yield from service.comes_to_work()
     yield lambda: service.manager.phases() == ["READY"]
     (service.folder / "busy-one").touch()
     os.kill(service.masters["one"], signal.SIGTERM)
@@ -384,9 +379,7 @@ def test_what_an_operator_has_said_of_a_pool_outlives_its_master(tmp_path):
 
 
 def whose_store_is_full(service: Service) -> Case:
-    service.start()
-    for name in NAMES:
-        yield lambda name=name: service.is_at_work(name)
+    yield from service.comes_to_work()
     service.sees("one", fill)
     yield lambda: service.manager.having("STATUS=running masters=2; pool one: the store is full since .*")
     yield from service.is_as_expected()
@@ -395,9 +388,7 @@ def whose_store_is_full(service: Service) -> Case:
 
 def without_a_beat_yet(service: Service) -> Case:
     """As a board is before its master's loop begins."""
-    service.start()
-    for name in NAMES:
-        yield lambda name=name: service.is_at_work(name)
+    yield from service.comes_to_work()
     halt(service.masters["one"])
     service.sees("one", lose_beat)
     pinged = service.pings()

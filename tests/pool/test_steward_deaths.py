@@ -139,18 +139,21 @@ steward.run(until=lambda: Harmless.runs > 3)
 """
 
 
+def stewards(program: str, board: Board, count: int) -> list[subprocess.CompletedProcess[str]]:
+    """So many of them, one after the other, on this board."""
+    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-c", program, str(board.path)]
+    return [subprocess.run(command, env=env, capture_output=True, text=True, timeout=30) for _ in range(count)]
+
+
 @pytest.mark.parametrize(("killed", "deaths"), [(0, 2), (1, 6)])
 def test_a_chore_that_stewards_have_died_of_is_left_aside_by_the_next(tmp_path, killed, deaths):
     board = Board.create(tmp_path / "board", capacity=1)
     board.header.steward_killed = killed
-    env = {**os.environ, "PYTHONPATH": str(ROOT)}
-    command = [sys.executable, "-c", STEWARD, str(board.path)]
-    codes = [subprocess.run(command, env=env, capture_output=True, timeout=30).returncode for _ in range(deaths)]
-    last = subprocess.run(command, env=env, capture_output=True, text=True, timeout=30)
+    ends = stewards(STEWARD, board, deaths + 1)
 
-    assert [7] * deaths == codes
-    assert "Deadly is set aside for 60s: stewards have died of it" in last.stderr
-    assert 0 == last.returncode
+    assert [7] * deaths + [0] == [end.returncode for end in ends]
+    assert "Deadly is set aside for 60s: stewards have died of it" in ends[-1].stderr
 
 
 #: a steward whose thread ends it, while the main thread is at a chore of its own; and a third that harms nobody
@@ -194,9 +197,7 @@ steward.run(until=lambda: Harmless.runs > 3)
 def test_what_two_threads_were_at_when_stewards_died_is_left_aside_after_the_third(tmp_path):
     """For a minute: nobody can know which of them it was."""
     board = Board.create(tmp_path / "board", capacity=1)
-    env = {**os.environ, "PYTHONPATH": str(ROOT)}
-    command = [sys.executable, "-c", THREADED, str(board.path)]
-    ends = [subprocess.run(command, env=env, capture_output=True, text=True, timeout=30) for _ in range(4)]
+    ends = stewards(THREADED, board, 4)
 
     assert [7, 7, 7, 0] == [end.returncode for end in ends]
     assert [f"{what} is set aside for 60s: stewards have died of it" for what in ("Deadly", "Waits")] == sorted(

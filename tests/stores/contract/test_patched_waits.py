@@ -20,7 +20,8 @@ from queuepool.unix.signals import WorkerSignals
 sys.path.insert(0, sys.prefix + "/green")
 {patch}
 
-ROUNDS, PAUSE, LONG = 150, 0.002, 60.0
+# a timer that is left strikes before the end; and 300 waits that nothing ends outlast the patience
+ROUNDS, PAUSE, LONG = 150, 0.002, 0.5
 signals = WorkerSignals()
 signals.listen()
 queue = Stores(ConnectionSettings(url=sys.argv[1], prefix=sys.argv[2])).queue
