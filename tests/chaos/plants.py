@@ -31,6 +31,12 @@ def _moments_ago():
     import time
     return time.monotonic() - 1.0
 """
+#: Every death counts as one in the middle of a reserve; by chance hardly one would be.
+_WITHIN_A_RESERVE = (
+    ("steward/settle_dead.py", "if slot.reserve_sent_at and believed", "if believed"),
+    ("steward/settle_dead.py", "take(slot.tag, slot.reserve_sent_at, ", "take(slot.tag, _moments_ago(), "),
+    ("steward/settle_dead.py", "_PERIOD = 1.0\n", _MOMENTS_AGO),
+)
 _IN_ONE = """        return self._leases.if_held([lease], act)[0]
 
     def quarantine("""
@@ -147,10 +153,13 @@ PLANTS = {
     ),
     "tag from a count that begins again": Plant(
         "I4 overlap",
-        ((f"{_LUA}/join.lua", "tonumber(ARGV[3]) - 1, tonumber(ARGV[4])", "tonumber(ARGV[3]) - 1, 1"),),
+        (
+            (f"{_LUA}/join.lua", "tonumber(ARGV[3]) - 1, tonumber(ARGV[4])", "tonumber(ARGV[3]) - 1, 1"),
+            *_WITHIN_A_RESERVE,
+        ),
         replace(
-            QUICK, only=("tags_repeat", "lose_replies"), with_kills=1.0, workers=4, remote=4, seconds=9.0,
-            phase=(1.5, 1.5), naps=30.0, nap=(0.5, 1.5), drain=20.0,
+            QUICK, only=("tags_repeat",), with_kills=1.0, kill_every=(0.1, 0.3), workers=6, seconds=4.0, naps=30.0,
+            nap=(0.5, 1.5),
         ),
     ),
     "tag of 0, as Laravel's whole seconds have": Plant(
@@ -159,10 +168,7 @@ PLANTS = {
             (f"{_LUA}/include/lease.lua", "score and tag ~= 0 and tag_of", "score and tag_of"),
             (f"{_LUA}/join.lua", "keep_tag(KEYS[1], tag, now, tonumber(ARGV[2]))\nreturn tag\n", "return 0\n"),
             (f"{_LUA}/retire.lua", "retire_tag(KEYS[1], ARGV[2], now)", ""),
-            # Every death counts as one in the middle of a reserve; few would be one.
-            ("steward/settle_dead.py", "if slot.reserve_sent_at and believed", "if believed"),
-            ("steward/settle_dead.py", "take(slot.tag, slot.reserve_sent_at, ", "take(slot.tag, _moments_ago(), "),
-            ("steward/settle_dead.py", "_PERIOD = 1.0\n", _MOMENTS_AGO),
+            *_WITHIN_A_RESERVE,
         ),
         replace(QUICK, only=("laravel",), with_kills=1.0, workers=1, seconds=3.0, naps=8.0, nap=(0.3, 0.9)),
     ),
