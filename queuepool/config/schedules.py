@@ -4,68 +4,21 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from types import MappingProxyType
+from collections.abc import Collection, Iterable, Iterator
 
-from queuepool.config import values
-from queuepool.config.entries import Problem, section_name
-from queuepool.config.parts import Part, Setting
+from queuepool.config.entries import Parsed, Part, Problem
 from queuepool.config.settings import ConnectionSettings, ScheduleSettings
-from queuepool.config.timetable import cron, zone
+from queuepool.config.timetable import cron, interval
 
-
-def interval(raw: str) -> int:
-    """Whole seconds from 1 up; may be empty."""
-    seconds = values.seconds(raw) if raw else 0.0
-    if raw and (seconds < 1 or seconds % 1):
-        raise ValueError(f"{values.shown(raw)} is not a number of whole seconds from 1 up")
-    return int(seconds)
+#: pairs of which one is needed, and only one is allowed
+_EITHER = (("cron", "every"), ("job", "object"))
+#: what the defaults cannot hold
+_OWN = ("cron", "every", "job", "object", "data")
 
 
 def rule_of(raw: str) -> tuple[str, int]:
     """A cron expression, or an interval in seconds, from one text; the other one is empty. Raises ``ValueError``."""
     return ("", interval(raw)) if re.fullmatch(r"[0-9.]+[smhd]?", raw) else (cron(raw), 0)
-
-
-def time_zone(raw: str) -> str:
-    """The name of a time zone in the IANA database."""
-    zone(raw)
-    return raw
-
-
-def job_name(raw: str) -> str:
-    """The name of a job; may be empty."""
-    if re.search(r"\s", raw):
-        raise ValueError(f"{values.shown(raw)} is not the name of a job like app.jobs.report")
-    return values.text(raw)
-
-
-def data(raw: str) -> str:
-    """One JSON value, unchanged; may be empty."""
-    try:
-        if raw:
-            json.loads(raw, parse_constant=_refuse)
-    except (ValueError, RecursionError) as error:
-        reason = getattr(error, "msg", str(error))
-        raise ValueError(
-            f'is not JSON ({reason}): an object has the arguments by name, as in {{"kind": "daily"}}'
-        ) from error
-    return raw
-
-
-def _refuse(constant: str) -> None:
-    raise ValueError(f"{constant} is no number in JSON")
-
-
-SCHEDULE_KEYS: Mapping[str, values.Parser] = MappingProxyType({
-    "timezone": time_zone, "late": values.seconds, "connection": section_name, "queue": values.queue,
-    "overlap": values.boolean, "cron": cron, "every": interval, "job": job_name,
-    "object": lambda raw: raw and values.php_class(raw), "data": data,
-})  # fmt: skip
-#: pairs of which one is needed, and only one is allowed
-_EITHER = (("cron", "every"), ("job", "object"))
-#: what the defaults cannot hold
-_OWN = ("cron", "every", "job", "object", "data")
 
 
 def schedule(part: Part, connection: ConnectionSettings) -> ScheduleSettings:
@@ -94,7 +47,7 @@ def problems_of(part: Part, link: str, links: Collection[str], used: Collection[
         yield Problem(part.place_of("connection"), f"no pool uses connection {link!r}, so nothing would push the job")
 
 
-def misplaced(stated: Iterable[Setting]) -> Iterator[Problem]:
+def misplaced(stated: Iterable[Parsed]) -> Iterator[Problem]:
     """What the defaults say and only a schedule can."""
     for one in stated:
         if one.entry.section == "schedule" and one.entry.key in _OWN and one.value:

@@ -11,6 +11,8 @@ from datetime import UTC, datetime, timedelta, tzinfo
 from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 
+from queuepool.config import values
+
 if TYPE_CHECKING:
     from cronsim import CronSim
 
@@ -138,6 +140,20 @@ def cron(raw: str) -> str:
         raise ValueError(f"{raw[:40]!r} is not a cron expression of five fields like 0 3 * * *")
     if raw:
         _check_comes_due(raw)
+    return raw
+
+
+def interval(raw: str) -> int:
+    """Whole seconds from 1 up; may be empty."""
+    seconds = values.seconds(raw) if raw else 0.0
+    if raw and (seconds < 1 or seconds % 1):
+        raise ValueError(f"{values.shown(raw)} is not a number of whole seconds from 1 up")
+    return int(seconds)
+
+
+def time_zone(raw: str) -> str:
+    """The name of a time zone in the IANA database."""
+    zone(raw)
     return raw
 
 
