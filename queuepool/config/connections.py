@@ -1,4 +1,4 @@
-"""A connection's settings from its values: defaults by URL, contradictions, and the drivers that it needs."""
+"""A connection's settings from its values: defaults by URL, contradictions, and what they lead to: drivers, places."""
 
 from __future__ import annotations
 
@@ -84,6 +84,20 @@ def urls_of(settings: ConnectionSettings) -> dict[str, str]:
     """Its URLs by key, without those that are not set."""
     found = {key: getattr(settings, key) for key in URL_KEYS}
     return {key: url for key, url in found.items() if url}
+
+
+def lock_home_of(settings: ConnectionSettings) -> str:
+    """The URL at which Laravel's default cache keeps its unique locks: the queue's, unless its cache is elsewhere."""
+    is_other = settings.control_url and kind_of(settings.control_url) != kind_of(settings.url)
+    return settings.lock_url or (settings.control_url if is_other else settings.url)
+
+
+def lock_urls_of(settings: ConnectionSettings) -> list[str]:
+    """Where Laravel's locks may be, if not at ``url``: those of its default cache first, then of ``uniqueVia()``."""
+    home, control = lock_home_of(settings), settings.control_url
+    found = [home] if home != settings.url else []
+    known = map(kind_of, (settings.url, *found))
+    return [*found, control] if control and kind_of(control) not in known else found
 
 
 def _table_contradictions(settings: ConnectionSettings) -> Iterator[tuple[str, str]]:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from queuepool.config.lock_places import lock_home_of
+from queuepool.config.connections import lock_home_of
 from queuepool.config.settings import ConnectionSettings
 from queuepool.config.urls import folds_keys, kind_of
 from queuepool.jobs import at_import, context, diversion
