@@ -134,7 +134,7 @@ class AlertSettings:
     #: How long the newest code may fail to come to work, with old workers left or none.
     boot: float = setting(30.0, values.seconds)
     #: How long a queue, the pool or maintenance mode may be paused or on: somebody may have forgotten it.
-    paused: float = setting(86400.0, values.seconds)
+    paused: float = setting(86400.0, values.seconds, written="1d")
     #: After how long the notice of an alert that is still raised is sent again.
     repeat: float = setting(3600.0, values.some_seconds, written="1h")
     #: Program that gets each notice as JSON on its standard input, with its arguments: /usr/local/bin/page --team ops.

@@ -15,7 +15,6 @@ from queuepool.config.values import Parser
 
 T = TypeVar("T")
 _SAID = "setting"
-_DAY = 86400.0
 
 
 class Setting(NamedTuple):
@@ -24,15 +23,15 @@ class Setting(NamedTuple):
     default: object
     parse: Parser
     #: what stands for a value in the help of its flag; empty for a switch
-    unit: str
+    unit: str = ""
     #: of its flag; empty: it has none
-    help: str
-    key: str
-    name: str
+    help: str = ""
+    key: str = ""
+    name: str = ""
     #: its default as a user would write it, if that does not follow from its value
-    written: str | None
-    forms: tuple[str, ...]
-    is_masters: bool
+    written: str | None = None
+    forms: tuple[str, ...] = ()
+    is_masters: bool = False
 
     @property
     def default_text(self) -> str:
@@ -72,7 +71,7 @@ def setting(
 
 def linked(make: Callable[[], T], parse: Parser, written: str) -> T:
     """A field whose key only holds the name of a section, which ``make`` makes by default."""
-    said = Setting(written, parse, "", "", "", "", written, (), False)
+    said = Setting(written, parse)
     return field(default_factory=make, metadata={_SAID: said})
 
 
@@ -89,6 +88,4 @@ def _written(value: object) -> str:
         return "yes" if value else "no"
     if isinstance(value, tuple):
         return ",".join(map(_written, value))
-    if isinstance(value, float) and value and not value % _DAY:
-        return f"{value / _DAY:g}d"
     return f"{value:g}" if isinstance(value, (int, float)) else str(value or "")

@@ -316,6 +316,7 @@ class PoolSettings:
         values.kept,
         "TIME",
         "Keep counters in the store for `queuepool history`: 35d, 24h; 0 = not at all",
+        written="35d",
         is_masters=True,
     )
     #: Address at which a process without a store serves /metrics, /livez, /readyz, /startedz and /api/v1/status over
