@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from pathlib import Path
@@ -25,12 +26,15 @@ from queuepool.config.entries import (
     parts_of,
 )
 from queuepool.config.ini_file import read
-from queuepool.config.schedules import misplaced, problems_of, schedule
 from queuepool.config.settings import KEYS, URL_KEYS, ConnectionSettings, PoolSettings, ScheduleSettings
 from queuepool.config.urls import masked as masked  # for code that shows a URL
 from queuepool.errors import ConfigError
 
 _KINDS = ("connection", "pool", "schedule")
+#: of a schedule, pairs of which one is needed, and only one is allowed
+_EITHER = (("cron", "every"), ("job", "object"))
+#: what the defaults of schedules cannot hold
+_SCHEDULES_OWN = ("cron", "every", "job", "object", "data")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +67,9 @@ def load(
     links, parts, plans = (parts_of(kind, file.headers(), stated, forced, path) for kind in _KINDS)
     made_by = application.migrate_command(source.typed, path, overrides)
     connections = {name: connection(name, part.fields(), folder, made_by) for name, part in links.items()}
-    schedules = tuple(schedule(part, _linked(part, connections)) for part in plans.values())
+    schedules = tuple(_schedule(part, _linked(part, connections)) for part in plans.values())
     plain = defaults_of("schedule", stated, forced)
-    defaults = schedule(plain, _linked(plain, connections))
+    defaults = _schedule(plain, _linked(plain, connections))
     pools = tuple(replace(_pool(part, connections, schedules, path), job_schedules=defaults) for part in parts.values())
     problems = [*file.problems(), *secrets.open_secrets(file, path)]
     problems += [Problem(one.entry.place, one.problem) for one in (*stated, *forced) if one.problem]
@@ -73,8 +77,8 @@ def load(
     for pool, part in zip(pools, parts.values(), strict=True):
         problems += _pool_problems(pool, part, links)
     used = {_link(part, links) for part in parts.values()}
-    problems += [one for part in plans.values() for one in problems_of(part, _link(part, links), links, used)]
-    problems += [*misplaced(stated), *_shared_addresses(pools, parts)]
+    problems += [one for part in plans.values() for one in _schedule_problems(part, _link(part, links), links, used)]
+    problems += [*_misplaced(stated), *_shared_addresses(pools, parts)]
     if (alarms := alerts.section(file.headers(), stated, forced)) is not None:
         problems += alerts.problems_of(alarms, {queue for pool in pools for queue in pool.queues})
         pools = tuple(replace(pool, alerts=alerts.alerts(alarms, pool.queues)) for pool in pools)
@@ -121,6 +125,11 @@ def _pool(
     return PoolSettings(name=part.name, config=path, **{**part.fields(), "connection": linked, "schedules": own})
 
 
+def _schedule(part: Part, connection: ConnectionSettings) -> ScheduleSettings:
+    """The settings of a schedule; with problems, they are no use."""
+    return ScheduleSettings(name=part.name, **{**part.fields(), "connection": connection})
+
+
 def _linked(part: Part, connections: Mapping[str, ConnectionSettings]) -> ConnectionSettings:
     return connections.get(_link(part, connections), ConnectionSettings())
 
@@ -154,6 +163,34 @@ def _pool_problems(pool: PoolSettings, part: Part, links: Mapping[str, Part]) ->
         yield Problem(part.place_of("queue"), why)
     if link and part.is_sound("timeout", "grace") and link.is_sound("renew", "retry_after"):
         yield from _lease_problems(pool, part.place_of("timeout"))
+
+
+def _schedule_problems(part: Part, link: str, links: Collection[str], used: Collection[str]) -> Iterator[Problem]:
+    """What is wrong with a schedule beyond its single values.
+
+    ``link`` names its connection, ``links`` all that there are, ``used`` those of the pools.
+    """
+    given = part.fields()
+    for one, other in _EITHER:
+        if not part.is_sound(one, other):
+            continue
+        if given.get(one) and given.get(other):
+            yield Problem(part.place_of(other), f"contradicts {one}: say one of them")
+        elif not given.get(one) and not given.get(other):
+            yield Problem(part.place, f"has neither {one} nor {other}")
+    if given.get("object") and not isinstance(json.loads(given.get("data") or "{}"), dict):
+        yield Problem(part.place_of("data"), "is not a JSON object, which an object's properties are")
+    if link not in links and part.is_sound("connection"):
+        yield Problem(part.place_of("connection"), f"there is no connection {link!r}, only: {', '.join(links)}")
+    elif link not in used and part.is_sound("connection"):
+        yield Problem(part.place_of("connection"), f"no pool uses connection {link!r}, so nothing would push the job")
+
+
+def _misplaced(stated: Iterable[Parsed]) -> Iterator[Problem]:
+    """What the defaults say and only a schedule can."""
+    for one in stated:
+        if one.entry.section == "schedule" and one.entry.key in _SCHEDULES_OWN and one.value:
+            yield Problem(one.entry.place, "belongs in [schedule:NAME]; [schedule] has the defaults of all")
 
 
 def _shared_addresses(pools: Iterable[PoolSettings], parts: Mapping[str, Part]) -> Iterator[Problem]:

@@ -5,6 +5,7 @@ Times are whole Unix seconds. Only this module uses cronsim, which is imported f
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
@@ -149,6 +150,11 @@ def interval(raw: str) -> int:
     if raw and (seconds < 1 or seconds % 1):
         raise ValueError(f"{values.shown(raw)} is not a number of whole seconds from 1 up")
     return int(seconds)
+
+
+def rule_of(raw: str) -> tuple[str, int]:
+    """A cron expression, or an interval in seconds, from one text; the other one is empty. Raises ``ValueError``."""
+    return ("", interval(raw)) if re.fullmatch(r"[0-9.]+[smhd]?", raw) else (cron(raw), 0)
 
 
 def time_zone(raw: str) -> str:
