@@ -1,8 +1,9 @@
-"""Write the generated halves of pages in docs/reference: what follows their marker.
+"""Write conf/pool.ini, and the generated halves of pages in docs/reference: what follows their marker.
 
-Settings come from conf/pool.ini (text and default), the parsers (what a value may be) and the flags; commands come from
-click, metrics from their table, the names of the Python API from the directives in api.md and the docstrings.
-``scripts/docs`` runs this; ``tests/cli/test_reference_pages.py`` fails when a page is not what it would write.
+Settings come from their fields: what is said of each is the comment above it. Commands come from click, metrics from
+their table, the names of the Python API from the directives in api.md and the docstrings. What stands above a section
+of conf/pool.ini is written there. ``scripts/docs`` runs this; ``tests/cli/test_reference_pages.py`` fails when a page
+is not what it would write.
 """
 
 from __future__ import annotations
@@ -10,27 +11,25 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from pkgutil import resolve_name
 from textwrap import dedent
 
 import click
 
-from queuepool.cli.flags import FLAGS
 from queuepool.cli.verbs import verbs
-from queuepool.config import values
-from queuepool.config.addresses import listen
+from queuepool.config import secrets, values
 from queuepool.config.alerts import program, share, silence, waits, webhook
-from queuepool.config.entries import section_name
-from queuepool.config.loader import KEYS
-from queuepool.config.schedules import data, interval, job_name, time_zone
-from queuepool.config.secrets import app_key, previous_keys, signing_keys, url
-from queuepool.config.timetable import cron
+from queuepool.config.setting import Setting
+from queuepool.config.settings import KEYS, SECTIONS
+from queuepool.config.timetable import cron, interval, time_zone
 from queuepool.metrics.table import METRICS
 
 ROOT = Path(__file__).parent.parent
 MARKER = "<!-- Generated from here on: run scripts/docs, do not edit. -->"
+#: characters of a line in conf/pool.ini
+_WIDTH = 120
 _TIME = "seconds, or with a unit: `60s`, `2m`, `1h`, `1d`"
 #: what a value may be, by its parser
 _VALUES: Mapping[object, str] = {
@@ -49,102 +48,87 @@ _VALUES: Mapping[object, str] = {
     values.log_level: "`debug`, `info`, `warning`, `error`, `critical`",
     values.path: "a path",
     values.text: "text",
+    values.table: "a table's name",
+    values.schema: "a schema's name, or empty",
+    secrets.cipher: "`AES-256-CBC`, `AES-128-CBC`, `AES-256-GCM` or `AES-128-GCM`",
     values.some_text: "text",
-    section_name: "a name",
-    url: "a URL",
+    values.section_name: "a name",
+    secrets.url: "a URL",
     values.php_class: "the full name of a PHP class",
-    app_key: "`base64:KEY`, or the path of a file",
-    previous_keys: "`base64:KEY`, commas in between; or the path of a file",
+    secrets.app_key: "`base64:KEY`, or the path of a file",
+    secrets.previous_keys: "`base64:KEY`, commas in between; or the path of a file",
     values.queue: "the name of a queue",
     time_zone: "a name of the IANA database: `UTC`, `Europe/Berlin`",
-    listen: "`HOST:PORT` with an IP address, or `unix:/PATH`; or empty",
+    values.listen: "`HOST:PORT` with an IP address, or `unix:/PATH`; or empty",
     cron: "five fields, or empty",
     interval: "whole seconds, or with a unit: `60s`, `2m`, `1h`, `1d`; or empty",
-    job_name: "a name, or empty",
-    data: "JSON, or empty",
+    values.job_name: "a name, or empty",
+    values.data: "JSON, or empty",
     share: "a percentage from `0%` to `100%`, or `0`",
     waits: f"{_TIME}; or `queue:time` for some queues, commas in between: `60, imports:1h`",
     silence: f"{_TIME}; at most `30m`",
     program: "an absolute path with arguments, or empty",
     webhook: "a URL of http or https, `slack:` before one of Slack's; or empty",
-    signing_keys: "`NAME:SECRET`, commas in between; or the path of a file",
-}
-#: likewise, of the keys whose parsers have no name
-_VALUES_BY_KEY: Mapping[str, str] = {
-    "driver": "`redis`, `sql` or empty",
-    "failed": "`redis`, `sql`, `null` or empty",
-    "failed_url": "a URL, or empty",
-    "control_url": "a URL, or empty",
-    "lock_url": "a URL, or empty",
-    "maintenance_url": "a URL, or empty",
-    "cipher": "`AES-256-CBC`, `AES-128-CBC`, `AES-256-GCM` or `AES-128-GCM`",
-    "signing": "`off`, `accept` or `require`",
-    "outcomes": "the name of a queue, or empty",
-    "foreign": "`refuse` or `ignore`",
-    "batches_url": "a URL, or empty",
-    **dict.fromkeys(("jobs_table", "failed_table", "cache_table", "lock_table", "batches_table"), "a table's name"),
-    "schema": "a schema's name, or empty",
-    "object": "the full name of a PHP class, or empty",
+    secrets.signing_keys: "`NAME:SECRET`, commas in between; or the path of a file",
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Setting:
-    """One key as conf/pool.ini has it: its comment without the default, and the default said there."""
-
-    section: str
-    key: str
-    default: str
-    text: tuple[str, ...]
-    said_default: str | None
-
-    @property
-    def variable(self) -> str:
-        return f"QUEUEPOOL_{self.section}_{self.key}".upper()
-
-    @property
-    def value(self) -> str:
-        """What it may be."""
-        return _VALUES.get(KEYS[self.section][self.key]) or _VALUES_BY_KEY[self.key]
-
-    @property
-    def flag(self) -> str:
-        """Its spellings; empty without one."""
-        found = FLAGS.get(f"{self.section}.{self.key}")
-        return "`, `".join(found.forms or (f"--{self.key.replace('_', '-')}",)) if found else ""
+def texts() -> Mapping[tuple[str, str], list[str]]:
+    """What is said of each setting, by section and key: the comment above its field."""
+    found = {}
+    for section, fields in SECTIONS.items():
+        comments = re.findall(r"((?:    #: .*\n)+)(?:    # .*\n)*    (\w+): ", inspect.getsource(fields))
+        said = {name: [line[7:] for line in comment.splitlines()] for comment, name in comments}
+        found |= {(section, key): said[one.name] for key, one in KEYS[section].items()}
+    return found
 
 
-def settings(path: Path = ROOT / "conf/pool.ini") -> Iterator[Setting]:
-    """Every key of the file, in its order."""
-    section, comment = "", list[str]()
-    for line in path.read_text().splitlines():
-        if line.startswith("["):
-            section = line.strip("[]")
-        elif "=" in line and not line.startswith(";"):
-            key, _, value = (part.strip() for part in line.partition("="))
-            text, said = _without_default(comment)
-            yield Setting(section, key, value, tuple(text), said)
-        comment = [*comment, line[2:]] if line.startswith(";") else []
+def pool_ini() -> str:
+    """The shipped file: what it has above its first section and above each, and every key at its default."""
+    head, *rest = re.split(r"(?m)^\[(\w+)\]\n", (ROOT / "conf/pool.ini").read_text())
+    said, parts = texts(), [head]
+    for section, body in zip(rest[::2], rest[1::2], strict=True):
+        keys = [_shipped(one, said[section, key]) for key, one in KEYS[section].items()]
+        *_, last = body.strip("\n").split("\n\n")
+        above_next = [] if re.search(r"(?m)^\w+ =", last) else [last]
+        parts += [f"[{section}]\n\n", "\n\n".join([*keys, *above_next]), "\n"]
+    return "".join(parts)
 
 
-def _without_default(comment: list[str]) -> tuple[list[str], str | None]:
-    found = re.search(r"\s*Default: (\S+?)\.?$", text := "\n".join(comment))
-    return (text[: found.start()] if found else text).splitlines(), found and found[1]
+def _shipped(setting: Setting, text: list[str]) -> str:
+    said = f"Default: {setting.default_text or 'empty'}"
+    *lines, last = [f"; {line}" for line in text]
+    lines += [f"{last} {said}"] if len(f"{last} {said}") <= _WIDTH else [last, f"; {said}"]
+    return "\n".join([*lines, f"{setting.key} = {setting.default_text}".rstrip()])
+
+
+def value_of(parse: object) -> str:
+    """What a value may be, by its parser."""
+    if choices := _choices(parse):
+        return f"{', '.join(choices[:-1])} or {choices[-1]}"
+    return f"{_VALUES[parse.args[0]]}, or empty" if isinstance(parse, partial) else _VALUES[parse]
+
+
+def _choices(parse: object) -> list[str]:
+    """The words of a parser that takes no others."""
+    if not isinstance(parse, partial):
+        return []
+    if parse.func is values.chosen:
+        return [f"`{choice}`" for choice in parse.args[0]]
+    return [*inner, "empty"] if (inner := _choices(parse.args[0])) else []
 
 
 def configuration() -> str:
     """Each section with its keys."""
-    lines: list[str] = []
-    section = ""
-    for setting in settings():
-        if setting.section != section:
-            section = setting.section
-            lines += [f"## `[{section}]`", ""]
-        lines += [f"### `{setting.key}`", "", *_prose(setting.text), "", *_facts(setting), ""]
+    lines, said = list[str](), texts()
+    for section, keys in KEYS.items():
+        lines += [f"## `[{section}]`", ""]
+        for key, setting in keys.items():
+            lines += [f"### `{key}`", "", *_prose(said[section, key]), "", *_facts(section, setting), ""]
     return "\n".join(lines)
 
 
-def _prose(comment: tuple[str, ...]) -> Iterator[str]:
+def _prose(comment: Sequence[str]) -> Iterator[str]:
     """Lines that are indented by two are the items of a list, deeper ones go on with theirs."""
     was_item = False
     for line in comment:
@@ -155,12 +139,17 @@ def _prose(comment: tuple[str, ...]) -> Iterator[str]:
         was_item = is_item
 
 
-def _facts(setting: Setting) -> Iterator[str]:
-    yield f"- Value: {setting.value}"
-    yield f"- Default: {f'`{setting.default}`' if setting.default else 'empty'}"
+def _facts(section: str, setting: Setting) -> Iterator[str]:
+    yield f"- Value: {value_of(setting.parse)}"
+    yield f"- Default: {f'`{setting.default_text}`' if setting.default_text else 'empty'}"
     if setting.flag:
-        yield f"- Flag: `{setting.flag}`"
-    yield f"- Environment: `{setting.variable}`"
+        yield f"- Flag: `{'`, `'.join(setting.flag)}`"
+    yield f"- Environment: `{variable_of(section, setting.key)}`"
+
+
+def variable_of(section: str, key: str) -> str:
+    """The variable of the environment that sets it."""
+    return f"QUEUEPOOL_{section}_{key}".upper()
 
 
 def commands(group: click.Group = verbs, path: str = "queuepool") -> Iterator[tuple[str, click.Command]]:
@@ -264,7 +253,7 @@ def _parameters(found: Callable[..., object]) -> str:
 def pages() -> dict[Path, str]:
     """The pages as they should be."""
     parts = {"api-names": api(), "cli": cli(), "configuration": configuration(), "metrics": metrics()}
-    found = {}
+    found = {ROOT / "conf/pool.ini": pool_ini()}
     for name, text in parts.items():
         path = ROOT / f"docs/reference/{name}.md"
         head = path.read_text().partition(MARKER)[0]

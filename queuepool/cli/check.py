@@ -14,8 +14,7 @@ from queuepool.board.runtime_dir import RuntimeDir
 from queuepool.cli import output
 from queuepool.cli.ages import age, untaken
 from queuepool.cli.check_watching import inspect_logs, inspect_programs, inspect_rights
-from queuepool.cli.flags import CONNECTION
-from queuepool.cli.options import JSON, Where, located, option, parsed
+from queuepool.cli.options import CONNECTION, JSON, Where, located, option, parsed
 from queuepool.cli.peek import Peek
 from queuepool.config import values
 from queuepool.config.settings import ConnectionSettings, PoolSettings

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from queuepool.board.runtime_dir import RuntimeDir
-from queuepool.config.addresses import address_of
 from queuepool.config.settings import PoolSettings
+from queuepool.config.values import address_of
 from queuepool.errors import ConfigError, NotRunning
 from queuepool.metrics.listener import problem_of
 from queuepool.stores.finding import Finding, Grade

@@ -14,9 +14,8 @@ from queuepool.board.pauses import pause_words
 from queuepool.board.runtime_dir import RuntimeDir
 from queuepool.board.status import iso
 from queuepool.cli import output
-from queuepool.cli.flags import CONNECTION, PLACE
 from queuepool.cli.local import of_running, refuse_down, signal_master
-from queuepool.cli.options import Where, located
+from queuepool.cli.options import CONNECTION, PLACE, Where, located
 from queuepool.cli.queues import QUEUES, by_connection
 from queuepool.cli.rollout import WAIT, Rollout, wait_for
 from queuepool.errors import StoreDenied

@@ -14,8 +14,7 @@ import click
 from queuepool.board.counts import RUN_BOUNDS, WAIT_BOUNDS
 from queuepool.board.status import iso
 from queuepool.cli import output
-from queuepool.cli.flags import CONNECTION
-from queuepool.cli.options import JSON, TEXT, Where, located, option, parsed
+from queuepool.cli.options import CONNECTION, JSON, TEXT, Where, located, option, parsed
 from queuepool.cli.reading import Reading
 from queuepool.config import values
 from queuepool.config.settings import ConnectionSettings

@@ -13,9 +13,8 @@ import click
 
 from queuepool.board.status import iso
 from queuepool.cli import output
-from queuepool.cli.flags import PLACE
 from queuepool.cli.job_search import Facts, JobSearch
-from queuepool.cli.options import JSON, TEXT, Where, located, option, parsed
+from queuepool.cli.options import JSON, PLACE, TEXT, Where, located, option, parsed
 from queuepool.cli.reading import Reading
 from queuepool.config import values
 from queuepool.config.settings import ConnectionSettings

@@ -11,8 +11,7 @@ from collections.abc import Sequence
 import click
 
 from queuepool.cli import output
-from queuepool.cli.flags import FLAGS, WORKER
-from queuepool.cli.options import Where, located
+from queuepool.cli.options import FLAGS, WORKER, Where, located
 from queuepool.config import application
 from queuepool.unix import proc
 from queuepool.unix.signals import WorkerSignals, reset_inherited

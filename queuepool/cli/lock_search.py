@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
-from queuepool.config.lock_places import lock_urls_of
+from queuepool.config.connections import lock_urls_of
 from queuepool.config.urls import kind_of, masked
 from queuepool.errors import StoreError
 from queuepool.payload.ending import Unlock

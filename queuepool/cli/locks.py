@@ -10,9 +10,8 @@ import click
 
 from queuepool.board.status import iso
 from queuepool.cli import output
-from queuepool.cli.flags import CONNECTION
 from queuepool.cli.group import Verbs
-from queuepool.cli.options import JSON, TEXT, Where, located
+from queuepool.cli.options import CONNECTION, JSON, TEXT, Where, located
 from queuepool.cli.reading import Reading
 from queuepool.config.settings import ConnectionSettings
 from queuepool.config.urls import kind_of

@@ -11,9 +11,8 @@ import click
 
 from queuepool.board import meters
 from queuepool.cli import output
-from queuepool.cli.flags import PLACE
 from queuepool.cli.local import runtime_of
-from queuepool.cli.options import Where, located, option, parsed
+from queuepool.cli.options import PLACE, Where, located, option, parsed
 from queuepool.config.settings import PoolSettings
 from queuepool.errors import NotRunning
 from queuepool.metrics import facts

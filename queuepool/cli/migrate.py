@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from queuepool.cli import output
-from queuepool.cli.flags import CONNECTION
-from queuepool.cli.options import Where, located
+from queuepool.cli.options import CONNECTION, Where, located
 from queuepool.config.connections import check_drivers
 from queuepool.errors import QueuepoolError
 from queuepool.unix.exit_codes import FAILED

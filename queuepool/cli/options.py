@@ -1,26 +1,39 @@
-"""What the verbs' flags have in common: the configuration, the pool, and that no value is given twice."""
+"""What the verbs' flags have in common: the configuration, its keys, the pool, and that no value is given twice."""
 
 from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, TypeVar
 from unicodedata import category
 
 import click
 
-from queuepool.cli.flags import FLAGS, default_of
 from queuepool.config import loader as config
-from queuepool.config.entries import section_name
-from queuepool.config.loader import KEYS, Config
-from queuepool.config.settings import ConnectionSettings, PoolSettings
-from queuepool.config.values import Parser
+from queuepool.config.loader import Config
+from queuepool.config.setting import Setting
+from queuepool.config.settings import KEYS, ConnectionSettings, PoolSettings
+from queuepool.config.values import section_name
 
 T = TypeVar("T")
 Verb = Callable[..., int | None]
+
+#: the settings that have a flag, by ``section.key``
+FLAGS: Mapping[str, Setting] = MappingProxyType({
+    f"{section}.{key}": said
+    for section in ("connection", "pool")
+    for key, said in KEYS[section].items()
+    if said.help
+})  # fmt: skip
+CONNECTION = ("connection.url", "connection.prefix")
+PLACE = (*CONNECTION, "pool.runtime_dir")
+#: a pool takes them all, a lone worker those that do not concern a master
+POOL = tuple(dict.fromkeys((*PLACE, *FLAGS)))
+WORKER = tuple(key for key in FLAGS if not FLAGS[key].is_masters)
 
 
 @dataclass(frozen=True)
@@ -212,21 +225,19 @@ def _path_in_environment() -> Path | None:
 
 
 def _flag(key: str) -> Callable[[Verb], Verb]:
-    flag, name = FLAGS[key], _name_of(key)
-    forms = flag.forms or (f"--{key.partition('.')[2].replace('_', '-')}",)
-    if not flag.unit:
-        return click.option(*forms, name, is_flag=True, default=None, help=flag.help)
-    default = default_of(key)
-    text = f"{flag.help}  [default: {default}]" if default else flag.help
-    return option(*forms, name, metavar=flag.unit, type=parsed(_judged(key)), help=text, **_like(flag.unit))
+    said, name = FLAGS[key], _name_of(key)
+    if not said.unit:
+        return click.option(*said.flag, name, is_flag=True, default=None, help=said.help)
+    default = said.default_text
+    text = f"{said.help}  [default: {default}]" if default else said.help
+    return option(*said.flag, name, metavar=said.unit, type=parsed(_judged(said)), help=text, **_like(said.unit))
 
 
-def _judged(key: str) -> Parser:
+def _judged(said: Setting) -> Callable[[str], str]:
     """The key's own parser, but returning the value as written: the configuration parses it again."""
-    section, _, name = key.partition(".")
 
     def judge(raw: str) -> str:
-        KEYS[section][name](raw)
+        said.parse(raw)
         return raw
 
     return judge

@@ -13,7 +13,7 @@ from queuepool.errors import CLOSURE, BadArguments, BadPayload, ConfigError, Unk
 from queuepool.jobs.registry import Registry
 from queuepool.payload.command import Command, is_encrypted
 from queuepool.payload.context import texts_of
-from queuepool.payload.encrypted_data import MARK
+from queuepool.payload.encrypter import MARK
 from queuepool.payload.envelope import OBJECT_JOB, Payload, decode
 from queuepool.payload.unique_locks import HIDDEN
 from queuepool.settlement.commands import commands_of

@@ -13,9 +13,8 @@ from queuepool.board.board import Board
 from queuepool.board.runtime_dir import RuntimeDir
 from queuepool.cli import output
 from queuepool.cli.error_report import code_of
-from queuepool.cli.flags import PLACE, POOL
 from queuepool.cli.local import of_running, signal_master
-from queuepool.cli.options import Where, located, option, parsed
+from queuepool.cli.options import PLACE, POOL, Where, located, option, parsed
 from queuepool.config.values import count, seconds
 from queuepool.errors import NotRunning, QueuepoolError
 

@@ -13,8 +13,7 @@ from typing import Any
 import click
 
 from queuepool.cli import output
-from queuepool.cli.flags import CONNECTION
-from queuepool.cli.options import TEXT, Where, located, option, parsed
+from queuepool.cli.options import CONNECTION, TEXT, Where, located, option, parsed
 from queuepool.cli.queues import one_queue
 from queuepool.config import values
 from queuepool.errors import BadArguments, BadPayload, BootFailure, UnknownJob

@@ -16,9 +16,8 @@ import click
 from queuepool.board.status import iso
 from queuepool.cli import output
 from queuepool.cli.asking import FORCE, has_terminal, is_declined
-from queuepool.cli.flags import CONNECTION
 from queuepool.cli.group import Verbs
-from queuepool.cli.options import JSON, TEXT, Where, located, parsed
+from queuepool.cli.options import CONNECTION, JSON, TEXT, Where, located, parsed
 from queuepool.cli.queues import QUEUES, by_connection, one_queue
 from queuepool.cli.reading import Reading
 from queuepool.config.settings import ConnectionSettings

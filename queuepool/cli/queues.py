@@ -11,8 +11,7 @@ import click
 from queuepool.cli import output
 from queuepool.cli.ages import age, untaken
 from queuepool.cli.asking import FORCE, has_terminal, is_declined
-from queuepool.cli.flags import CONNECTION
-from queuepool.cli.options import JSON, Where, located, option, parsed
+from queuepool.cli.options import CONNECTION, JSON, Where, located, option, parsed
 from queuepool.cli.queue_marks import Mark, complaints, marks_of
 from queuepool.cli.reading import Reading
 from queuepool.config import values

@@ -14,9 +14,8 @@ import click
 
 from queuepool.cli import output
 from queuepool.cli.declared import declared_schedules
-from queuepool.cli.flags import CONNECTION
 from queuepool.cli.group import Verbs
-from queuepool.cli.options import JSON, TEXT, Where, located, option, parsed
+from queuepool.cli.options import CONNECTION, JSON, TEXT, Where, located, option, parsed
 from queuepool.config import values
 from queuepool.config.settings import ConnectionSettings, ScheduleSettings
 from queuepool.config.timetable import due_after

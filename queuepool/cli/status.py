@@ -14,10 +14,9 @@ from queuepool.board.local_pool import board_of, facts_of
 from queuepool.board.runtime_dir import RuntimeDir
 from queuepool.cli import output
 from queuepool.cli.error_report import code_of
-from queuepool.cli.flags import PLACE
 from queuepool.cli.local import code_for, runtime_of
 from queuepool.cli.notices import age_words, latest_of, shown_processes
-from queuepool.cli.options import JSON, Where, located
+from queuepool.cli.options import JSON, PLACE, Where, located
 from queuepool.config.settings import ConnectionSettings, PoolSettings
 from queuepool.errors import NotRunning, StoreDown, StoreError
 from queuepool.steward.orphaned_boards import left_by_others, words_for

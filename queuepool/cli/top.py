@@ -15,9 +15,8 @@ import click
 
 from queuepool.board import runtime_base
 from queuepool.cli import output
-from queuepool.cli.flags import PLACE
 from queuepool.cli.local import code_for, runtime_of
-from queuepool.cli.options import Where, located
+from queuepool.cli.options import PLACE, Where, located
 from queuepool.config import application
 from queuepool.top.frame import report
 from queuepool.top.layout import Place

@@ -35,12 +35,11 @@ def _words_of(error: click.UsageError) -> str:
 
 def _not_a_flag(option: str) -> str:
     """For a configuration key without a flag: where to set it instead; else empty."""
-    from queuepool.cli.flags import FLAGS  # imported here: only a mistake needs it
-    from queuepool.config import loader
+    from queuepool.config import settings  # imported here: only a mistake needs it
 
     key = option.removeprefix("--").replace("-", "_")
     for section in ("connection", "pool"):
-        if key in loader.KEYS[section] and f"{section}.{key}" not in FLAGS:
+        if key in (known := settings.KEYS[section]) and not known[key].flag:
             variable = f"QUEUEPOOL_{section.upper()}_{key.upper()}"
             return f"{option} is no flag but a key of [{section}]: in the file, or as {variable}"
     return ""

@@ -6,8 +6,7 @@ from typing import Any
 
 import click
 
-from queuepool.cli.flags import WORKER
-from queuepool.cli.options import Where, located, option, parsed
+from queuepool.cli.options import WORKER, Where, located, option, parsed
 from queuepool.config import values
 
 

@@ -4,21 +4,33 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
-from types import MappingProxyType
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from queuepool.config import values
-from queuepool.config.alert_settings import AlertSettings, Webhook
-from queuepool.config.entries import Entry, Problem
-from queuepool.config.parts import Part, Setting, defaults_of
+from queuepool.config.entries import Entry, Parsed, Part, Problem, defaults_of
+from queuepool.config.setting import setting
 
 KIND = "alerts"
 #: most characters of a program or a URL: a notice with them fits into a pipe
 _LONGEST = 4096
 #: half of the time for which a store keeps the last notice of a pool
 _LONGEST_SILENCE = 1800.0
+
+
+class Webhook(NamedTuple):
+    """A URL that notices are posted to, which may hold a secret; empty = none.
+
+    ``form``: that of the body, ``json`` or ``slack``.
+    """
+
+    url: str = ""
+    form: str = "json"
+
+
+_NOWHERE = Webhook()
 
 
 def waits(raw: str) -> tuple[tuple[str, float], ...]:
@@ -90,26 +102,64 @@ def _is_url(url: str) -> bool:
     return has_host and parts.scheme in ("http", "https") and bool(re.fullmatch(r"[!-~]+", url))
 
 
-ALERT_KEYS: Mapping[str, values.Parser] = MappingProxyType({
-    "wait": waits, "overdue": values.seconds, "unserved": values.seconds,
-    "failures": share, "running": values.seconds, "failed": values.count,
-    "quarantine": values.count, "crashes": values.count, "lost": silence, "store": values.seconds,
-    "store_full": values.seconds, "boot": values.seconds, "paused": values.seconds,
-    "repeat": values.some_seconds, "exec": program, "webhook": webhook,
-})  # fmt: skip
-_FIELDS = {"exec": "program"}
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlertSettings:
+    """From which value on an alert is raised. Times in seconds, 0 = never."""
+
+    #: How long the next job of a queue may be ready and not begin; for some queues after their names: 60, imports:1h,
+    #: mail:0.
+    # by queue; of the queue "", for all that have no value of their own
+    wait: tuple[tuple[str, float], ...] = setting((("", 60.0),), waits, written="60")
+    #: How long a job may be due and still be among the delayed ones: no pool makes it ready.
+    overdue: float = setting(30.0, values.seconds)
+    #: How long the next job of a queue may stay where it is that no pool on the store serves: a producer may have
+    #: misspelt the queue's name. Looked for once a minute in the whole store.
+    unserved: float = setting(300.0, values.seconds, written="5m")
+    #: Which share of the last five minutes' attempts may have failed for good, counted from 20 attempts on.
+    failures: float = setting(0.2, share, written="20%")  # from 0 to 1
+    #: How long a job may run.
+    running: float = setting(3600.0, values.seconds, written="1h")
+    #: How many failed jobs may be kept.
+    failed: int = setting(1000, values.count)
+    #: How many payloads in a queue's quarantine raise an alert.
+    quarantine: int = setting(1, values.count)
+    #: How many workers that crash within five minutes raise an alert.
+    crashes: int = setting(5, values.count)
+    #: How long another pool on the store that was not stopped may be silent; at most 30m.
+    lost: float = setting(30.0, silence)
+    #: How long the store may be away.
+    store: float = setting(60.0, values.seconds)
+    #: How long the store may be full: it takes no new jobs.
+    store_full: float = setting(60.0, values.seconds)
+    #: How long the newest code may fail to come to work, with old workers left or none.
+    boot: float = setting(30.0, values.seconds)
+    #: How long a queue, the pool or maintenance mode may be paused or on: somebody may have forgotten it.
+    paused: float = setting(86400.0, values.seconds, written="1d")
+    #: After how long the notice of an alert that is still raised is sent again.
+    repeat: float = setting(3600.0, values.some_seconds, written="1h")
+    #: Program that gets each notice as JSON on its standard input, with its arguments: /usr/local/bin/page --team ops.
+    #: It has 10 seconds.
+    program: tuple[str, ...] = setting((), program, key="exec")
+    #: URL that each notice is posted to as JSON; slack:https://hooks.slack.com/... posts a text, as Slack and others
+    #: take it.
+    webhook: Webhook = setting(_NOWHERE, webhook, written="", is_secret=True)
+
+    def wait_of(self, queue: str) -> float:
+        """The limit of this queue's wait; 0.0 = none."""
+        limits = dict(self.wait)
+        return limits.get(queue, limits.get("", 0.0))
 
 
-def section(headers: Sequence[Entry], stated: Sequence[Setting], forced: Sequence[Setting]) -> Part | None:
+def section(headers: Sequence[Entry], stated: Sequence[Parsed], forced: Sequence[Parsed]) -> Part | None:
     """The section, if the configuration has it or the environment sets one of its keys."""
     is_there = any(header.section == KIND for header in headers)
     is_forced = any(one.entry.section == KIND for one in forced)
-    return defaults_of(KIND, ALERT_KEYS, stated, forced) if is_there or is_forced else None
+    return defaults_of(KIND, stated, forced) if is_there or is_forced else None
 
 
 def alerts(part: Part, queues: Collection[str]) -> AlertSettings:
     """The settings for a pool of these queues."""
-    found = AlertSettings(**{_FIELDS.get(key, key): value for key, value in part.fields().items()})
+    found = AlertSettings(**part.fields())
     return replace(found, wait=tuple(one for one in found.wait if not one[0] or one[0] in queues))
 
 

@@ -1,14 +1,16 @@
-"""Settings that a program gives in place of a configuration file, as a Django project does."""
+"""Settings that a program gives in place of a configuration file, as a Django project does; and how it is called."""
 
 from __future__ import annotations
 
 import os
+import shlex
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from queuepool.config.ini_file import Document
+from queuepool.config.urls import masked
 
 
 def _ourselves() -> tuple[str, ...]:
@@ -52,3 +54,14 @@ def provide(read: Callable[[], Source]) -> None:
 def source() -> Source:
     """The settings that this process was given; empty without any."""
     return _read()
+
+
+def migrate_command(program: str, path: Path | None, overrides: Mapping[str, str]) -> str:
+    """The command that makes a queue's tables, as errors advise it: typed, it means the same database.
+
+    With the configuration's file and the URL, where they were given; a login is left out.
+    """
+    words = ["-c", str(path)] if path else []
+    if url := overrides.get("connection.url", "").strip(" \t"):
+        words += ["--url", url if masked(url) == url else "..."]
+    return " ".join([program, "migrate", *map(shlex.quote, words)])

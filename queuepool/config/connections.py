@@ -1,4 +1,4 @@
-"""A connection's settings from its values: defaults by URL, contradictions, and the drivers that it needs."""
+"""A connection's settings from its values: defaults by URL, contradictions, and what they lead to: drivers, places."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from types import MappingProxyType
 from typing import Any
 
 from queuepool.config import urls as config_urls
-from queuepool.config.settings import ConnectionSettings
+from queuepool.config.secrets import KEY_BYTES
+from queuepool.config.settings import TABLE_KEYS, URL_KEYS, ConnectionSettings
 from queuepool.config.urls import kind_of, place_of, scheme_of
 from queuepool.errors import ConfigError
 
@@ -22,18 +23,14 @@ _EXTRAS: Mapping[str, tuple[str, ...]] = MappingProxyType({
     "mysql": ("sql-mysql", "pymysql"),
     "mariadb": ("sql-mysql", "pymysql"),
 })  # fmt: skip
-#: bytes of a key, by Laravel's cipher. Source: Encryption/Encrypter.php (8.83 to 13.x)
-KEY_BYTES: Mapping[str, int] = MappingProxyType({
-    "AES-256-CBC": 32, "AES-128-CBC": 16, "AES-256-GCM": 32, "AES-128-GCM": 16,
-})  # fmt: skip
 
 
 def connection(name: str, given: Mapping[str, Any], folder: Path, migrate: str) -> ConnectionSettings:
-    """The settings of a connection from its values by key; ``folder`` holds the default SQLite file.
+    """The settings of a connection from its values; ``folder`` holds the default SQLite file.
 
     ``migrate`` is the command that makes its tables. Raises ``ConfigError``.
     """
-    fields = {key: value for key, value in given.items() if key != "driver"}
+    fields = dict(given)
     if "url" not in fields:
         fields["url"] = REDIS if given.get("driver") == "redis" else _embedded(folder)
     # The default URL means the same when it is written out.
@@ -41,10 +38,10 @@ def connection(name: str, given: Mapping[str, Any], folder: Path, migrate: str) 
     return ConnectionSettings(name=name, embedded=is_ours, migrate=migrate, **fields)
 
 
-def contradictions(settings: ConnectionSettings, given: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def contradictions(settings: ConnectionSettings) -> Iterator[tuple[str, str]]:
     """A (key, problem) pair for each value that contradicts another."""
-    if given.get("driver") and given["driver"] != kind_of(settings.url):
-        yield "driver", f"{given['driver']} contradicts the url, which is one of {kind_of(settings.url)}"
+    if settings.driver and settings.driver != kind_of(settings.url):
+        yield "driver", f"{settings.driver} contradicts the url, which is one of {kind_of(settings.url)}"
     if settings.prefix and "redis" not in map(kind_of, urls_of(settings).values()):
         yield "prefix", "is for the keys of Redis: leave it out, a database's tables have names (jobs_table ...)"
     yield from _table_contradictions(settings)
@@ -62,10 +59,6 @@ def check_drivers(settings: ConnectionSettings) -> None:
             raise ConfigError(where, f"{scheme_of(url)}:// needs pip install 'queuepool-worker[{extra}]'")
     if settings.app_key and not find_spec("cryptography"):
         raise ConfigError(f"connection {settings.name}: app_key", "needs pip install 'queuepool-worker[encrypted]'")
-
-
-#: the settings that name tables
-TABLE_KEYS = ("jobs_table", "failed_table", "cache_table", "lock_table", "batches_table")
 
 
 def identity_of(settings: ConnectionSettings) -> str:
@@ -89,9 +82,22 @@ def _embedded(folder: Path) -> str:
 
 def urls_of(settings: ConnectionSettings) -> dict[str, str]:
     """Its URLs by key, without those that are not set."""
-    keys = ("url", "failed_url", "control_url", "maintenance_url", "lock_url", "batches_url")
-    found = {key: getattr(settings, key) for key in keys}
+    found = {key: getattr(settings, key) for key in URL_KEYS}
     return {key: url for key, url in found.items() if url}
+
+
+def lock_home_of(settings: ConnectionSettings) -> str:
+    """The URL at which Laravel's default cache keeps its unique locks: the queue's, unless its cache is elsewhere."""
+    is_other = settings.control_url and kind_of(settings.control_url) != kind_of(settings.url)
+    return settings.lock_url or (settings.control_url if is_other else settings.url)
+
+
+def lock_urls_of(settings: ConnectionSettings) -> list[str]:
+    """Where Laravel's locks may be, if not at ``url``: those of its default cache first, then of ``uniqueVia()``."""
+    home, control = lock_home_of(settings), settings.control_url
+    found = [home] if home != settings.url else []
+    known = map(kind_of, (settings.url, *found))
+    return [*found, control] if control and kind_of(control) not in known else found
 
 
 def _table_contradictions(settings: ConnectionSettings) -> Iterator[tuple[str, str]]:

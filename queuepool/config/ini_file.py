@@ -11,8 +11,8 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import NamedTuple
 
-from queuepool.config.entries import KINDS, Entry, Place, Problem, section_name
-from queuepool.config.values import INLINE_COMMENT, NO_INLINE_COMMENTS
+from queuepool.config.entries import KINDS, Entry, Place, Problem
+from queuepool.config.values import INLINE_COMMENT, NO_INLINE_COMMENTS, section_name
 
 UNKNOWN_SECTION = (
     "unknown section; there are [pool], [pool:NAME], [connection], [connection:NAME], [schedule], [schedule:NAME] "

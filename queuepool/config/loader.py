@@ -2,65 +2,39 @@
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from pathlib import Path
 from types import MappingProxyType
 
-from queuepool.config import alerts, application, values, words
+from queuepool.config import alerts, application, secrets, values, words
 from queuepool.config import urls as config_urls
-from queuepool.config import variables as config_variables
-from queuepool.config.addresses import listen
-from queuepool.config.connections import KEY_BYTES, connection, contradictions
-from queuepool.config.entries import Entry, Place, Problem, from_environment, from_flags, section_name
+from queuepool.config.connections import connection, contradictions
+from queuepool.config.entries import (
+    Entry,
+    Parsed,
+    Part,
+    Place,
+    Problem,
+    defaults_of,
+    from_environment,
+    from_flags,
+    kind_of_section,
+    parts_of,
+)
 from queuepool.config.ini_file import read
-from queuepool.config.migrate_command import migrate_command
-from queuepool.config.parts import Part, Setting, defaults_of, kind_of_section, parts_of
-from queuepool.config.schedules import SCHEDULE_KEYS, misplaced, problems_of, schedule
-from queuepool.config.secrets import app_key, open_secrets, previous_keys, signing_keys, url
-from queuepool.config.settings import ConnectionSettings, PoolSettings, ScheduleSettings
+from queuepool.config.settings import KEYS, URL_KEYS, ConnectionSettings, PoolSettings, ScheduleSettings
 from queuepool.config.urls import masked as masked  # for code that shows a URL
 from queuepool.errors import ConfigError
 
-POOL_KEYS: Mapping[str, values.Parser] = MappingProxyType({
-    "connection": section_name, "queue": values.queues, "workers": values.workers,
-    "modules": values.modules, "listeners": values.modules, "preload": values.boolean, "reload": values.boolean,
-    "metrics": values.boolean,
-    "timeout": values.seconds, "soft_timeout": values.seconds, "boot_timeout": values.seconds, "grace": values.seconds,
-    "tries": values.count, "backoff": values.delays, "max_crashes": values.count, "track": values.seconds,
-    "unknown_retry": values.seconds,
-    "memory": values.memory_limit, "memory_hard": values.megabytes,
-    "sleep": values.seconds, "rest": values.seconds,
-    "max_jobs": values.count, "max_time": values.seconds, "reserve_ahead": values.ahead,
-    "force": values.boolean, "stop_timeout": values.seconds, "give_up": values.seconds,
-    "quiet": values.boolean, "verbose": values.boolean, "json": values.boolean,
-    "log": values.path, "log_level": values.log_level, "history": values.kept, "listen": listen,
-    "runtime_dir": values.path,
-})  # fmt: skip
-CONNECTION_KEYS: Mapping[str, values.Parser] = MappingProxyType({
-    "driver": lambda raw: raw and values.one_of(raw, "redis", "sql"), "url": url, "prefix": values.text,
-    "retry_after": values.some_seconds, "block_for": values.some_seconds, "renew": values.boolean,
-    "failed": lambda raw: raw and values.one_of(raw, "redis", "sql", "null"),
-    "failed_url": lambda raw: raw and url(raw),
-    "timeout": values.some_seconds,
-    "restart_key": values.some_text, "control_url": lambda raw: raw and url(raw),
-    "maintenance_key": values.text, "maintenance_url": lambda raw: raw and url(raw),
-    "lock_url": lambda raw: raw and url(raw),
-    "signing": lambda raw: values.one_of(raw, "off", "accept", "require"), "signing_keys": signing_keys,
-    "app_key": app_key, "previous_keys": previous_keys,
-    "cipher": lambda raw: values.one_of(raw.upper(), *KEY_BYTES),
-    "outcomes": lambda raw: raw and values.queue(raw), "outcome_class": values.php_class,
-    "php_failed": values.boolean, "foreign": lambda raw: values.one_of(raw, "refuse", "ignore"),
-    "batches_url": lambda raw: raw and url(raw),
-    **dict.fromkeys(("jobs_table", "failed_table", "cache_table", "lock_table", "batches_table"), values.table),
-    "schema": lambda raw: raw and values.table(raw),
-})  # fmt: skip
-KEYS = {"pool": POOL_KEYS, "connection": CONNECTION_KEYS, "schedule": SCHEDULE_KEYS, alerts.KIND: alerts.ALERT_KEYS}
-FIELDS = {"queue": "queues"}
 _KINDS = ("connection", "pool", "schedule")
-_URLS = ("url", "failed_url", "control_url", "maintenance_url", "lock_url", "batches_url")
+#: of a schedule, pairs of which one is needed, and only one is allowed
+_EITHER = (("cron", "every"), ("job", "object"))
+#: what the defaults of schedules cannot hold
+_SCHEDULES_OWN = ("cron", "every", "job", "object", "data")
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,21 +64,21 @@ def load(
     file, folder = source.document, source.folder
     stated = [_parse(entry, environ, folder) for entry in file.entries() if kind_of_section(entry) in KEYS]
     forced = [_parse(entry, environ) for entry in (*from_environment(environ), *from_flags(overrides, by))]
-    links, parts, plans = (parts_of(kind, KEYS[kind], file.headers(), stated, forced, path) for kind in _KINDS)
-    made_by = migrate_command(source.typed, path, overrides)
+    links, parts, plans = (parts_of(kind, file.headers(), stated, forced, path) for kind in _KINDS)
+    made_by = application.migrate_command(source.typed, path, overrides)
     connections = {name: connection(name, part.fields(), folder, made_by) for name, part in links.items()}
-    schedules = tuple(schedule(part, _linked(part, connections)) for part in plans.values())
-    plain = defaults_of("schedule", SCHEDULE_KEYS, stated, forced)
-    defaults = schedule(plain, _linked(plain, connections))
+    schedules = tuple(_schedule(part, _linked(part, connections)) for part in plans.values())
+    plain = defaults_of("schedule", stated, forced)
+    defaults = _schedule(plain, _linked(plain, connections))
     pools = tuple(replace(_pool(part, connections, schedules, path), job_schedules=defaults) for part in parts.values())
-    problems = [*file.problems(), *open_secrets(file, path)]
+    problems = [*file.problems(), *secrets.open_secrets(file, path)]
     problems += [Problem(one.entry.place, one.problem) for one in (*stated, *forced) if one.problem]
     problems += [problem for name, part in links.items() for problem in _link_problems(connections[name], part)]
     for pool, part in zip(pools, parts.values(), strict=True):
         problems += _pool_problems(pool, part, links)
     used = {_link(part, links) for part in parts.values()}
-    problems += [one for part in plans.values() for one in problems_of(part, _link(part, links), links, used)]
-    problems += [*misplaced(stated), *_shared_addresses(pools, parts)]
+    problems += [one for part in plans.values() for one in _schedule_problems(part, _link(part, links), links, used)]
+    problems += [*_misplaced(stated), *_shared_addresses(pools, parts)]
     if (alarms := alerts.section(file.headers(), stated, forced)) is not None:
         problems += alerts.problems_of(alarms, {queue for pool in pools for queue in pool.queues})
         pools = tuple(replace(pool, alerts=alerts.alerts(alarms, pool.queues)) for pool in pools)
@@ -112,23 +86,23 @@ def load(
     return Config(pools, MappingProxyType(connections), path, schedules, source.name)
 
 
-def _parse(entry: Entry, environ: Mapping[str, str], folder: Path = Path()) -> Setting:
+def _parse(entry: Entry, environ: Mapping[str, str], folder: Path = Path()) -> Parsed:
     """``folder`` is the base of the relative path of an SQLite file or runtime directory, not the working directory."""
-    parse = KEYS.get(kind_of_section(entry), {}).get(entry.key)
-    if parse is None:
-        return Setting(entry, problem=f"unknown key{_hint(entry)}")
+    said = KEYS.get(kind_of_section(entry), {}).get(entry.key)
+    if said is None:
+        return Parsed(entry, problem=f"unknown key{_hint(entry)}")
     value = entry.value
     try:
-        if config_variables.holds_control_characters(value):
+        if secrets.holds_control_characters(value):
             raise ValueError("contains a tab, a line break or another control character")
-        value = config_variables.expanded(value, environ)
-        parsed = parse(config_urls.within(folder, value) if entry.key in _URLS else value)
+        value = secrets.expanded(value, environ)
+        parsed = said.parse(config_urls.within(folder, value) if entry.key in URL_KEYS else value)
         is_place = entry.key == "runtime_dir" and isinstance(parsed, Path)
-        return Setting(entry, folder / parsed if is_place else parsed)  # type: ignore[operator]
+        return Parsed(entry, said.name, folder / parsed if is_place else parsed)  # type: ignore[operator]
     except ValueError as error:
         has_comment = values.INLINE_COMMENT.search(entry.value)
         problem = str(error) if value == entry.value else values.hidden(str(error))
-        return Setting(entry, problem=values.NO_INLINE_COMMENTS if has_comment else problem)
+        return Parsed(entry, said.name, problem=values.NO_INLINE_COMMENTS if has_comment else problem)
 
 
 def _hint(entry: Entry) -> str:
@@ -146,10 +120,14 @@ def _pool(
     schedules: Sequence[ScheduleSettings],
     path: Path | None,
 ) -> PoolSettings:
-    fields = {FIELDS.get(key, key): value for key, value in part.fields().items()}
     linked = _linked(part, connections)
     own = tuple(one for one in schedules if one.connection == linked)
-    return PoolSettings(name=part.name, config=path, **{**fields, "connection": linked, "schedules": own})
+    return PoolSettings(name=part.name, config=path, **{**part.fields(), "connection": linked, "schedules": own})
+
+
+def _schedule(part: Part, connection: ConnectionSettings) -> ScheduleSettings:
+    """The settings of a schedule; with problems, they are no use."""
+    return ScheduleSettings(name=part.name, **{**part.fields(), "connection": connection})
 
 
 def _linked(part: Part, connections: Mapping[str, ConnectionSettings]) -> ConnectionSettings:
@@ -166,8 +144,8 @@ def _link(part: Part, connections: Iterable[str]) -> str:
 def _link_problems(link: ConnectionSettings, part: Part) -> Iterator[Problem]:
     if link.signing != "off" and not link.signing_keys and part.is_sound("signing_keys"):
         yield Problem(part.place_of("signing"), f"{link.signing} needs signing_keys")
-    if part.is_sound(*CONNECTION_KEYS):
-        yield from (Problem(part.place_of(key), text) for key, text in contradictions(link, part.fields()))
+    if part.is_sound(*KEYS["connection"]):
+        yield from (Problem(part.place_of(key), text) for key, text in contradictions(link))
 
 
 def _pool_problems(pool: PoolSettings, part: Part, links: Mapping[str, Part]) -> Iterator[Problem]:
@@ -185,6 +163,34 @@ def _pool_problems(pool: PoolSettings, part: Part, links: Mapping[str, Part]) ->
         yield Problem(part.place_of("queue"), why)
     if link and part.is_sound("timeout", "grace") and link.is_sound("renew", "retry_after"):
         yield from _lease_problems(pool, part.place_of("timeout"))
+
+
+def _schedule_problems(part: Part, link: str, links: Collection[str], used: Collection[str]) -> Iterator[Problem]:
+    """What is wrong with a schedule beyond its single values.
+
+    ``link`` names its connection, ``links`` all that there are, ``used`` those of the pools.
+    """
+    given = part.fields()
+    for one, other in _EITHER:
+        if not part.is_sound(one, other):
+            continue
+        if given.get(one) and given.get(other):
+            yield Problem(part.place_of(other), f"contradicts {one}: say one of them")
+        elif not given.get(one) and not given.get(other):
+            yield Problem(part.place, f"has neither {one} nor {other}")
+    if given.get("object") and not isinstance(json.loads(given.get("data") or "{}"), dict):
+        yield Problem(part.place_of("data"), "is not a JSON object, which an object's properties are")
+    if link not in links and part.is_sound("connection"):
+        yield Problem(part.place_of("connection"), f"there is no connection {link!r}, only: {', '.join(links)}")
+    elif link not in used and part.is_sound("connection"):
+        yield Problem(part.place_of("connection"), f"no pool uses connection {link!r}, so nothing would push the job")
+
+
+def _misplaced(stated: Iterable[Parsed]) -> Iterator[Problem]:
+    """What the defaults say and only a schedule can."""
+    for one in stated:
+        if one.entry.section == "schedule" and one.entry.key in _SCHEDULES_OWN and one.value:
+            yield Problem(one.entry.place, "belongs in [schedule:NAME]; [schedule] has the defaults of all")
 
 
 def _shared_addresses(pools: Iterable[PoolSettings], parts: Mapping[str, Part]) -> Iterator[Problem]:

@@ -1,4 +1,7 @@
-"""Keys, certificates and passwords: their form, and which users can read them."""
+"""Keys, certificates and passwords: their form, which users can read them, and variables that hold them instead.
+
+``${NAME}`` in a value stands for an environment variable, so that a file need not hold a secret.
+"""
 
 from __future__ import annotations
 
@@ -7,16 +10,24 @@ from base64 import b64decode
 from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
+from types import MappingProxyType
+from unicodedata import category
+from urllib.parse import quote
 
 from queuepool.config import urls as config_urls
+from queuepool.config import values
 from queuepool.config.entries import Problem
 from queuepool.config.ini_file import Document, Readers, contents
 from queuepool.config.urls import TLS_FILES, has_password, options_of, scheme_of
-from queuepool.config.variables import without_variables
 
+_REFERENCE = re.compile(r"\$(\$\{)|\$\{([A-Za-z_][A-Za-z0-9_]*)\}|\$\{")
 #: NAME:SECRET, a secret of at least 16 characters without blank or comma
 _KEY = re.compile(r"([A-Za-z0-9_-]{1,32}):([!-+\--~]{16,512})")
 _FORM = "a key is NAME:SECRET, its name of A-Z a-z 0-9 _ -, its secret of 16 to 512 characters without blank or comma"
+#: bytes of a key, by Laravel's cipher. Source: Encryption/Encrypter.php (8.83 to 13.x)
+KEY_BYTES: Mapping[str, int] = MappingProxyType({
+    "AES-256-CBC": 32, "AES-128-CBC": 16, "AES-256-GCM": 32, "AES-128-GCM": 16,
+})  # fmt: skip
 _REMEDY = "its mount is read-only: mount it with mode 0400, or 0440 and a group (Kubernetes: defaultMode, Docker: mode)"
 
 
@@ -50,6 +61,11 @@ def previous_keys(raw: str) -> tuple[bytes, ...]:
     if raw and not all(keys or [b""]):
         raise ValueError("holds no key")
     return keys
+
+
+def cipher(raw: str) -> str:
+    """Laravel's ``app.cipher``, in any case."""
+    return values.chosen(tuple(KEY_BYTES), raw.upper())
 
 
 def _decoded(key: str) -> bytes:
@@ -140,3 +156,42 @@ def _warn(words: str) -> None:
     import logging  # imported here: it is slow and rarely needed
 
     logging.getLogger("queuepool").warning(words)
+
+
+def expanded(raw: str, environ: Mapping[str, str]) -> str:
+    """The value with its variables replaced; ``$${`` stands for ``${`` itself.
+
+    In the login of a URL, a variable is one user or one password of any characters, and is percent-encoded here.
+    Raises ``ValueError`` for a variable that is unset or empty, or holds a control character.
+    """
+    login = range(raw.find("://") + 3, raw.rfind("@")) if "://" in raw else range(0)
+
+    def value(found: re.Match[str]) -> str:
+        escaped, name = found.groups()
+        if escaped:
+            return str(escaped)
+        text = _variable(name, environ)
+        return quote(text, safe="") if found.start() in login else text
+
+    return _REFERENCE.sub(value, raw)
+
+
+def without_variables(raw: str) -> str:
+    """The value without its variables."""
+    return _REFERENCE.sub(lambda found: found[1] or "", raw)
+
+
+def holds_control_characters(text: str) -> bool:
+    """Whether the text holds a control character or a lone surrogate."""
+    return any(category(letter) in ("Cc", "Cs") for letter in text)
+
+
+def _variable(name: str | None, environ: Mapping[str, str]) -> str:
+    if not name:
+        raise ValueError("has a ${ that names no environment variable: write ${NAME}, or $${ for the characters")
+    text = environ.get(name, "")
+    if not text:
+        raise ValueError(f"the environment variable {name} is not set, or empty; write $${{ for the characters ${{")
+    if holds_control_characters(text):
+        raise ValueError(f"the environment variable {name} holds a line break or another control character")
+    return text

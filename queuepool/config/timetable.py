@@ -5,11 +5,14 @@ Times are whole Unix seconds. Only this module uses cronsim, which is imported f
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
 from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
+
+from queuepool.config import values
 
 if TYPE_CHECKING:
     from cronsim import CronSim
@@ -138,6 +141,25 @@ def cron(raw: str) -> str:
         raise ValueError(f"{raw[:40]!r} is not a cron expression of five fields like 0 3 * * *")
     if raw:
         _check_comes_due(raw)
+    return raw
+
+
+def interval(raw: str) -> int:
+    """Whole seconds from 1 up; may be empty."""
+    seconds = values.seconds(raw) if raw else 0.0
+    if raw and (seconds < 1 or seconds % 1):
+        raise ValueError(f"{values.shown(raw)} is not a number of whole seconds from 1 up")
+    return int(seconds)
+
+
+def rule_of(raw: str) -> tuple[str, int]:
+    """A cron expression, or an interval in seconds, from one text; the other one is empty. Raises ``ValueError``."""
+    return ("", interval(raw)) if re.fullmatch(r"[0-9.]+[smhd]?", raw) else (cron(raw), 0)
+
+
+def time_zone(raw: str) -> str:
+    """The name of a time zone in the IANA database."""
+    zone(raw)
     return raw
 
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from ipaddress import ip_address
 from keyword import iskeyword
 from pathlib import Path
-
-from queuepool.config.settings import MemoryLimit
 
 Parser = Callable[[str], object]
 
@@ -24,6 +26,46 @@ MB_IN = {"": 1, "M": 1, "MB": 1, "G": 1024, "GB": 1024}
 BOOLEANS = dict.fromkeys(("yes", "true", "on", "1"), True) | dict.fromkeys(("no", "false", "off", "0"), False)
 _PHP_CLASS = re.compile(r"(?:[^\W\d]\w*\\)*[^\W\d]\w*")
 DECIMAL = r"([0-9]{1,9}(?:\.[0-9]{1,9})?)"
+#: bytes that the kernel takes as the path of a Unix socket
+_MAX_SOCKET_PATH = 107
+_UNIX = "unix:"
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryLimit:
+    """A worker's limit in resident MB: in total, or above its size once its modules are imported; 0 = no limit."""
+
+    megabytes: float
+    is_above_boot: bool = False
+
+    def __str__(self) -> str:
+        return f"{'+' * self.is_above_boot}{self.megabytes:.10g}"
+
+    def total(self, booted: float) -> float:
+        """The limit in MB for a worker that has ``booted`` MB after its boot; 0 = no limit."""
+        return self.megabytes + booted if self.megabytes and self.is_above_boot else self.megabytes
+
+    def is_too_small(self, booted: float) -> bool:
+        """Whether a worker that has ``booted`` MB after its boot reaches the limit before its first job."""
+        return 0 < self.total(booted) <= booted
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """``path`` of a Unix socket, or else ``host`` and ``port``."""
+
+    host: str = ""
+    port: int = 0
+    path: str = ""
+
+    @property
+    def is_private(self) -> bool:
+        """Whether only this host can connect."""
+        return bool(self.path) or ip_address(self.host).is_loopback
+
+    @property
+    def is_v6(self) -> bool:
+        return ":" in self.host
 
 
 def count(raw: str) -> int:
@@ -120,16 +162,31 @@ def boolean(raw: str) -> bool:
     return BOOLEANS[raw.lower()]
 
 
-def one_of(raw: str, *choices: str) -> str:
+def one_of(*choices: str) -> Callable[[str], str]:
+    """The parser of one of these words."""
+    return partial(chosen, choices)
+
+
+def chosen(choices: tuple[str, ...], raw: str) -> str:
     """One of the choices."""
     if raw not in choices:
         raise ValueError(f"{shown(raw)} is not supported; it can be: {', '.join(choices)}")
     return raw
 
 
+def optional(parse: Callable[[str], str]) -> Callable[[str], str]:
+    """The same parser, of a value that may be empty."""
+    return partial(unless_empty, parse)
+
+
+def unless_empty(parse: Callable[[str], str], raw: str) -> str:
+    """What the parser returns; empty for the empty text."""
+    return raw and parse(raw)
+
+
 def log_level(raw: str) -> str:
     """The name of a log level, in lower case."""
-    return one_of(raw.lower(), "debug", "info", "warning", "error", "critical")
+    return chosen(("debug", "info", "warning", "error", "critical"), raw.lower())
 
 
 def queues(raw: str) -> tuple[str, ...]:
@@ -160,6 +217,11 @@ def table(raw: str) -> str:
     return raw
 
 
+def schema(raw: str) -> str:
+    """The name of a schema; may be empty."""
+    return raw and table(raw)
+
+
 def modules(raw: str) -> tuple[str, ...]:
     """Names of modules, separated by commas; may be empty."""
     names = _parts(raw) if raw else ()
@@ -183,6 +245,13 @@ def _parts(raw: str) -> tuple[str, ...]:
     return parts
 
 
+def section_name(raw: str) -> str:
+    """The checked name of a pool or connection: also a directory's name and a word in ``ps``. Raises ``ValueError``."""
+    if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}", raw):
+        raise ValueError("a name is up to 64 of A-Z a-z 0-9 _ . - and begins with neither . nor -")
+    return raw
+
+
 def text(raw: str) -> str:
     """Text without quotes or an inline comment; may be empty."""
     if INLINE_COMMENT.search(raw):
@@ -202,6 +271,65 @@ def some_text(raw: str) -> str:
 def path(raw: str) -> Path | None:
     """A path; ``None`` when empty."""
     return Path(text(raw)) if raw else None
+
+
+def listen(raw: str) -> str:
+    """The checked text of an address; may be empty. Raises ``ValueError``."""
+    if raw:
+        address_of(text(raw))
+    return raw
+
+
+def address_of(raw: str) -> Address:
+    """The address that the text means. Raises ``ValueError``."""
+    if raw.startswith(_UNIX):
+        return Address(path=_socket_path(raw.removeprefix(_UNIX)))
+    host, _, port = raw.rpartition(":")
+    host = "127.0.0.1" if host == "localhost" else host
+    if not re.fullmatch(r"[0-9]{1,5}", port) or not 1 <= int(port) <= 65535:
+        raise ValueError(f"{shown(raw)} has no port from 1 to 65535: write 127.0.0.1:9465 or unix:/PATH")
+    is_bracketed = host.startswith("[") and host.endswith("]")
+    try:
+        found = ip_address(host[1:-1] if is_bracketed else host)
+    except ValueError:
+        found = None
+    if found is None or (found.version == 6) != is_bracketed:
+        raise ValueError(f"{shown(raw)} has no IP address: write 127.0.0.1:9465, [::1]:9465 or unix:/PATH")
+    return Address(str(found), int(port))
+
+
+def _socket_path(path: str) -> str:
+    if not path.startswith("/"):
+        raise ValueError(f"{shown(path)} is no absolute path of a Unix socket")
+    if len(path.encode()) > _MAX_SOCKET_PATH:
+        raise ValueError(
+            f"{shown(path)} is longer than the {_MAX_SOCKET_PATH} bytes that a Unix socket's path may have"
+        )
+    return path
+
+
+def job_name(raw: str) -> str:
+    """The name of a job; may be empty."""
+    if re.search(r"\s", raw):
+        raise ValueError(f"{shown(raw)} is not the name of a job like app.jobs.report")
+    return text(raw)
+
+
+def data(raw: str) -> str:
+    """One JSON value, unchanged; may be empty."""
+    try:
+        if raw:
+            json.loads(raw, parse_constant=_refuse)
+    except (ValueError, RecursionError) as error:
+        reason = getattr(error, "msg", str(error))
+        raise ValueError(
+            f'is not JSON ({reason}): an object has the arguments by name, as in {{"kind": "daily"}}'
+        ) from error
+    return raw
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(f"{constant} is no number in JSON")
 
 
 def shown(raw: str) -> str:

@@ -7,7 +7,7 @@ from copy import copy
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
-from queuepool.config.lock_places import lock_home_of
+from queuepool.config.connections import lock_home_of
 from queuepool.config.settings import ConnectionSettings
 from queuepool.config.words import AnsweringQueue, answering
 from queuepool.jobs import diversion

@@ -24,7 +24,7 @@ class Encryption:
 
     def data(self, data: object) -> dict[str, str]:
         """A job's data, for queuepool's workers."""
-        from queuepool.payload.encrypted_data import encrypted
+        from queuepool.payload.encrypter import encrypted
 
         return encrypted(data, self._encrypter)
 

@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from queuepool.config.schedules import rule_of
+from queuepool.config.timetable import rule_of
 from queuepool.errors import ConfigError
 
 #: a database has a column of 255 for it, with a prefix

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from queuepool.config.lock_places import lock_home_of
+from queuepool.config.connections import lock_home_of
 from queuepool.config.settings import ConnectionSettings
 from queuepool.config.urls import folds_keys, kind_of
 from queuepool.jobs import at_import, context, diversion
@@ -20,11 +20,10 @@ from queuepool.jobs.job_options import Seconds
 from queuepool.jobs.queued import emit_queued
 from queuepool.payload.ending import Lock
 from queuepool.payload.envelope import CONTEXT, encode
-from queuepool.payload.exact_locks import exact, lasting
 from queuepool.payload.on_push import stamper
 from queuepool.payload.options import TRACK
 from queuepool.payload.signing import signer_of
-from queuepool.payload.unique_locks import claimed
+from queuepool.payload.unique_locks import claimed, exact, lasting
 
 if TYPE_CHECKING:
     from queuepool.stores.contract import Pushes

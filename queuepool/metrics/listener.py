@@ -7,7 +7,7 @@ import socket
 import stat
 from contextlib import suppress
 
-from queuepool.config.addresses import Address
+from queuepool.config.values import Address
 
 #: connections that the kernel keeps until they are accepted
 _BACKLOG = 128

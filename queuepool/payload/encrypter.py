@@ -4,6 +4,9 @@
 
 CBC has a MAC over ``iv`` and ``value`` as they are written here, GCM a tag. The text is encrypted as PHP serializes it.
 Source: Encryption/Encrypter.php (8.83 to 13.x).
+
+The data of a job of queuepool's own is encrypted as ``{"qp_encrypted": TEXT}``. ``TEXT`` is the JSON
+``{"data": DATA}``, encrypted as Laravel encrypts its object jobs. PHP workers do not read it.
 """
 
 from __future__ import annotations
@@ -11,12 +14,16 @@ from __future__ import annotations
 import json
 from base64 import b64decode, b64encode
 from collections.abc import Sequence
+from typing import Any
 
-from queuepool.errors import BadPayload, QueuepoolError
+from queuepool.errors import BadArguments, BadPayload, QueuepoolError
+from queuepool.payload.envelope import dump
 from queuepool.payload.php_serialize import serialize
-from queuepool.payload.php_unserialize import parse
+from queuepool.payload.php_unserialize import PhpDataRefused, parse
 from queuepool.payload.strict_json import read_object
 
+#: the only key of such data
+MARK = "qp_encrypted"
 NO_KEY = "it is encrypted, and there is no key: set app_key"
 
 
@@ -58,3 +65,18 @@ class Encrypter:
 def encrypter_of(cipher: str, keys: Sequence[bytes]) -> Encrypter | None:
     """The encrypter with these keys; ``None`` if there are none."""
     return Encrypter(cipher, keys) if keys else None
+
+
+def encrypted(data: object, encrypter: Encrypter) -> dict[str, str]:
+    """The data, encrypted. Raises as ``envelope.dump`` does."""
+    return {MARK: encrypter.encrypt(dump({"data": data}).decode())}
+
+
+def decrypted(name: str, data: dict[str, Any], encrypter: Encrypter | None) -> Any:
+    """The data that was encrypted, for the job of this ``name``. Raises ``BadArguments``."""
+    try:
+        if encrypter is None:
+            raise CannotDecrypt(NO_KEY)
+        return read_object(encrypter.decrypt(str(data[MARK])).encode())["data"]
+    except (CannotDecrypt, PhpDataRefused, BadPayload, UnicodeError, KeyError) as error:
+        raise BadArguments(name, error) from error

@@ -11,8 +11,7 @@ from typing import Any, NamedTuple
 from queuepool.payload.context import Texts
 from queuepool.payload.ending import Lock
 from queuepool.payload.envelope import CONTEXT, OBJECT_JOB, SCHEDULED_FOR, encode
-from queuepool.payload.exact_locks import exact
-from queuepool.payload.unique_locks import claimed, new_lock
+from queuepool.payload.unique_locks import claimed, exact, new_lock
 
 #: seconds after which the lock of ``overlap = no`` ends by itself
 _DAY = 86400.0

@@ -3,17 +3,25 @@
 A dispatch writes the lock's store, name and owner into the context's hidden part (from 11.39; the owner from 13.24).
 Whatever the job dispatches while it runs inherits its context, so a name counts only if it is the job's own.
 
+The keys of MySQL's ``cache_locks`` have a collation: it takes names for equal that differ by case, accent or trailing
+spaces, and what it ignores. The lock of a PHP class keeps the name that Laravel gives it, so that either side finds the
+other's; ``exact`` gives any other one a name that no database takes for another.
+
 Source: Bus/UniqueLock.php, getKey; Foundation/Bus/PendingDispatch.php (8.83 to 13.x).
 """
 
 from __future__ import annotations
 
+import hashlib
+import re
 import secrets
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
+from typing import Any
 
 from queuepool.payload.context import Texts, texts_of, values_of
 from queuepool.payload.ending import Lock, Unlock
+from queuepool.payload.options import UNIQUE_FOR, is_time
 from queuepool.payload.php_serialize import serialize
 from queuepool.payload.xxh3 import hexdigest
 
@@ -28,6 +36,12 @@ HIDDEN = (STORE, NAME, OWNER)
 PREFIX = "laravel_unique_job:"
 #: Laravel's cache stores by name, as its skeleton has them, and the kind of each
 KINDS = MappingProxyType({"redis": "redis", "database": "sql"})
+#: seconds that a lock lasts which says nothing of it
+DAY = 86400.0
+#: what no collation takes for anything else
+_DISTINCT = re.compile(r"[!-@\[-~]+")
+#: most characters of an identity that the digest follows: a key has 255, with the cache's prefix and the job's name
+_MOST = 100
 
 
 def name_of(job: str, identity: str) -> str:
@@ -87,3 +101,30 @@ def is_own(lock: Unlock, names: Iterable[str], owner: str) -> bool:
     if owner and owner == lock.owner:
         return True
     return any(lock.name.startswith(f"{PREFIX}{part}:") for name in names if name for part in (name, hexdigest(name)))
+
+
+def exact(lock: Lock, job: str) -> Lock:
+    """The lock of this job by a name whose digest tells it from all that look alike; unchanged if nothing does.
+
+    It begins as all names of this job's locks do, by which a worker knows that the lock is the job's own.
+    """
+    if _DISTINCT.fullmatch(lock.name):
+        return lock
+    start = name_of(job, "")
+    shown = lock.name.removeprefix(start).encode("ascii", "replace").decode()[:_MOST]
+    return lock._replace(name=f"{start}{shown}#{_digest(lock.name)}")
+
+
+def lasting(lock: Lock) -> dict[str, object]:
+    """The field by which a payload says how long its lock lasts, if that is not a day."""
+    return {} if lock.seconds == DAY else {UNIQUE_FOR: lock.seconds}
+
+
+def seconds_in(fields: Mapping[str, Any]) -> float:
+    """How long the lock of a payload with these fields is to last."""
+    seconds = fields.get(UNIQUE_FOR)
+    return float(seconds) if is_time(seconds) and seconds else DAY
+
+
+def _digest(name: str) -> str:
+    return hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:16]

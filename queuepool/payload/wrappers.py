@@ -1,6 +1,6 @@
 """The classes of Laravel's jobs that carry another object, and what their handlers are offered.
 
-Apart from ``wrapped``, which reads them: programs that only push need no reader of PHP's data.
+Apart from ``command``, which reads them: programs that only push need no reader of PHP's data.
 """
 
 from __future__ import annotations

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-from queuepool.config.addresses import address_of
 from queuepool.config.connections import urls_of
 from queuepool.config.settings import ConnectionSettings, PoolSettings, ScheduleSettings
 from queuepool.config.urls import database_of, kind_of, scheme_of
+from queuepool.config.values import address_of
 from queuepool.errors import ConfigError, StoreError, StoreUnfit
 from queuepool.stores.factory import Stores
 

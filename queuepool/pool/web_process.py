@@ -7,8 +7,8 @@ import logging
 import time
 
 from queuepool.board.board import Board, Slot, State
-from queuepool.config.addresses import address_of
 from queuepool.config.settings import PoolSettings
+from queuepool.config.values import address_of
 from queuepool.metrics.listener import bound, file_of, leave
 from queuepool.metrics.pages import Pages
 from queuepool.metrics.server import serve

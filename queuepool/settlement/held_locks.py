@@ -15,9 +15,8 @@ from queuepool.config.urls import kind_of
 from queuepool.errors import BadPayload
 from queuepool.payload.ending import Lock, Unlock
 from queuepool.payload.envelope import CONTEXT, OBJECT_JOB, Payload, decode
-from queuepool.payload.exact_locks import seconds_in
 from queuepool.payload.options import PayloadOptions
-from queuepool.payload.unique_locks import NAME
+from queuepool.payload.unique_locks import NAME, seconds_in
 from queuepool.settlement.commands import commands_of
 from queuepool.settlement.endings import Endings
 from queuepool.stores.factory import Stores

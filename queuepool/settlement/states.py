@@ -18,7 +18,7 @@ from queuepool.config.values import LONGEST
 from queuepool.errors import BadPayload
 from queuepool.log.tracebacks import summary
 from queuepool.payload.command import is_encrypted
-from queuepool.payload.encrypted_data import MARK
+from queuepool.payload.encrypter import MARK
 from queuepool.payload.ending import StateRecord
 from queuepool.payload.envelope import Payload, decode
 from queuepool.payload.to_json import as_json

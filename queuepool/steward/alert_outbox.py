@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-from queuepool.config.alert_settings import AlertSettings
+from queuepool.config.alerts import AlertSettings
 from queuepool.events import AlertUnsent
 from queuepool.steward.deliver import MAX_ANSWER, TIMEOUT, Delivery
 from queuepool.steward.side_stores import Emitter

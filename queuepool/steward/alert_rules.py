@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from queuepool.board.counts import PoolCounts, QueueFacts
 from queuepool.board.open_alerts import MAX_SUBJECT
-from queuepool.config.alert_settings import AlertSettings
+from queuepool.config.alerts import AlertSettings
 from queuepool.steward.alert_window import Recent
 from queuepool.unix.escape import escaped
 

@@ -15,7 +15,7 @@ from queuepool.board.blame import Blame, Thread
 from queuepool.board.board import Board
 from queuepool.board.counts import PoolCounts
 from queuepool.board.open_alerts import OpenAlert
-from queuepool.config.alert_settings import AlertSettings
+from queuepool.config.alerts import AlertSettings
 from queuepool.config.settings import PoolSettings
 from queuepool.errors import StoreError
 from queuepool.events import AlertCleared, AlertRaised

@@ -8,8 +8,8 @@ from dataclasses import replace
 
 from queuepool.board.board import Board
 from queuepool.board.job_schedules import JobSchedule, published
-from queuepool.config.schedules import rule_of
 from queuepool.config.settings import PoolSettings, ScheduleSettings
+from queuepool.config.timetable import rule_of
 from queuepool.steward.chore import Chore
 from queuepool.steward.watch_control import WatchControl
 

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from queuepool.config.connections import check_drivers
-from queuepool.config.lock_places import lock_urls_of
+from queuepool.config.connections import check_drivers, lock_urls_of
 from queuepool.config.settings import ConnectionSettings
 from queuepool.config.urls import kind_of
 from queuepool.errors import ConfigError

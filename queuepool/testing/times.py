@@ -7,8 +7,7 @@ from datetime import datetime
 from itertools import islice
 from typing import Any
 
-from queuepool.config.schedules import rule_of
-from queuepool.config.timetable import due_after, timetable_of, zone
+from queuepool.config.timetable import due_after, rule_of, timetable_of, zone
 from queuepool.jobs.decorator import JobFunction
 from queuepool.jobs.job_class import Job
 

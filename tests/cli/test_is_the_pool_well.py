@@ -20,7 +20,7 @@ from queuepool.board.counts import PoolCounts
 from queuepool.board.health import health_of
 from queuepool.board.runtime_dir import RuntimeDir
 from queuepool.board.status import overview
-from queuepool.config.alert_settings import AlertSettings
+from queuepool.config.alerts import AlertSettings
 from queuepool.config.settings import ConnectionSettings, PoolSettings
 from queuepool.master.signs import SignsOfPool
 from queuepool.metrics.pages import Pages

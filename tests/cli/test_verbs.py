@@ -17,8 +17,8 @@ from typing import Any
 import click
 import pytest
 
-from queuepool.cli.flags import FLAGS
-from queuepool.config.loader import KEYS
+from queuepool.cli.options import FLAGS
+from queuepool.config.settings import KEYS
 from tests.support import in_process
 from tests.support.each import each
 from tests.support.eventually import eventually

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from queuepool.config.addresses import Address
+from queuepool.config.values import Address
 from queuepool.metrics import server
 from queuepool.metrics.http import MAX_HEAD, Request, Response
 from queuepool.metrics.listener import bound

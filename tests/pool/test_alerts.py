@@ -21,7 +21,7 @@ from queuepool.board.meter_memory import MeterMemory
 from queuepool.board.open_alerts import MAX_ALERTS, OpenAlert
 from queuepool.board.pauses import Pauses
 from queuepool.board.status import overview
-from queuepool.config.alert_settings import AlertSettings
+from queuepool.config.alerts import AlertSettings
 from queuepool.config.settings import PoolSettings
 from queuepool.events import AlertCleared, AlertRaised, Event
 from queuepool.events.listeners import LISTENERS

@@ -15,7 +15,7 @@ from typing import Any
 import psutil
 import pytest
 
-from queuepool.config.alert_settings import AlertSettings, Webhook
+from queuepool.config.alerts import AlertSettings, Webhook
 from queuepool.events import AlertUnsent, Event
 from queuepool.steward.alert_outbox import Outbox
 from tests.support.eventually import eventually

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from queuepool.board.board import Role
-from queuepool.config.addresses import Address
+from queuepool.config.values import Address
 from queuepool.jobs.client import Queue
 from queuepool.metrics.listener import bound
 from tests.support.eventually import eventually

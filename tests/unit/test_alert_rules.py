@@ -14,8 +14,7 @@ from queuepool.board.meter_memory import MeterMemory
 from queuepool.board.open_alerts import MAX_OF_ONE, OpenAlert
 from queuepool.board.pool_meters import PoolMeters
 from queuepool.board.slot_meters import SlotMeters
-from queuepool.config.alert_settings import AlertSettings
-from queuepool.config.alerts import _LONGEST_SILENCE
+from queuepool.config.alerts import _LONGEST_SILENCE, AlertSettings
 from queuepool.settlement.verdict import Fail
 from queuepool.steward.alert_facts import AlertFacts, Lost, lost_in
 from queuepool.steward.alert_rules import COUNTED, Facts, Reading, readings

@@ -10,11 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from queuepool.config.alert_settings import AlertSettings, Webhook
-from queuepool.config.alerts import ALERT_KEYS
-from queuepool.config.loader import CONNECTION_KEYS, FIELDS, POOL_KEYS, Config, load, masked
-from queuepool.config.schedules import SCHEDULE_KEYS
-from queuepool.config.settings import ConnectionSettings, MemoryLimit, PoolSettings, ScheduleSettings
+from queuepool.config.alerts import AlertSettings, Webhook
+from queuepool.config.loader import Config, load, masked
+from queuepool.config.settings import KEYS, SECTIONS, ConnectionSettings, PoolSettings, ScheduleSettings
+from queuepool.config.values import MemoryLimit
 from queuepool.errors import ConfigError
 from queuepool.jobs.connecting import connect
 from tests.support.each import each
@@ -887,38 +886,25 @@ def documented(section: str) -> dict[str, tuple[str, str]]:
     return {key: (stated, value.strip()) for stated, key, value in found}
 
 
-@each(
-    ("section", "keys", "settings"),
-    [
-        ("pool", POOL_KEYS, PoolSettings),
-        ("connection", CONNECTION_KEYS, ConnectionSettings),
-        ("schedule", SCHEDULE_KEYS, ScheduleSettings),
-        ("alerts", ALERT_KEYS, AlertSettings),
-    ],
-)
-def test_the_shipped_file_documents_every_setting_at_its_default(section, keys, settings):
+#: fields that no key says
+OF_THE_LOADER = {"name", "embedded", "migrate", "config", "schedules", "job_schedules", "alerts", "has_neighbours"}
+
+
+@each("section", SECTIONS)
+def test_every_field_has_its_key_and_the_shipped_file_documents_it_at_its_default(section):
     said = documented(section)
-    of_settings = {field.name for field in fields(settings)} - {
-        "name",
-        "embedded",
-        "migrate",
-        "config",
-        "schedules",
-        "job_schedules",
-        "alerts",
-        "has_neighbours",
-    }
     config = load(None, {}, {})
     defaults = {"pool": config.pools[0], "connection": config.connections["default"]}
     default = defaults.get(section, AlertSettings() if section == "alerts" else ScheduleSettings(name="nightly"))
 
-    renamed = {"pool": FIELDS, "alerts": {"exec": "program"}}.get(section, {})
-    assert of_settings == {renamed.get(key, key) for key in said} - {"driver"}
-    assert set(keys) == set(said)
+    assert {field.name for field in fields(SECTIONS[section])} - OF_THE_LOADER == {
+        one.name for one in KEYS[section].values()
+    }
+    assert list(KEYS[section]) == list(said)
     for key, (stated, value) in said.items():
         assert stated == value or (stated == "empty" and not value)
-        if key not in ("connection", "driver"):
-            assert keys[key](value) == getattr(default, renamed.get(key, key))
+        if key != "connection":
+            assert KEYS[section][key].parse(value) == getattr(default, KEYS[section][key].name)
 
 
 def test_the_shipped_file_loads_as_it_is(write, tmp_path, monkeypatch):

@@ -12,7 +12,7 @@ import pytest
 import queuepool_probe
 from queuepool.board.about import absolute
 from queuepool.cli.verbs import VERBS
-from queuepool.config.loader import KEYS
+from queuepool.config.settings import KEYS
 from tests.support.pools import ROOT
 
 CONF = ROOT / "conf"

@@ -13,8 +13,8 @@ import pytest
 from queuepool import Job, job
 from queuepool.cli.verbs import VERBS
 from queuepool.config import words
-from queuepool.config.loader import KEYS, load
-from queuepool.config.settings import ConnectionSettings
+from queuepool.config.loader import load
+from queuepool.config.settings import KEYS, ConnectionSettings
 from queuepool.errors import ConfigError
 from queuepool.jobs.client import Queue
 from queuepool.jobs.job_options import JobOptions, options_of

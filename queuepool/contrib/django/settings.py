@@ -22,7 +22,7 @@ from django.db import connections
 from queuepool.config.application import Source
 from queuepool.config.entries import Entry, Place, Problem
 from queuepool.config.ini_file import Document, check_header
-from queuepool.config.loader import CONNECTION_KEYS
+from queuepool.config.settings import KEYS
 from queuepool.contrib.django.database import url_of
 
 NAME, ON_COMMIT = "QUEUEPOOL", "on_commit"
@@ -142,9 +142,9 @@ def _with_ours(modules: str) -> str:
 
 def _check_spelling(title: str, key: str) -> None:
     """Raises ``ValueError`` for a misspelt ``database``, which only these settings have."""
-    if _kind(title) != "connection" or key in CONNECTION_KEYS:
+    if _kind(title) != "connection" or key in KEYS["connection"]:
         return
-    if get_close_matches(key, [*CONNECTION_KEYS, "database"], 1) == ["database"]:
+    if get_close_matches(key, [*KEYS["connection"], "database"], 1) == ["database"]:
         raise ValueError("unknown key; did you mean 'database'?")
 
 
