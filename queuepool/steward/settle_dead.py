@@ -15,7 +15,7 @@ from queuepool.board.blame import Blame
 from queuepool.board.board import Board, Killed, Role, Slot, State
 from queuepool.board.boot_report import BootReport
 from queuepool.board.held_jobs import HeldJob, Stage, still_held
-from queuepool.board.meter_layout import AS_LOST, FAILED, GIVEN_BACK, RELEASED
+from queuepool.board.meters import AS_LOST, FAILED, GIVEN_BACK, RELEASED
 from queuepool.board.runtime_dir import RuntimeDir
 from queuepool.board.status import boot_problem, present_boot_problem
 from queuepool.errors import AttemptLost, StoreDown, StoreError
