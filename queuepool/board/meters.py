@@ -19,6 +19,7 @@ from math import isfinite
 from struct import Struct
 from typing import NamedTuple
 
+from queuepool.board.record import as_count
 from queuepool.board.slot import Slot
 
 #: upper bounds of the buckets of run times, in seconds; one more bucket has what took longer
@@ -236,6 +237,7 @@ class SlotMeters:
         self._memory = memory
         self._shape = memory.shape
         self._first = first
+        self._slot = slot
         self.is_published = memory.is_published
         view = memoryview(memory)[first : first + self._shape.area]
         self.words, self.reals = view.cast("q"), view.cast("d")
@@ -285,14 +287,23 @@ class SlotMeters:
         return (way, loss) if is_valid else None
 
     def end(self, duration: float) -> None:
-        """Count the attempt begun last, as intended. ``duration`` in seconds."""
+        """Count the attempt begun last, as intended, here and then on the board. ``duration`` in seconds."""
         way, loss = self.intended or (GIVEN_BACK, 0)
         row = self.words[ROW]
         row = row if 0 <= row < self._shape.job_rows else 0
         if way >= LOST and self._sum(losses_of) == self._sum(lost_cells_of):
             self.words[losses_of(row).start + loss] += 1
         self.words[cell_at(row, way, duration)] += 1
+        self._show(way)
         self.reals[FIRST_JOB + row * JOB_ROW + RUN_TOTAL] += duration
+
+    def _show(self, way: int) -> None:
+        """On the board for all processes, at once. What is done is shown before its hooks are called (``Batch``)."""
+        outcome = way - AS_LOST if way >= LOST else way
+        if outcome == FAILED:
+            self._slot.failed = as_count(self._slot.failed) + 1
+        elif outcome == RELEASED:
+            self._slot.released = as_count(self._slot.released) + 1
 
     def note_death(self) -> None:
         """The worker has been found dead now, if it had not been before."""

@@ -184,11 +184,8 @@ class SettleDead:
         if not self._settler.settle(lease, payload, verdict, error, tally, cause, policy.locks, _run_of(slot)):
             return None
         if isinstance(verdict, Fail):
-            slot.failed = slot.totals.failed + 1
             deferred_hooks.leave(self._runtime.path, self._runtime.store, lease, error)
             self._orphaned_boards.own.header.note_deferred_hook()
-        else:
-            slot.released = slot.totals.released + 1
         return verdict
 
     def _note(self, board: Board, slot: Slot, status: int | None, trace: str, held: Sequence[HeldJob]) -> None:

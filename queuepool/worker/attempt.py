@@ -132,13 +132,8 @@ class Runner:
         self._batch.settled()
         self._meter.settled(duration)
         self._settler.emit_noted()
-        if not ours:
-            return
-        if isinstance(verdict, Fail):
-            self._slot_writer.slot.failed += 1
+        if ours and isinstance(verdict, Fail):
             self._call_after_failed(attempt, verdict.error)
-        else:
-            self._slot_writer.slot.released += 1
 
     def call_deferred_hook(self, lease: Lease, error: BaseException) -> None:
         """Call the ``after_failed`` hook of a job that failed when another worker died."""

@@ -66,7 +66,7 @@ def counted(rig: Rig, kind: str, jobs: int, *flags: str) -> int:
 
 
 def report() -> None:
-    """A line for each kind of job and a worker that logs nothing, one of a pool with metrics, one with the usual log."""
+    """A line for each kind of job and a worker that logs nothing, one with metrics, one with the usual log."""
     with redis_rig() as rig:
         plain, metered = of_job(rig, "no-op", "--quiet"), of_job(rig, "no-op", "--quiet", _METERED)
         print(f"  published meters take {metered / plain - 1:.1%} of a no-op's instructions")

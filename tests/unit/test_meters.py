@@ -9,7 +9,7 @@ import pytest
 
 from queuepool.board import meters as layout
 from queuepool.board.board import Board
-from queuepool.board.counts import QueueFacts, counts_of, file_of
+from queuepool.board.counts import PoolCounts, QueueFacts, counts_of, file_of
 from queuepool.board.meters import OTHER, RUN_BOUNDS, MeterMemory, SlotMeters
 from queuepool.payload.envelope import decode
 from queuepool.steward.measure import PoolMeters
@@ -84,6 +84,39 @@ def test_each_job_waits_from_its_own_push(board, pushed, waits):
     meter.look()
 
     assert waits == pytest.approx(counts_of(board).jobs["default", "send"].wait.total)
+
+
+@pytest.mark.parametrize("lost", [0, layout.AS_LOST])
+def test_the_board_shows_what_failed_and_was_released(board, lost):
+    meters = entered(board)
+    for way in (layout.RELEASED, layout.FAILED, layout.FAILED, layout.GIVEN_BACK):
+        begin(meters)
+        end(meters, way + lost, 1.0, "crash" if lost else "")
+
+    assert (0, 2, 1) == board.slots[0].totals
+
+
+def test_a_board_whose_meters_cannot_be_reached_counts_nothing(tmp_path):
+    """That of another master, which was killed: the steward settles what its workers held."""
+    board = Board.create(tmp_path / "board.1-1", 4)
+    meters = SlotMeters(board.meters, board.slots[3])
+    meters.note_death()
+    meters.intend(layout.FAILED + layout.AS_LOST, "crash")
+    meters.leave("crash")
+
+    assert not meters.is_open
+    assert (0, 0, 0) == board.totals()
+
+
+def test_meters_that_are_not_published_give_empty_counts(tmp_path):
+    board = Board.create(tmp_path / "board.1-1", 1)
+    board.meters = MeterMemory.new(1, 0, is_published=False)
+    meters = entered(board)
+    begin(meters)
+    end(meters, layout.FAILED, 1.0)
+
+    assert PoolCounts() == counts_of(board)
+    assert (0, 1, 0) == board.slots[0].totals
 
 
 def test_the_counts_of_all_slots_are_added_up(board):

@@ -145,5 +145,7 @@ def miscounted(board, began: bool) -> list[str]:
         reasons = (counts.timeout, counts.crash, counts.memory, counts.lease, counts.cancelled)
         wrong += [f"{sum(reasons)} reasons"] if sum(reasons) > 1 else []
         wrong += [f"{counts.run.observations} runs"] if counts.run.observations != 1 else []
+        shown, slot = (counts.failed, counts.released), board.slots[0]
+        wrong += [f"the board shows {slot.failed} and {slot.released}"] if shown != (slot.failed, slot.released) else []
     exits = sum(found.exits.values())
     return wrong + ([f"{exits} exits"] if exits != 1 else [])
