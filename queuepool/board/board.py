@@ -16,7 +16,7 @@ from queuepool.board.board_name import BoardName
 from queuepool.board.facts import PoolFacts, Totals
 from queuepool.board.header import Header as Header
 from queuepool.board.held_jobs import AREA, HeldJobs
-from queuepool.board.meter_memory import MeterMemory
+from queuepool.board.meters import MeterMemory
 from queuepool.board.shared_file import SharedFile
 from queuepool.board.slot import Slot as Slot
 from queuepool.board.states import HELPERS as HELPERS
@@ -39,7 +39,7 @@ class Board:
         self.name = BoardName.parsed(path)
         self.memory = memory
         self.header = Header(memory, 0)
-        #: counters of a pool that counts, in memory that only its own processes share; see ``board/meters.py``
+        #: in memory that only the processes of its pool share; ``None`` in all others
         self.meters: MeterMemory | None = None
         self.used = 0
         self.slots = [self._slot(index) for index in range((len(memory) - _PAGE) // _SLOT)]

@@ -1,27 +1,27 @@
 """What a pool has counted and measured, as its readers get it: metrics, history, ``top`` and alerts.
 
 Counters belong to a slot, not to a process: they only grow while the pool lives, also when workers are recycled or
-killed. ``board/meters.py`` writes and reads them.
+killed. They are the sums of the meters of all slots; a value that cannot be a count, or a time, counts as 0.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from math import inf, isfinite
 from operator import add, sub
-from typing import NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple
 
-#: upper bounds of the buckets of run times, in seconds; one more bucket has what took longer
-RUN_BOUNDS = (
-    0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0, 3600.0,
-)  # fmt: skip
-#: the same of waits
-WAIT_BOUNDS = (
-    0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0, 3600.0,
-)  # fmt: skip
-#: the name that stands for all jobs, or errors, beyond those that have a row of their own
-OTHER = "_other"
-#: why a worker left
-EXITS = ("max_jobs", "max_time", "memory", "restart", "stop", "crash", "timeout", "lease", "killed")
+from queuepool.board import meters as layout
+from queuepool.board.board import Board
+from queuepool.board.meters import EXITS, OTHER, RUN_BOUNDS, WAIT_BOUNDS, Shape
+from queuepool.board.paused_queues import paused_in
+from queuepool.board.record import as_count, as_counts
+from queuepool.board.shared_file import SharedFile
+
+_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_OTHERS = (OTHER, OTHER)
 
 
 class Histogram(NamedTuple):
@@ -85,10 +85,6 @@ class JobCounts(NamedTuple):
         return self.done + self.released + self.failed + self.given_back
 
 
-OUTCOMES = ("done", "released", "failed", "given_back")
-LOSSES = ("timeout", "crash", "memory", "lease", "cancelled")
-
-
 class QueueFacts(NamedTuple):
     """One queue as the steward last measured it. Sizes are jobs, ages are seconds, by the store's clock."""
 
@@ -121,3 +117,167 @@ class PoolCounts(NamedTuple):
     failed_jobs: int = 0
     #: how often the store has been lost since the pool started
     outages: int = 0
+
+
+def file_of(board: Path) -> Path:
+    """The file with the meters of the board at this path."""
+    return board.with_name(f"{board.name}.meters")
+
+
+def counts_of(board: Board) -> PoolCounts:
+    """What this board's pool has counted and measured; what cannot be read is empty. Never raises.
+
+    In a process of the pool this is the present state, elsewhere that of about a second ago.
+    """
+    if board.meters:
+        return _counts(board, board.meters, board.meters.shape) if board.meters.is_published else PoolCounts()
+    try:
+        fd = os.open(file_of(board.path), _FLAGS)
+    except OSError:
+        return PoolCounts()
+    try:
+        file = SharedFile(fd, os.fstat(fd).st_size)
+        shape = shape_of(file)
+        return _counts(board, file, shape) if shape and shape.capacity == len(board.slots) else PoolCounts()
+    except OSError:
+        return PoolCounts()
+    finally:
+        os.close(fd)
+
+
+def shape_of(file: SharedFile) -> Shape | None:
+    """The shape of these meters, if it is a whole file of them, of this version. Raises ``OSError``."""
+    raw = file[0 : layout.FIRST_QUEUE * layout.WORD].ljust(layout.FIRST_QUEUE * layout.WORD, b"\0")
+    head = memoryview(raw).cast("q")
+    shape = Shape(head[layout.CAPACITY], head[layout.ROOM])
+    is_ours = head[layout.POOL_MAGIC] == layout.MAGIC and 0 <= shape.queues <= layout.MAX_QUEUES
+    return shape if is_ours and shape.size == len(file) == os.fstat(file.fd).st_size else None
+
+
+def parts_in_use(memory: Any, shape: Shape, index: int) -> Iterator[tuple[int, bytes]]:
+    """The first byte and the content of each part of a slot's area: its head, its rows of jobs, its rows of errors.
+
+    The head is read first: it has the numbers of rows, which are written after the rows. Nothing if no worker has had
+    the slot, or if its head is nonsense.
+    """
+    first = shape.area_at(index)
+    raw = memory[first : first + layout.HEAD * layout.WORD]
+    head = memoryview(raw).cast("q")
+    jobs, errors = head[layout.JOB_ROWS], head[layout.ERROR_ROWS]
+    if 0 < jobs <= shape.job_rows and 0 <= errors <= layout.ROWS:
+        yield first, raw
+        for word, words in ((layout.FIRST_JOB, jobs * layout.JOB_ROW), (layout.FIRST_ERROR, errors * layout.ERROR_ROW)):
+            place = first + word * layout.WORD
+            yield place, memory[place : place + words * layout.WORD]
+
+
+def _counts(board: Board, memory: Any, shape: Shape) -> PoolCounts:
+    sums = _Sums(shape)
+    for index in range(len(board.slots)):
+        parts = [raw for _, raw in parts_in_use(memory, shape, index)]
+        if parts:
+            sums.add(*parts)
+    return sums.counts(memory[0 : shape.area_at(0)], board.header.paused)
+
+
+class _Row(NamedTuple):
+    """The numbers under one pair of names: when these were first used, totals in seconds, counts."""
+
+    first_used: float
+    totals: list[float]
+    counts: list[int]
+
+    def plus(self, other: _Row) -> _Row:
+        return _Row(
+            min(self.first_used, other.first_used),
+            list(map(add, self.totals, other.totals)),
+            list(map(add, self.counts, other.counts)),
+        )
+
+
+class _Table:
+    """Rows by a pair of names. The names used first keep a row of their own, so those of a sum never change."""
+
+    def __init__(self) -> None:
+        self._rows: dict[tuple[str, str], _Row] = {}
+
+    def add(self, names: tuple[str, str], row: _Row) -> None:
+        known = self._rows.get(names)
+        self._rows[names] = known.plus(row) if known else row
+
+    def bounded(self, most: int, most_others: int = 0) -> dict[tuple[str, str], _Row]:
+        """At most so many, and the others: by their first name as long as these are few, else all together."""
+        ordered = sorted(self._rows.items(), key=lambda item: (item[1].first_used, item[0]))
+        kept, others = dict([item for item in ordered if item[0][1] != OTHER][:most]), _Table()
+        for (first, second), row in ordered:
+            if (first, second) not in kept:
+                place = first, OTHER
+                others.add(place if place in others._rows or len(others._rows) < most_others else _OTHERS, row)
+        return kept | {names: row for names, row in others._rows.items() if any(row.counts)}
+
+
+class _Sums:
+    """Adds slot after slot."""
+
+    def __init__(self, shape: layout.Shape) -> None:
+        self._shape = shape
+        self._jobs, self._errors = _Table(), _Table()
+        self._exits = [0] * len(EXITS)
+
+    def add(self, head: bytes, jobs: bytes, errors: bytes) -> None:
+        """Add one slot: its head, and the rows of jobs and of errors that it uses."""
+        exits = layout.EXITS_STRUCT.unpack_from(head, layout.FIRST_EXIT * layout.WORD)
+        self._exits = list(map(add, self._exits, map(as_count, exits)))
+        _add_rows(self._jobs, jobs, layout.JOBS)
+        _add_rows(self._errors, errors, layout.ERRORS)
+
+    def counts(self, pool: bytes, paused: str) -> PoolCounts:
+        """All of it, with what the steward has written of the ``pool``; ``paused`` is as on the board."""
+        numbers, shape = memoryview(pool).cast("q"), self._shape
+        queues = dict(map(_queue, _rows(pool, min(as_count(numbers[layout.QUEUES]), shape.queues))))
+        names = frozenset(paused_in(paused, lambda: [*queues]))
+        jobs = self._jobs.bounded(shape.own_rows - 1, shape.shared_rows)
+        return PoolCounts(
+            jobs={names: _job_counts(row) for names, row in jobs.items()},
+            errors={names: row.counts[0] for names, row in self._errors.bounded(layout.ROWS - 1).items()},
+            exits=dict(zip(EXITS, self._exits, strict=True)),
+            queues={name: facts._replace(paused=name in names) for name, facts in queues.items()},
+            failed_jobs=as_count(numbers[layout.FAILED_JOBS]),
+            outages=as_count(numbers[layout.OUTAGES]),
+        )
+
+
+def _add_rows(table: _Table, raw: bytes, kind: layout.Rows) -> None:
+    for number, place in enumerate(range(0, len(raw), kind.words * layout.WORD)):
+        found = kind.numbers.unpack_from(raw, place)
+        (first_used, *totals), counts = map(_time, found[: kind.times]), as_counts(found[kind.times :])
+        text, (first, second) = place + kind.numbers.size, kind.texts
+        names = layout.text_in(raw, text, first), layout.text_in(raw, text + first, second)
+        table.add(names if number else _OTHERS, _Row(first_used or inf, totals, counts))
+
+
+def _time(value: float) -> float:
+    return value if isfinite(value) and value >= 0.0 else 0.0
+
+
+def _job_counts(row: _Row) -> JobCounts:
+    first_wait, first_way = layout.FIRST_WAIT - layout.FIRST_LOSS, layout.FIRST_WAY - layout.FIRST_LOSS
+    losses, waits, cells = row.counts[:first_wait], row.counts[first_wait:first_way], row.counts[first_way:]
+    ways = [cells[first : first + layout.RUN_BUCKETS] for first in range(0, len(cells), layout.RUN_BUCKETS)]
+    own, lost = [sum(way) for way in ways[: layout.LOST]], [0, *(sum(way) for way in ways[layout.LOST :])]
+    run, wait = row.totals
+    runs = Histogram(tuple(map(sum, zip(*ways, strict=True))), run)
+    return JobCounts._make([*map(add, own, lost), *losses, runs, Histogram(tuple(waits), wait)])
+
+
+def _rows(pool: bytes, count: int) -> list[bytes]:
+    first, length = layout.FIRST_QUEUE * layout.WORD, layout.QUEUE_ROW * layout.WORD
+    return [pool[first + length * number :][:length] for number in range(count)]
+
+
+def _queue(raw: bytes) -> tuple[str, QueueFacts]:
+    *counts, oldest, overdue, measured_at = layout.QUEUE_STRUCT.unpack_from(raw)
+    ready, delayed, reserved, quarantined, is_at_least = map(as_count, counts)
+    facts = QueueFacts(ready, delayed, reserved, quarantined, _time(oldest), _time(overdue), _time(measured_at))
+    name = layout.text_in(raw, layout.QUEUE_NUMBERS * layout.WORD, layout.QUEUE_TEXT)
+    return name, facts._replace(is_at_least=bool(is_at_least))

@@ -1,82 +1,355 @@
-"""A pool's meters: its slots' counters and its queues' measured sizes, in memory and in a file beside the board.
+"""A pool's meters: the counters of its slots, and what its steward has measured, in memory that its processes share.
 
-The memory is shared by all processes of the pool and no file: nothing can truncate it, so a worker may write there for
-each job and never gets a SIGBUS. The steward copies it to the file for everybody else (``steward/publish_meters.py``).
+The memory is no file: nothing can cut it short, so a worker may write there for each job and never gets a SIGBUS. The
+steward copies it to a file for everybody else (``steward/publish_meters.py``).
+
+It is laid out in words of eight bytes: the queues first, then an area for each slot. An area has a head, then 64 rows
+of errors, then rows of jobs: 64, and for each queue one more and one for its jobs that find no row of their own. Row 0
+of either is for all that finds no row at all. A row counts once its number is below that in the head: its names are
+written before. How many queues there are is known when the pool starts (``Shape``); what is never used takes no memory.
 """
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
+import mmap
+import time
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Sequence
+from math import isfinite
+from struct import Struct
+from typing import NamedTuple
 
-from queuepool.board import meter_layout as layout
-from queuepool.board.board import Board
-from queuepool.board.counts import PoolCounts
-from queuepool.board.meter_layout import Shape
-from queuepool.board.meter_sums import Sums
-from queuepool.board.shared_file import SharedFile
+from queuepool.board.record import as_count
+from queuepool.board.slot import Slot
 
-_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+#: upper bounds of the buckets of run times, in seconds; one more bucket has what took longer
+RUN_BOUNDS = (
+    0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0, 3600.0,
+)  # fmt: skip
+#: the same of waits
+WAIT_BOUNDS = (
+    0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0, 3600.0,
+)  # fmt: skip
+#: the name that stands for all jobs, or errors, beyond those that have a row of their own
+OTHER = "_other"
+#: why a worker left
+EXITS = ("max_jobs", "max_time", "memory", "restart", "stop", "crash", "timeout", "lease", "killed")
+OUTCOMES = ("done", "released", "failed", "given_back")
+LOSSES = ("timeout", "crash", "memory", "lease", "cancelled")
+
+WORD = 8
+#: rows of errors, with the one for the others; and of jobs, without those for the queues
+ROWS = 64
+
+#: of the head: attempts begun; workers that have entered; how the attempt is about to end; the row of the
+#: attempt begun last; Unix time minus monotonic time, as the worker saw them; when it was found dead (monotonic); rows
+#: of jobs and of errors in use
+BEGUN, ENTERED, ENDING, ROW, CLOCKS, DIED, JOB_ROWS, ERROR_ROWS = range(8)
+#: the first of the exits, by reason
+FIRST_EXIT = 8
+HEAD = 256
+
+#: of a row of a job: when it was first used (monotonic), the totals of run times and waits, all in seconds
+FIRST_USED, RUN_TOTAL, WAIT_TOTAL = range(3)
+FIRST_LOSS = 3
+FIRST_WAIT = FIRST_LOSS + len(LOSSES)
+FIRST_WAY = FIRST_WAIT + len(WAIT_BOUNDS) + 1
+#: how an attempt may end: by its worker, or (from ``LOST`` on) for a reason in ``LOSSES``; each has its run times
+WAYS = (*OUTCOMES, *OUTCOMES[1:])
+DONE, RELEASED, FAILED, GIVEN_BACK = range(len(OUTCOMES))
+LOST = len(OUTCOMES)
+#: what is added to a way for the same outcome of an attempt that was lost
+AS_LOST = LOST - RELEASED
+RUN_BUCKETS = len(RUN_BOUNDS) + 1
+JOB_NUMBERS = FIRST_WAY + len(WAYS) * RUN_BUCKETS
+JOB_STRUCT = Struct(f"=3d{JOB_NUMBERS - 3}q")
+
+#: texts: two bytes of length, then UTF-8
+QUEUE_TEXT, JOB_TEXT, ERROR_TEXT = 208, 192, 208
+JOB_ROW = JOB_NUMBERS + (QUEUE_TEXT + JOB_TEXT) // WORD
+#: of a row of an error: when it was first used, how many
+ERROR_NUMBERS = 2
+ERROR_STRUCT = Struct("=dq")
+ERROR_ROW = ERROR_NUMBERS + (JOB_TEXT + ERROR_TEXT) // WORD
+
+FIRST_ERROR = HEAD
+FIRST_JOB = FIRST_ERROR + ROWS * ERROR_ROW
 
 
-def file_of(board: Path) -> Path:
-    """The file with the meters of the board at this path."""
-    return board.with_name(f"{board.name}.meters")
+class Rows(NamedTuple):
+    """One kind of rows: the word of the head with their number, their first word, the words of each, its numbers.
 
-
-def read(board: Board) -> PoolCounts:
-    """What this board's pool has counted and measured; what cannot be read is empty. Never raises.
-
-    In a process of the pool this is the present state, elsewhere that of about a second ago.
+    ``times`` of its numbers are seconds, the first of them when it was first used. ``texts``: the bytes of its names.
     """
-    if board.meters is not None:
-        return _counts(board, board.meters, board.meters.shape)
-    try:
-        fd = os.open(file_of(board.path), _FLAGS)
-    except OSError:
-        return PoolCounts()
-    try:
-        file = SharedFile(fd, os.fstat(fd).st_size)
-        shape = shape_of(file)
-        return _counts(board, file, shape) if shape and shape.capacity == len(board.slots) else PoolCounts()
-    except OSError:
-        return PoolCounts()
-    finally:
-        os.close(fd)
+
+    used: int
+    first: int
+    words: int
+    numbers: Struct
+    times: int
+    texts: tuple[int, int]
 
 
-def shape_of(file: SharedFile) -> Shape | None:
-    """The shape of these meters, if it is a whole file of them, of this version. Raises ``OSError``."""
-    raw = file[0 : layout.FIRST_QUEUE * layout.WORD].ljust(layout.FIRST_QUEUE * layout.WORD, b"\0")
-    head = memoryview(raw).cast("q")
-    shape = Shape(head[layout.CAPACITY], head[layout.ROOM])
-    is_ours = head[layout.POOL_MAGIC] == layout.MAGIC and 0 <= shape.queues <= layout.MAX_QUEUES
-    return shape if is_ours and shape.size == len(file) == os.fstat(file.fd).st_size else None
+JOBS = Rows(JOB_ROWS, FIRST_JOB, JOB_ROW, JOB_STRUCT, 3, (QUEUE_TEXT, JOB_TEXT))
+ERRORS = Rows(ERROR_ROWS, FIRST_ERROR, ERROR_ROW, ERROR_STRUCT, 1, (JOB_TEXT, ERROR_TEXT))
+
+#: of the pool
+MAGIC = 0x71756575_4D000002
+#: ``QUEUES``: those whose names are written; ``ROOM``: those that there is room for
+POOL_MAGIC, CAPACITY, PUBLISHED, OUTAGES, FAILED_JOBS, QUEUES, ROOM = range(7)
+FIRST_QUEUE = 64
+#: more queues than any pool has: a file that speaks of more has been overwritten
+MAX_QUEUES = 100_000
+#: queues that have rows in a slot's area, which is 3.4 MB of addresses then: the system must grant them for all slots
+MOST_ROWS = 1000
+#: of a queue: ready, delayed, reserved, quarantined, whether these are lower bounds, oldest, overdue, measured at; the
+#: digest of the job that was seen last as the next one, and since when (monotonic); its name
+QUEUE_STRUCT, FIRST_SEEN, SEEN_STRUCT = Struct("=5q3d"), 8, Struct("=16sd")
+QUEUE_NUMBERS = 11
+QUEUE_ROW = QUEUE_NUMBERS + QUEUE_TEXT // WORD
+
+EXITS_STRUCT = Struct(f"={len(EXITS)}q")
+_LENGTH = Struct("=H")
 
 
-def parts_in_use(memory: Any, shape: Shape, index: int) -> Iterator[tuple[int, bytes]]:
-    """The first byte and the content of each part of a slot's area: its head, its rows of jobs, its rows of errors.
+class Shape(NamedTuple):
+    """Of the meters of a board with ``capacity`` slots, of a pool with so many queues."""
 
-    The head is read first: it has the numbers of rows, which are written after the rows. Nothing if no worker has had
-    the slot, or if its head is nonsense.
+    capacity: int
+    queues: int
+
+    @property
+    def size(self) -> int:
+        """Bytes of it all."""
+        return self.area_at(self.capacity)
+
+    @property
+    def area(self) -> int:
+        """Bytes of a slot's area."""
+        return (FIRST_JOB + self.job_rows * JOB_ROW) * WORD
+
+    @property
+    def own_rows(self) -> int:
+        """Rows of a slot for a queue and a job each, with row 0."""
+        return ROWS + self.shared_rows
+
+    @property
+    def shared_rows(self) -> int:
+        """Rows of a slot for all jobs of a queue that have no row of their own."""
+        return min(self.queues, MOST_ROWS)
+
+    @property
+    def job_rows(self) -> int:
+        """Rows of jobs of a slot."""
+        return self.own_rows + self.shared_rows
+
+    def area_at(self, index: int) -> int:
+        """The byte at which the area of this slot begins; of slot 0, at which the queues end."""
+        return (FIRST_QUEUE + self.queues * QUEUE_ROW) * WORD + index * self.area
+
+    def most(self, kind: Rows) -> int:
+        """Rows of this kind in an area."""
+        return self.job_rows if kind is JOBS else ROWS
+
+
+def packed_text(text: str, room: int) -> bytes:
+    """The text as bytes, cut to what fits into ``room`` bytes."""
+    raw = text.encode("utf-8", "replace")[: room - _LENGTH.size].decode("utf-8", "ignore").encode()
+    return _LENGTH.pack(len(raw)) + raw
+
+
+def text_in(raw: bytes, place: int, room: int) -> str:
+    """The text that ``packed_text`` wrote into the ``room`` bytes from ``place`` on; any bytes give some text."""
+    (length,) = _LENGTH.unpack_from(raw, place)
+    first = place + _LENGTH.size
+    return raw[first : min(first + length, place + room)].decode("utf-8", "replace")
+
+
+def cell_at(row: int, way: int, duration: float) -> int:
+    """The word that counts attempts of this row that ended in this way after so many seconds."""
+    return FIRST_JOB + row * JOB_ROW + FIRST_WAY + way * RUN_BUCKETS + bisect_left(RUN_BOUNDS, duration)
+
+
+def cells_of(row: int) -> slice:
+    """The words of this row that count attempts, by way and run time."""
+    first = FIRST_JOB + row * JOB_ROW + FIRST_WAY
+    return slice(first, first + len(WAYS) * RUN_BUCKETS)
+
+
+def lost_cells_of(row: int) -> slice:
+    """The same of attempts that were lost."""
+    cells = cells_of(row)
+    return slice(cells.start + LOST * RUN_BUCKETS, cells.stop)
+
+
+def losses_of(row: int) -> slice:
+    """The words of this row that count losses, by reason."""
+    first = FIRST_JOB + row * JOB_ROW + FIRST_LOSS
+    return slice(first, first + len(LOSSES))
+
+
+class MeterMemory(mmap.mmap):
+    """It knows its shape from its beginning: what is written in it may be a job's.
+
+    ``is_published``: whether anybody may read it, and how long jobs wait is measured: ``metrics = yes``.
     """
-    first = shape.area_at(index)
-    raw = memory[first : first + layout.HEAD * layout.WORD]
-    head = memoryview(raw).cast("q")
-    jobs, errors = head[layout.JOB_ROWS], head[layout.ERROR_ROWS]
-    if 0 < jobs <= shape.job_rows and 0 <= errors <= layout.ROWS:
-        yield first, raw
-        for word, words in ((layout.FIRST_JOB, jobs * layout.JOB_ROW), (layout.FIRST_ERROR, errors * layout.ERROR_ROW)):
-            place = first + word * layout.WORD
-            yield place, memory[place : place + words * layout.WORD]
+
+    shape: Shape
+    is_published: bool
+
+    @classmethod
+    def new(cls, capacity: int, queues: int, *, is_published: bool = True) -> MeterMemory:
+        """Meters of a board with so many slots and of so many queues, for all later children. Raises ``OSError``."""
+        shape = Shape(capacity, min(queues, MAX_QUEUES))
+        memory = cls(-1, shape.size)
+        memory.shape, memory.is_published = shape, is_published
+        words = memoryview(memory).cast("q")
+        words[POOL_MAGIC], words[CAPACITY], words[ROOM] = MAGIC, capacity, shape.queues
+        return memory
 
 
-def _counts(board: Board, memory: Any, shape: Shape) -> PoolCounts:
-    sums = Sums(shape)
-    for index in range(len(board.slots)):
-        parts = [raw for _, raw in parts_in_use(memory, shape, index)]
-        if parts:
-            sums.add(*parts)
-    return sums.counts(memory[0 : shape.area_at(0)], board.header.paused)
+#: ``ending`` has room for so many ways, and so many reasons
+_WAYS = _LOSSES = 8
+
+
+class SlotMeters:
+    """The meters of one slot, written by its worker and, after that one's death, by the steward.
+
+    They belong to the slot, not to its process: the next worker goes on with the same numbers.
+
+    Each attempt that has begun counts exactly once, whichever process is killed between whichever two writes, since
+    every count is one store of eight bytes and the number of attempts that have *ended* is no field of its own: it is
+    the sum of all cells, one for each way to end and bucket of run times. So an attempt ends by one store, which says
+    all of it. The worker raises ``begun`` before an attempt; ``begun - ended`` is 1 until it has been counted, then 0.
+
+    The steward counts the last attempt of a dead worker if that difference is 1. Losses by reason are counted likewise:
+    the sum of their reasons is raised first, and is then one more than the sum of the cells of lost attempts. Exits
+    too: ``entered`` is raised by each new worker, and exceeds the sum of the exits until it has left.
+
+    How an attempt ended is known from the board: the stage of the held job. Only for one that is settled (``SETTLED``)
+    must the verdict be noted here before that stage is (``ending``).
+    """
+
+    def __init__(self, memory: MeterMemory | None, slot: Slot) -> None:
+        """Without a ``memory``, as for a lone worker and on another pool's board, it is one that nobody reads."""
+        memory = memory or MeterMemory.new(slot.index + 1, 0, is_published=False)
+        first = memory.shape.area_at(slot.index)
+        self._memory = memory
+        self._shape = memory.shape
+        self._first = first
+        self._slot = slot
+        self.is_published = memory.is_published
+        view = memoryview(memory)[first : first + self._shape.area]
+        self.words, self.reals = view.cast("q"), view.cast("d")
+
+    def enter(self) -> None:
+        """By a new worker: no attempt of an earlier one is left to be counted, and this worker has yet to leave."""
+        self.words[JOB_ROWS] = max(1, self._used(JOBS))
+        self.words[BEGUN] = self._ended()
+        self.words[DIED] = 0
+        self.words[ENTERED] = self._exits() + 1
+
+    def leave(self, reason: str) -> None:
+        """Count the worker's exit, unless it is counted already."""
+        if self._exits() < self.words[ENTERED]:
+            self.words[FIRST_EXIT + EXITS.index(reason)] += 1
+
+    def job_row(self, queue: str, job: str) -> int:
+        """The row of these jobs, made if there is room; else that of the queue's other jobs, or of all others."""
+        row = self._row(JOBS, self._shape.own_rows, queue, job)
+        return row or self._row(JOBS, self._shape.job_rows, queue, OTHER)
+
+    def count_error(self, job: str, error: str) -> None:
+        """Count an exception of this class, raised by this job."""
+        row = self._row(ERRORS, ROWS, job, error)
+        self.words[FIRST_ERROR + row * ERROR_ROW + 1] += 1
+
+    @property
+    def is_open(self) -> bool:
+        """Whether an attempt has begun that is not counted yet."""
+        return int(self.words[BEGUN]) == self._ended() + 1
+
+    def forget(self) -> None:
+        """The attempt begun last never ran: its worker died at once, and it was given back as not begun."""
+        self.words[BEGUN] = self._ended()
+
+    def intend(self, way: int, reason: str = "") -> None:
+        """Before the job is marked as settled: its attempt ends this way; ``reason`` for those from ``LOST`` on."""
+        loss = LOSSES.index(reason) if reason else 0
+        self.words[ENDING] = (self.words[BEGUN] * _LOSSES + loss) * _WAYS + way
+
+    @property
+    def intended(self) -> tuple[int, int] | None:
+        """The way in which the last attempt is to end, and the number of the reason; ``None`` if none is noted."""
+        ending, way = divmod(self.words[ENDING], _WAYS)
+        begun, loss = divmod(ending, _LOSSES)
+        is_valid = begun == self.words[BEGUN] and way < len(WAYS) and loss < len(LOSSES)
+        return (way, loss) if is_valid else None
+
+    def end(self, duration: float) -> None:
+        """Count the attempt begun last, as intended, here and then on the board. ``duration`` in seconds."""
+        way, loss = self.intended or (GIVEN_BACK, 0)
+        row = self.words[ROW]
+        row = row if 0 <= row < self._shape.job_rows else 0
+        if way >= LOST and self._sum(losses_of) == self._sum(lost_cells_of):
+            self.words[losses_of(row).start + loss] += 1
+        self.words[cell_at(row, way, duration)] += 1
+        self._show(way)
+        self.reals[FIRST_JOB + row * JOB_ROW + RUN_TOTAL] += duration
+
+    def _show(self, way: int) -> None:
+        """On the board for all processes, at once. What is done is shown before its hooks are called (``Batch``)."""
+        outcome = way - AS_LOST if way >= LOST else way
+        if outcome == FAILED:
+            self._slot.failed = as_count(self._slot.failed) + 1
+        elif outcome == RELEASED:
+            self._slot.released = as_count(self._slot.released) + 1
+
+    def note_death(self) -> None:
+        """The worker has been found dead now, if it had not been before."""
+        if not self.reals[DIED]:
+            self.reals[DIED] = time.monotonic()
+
+    def run_time(self, since: float, until: float = 0.0) -> float:
+        """Seconds from ``since`` (Unix) ``until`` then (monotonic), by default until the worker was found dead."""
+        began = since - self.reals[CLOCKS]
+        return max(0.0, (until or self.reals[DIED]) - began) if isfinite(began) else 0.0
+
+    def _ended(self) -> int:
+        return self._sum(cells_of)
+
+    def _sum(self, part: Callable[[int], slice]) -> int:
+        """The sum of this part of each row of jobs."""
+        return sum(sum(self.words[part(row)]) for row in range(self._used(JOBS)))
+
+    def _exits(self) -> int:
+        return sum(self.words[FIRST_EXIT : FIRST_EXIT + len(EXITS)])
+
+    def _used(self, kind: Rows) -> int:
+        """The number of rows in use, with that for the others; 0 before the first."""
+        count = self.words[kind.used]
+        return count if 0 <= count <= self._shape.most(kind) else 0
+
+    def _row(self, kind: Rows, most: int, *names: str) -> int:
+        """The row with these names, made while fewer than ``most`` are in use; else 0."""
+        raw = [packed_text(name, size) for name, size in zip(names, kind.texts, strict=True)]
+        used = max(1, self._used(kind))
+        for row in range(1, used):
+            if all(self._memory[place : place + len(text)] == text for place, text in self._texts(kind, row, raw)):
+                return row
+        return self._made(kind, used, raw) if used < most else 0
+
+    def _made(self, kind: Rows, row: int, raw: Sequence[bytes]) -> int:
+        """A new row; its number is written last, so that no reader sees half a name."""
+        for place, text in self._texts(kind, row, raw):
+            self._memory[place : place + len(text)] = text
+        self.reals[kind.first + row * kind.words] = time.monotonic()
+        self.words[kind.used] = row + 1
+        return row
+
+    def _texts(self, kind: Rows, row: int, raw: Sequence[bytes]) -> Iterator[tuple[int, bytes]]:
+        """Each text with its place in the memory."""
+        place = self._first + (kind.first + row * kind.words) * WORD + kind.numbers.size
+        for text, size in zip(raw, kind.texts, strict=True):
+            yield place, text
+            place += size

@@ -46,6 +46,7 @@ class Slot(Record):
     current_index = Whole()
     deadline = Seconds()
     lease_end = Seconds()
+    #: of this worker's attempts, for readers outside the pool: its meters are the pool's own memory, and of the slot
     done = Whole()
     failed = Whole()
     released = Whole()

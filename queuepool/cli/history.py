@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import click
 
-from queuepool.board.counts import RUN_BOUNDS, WAIT_BOUNDS
+from queuepool.board.meters import RUN_BOUNDS, WAIT_BOUNDS
 from queuepool.board.status import iso
 from queuepool.cli import output
 from queuepool.cli.options import CONNECTION, JSON, TEXT, Where, located, option, parsed

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from queuepool.board import meters
+from queuepool.board.counts import counts_of
 from queuepool.cli import output
 from queuepool.cli.local import runtime_of
 from queuepool.cli.options import PLACE, Where, located, option, parsed
@@ -48,7 +48,7 @@ def _of(where: Where, pool: PoolSettings) -> Iterator[Sample]:
         board = runtime_of(where, pool).board()
     except NotRunning:
         return of_stopped(pool.name)
-    return of_pool(facts.read(pool.name, pool.connection.name, board), meters.read(board))
+    return of_pool(facts.read(pool.name, pool.connection.name, board), counts_of(board))
 
 
 def _replace(path: Path, text: bytes) -> None:

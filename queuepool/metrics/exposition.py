@@ -10,7 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import accumulate
 from math import isfinite, isnan
 
-from queuepool.board.counts import RUN_BOUNDS, WAIT_BOUNDS, Histogram
+from queuepool.board.counts import Histogram
+from queuepool.board.meters import RUN_BOUNDS, WAIT_BOUNDS
 from queuepool.metrics.samples import Sample
 from queuepool.metrics.table import GAUGE, INFO, METRICS, Metric
 

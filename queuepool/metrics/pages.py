@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from http import HTTPStatus
 
 from queuepool import __version__
-from queuepool.board import meters
 from queuepool.board.board import Board
+from queuepool.board.counts import counts_of
 from queuepool.board.health import with_health
 from queuepool.board.status import overview
 from queuepool.metrics import health
@@ -40,7 +40,7 @@ class Pages:
         return read(self._pool, self._connection, self._board)
 
     def _metrics(self) -> Response:
-        text = exposition([*of_program(), *of_pool(self._facts(), meters.read(self._board))])
+        text = exposition([*of_program(), *of_pool(self._facts(), counts_of(self._board))])
         return Response(HTTPStatus.OK, text, TYPE)
 
     def _health(self, problem_of: Callable[[PoolFacts], str]) -> Response:

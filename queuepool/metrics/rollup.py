@@ -15,19 +15,8 @@ from functools import reduce
 from operator import add, sub
 from typing import Any, NamedTuple
 
-from queuepool.board.counts import (
-    EXITS,
-    LOSSES,
-    NO_RUNS,
-    NO_WAITS,
-    OTHER,
-    OUTCOMES,
-    Histogram,
-    JobCounts,
-    PoolCounts,
-    QueueFacts,
-)
-from queuepool.board.meter_layout import Shape
+from queuepool.board.counts import NO_RUNS, NO_WAITS, Histogram, JobCounts, PoolCounts, QueueFacts
+from queuepool.board.meters import EXITS, LOSSES, OTHER, OUTCOMES, Shape
 from queuepool.metrics.stored_values import count_in, name_in, seconds_in
 
 #: bytes from which on a text is compressed, and most bytes of one that is read

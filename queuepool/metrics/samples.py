@@ -8,8 +8,9 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from queuepool import __version__
-from queuepool.board.counts import EXITS, LOSSES, NO_WAITS, OUTCOMES, Histogram, PoolCounts, QueueFacts
+from queuepool.board.counts import NO_WAITS, Histogram, PoolCounts, QueueFacts
 from queuepool.board.health import LATE_AFTER
+from queuepool.board.meters import EXITS, LOSSES, OUTCOMES
 from queuepool.metrics.facts import PoolFacts
 from queuepool.metrics.health import not_ready
 from queuepool.metrics.table import QUEUE_STATES

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
-from queuepool.board.counts import EXITS, LOSSES, OUTCOMES
+from queuepool.board.meters import EXITS, LOSSES, OUTCOMES
 
 COUNTER, GAUGE, HISTOGRAM, INFO = "counter", "gauge", "histogram", "info"
 #: the values of label ``state``: of a queue's jobs, and of workers

@@ -116,7 +116,14 @@ class Processes:
     def _work(self, slot: Slot, signals: WorkerSignals, alarm: Alarm) -> int:
         settings = self._settings
         waits = settings.connection.block_for + settings.sleep + settings.rest
-        slot_writer = SlotWriter(slot, settings.name, alarm, signals, stall_timeout=waits + _STALL_TIMEOUT)
+        slot_writer = SlotWriter(
+            slot,
+            settings.name,
+            alarm,
+            signals,
+            stall_timeout=waits + _STALL_TIMEOUT,
+            meters=self._board.meters,
+        )
         slot_writer.alive()
         limits = limits_of(settings, slot_writer)
         warn_of_jobs(settings, self._board.header, slot, self._served)

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from queuepool import __version__, log
 from queuepool.board.board import Board, Role, sweep
-from queuepool.board.meter_memory import MeterMemory
+from queuepool.board.meters import MeterMemory
 from queuepool.board.runtime_dir import RuntimeDir
 from queuepool.config.connections import check_drivers
 from queuepool.config.settings import PoolSettings
@@ -113,8 +113,8 @@ def _new_board(runtime: RuntimeDir, settings: PoolSettings) -> Board:
     except QueuepoolError:
         runtime.release()
         raise
-    if settings.metrics:
-        board.meters = MeterMemory.new(len(board.slots), len(settings.queues))
+    queues = len(settings.queues) if settings.metrics else 0  # by queue only if anybody may read it
+    board.meters = MeterMemory.new(len(board.slots), queues, is_published=settings.metrics)
     board.header.facts = board.header.facts._replace(since=time.time(), target=workers)
     board.header.beat = time.monotonic()
     return board

@@ -8,8 +8,8 @@ from dataclasses import replace
 
 from queuepool.board.blame import Blame, Thread
 from queuepool.board.board import Board, Slot
+from queuepool.board.counts import counts_of
 from queuepool.board.pauses import Pauses
-from queuepool.board.pool_meters import PoolMeters
 from queuepool.board.runtime_dir import RuntimeDir
 from queuepool.config.settings import PoolSettings
 from queuepool.errors import StoreError
@@ -23,7 +23,7 @@ from queuepool.steward.guard import Guard
 from queuepool.steward.keep_history import KeepHistory
 from queuepool.steward.loop import Steward
 from queuepool.steward.lost_replies import LostReplies
-from queuepool.steward.measure import Measure
+from queuepool.steward.measure import Measure, PoolMeters
 from queuepool.steward.orphaned_boards import OrphanedBoards
 from queuepool.steward.publish import Publish
 from queuepool.steward.publish_meters import PublishMeters
@@ -62,6 +62,7 @@ class StewardProcess:
         margin = min(_GUARDS_MARGIN, settings.connection.retry_after / 3)
         self._guard = Guard(self._orphaned_boards, settings.grace, margin)
         self._settler = Settler(self._stores.queue, self._outage, LISTENERS, settings.connection, settings.track)
+        self._meters = board.meters if settings.metrics else None
         self._publish = Publish(settings.name, board, runtime.path, self._stores.control, settings.queues)
         self._history = self._history_chores()
         self._watching = [*self._control_chores(), SchedulesOfPool(settings, board, self._watch, self._firing)]
@@ -116,16 +117,15 @@ class StewardProcess:
         settings = self._settings
         if settings.alerts is None:
             return []
-        from queuepool.board import meters  # imported here: few pools have alerts
-        from queuepool.steward.alerts import Alerts
+        from queuepool.steward.alerts import Alerts  # imported here: few pools have alerts
 
         cookie = str(self._board.mark(slot))
-        return [Alerts.of_pool(settings, settings.alerts, self._board, cookie, meters.read, LISTENERS, self._blame)]
+        return [Alerts.of_pool(settings, settings.alerts, self._board, cookie, counts_of, LISTENERS, self._blame)]
 
     def _urgent(self) -> list[Chore]:
         settings, queue = self._settings, self._stores.queue
         return [
-            *([PublishMeters(self._board, meters)] if (meters := self._board.meters) is not None else []),
+            *([PublishMeters(self._board, self._meters)] if self._meters else []),
             *([ReloadOnChange(self._board)] if settings.reload else []),
             # First those that need no store: the others may have to wait for theirs.
             self._guard,
@@ -148,10 +148,10 @@ class StewardProcess:
         return [*renew, GiveBack(self._orphaned_boards, self._settler, self._lost_replies())]
 
     def _measure(self) -> list[Chore]:
-        """The chore that measures, in a pool that counts."""
-        if self._board.meters is None:
+        """The chore that measures, where metrics are published."""
+        if self._meters is None:
             return []
-        meters, stores, header = PoolMeters(self._board.meters, self._settings.queues), self._stores, self._board.header
+        meters, stores, header = PoolMeters(self._meters, self._settings.queues), self._stores, self._board.header
 
         def note_outage(event: StoreLost) -> None:
             if not header.store_lost:  # else an earlier steward has counted it

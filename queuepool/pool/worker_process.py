@@ -11,7 +11,6 @@ from queuepool.board.board import Board
 from queuepool.board.header import Header
 from queuepool.board.runtime_dir import RuntimeDir
 from queuepool.board.slot import Slot
-from queuepool.board.slot_meters import SlotMeters
 from queuepool.config.settings import PoolSettings
 from queuepool.errors import StoreDown, StoreError
 from queuepool.events.listeners import LISTENERS
@@ -28,7 +27,6 @@ from queuepool.worker.context import WorkerContext
 from queuepool.worker.control_state import BoardControlState, ControlState, StoreControlState
 from queuepool.worker.limits import Limits, StopReason
 from queuepool.worker.loop import Worker
-from queuepool.worker.meter import Meter
 from queuepool.worker.prefetch_size import PrefetchSize
 from queuepool.worker.slot_writer import SlotWriter
 
@@ -89,8 +87,6 @@ def work(
 ) -> StopReason:
     """Run one worker until it leaves; without a board it is alone and does without a steward."""
     stores, alone = Stores(settings.connection), board is None
-    if board and board.meters is not None:
-        slot_writer.meter = Meter(SlotMeters(board.meters, slot_writer.slot.index))
     recorder = _recorder(stores) if alone else None
     outage = Outage(signals, LISTENERS, announces=alone, meanwhile=slot_writer.alive)
     context = WorkerContext(
@@ -113,8 +109,7 @@ def work(
     set_stopping(context.is_draining)
     set_progress(slot_writer.progress)
     reason = _run(Worker(context, _prefetch_size(settings, limits, alone)), recorder)
-    if slot_writer.meter is not None:
-        slot_writer.meter.leaves(reason)
+    slot_writer.meter.leaves(reason)
     slot_writer.leave()
     return reason
 

@@ -54,7 +54,7 @@ class Alerts:
         blame: Blame,
     ) -> Alerts:
         """Those of this pool, with connections of their own. ``cookie`` marks the processes that send notices."""
-        if board.meters is None:
+        if not pool.metrics:
             _log.warning(
                 "alerts: metrics = no, so only running jobs, pauses, boots, lost pools and the stores are watched"
             )

@@ -6,10 +6,10 @@ import os
 import signal
 from collections.abc import Sequence
 
-from queuepool.board import meter_layout as layout
+from queuepool.board import meters as layout
 from queuepool.board.board import Board, Killed, Slot
 from queuepool.board.held_jobs import HeldJob, Stage
-from queuepool.board.slot_meters import SlotMeters
+from queuepool.board.meters import SlotMeters
 
 _LOST = layout.GIVEN_BACK + layout.AS_LOST
 _LOSSES = {Killed.OVERDUE: "timeout", Killed.STALLED: "timeout", Killed.LEASE: "lease", Killed.MEMORY: "memory"}
@@ -22,19 +22,15 @@ class DeadWorker:
     def __init__(self, board: Board, slot: Slot, status: int | None) -> None:
         self._slot = slot
         self._code = 0 if status is None else os.waitstatus_to_exitcode(status)
-        self._meters = SlotMeters(board.meters, slot.index) if board.meters is not None else None
-        if self._meters:
-            self._meters.note_death()
+        self._meters = SlotMeters(board.meters, slot)
+        self._meters.note_death()
 
     def intends(self, way: int) -> None:
         """Its attempt ends this way; the board does not show it yet."""
-        if self._meters:
-            self._meters.intend(way, self._loss)
+        self._meters.intend(way, self._loss)
 
     def count(self, held: Sequence[HeldJob]) -> None:
         """Count the attempt if it is not counted, by what the worker ``held`` when it died. Repeatable."""
-        if self._meters is None:
-            return
         if self._meters.is_open:
             self._count_attempt(self._meters, held)
         self._meters.leave(self._exit)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import socket
 from collections.abc import Callable
 
-from queuepool.board import meters
 from queuepool.board.board import Board
+from queuepool.board.counts import counts_of
 from queuepool.metrics.rollup import GRAINS, rollup_of
 from queuepool.stores.history import MAX_BYTES, History
 
@@ -41,7 +41,7 @@ class KeepHistory:
         """Write the counters as they are to the buckets of this time, by default now."""
         at = self._clock() if at is None else at
         since = self._board.header.since
-        text = rollup_of(since, meters.read(self._board)).fitting(MAX_BYTES)
+        text = rollup_of(since, counts_of(self._board)).fitting(MAX_BYTES)
         # A pool that starts again counts from 0, so it is another writer, also within the same second.
         writer = f"{socket.gethostname()[:64]}:{self._pool}:{since:.3f}"
         for grain in GRAINS:

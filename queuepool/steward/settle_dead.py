@@ -15,7 +15,7 @@ from queuepool.board.blame import Blame
 from queuepool.board.board import Board, Killed, Role, Slot, State
 from queuepool.board.boot_report import BootReport
 from queuepool.board.held_jobs import HeldJob, Stage, still_held
-from queuepool.board.meter_layout import AS_LOST, FAILED, GIVEN_BACK, RELEASED
+from queuepool.board.meters import AS_LOST, FAILED, GIVEN_BACK, RELEASED
 from queuepool.board.runtime_dir import RuntimeDir
 from queuepool.board.status import boot_problem, present_boot_problem
 from queuepool.errors import AttemptLost, StoreDown, StoreError
@@ -184,11 +184,8 @@ class SettleDead:
         if not self._settler.settle(lease, payload, verdict, error, tally, cause, policy.locks, _run_of(slot)):
             return None
         if isinstance(verdict, Fail):
-            slot.failed = slot.totals.failed + 1
             deferred_hooks.leave(self._runtime.path, self._runtime.store, lease, error)
             self._orphaned_boards.own.header.note_deferred_hook()
-        else:
-            slot.released = slot.totals.released + 1
         return verdict
 
     def _note(self, board: Board, slot: Slot, status: int | None, trace: str, held: Sequence[HeldJob]) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from queuepool.board.counts import LOSSES, RUN_BOUNDS, WAIT_BOUNDS, Histogram, JobCounts
+from queuepool.board.counts import Histogram, JobCounts
+from queuepool.board.meters import LOSSES, RUN_BOUNDS, WAIT_BOUNDS
 from queuepool.top.layout import Column, Row, Style
 from queuepool.top.reading import Reading
 from queuepool.top.text import plain

@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Generic, NamedTuple, TypeVar
 
-from queuepool.board.counts import LOSSES, OUTCOMES, Histogram, JobCounts, PoolCounts
+from queuepool.board.counts import Histogram, JobCounts, PoolCounts
 from queuepool.board.facts import Totals
+from queuepool.board.meters import LOSSES, OUTCOMES
 
 T = TypeVar("T")
 #: seconds over which rates and percentiles are taken, and between the readings that are kept for them

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from queuepool.board.counts import NO_WAITS, WAIT_BOUNDS, Histogram, QueueFacts
+from queuepool.board.counts import NO_WAITS, Histogram, QueueFacts
+from queuepool.board.meters import WAIT_BOUNDS
 from queuepool.top.layout import Column, Row, Style
 from queuepool.top.reading import Reading
 from queuepool.top.text import plain

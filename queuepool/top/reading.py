@@ -7,10 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from queuepool.board import meters
 from queuepool.board.board import Board
 from queuepool.board.board_name import BoardName
-from queuepool.board.counts import PoolCounts
+from queuepool.board.counts import PoolCounts, counts_of
 from queuepool.board.facts import Totals
 from queuepool.board.health import NOT_RUNNING
 from queuepool.board.local_pool import board_of, facts_of
@@ -73,7 +72,7 @@ class Reader:
     def _read(self, board: Board) -> Reading:
         if board.name != self._master:
             self._master, self._meter = board.name, Meter()
-        facts, counts = facts_of(self.name, self._runtime, board), meters.read(board)
+        facts, counts = facts_of(self.name, self._runtime, board), counts_of(board)
         totals = Totals(facts["done"], facts["failed"], facts["released"])
         pace = self._meter.pace(time.monotonic(), totals, counts)
         return Reading(self.name, time.time(), facts, counts, pace)

@@ -95,8 +95,7 @@ class Runner:
             self._settle(attempt, job, verdict, error, duration)
 
     def _settle_done(self, attempt: Attempt, job: Current, duration: float, ended: float) -> None:
-        if self._meter is not None:
-            self._meter.done(duration)
+        self._meter.done(duration)
         if self._job_lines.is_due(ended):
             self._pause()
             self._job_lines.write(attempt.processed(duration), ended)
@@ -129,19 +128,12 @@ class Runner:
         tally = "exceptions" if error is not None and attempt.plan.policy.max_exceptions is not None else ""
         locks, run = attempt.plan.policy.locks, self._run_of(job)
         ours = self._settler.settle(attempt.lease, attempt.followed, verdict, error, tally, locks=locks, run=run)
-        if self._meter is not None:
-            self._meter.settles(verdict, ours)
+        self._meter.settles(verdict, ours)
         self._batch.settled()
-        if self._meter is not None:
-            self._meter.settled(duration)
+        self._meter.settled(duration)
         self._settler.emit_noted()
-        if not ours:
-            return
-        if isinstance(verdict, Fail):
-            self._slot_writer.slot.failed += 1
+        if ours and isinstance(verdict, Fail):
             self._call_after_failed(attempt, verdict.error)
-        else:
-            self._slot_writer.slot.released += 1
 
     def call_deferred_hook(self, lease: Lease, error: BaseException) -> None:
         """Call the ``after_failed`` hook of a job that failed when another worker died."""
@@ -214,8 +206,7 @@ class Runner:
 
     def _report(self, attempt: Attempt, error: BaseException | None, duration: float) -> None:
         if error is not None:  # not by truth value: an exception with a len() of 0 is false
-            if self._meter is not None:
-                self._meter.raised(error)
+            self._meter.raised(error)
             self._listeners.emit(JobExceptionOccurred(attempt.facts, error, duration))
         elif self._listeners.wants(JobProcessed):
             self._pause()

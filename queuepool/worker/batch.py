@@ -35,6 +35,8 @@ class Batch:
         #: of the job turned to last
         self._number = 0
         self._has_succeeded = False
+        #: how many have succeeded: to read it back from the board takes as long again as to write it
+        self._succeeded = 0
 
     def requesting(self) -> float:
         """A reserve is about to be sent: jobs may be ours before we know. Returns the time (monotonic seconds)."""
@@ -123,7 +125,8 @@ class Batch:
         if not self._has_succeeded:
             self._has_succeeded = True
             self._held.mark(self._number, _DONE)
-            self._slot.done += 1
+            self._succeeded += 1
+            self._slot.done = self._succeeded
 
     def ended(self) -> None:
         """No job runs: no need to kill the worker when the lease ends or is found settled."""

@@ -76,8 +76,7 @@ class Worker:
                 self._slot_writer.show(State.IDLE)  # a job that is done waits to be reported, and runs no more
                 self._outage.rest()
             except StoreError as error:
-                if self._slot_writer.meter is not None:
-                    self._slot_writer.meter.abandons(self._slot_writer.slot.since)
+                self._slot_writer.meter.abandons(self._slot_writer.slot.since)
                 self._prefetch.reports.refused({("", str(error))})
                 self._signals.wait(lambda: sleep(self._pool.sleep))
         self._prefetch.let_go()
@@ -93,8 +92,7 @@ class Worker:
 
     def _reason_to_leave(self) -> StopReason | None:
         self._slot_writer.alive()
-        if self._slot_writer.meter is not None:
-            self._slot_writer.meter.look()
+        self._slot_writer.meter.look()
         self._signals.begin_round()
         if self._signals.stop:
             return StopReason.RESTART if self._control_state.is_replaced() else StopReason.STOPPED

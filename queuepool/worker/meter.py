@@ -1,14 +1,12 @@
-"""Counts one worker's attempts in its slot's meters (``board/slot_meters.py`` says why each counts exactly once)."""
+"""Counts one worker's attempts in its slot's meters (``board/meters.py`` says why each counts exactly once)."""
 
 from __future__ import annotations
 
 import time
 from bisect import bisect_left
 
-from queuepool.board import meter_layout as layout
-from queuepool.board.counts import RUN_BOUNDS, WAIT_BOUNDS
-from queuepool.board.meter_layout import BEGUN
-from queuepool.board.slot_meters import SlotMeters
+from queuepool.board import meters as layout
+from queuepool.board.meters import BEGUN, RUN_BOUNDS, WAIT_BOUNDS, SlotMeters
 from queuepool.payload.ages import PUSHED_AT, due_at
 from queuepool.payload.envelope import Payload
 from queuepool.settlement.verdict import Fail, Verdict
@@ -31,7 +29,8 @@ class Meter:
     """Used by the slot's worker alone.
 
     An attempt's begin and end are one store each. Waits, and the totals of seconds, are kept until the next ``look``,
-    which comes within a millisecond or after the job: of these a kill loses as much.
+    which comes within a millisecond or after the job: of these a kill loses as much. Waits are measured only where the
+    meters are published.
     """
 
     def __init__(self, slot_meters: SlotMeters) -> None:
@@ -39,6 +38,7 @@ class Meter:
         self._slot = slot_meters
         self._words, self._reals = slot_meters.words, slot_meters.reals
         self._begun = slot_meters.words[BEGUN]
+        self._measures_waits = slot_meters.is_published
         self._rows: dict[tuple[str, str], int] = {}
         self._job = ""
         self._base = self._first_cell = 0
@@ -72,7 +72,7 @@ class Meter:
 
     def begins(self, payload: Payload, now: float) -> None:
         """An attempt begins; ``now`` in Unix seconds by this host's clock."""
-        if payload.attempts <= 1:
+        if payload.attempts <= 1 and self._measures_waits:
             pushed = payload.fields.get(PUSHED_AT)
             if pushed != self._pushed or payload.delay is not None:  # else it is of the same bulk
                 self._take_times(payload, pushed)

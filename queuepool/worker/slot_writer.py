@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from functools import lru_cache
 
 from queuepool.board.board import Slot, State
+from queuepool.board.meters import MeterMemory, SlotMeters
 from queuepool.board.slot import SAYS_0
 from queuepool.payload.envelope import Payload
 from queuepool.unix import proc
@@ -26,14 +27,22 @@ _LATE = 4.0
 class SlotWriter:
     """Used by the slot's worker alone; every process may read the slot. ``batch``: the jobs that the worker holds.
 
-    ``stall_timeout``: seconds a round may take.
+    ``stall_timeout``: seconds a round may take. ``meters``: those of the pool; a lone worker has none to share.
     """
 
-    def __init__(self, slot: Slot, pool: str, alarm: Alarm, signals: WorkerSignals, *, stall_timeout: float) -> None:
+    def __init__(
+        self,
+        slot: Slot,
+        pool: str,
+        alarm: Alarm,
+        signals: WorkerSignals,
+        *,
+        stall_timeout: float,
+        meters: MeterMemory | None = None,
+    ) -> None:
         self.slot = slot
         self.batch = Batch(slot)
-        #: counts its attempts, in a pool that counts
-        self.meter: Meter | None = None
+        self.meter = Meter(SlotMeters(meters, slot))
         self.growth = Growth()
         self._pool = pool
         self._alarm = alarm
@@ -72,8 +81,7 @@ class SlotWriter:
         slot.job_id, slot.attempt, slot.since = payload.id, payload.attempts, now
         if self._has_progress:
             self._clear_progress()
-        if self.meter is not None:
-            self.meter.begins(payload, now)
+        self.meter.begins(payload, now)
         self.batch.started()
         slot.state = State.BUSY
         self._title(f"{self._about} id={_word(payload.id)} attempt={payload.attempts} since={_at(int(now))}")
@@ -83,8 +91,7 @@ class SlotWriter:
         shown = name if plan.handler else "unknown"  # an unregistered name is never shown
         self.slot.job, self.slot.queue, self.slot.policy, self.slot.track = shown, queue, plan.text, plan.track
         self._plan, self._queue = plan, queue
-        if self.meter is not None:
-            self.meter.turn(queue, shown)
+        self.meter.turn(queue, shown)
         self._about = f"busy queue={_word(queue)} job={_word(shown)}"
 
     def progress(self, fraction: float, note: str) -> None:

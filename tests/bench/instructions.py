@@ -13,14 +13,12 @@ import subprocess
 import sys
 from typing import Any
 
-from queuepool.board.meter_memory import MeterMemory
-from queuepool.board.slot_meters import SlotMeters
+from queuepool.board.meters import MeterMemory
 from queuepool.cli import main
 from queuepool.payload.envelope import OBJECT_JOB
 from queuepool.payload.php_serialize import build_command
 from queuepool.pool import lone_worker, worker_process
 from queuepool.worker import batch, job_lines, loop, slot_writer
-from queuepool.worker.meter import Meter
 from queuepool.worker.prefetch_size import PrefetchSize
 from tests.bench.app import PHP_NOOP, QUEUEABLE
 from tests.bench.rig import ROOT, Rig, redis_rig
@@ -38,7 +36,7 @@ KINDS = {
         },
     ),
 }
-#: among the flags: the worker counts, as one in a pool does
+#: among the flags: the worker's meters are published, as those in a pool are
 _METERED = "metered"
 _VALGRIND = ["valgrind", "--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null"]
 
@@ -55,8 +53,7 @@ def work(flags: list[str]) -> None:
 
 class _MeteredWriter(slot_writer.SlotWriter):
     def __init__(self, *given: Any, **named: Any) -> None:
-        super().__init__(*given, **named)
-        self.meter = Meter(SlotMeters(MeterMemory.new(1, 0), 0))
+        super().__init__(*given, **named, meters=MeterMemory.new(1, 0))
 
 
 def counted(rig: Rig, kind: str, jobs: int, *flags: str) -> int:
@@ -69,10 +66,10 @@ def counted(rig: Rig, kind: str, jobs: int, *flags: str) -> int:
 
 
 def report() -> None:
-    """A line for each kind of job and a worker that logs nothing, one with meters, one with the usual log."""
+    """A line for each kind of job and a worker that logs nothing, one with metrics, one with the usual log."""
     with redis_rig() as rig:
         plain, metered = of_job(rig, "no-op", "--quiet"), of_job(rig, "no-op", "--quiet", _METERED)
-        print(f"  meters take {metered / plain - 1:.1%} of a no-op's instructions")
+        print(f"  published meters take {metered / plain - 1:.1%} of a no-op's instructions")
         of_job(rig, "no-op")
         of_job(rig, "object job", "--quiet")
 

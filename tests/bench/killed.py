@@ -18,8 +18,7 @@ from pathlib import Path
 
 from queuepool import current, job
 from queuepool.board.board import Board, Role, Slot, State
-from queuepool.board.counts import PoolCounts
-from queuepool.board.meters import read
+from queuepool.board.counts import PoolCounts, counts_of
 from queuepool.unix.proc import start_time
 from tests.bench.rig import Rig, redis_rig, until
 from tests.bench.words import say
@@ -67,7 +66,7 @@ class Ledger:
         self.attempts: dict[tuple[str, str], int] = {}
         self.killed: set[tuple[int, int]] = set()
 
-    def read(self) -> None:
+    def counts_of(self) -> None:
         *lines, self._part = (self._part + self._file.read()).split("\n")
         for kind, *words in map(str.split, lines):
             if kind == "kill":
@@ -142,7 +141,7 @@ def _data() -> dict[str, float]:
 def _compared(rig: Rig, ledger: Ledger, samples: Samples, killer: Killer, seconds: float) -> bool:
     _stand_still(samples)
     ledger.read()
-    counts = read(killer.board)
+    counts = counts_of(killer.board)
     dead, own = ledger.killed | killer.killed, len(ledger.killed)
     say(f"{len(dead):,} workers killed in {seconds:.0f} s: {own:,} by their own jobs, the others from outside")
     say(f"{samples.taken:,} samples, {samples.changed:,} that differ, numbers that went back: {len(samples.backwards)}")

@@ -13,7 +13,7 @@ import time
 import psutil
 
 from queuepool.board.board import Board
-from queuepool.board.meters import read
+from queuepool.board.counts import counts_of
 from tests.bench.rig import Rig, redis_rig, until
 from tests.bench.words import say
 from tests.support.http_pages import Pages
@@ -40,7 +40,7 @@ def measure(rig: Rig, pages: Pages, workers: int) -> None:
 
 
 def _recycled(board: Board) -> int:
-    return read(board).exits.get("max_jobs", 0)
+    return counts_of(board).exits.get("max_jobs", 0)
 
 
 def _state(rig: Rig, pages: Pages) -> str:

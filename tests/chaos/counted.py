@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from queuepool.board.board import Board
-from queuepool.board.counts import PoolCounts
-from queuepool.board.meters import read
+from queuepool.board.counts import PoolCounts, counts_of
 from tests.chaos.ledger import Event
 
 if TYPE_CHECKING:
@@ -69,7 +68,7 @@ def _read(path: Path) -> PoolCounts | None:
     except (OSError, ValueError):  # a fault's doing, or just removed
         return None
     try:
-        return read(board)
+        return counts_of(board)
     finally:
         board.memory.close()
 
@@ -96,7 +95,7 @@ class Counted:
         self._last: dict[str, dict[str, list[int]]] = {}
         self._final: list[Event] = []
 
-    def read(self, event: Event) -> None:
+    def counts_of(self, event: Event) -> None:
         match event["f"]:
             case "worker":
                 self._master[event["pid"]] = event["master"]

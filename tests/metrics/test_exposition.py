@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 
-from queuepool.board.counts import OUTCOMES, RUN_BOUNDS, Histogram, JobCounts, PoolCounts, QueueFacts
+from queuepool.board.counts import Histogram, JobCounts, PoolCounts, QueueFacts
+from queuepool.board.meters import OUTCOMES, RUN_BOUNDS
 from queuepool.metrics.exposition import exposition
 from queuepool.metrics.samples import Sample, of_pool, of_program, of_stopped
 from queuepool.metrics.table import HISTOGRAM, METRICS

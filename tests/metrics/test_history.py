@@ -12,14 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from queuepool.board import meters
 from queuepool.board.board import Board
-from queuepool.board.counts import NO_RUNS, Histogram, JobCounts, PoolCounts, QueueFacts
-from queuepool.board.meter_memory import MeterMemory
-from queuepool.board.pool_meters import PoolMeters
-from queuepool.board.slot_meters import SlotMeters
+from queuepool.board.counts import NO_RUNS, Histogram, JobCounts, PoolCounts, QueueFacts, counts_of
+from queuepool.board.meters import MeterMemory, SlotMeters
 from queuepool.metrics.history import Past, Span, past_of
 from queuepool.metrics.rollup import GRAINS, LONGEST, MAX_QUEUES, MAX_SERIES, Rollup, Sizes, rollup_of
+from queuepool.steward.measure import PoolMeters
 from queuepool.stores.history import MAX_BYTES, Kept
 from queuepool.worker.meter import Meter
 from tests.support.each import each
@@ -98,13 +96,13 @@ def test_no_counter_moves_to_another_series_while_names_come(tmp_path):
     queues = [f"q{number}" for number in range(50)]
     board = Board.create(tmp_path / "board.1-1", 1)
     board.meters = MeterMemory.new(1, len(queues))
-    worker, texts = Meter(SlotMeters(board.meters, 0)), []
+    worker, texts = Meter(SlotMeters(board.meters, board.slots[0])), []
     PoolMeters(board.meters, queues)
     for at in range(10):
         for number in range(50):
             worker.turn(queues[number], f"job{at}")
             worker.done(0.0)
-        texts.append(rollup_of(1.0, meters.read(board)))
+        texts.append(rollup_of(1.0, counts_of(board)))
 
     assert [50] * 9 == [sum(one.ended for one in b.minus(a).tallies.values()) for a, b in pairwise(texts)]
 

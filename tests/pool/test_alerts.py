@@ -13,11 +13,10 @@ from typing import Any
 
 import pytest
 
-from queuepool.board import meters, open_alerts, pauses
+from queuepool.board import open_alerts, pauses
 from queuepool.board.blame import Blame
 from queuepool.board.board import Board, Role, Slot, State
-from queuepool.board.counts import JobCounts, PoolCounts, QueueFacts
-from queuepool.board.meter_memory import MeterMemory
+from queuepool.board.counts import JobCounts, PoolCounts, QueueFacts, counts_of
 from queuepool.board.open_alerts import MAX_ALERTS, OpenAlert
 from queuepool.board.pauses import Pauses
 from queuepool.board.status import overview
@@ -505,15 +504,16 @@ def test_status_shows_the_alerts(make: Make) -> None:
 
 def test_a_pool_that_counts_nothing_says_what_it_does_not_watch(connection, tmp_path: Path, caplog) -> None:
     logging.getLogger("queuepool").propagate = True
-    board, pool = Board.create(tmp_path / "board.1-1", 4), PoolSettings(connection=connection)
-    Alerts.of_pool(pool, AlertSettings(), board, "cookie", meters.read, LISTENERS, Blame(board.header))
+    board, pool = Board.create(tmp_path / "board.1-1", 4), PoolSettings(connection=connection, metrics=False)
+    Alerts.of_pool(pool, AlertSettings(), board, "cookie", counts_of, LISTENERS, Blame(board.header))
     assert [
         "alerts: metrics = no, so only running jobs, pauses, boots, lost pools and the stores are watched"
     ] == caplog.messages
 
     caplog.clear()
-    board.meters = MeterMemory.new(4, 0)
-    Alerts.of_pool(pool, AlertSettings(), board, "cookie", meters.read, LISTENERS, Blame(board.header))
+    Alerts.of_pool(
+        replace(pool, metrics=True), AlertSettings(), board, "cookie", counts_of, LISTENERS, Blame(board.header)
+    )
     assert [] == caplog.messages
 
 

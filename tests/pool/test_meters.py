@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from queuepool.board.counts import PoolCounts
 from tests.support.eventually import eventually
-from tests.support.meters import counts_in, of_job
+from tests.support.meters import board_in, counts_in, of_job
 
 
 def counted(pool, name="do"):
@@ -68,3 +69,15 @@ def test_counts_survive_the_steward(site):
         site.push("ok")
 
         eventually(lambda: counted(pool).done == 6)
+
+
+@pytest.mark.parametrize("mode", ["raise", "kill"])
+def test_without_metrics_the_board_shows_each_attempt_and_nothing_is_published(site, mode):
+    site.push("ok")
+    site.push(mode, maxTries=2)
+    with site.pool("--workers", "1", "--no-metrics") as pool:
+        board = board_in(Path(pool.runtime))
+        eventually(lambda: (1, 1, 1) == board.totals())
+
+        assert PoolCounts() == counts_in(Path(pool.runtime))
+        assert [] == list(Path(pool.runtime).glob("*/*.meters*"))

@@ -7,12 +7,11 @@ from pathlib import Path
 import pytest
 import redis
 
-from queuepool.board import meters
 from queuepool.board.board import Board
-from queuepool.board.meter_memory import MeterMemory
-from queuepool.board.pool_meters import PoolMeters
+from queuepool.board.counts import counts_of
+from queuepool.board.meters import MeterMemory
 from queuepool.errors import StoreError
-from queuepool.steward.measure import Measure
+from queuepool.steward.measure import Measure, PoolMeters
 from queuepool.stores.factory import Stores
 from tests.support.redis_server import PREFIX
 
@@ -27,7 +26,7 @@ def board(tmp_path: Path) -> Board:
 
 
 def measured(board: Board) -> list[str]:
-    return [name for name, facts in meters.read(board).queues.items() if facts.measured_at]
+    return [name for name, facts in counts_of(board).queues.items() if facts.measured_at]
 
 
 def chore_of(board: Board, stores: Stores, turn: float) -> Measure:
@@ -38,7 +37,7 @@ def chore_of(board: Board, stores: Stores, turn: float) -> Measure:
 def test_few_queues_are_one_turn(board: Board, stores: Stores) -> None:
     pause = chore_of(board, stores, turn=3600.0).run(0.0)
 
-    assert (QUEUES, 7) == (measured(board), meters.read(board).failed_jobs)
+    assert (QUEUES, 7) == (measured(board), counts_of(board).failed_jobs)
     assert pause >= 5.0
 
 
@@ -46,7 +45,7 @@ def test_a_turn_ends_when_its_time_is_over_and_the_next_goes_on(board: Board, st
     chore, seen = chore_of(board, stores, turn=0.0), []
     for _ in QUEUES:
         pause = chore.run(0.0)
-        seen.append((measured(board), meters.read(board).failed_jobs, pause >= 5.0))
+        seen.append((measured(board), counts_of(board).failed_jobs, pause >= 5.0))
 
     assert [(["a"], 0, False), (["a", "b"], 0, False), (QUEUES, 7, True)] == seen
 

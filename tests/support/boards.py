@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from queuepool.board.board import Board, Role, Slot, State
-from queuepool.board.counts import RUN_BOUNDS, WAIT_BOUNDS, Histogram, JobCounts, PoolCounts, QueueFacts
+from queuepool.board.counts import Histogram, JobCounts, PoolCounts, QueueFacts
+from queuepool.board.meters import RUN_BOUNDS, WAIT_BOUNDS
 from queuepool.board.status import overview
 from queuepool.top.pace import Pace
 from queuepool.top.reading import Reading

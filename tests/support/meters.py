@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from queuepool.board.board import Board
-from queuepool.board.counts import JobCounts, PoolCounts
-from queuepool.board.meters import read
+from queuepool.board.counts import JobCounts, PoolCounts, counts_of
 
 
 def boards_in(runtime: Path) -> list[Path]:
@@ -22,7 +21,7 @@ def board_in(runtime: Path, *, write: bool = False) -> Board:
 
 def counts_in(runtime: Path) -> PoolCounts:
     """The counts of the only pool below this directory."""
-    return read(board_in(runtime))
+    return counts_of(board_in(runtime))
 
 
 def of_job(counts: PoolCounts, name: str = "do", queue: str = "default") -> JobCounts:

@@ -7,19 +7,17 @@ import time
 from hypothesis import given
 from hypothesis import strategies as st
 
-from queuepool.board import meters
 from queuepool.board.board import Board
-from queuepool.board.counts import JobCounts, PoolCounts, QueueFacts
-from queuepool.board.meter_memory import MeterMemory
+from queuepool.board.counts import JobCounts, PoolCounts, QueueFacts, counts_of
+from queuepool.board.meters import MeterMemory, SlotMeters
 from queuepool.board.open_alerts import MAX_OF_ONE, OpenAlert
-from queuepool.board.pool_meters import PoolMeters
-from queuepool.board.slot_meters import SlotMeters
 from queuepool.config.alerts import _LONGEST_SILENCE, AlertSettings
 from queuepool.settlement.verdict import Fail
 from queuepool.steward.alert_facts import AlertFacts, Lost, lost_in
 from queuepool.steward.alert_rules import COUNTED, Facts, Reading, readings
 from queuepool.steward.alert_states import AlertStates
 from queuepool.steward.alert_window import WINDOW, AlertWindow, Recent
+from queuepool.steward.measure import PoolMeters
 from queuepool.stores.contract import NOTICE_KEPT
 from queuepool.worker.meter import Meter
 from tests.support.each import each
@@ -64,8 +62,8 @@ def test_every_queue_of_a_pool_is_watched(tmp_path):
     names = [f"tenant-{number:03}" for number in range(300)]
     board = Board.create(tmp_path / "board.1-1", 2)
     board.meters = MeterMemory.new(2, len(names))
-    steward, worker = PoolMeters(board.meters, names), Meter(SlotMeters(board.meters, 0))
-    look = AlertFacts("p", board, meters.read)
+    steward, worker = PoolMeters(board.meters, names), Meter(SlotMeters(board.meters, board.slots[0]))
+    look = AlertFacts("p", board, counts_of)
     look.look(Lost({}, {}), {})
     for number in range(300):
         steward.note(number, QueueFacts(oldest=75.0 if number == 299 else 0.0, measured_at=time.time()))

@@ -7,13 +7,11 @@ import threading
 
 import pytest
 
-from queuepool.board import meter_layout as layout
+from queuepool.board import meters as layout
 from queuepool.board.board import Board
-from queuepool.board.counts import PoolCounts
-from queuepool.board.meter_memory import MeterMemory
-from queuepool.board.meters import file_of, read
-from queuepool.board.meters_file import MetersFile
-from queuepool.board.slot_meters import SlotMeters
+from queuepool.board.counts import PoolCounts, counts_of, file_of
+from queuepool.board.meters import MeterMemory, SlotMeters
+from queuepool.steward.publish_meters import MetersFile
 
 pytestmark = pytest.mark.bad_input("B167")
 
@@ -23,7 +21,7 @@ def board(tmp_path):
     """A board with one attempt counted and published."""
     board = Board.create(tmp_path / "board.1-1", 2)
     board.meters = MeterMemory.new(2, 0)
-    meters = SlotMeters(board.meters, 0)
+    meters = SlotMeters(board.meters, board.slots[0])
     meters.enter()
     meters.words[layout.ROW] = meters.job_row("default", "send")
     meters.words[layout.BEGUN] += 1
@@ -38,7 +36,7 @@ def file(board):
 
 
 def as_read_outside(board: Board) -> PoolCounts:
-    return read(Board.open(board.path))
+    return counts_of(Board.open(board.path))
 
 
 def cut(path):
@@ -75,7 +73,7 @@ DAMAGES |= {"many queues": speaks_of_many_queues, "removed": os.unlink, "replace
 def test_the_file_says_what_the_memory_says_and_is_its_owners_alone(board, file):
     assert file.write()
 
-    assert as_read_outside(board) == read(board)
+    assert as_read_outside(board) == counts_of(board)
     assert as_read_outside(board).jobs["default", "send"].done == 1
     assert file_of(board.path).stat().st_mode & 0o777 == 0o600
 
@@ -87,7 +85,7 @@ def test_a_damaged_file_gives_nothing_and_is_made_anew(board, file, damage):
 
     assert as_read_outside(board) == PoolCounts()
     assert not file.write()
-    assert as_read_outside(board) == read(board)
+    assert as_read_outside(board) == counts_of(board)
     assert file.write()
 
 
@@ -128,12 +126,12 @@ def test_a_reader_beside_the_writer_sees_no_row_without_its_names(tmp_path):
 
 
 def seen_while_rows_are_added(board: Board) -> set[tuple[str, str]]:
-    meters, file = SlotMeters(board.meters, 0), MetersFile(file_of(board.path), board.meters)
+    meters, file = SlotMeters(board.meters, board.slots[0]), MetersFile(file_of(board.path), board.meters)
     elsewhere, is_over, seen = Board.open(board.path), threading.Event(), set[tuple[str, str]]()
 
     def look() -> None:
         while not is_over.is_set():
-            seen.update(read(elsewhere).jobs)
+            seen.update(counts_of(elsewhere).jobs)
 
     reader = threading.Thread(target=look)
     reader.start()

@@ -7,15 +7,13 @@ from collections import Counter
 
 import pytest
 
-from queuepool.board import meter_layout as layout
+from queuepool.board import meters as layout
 from queuepool.board.board import Board
-from queuepool.board.counts import OTHER, RUN_BOUNDS, QueueFacts
-from queuepool.board.meter_memory import MeterMemory
-from queuepool.board.meters import file_of, read
-from queuepool.board.meters_file import MetersFile
-from queuepool.board.pool_meters import PoolMeters
-from queuepool.board.slot_meters import SlotMeters
+from queuepool.board.counts import PoolCounts, QueueFacts, counts_of, file_of
+from queuepool.board.meters import OTHER, RUN_BOUNDS, MeterMemory, SlotMeters
 from queuepool.payload.envelope import decode
+from queuepool.steward.measure import PoolMeters
+from queuepool.steward.publish_meters import MetersFile
 from queuepool.worker.meter import Meter
 
 
@@ -27,7 +25,7 @@ def board(tmp_path):
 
 
 def entered(board: Board, index: int = 0) -> SlotMeters:
-    meters = SlotMeters(board.meters, index)
+    meters = SlotMeters(board.meters, board.slots[index])
     meters.enter()
     return meters
 
@@ -49,7 +47,7 @@ def test_an_attempt_counts_by_how_it_ended_and_for_how_long_it_ran(board):
     begin(meters)
     end(meters, layout.RELEASED + layout.AS_LOST, 90.0, "timeout")
 
-    counts = read(board).jobs["default", "send"]
+    counts = counts_of(board).jobs["default", "send"]
 
     assert (counts.done, counts.released, counts.failed, counts.given_back) == (1, 1, 0, 0)
     assert (counts.timeout, counts.crash) == (1, 0)
@@ -70,7 +68,7 @@ PUSHES = [
 
 @pytest.mark.parametrize(("pushed", "waits"), [row[1:] for row in PUSHES], ids=[row[0] for row in PUSHES])
 def test_each_job_waits_from_its_own_push(board, pushed, waits):
-    meter = Meter(SlotMeters(board.meters, 0))
+    meter = Meter(SlotMeters(board.meters, board.slots[0]))
     meter.turn("default", "send")
     for created, delay, text in pushed:
         fraction = text and (text if text == "0" else f"{NOW - 100 + float(text):.4f}")
@@ -85,7 +83,40 @@ def test_each_job_waits_from_its_own_push(board, pushed, waits):
         meter.done(0.0)
     meter.look()
 
-    assert waits == pytest.approx(read(board).jobs["default", "send"].wait.total)
+    assert waits == pytest.approx(counts_of(board).jobs["default", "send"].wait.total)
+
+
+@pytest.mark.parametrize("lost", [0, layout.AS_LOST])
+def test_the_board_shows_what_failed_and_was_released(board, lost):
+    meters = entered(board)
+    for way in (layout.RELEASED, layout.FAILED, layout.FAILED, layout.GIVEN_BACK):
+        begin(meters)
+        end(meters, way + lost, 1.0, "crash" if lost else "")
+
+    assert (0, 2, 1) == board.slots[0].totals
+
+
+def test_a_board_whose_meters_cannot_be_reached_counts_nothing(tmp_path):
+    """That of another master, which was killed: the steward settles what its workers held."""
+    board = Board.create(tmp_path / "board.1-1", 4)
+    meters = SlotMeters(board.meters, board.slots[3])
+    meters.note_death()
+    meters.intend(layout.FAILED + layout.AS_LOST, "crash")
+    meters.leave("crash")
+
+    assert not meters.is_open
+    assert (0, 0, 0) == board.totals()
+
+
+def test_meters_that_are_not_published_give_empty_counts(tmp_path):
+    board = Board.create(tmp_path / "board.1-1", 1)
+    board.meters = MeterMemory.new(1, 0, is_published=False)
+    meters = entered(board)
+    begin(meters)
+    end(meters, layout.FAILED, 1.0)
+
+    assert PoolCounts() == counts_of(board)
+    assert (0, 1, 0) == board.slots[0].totals
 
 
 def test_the_counts_of_all_slots_are_added_up(board):
@@ -96,7 +127,7 @@ def test_the_counts_of_all_slots_are_added_up(board):
         meters.count_error("send", "ValueError")
         meters.leave("max_jobs")
 
-    counts = read(board)
+    counts = counts_of(board)
 
     assert counts.jobs["default", "send"].failed == 3
     assert counts.errors == {("send", "ValueError"): 3}
@@ -110,7 +141,7 @@ def test_the_next_worker_of_a_slot_goes_on_with_the_same_numbers(board):
         end(meters, layout.DONE, 0.0)
         meters.leave("max_jobs")
 
-    counts = read(board)
+    counts = counts_of(board)
 
     assert counts.jobs["default", "send"].done == counts.exits["max_jobs"] == 3
 
@@ -123,7 +154,7 @@ def test_any_number_of_jobs_keeps_64_rows_and_the_sum(board, names):
             begin(meters, f"job{(number * (index + 1)) % names}")
             end(meters, layout.DONE, 0.0)
 
-    jobs = read(board).jobs
+    jobs = counts_of(board).jobs
 
     assert len(jobs) == min(names, 64)
     assert ((OTHER, OTHER) in jobs) == (names > 63)
@@ -133,7 +164,7 @@ def test_any_number_of_jobs_keeps_64_rows_and_the_sum(board, names):
 def test_a_board_without_meters_gives_empty_counts(tmp_path):
     board = Board.create(tmp_path / "board.1-1", 4)
 
-    assert read(board).jobs == {}
+    assert counts_of(board).jobs == {}
 
 
 @pytest.fixture
@@ -154,7 +185,7 @@ def test_every_queue_of_a_pool_is_measured_however_many_they_are(wide):
     file = MetersFile(file_of(wide.path), wide.meters)
     assert file.write()
 
-    for found in (read(wide), read(Board.open(wide.path))):
+    for found in (counts_of(wide), counts_of(Board.open(wide.path))):
         assert QUEUES == list(found.queues)
         assert 299 == found.queues["tenant-299"].ready
 
@@ -166,7 +197,7 @@ def test_attempts_count_in_their_own_queue_however_many_names_of_jobs_there_are(
             begin(meters, f"job{number}", QUEUES[number % 300])
             end(meters, layout.FAILED, 0.0)
 
-    jobs = read(wide).jobs
+    jobs = counts_of(wide).jobs
     failed = Counter[str]()
     for (queue, _), counts in jobs.items():
         failed[queue] += counts.failed
@@ -184,5 +215,5 @@ def test_jobs_of_a_queue_that_the_pool_was_not_started_with_count_with_all_other
         begin(meters, f"job{number}", "another")
         end(meters, layout.DONE, 0.0)
 
-    assert 100 == sum(counts.done for counts in read(board).jobs.values())
-    assert 37 == read(board).jobs[OTHER, OTHER].done
+    assert 100 == sum(counts.done for counts in counts_of(board).jobs.values())
+    assert 37 == counts_of(board).jobs[OTHER, OTHER].done

@@ -7,12 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from queuepool.board import meter_layout as layout
+from queuepool.board import meters as layout
 from queuepool.board.board import Board, Role, Slot
+from queuepool.board.counts import counts_of
 from queuepool.board.held_jobs import Stage
-from queuepool.board.meter_memory import MeterMemory
-from queuepool.board.meters import read
-from queuepool.board.slot_meters import SlotMeters
+from queuepool.board.meters import MeterMemory, SlotMeters
 from queuepool.payload.envelope import decode, encode
 from queuepool.payload.lease import Lease
 from queuepool.settlement.verdict import Fail, Release
@@ -53,7 +52,7 @@ def new_board(folder: Path) -> Board:
 
 def living(board, stores: int) -> tuple[Meter, Slot, itertools.count]:
     """A worker that is killed after so many stores, in the meters or of a stage on the board."""
-    meter, life = Meter(SlotMeters(board.meters, 0)), itertools.count(stores, -1)
+    meter, life = Meter(SlotMeters(board.meters, board.slots[0])), itertools.count(stores, -1)
     slot_meters = meter._slot
     for owner in (slot_meters, meter):
         for name in [name for name in ("words", "reals", "_words", "_reals") if hasattr(owner, name)]:
@@ -138,7 +137,7 @@ def has_begun(board, end, stores: int) -> bool:
 
 def miscounted(board, began: bool) -> list[str]:
     """What the meters say of the attempt that is not so."""
-    found = read(board)
+    found = counts_of(board)
     counts = next(iter(found.jobs.values())) if found.jobs else None
     ended = counts.ended if counts else 0
     wrong = [] if ended == began else [f"{ended} ended, began: {began}"]
@@ -146,5 +145,7 @@ def miscounted(board, began: bool) -> list[str]:
         reasons = (counts.timeout, counts.crash, counts.memory, counts.lease, counts.cancelled)
         wrong += [f"{sum(reasons)} reasons"] if sum(reasons) > 1 else []
         wrong += [f"{counts.run.observations} runs"] if counts.run.observations != 1 else []
+        shown, slot = (counts.failed, counts.released), board.slots[0]
+        wrong += [f"the board shows {slot.failed} and {slot.released}"] if shown != (slot.failed, slot.released) else []
     exits = sum(found.exits.values())
     return wrong + ([f"{exits} exits"] if exits != 1 else [])

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from queuepool.board.counts import RUN_BOUNDS, JobCounts, PoolCounts, QueueFacts
+from queuepool.board.counts import JobCounts, PoolCounts, QueueFacts
 from queuepool.board.facts import Totals
+from queuepool.board.meters import RUN_BOUNDS
 from queuepool.top.pace import Meter, Window
 from tests.support.boards import times
 
