@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import closing, redirect_stdout
 from difflib import get_close_matches
 from keyword import iskeyword
@@ -19,11 +19,11 @@ from queuepool.config import values
 from queuepool.errors import BadArguments, BadPayload, BootFailure, UnknownJob
 from queuepool.jobs.arguments import reader_of
 from queuepool.jobs.client import Queue
+from queuepool.jobs.door import terms_of
 from queuepool.jobs.job_options import Options
 from queuepool.jobs.registry import REGISTRY, Handler, bound
-from queuepool.jobs.wire import wire
 from queuepool.payload.command import Commands
-from queuepool.payload.envelope import MAX_BYTES, decode, encode
+from queuepool.payload.envelope import MAX_BYTES, Envelope, decode, encode
 from queuepool.payload.strict_json import read_object
 from queuepool.worker.boot import import_application
 
@@ -53,12 +53,12 @@ def push(
     value = None if data is None else _json(_stdin() if data == "-" else os.fsencode(data))
     handler, unchecked = (None, "") if force else _handler(where, name)
     options = handler.options if handler else Options()
-    on_wire: Mapping[str, object] = wire(options) if handler else {}
     _judge(name, value, handler)
     target = queue or options.queue or "default"
     with closing(Queue(where.connection_of(target))) as connection:
-        about: dict[str, Any] = {"queue": target, "delay": delay, "options": on_wire, "encrypted": options.encrypted}
-        output.say(connection.push(name, value, track=options.track if track is None else track, **about))
+        kept = options.track if track is None else track
+        [job_id] = connection.put([(name, value)], terms_of(name, target, delay, kept, options, options.encrypted))
+        output.say(job_id)
     for note in filter(None, (unchecked, where.note_on(target))):
         output.complain(note)
 
@@ -66,7 +66,7 @@ def push(
 def _judge(name: str, value: object, handler: Handler | None) -> None:
     """Read it as a worker will: what is refused now never reaches the quarantine or the failed store."""
     try:
-        payload = decode(encode(name, value, created_at=0)[1])
+        payload = decode(encode(name, value, Envelope(0))[1])
         if handler:
             bound(handler, Commands().data_of(payload), reader_of(name, handler.target))
     except (BadPayload, BadArguments) as error:

@@ -22,6 +22,7 @@ from queuepool.config.timetable import due_after
 from queuepool.errors import BootFailure, StoreDenied
 from queuepool.jobs.client import Queue
 from queuepool.steward.scheduled_job import ScheduledJob
+from queuepool.stores.contract import NewJob
 from queuepool.stores.schedules import Mark
 from queuepool.unix.exit_codes import FAILED
 
@@ -78,9 +79,7 @@ def run(where: Where, name: str) -> int:
     with closing(Queue(job.settings.connection)) as queue:
         store = queue.stores.queue
         job_id, due = job.by_hand(store.now())
-        if due.lock is None:
-            store.push(due.queue, [due.payload])
-        elif not store.push_unique(due.queue, due.payload, 0.0, due.lock):
+        if not store.push(due.queue, [NewJob(due.payload)], lock=due.lock) and due.lock:
             free = f"if there is none: queuepool locks free '{due.lock.name}'"
             output.complain(f"{name}: its last job is still queued or runs, and overlap is no; {free}")
             return FAILED

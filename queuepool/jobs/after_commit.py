@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from queuepool.errors import StoreError
 from queuepool.jobs.within import Aside
-from queuepool.payload.ending import Lock, StateRecord
+from queuepool.payload.ending import Lock
 
 if TYPE_CHECKING:
-    from queuepool.stores.contract import Pushes
+    from queuepool.stores.contract import NewJob, Pushes
 
 _TAKES = (
     "after_commit takes a Session or AsyncSession of SQLAlchemy's, or a connection of Django's, and not a {}: other "
@@ -51,24 +51,9 @@ class Postponed:
         """The same, pushing there; ``on_commit`` registers an act by what registered it before."""
         return Postponed(pushes, self.session, partial(on_commit, self._on_commit))
 
-    def push(self, queue: str, payloads: Sequence[bytes], delay: float = 0.0) -> None:
-        self._on_commit(partial(self._pushes.push, queue, payloads, delay))
-
-    def push_unique(self, queue: str, payload: bytes, delay: float, lock: Lock) -> bool:
-        """Always ``True``: whether another job holds the lock is known after the commit alone."""
-        self._on_commit(partial(self._pushes.push_unique, queue, payload, delay, lock))
-        return True
-
-    def push_tracked(
-        self,
-        queue: str,
-        payloads: Sequence[bytes],
-        delay: float,
-        states: Sequence[StateRecord],
-        lock: Lock | None = None,
-    ) -> bool:
-        """As ``push_unique``; nothing is known of the jobs before the commit."""
-        self._on_commit(partial(self._pushes.push_tracked, queue, payloads, delay, states, lock))
+    def push(self, queue: str, jobs: Sequence[NewJob], delay: float = 0.0, lock: Lock | None = None) -> bool:
+        """Always ``True``: whether another job holds the lock is known after the commit alone, as are the states."""
+        self._on_commit(partial(self._pushes.push, queue, jobs, delay, lock))
         return True
 
 

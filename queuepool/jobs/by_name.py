@@ -11,7 +11,6 @@ from queuepool.jobs.definition import written_name
 from queuepool.jobs.fitting import fitted
 from queuepool.jobs.registry import REGISTRY, Handler, keywords
 from queuepool.jobs.typed import check_values
-from queuepool.jobs.wire import Wired
 
 #: each a name and data
 Jobs = Iterable[tuple[str, object]]
@@ -36,14 +35,12 @@ PAIRS = Several("bulk", "(name, data)", _is_pair)
 _known: dict[str, _Parameters] = {}
 
 
-def checked(jobs: Jobs, options: Mapping[str, object] | None) -> list[tuple[str, object]]:
+def checked(jobs: Jobs) -> list[tuple[str, object]]:
     """The jobs, each a name and data. Raises ``TypeError`` for arguments that do not fit, and for what is no job.
 
     Only a job under its own name, ``module.function``, or an alias is looked at: a name that was given by hand may be
     that of another service's job, or of PHP's. Data that is no object is pushed as it is: it has no names to compare.
     """
-    if isinstance(options, Wired) and isinstance(jobs, list):
-        return jobs  # of a dispatch, which has looked
     pairs = PAIRS.checked(jobs)
     for name, data in pairs:
         _check(name, data)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from copy import copy
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack
@@ -11,10 +11,10 @@ from queuepool.config.connections import lock_home_of
 from queuepool.config.settings import ConnectionSettings
 from queuepool.config.words import AnsweringQueue, answering
 from queuepool.jobs import diversion
-from queuepool.jobs.by_name import PAIRS, Jobs, checked
+from queuepool.jobs.by_name import PAIRS, checked
 from queuepool.jobs.captured import captured
 from queuepool.jobs.delay import DAY, Delay
-from queuepool.jobs.door import check_queue, lock_of
+from queuepool.jobs.door import Terms, check_queue, lock_of, terms_of
 from queuepool.jobs.encryption import Encryption
 from queuepool.jobs.following import JobState, aended, ended, found
 from queuepool.jobs.in_threads import Threads
@@ -22,7 +22,6 @@ from queuepool.jobs.job_id import JobId
 from queuepool.jobs.job_options import Seconds
 from queuepool.jobs.push_options import BulkOptions, PushOptions
 from queuepool.jobs.pusher import Pusher
-from queuepool.payload.envelope import OBJECT_JOB
 
 if TYPE_CHECKING:
     from queuepool.jobs.within import Aside
@@ -58,6 +57,10 @@ class Queue(AnsweringQueue):
     def stores(self) -> Stores:
         return diversion.active.stores(self._settings) if diversion.active else self._stores
 
+    def put(self, jobs: Sequence[tuple[str, object]], terms: Terms) -> list[JobId]:
+        """For this package: push jobs that were looked at, each a name and data, and return their ids."""
+        return [JobId(identity, self) for identity in self.pusher.push(jobs, terms)]
+
     @answering
     def push(
         self,
@@ -83,8 +86,8 @@ class Queue(AnsweringQueue):
         Raises ``BadPayload`` for an invalid name, data that JSON cannot hold or too much of it, ``TypeError`` as
         ``dispatch`` does if this process knows the job, ``ValueError`` for any other wrong value, and ``StoreError``.
         """
-        claim = lock_of(name, unique_id, unique_for, self.settings)
-        return self._push([(name, data)], queue, delay, options, encrypted=encrypted, lock=claim, track=track)[0]
+        lock, jobs = lock_of(name, unique_id, unique_for, self.settings), checked([(name, data)])
+        return self.put(jobs, terms_of(name, queue, delay, track, options, encrypted, lock))[0]
 
     @answering
     def later(self, delay: Delay, name: str, data: object = None, *, queue: str = "default") -> JobId:
@@ -103,7 +106,9 @@ class Queue(AnsweringQueue):
         track: Seconds = 0,
     ) -> list[JobId]:
         """Add many ``(name, data)`` in few round trips and return their ids. Raises as ``push`` does."""
-        return self._push(jobs, queue, delay, options, encrypted=encrypted, track=track)
+        pairs = checked(jobs)
+        name = pairs[0][0] if pairs else ""
+        return self.put(pairs, terms_of(name, queue, delay, track, options, encrypted))
 
     @answering
     def push_object(
@@ -132,10 +137,9 @@ class Queue(AnsweringQueue):
 
         data = data_of(class_name, properties, protected, private, self._encryption if encrypted else None)
         home = lock_home_of(self.settings)
-        claim = self.pusher.laravels(lock_of(class_name, unique_id, unique_for, self.settings, home))
-        as_given = ([(class_name, properties)], encrypted)
-        about: dict[str, Any] = {"display_name": class_name, "lock": claim, "track": track, "as_given": as_given}
-        return self._push([(OBJECT_JOB, data)], queue, delay, options, **about)[0]
+        lock = self.pusher.laravels(lock_of(class_name, unique_id, unique_for, self.settings, home))
+        terms = terms_of(class_name, queue, delay, track, options, encrypted, lock)._replace(command=data)
+        return self.put([(class_name, properties)], terms)[0]
 
     async def apush(self, name: str, data: object = None, **about: Unpack[PushOptions]) -> JobId:
         """``push``, awaited: the event loop goes on while the job is stored.
@@ -230,9 +234,3 @@ class Queue(AnsweringQueue):
         other = copy(self)
         other.pusher, other._aside = Pusher(self._settings, pushes, self._encryption), aside
         return other
-
-    def _push(
-        self, jobs: Jobs, queue: str, delay: Delay, about: Mapping[str, object] | None, **more: Any
-    ) -> list[JobId]:
-        identities = self.pusher.push(checked(jobs, about), queue, delay, about, **more)
-        return [JobId(identity, self) for identity in identities]

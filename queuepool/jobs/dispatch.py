@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from queuepool.jobs.door import lock_of, terms_of
 from queuepool.jobs.job_options import Options
 from queuepool.jobs.typed import check_values
-from queuepool.jobs.wire import wire
 
 if TYPE_CHECKING:
     from queuepool.jobs.client import Queue
@@ -45,15 +45,13 @@ def pushed(
     """The same to this queue, which ``bound`` has given."""
     for data, _ in calls:
         check_values(name, data)
-    about: dict[str, Any] = {"queue": sending.queue, "delay": sending.delay, "options": wire(options)}
-    about |= {"encrypted": options.encrypted, "track": options.track}
+    terms = terms_of(name, sending.queue, sending.delay, options.track, options, options.encrypted)
     if options.unique is None:
-        return queue.bulk([(name, data) for data, _ in calls], **about)
-    about["unique_for"] = options.unique_for
+        return queue.put([(name, data) for data, _ in calls], terms)
     identities = [_identity(name, options.unique, arguments) for _, arguments in calls]
+    locks = (lock_of(name, identity, options.unique_for, queue.settings) for identity in identities)
     return [
-        queue.push(name, data, unique_id=identity, **about)
-        for identity, (data, _) in zip(identities, calls, strict=True)
+        queue.put([(name, data)], terms._replace(lock=lock))[0] for lock, (data, _) in zip(locks, calls, strict=True)
     ]
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from queuepool.config.settings import ConnectionSettings
 
 if TYPE_CHECKING:
+    from queuepool.jobs.door import Terms
     from queuepool.stores.contract import Pushes
     from queuepool.stores.factory import Stores
 
@@ -18,14 +19,7 @@ class Push(NamedTuple):
     ids: Sequence[str]
     #: name and data of each job, the data as Python objects
     jobs: Sequence[tuple[str, object]]
-    queue: str
-    #: seconds
-    delay: float
-    #: as payload fields
-    options: Mapping[str, object]
-    encrypted: bool
-    #: the name of the unique lock that it takes
-    lock: str | None
+    terms: Terms
 
 
 class Diversion(Protocol):

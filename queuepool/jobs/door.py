@@ -7,15 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache
+from types import MappingProxyType
 from typing import NamedTuple
 
 from queuepool.config import values
 from queuepool.config.settings import ConnectionSettings
 from queuepool.config.urls import kind_of
 from queuepool.jobs.delay import Delay, seconds_until
-from queuepool.jobs.job_options import Seconds
-from queuepool.jobs.push_options import fields_of
-from queuepool.jobs.wire import Wired
+from queuepool.jobs.job_options import Options, Seconds
+from queuepool.jobs.push_options import fields_of, wire
 from queuepool.payload.ending import Lock
 from queuepool.payload.unique_locks import new_lock
 
@@ -23,28 +23,50 @@ from queuepool.payload.unique_locks import new_lock
 _LONGEST_KEY = 255
 
 
-class Terms(NamedTuple):
-    """How a push is made, checked; times in seconds."""
+_NO_FIELDS: Mapping[str, object] = MappingProxyType({})
 
-    delay: float
-    track: float
+
+class Terms(NamedTuple):
+    """How jobs are pushed, checked; times in seconds."""
+
+    queue: str
+    delay: float = 0.0
+    #: how long their states are kept after their ends; 0 = they are not tracked
+    track: float = 0.0
     #: as payload fields
-    options: Mapping[str, object] | None
+    options: Mapping[str, object] = _NO_FIELDS
+    encrypted: bool = False
+    #: the one job is pushed under this lock
+    lock: Lock | None = None
+    #: the one job is an object of a PHP class: its data as Laravel writes it
+    command: Mapping[str, object] | None = None
 
 
 def terms_of(
-    name: str, queue: str, delay: Delay, track: Seconds = 0, options: Mapping[str, object] | None = None
+    name: str,
+    queue: str,
+    delay: Delay,
+    track: Seconds = 0,
+    options: Options | Mapping[str, object] | None = None,
+    encrypted: bool = False,
+    lock: Lock | None = None,
 ) -> Terms:
-    """The terms of a push of this job, or without a name of bytes.
+    """The terms of a push of this job, or without a name of bytes; ``options`` as ``Queue.push`` takes them, or those
+    of a registered job.
 
     Raises ``ValueError`` for a queue that no pool can serve, and for times and options that no worker understands.
     """
     try:
         check_queue(queue)
-        is_checked = not options or isinstance(options, Wired)
-        return Terms(seconds_until(delay), seconds_until(track), options if is_checked else fields_of(options or {}))
+        return Terms(queue, seconds_until(delay), seconds_until(track), _fields_of(options), encrypted, lock)
     except ValueError as error:
         raise ValueError(f"{name}: {error}" if name else str(error)) from None
+
+
+def _fields_of(options: Options | Mapping[str, object] | None) -> Mapping[str, object]:
+    if isinstance(options, Options):  # checked where the job is defined
+        return wire(options)
+    return fields_of(options) if options else _NO_FIELDS
 
 
 def check_queue(name: object) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
@@ -15,7 +15,6 @@ from queuepool.errors import NotTracked, StoreDown, StoreError
 from queuepool.stores.states import MAX_STATE
 
 if TYPE_CHECKING:
-    from queuepool.payload.ending import StateRecord
     from queuepool.stores.factory import Stores
 
 #: seconds between looks while waiting: first, and at most
@@ -138,15 +137,6 @@ class _Wait:
         """Seconds until the next look."""
         pause, self._pause = self._pause, min(self._pause * 1.5, _LONGEST_PAUSE)
         return max(min(pause, self._until - time.monotonic()), 0.0)
-
-
-def first_states(
-    made: Iterable[tuple[str, bytes]], names: Sequence[str], queue: str, delay: float
-) -> list[StateRecord]:
-    """The states of jobs that are about to be pushed, each an id and a payload."""
-    from queuepool.settlement.states import pushed  # imported here: few programs follow their jobs
-
-    return [pushed(identity, name, queue, delay) for (identity, _), name in zip(made, names, strict=True)]
 
 
 _FACTS = frozenset(field.name for field in fields(JobState)) - {"id"} | {"until"}

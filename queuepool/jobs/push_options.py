@@ -7,8 +7,8 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, TypedDict
 
 from queuepool.errors import BadPayload
-from queuepool.jobs.job_options import Seconds
-from queuepool.jobs.wire import backoff_text
+from queuepool.jobs.job_options import Options, Seconds
+from queuepool.payload.expiry import EXPIRES
 from queuepool.payload.options import payload_options_of
 from queuepool.payload.tags import TAGS, checked_tags
 from queuepool.settlement.backoff import Backoff
@@ -47,8 +47,30 @@ _FIELDS = {
 }
 
 
+def wire(options: Options) -> dict[str, object]:
+    """The fields of a registered job's options, so that PHP workers respect them.
+
+    Source: Queue.php, createPayloadArray (13.x).
+    """
+    backoff = options.backoff and _backoff_text(options.backoff)
+    tags = {TAGS: list(options.tags)} if options.tags else {}
+    ends = {EXPIRES: options.expires} if options.expires else {}
+    return {
+        "maxTries": options.tries,
+        "maxExceptions": options.max_exceptions,
+        "failOnTimeout": bool(options.fail_on_timeout),
+        "backoff": backoff,
+        "timeout": options.timeout,
+        **tags,
+        **ends,
+    }
+
+
 def fields_of(options: Mapping[str, object]) -> dict[str, object]:
-    """The payload's fields. Raises ``ValueError`` for an unknown option, or a value that no worker understands."""
+    """The fields of options as ``Queue.push`` takes them.
+
+    Raises ``ValueError`` for an unknown option, or a value that no worker understands.
+    """
     for name in options.keys() - _FIELDS:
         raise ValueError(f"there is no option {name!r}; there are: {', '.join(_FIELDS)}")
     fields = {_FIELDS[name]: _written(value) for name, value in options.items() if name != TAGS}
@@ -72,4 +94,9 @@ def _written(value: object) -> object:
         if value.jitter:
             raise ValueError("backoff: jitter is the worker's: write it with @job; a payload has plain delays")
         value = value.delays
-    return backoff_text(tuple(value)) if isinstance(value, (list, tuple)) else value
+    return _backoff_text(tuple(value)) if isinstance(value, (list, tuple)) else value
+
+
+def _backoff_text(delays: tuple[object, ...]) -> str:
+    """Seconds, separated by commas. Source: Queue.php, getJobBackoff (13.x)."""
+    return ",".join(f"{delay:.15g}" if isinstance(delay, float) else str(delay) for delay in delays)

@@ -3,30 +3,25 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
 
 from queuepool.config.connections import lock_home_of
 from queuepool.config.settings import ConnectionSettings
 from queuepool.config.urls import folds_keys, kind_of
 from queuepool.jobs import at_import, context, diversion
 from queuepool.jobs.delay import Delay
-from queuepool.jobs.door import terms_of
+from queuepool.jobs.door import Terms, terms_of
 from queuepool.jobs.encryption import Encryption
-from queuepool.jobs.following import first_states
 from queuepool.jobs.in_threads import with_pauses
-from queuepool.jobs.job_options import Seconds
 from queuepool.jobs.queued import emit_queued
 from queuepool.payload.ending import Lock
-from queuepool.payload.envelope import CONTEXT, encode
+from queuepool.payload.envelope import CONTEXT, OBJECT_JOB, Envelope, encode
 from queuepool.payload.on_push import stamper
 from queuepool.payload.options import TRACK
 from queuepool.payload.signing import signer_of
 from queuepool.payload.unique_locks import claimed, exact, lasting
-
-if TYPE_CHECKING:
-    from queuepool.stores.contract import Pushes
+from queuepool.stores.contract import NewJob, Pushes
 
 
 class Pusher:
@@ -38,47 +33,22 @@ class Pusher:
         self._encryption = encryption
         self._signer = signer_of(settings.signing, settings.signing_keys)
 
-    def push(
-        self,
-        jobs: list[tuple[str, object]],
-        queue: str,
-        delay: Delay,
-        options: Mapping[str, object] | None,
-        *,
-        display_name: str | None = None,
-        encrypted: bool = False,
-        lock: Lock | None = None,
-        track: Seconds = 0,
-        as_given: tuple[Sequence[tuple[str, object]], bool] | None = None,
-    ) -> list[str]:
-        """The ids of the jobs, each a name and data; an empty one if the lock is held. Raises as ``Queue.push``.
-
-        ``as_given``: for tests, the jobs before they were serialized, and whether they are encrypted.
-        """
-        terms = terms_of(display_name or (jobs[0][0] if jobs else ""), queue, delay, track, options)
-        seconds, lock = terms.delay, self._told_apart(lock, jobs)
-        about: dict[str, Any] = {
-            "options": terms.options,
-            "display_name": display_name,
-            "created_at": time.time(),
-            "extra": self._extra(lock, terms.track),
-            "stamp": stamper(queue),
-            "encrypt": self._encryption.data if encrypted else None,
-            "sign": partial(self._signer.sign, queue) if self._signer else None,
-        }
-        made = [encode(name, data, delay=round(seconds), **about) for name, data in with_pauses(jobs)]
-        names = [display_name or name for name, _ in jobs]
+    def push(self, jobs: Sequence[tuple[str, object]], terms: Terms) -> list[str]:
+        """The ids of the jobs, each a name and data; an empty one if the lock is held. Raises as ``Queue.push``."""
+        names = [name for name, _ in jobs]
+        written = jobs if terms.command is None else [(OBJECT_JOB, terms.command)]
+        if terms.lock:
+            terms = terms._replace(lock=self._told_apart(terms.lock, written[0][0]))
+        envelope = self._envelope(names, terms)
+        made = [encode(name, data, envelope) for name, data in with_pauses(written)]
         ids, pushes, diverted = [identity for identity, _ in made], self.pushes, diversion.active
         if diverted:
-            given, is_encrypted = as_given or (jobs, encrypted)
-            fields = about["options"] or {}
-            push = diversion.Push(ids, given, queue, seconds, fields, is_encrypted, lock.name if lock else None)
-            pushes = diverted.pushes(self._settings, pushes, push)
-        if not _store(pushes, queue, made, seconds, lock, names if terms.track else ()):
+            pushes = diverted.pushes(self._settings, pushes, diversion.Push(ids, jobs, terms))
+        if not pushes.push(terms.queue, _new_jobs(made, names, terms), terms.delay, terms.lock):
             return [""]
         if at_import.is_under_way:
             at_import.warn_of(names)
-        emit_queued(zip(ids, names, strict=True), queue, seconds)
+        emit_queued(zip(ids, names, strict=True), terms.queue, terms.delay)
         if diverted:
             diverted.run()
         return ids
@@ -87,11 +57,10 @@ class Pusher:
         """Push these bytes. Raises as ``Queue.push``."""
         if not isinstance(payload, bytes):
             raise TypeError(f"push_raw takes bytes, not {type(payload).__name__}")
-        seconds, pushes, diverted = terms_of("", queue, delay).delay, self.pushes, diversion.active
+        terms, pushes, diverted = terms_of("", queue, delay), self.pushes, diversion.active
         if diverted:
-            push = diversion.Push([""], [("", payload)], queue, seconds, {}, False, None)
-            pushes = diverted.pushes(self._settings, pushes, push)
-        pushes.push(queue, [payload], seconds)
+            pushes = diverted.pushes(self._settings, pushes, diversion.Push([""], [("", payload)], terms))
+        pushes.push(queue, [NewJob(payload)], terms.delay)
         if diverted:
             diverted.run()
 
@@ -100,16 +69,28 @@ class Pusher:
         settings = self._current
         return lock and lock._replace(is_elsewhere=lock_home_of(settings) != settings.url)
 
-    def _told_apart(self, lock: Lock | None, jobs: list[tuple[str, object]]) -> Lock | None:
+    def _told_apart(self, lock: Lock, job: str) -> Lock:
         """The lock by a name that the store takes for no other; that of a PHP class, which Laravel gives, as it is."""
-        if lock is None or "\\" in jobs[0][0] or not folds_keys(self._settings.url):
-            return lock
-        return exact(lock, jobs[0][0])
+        return lock if "\\" in job or not folds_keys(self._settings.url) else exact(lock, job)
 
-    def _extra(self, lock: Lock | None, track: float) -> dict[str, object]:
+    def _envelope(self, names: Sequence[str], terms: Terms) -> Envelope:
+        is_object = terms.command is not None
+        return Envelope(
+            created_at=time.time(),
+            delay=round(terms.delay),
+            options=terms.options,
+            display_name=names[0] if is_object else None,
+            extra=self._extra(terms),
+            stamp=stamper(terms.queue),
+            encrypt=self._encryption.data if terms.encrypted and not is_object else None,
+            sign=partial(self._signer.sign, terms.queue) if self._signer else None,
+        )
+
+    def _extra(self, terms: Terms) -> dict[str, object]:
         """The fields of a payload that few have."""
-        texts = claimed(context.texts(), lock, self._kind_of(lock)) if lock else context.texts()
-        known: dict[str, object] = {key: value for key, value in ((CONTEXT, texts), (TRACK, track)) if value}
+        lock, texts = terms.lock, context.texts()
+        texts = claimed(texts, lock, self._kind_of(lock)) if lock else texts
+        known: dict[str, object] = {key: value for key, value in ((CONTEXT, texts), (TRACK, terms.track)) if value}
         return known | lasting(lock) if lock else known
 
     def _kind_of(self, lock: Lock) -> str:
@@ -122,19 +103,13 @@ class Pusher:
         return diversion.active.settings(self._settings) if diversion.active else self._settings
 
 
-def _store(
-    pushes: Pushes,
-    queue: str,
-    made: list[tuple[str, bytes]],
-    delay: float,
-    lock: Lock | None,
-    tracked: Sequence[str],
-) -> bool:
-    """Push these ids and payloads; ``False``: the lock is held. ``tracked``: the jobs' names if they are."""
-    payloads = [payload for _, payload in made]
-    if tracked:
-        return pushes.push_tracked(queue, payloads, delay, first_states(made, tracked, queue, delay), lock)
-    if lock:
-        return pushes.push_unique(queue, payloads[0], delay, lock)
-    pushes.push(queue, payloads, delay)
-    return True
+def _new_jobs(made: Sequence[tuple[str, bytes]], names: Sequence[str], terms: Terms) -> list[NewJob]:
+    """The jobs of these ids and payloads, with their first states if they are tracked."""
+    if not terms.track:
+        return [NewJob(payload) for _, payload in made]
+    from queuepool.settlement.states import pushed  # imported here: few programs follow their jobs
+
+    return [
+        NewJob(payload, pushed(identity, name, terms.queue, terms.delay))
+        for (identity, payload), name in zip(made, names, strict=True)
+    ]

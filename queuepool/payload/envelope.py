@@ -135,55 +135,59 @@ def payload_of(fields: Mapping[str, Any], raw: bytes, attempts: int | None = Non
     )
 
 
-def encode(
-    name: str,
-    data: object,
-    *,
-    options: Mapping[str, object] | None = None,
-    display_name: str | None = None,
-    created_at: float,
-    delay: float = 0,
-    uuid: str = "",
-    identity: str = "",
-    extra: Mapping[str, object] | None = None,
-    stamp: Callable[[Mapping[str, object]], Mapping[str, object]] | None = None,
-    encrypt: Callable[[object], object] | None = None,
-    sign: Callable[[dict[str, object]], object] | None = None,
-    limit: int = MAX_BYTES,
-) -> tuple[str, bytes]:
+class Envelope(NamedTuple):
+    """What new payloads have besides a name and data: the same for all that are pushed at once."""
+
+    #: Unix seconds
+    created_at: float
+    #: seconds
+    delay: float = 0
+    #: ``maxTries``, ``maxExceptions``, ``failOnTimeout``, ``backoff``, ``timeout`` and ``retryUntil``, of which the
+    #: worker decides the missing ones; ``tags``, a list of texts; ``EXPIRES``, the seconds from when it is due within
+    #: which it must begin
+    options: Mapping[str, object] = MappingProxyType({})
+    #: ``None`` = the job's name
+    display_name: str | None = None
+    #: further fields, as Laravel's context
+    extra: Mapping[str, object] = MappingProxyType({})
+    #: gives the fields of ``@on_push``
+    stamp: Callable[[Mapping[str, object]], Mapping[str, object]] | None = None
+    #: gives the encrypted data
+    encrypt: Callable[[object], object] | None = None
+    #: gives the signature of the fields that must not change on the way: all but ``delay`` and ``attempts``
+    sign: Callable[[dict[str, object]], object] | None = None
+    #: most bytes
+    limit: int = MAX_BYTES
+
+
+def encode(name: str, data: object, envelope: Envelope, identity: str = "", uuid: str = "") -> tuple[str, bytes]:
     """The id and bytes of a new payload, with Laravel's fields in Laravel's order and ``attempts`` last.
 
-    ``options`` may hold ``maxTries``, ``maxExceptions``, ``failOnTimeout``, ``backoff``, ``timeout``
-    and ``retryUntil``; the worker decides the missing ones; and ``tags``, a list of texts, and ``EXPIRES``, the seconds
-    from when it is due within which it must begin. ``created_at`` is in Unix seconds, ``delay`` in seconds.
-    ``extra`` holds further fields, as Laravel's context; ``stamp`` returns those of ``@on_push``. ``encrypt`` returns
-    the encrypted data. ``sign`` returns the signature of the fields that must not change on the way: all but ``delay``
-    and ``attempts``.
-    The ``uuid`` is the id if it is not given, and the id (``identity``) is random.
-    Raises ``BadPayload`` for a bad name or more than ``limit`` bytes, ``NotSendable`` for data that JSON cannot hold.
+    The id (``identity``) is random if it is not given, and the ``uuid`` is the id.
+    Raises ``BadPayload`` for a bad name or too many bytes, ``NotSendable`` for data that JSON cannot hold.
     Source: Queue.php, createPayloadArray (13.x).
     """
+    display_name, delay, given = envelope.display_name, envelope.delay, envelope.options
     check_name(name)
     check_name(name if display_name is None else display_name)
     identity = identity or str(uuids.UUID(bytes=os.urandom(16), version=4))
-    given = options or {}
     fields: dict[str, object] = {
         "uuid": uuid or identity,
         "displayName": display_name or name.split("@", 1)[0],
         "job": name,
         **{key: given.get(key, unset) for key, unset in _UNSET.items()},
         "data": data,
-        **_pushed(identity, created_at, delay, given),
-        **(extra or {}),
+        **_pushed(identity, envelope.created_at, delay, given),
+        **envelope.extra,
     }
-    if stamp:
-        fields.update(stamp(fields))
+    if envelope.stamp:
+        fields.update(envelope.stamp(fields))
     try:
-        if encrypt:
-            fields["data"] = encrypt(data)
-        if sign:
-            fields["qp"] = sign(fields)
-        return identity, dump(fields | {"delay": delay or None, "attempts": 0}, limit)
+        if envelope.encrypt:
+            fields["data"] = envelope.encrypt(data)
+        if envelope.sign:
+            fields["qp"] = envelope.sign(fields)
+        return identity, dump(fields | {"delay": delay or None, "attempts": 0}, envelope.limit)
     except NotSendable as error:
         raise _named(name, data) or error from error.__cause__
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from queuepool.payload.context import Texts
 from queuepool.payload.ending import Lock
-from queuepool.payload.envelope import CONTEXT, OBJECT_JOB, SCHEDULED_FOR, encode
+from queuepool.payload.envelope import CONTEXT, OBJECT_JOB, SCHEDULED_FOR, Envelope, encode
 from queuepool.payload.unique_locks import claimed, exact, new_lock
 
 #: seconds after which the lock of ``overlap = no`` ends by itself
@@ -22,7 +22,7 @@ class Template(NamedTuple):
     """What the payloads of one schedule have in common.
 
     ``job`` names a job, or a PHP class if ``is_object``; ``data`` is JSON, or empty; ``kind`` is that of the store, and
-    ``folds``: it takes keys that look alike for one another; ``sign`` and ``stamp`` as for ``encode``.
+    ``folds``: it takes keys that look alike for one another; ``sign`` and ``stamp`` as for ``Envelope``.
     """
 
     name: str
@@ -45,16 +45,14 @@ class Template(NamedTuple):
     ) -> tuple[str, bytes]:
         """The id and bytes of the job for this due time. Raises ``BadPayload`` and ``PhpDataRefused``."""
         name, data, display_name = self._call()
-        return encode(
-            name,
-            data,
+        envelope = Envelope(
+            created_at,
             display_name=display_name,
-            created_at=created_at,
-            identity=identity,
             extra=_extra(claimed(None, lock, self.kind), due),
             stamp=self.stamp,
             sign=self.sign,
         )
+        return encode(name, data, envelope, identity)
 
     def _call(self) -> tuple[str, Any, str | None]:
         data = json.loads(self.data) if self.data else None

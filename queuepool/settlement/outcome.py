@@ -11,7 +11,7 @@ from functools import partial
 from types import MappingProxyType
 
 from queuepool.log.tracebacks import summary
-from queuepool.payload.envelope import CONTEXT, MAX_BYTES, Payload, encode
+from queuepool.payload.envelope import CONTEXT, MAX_BYTES, Envelope, Payload, encode
 from queuepool.payload.signing import Signer
 from queuepool.payload.unique_locks import without_lock
 
@@ -37,18 +37,16 @@ def outcome_of(
     data["unlocked"] = unlocked
     if error is not None:
         data["error"] = summary(error)[:_MOST].encode("utf-8", "replace").decode()
-    _, raw = encode(
-        f"{class_name}@{'succeeded' if error is None else 'lost'}",
-        data,
+    envelope = Envelope(
+        time.time(),
         options=_OPTIONS,
         display_name=f"{payload.options.display_name} (outcome)",
-        created_at=time.time(),
-        uuid=payload.uuid or payload.id,
         extra=_surroundings(payload),
         sign=partial(signer.sign, queue, limit=_LIMIT) if signer else None,
         limit=_LIMIT,
     )
-    return raw
+    name = f"{class_name}@{'succeeded' if error is None else 'lost'}"
+    return encode(name, data, envelope, uuid=payload.uuid or payload.id)[1]
 
 
 def _surroundings(payload: Payload) -> dict[str, object]:

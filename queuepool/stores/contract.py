@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 from queuepool.payload.ending import NOTHING, Ending, Lock, StateRecord, Unlock
 from queuepool.payload.lease import Lease, Tallies
@@ -83,34 +83,25 @@ class Control:
     pauses: Mapping[str, tuple[float, str]] = field(default_factory=dict)
 
 
-class PushStore(Protocol):
+class NewJob(NamedTuple):
+    """A job to push: its payload, and its first state if it is tracked."""
+
+    payload: bytes
+    state: StateRecord | None = None
+
+
+class Pushes(Protocol):
     """Where jobs are pushed to: a store, a transaction of the application's, or what waits for its commit."""
 
-    def push(self, queue: str, payloads: Sequence[bytes], delay: float = 0.0) -> None:
-        """Add jobs in their order; with a ``delay``, all become ready after it."""
+    def push(self, queue: str, jobs: Sequence[NewJob], delay: float = 0.0, lock: Lock | None = None) -> bool:
+        """Add jobs in their order, each with its state; with a ``delay``, all become ready after it.
 
-    def push_unique(self, queue: str, payload: bytes, delay: float, lock: Lock) -> bool:
-        """Take the lock and add the job, both or neither; ``False``: another job holds the lock."""
-
-
-class Pushes(PushStore, Protocol):
-    """The same, also of tracked jobs."""
-
-    def push_tracked(
-        self,
-        queue: str,
-        payloads: Sequence[bytes],
-        delay: float,
-        states: Sequence[StateRecord],
-        lock: Lock | None = None,
-    ) -> bool:
-        """As ``push``, and write the state of each job; all or nothing of each thousand.
-
-        With a ``lock``, for one job: ``False``, with nothing written, if another job holds it.
+        All or nothing of each thousand; their states are kept equally long. With a ``lock``, for one job: ``False``,
+        with nothing written, if another job holds it.
         """
 
 
-class QueueStore(PushStore, Protocol):
+class QueueStore(Pushes, Protocol):
     """A store of queues and their jobs."""
 
     #: how ``finish``, ``fail`` and ``unlock`` find unique locks, and whether the last one found any

@@ -22,7 +22,8 @@ from queuepool.stores.room import Room, ToldByWrites
 from queuepool.stores.schedules import Schedules
 from queuepool.stores.set_aside import FailedStore, Outbox, QuarantineStore, Records
 from queuepool.stores.split_failed import FailedElsewhere, Forwarder
-from queuepool.stores.states import JobStates, StorePushes
+from queuepool.stores.split_locks import LocksElsewhere
+from queuepool.stores.states import JobStates
 
 if TYPE_CHECKING:
     from queuepool.stores.alerts import AlertKeys
@@ -79,7 +80,7 @@ class Stores:
         own, down = self._in_redis() if is_redis(settings.url) else self._in_sql()
         self.locks = {settings.url: self._locks_of.own, **elsewhere}
         if records:
-            self.failed = FailedElsewhere(records, self.queue, self.states)
+            self.failed = FailedElsewhere(records, self.queue)
             self.forwarder = Forwarder(self._outbox, records)
         self.control = self._control(cache or own, Place(own, down))
 
@@ -102,7 +103,7 @@ class Stores:
     @cached_property
     def pushes(self) -> Pushes:
         """What a producer pushes to."""
-        return StorePushes(self.queue, self.states, self.laravel_locks[0][1] if self.laravel_locks else None)
+        return LocksElsewhere(self.queue, self.laravel_locks[0][1]) if self.laravel_locks else self.queue
 
     @cached_property
     def alerts(self) -> AlertKeys:
@@ -175,14 +176,14 @@ class Stores:
         leases = Leases(client, table, failures)
         locks = SqlLocks(client, lock_prefix_of(settings, "sql"))
         self.schedules = SqlSchedules(client, table, locks, prefix)
-        self.states = states = SqlStates(client, table, leases, locks, prefix)
+        self.states = states = SqlStates(client, leases, prefix)
         self.measures = SqlMeasures(client, failures)
         self.room = ToldByWrites()
         endings = SqlEndings(table, locks, self._locks_of, states)
         about = {"keep": self._keeps, "outbox": self._is_split}
         dropped = DroppedLocks(locks, self._locks_of)
         self.queue = SqlQueue(client, table, leases, cache, endings, failures, Clearing(client, dropped), **about)
-        self.borrowing = Borrowing(client, states)
+        self.borrowing = Borrowing(client, endings)
         self._outbox = SqlOutbox(client)
         self.failed = SqlFailed(client, failures, table.push, states.write_within, dropped)
         self.quarantine = SqlQuarantine(client, failures, table.push, dropped)

@@ -9,38 +9,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Protocol
 
 from queuepool.errors import StoreDown, StoreError
-from queuepool.payload.ending import Lock, StateRecord, Unlock
+from queuepool.payload.ending import Lock, StateRecord
 from queuepool.payload.uncounted import uncounted
+from queuepool.stores.contract import NewJob, QueueStore
 from queuepool.stores.locks import NO_LOCKS, Finder
 from queuepool.stores.plain_record import plainer
 from queuepool.stores.set_aside import FailedJob, Outbox, PendingFailure, RecordKey, Records, Returned
-from queuepool.stores.states import JobStates
 
 #: failures that are read at once
 _BATCH = 100
 
 
-class Jobs(Protocol):
-    """The part of a queue that is needed here."""
-
-    def push(self, queue: str, payloads: Sequence[bytes], delay: float = 0.0) -> None:
-        """As ``QueueStore.push``, and so below."""
-
-    def push_unique(self, queue: str, payload: bytes, delay: float, lock: Lock) -> bool: ...
-
-    def unlock(self, unlocks: Sequence[Unlock]) -> None: ...
-
-
 class FailedElsewhere:
     """The failed store on another server; retries return jobs to the queue on its own server."""
 
-    def __init__(self, records: Records, jobs: Jobs, states: JobStates) -> None:
+    def __init__(self, records: Records, jobs: QueueStore) -> None:
         self._records = records
         self._jobs = jobs
-        self._states = states
         self.now = records.now
         self.count = records.count
         self.page = records.page
@@ -57,8 +44,8 @@ class FailedElsewhere:
         current = self._records.get(failed.id)
         if current is None or current.key != failed.key:
             return Returned.GONE
-        payload = uncounted(failed.payload.encode())
-        if not self._push(queue or failed.queue, payload, state, lock):
+        job = NewJob(uncounted(failed.payload.encode()), state)
+        if not self._jobs.push(queue or failed.queue, [job], lock=lock):
             return Returned.HELD
         return Returned.DONE if self._records.drop([failed.key]) == 1 else Returned.GONE
 
@@ -67,14 +54,6 @@ class FailedElsewhere:
         for payload in self._records.holding(keys, finder):
             self._jobs.unlock(finder.locks_of(payload))
         return self._records.drop(keys)
-
-    def _push(self, queue: str, payload: bytes, state: StateRecord | None, lock: Lock | None) -> bool:
-        if state:
-            return self._states.push(queue, [payload], 0.0, [state], lock)
-        if lock:
-            return self._jobs.push_unique(queue, payload, 0.0, lock)
-        self._jobs.push(queue, [payload])
-        return True
 
 
 class Forwarder:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
@@ -12,12 +12,12 @@ from queuepool.errors import QueuepoolError
 from queuepool.jobs import diversion
 from queuepool.jobs.after_commit import Act, OnCommit
 from queuepool.jobs.diversion import Push
-from queuepool.stores.contract import Pushes
+from queuepool.payload.ending import Lock
+from queuepool.stores.contract import NewJob, Pushes
 from queuepool.stores.factory import Stores
 from queuepool.stores.sql.borrowed import BorrowedQueue
 from queuepool.testing.pushed import PushedJob, pushed_jobs
 from queuepool.testing.pushes import Pushes as RecordedPushes
-from queuepool.testing.reporting import Reporting
 from queuepool.testing.temporary import TIME, empty, temporary_stores
 from queuepool.testing.waiting import Waiting, postponed
 
@@ -78,6 +78,21 @@ class Recorder:
 
     def _waiting_jobs(self) -> list[PushedJob]:
         return [job for one in self.waiting for job in pushed_jobs(one.push)]
+
+
+class Reporting:
+    """Pushes to a temporary store; ``report`` is called after a push, but not for one whose lock is held."""
+
+    def __init__(self, pushes: Pushes, report: Callable[[], object]) -> None:
+        self._pushes = pushes
+        self._report = report
+
+    def push(self, queue: str, jobs: Sequence[NewJob], delay: float = 0.0, lock: Lock | None = None) -> bool:
+        """As the contract says."""
+        is_pushed = self._pushes.push(queue, jobs, delay, lock)
+        if is_pushed:
+            self._report()
+        return is_pushed
 
 
 @contextmanager

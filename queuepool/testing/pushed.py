@@ -99,11 +99,12 @@ def pushed_jobs(push: Push) -> list[PushedJob]:
 def _pushed_job(push: Push, identity: str, name: str, data: object) -> PushedJob:
     raw = data if isinstance(data, bytes) and not name else None
     args, kwargs = ([], {}) if raw is not None else arguments_of(_as_in_json(data))
-    options = {key: value for key, value in push.options.items() if value not in (None, False)}
-    unique_id = None if push.lock is None else push.lock.removeprefix(name_of(name, ""))
+    terms = push.terms
+    options = {key: value for key, value in terms.options.items() if value not in (None, False)}
+    unique_id = None if terms.lock is None else terms.lock.name.removeprefix(name_of(name, ""))
     identity, name = (identity, name) if raw is None else _named_in(raw)
     return PushedJob(
-        identity, name, args, kwargs, push.queue, push.delay, options, push.encrypted, unique_id, raw
+        identity, name, args, kwargs, terms.queue, terms.delay, options, terms.encrypted, unique_id, raw
     )  # fmt: skip
 
 

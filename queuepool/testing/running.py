@@ -72,7 +72,7 @@ class _Runner(Recorder):
         if is_uncommitted:
             self._uncommitted.update(push.ids)
         for _ in push.ids:
-            self._add(_Turn(worker, push.queue, push.delay))
+            self._add(_Turn(worker, push.terms.queue, push.terms.delay))
 
     def run(self) -> None:
         self.settle()

@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
-from queuepool.payload.envelope import encode
+from queuepool.payload.envelope import Envelope, encode
 from tests.bench.rig import Rig, until
 from tests.bench.tables import execute, insert
 from tests.support.laravel_peer import Peer
@@ -33,7 +33,7 @@ def pushed_by_laravel(rig: Rig, jobs: int) -> list[float]:
     rig.forget()
     with _peer(rig).serving() as laravel:
         for number in range(jobs):
-            _, raw = encode("stamp", {"at": time.monotonic()}, created_at=int(time.time()))
+            _, raw = encode("stamp", {"at": time.monotonic()}, Envelope(created_at=int(time.time())))
             laravel.ask("push", now=int(time.time()), raw=raw.decode(), queue="default")
             until(lambda number=number: len(rig.trail()) > number)  # type: ignore[misc]
     return [began - pushed for pushed, began, _ in rig.trail()]

@@ -12,7 +12,7 @@ from typing import Any
 from sqlalchemy import text
 
 from queuepool.config.settings import ConnectionSettings
-from queuepool.payload.envelope import encode
+from queuepool.payload.envelope import Envelope, encode
 from queuepool.stores.sql.ddl import statements_of
 from tests.bench.rig import PATIENCE, Rig
 from tests.support.databases import MariaDB, Postgres, running
@@ -73,7 +73,7 @@ def insert(rig: Rig, rows: int, delay: int = 0, job: str = "noop", queue: str = 
     """In the server, all at once: a million takes seconds."""
     now, numbers = _NOW[kind(rig)], _NUMBERS[kind(rig)].format(rows=rows)
     columns = "queue, payload, attempts, available_at, created_at"
-    _, raw = encode(job, {}, display_name=_PADDING, created_at=int(time.time()))
+    _, raw = encode(job, {}, Envelope(display_name=_PADDING, created_at=int(time.time())))
     line = text(f"INSERT INTO jobs ({columns}) SELECT '{queue}', :raw, 0, {now} + {delay}, {now} FROM {numbers} n")
     rig.stores.client.ask(lambda connection: connection.execute(line, {"raw": raw.decode()}))
 

@@ -17,7 +17,7 @@ AROUND = {
             ),
             ("steward/record_failures.py", "_TICK = 0.05", "_TICK = 0.002"),  # the workers recorded it themselves
             # a job must fail again between these two: they take their time
-            ("stores/split_failed.py", "\nfrom typing import Protocol", "\nimport time\nfrom typing import Protocol"),
+            ("stores/split_failed.py", "\nfrom collections.abc", "\nimport time\nfrom collections.abc"),
             (
                 "stores/split_failed.py",
                 "return Returned.DONE if self._records.drop([",

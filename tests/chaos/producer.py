@@ -19,8 +19,9 @@ from typing import Any
 from queuepool.config.settings import ConnectionSettings
 from queuepool.errors import StoreError
 from queuepool.jobs.client import Queue
-from queuepool.payload.envelope import encode
+from queuepool.payload.envelope import Envelope, encode
 from queuepool.settlement.states import pushed
+from queuepool.stores.contract import NewJob
 from tests.chaos import alerts, steps
 from tests.chaos.async_modes import ASYNC
 from tests.chaos.async_soft_modes import ASYNC_SOFT
@@ -55,7 +56,7 @@ class Producer:
     def run(self) -> None:
         if self._settings.alerts:
             raw = b'{"id":"%s.0"' % alerts.POISON.encode()  # no JSON
-            self._noted(alerts.POISON, alerts.QUEUE, 1, 0.0, lambda store: store.push(alerts.QUEUE, [raw]))
+            self._noted(alerts.POISON, alerts.QUEUE, 1, 0.0, lambda store: store.push(alerts.QUEUE, [NewJob(raw)]))
         while not self.stopped:
             try:
                 busy = self._fill()
@@ -115,7 +116,7 @@ class Producer:
 
     def _push(self, stream: str, queue: str, data: list[Any], delay: float = 0.0, options: Any = None) -> bool:
         first = self._next[stream]
-        made = [payload(f"{stream}.{first + number}", one, delay, options) for number, one in enumerate(data)]
+        made = [NewJob(payload(f"{stream}.{first + number}", one, delay, options)) for number, one in enumerate(data)]
         return self._noted(stream, queue, len(data), delay, lambda store: store.push(queue, made, delay))
 
     def _steps(self) -> None:
@@ -123,11 +124,8 @@ class Producer:
         raw, lock = steps.step(number, mode, self._settings.url)
 
         state = pushed(f"{steps.STREAM}.{number}", "step", steps.QUEUE, 0.0)
-
-        def push(_: Any) -> None:
-            self._queue.stores.states.push(steps.QUEUE, [raw], 0.0, [state], lock)
-
-        self._noted(steps.STREAM, steps.QUEUE, 1, 0.0, push)
+        job = NewJob(raw, state)
+        self._noted(steps.STREAM, steps.QUEUE, 1, 0.0, lambda store: store.push(steps.QUEUE, [job], 0.0, lock))
 
     def _noted(self, stream: str, queue: str, count: int, delay: float, push: Callable[[Any], None]) -> bool:
         """``False`` when it is not known to be stored."""
@@ -146,9 +144,8 @@ class Producer:
 
 def payload(job_id: str, data: Any, delay: float = 0.0, options: Any = None) -> bytes:
     """As a producer with ids of its own writes it: the record of its failure has this id too, by which people retry."""
-    made, raw = encode(
-        _handler_of(data.get("m", "")), data, options=options, created_at=int(time.time()), delay=round(delay)
-    )
+    envelope = Envelope(int(time.time()), delay=round(delay), options=options or {})
+    made, raw = encode(_handler_of(data.get("m", "")), data, envelope)
     return raw.replace(made.encode(), job_id.encode())
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from queuepool.config.urls import kind_of
 from queuepool.payload.ending import Lock
-from queuepool.payload.envelope import CONTEXT, OBJECT_JOB, encode
+from queuepool.payload.envelope import CONTEXT, OBJECT_JOB, Envelope, encode
 from queuepool.payload.options import TRACK
 from queuepool.payload.php_serialize import build_command
 from queuepool.payload.unique_locks import claimed, new_lock
@@ -36,14 +36,13 @@ def step(number: int, mode: str, url: str) -> tuple[bytes, Lock | None]:
     facts: dict[str, Any] = {"m": mode, **{"nap": {"seconds": 0.02}, "release": {"delay": 0.2}}.get(mode, {})}
     command = build_command(name, {"number": number, "facts": facts, **_FOLLOWS})
     locked = claimed(None, lock if name == STEP else None, kind_of(url))
-    made, raw = encode(
-        OBJECT_JOB,
-        {"commandName": name, "command": command},
-        options={"maxTries": 0} if mode == "release" else {},  # else the pool's one try
+    envelope = Envelope(
+        options={"maxTries": 0} if mode == "release" else {},
         display_name=name,
         created_at=int(time.time()),
         extra={TRACK: _LASTS, **({CONTEXT: locked} if locked else {})},
     )
+    made, raw = encode(OBJECT_JOB, {"commandName": name, "command": command}, envelope)
     return raw.replace(made.encode(), f"{STREAM}.{number}".encode()), lock
 
 

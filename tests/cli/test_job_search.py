@@ -10,6 +10,7 @@ import pytest
 from tests.support.drivers import site_on
 from tests.support.eventually import eventually
 from tests.support.pools import Site
+from tests.support.samples import new_jobs
 
 pytestmark = pytest.mark.every_store("at")
 
@@ -83,7 +84,7 @@ def test_it_is_found_on_another_host_by_the_notice_of_its_pool(site):
 
 def test_it_is_found_although_a_store_of_another_thing_is_away(site, own_server):
     (site.path / "q.ini").write_text(f"[connection]\nfailed_url = unix://{own_server.path}\n")
-    site.queue.stores.queue.push("default", [b'{"uuid":"odd-1","job":7}'])
+    site.queue.stores.queue.push("default", new_jobs(b'{"uuid":"odd-1","job":7}'))
     [lease] = site.queue.stores.queue.reserve(["default"], site.queue.stores.queue.join(), 1).leases
     site.queue.stores.queue.quarantine(lease, "odd")
     own_server.kill()

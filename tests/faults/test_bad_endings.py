@@ -13,7 +13,7 @@ from sqlalchemy import create_engine
 
 from queuepool.config.urls import kind_of
 from queuepool.payload.ending import Lock
-from queuepool.payload.envelope import CONTEXT, OBJECT_JOB, encode
+from queuepool.payload.envelope import CONTEXT, OBJECT_JOB, Envelope, encode
 from queuepool.payload.php_serialize import build_command, serialize
 from queuepool.payload.php_values import MAX_VALUES, PhpObject
 from queuepool.payload.unique_locks import NAME, claimed, name_of
@@ -22,6 +22,7 @@ from tests.support.drivers import DATABASES, site_at, site_on
 from tests.support.eventually import eventually
 from tests.support.pools import Site
 from tests.support.redis_server import PREFIX
+from tests.support.samples import new_jobs
 
 pytestmark = pytest.mark.every_store("steps")
 
@@ -50,7 +51,9 @@ def steps(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Site]:
 
 def push(site: Site, command: str, context: Any = None) -> None:
     data = {"commandName": STEP, "command": command}
-    _, raw = encode(OBJECT_JOB, data, display_name=STEP, created_at=0, extra={CONTEXT: context} if context else {})
+    _, raw = encode(
+        OBJECT_JOB, data, Envelope(display_name=STEP, created_at=0, extra={CONTEXT: context} if context else {})
+    )
     site.queue.push_raw(raw, queue="steps")
 
 
@@ -152,13 +155,13 @@ def test_an_odd_name_that_the_handler_gives_its_lock_keeps_no_job_from_its_end(s
 @pytest.mark.bad_input("B109")
 def test_a_lock_that_another_job_holds_stays(steps: Site) -> None:
     lock, store = Lock(name_of(STEP, "7"), "another", 60.0), steps.queue.stores.queue
-    assert store.push_unique("other", b"{}", 0.0, lock)
+    assert store.push("other", new_jobs(b"{}"), 0.0, lock)
     context = claimed(None, lock._replace(owner="ours"), kind_of(steps.connection.url))
     push(steps, build_command(STEP, {"number": 1}), context)
 
     assert [] == run(steps)
     assert [1] == numbers(steps)
-    assert not store.push_unique("other", b"{}", 0.0, lock._replace(owner="ours"))
+    assert not store.push("other", new_jobs(b"{}"), 0.0, lock._replace(owner="ours"))
 
 
 @pytest.mark.bad_input("B110")
@@ -170,18 +173,18 @@ def test_an_outcome_that_cannot_be_pushed_leaves_the_step_its_lock_and_it_runs_a
     lock = Lock(name_of(STEP, "7"), "owner", 60.0)
     command = build_command(STEP, {"number": 1, "chained": [NEXT]})
     push(site, command, claimed(None, lock, "redis"))
-    assert site.queue.stores.queue.push_unique("other", b"{}", 0.0, lock)
+    assert site.queue.stores.queue.push("other", new_jobs(b"{}"), 0.0, lock)
 
     [line] = run(site, lease=2)
     assert "WRONGTYPE" in line
     assert [1] == numbers(site)
     assert 1 == site.queue.stores.queue.sizes("steps").reserved
-    assert not site.queue.stores.queue.push_unique("other", b"{}", 0.0, lock)
+    assert not site.queue.stores.queue.push("other", new_jobs(b"{}"), 0.0, lock)
 
     server.delete(f"{PREFIX}queues:outcomes")
     eventually(lambda: [] == run(site, lease=2) and [1, 1] == numbers(site))
     assert outcome(site)["job"].endswith("@succeeded")
-    assert site.queue.stores.queue.push_unique("other", b"{}", 0.0, lock)
+    assert site.queue.stores.queue.push("other", new_jobs(b"{}"), 0.0, lock)
 
 
 @pytest.mark.bad_input("B111")

@@ -11,7 +11,7 @@ from queuepool.config.settings import ConnectionSettings, PoolSettings
 from queuepool.errors import BadPayload
 from queuepool.jobs.job_options import Options
 from queuepool.payload import envelope as payloads
-from queuepool.payload.envelope import MAX_BYTES, Payload, decode, encode
+from queuepool.payload.envelope import MAX_BYTES, Envelope, Payload, decode, encode
 from queuepool.payload.lease import Lease
 from queuepool.stores.factory import Stores
 from queuepool.worker.policies import timeout_of
@@ -19,7 +19,7 @@ from tests.faults.corpus.cases import case
 from tests.faults.corpus.payloads import CATALOGUE, OK, Q, with_field
 from tests.support.each import each
 from tests.support.redis_server import PREFIX
-from tests.support.samples import payload
+from tests.support.samples import new_jobs, payload
 
 READY = f"{PREFIX}queues:default"
 DELAYED = f"{READY}:delayed"
@@ -31,7 +31,7 @@ def rows(kind: type) -> list[Any]:
 
 
 def reserve(stores: Stores, raw: bytes) -> list[Lease]:
-    stores.queue.push("default", [raw])
+    stores.queue.push("default", new_jobs(raw))
     began = time.monotonic()
     leases = stores.queue.reserve(["default"], 1, 1).leases
     assert time.monotonic() - began < SECONDS
@@ -126,7 +126,7 @@ def test_a_retry_until_that_is_no_time_does_not_count():
 @pytest.mark.bad_input("B059")
 def test_a_payload_that_is_too_large_is_refused_where_it_is_made():
     with pytest.raises(BadPayload):
-        encode("app.ok", "x" * MAX_BYTES, created_at=0)
+        encode("app.ok", "x" * MAX_BYTES, Envelope(created_at=0))
 
 
 @pytest.mark.fault("F66")
@@ -178,7 +178,7 @@ def test_a_row_that_is_never_due_stays_and_keeps_nobody_waiting(stores, server, 
 @pytest.mark.parametrize("kind", ["string", "hash"])
 def test_a_queue_that_is_no_list_is_reported_and_kept_while_the_others_go_on(stores, server, kind):
     server.set(READY, "x") if "string" == kind else server.hset(READY, "x", "y")
-    stores.queue.push("other", [payload("a")])
+    stores.queue.push("other", new_jobs(payload("a")))
 
     reservation = stores.queue.reserve(["default", "other"], 1, 1)
 

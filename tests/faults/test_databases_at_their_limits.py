@@ -21,7 +21,7 @@ from tests.support.commands import queuepool
 from tests.support.databases import USER, DatabaseServer, Postgres, running
 from tests.support.eventually import eventually
 from tests.support.pools import Site
-from tests.support.samples import ids, payload
+from tests.support.samples import ids, new_jobs, payload
 from tests.support.store_contract import OURS, record, reserved
 
 pytestmark = pytest.mark.every_store("driver")
@@ -63,10 +63,10 @@ def narrow(mariadb: DatabaseServer, mariadb_url: str) -> Iterator[str]:
 def test_a_payload_that_the_server_does_not_take_is_refused_and_no_outage(narrow, shared):
     with connected(narrow, shared=shared) as stores:
         with pytest.raises(StoreError, match=f"max_allowed_packet, {MIB}") as caught:
-            stores.queue.push("default", [payload("a", data="x" * MIB)])
+            stores.queue.push("default", new_jobs(payload("a", data="x" * MIB)))
 
         assert not isinstance(caught.value, StoreDown)
-        stores.queue.push("default", [payload("b", data="x" * (MIB - AROUND))])
+        stores.queue.push("default", new_jobs(payload("b", data="x" * (MIB - AROUND))))
         assert 1 == stores.queue.sizes("default").total
 
 
@@ -113,7 +113,7 @@ def test_a_server_may_have_any_sql_mode(own_mariadb, mode):
         assert [("", said)] == [(failed.connection, failed.exception) for failed in stores.failed.page()]
         assert ["a"] == ids(stores.queue.reserve(["default"], OURS, 9).leases)
         with pytest.raises(StoreError):  # and is strict with us, whatever it is with others
-            stores.queue.push("q" * 300, [payload("c")])
+            stores.queue.push("q" * 300, new_jobs(payload("c")))
 
 
 # A standby
@@ -146,7 +146,7 @@ def test_a_standby_as_url_is_told(own_postgres, standby):
     for shared in (False, True):
         stores = Stores(ConnectionSettings(url=standby.url), shared=shared)
         with pytest.raises(StoreDown, match=r"read-only, as a standby is"):
-            stores.queue.push("default", [payload("a")])
+            stores.queue.push("default", new_jobs(payload("a")))
         stores.close()
     checked = queuepool("check", "--url", standby.url)
     assert (1, True) == (checked.returncode, "read-only, as a standby is" in checked.stdout)
@@ -199,7 +199,7 @@ def test_a_check_says_when_the_server_has_too_few_connections(driver, request):
 
 def test_a_check_names_queues_that_the_server_takes_for_one(mariadb_url):
     with connected(mariadb_url) as stores:
-        stores.queue.push("Default", [payload("a")])
+        stores.queue.push("Default", new_jobs(payload("a")))
     rows = json.loads(queuepool("check", "--url", mariadb_url, "--json").stdout)
 
     assert [("warn", True)] == [

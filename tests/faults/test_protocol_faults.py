@@ -16,7 +16,7 @@ from tests.support.eventually import eventually
 from tests.support.laravel_peer import Peer
 from tests.support.pools import Site
 from tests.support.redis_server import PREFIX
-from tests.support.samples import payload
+from tests.support.samples import new_jobs, payload
 
 READY = f"{PREFIX}queues:default"
 REPORT = "App\\Jobs\\Report@build"
@@ -50,7 +50,7 @@ def test_many_thousand_ended_leases_are_moved_in_batches_and_none_is_lost(server
 @pytest.mark.fault("F66")
 def test_twenty_thousand_jobs_due_in_one_second_are_moved_in_batches_and_in_order(server, store):
     many = [payload(f"{number:05}") for number in range(20_000)]
-    store.push("default", many, delay=1.0)
+    store.push("default", new_jobs(*many), delay=1.0)
     store.clock = repr(NOW + 1)
 
     assert [BATCH] * 20 == drained(store)
@@ -61,7 +61,7 @@ def test_twenty_thousand_jobs_due_in_one_second_are_moved_in_batches_and_in_orde
 @pytest.mark.parametrize("moment", [2**31 - 1.5, 2**31 - 0.5, 2**32 - 200.0], ids=["2038", "after", "2106"])
 def test_no_year_that_a_lease_can_tell_is_special(store, moment):
     store.clock = repr(moment)
-    store.push("default", [payload("a")], delay=1.0)
+    store.push("default", new_jobs(payload("a")), delay=1.0)
     store.clock = repr(moment + 1)
     [lease] = store.reserve(["default"], 131_071, 1).leases
     store.clock = repr(moment + 50)

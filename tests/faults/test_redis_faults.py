@@ -15,7 +15,7 @@ import pytest
 
 from queuepool.errors import StoreDown
 from queuepool.jobs.client import Queue
-from queuepool.payload.envelope import encode
+from queuepool.payload.envelope import Envelope, encode
 from tests.support.eventually import eventually
 from tests.support.pools import Site
 from tests.support.redis_server import Server, free_port
@@ -247,6 +247,6 @@ def test_a_job_whose_wake_up_was_lost_is_found_when_the_wait_is_over(away, own_s
     with away.pool("--workers", "1", config=QUICK):
         away.push("ok")
         eventually(lambda: settled(away))
-        _, payload = encode("do", {"mode": "ok"}, created_at=0)
+        _, payload = encode("do", {"mode": "ok"}, Envelope(created_at=0))
         own_server.say("RPUSH", f"{away.connection.prefix}queues:default", payload)  # and no token
         eventually(lambda: 2 == len(away.trail(event="end")))

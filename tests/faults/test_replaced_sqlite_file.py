@@ -21,7 +21,7 @@ from queuepool.jobs.client import Queue
 from queuepool.stores.factory import Stores
 from tests.support.eventually import eventually
 from tests.support.pools import RunningPool, Site
-from tests.support.samples import ids, payload
+from tests.support.samples import ids, new_jobs, payload
 from tests.support.store_contract import OURS, record, reserved
 
 #: what stands beside a file that is in use
@@ -265,10 +265,10 @@ def test_a_producer_that_has_the_file_open_pushes_to_the_new_one(producer, file,
 def test_what_waits_for_a_lock_is_not_written_to_a_file_that_is_replaced_under_it(settings, file, tmp_path, shared):
     """Whoever copies the file under its lock, and puts the copy in its place, has all that anybody was promised."""
     stores = Stores(settings, shared=shared)
-    stores.queue.push("default", [payload("a")])
+    stores.queue.push("default", new_jobs(payload("a")))
     with closing(sqlite3.connect(file, isolation_level=None)) as owner, ThreadPoolExecutor(1) as other:
         owner.execute("BEGIN IMMEDIATE")
-        pushed = other.submit(stores.queue.push, "default", [payload("b")])
+        pushed = other.submit(stores.queue.push, "default", new_jobs(payload("b")))
         eventually(lambda: any("sleep" in channel for channel in wait_channels()))
         move(file, tmp_path / "old.db", *BESIDE)
         fresh_file(tmp_path, "c").rename(file)
@@ -293,7 +293,7 @@ def test_what_a_deleted_file_left_beside_does_not_come_back_in_the_new_one(worke
 
 def test_a_log_that_a_moved_file_left_behind_is_written_into_it(worker, file, tmp_path):
     """``mv`` of the file alone: its last commits are still in the log beside its old name."""
-    worker.queue.push("default", [payload("a"), payload("b")])
+    worker.queue.push("default", new_jobs(payload("a"), payload("b")))
     kept = tmp_path / "kept.db"
     move(file, kept)
     shutil.copy(fresh_file(tmp_path, "c"), file)

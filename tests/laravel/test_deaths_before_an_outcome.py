@@ -14,13 +14,14 @@ import pytest
 from queuepool.config.urls import kind_of
 from queuepool.jobs.client import Queue
 from queuepool.payload.ending import Lock
-from queuepool.payload.envelope import CONTEXT, OBJECT_JOB, encode
+from queuepool.payload.envelope import CONTEXT, OBJECT_JOB, Envelope, encode
 from queuepool.payload.php_serialize import build_command
 from queuepool.payload.unique_locks import claimed
 from tests.support.chains import OUTCOMES, STEP, UNIQUE, numbers, restart_key, settings
 from tests.support.eventually import eventually
 from tests.support.laravel_peer import Peer
 from tests.support.pools import Site
+from tests.support.samples import new_jobs
 
 pytestmark = pytest.mark.every_store("both")
 
@@ -89,9 +90,9 @@ def push_unique(site: Site, number: int) -> bool:
     lock = Lock(f"laravel_unique_job:{UNIQUE}:{number}", secrets.token_hex(8), 3600.0)
     data = {"commandName": UNIQUE, "command": build_command(UNIQUE, {"number": number})}
     context = claimed(None, lock, kind_of(site.connection.url))
-    _, raw = encode(OBJECT_JOB, data, display_name=UNIQUE, created_at=0, extra={CONTEXT: context})
+    _, raw = encode(OBJECT_JOB, data, Envelope(display_name=UNIQUE, created_at=0, extra={CONTEXT: context}))
     assert CONTEXT.encode() in raw
-    return bool(site.queue.stores.queue.push_unique("steps", raw, 0.0, lock))
+    return bool(site.queue.stores.queue.push("steps", new_jobs(raw), 0.0, lock))
 
 
 @pytest.fixture
@@ -125,7 +126,7 @@ def test_a_job_does_not_release_the_lock_that_it_inherited(at_prefix: Site) -> N
     [parent] = at_prefix.queue.stores.queue.reserve(["steps"], at_prefix.queue.stores.queue.join(), 1).leases
     inherited = json.loads(parent.receipt)[CONTEXT]
     data = {"commandName": STEP, "command": build_command(STEP, {"number": 1})}
-    _, raw = encode(OBJECT_JOB, data, display_name=STEP, created_at=0, extra={CONTEXT: inherited})
+    _, raw = encode(OBJECT_JOB, data, Envelope(display_name=STEP, created_at=0, extra={CONTEXT: inherited}))
     at_prefix.queue.push_raw(raw, queue="steps")
     with at_prefix.pool("--queue", "steps", "--modules", "steps", config=settings(at_prefix, OUTCOMES)):
         eventually(lambda: [1] == numbers(at_prefix))

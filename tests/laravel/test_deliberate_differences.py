@@ -8,6 +8,7 @@ from typing import Any, Protocol
 import pytest
 
 from tests.support.laravel_peer import Talk
+from tests.support.samples import new_jobs
 from tests.support.shared_tables import TAG, Shared, made
 
 pytestmark = made("sqlite-8", "postgres-13", "mariadb-8")
@@ -59,7 +60,7 @@ class Ours:
         return self._shared.store
 
     def push(self, delay: int = 0) -> None:
-        self._store.push("default", [RAW.encode()], float(delay))
+        self._store.push("default", new_jobs(RAW.encode()), float(delay))
 
     def pop(self) -> Any:
         return self._store.reserve(["default"], TAG, 1).leases[0]

@@ -11,6 +11,7 @@ import pytest
 from queuepool.errors import BadPayload
 from queuepool.payload.envelope import decode
 from queuepool.stores.factory import Stores
+from tests.support.samples import new_jobs
 from tests.support.shared_tables import REPORT, Shared, made
 
 pytestmark = made("sqlite-13", "postgres-8", "mariadb-13")
@@ -93,7 +94,7 @@ def test_what_we_recorded_and_laravel_put_back_is_run_here(shared):
 def test_of_two_jobs_with_one_id_laravel_tries_both_again(shared):
     failed_here(shared, id=7)
     again = shared.rows("failed_jobs")[0]["payload"]
-    shared.store.push("default", [again.encode()])
+    shared.store.push("default", new_jobs(again.encode()))
     shared.fail()
 
     ids = [row["id"] for row in shared.peer.run("failed")["rows"]]
@@ -117,7 +118,7 @@ def test_of_two_jobs_with_one_id_laravel_tries_both_again(shared):
     ],
 )
 def test_what_could_not_be_a_job_is_listed_there_and_does_no_harm_when_it_is_put_back(shared, raw, back):
-    shared.store.push("default", [raw.encode()])
+    shared.store.push("default", new_jobs(raw.encode()))
     [lease] = shared.reserve()
     shared.store.quarantine(lease, "json")
     [row] = shared.peer.run("failed")["rows"]
@@ -147,7 +148,7 @@ def fail_in_redis(shared: Shared, stores: Stores) -> tuple[dict[str, Any], bytes
     shared.queue.push(REPORT, {"id": 7})
     raw = shared.rows("jobs")[0]["payload"].encode()
     shared.change("DELETE FROM jobs")
-    stores.queue.push("default", [raw])
+    stores.queue.push("default", new_jobs(raw))
     replace(shared, stores=stores).fail()
     stores.forwarder.forward()
     return shared.rows("failed_jobs")[0], raw

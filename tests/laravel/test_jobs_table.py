@@ -6,6 +6,7 @@ import pytest
 
 from queuepool.payload.command import command_of
 from queuepool.settlement.failed_record import record
+from tests.support.samples import new_jobs
 from tests.support.shared_tables import MAIL, REPORT, TAG, made
 
 pytestmark = made("sqlite-8", "postgres-13", "mariadb-8")
@@ -57,7 +58,7 @@ def test_our_wish_for_one_try_is_laravels_law(shared):
 
 def test_a_job_that_we_delayed_is_never_early_there(shared, talk):
     shared.store.clock = f"{T}.25"
-    shared.store.push("default", [RAW.encode()], 5.0)
+    shared.store.push("default", new_jobs(RAW.encode()), 5.0)
 
     early, due = (talk.ask("pop", now=T + later, queue="default") for later in (5, 6))
 
@@ -112,7 +113,7 @@ def test_an_exception_here_counts_towards_the_limit_there(shared):
 
 @pytest.mark.fault("F65")
 def test_a_job_that_goes_to_and_fro_counts_every_attempt(shared, talk):
-    shared.store.push("default", [RAW.encode()])
+    shared.store.push("default", new_jobs(RAW.encode()))
     counted = []
     for second in range(T, T + 6, 2):
         job = talk.ask("pop", now=second, queue="default")
@@ -134,7 +135,7 @@ def test_a_job_that_laravel_released_for_later_is_due_here_then(shared, talk):
 
 def test_a_job_that_we_released_for_later_is_due_there_then_behind_those_that_wait(shared, talk):
     shared.store.clock = f"{T}.0"
-    shared.store.push("default", [RAW.encode(), RAW.replace("[]", "2").encode()])
+    shared.store.push("default", new_jobs(RAW.encode(), RAW.replace("[]", "2").encode()))
     lease, found = shared.reserved(at=T)
     shared.store.release(lease, 60.0, found.id)
 
@@ -146,7 +147,7 @@ def test_a_job_that_we_released_for_later_is_due_there_then_behind_those_that_wa
 
 def test_a_job_given_back_is_popped_by_laravel_first_and_as_a_first_attempt(shared, talk):
     shared.store.clock = f"{T}.0"
-    shared.store.push("default", [RAW.encode(), RAW.replace("[]", "2").encode()])
+    shared.store.push("default", new_jobs(RAW.encode(), RAW.replace("[]", "2").encode()))
     lease, _ = shared.reserved(at=T)
 
     shared.store.give_back([lease])
@@ -157,9 +158,9 @@ def test_a_job_given_back_is_popped_by_laravel_first_and_as_a_first_attempt(shar
 
 def test_the_sizes_agree(shared, talk):
     shared.store.clock = f"{T}.0"
-    shared.store.push("default", [RAW.encode()] * 3)
-    shared.store.push("default", [RAW.encode()], 60.0)
-    shared.store.push("other", [RAW.encode()])
+    shared.store.push("default", new_jobs(*[RAW.encode()] * 3))
+    shared.store.push("default", new_jobs(RAW.encode()), 60.0)
+    shared.store.push("other", new_jobs(RAW.encode()))
     shared.reserved(at=T)
     talk.ask("pop", now=T, queue="default")
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.samples import new_jobs
 from tests.support.shared_tables import TAG, Shared, made
 
 pytestmark = made("sqlite-8", "postgres-13", "mariadb-8")
@@ -34,7 +35,7 @@ def record() -> dict[str, Any]:
 
 def pushed(shared: Shared) -> None:
     shared.store.clock = f"{T}.0"
-    shared.store.push("default", [RAW.encode()])
+    shared.store.push("default", new_jobs(RAW.encode()))
 
 
 @pytest.fixture(params=VERBS)

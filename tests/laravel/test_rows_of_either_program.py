@@ -6,6 +6,7 @@ import time
 
 import pytest
 
+from tests.support.samples import new_jobs
 from tests.support.shared_tables import BRANDS, EVERY, MAIL, REPORT, Shared, made
 
 OURS = [f"{brand}-ours" for brand in BRANDS]
@@ -46,7 +47,7 @@ def test_jobs_of_ours_are_run_by_laravel_in_their_order(shared):
 
 def test_a_job_that_we_push_is_the_one_that_laravel_would_have_pushed(shared, talk):
     shared.store.clock = f"{T}.7"
-    shared.store.push("default", [RAW.encode()])
+    shared.store.push("default", new_jobs(RAW.encode()))
     talk.ask("push", now=T, queue="default", raw=RAW)
 
     ours, theirs = job_rows(shared)
@@ -58,7 +59,7 @@ def test_a_failed_row_of_ours_is_the_one_that_laravel_would_have_written(shared)
     shared.peer.run("push-string", REPORT, '{"fail_times": 9, "name": "é/"}', queue="high")
     pushed = shared.rows("jobs")[0]["payload"]
     shared.peer.run("work", once=True, queue="high")
-    shared.store.push("high", [pushed.replace('"uuid":"', '"uuid":"x').encode()])
+    shared.store.push("high", new_jobs(pushed.replace('"uuid":"', '"uuid":"x').encode()))
     shared.fail("high")
 
     theirs, ours = shared.rows("failed_jobs")

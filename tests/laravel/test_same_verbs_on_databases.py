@@ -22,6 +22,7 @@ from sqlalchemy import text
 from queuepool.payload.lease import Lease
 from tests.support.effort import effort, patient
 from tests.support.laravel_peer import Talk
+from tests.support.samples import new_jobs
 from tests.support.shared_tables import TABLES, Shared, made
 
 pytestmark = made("sqlite-8", "postgres-13", "mariadb-8")
@@ -64,7 +65,7 @@ class Sides(RuleBasedStateMachine):
         raw = f"{next(self.numbers)} {body}"
         self._laravel("later", ALONE, raw=raw, delay=delay)
         if self._do(ours):
-            self.ours.push(TOGETHER, [raw.encode()], float(delay))
+            self.ours.push(TOGETHER, new_jobs(raw.encode()), float(delay))
         else:
             self._laravel("later", TOGETHER, raw=raw, delay=delay)
 

@@ -32,6 +32,7 @@ from tests.support.effort import effort, patient
 from tests.support.laravel_peer import Peer, Talk
 from tests.support.payload_strategies import PHP
 from tests.support.redis_server import PREFIX
+from tests.support.samples import new_jobs
 
 ALONE, TOGETHER = "alone", "together"
 #: our leases end up to an eighth of a second later than asked for; seconds must agree
@@ -79,14 +80,14 @@ class Sides(RuleBasedStateMachine):
     def push(self, data: object, ours: bool) -> None:
         raw = self._payload(data)
         self._laravel("push", ALONE, raw=raw)
-        self.ours.push(TOGETHER, [raw.encode()]) if ours else self._laravel("push", TOGETHER, raw=raw)
+        self.ours.push(TOGETHER, new_jobs(raw.encode())) if ours else self._laravel("push", TOGETHER, raw=raw)
 
     @rule(data=values, delay=delays, ours=by_us)
     def later(self, data: object, delay: int, ours: bool) -> None:
         raw, delay = self._payload(data), self._untaken(delay)
         self._laravel("later", ALONE, raw=raw, delay=delay)
         if ours:
-            self.ours.push(TOGETHER, [raw.encode()], delay)
+            self.ours.push(TOGETHER, new_jobs(raw.encode()), delay)
         else:
             self._laravel("later", TOGETHER, raw=raw, delay=delay)
 

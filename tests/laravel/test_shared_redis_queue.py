@@ -20,6 +20,7 @@ from queuepool.stores.factory import Stores
 from tests.support.eventually import eventually
 from tests.support.laravel_peer import Peer
 from tests.support.redis_server import PREFIX
+from tests.support.samples import new_jobs
 
 REPORT = "App\\Jobs\\Report@build"
 MAIL = "App\\Jobs\\SendMail"
@@ -299,7 +300,7 @@ def test_a_job_given_back_is_popped_by_laravel_as_a_first_attempt(peer, queue, s
 
 @pytest.mark.fault("F61")
 def test_what_laravels_pop_would_lose_is_set_aside_before_it_comes_there(peer, store, stores):
-    store.push("default", [b"not json"])
+    store.push("default", new_jobs(b"not json"))
     store.reserve(["default"], 1, 1)
 
     assert None is peer.run("reserve-hold")["id"]

@@ -22,7 +22,7 @@ from tests.model.tables import QUEUES, Tables
 from tests.support.drivers import connection_of, opened
 from tests.support.effort import effort, patient
 from tests.support.odd_tables import NULLABLE
-from tests.support.samples import payload
+from tests.support.samples import new_jobs, payload
 
 #: rows: else there would seldom be any
 CROWD = 12
@@ -61,7 +61,7 @@ class Verbs(Tables):
 
     @rule(queue=queues, batch=st.lists(jobs, min_size=1, max_size=3), delay=delays)
     def push(self, queue: str, batch: list[bytes], delay: float) -> None:
-        self.store.push(queue, batch, delay)
+        self.store.push(queue, new_jobs(*batch), delay)
         self.model.push(queue, batch, delay)
 
     @rule(seconds=moments, order=orders, tag=tags, limit=st.integers(0, 3), ended=few)

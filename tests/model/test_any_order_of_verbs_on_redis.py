@@ -25,7 +25,7 @@ from tests.model.shelves import Shelves
 from tests.support.effort import effort, patient
 from tests.support.payload_strategies import anywhere, laravels, parts
 from tests.support.redis_server import PREFIX
-from tests.support.samples import payload
+from tests.support.samples import new_jobs, payload
 
 QUEUES = ("high", "default")
 NOW = 1_000_000.0
@@ -103,7 +103,7 @@ class Verbs(RuleBasedStateMachine):
     @rule(queue=queues, first=jobs, others=st.lists(jobs, max_size=2), twice=st.booleans(), delay=delays)
     def push(self, queue: str, first: Job, others: list[Job], twice: bool, delay: float) -> None:
         batch = [first, *others, *([first] if twice else [])]
-        self.store.push(queue, [one.raw for one in batch], delay)
+        self.store.push(queue, new_jobs(*(one.raw for one in batch)), delay)
         self.model.push(queue, batch, delay)
 
     @rule(target=leases, order=orders, tag=tags, limit=st.integers(1, 3))

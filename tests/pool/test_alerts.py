@@ -33,7 +33,7 @@ from tests.support.eventually import eventually
 from tests.support.lines import whole_lines
 from tests.support.processes import halt
 from tests.support.redis_server import Server
-from tests.support.samples import payload
+from tests.support.samples import new_jobs, payload
 
 pytestmark = pytest.mark.every_store("make")
 
@@ -258,7 +258,7 @@ def test_the_alert_of_a_lost_pool_names_what_it_ran(make: Make) -> None:
 def test_a_queue_that_no_pool_serves_and_nobody_takes_from_is_told(make: Make) -> None:
     pool = make(lost=0)
     for queue in ("mail", "theirs", "campaing", "paused"):
-        pool.stores.queue.push(queue, [payload("a"), payload("b")])
+        pool.stores.queue.push(queue, new_jobs(payload("a"), payload("b")))
     pool.stores.control.publish("web2:p:1", {"host": "web2", "pool": "p", "queues": ["theirs"]})
     pool.stores.control.pause("paused")
     pool.look(25)
@@ -276,7 +276,7 @@ def test_a_queue_that_no_pool_serves_and_nobody_takes_from_is_told(make: Make) -
 def test_all_queues_are_looked_at_however_many_nobody_serves(make: Make) -> None:
     pool = make(lost=0)
     for number in range(70):
-        pool.stores.queue.push(f"campaing-{number:03}", [payload("a")])
+        pool.stores.queue.push(f"campaing-{number:03}", new_jobs(payload("a")))
     pool.stores.control.pause("campaing-000")
     pool.look(100)
 
@@ -286,7 +286,7 @@ def test_all_queues_are_looked_at_however_many_nobody_serves(make: Make) -> None
 def test_a_queue_that_workers_of_laravel_serve_is_not_told(make: Make) -> None:
     """They cannot be seen, but they take its next job, however long it is."""
     pool = make(lost=0)
-    pool.stores.queue.push("php", [payload(str(number)) for number in range(20)])
+    pool.stores.queue.push("php", new_jobs(*(payload(str(number)) for number in range(20))))
     tag = pool.stores.queue.join()
     for _ in range(16):
         pool.look(5)
@@ -297,7 +297,7 @@ def test_a_queue_that_workers_of_laravel_serve_is_not_told(make: Make) -> None:
 
 def test_where_a_pool_does_not_say_its_queues_none_is_called_unserved(make: Make) -> None:
     pool = make(lost=0)
-    pool.stores.queue.push("campaing", [payload("a")])
+    pool.stores.queue.push("campaing", new_jobs(payload("a")))
     pool.stores.control.publish("web2:p:1", {"host": "web2", "pool": "p"})
     eventually(lambda: pool.look(5) or pool.now > 600.0)
 

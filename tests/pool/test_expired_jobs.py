@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from queuepool.jobs.door import Terms, lock_of
 from queuepool.jobs.job_id import JobId
-from queuepool.jobs.wire import Wired
-from queuepool.payload.envelope import decode, encode
+from queuepool.payload.envelope import Envelope, decode, encode
 from queuepool.payload.expiry import EXPIRES, late_by
 from queuepool.payload.signing import Signer
 from queuepool.payload.uncounted import wanted_again
@@ -49,8 +49,9 @@ def expiring(request: pytest.FixtureRequest, tmp_path) -> Iterator[Site]:
 
 def push(site: Site, name: str, *, expires: float = 0.001, **data: Any) -> JobId:
     """Push the job as its dispatch does; by default nobody can begin it in time."""
-    about = Wired({EXPIRES: expires})
-    return site.queue.push(name, data, options=about, unique_id=str(data), track=600)
+    lock = lock_of(name, str(data), 86400, site.queue.settings)
+    terms = Terms("default", track=600, options={EXPIRES: expires}, lock=lock)
+    return site.queue.put([(name, data)], terms)[0]
 
 
 def run(site: Site) -> str:
@@ -79,7 +80,7 @@ def test_a_job_that_has_begun_is_tried_again_whenever_that_is_also_by_hand(site:
     """Its errors would be lost with it; ``tries`` and ``retryUntil`` say for how long it is tried."""
     (site.path / "short.py").write_text(APP)
     data = {"tag": "begun", "fails": True}
-    raw = encode("short", data, options={EXPIRES: 0.001}, created_at=time.time() - 9)[1]
+    raw = encode("short", data, Envelope(options={EXPIRES: 0.001}, created_at=time.time() - 9))[1]
     site.queue.push_raw(raw.replace(b'"attempts":0}', b'"attempts":1}'))
     run(site)
     assert [2] == [one["attempt"] for one in site.trail(event="ran")]
@@ -93,7 +94,7 @@ def test_a_job_that_has_begun_is_tried_again_whenever_that_is_also_by_hand(site:
 def test_a_signed_job_that_is_retried_by_hand_is_wanted_again() -> None:
     signer = Signer((("key", "0123456789abcdef"),), required=True)
     about: dict[str, Any] = {"options": {EXPIRES: 60}, "created_at": 1000.0, "delay": 40}
-    raw = encode("short", {"n": 1.10}, sign=lambda fields: signer.sign("default", fields), **about)[1]
+    raw = encode("short", {"n": 1.10}, Envelope(sign=lambda fields: signer.sign("default", fields), **about))[1]
     again = wanted_again(raw.decode()).encode()
 
     first, second = (signer.verify(one, "default").fields for one in (raw, again))

@@ -17,7 +17,7 @@ from queuepool.config.loader import load
 from queuepool.config.settings import ConnectionSettings
 from queuepool.errors import BadPayload, ConfigError
 from queuepool.jobs.client import Queue
-from queuepool.payload.envelope import decode, encode
+from queuepool.payload.envelope import Envelope, decode, encode
 from queuepool.payload.signing import Signer
 from tests.support.each import each
 from tests.support.eventually import eventually
@@ -35,7 +35,7 @@ def pushed(queue: str = "default", signer: Signer = SIGNER, **data: Any) -> byte
     def sign(fields: dict[str, object]) -> object:
         return signer.sign(queue, fields)
 
-    return encode("app.ok", data, options={"maxTries": 3}, created_at=0, sign=sign)[1]
+    return encode("app.ok", data, Envelope(options={"maxTries": 3}, created_at=0, sign=sign))[1]
 
 
 def changed(raw: bytes, change: Callable[[dict[str, Any]], object]) -> bytes:

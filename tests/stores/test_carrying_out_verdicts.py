@@ -35,7 +35,7 @@ from queuepool.stores.factory import Stores
 from queuepool.unix.signals import WorkerSignals
 from tests.support.lossy_proxy import LossyProxy
 from tests.support.redis_server import PREFIX
-from tests.support.samples import payload
+from tests.support.samples import new_jobs, payload
 
 MAIN = ConnectionSettings(name="main")
 ERROR = ValueError("told to")
@@ -61,7 +61,7 @@ def settler(
 
 
 def reserved(stores: Stores) -> tuple[Lease, Payload]:
-    stores.queue.push("default", [payload("a")])
+    stores.queue.push("default", new_jobs(payload("a")))
     [lease] = stores.queue.reserve(["default"], 1, 1).leases
     return lease, decode(lease.receipt)
 
@@ -83,9 +83,9 @@ def test_a_lock_that_is_not_where_it_should_be_is_told_once_for_each_name(stores
         claim = claimed(None, Lock(f"laravel_unique_job:{job}:7", "me", 60.0), "redis")
         raw = payload(job, job=job, displayName=job, **{CONTEXT: claim})
         if job == "app.held":
-            stores.queue.push_unique("default", raw, 0.0, Lock(f"laravel_unique_job:{job}:7", "me", 60.0))
+            stores.queue.push("default", new_jobs(raw), 0.0, Lock(f"laravel_unique_job:{job}:7", "me", 60.0))
         else:
-            stores.queue.push("default", [raw])
+            stores.queue.push("default", new_jobs(raw))
         [lease] = stores.queue.reserve(["default"], 1, 1).leases
         assert writer.settle(lease, decode(lease.receipt), Delete())
     writer.emit_noted()
@@ -101,7 +101,7 @@ def test_the_setting_is_named_where_laravel_has_the_lock_elsewhere(stores, told)
         ("illuminate:queue:restart", "set restart_key"),
         ("c-illuminate:queue:restart", "set lock_url"),
     ):
-        stores.queue.push("default", [payload("a", job=OBJECT_JOB, data={"commandName": "X"})])
+        stores.queue.push("default", new_jobs(payload("a", job=OBJECT_JOB, data={"commandName": "X"})))
         [lease] = stores.queue.reserve(["default"], 1, 1).leases
         found = decode(lease.receipt)
         missed = MissedLocks(ConnectionSettings(restart_key=key), stores.queue.locks_of)
@@ -158,7 +158,7 @@ def test_what_is_given_back_is_told(stores, told):
 
 
 def test_of_what_is_put_back_is_told_what_nobody_had_put_back_before(stores, told):
-    stores.queue.push("default", [payload("a"), payload("b")])
+    stores.queue.push("default", new_jobs(payload("a"), payload("b")))
     first, second = stores.queue.reserve(["default"], 1, 2).leases
     stores.queue.give_back([first])
 
@@ -170,7 +170,7 @@ def test_of_what_is_put_back_is_told_what_nobody_had_put_back_before(stores, tol
 
 
 def test_what_is_put_back_and_cannot_be_read_is_told_with_its_queue_alone(stores, told):
-    stores.queue.push("default", [b'{"id":[],"attempts":0}'])
+    stores.queue.push("default", new_jobs(b'{"id":[],"attempts":0}'))
 
     writer = settler(stores, told)
     writer.give_back_unstarted(stores.queue.reserve(["default"], 1, 1).leases)

@@ -18,6 +18,7 @@ from queuepool.stores.factory import Stores
 from queuepool.stores.set_aside import Quarantined
 from tests.support.effort import effort, patient
 from tests.support.payload_strategies import PHP, anywhere, as_bytes, laravels, others, styles, values
+from tests.support.samples import new_jobs
 
 pytestmark = patient
 MANY = effort(250)
@@ -30,7 +31,7 @@ def store(stores: Stores) -> Any:
 
 def pushed_and_reserved(store: Any, raw: bytes) -> Any:
     store.clear("default")
-    store.push("default", [raw])
+    store.push("default", new_jobs(raw))
     [lease] = store.reserve(["default"], 1, 1).leases
     return lease
 
@@ -88,7 +89,7 @@ rubbish = st.binary(max_size=60) | st.text(string.printable, max_size=60).map(st
 def test_whatever_bytes_are_pushed_they_are_reserved_or_set_aside(stores, raw):
     store = stores.queue
     store.client.command("FLUSHALL")
-    store.push("default", [raw])
+    store.push("default", new_jobs(raw))
 
     by_script = store.reserve(["default"], 1, 1)
     for lease in by_script.leases:
@@ -141,7 +142,9 @@ def test_a_job_at_the_most_attempts_is_given_back_as_it_was(store):
 
 
 def test_attempts_in_scientific_notation_are_set_aside_and_the_queue_flows_on(stores):
-    stores.queue.push("default", [b'{"job":"x","id":"1","attempts":1E+0,"z":1}', b'{"id":"2","job":"ok","attempts":0}'])
+    stores.queue.push(
+        "default", new_jobs(b'{"job":"x","id":"1","attempts":1E+0,"z":1}', b'{"id":"2","job":"ok","attempts":0}')
+    )
 
     reservation = stores.queue.reserve(["default"], 1, 1)
 
@@ -193,7 +196,7 @@ def test_the_attempts_of_a_long_payload_are_found_near_its_ends(stores, template
 )
 def test_a_long_payload_whose_attempts_are_not_found_is_set_aside(stores, template, reason):
     raw = template.replace("%s", LONG).encode()
-    stores.queue.push("default", [raw])
+    stores.queue.push("default", new_jobs(raw))
 
     assert [("default", reason)] == stores.queue.reserve(["default"], 1, 1).quarantined
     assert [raw] == [entry.payload for entry in entries(stores)]
@@ -203,7 +206,7 @@ def test_a_long_payload_costs_no_search(server, stores):
     """It costs the server less time of a processor than half as many bytes in payloads that are searched."""
 
     def cost(parts: int) -> float:
-        stores.queue.push("default", [b'{"a":"' + b'\\"attempts\\":1,' * parts + b'","attempts":0,"b":1}'])
+        stores.queue.push("default", new_jobs(b'{"a":"' + b'\\"attempts\\":1,' * parts + b'","attempts":0,"b":1}'))
         before = spent(server)
         assert 1 == len(stores.queue.reserve(["default"], 1, 1).leases)
         return spent(server) - before

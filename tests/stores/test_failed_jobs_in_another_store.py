@@ -20,7 +20,7 @@ from queuepool.stores.sql.client import Client
 from queuepool.stores.sql.migrate import migrate
 from tests.support.each import each
 from tests.support.redis_server import PREFIX
-from tests.support.samples import ids, payload
+from tests.support.samples import ids, new_jobs, payload
 
 pytestmark = pytest.mark.every_store("apart")
 
@@ -46,7 +46,7 @@ def make_tables(url: str) -> None:
 
 
 def reserved(stores: Stores, *raws: bytes) -> list[Any]:
-    stores.queue.push("default", raws)
+    stores.queue.push("default", new_jobs(*raws))
     return stores.queue.reserve(["default"], TAG, len(raws)).leases
 
 

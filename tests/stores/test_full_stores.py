@@ -20,6 +20,7 @@ from queuepool.steward.watch_room import WatchRoom
 from queuepool.stores.factory import Stores
 from queuepool.unix.signals import WorkerSignals
 from tests.support.drivers import connection_of, opened
+from tests.support.samples import new_jobs
 
 #: makes a database refuse a statement as it does when its disk is full
 FULL: dict[str, Callable[[Any], object]] = {
@@ -91,7 +92,7 @@ class Pushes:
 
     def run(self, now: float) -> float:
         self.seen.append((self._header.store_lost, self._header.store_full))
-        self._stores.queue.push("default", [b"{}"])
+        self._stores.queue.push("default", new_jobs(b"{}"))
         return 0.0
 
 

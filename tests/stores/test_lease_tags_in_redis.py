@@ -16,7 +16,7 @@ from queuepool.stores.redis.queue import TAGS
 from tests.support.eventually import eventually
 from tests.support.prefetch_process import said_by_a_worker
 from tests.support.redis_server import free_port, start_redis
-from tests.support.samples import payload
+from tests.support.samples import new_jobs, payload
 
 NOW = 1_800_000_000.0
 
@@ -112,7 +112,7 @@ def test_a_worker_that_is_led_to_another_server_takes_another_tag_before_it_rese
     Path(address).symlink_to(promoted[0])
     for socket in promoted:
         stores = Stores(ConnectionSettings(url=f"unix://{socket}"))
-        stores.queue.push("default", [payload(f"{socket} {number}") for number in range(30)])
+        stores.queue.push("default", new_jobs(*(payload(f"{socket} {number}") for number in range(30))))
         stores.close()
     places = "first, second, address = {!r}, {!r}, {!r}\n".format(*promoted, address)
 
@@ -138,7 +138,7 @@ def test_a_worker_that_reserves_keeps_its_tag(store):
 
 
 def test_a_worker_at_a_long_job_keeps_its_tag_with_its_lease(store):
-    store.push("default", [payload("a")])
+    store.push("default", new_jobs(payload("a")))
     tag = store.join()
     leases = store.reserve(["default"], tag, 1).leases
     for minute in range(1, 30):
@@ -149,7 +149,7 @@ def test_a_worker_at_a_long_job_keeps_its_tag_with_its_lease(store):
 
 
 def test_nothing_is_reserved_under_a_tag_that_was_given_up(store):
-    store.push("default", [payload("a")])
+    store.push("default", new_jobs(payload("a")))
     old = store.join()
     new = store.join(old)
 
@@ -159,7 +159,7 @@ def test_nothing_is_reserved_under_a_tag_that_was_given_up(store):
 
 
 def test_a_request_that_was_refused_does_not_open_the_door_to_the_next_late_one(store):
-    store.push("default", [payload("a")])
+    store.push("default", new_jobs(payload("a")))
     old = store.join()
     store.retire(old)
 

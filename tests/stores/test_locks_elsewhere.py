@@ -22,7 +22,7 @@ from queuepool.stores.set_aside import Returned
 from queuepool.stores.sql.migrate import client_at, migrate
 from queuepool.stores.sql.tables import TableNames
 from tests.support.commands import queuepool
-from tests.support.samples import payload, record
+from tests.support.samples import new_jobs, payload, record
 
 SYNC = "App\\Jobs\\Sync"
 NAME = f"laravel_unique_job:{SYNC}:7"
@@ -126,7 +126,7 @@ def test_no_transaction_covers_a_lock_elsewhere(place, queue):
 def test_a_release_that_finds_no_lock_is_noticed(place, queue, fails):
     store = queue.stores.queue
     queue.push("sync")
-    store.push("default", [payload("b"), payload("c")])
+    store.push("default", new_jobs(payload("b"), payload("c")))
     first, second, third = store.reserve(["default"], store.join(), 3).leases
 
     def end(lease, *unlocks: Unlock) -> bool:

@@ -20,6 +20,7 @@ from queuepool.stores.contract import UNDER_WAY, QueueStore
 from queuepool.stores.redis.scripts import script
 from queuepool.unix.signals import WorkerSignals
 from tests.support.drivers import opened
+from tests.support.samples import new_jobs
 
 TAG, OTHER = 7, 8
 JOBS = [b'{"uuid":"%s","id":"%s","attempts":0}' % (name, name) for name in (b"a", b"b")]
@@ -59,7 +60,7 @@ def table(postgres_url) -> Iterator[QueueStore]:
 
 @pytest.mark.fault("F53")
 def test_what_was_reserved_before_the_burial_is_given_back_at_once_and_what_is_known_is_not(store, lost_replies):
-    store.push("default", JOBS)
+    store.push("default", new_jobs(*JOBS))
     asked = time.monotonic()
     (known,) = store.reserve(["default"], TAG, 1).leases
     store.reserve(["default"], TAG, 1)
@@ -72,7 +73,7 @@ def test_what_was_reserved_before_the_burial_is_given_back_at_once_and_what_is_k
 
 def test_a_hand_that_nobody_heard_of_goes_back_in_its_order(store, lost_replies):
     jobs = [b'{"uuid":"%d","id":"%d","attempts":0}' % (number, number) for number in range(64, 0, -1)]
-    store.push("default", jobs)
+    store.push("default", new_jobs(*jobs))
     asked = time.monotonic()
     store.reserve(["default"], TAG, len(jobs))
 
@@ -85,7 +86,7 @@ def test_a_hand_that_nobody_heard_of_goes_back_in_its_order(store, lost_replies)
 @pytest.mark.fault("F53")
 def test_a_late_request_reserves_nothing_after_the_burial(store, lost_replies):
     lost_replies.take(TAG, time.monotonic(), [])
-    store.push("default", JOBS)
+    store.push("default", new_jobs(*JOBS))
 
     with pytest.raises(TagRetired):
         store.reserve(["default"], TAG, 1)
@@ -108,7 +109,7 @@ def test_the_tag_is_retired_before_it_is_looked_for(store, lost_replies, server)
 def test_what_is_committed_after_the_burial_is_given_back_when_nothing_can_be_committed_any_more(table, told):
     lost_replies = chore(table, told)
     lost_replies.take(TAG, time.monotonic(), [])
-    table.push("default", JOBS)
+    table.push("default", new_jobs(*JOBS))
     table.reserve(["default"], TAG, 1)
 
     lost_replies.look_again(time.monotonic())
@@ -123,7 +124,7 @@ def test_what_is_committed_after_the_burial_is_given_back_when_nothing_can_be_co
 @pytest.mark.fault("F53")
 def test_a_second_look_spares_what_is_known_and_what_is_of_others(table, told):
     lost_replies = chore(table, told)
-    table.push("default", JOBS)
+    table.push("default", new_jobs(*JOBS))
     (known,) = table.reserve(["default"], TAG, 1).leases
     lost_replies.take(TAG, time.monotonic(), [known])
     table.reserve(["default"], OTHER, 1)
@@ -134,7 +135,7 @@ def test_a_second_look_spares_what_is_known_and_what_is_of_others(table, told):
 
 
 def test_a_tag_that_may_be_another_workers_by_now_is_left_alone(store, lost_replies):
-    store.push("default", JOBS)
+    store.push("default", new_jobs(*JOBS))
     store.reserve(["default"], TAG, 1)
 
     lost_replies.take(TAG, time.monotonic() - 90.0 - UNDER_WAY, [])
@@ -145,7 +146,7 @@ def test_a_tag_that_may_be_another_workers_by_now_is_left_alone(store, lost_repl
 
 @pytest.mark.fault("F53")
 def test_a_look_that_is_held_up_itself_still_finds_what_was_reserved(store, lost_replies, monkeypatch):
-    store.push("default", JOBS[:1])
+    store.push("default", new_jobs(*JOBS[:1]))
     asked = time.monotonic()
     store.reserve(["default"], TAG, 1)
     carried_out = 30.0

@@ -15,11 +15,12 @@ from queuepool.config.settings import ConnectionSettings
 from queuepool.jobs.client import Queue
 from queuepool.payload.ending import Ending, Lock, StateRecord, Unlock
 from queuepool.payload.envelope import decode
+from queuepool.stores.contract import NewJob
 from queuepool.stores.factory import Stores
 from tests.support.databases import USER
 from tests.support.drivers import site_at
 from tests.support.narrow import OF_COLUMNS, narrow_database
-from tests.support.samples import payload
+from tests.support.samples import new_jobs, payload
 from tests.support.store_contract import OURS, record, reserved
 
 TEXT = "grün, Ω, 😀, nul \0, half \ud800"
@@ -76,14 +77,14 @@ def test_a_job_with_any_text_is_pushed_tracked_locked_and_run(settings, stores):
     lock, state = Lock("laravel_unique_job:app.ok:é Ω 😀", "owner", 60.0), StateRecord("é Ω 😀", b"{}", 60.0)
     with closing(Queue(settings)) as queue:
         queue.push("app.ok", {"name": "é Ω 😀"})
-    assert stores.states.push("locks", [payload("b")], 0.0, [state], lock)
-    assert not stores.queue.push_unique("locks", payload("c"), 0.0, lock._replace(owner="another"))
+    assert stores.queue.push("locks", [NewJob(payload("b"), state)], 0.0, lock)
+    assert not stores.queue.push("locks", new_jobs(payload("c")), 0.0, lock._replace(owner="another"))
     [lease] = stores.queue.reserve(["default"], OURS, 1).leases
 
     assert {"name": "é Ω 😀"} == decode(lease.receipt, 0).data
     assert b"{}" == stores.states.get(state.job_id)
     assert stores.queue.finish(lease, Ending(unlocks=(Unlock(lock.name, lock.owner),)))
-    assert stores.queue.push_unique("locks", payload("c"), 0.0, lock._replace(owner="another"))
+    assert stores.queue.push("locks", new_jobs(payload("c")), 0.0, lock._replace(owner="another"))
 
 
 def driver_connection(encoding: str, request: pytest.FixtureRequest) -> Any:

@@ -21,7 +21,7 @@ from queuepool.stores.set_aside import FailedJob, PendingFailure, Quarantined
 from tests.support.eventually import eventually
 from tests.support.lossy_proxy import LossyProxy
 from tests.support.redis_server import PREFIX
-from tests.support.samples import attempted, ids, payload
+from tests.support.samples import attempted, ids, new_jobs, payload
 
 READY = f"{PREFIX}queues:default"
 NOTIFY = f"{READY}:notify"
@@ -36,7 +36,7 @@ def store(stores: Stores) -> Any:
 
 
 def reserved(store: Any, *raws: bytes) -> list[Lease]:
-    store.push("default", raws)
+    store.push("default", new_jobs(*raws))
     return store.reserve(["default"], 1, len(raws)).leases
 
 
@@ -44,9 +44,9 @@ def reserved(store: Any, *raws: bytes) -> list[Lease]:
 
 
 def test_every_key_is_laravels_under_the_connections_prefix(server, store):
-    store.push("default", [payload("a")], delay=60.0)
+    store.push("default", new_jobs(payload("a")), delay=60.0)
     reserved(store, payload("b"))
-    store.push("default", [payload("c")])
+    store.push("default", new_jobs(payload("c")))
 
     kinds = {key.decode(): server.type(key).decode() for key in server.scan_iter(f"{PREFIX}queues:*")}
     assert {READY: "list", f"{READY}:delayed": "zset", f"{READY}:reserved": "zset", NOTIFY: "list"} == kinds
@@ -71,7 +71,7 @@ def test_no_key_lies_outside_of_the_prefix(server, stores, store):
 
 
 def test_the_bytes_of_a_push_are_the_ready_jobs_bytes(server, store):
-    store.push("default", [b"anything\x00\xff"])
+    store.push("default", new_jobs(b"anything\x00\xff"))
 
     assert [b"anything\x00\xff"] == server.lrange(READY, 0, -1)
 
@@ -88,7 +88,7 @@ def test_a_lease_is_the_member_and_ends_within_a_grid_step_of_retry_after(server
 @pytest.mark.parametrize("tag", [0, 1, 131_071])
 def test_a_lease_never_ends_before_retry_after_whoever_holds_it(server, store, fraction, tag):
     store.clock = repr(NOW + fraction)
-    store.push("default", [payload("a")])
+    store.push("default", new_jobs(payload("a")))
 
     store.reserve(["default"], tag, 1)
 
@@ -101,7 +101,7 @@ def test_a_lease_never_ends_before_retry_after_whoever_holds_it(server, store, f
 def test_a_tag_is_read_from_a_lease_to_the_bit_for_as_long_as_seconds_have_32(store, now, tag):
     store.clock = repr(now)
     jobs = [payload(str(number)) for number in range(40)]
-    store.push("default", jobs)
+    store.push("default", new_jobs(*jobs))
 
     assert [True] * len(jobs) == store.delete(store.reserve(["default"], tag, len(jobs)).leases)
 
@@ -158,7 +158,7 @@ def test_the_scripts_clock_is_the_servers_to_the_microsecond(server, stores):
 
 
 def test_a_full_batch_wakes_a_hundred_and_each_of_them_wakes_more(server, store):
-    store.push("default", [payload(str(number)) for number in range(500)], delay=1.0)
+    store.push("default", new_jobs(*(payload(str(number)) for number in range(500))), delay=1.0)
     store.clock = repr(NOW + 1)
 
     store.stage(["default"])
@@ -171,7 +171,7 @@ def test_a_full_batch_wakes_a_hundred_and_each_of_them_wakes_more(server, store)
 @pytest.mark.fault("F60")
 def test_tokens_that_others_left_behind_are_taken_away(server, store):
     server.rpush(NOTIFY, 1, 1, 1)
-    store.push("default", [payload("a"), payload("b")])
+    store.push("default", new_jobs(payload("a"), payload("b")))
 
     store.reserve(["default"], 1, 1)
 
@@ -180,7 +180,7 @@ def test_tokens_that_others_left_behind_are_taken_away(server, store):
 
 @pytest.mark.fault("F60")
 def test_tokens_that_others_took_twice_are_put_back(server, store):
-    store.push("default", [payload("a"), payload("b"), payload("c")])
+    store.push("default", new_jobs(payload("a"), payload("b"), payload("c")))
     server.delete(NOTIFY)
 
     store.reserve(["default"], 1, 1)
@@ -202,7 +202,7 @@ WRONG: dict[str, Callable[[redis.Redis, str], object]] = {
 @pytest.mark.parametrize("suffix", ["", ":delayed", ":reserved", ":notify"])
 def test_a_key_of_the_wrong_type_is_reported_and_the_other_queues_go_on(server, store, suffix, kind):
     WRONG[kind](server, f"{PREFIX}queues:broken{suffix}")
-    store.push("default", [payload("a")])
+    store.push("default", new_jobs(payload("a")))
 
     reservation = store.reserve(["broken", "default"], 1, 1)
 
@@ -215,7 +215,7 @@ def test_a_key_of_the_wrong_type_is_reported_and_the_other_queues_go_on(server, 
 @pytest.mark.parametrize("suffix", ["", ":delayed", ":reserved", ":notify"])
 def test_a_key_of_the_wrong_type_does_not_keep_other_queues_from_being_staged(server, store, suffix):
     server.set(f"{PREFIX}queues:broken{suffix}", "x")
-    store.push("default", [payload("a")], delay=1.0)
+    store.push("default", new_jobs(payload("a")), delay=1.0)
     store.clock = repr(NOW + 1)
 
     assert 1 == store.stage(["broken", "default"]).moved
@@ -223,7 +223,7 @@ def test_a_key_of_the_wrong_type_does_not_keep_other_queues_from_being_staged(se
 
 def test_where_the_quarantine_has_the_wrong_type_the_odd_payload_stays_in_its_queue(server, store):
     server.set(f"{PREFIX}queuepool:quarantine:default", "x")
-    store.push("default", [b"not json"])
+    store.push("default", new_jobs(b"not json"))
 
     reservation = store.reserve(["default"], 1, 1)
 
@@ -259,7 +259,7 @@ def test_a_settlement_that_the_server_refuses_leaves_the_job_where_it_was(server
 
 
 def test_a_key_of_the_wrong_type_does_not_keep_other_queues_from_being_reclaimed(server, store):
-    store.push("other", [payload("b")])
+    store.push("other", new_jobs(payload("b")))
     store.reserve(["other"], 1, 1)
     lease = reserved(store, JOB)[0]
     server.set(READY, "x")
@@ -271,7 +271,7 @@ def test_a_key_of_the_wrong_type_does_not_keep_other_queues_from_being_reclaimed
 @pytest.mark.parametrize("verb", ["stage", "reserve"])
 def test_what_is_due_stays_where_it_was_when_the_ready_list_has_the_wrong_type(server, store, verb):
     reserved(store, payload("b"))
-    store.push("default", [JOB], delay=1.0)
+    store.push("default", new_jobs(JOB), delay=1.0)
     server.set(READY, "x")
     store.clock = repr(NOW + 100)
 
@@ -283,7 +283,7 @@ def test_what_is_due_stays_where_it_was_when_the_ready_list_has_the_wrong_type(s
 
 @pytest.mark.parametrize("part", ["delayed", "reserved"])
 def test_what_is_ready_stays_so_where_another_key_of_its_queue_has_the_wrong_type(server, store, part):
-    store.push("default", [JOB])
+    store.push("default", new_jobs(JOB))
     server.set(f"{READY}:{part}", "x")
 
     assert [] == store.reserve(["default"], 1, 1).leases
@@ -293,7 +293,7 @@ def test_what_is_ready_stays_so_where_another_key_of_its_queue_has_the_wrong_typ
 def test_a_queue_whose_leases_have_the_wrong_type_does_not_keep_others_from_being_served(server, store):
     done = reserved(store, JOB)
     server.set(f"{READY}:reserved", "x")
-    store.push("other", [payload("b")])
+    store.push("other", new_jobs(payload("b")))
 
     reservation = store.reserve(["default", "other"], 1, 1, done)
 
@@ -302,7 +302,7 @@ def test_a_queue_whose_leases_have_the_wrong_type_does_not_keep_others_from_bein
 
 def test_a_queue_whose_leases_have_the_wrong_type_does_not_keep_others_from_being_renewed(server, store):
     broken = reserved(store, JOB)[0]
-    store.push("other", [payload("b")])
+    store.push("other", new_jobs(payload("b")))
     [lease] = store.reserve(["other"], 1, 1).leases
     server.set(f"{READY}:reserved", "x")
 
@@ -310,7 +310,7 @@ def test_a_queue_whose_leases_have_the_wrong_type_does_not_keep_others_from_bein
 
 
 MOVING: dict[str, Callable[[Stores], object]] = {
-    "push": lambda stores: stores.queue.push("default", [JOB]),
+    "push": lambda stores: stores.queue.push("default", new_jobs(JOB)),
     "release": lambda stores: stores.queue.release(reserved(stores.queue, JOB)[0], 0.0, "a"),
     "give back": lambda stores: stores.queue.give_back(reserved(stores.queue, JOB)),
     "reclaim": lambda stores: reserved(stores.queue, JOB) and stores.queue.reclaim(["default"], 1, 0.0, known=()),
@@ -405,7 +405,7 @@ def proxy(redis_socket, tmp_path):
 @pytest.fixture
 def lossy(proxy, connection, store):
     """A connection that has been used once, on a server that knows the scripts: the next request is the verb itself."""
-    store.push("warm", [payload("a")])
+    store.push("warm", new_jobs(payload("a")))
     store.reserve(["warm"], 9, 1)
     stores = Stores(dataclasses.replace(connection, url=f"unix://{proxy.path}"))
     stores.queue.join()
@@ -418,14 +418,14 @@ def test_a_push_whose_reply_is_lost_is_stored_once(proxy, lossy, store):
     proxy.lose_the_next_reply()
 
     with pytest.raises(StoreDown):
-        lossy.push("default", [payload("a")])
+        lossy.push("default", new_jobs(payload("a")))
     assert 1 == store.sizes("default").total
 
 
 @pytest.mark.fault("F53")
 def test_a_reserve_whose_reply_is_lost_takes_one_job_and_can_be_reclaimed(proxy, lossy, store):
     lossy.clock = repr(NOW)
-    store.push("default", [payload("a"), payload("b")])
+    store.push("default", new_jobs(payload("a"), payload("b")))
     proxy.lose_the_next_reply()
 
     with pytest.raises(StoreDown):
@@ -445,7 +445,7 @@ def raws_of(store: Any) -> list[bytes]:
 def test_after_a_lost_reply_the_connection_works_again(proxy, lossy):
     proxy.lose_the_next_reply()
     with pytest.raises(StoreDown):
-        lossy.push("default", [payload("a")])
+        lossy.push("default", new_jobs(payload("a")))
 
     assert 1 == lossy.sizes("default").total
 
@@ -459,7 +459,7 @@ def test_a_server_that_is_stopped_is_noticed_within_the_patience(server, connect
     began = time.monotonic()
     try:
         with pytest.raises(StoreDown):
-            quick.queue.push("default", [payload("a")])
+            quick.queue.push("default", new_jobs(payload("a")))
         assert 1.9 < time.monotonic() - began < 30.0
         assert connections == server.info("stats")["total_connections_received"]  # nor was there a second try
     finally:
@@ -476,7 +476,7 @@ def test_a_server_that_is_not_there_is_down(tmp_path, shared):
     stores = Stores(ConnectionSettings(url=f"unix://{tmp_path}/none.sock"), shared=shared)
 
     with pytest.raises(StoreDown):
-        stores.queue.push("default", [payload("a")])
+        stores.queue.push("default", new_jobs(payload("a")))
     with pytest.raises(StoreDown):
         stores.queue.wait(["default"], 1.0)
 
@@ -503,9 +503,9 @@ BAD_DAYS = {
 @pytest.mark.fault("F48", "F49", "F50")
 @pytest.mark.parametrize("code", ["NOREPLICAS", "OOM", "READONLY"])
 def test_a_server_that_takes_no_writes_for_now_is_down(server, store, code):
-    store.push("other", [payload("a")])
+    store.push("other", new_jobs(payload("a")))
     with bad_day(server, code), pytest.raises(StoreDown):
-        store.push("default", [payload("a")])
+        store.push("default", new_jobs(payload("a")))
 
 
 @contextmanager
@@ -547,7 +547,7 @@ FULL: dict[str, Callable[[Stores, Lease], object]] = {
 @pytest.mark.parametrize("verb", FULL)
 def test_a_full_server_lets_jobs_be_moved_and_ended(server, stores, store, verb):
     [lease] = reserved(store, JOB)
-    store.push("default", [payload("b")], delay=1.0)
+    store.push("default", new_jobs(payload("b")), delay=1.0)
     store.clock = repr(NOW + 1)
 
     with bad_day(server, "OOM"):
@@ -569,7 +569,7 @@ def test_a_lease_is_not_taken_for_gone_because_the_server_takes_no_writes(server
 @pytest.mark.parametrize("verb", ["reserve", "stage"])
 @pytest.mark.parametrize("code", ["NOREPLICAS", "READONLY"])
 def test_a_queue_is_not_broken_because_the_server_takes_no_writes(server, store, code, verb):
-    store.push("default", [JOB], delay=1.0)
+    store.push("default", new_jobs(JOB), delay=1.0)
     store.clock = repr(NOW + 1)
     verbs = {
         "reserve": lambda: store.reserve(["default"], 1, 1).leases,
@@ -604,7 +604,7 @@ def mute(server, redis_socket, connection):
 
 
 def test_who_may_not_wake_the_stewards_delays_jobs_all_the_same(mute):
-    mute.push("default", [payload("a")], delay=60.0)
+    mute.push("default", new_jobs(payload("a")), delay=60.0)
 
     assert mute.release(reserved(mute, payload("b"))[0], 30.0, "b")
     assert 2 == mute.sizes("default").delayed
@@ -614,5 +614,5 @@ def test_a_command_that_the_server_refuses_is_an_error_and_no_outage(server, sto
     server.set(READY, "x")
 
     with pytest.raises(StoreError) as refused:
-        store.push("default", [payload("a")])
+        store.push("default", new_jobs(payload("a")))
     assert not isinstance(refused.value, StoreDown)

@@ -27,7 +27,7 @@ from queuepool.stores.contract import QueueStore
 from queuepool.stores.factory import Stores
 from queuepool.unix.signals import WorkerSignals
 from tests.support.drivers import opened
-from tests.support.samples import payload
+from tests.support.samples import new_jobs, payload
 
 TAG = 7
 
@@ -74,7 +74,7 @@ def dead(board: Board, *, pid: int = 2**22, left: int = 0) -> Slot:
 
 def dead_of_its_job(board: Board, store: QueueStore) -> Slot:
     """Of the only try that the job has, where a death uses it up."""
-    store.push("default", [payload("a")])
+    store.push("default", new_jobs(payload("a")))
     slot = dead(board)
     slot.policy = '{"tries": 1, "counts_deaths": true}'
     slot.hold(store.reserve(["default"], TAG, 1).leases)
@@ -131,7 +131,7 @@ def test_workers_hear_of_a_hook_that_waits_after_it_was_left_for_them(stores, bo
 def test_what_the_tag_of_another_boots_worker_has_now_is_not_given_back(stores, board, bury):
     dead(board)
     board.name = board.name._replace(boot="00000000")
-    stores.queue.push("default", [payload("a")])
+    stores.queue.push("default", new_jobs(payload("a")))
     stores.queue.reserve(["default"], TAG, 1)
     bury(stores).run(time.monotonic())
 
@@ -143,7 +143,7 @@ def test_what_is_committed_after_a_burial_is_given_back_later(board, bury, postg
         chore, table = bury(stores), stores.queue
         dead(board)
         chore.run(time.monotonic())
-        table.push("default", [payload("a")])
+        table.push("default", new_jobs(payload("a")))
         table.reserve(["default"], TAG, 1)
 
         chore.run(time.monotonic())
@@ -166,7 +166,7 @@ def dies_reading(board: Board, store: QueueStore, killed: Killed) -> None:
 def test_what_two_workers_have_died_of_reading_is_set_aside_and_what_they_held_behind_it_goes_back(
     stores, board, bury, told, killed
 ):
-    stores.queue.push("default", [payload("a"), payload("b")])
+    stores.queue.push("default", new_jobs(payload("a"), payload("b")))
     dies_reading(board, stores.queue, killed)
     bury(stores).run(time.monotonic())
     assert [payload("a"), payload("b")] == stores.queue.first("default", 9)
@@ -187,7 +187,7 @@ def test_what_two_workers_have_died_of_reading_is_set_aside_and_what_they_held_b
 
 
 def test_who_was_told_to_stop_has_not_died_of_what_it_read(stores, board, bury):
-    stores.queue.push("default", [payload("a"), payload("b")])
+    stores.queue.push("default", new_jobs(payload("a"), payload("b")))
     for _ in range(3):
         dies_reading(board, stores.queue, Killed.STOP)
         bury(stores).run(time.monotonic())

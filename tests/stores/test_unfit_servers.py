@@ -18,6 +18,7 @@ from tests.support.commands import queuepool
 from tests.support.eventually import eventually
 from tests.support.pgbouncer import pooler
 from tests.support.redis_server import answers, free_port, redis_binary, start_redis
+from tests.support.samples import new_jobs
 
 CLUSTER = "this is a node of a Redis Cluster, for which there is no client here yet: name a server of its own"
 SENTINEL = "this is a Sentinel, which holds no jobs and is not asked yet: name the server that it watches"
@@ -142,7 +143,7 @@ def test_whatever_is_asked_of_a_clusters_node_is_told_as_that(start):
     with start() as path:
         stores = Stores(ConnectionSettings(url=f"unix://{path}"))
         for verb in (
-            lambda: stores.queue.push("default", [b"{}"]),
+            lambda: stores.queue.push("default", new_jobs(b"{}")),
             lambda: stores.queue.reserve(queues, 1, 1),
             lambda: stores.queue.stage(queues),
             lambda: stores.queue.wait(queues, 0.01),

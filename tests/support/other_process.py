@@ -17,7 +17,7 @@ from queuepool.errors import StoreDown
 from queuepool.payload.lease import Lease
 from queuepool.stores.factory import Stores
 from tests.support import warm
-from tests.support.samples import ids, payload, record
+from tests.support.samples import ids, new_jobs, payload, record
 
 
 def started(connection: ConnectionSettings, verb: str, *words: object, before: Sequence[str] = ()) -> Other:
@@ -61,7 +61,7 @@ class Other:
 def push(stores: Any, queue: str, name: str, delay: str) -> float:
     """Gives the monotonic second before which it was not there."""
     began = time.monotonic()
-    stores.queue.push(queue, [payload(name)], float(delay))
+    stores.queue.push(queue, new_jobs(payload(name)), float(delay))
     return began
 
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from queuepool.payload.lease import Lease
+from queuepool.stores.contract import NewJob
 
 
 def payload(identity: str = "a", /, **fields: object) -> bytes:
@@ -14,6 +15,11 @@ def payload(identity: str = "a", /, **fields: object) -> bytes:
     attempts = fields.pop("attempts", 0)
     known: dict[str, object] = {"uuid": identity, "displayName": "app.ok", "job": "app.ok", "data": {}, "id": identity}
     return json.dumps({**known, **fields, "attempts": attempts}, separators=(",", ":")).encode()
+
+
+def new_jobs(*raws: bytes) -> list[NewJob]:
+    """Jobs to push with these payloads, whose states nobody keeps."""
+    return [NewJob(raw) for raw in raws]
 
 
 def attempted(raw: bytes, attempts: int = 1) -> bytes:

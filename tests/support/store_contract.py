@@ -13,7 +13,7 @@ from queuepool.payload.lease import Lease
 from queuepool.stores.contract import Sizes
 from queuepool.stores.factory import Stores
 from queuepool.stores.set_aside import FailedJob
-from tests.support.samples import attempted, payload, record
+from tests.support.samples import attempted, new_jobs, payload, record
 
 RETRY_AFTER = 90.0
 QUEUES = ("high", "default")
@@ -49,7 +49,7 @@ def seen(lease: Lease) -> bytes:
 
 def reserved(store: Any, *raws: bytes, queue: str = "default") -> list[Lease]:
     """Push these and reserve them."""
-    store.push(queue, raws)
+    store.push(queue, new_jobs(*raws))
     return store.reserve([queue], OURS, len(raws)).leases
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 
 from queuepool.payload.ages import ready_for
-from queuepool.payload.envelope import encode
+from queuepool.payload.envelope import Envelope, encode
 from tests.support.each import each
 
 
 def test_the_age_counts_from_when_the_job_was_due():
-    _, now = encode("app.ok", {}, created_at=1000.25)
-    _, later = encode("app.ok", {}, created_at=1000, delay=600)
+    _, now = encode("app.ok", {}, Envelope(created_at=1000.25))
+    _, later = encode("app.ok", {}, Envelope(created_at=1000, delay=600))
 
     assert 49.75 == ready_for(now, 1050.0)
     assert 20.0 == ready_for(later, 1620.0)

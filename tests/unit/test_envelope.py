@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from queuepool.config.settings import PoolSettings
 from queuepool.errors import BadPayload
 from queuepool.jobs.job_options import Options
-from queuepool.payload.envelope import MAX_BYTES, OBJECT_JOB, Payload, decode, encode
+from queuepool.payload.envelope import MAX_BYTES, OBJECT_JOB, Envelope, Payload, decode, encode
 from queuepool.payload.lease import Lease, Tallies
 from queuepool.payload.options import PayloadOptions
 from queuepool.settlement.failed_record import record
@@ -221,7 +221,7 @@ def test_a_backoff_is_a_finite_number_of_seconds():
 
 
 def test_a_payload_has_laravels_fields_and_horizons_time_in_laravels_order_and_the_attempts_last():
-    identity, raw = encode("app.mail", {"to": "a@b.c"}, created_at=1_754_500_000.75)
+    identity, raw = encode("app.mail", {"to": "a@b.c"}, Envelope(created_at=1_754_500_000.75))
 
     expected = (
         f'{{"uuid":"{identity}","displayName":"app.mail","job":"app.mail","maxTries":null,"maxExceptions":null,'
@@ -242,7 +242,7 @@ def test_what_is_written_is_read_as_it_was_meant():
         "failOnTimeout": True,
     }
 
-    found = decode(encode("app.mail", [1], options=options, created_at=0)[1])
+    found = decode(encode("app.mail", [1], Envelope(options=options, created_at=0))[1])
 
     assert ("app.mail", [1], 3, 2, (1.0, 5.0), 9.0, 99.0, True, ()) == (
         found.name,
@@ -258,17 +258,17 @@ def test_what_is_written_is_read_as_it_was_meant():
 
 
 def test_every_payload_has_an_id_of_its_own():
-    assert 100 == len({encode("ok", None, created_at=0)[0] for _ in range(100)})
+    assert 100 == len({encode("ok", None, Envelope(created_at=0))[0] for _ in range(100)})
 
 
 def test_the_name_to_show_of_a_method_is_its_class():
-    assert "Report" == decode(encode("Report@build", None, created_at=0)[1]).options.display_name
+    assert "Report" == decode(encode("Report@build", None, Envelope(created_at=0))[1]).options.display_name
 
 
 @each("data", [float("nan"), float("inf"), object(), b"bytes", "\ud800", {b"key": 1}])
 def test_data_that_is_not_json_is_refused(data):
     with pytest.raises(BadPayload):
-        encode("ok", data, created_at=0)
+        encode("ok", data, Envelope(created_at=0))
 
 
 def test_data_that_holds_itself_is_refused():
@@ -276,19 +276,19 @@ def test_data_that_holds_itself_is_refused():
     data.append(data)
 
     with pytest.raises(BadPayload):
-        encode("ok", data, created_at=0)
+        encode("ok", data, Envelope(created_at=0))
 
 
 def test_data_that_is_too_large_is_refused():
     with pytest.raises(BadPayload, match=str(MAX_BYTES)):
-        encode("ok", "x" * MAX_BYTES, created_at=0)
+        encode("ok", "x" * MAX_BYTES, Envelope(created_at=0))
 
 
 @each("name", ["", "a\nb", "a\x00b"])
 def test_a_name_that_no_worker_would_take_is_refused(name):
     with pytest.raises(BadPayload):
-        encode(name, None, created_at=0)
+        encode(name, None, Envelope(created_at=0))
 
 
 def test_text_is_written_as_it_is():
-    assert '"é😀/"' in encode("ok", "é😀/", created_at=0)[1].decode()
+    assert '"é😀/"' in encode("ok", "é😀/", Envelope(created_at=0))[1].decode()

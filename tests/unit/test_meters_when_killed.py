@@ -12,13 +12,13 @@ from queuepool.board.board import Board, Role, Slot
 from queuepool.board.counts import counts_of
 from queuepool.board.held_jobs import Stage
 from queuepool.board.meters import MeterMemory, SlotMeters
-from queuepool.payload.envelope import decode, encode
+from queuepool.payload.envelope import Envelope, decode, encode
 from queuepool.payload.lease import Lease
 from queuepool.settlement.verdict import Fail, Release
 from queuepool.steward.count_dead import DeadWorker
 from queuepool.worker.meter import Meter
 
-_, RAW = encode("app.ok", {}, created_at=1000)
+_, RAW = encode("app.ok", {}, Envelope(created_at=1000))
 PAYLOAD = decode(RAW)._replace(attempts=1)
 
 

@@ -11,7 +11,7 @@ import setproctitle
 from hypothesis import given
 from hypothesis import strategies as st
 
-from queuepool.payload.envelope import decode, encode
+from queuepool.payload.envelope import Envelope, decode, encode
 from queuepool.settlement.backoff import delay_after
 from queuepool.stores.factory import Stores
 from queuepool.unix import proc
@@ -19,6 +19,7 @@ from queuepool.unix.escape import escaped
 from tests.support.commands import ROOT
 from tests.support.effort import effort, patient
 from tests.support.payload_strategies import anywhere, as_bytes, laravels, values
+from tests.support.samples import new_jobs
 
 pytestmark = patient
 MANY = effort(200)
@@ -28,7 +29,7 @@ anything = st.text(st.characters())
 @MANY
 @given(data=values)
 def test_the_data_of_a_job_is_what_was_pushed(data):
-    assert data == decode(encode("app.ok", data, created_at=0)[1]).data
+    assert data == decode(encode("app.ok", data, Envelope(created_at=0))[1]).data
 
 
 @pytest.fixture
@@ -43,7 +44,7 @@ def test_attempts_are_counted_the_same_on_the_short_way_and_on_the_long_one(stor
     raw = as_bytes(*sample).strip()
 
     # A space at the end hides the ending that the short way looks for.
-    store.push("default", [raw, raw + b" "])
+    store.push("default", new_jobs(raw, raw + b" "))
 
     short, long = store.reserve(["default"], 1, 2).leases
     assert short.receipt + b" " == long.receipt

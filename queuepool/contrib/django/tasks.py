@@ -24,8 +24,8 @@ from queuepool.contrib.django.task_options import TaskOptions, problems_of
 from queuepool.contrib.django.task_results import new_result, result_of, task_of
 from queuepool.contrib.django.transactions import in_transaction
 from queuepool.jobs.delay import Delay
+from queuepool.jobs.door import terms_of
 from queuepool.jobs.registry import REGISTRY
-from queuepool.jobs.wire import wire
 
 
 class QueuepoolBackend(BaseTaskBackend):  # type: ignore[misc]
@@ -49,9 +49,9 @@ class QueuepoolBackend(BaseTaskBackend):  # type: ignore[misc]
         options = TaskOptions.of(self.alias, self.options)
         data = {"args": normalize_json(list(args)), "kwargs": normalize_json(dict(kwargs)), "backend": self.alias}
         queue = in_transaction(queue_of(options.connection))
-        about: dict[str, Any] = {"queue": task.queue_name, "delay": _delay(task), "track": options.keep}
+        terms = terms_of(task.module_path, task.queue_name, _delay(task), options.keep, options.job)
         began = timezone.now()  # before the push: a worker may start it at once
-        job_id = str(queue.push(task.module_path, data, options=wire(options.job), **about))
+        job_id = str(queue.put([(task.module_path, data)], terms)[0])
         result = new_result(task, job_id, self.alias, data["args"], data["kwargs"])
         object.__setattr__(result, "enqueued_at", began)
         task_enqueued.send(type(self), task_result=result)

@@ -14,7 +14,7 @@ from queuepool.errors import StoreDown, StoreError
 from queuepool.payload.ending import NOTHING, Ending, Lock, StateRecord, Unlock
 from queuepool.payload.envelope import MAX_BYTES
 from queuepool.payload.lease import Lease, Tallies
-from queuepool.stores.contract import Reservation, Shelf, Sizes, Staged
+from queuepool.stores.contract import NewJob, Reservation, Shelf, Sizes, Staged
 from queuepool.stores.locks import NO_LOCKS, Finder, LocksOf
 from queuepool.stores.redis.clearing import clear
 from queuepool.stores.redis.client import Client
@@ -81,18 +81,21 @@ class RedisQueue:
     def retire(self, tag: int) -> None:
         self.client.script("retire", [self.keys.tags], [self.clock, tag])
 
-    def push(self, queue: str, payloads: Sequence[bytes], delay: float = 0.0) -> None:
-        for batch in batches(payloads):
-            if delay > 0:
-                args = [self.clock, delay, self.keys.channel(queue), *batch]
-                self.client.script("later", [self.keys.delayed(queue)], args)
-            else:
-                self.client.script("push", [self.keys.ready(queue), self.keys.notify(queue)], batch)
+    def push(self, queue: str, jobs: Sequence[NewJob], delay: float = 0.0, lock: Lock | None = None) -> bool:
+        return all(self._push(queue, batch, delay, lock) for batch in batches(jobs))
 
-    def push_unique(self, queue: str, payload: bytes, delay: float, lock: Lock) -> bool:
-        names = [key(queue) for key in (self.keys.ready, self.keys.notify, self.keys.delayed)]
-        args = [lock.owner, lock.seconds, payload, self.clock, delay, self.keys.channel(queue)]
-        return bool(self.client.script("push_unique", [self.keys.lock(lock.name), *names], args) == 1)
+    def _push(self, queue: str, jobs: Sequence[NewJob], delay: float, lock: Lock | None) -> bool:
+        keys, payloads = self.keys, [job.payload for job in jobs]
+        names, states = [keys.ready(queue), keys.notify(queue)], [job.state for job in jobs if job.state]
+        if not states and delay <= 0 and lock is None:
+            self.client.script("push", names, payloads)
+            return True
+        names += [keys.delayed(queue), *(keys.state(state.job_id) for state in states)]
+        names += [keys.lock(lock.name)] if lock else []
+        held = [lock.owner, lock.seconds] if lock else ["", 0]
+        args: list[Any] = [self.clock, delay, keys.channel(queue), *held, whole(states[0].seconds) if states else 0]
+        args += [len(jobs), *payloads, *(state.text for state in states)]
+        return bool(self.client.script("push_with", names, args) == 1)
 
     def unlock(self, unlocks: Sequence[Unlock]) -> None:
         self.locks_of.found(self._own_locks.release(self.locks_of.here(unlocks)))

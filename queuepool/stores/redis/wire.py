@@ -8,7 +8,7 @@ from typing import Any
 
 from queuepool.payload.ending import NOTHING, Ending, Unlock
 from queuepool.payload.lease import Lease
-from queuepool.stores.contract import Reservation
+from queuepool.stores.contract import NewJob, Reservation
 from queuepool.stores.redis.keys import Keys
 from queuepool.stores.redis.refusals import explained
 
@@ -54,13 +54,13 @@ def _pairs(flat: Sequence[Any]) -> Iterator[tuple[Any, Any]]:
     return zip(flat[::2], flat[1::2], strict=True)
 
 
-def batches(payloads: Sequence[bytes]) -> Iterator[Sequence[bytes]]:
-    """Batches of at most ``BATCH`` payloads and ``BATCH_BYTES``; a larger payload goes alone."""
+def batches(jobs: Sequence[NewJob]) -> Iterator[Sequence[NewJob]]:
+    """Batches of at most ``BATCH`` jobs and ``BATCH_BYTES``; a larger payload goes alone."""
     first = size = 0
-    for at, payload in enumerate(payloads):
-        if at - first == BATCH or (size + len(payload) > BATCH_BYTES and at > first):
-            yield payloads[first:at]
+    for at, job in enumerate(jobs):
+        if at - first == BATCH or (size + len(job.payload) > BATCH_BYTES and at > first):
+            yield jobs[first:at]
             first, size = at, 0
-        size += len(payload)
-    if payloads:
-        yield payloads[first:]
+        size += len(job.payload)
+    if jobs:
+        yield jobs[first:]

@@ -11,12 +11,13 @@ from sqlalchemy import Connection, TextClause, exc, text
 
 from queuepool.config.urls import database_of, masked
 from queuepool.errors import StoreError
-from queuepool.payload.ending import Lock, StateRecord
+from queuepool.payload.ending import Lock
+from queuepool.stores.contract import NewJob
 from queuepool.stores.sql.callers_connection import Callers, adapted
 from queuepool.stores.sql.client import Client
+from queuepool.stores.sql.endings import SqlEndings
 from queuepool.stores.sql.errors import Database, translated
 from queuepool.stores.sql.sqlite import identity_of
-from queuepool.stores.sql.states import SqlStates
 
 T = TypeVar("T")
 _ASYNCHRONOUS = "within: the connection is asynchronous: await apush(...) or adispatch(...)"
@@ -42,9 +43,9 @@ _DATABASES = {
 class Borrowing:
     """The queue's part in other transactions than its own; ``on`` a connection that leads to the same database."""
 
-    def __init__(self, client: Client, states: SqlStates) -> None:
+    def __init__(self, client: Client, endings: SqlEndings) -> None:
         self._client = client
-        self._states = states
+        self.endings = endings
         self._own = ""
         names = client.tables.jobs.schema, client.tables.jobs.name
         self._jobs = ".".join(f'"{name}"' for name in names if name)
@@ -57,17 +58,6 @@ class Borrowing:
     def on(self, connection: Any) -> BorrowedQueue:
         """Where to push on this connection; it is looked at with the first push."""
         return BorrowedQueue(self, connection)
-
-    def push(
-        self,
-        connection: Callers,
-        queue: str,
-        payloads: Sequence[bytes],
-        delay: float,
-        states: Sequence[StateRecord],
-        lock: Lock | None,
-    ) -> bool:
-        return self._states.push_within(connection, queue, payloads, delay, states, lock)  # type: ignore[arg-type]
 
     def check(self, connection: Callers) -> None:
         """Raise ``ValueError`` for a connection to another database."""
@@ -107,27 +97,16 @@ class BorrowedQueue:
         self._is_asynchronous = hasattr(connection, "run_sync")
         self._is_awaited = False
 
-    def push(self, queue: str, payloads: Sequence[bytes], delay: float = 0.0) -> None:
-        """As the contract says; all in the one transaction, however many they are."""
-        self.push_tracked(queue, payloads, delay, ())
+    def push(self, queue: str, jobs: Sequence[NewJob], delay: float = 0.0, lock: Lock | None = None) -> bool:
+        """As the contract says; all in the one transaction, however many they are.
 
-    def push_unique(self, queue: str, payload: bytes, delay: float, lock: Lock) -> bool:
-        """As the contract says; the lock is held from now on, and free again if the transaction is rolled back."""
-        return self.push_tracked(queue, [payload], delay, (), lock)
-
-    def push_tracked(
-        self,
-        queue: str,
-        payloads: Sequence[bytes],
-        delay: float,
-        states: Sequence[StateRecord],
-        lock: Lock | None = None,
-    ) -> bool:
-        """As the contract says; the states are committed with the jobs."""
+        The lock is held from now on, and free again if the transaction is rolled back.
+        """
         if lock and lock.is_elsewhere:
             raise ValueError(_LOCK_ELSEWHERE)
         with self._connected() as connection:
-            return not payloads or self._borrowing.push(connection, queue, payloads, delay, states, lock)
+            push = self._borrowing.endings.push
+            return not jobs or push(connection, queue, jobs, delay, lock)  # type: ignore[arg-type]
 
     def check(self) -> None:
         """For tests: raise what a push raises because of the connection. SQLite in memory stands for any database."""

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from sqlalchemy import Connection
 
 from queuepool.payload.ending import Ending, Lock, Unlock
+from queuepool.stores.contract import NewJob
 from queuepool.stores.locks import LocksOf
 from queuepool.stores.sql.jobs_table import JobsTable
 from queuepool.stores.sql.locks import SqlLocks
@@ -23,9 +24,19 @@ class SqlEndings:
         locks_of.own = locks
         self._states = states
 
-    def push_unique(self, queue: str, payload: bytes, delay: float, lock: Lock) -> bool:
-        """As the contract says."""
-        return self._states.push(queue, [payload], delay, (), lock)
+    def examine(self, lock: Lock | None) -> None:
+        """Look at the tables of a push: before its transaction, see ``JobsTable.examine``."""
+        self._table.examine()
+        if lock:
+            self._locks.examine()
+
+    def push(self, connection: Connection, queue: str, jobs: Sequence[NewJob], delay: float, lock: Lock | None) -> bool:
+        """As the contract says, in the caller's transaction."""
+        if lock and not self._locks.take_within(connection, lock):
+            return False
+        self._table.push(connection, queue, [job.payload for job in jobs], delay)
+        self._states.add(connection, [job.state for job in jobs if job.state])
+        return True
 
     def unlock(self, unlocks: Sequence[Unlock]) -> None:
         """As the contract says."""

@@ -11,7 +11,7 @@ from sqlalchemy import Connection
 
 from queuepool.payload.ending import NOTHING, Ending, Lock, StateRecord, Unlock
 from queuepool.payload.lease import Lease, Tallies
-from queuepool.stores.contract import Reservation, Shelf, Sizes, Staged
+from queuepool.stores.contract import NewJob, Reservation, Shelf, Sizes, Staged
 from queuepool.stores.locks import NO_LOCKS, Finder
 from queuepool.stores.sql.cache import SqlCache
 from queuepool.stores.sql.clearing import Clearing
@@ -95,14 +95,11 @@ class SqlQueue:
     def retire(self, tag: int) -> None:
         """Nothing to do: jobs of a late commit are searched for again."""
 
-    def push(self, queue: str, payloads: Sequence[bytes], delay: float = 0.0) -> None:
-        self._table.examine()
-        for first in range(0, len(payloads), _ADDED):
-            added = payloads[first : first + _ADDED]
-            self.client.transaction(partial(self._table.push, queue=queue, payloads=added, delay=delay))
-
-    def push_unique(self, queue: str, payload: bytes, delay: float, lock: Lock) -> bool:
-        return self._endings.push_unique(queue, payload, delay, lock)
+    def push(self, queue: str, jobs: Sequence[NewJob], delay: float = 0.0, lock: Lock | None = None) -> bool:
+        self._endings.examine(lock)
+        added = partial(self._endings.push, queue=queue, delay=delay, lock=lock)
+        batches = (jobs[first : first + _ADDED] for first in range(0, len(jobs), _ADDED))
+        return all(self.client.transaction(partial(added, jobs=batch)) for batch in batches)
 
     def unlock(self, unlocks: Sequence[Unlock]) -> None:
         self._endings.unlock(unlocks)

@@ -7,72 +7,33 @@ from typing import Any
 
 from sqlalchemy import Connection, bindparam, delete, insert, select
 
-from queuepool.payload.ending import Lock, StateRecord
+from queuepool.payload.ending import StateRecord
 from queuepool.payload.lease import Lease
 from queuepool.stores.sql.cache import ends, is_living, put_within, start_of
 from queuepool.stores.sql.charsets import Charsets
 from queuepool.stores.sql.client import Client
 from queuepool.stores.sql.encoding import bytes_of
-from queuepool.stores.sql.jobs_table import JobsTable
 from queuepool.stores.sql.lease_tags import row_of
 from queuepool.stores.sql.leases import Leases
-from queuepool.stores.sql.locks import SqlLocks
 from queuepool.stores.sql.names import is_name
 from queuepool.stores.states import MAX_STATE
 
-#: most jobs that one transaction adds, and most states that it removes
-_ADDED, _PRUNED = 1000, 1000
+#: most states that one transaction removes
+_PRUNED = 1000
 
 
 class SqlStates:
     """The states in one database; ``prefix`` is that of Laravel's cache."""
 
-    def __init__(self, client: Client, table: JobsTable, leases: Leases, locks: SqlLocks, prefix: str) -> None:
+    def __init__(self, client: Client, leases: Leases, prefix: str) -> None:
         self._client = client
         self._cache = client.tables.cache
-        self._table = table
         self._leases = leases
-        self._locks = locks
         self._prefix = f"{prefix}queuepool:job:"
         self._charsets = Charsets(self._cache)
 
-    def push(
-        self,
-        queue: str,
-        payloads: Sequence[bytes],
-        delay: float,
-        states: Sequence[StateRecord],
-        lock: Lock | None = None,
-    ) -> bool:
-        self._table.examine()
-        if lock:
-            self._locks.examine()
-        batches = (slice(first, first + _ADDED) for first in range(0, len(payloads), _ADDED))
-        return all(self._push(queue, payloads[part], delay, states[part], lock) for part in batches)
-
-    def _push(
-        self, queue: str, payloads: Sequence[bytes], delay: float, states: Sequence[StateRecord], lock: Lock | None
-    ) -> bool:
-        return self._client.transaction(lambda c: self.push_within(c, queue, payloads, delay, states, lock))
-
-    def push_within(
-        self,
-        connection: Connection,
-        queue: str,
-        payloads: Sequence[bytes],
-        delay: float,
-        states: Sequence[StateRecord],
-        lock: Lock | None,
-    ) -> bool:
-        """As ``push``, in the caller's transaction."""
-        if lock and not self._locks.take_within(connection, lock):
-            return False
-        self._table.push(connection, queue, payloads, delay)
-        self._add(connection, states)
-        return True
-
-    def _add(self, connection: Connection, states: Sequence[StateRecord]) -> None:
-        """Write the first states of new jobs, which are kept equally long."""
+    def add(self, connection: Connection, states: Sequence[StateRecord]) -> None:
+        """Write the first states of new jobs, which are kept equally long, in the caller's transaction."""
         rows = [{"name": self._key(connection, state.job_id), "text": state.text.decode()} for state in states]
         if rows:
             words: dict[str, Any] = {"key": bindparam("name"), "value": bindparam("text")}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from queuepool.payload.envelope import encode
+from queuepool.payload.envelope import Envelope, encode
 from queuepool.stores.redis.keys import Keys
 from tests.bench.rig import Rig
 
@@ -75,7 +75,7 @@ class Filler:
 
     def _make(self, jobs: int, keys: Sequence[str], job: str = "noop", padding: str = "") -> None:
         data = {"n": _PLACE, "padding": padding} if padding else {"n": _PLACE}
-        _, raw = encode(job, data, created_at=1)
+        _, raw = encode(job, data, Envelope(created_at=1))
         head, tail = raw.split(str(_PLACE).encode())
         at_once = max(1, min(_CALL, _BYTES // len(raw)))
         for first in range(0, jobs, at_once):

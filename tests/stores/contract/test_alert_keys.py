@@ -11,6 +11,7 @@ from queuepool.stores.alerts import Claim
 from queuepool.stores.factory import Stores
 from tests.support.asked_again import asked_again
 from tests.support.eventually import eventually
+from tests.support.samples import new_jobs
 
 ALERT = "wait:default"
 
@@ -54,7 +55,7 @@ def test_a_key_ends_by_itself(keys):
 
 
 def test_of_many_pools_that_ask_at_once_one_gets_the_key(built):
-    built.queue.push("default", [b"{}"])  # the tables have been read
+    built.queue.push("default", new_jobs(b"{}"))  # the tables have been read
 
     def asked(number: int) -> Claim:
         with closing(Stores(built.settings)) as own:

@@ -13,13 +13,13 @@ from sqlalchemy import update
 from queuepool.errors import StoreError
 from queuepool.jobs.following import found
 from queuepool.payload.ending import StateRecord
-from queuepool.stores.contract import NOTICE_KEPT
+from queuepool.stores.contract import NOTICE_KEPT, NewJob
 from queuepool.stores.control import MAX_VALUE
 from queuepool.stores.factory import Stores
 from queuepool.stores.schedules import Due, Mark
 from queuepool.stores.states import MAX_STATE
 from tests.support.each import each
-from tests.support.samples import fresh, payload
+from tests.support.samples import fresh, new_jobs, payload
 
 NOW = 1_764_000_000
 TOO_LARGE = json.dumps({"host": "b", "pool": "default", "at": 2**39, "workers": "x" * 2**20})
@@ -95,7 +95,7 @@ def test_of_a_control_key_only_the_start_is_read(built):
     ],
 )
 def test_a_damaged_mark_of_a_schedule_counts_as_none_and_the_others_go_on(built, text):
-    built.queue.push("elsewhere", [payload("x")])  # a pool reads the tables before it fires
+    built.queue.push("elsewhere", new_jobs(payload("x")))  # a pool reads the tables before it fires
     rules = {"nightly": "r", "hourly": "r"}
     for name in rules:
         built.schedules.forget(name)
@@ -125,7 +125,7 @@ def test_a_damaged_mark_of_a_schedule_counts_as_none_and_the_others_go_on(built,
 )
 def test_a_damaged_state_of_a_job_is_one_error(built, text):
     name = fresh("job")
-    built.states.push("default", [payload(name)], 0.0, [StateRecord(name, text.encode(), 60.0)])
+    built.queue.push("default", [NewJob(payload(name), StateRecord(name, text.encode(), 60.0))])
 
     if text:  # an empty one is none
         with pytest.raises(StoreError, match=f"what is kept as the state of job {name} is none"):
@@ -133,6 +133,6 @@ def test_a_damaged_state_of_a_job_is_one_error(built, text):
 
 
 def test_a_state_may_name_another_job(built):
-    built.states.push("default", [payload("a")], 0.0, [StateRecord("a", b'{"state": "done", "id": "b"}', 60.0)])
+    built.queue.push("default", [NewJob(payload("a"), StateRecord("a", b'{"state": "done", "id": "b"}', 60.0))])
 
     assert ("a", "done") == (found(built, "a").id, found(built, "a").state)

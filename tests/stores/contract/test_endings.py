@@ -6,7 +6,7 @@ import pytest
 
 from queuepool.payload.ending import Ending, Lock, Outcome, Unlock
 from tests.support.eventually import eventually
-from tests.support.samples import payload
+from tests.support.samples import new_jobs, payload
 from tests.support.store_contract import RETRY_AFTER, THEIRS, drained, record, reserved, state
 
 pytestmark = pytest.mark.usefixtures("at")
@@ -16,12 +16,12 @@ LOCK = Lock("laravel_unique_job:app.jobs.sync:7", "owner", 60.0)
 
 
 def locked(store, identity: str = "holder") -> None:
-    assert store.push_unique("locks", payload(identity), 0.0, LOCK)
+    assert store.push("locks", new_jobs(payload(identity)), 0.0, LOCK)
 
 
 def is_free(store) -> bool:
     """Whether another job gets the lock; it keeps it."""
-    return store.push_unique("locks", payload("other"), 0.0, LOCK._replace(owner="another"))
+    return store.push("locks", new_jobs(payload("other")), 0.0, LOCK._replace(owner="another"))
 
 
 def ended_by(store, lease, ending: Ending, fails: bool) -> bool:
@@ -92,10 +92,10 @@ def test_a_lock_is_kept_through_a_retry(store):
 
 def test_of_two_unique_pushes_one_is_stored_and_a_lock_ends_by_itself(store):
     short = LOCK._replace(seconds=0.01)
-    assert store.push_unique("default", payload("a"), 0.0, short)
+    assert store.push("default", new_jobs(payload("a")), 0.0, short)
     assert [payload("a")] == [lease.receipt.replace(b'"attempts":1', b'"attempts":0') for lease in taken(store)]
     # By the store's own clock, which the test cannot move for a lock.
-    eventually(lambda: store.push_unique("default", payload("b"), 0.0, short))
+    eventually(lambda: store.push("default", new_jobs(payload("b")), 0.0, short))
 
 
 def taken(store) -> list:
@@ -103,7 +103,7 @@ def taken(store) -> list:
 
 
 def test_a_delayed_unique_job_is_due_later_and_holds_its_lock_at_once(store, at):
-    assert store.push_unique("default", payload("a"), 5.0, LOCK)
+    assert store.push("default", new_jobs(payload("a")), 5.0, LOCK)
     assert not is_free(store)
     assert [] == taken(store)
     at.advance(6.0)

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from queuepool.stores.set_aside import FailedJob
-from tests.support.samples import attempted, payload
+from tests.support.samples import attempted, new_jobs, payload
 from tests.support.store_contract import EMPTY, drained, failed_job, record, reserved
 
 pytestmark = pytest.mark.usefixtures("at")
@@ -64,7 +64,7 @@ def test_a_retried_job_begins_anew_with_every_other_byte_as_it_was(built):
 def test_a_retried_job_waits_behind_the_others(built):
     lease = reserved(built.queue, payload("a"))[0]
     built.queue.fail(lease, "a", record(lease))
-    built.queue.push("default", [payload("b")])
+    built.queue.push("default", new_jobs(payload("b")))
 
     built.failed.retry(built.failed.page()[0])
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from queuepool.payload.lease import Tallies
-from tests.support.samples import attempted, ids, payload
+from tests.support.samples import attempted, ids, new_jobs, payload
 from tests.support.store_contract import OURS, QUEUES, THEIRS, attempts_of, drained, reserved
 
 pytestmark = pytest.mark.usefixtures("at")
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.usefixtures("at")
 
 def test_jobs_given_back_are_first_again_in_their_order_as_if_never_reserved(store):
     raws = [payload(name, data=[[], 2**70]) for name in "dbca"]
-    store.push("default", raws)
+    store.push("default", new_jobs(*raws))
     leases = store.reserve(["default"], OURS, 3).leases
 
     assert [True, True, True] == store.give_back(leases)
@@ -40,7 +40,7 @@ def test_jobs_of_several_queues_are_given_back_to_their_own(store):
 
 
 def test_a_job_given_back_twice_is_not_taken_from_who_reserved_it_in_between(store):
-    store.push("default", [payload("a")])
+    store.push("default", new_jobs(payload("a")))
     [lease] = store.reserve(["default"], OURS, 1).leases
     assert [True] == store.give_back([lease])
     [again] = store.reserve(["default"], THEIRS, 1).leases
@@ -52,7 +52,7 @@ def test_a_job_given_back_twice_is_not_taken_from_who_reserved_it_in_between(sto
 
 @pytest.mark.fault("F02", "F53")
 def test_what_a_worker_never_heard_of_is_reclaimed_as_it_was(store):
-    store.push("default", [payload("a"), payload("b")])
+    store.push("default", new_jobs(payload("a"), payload("b")))
     store.reserve(["default"], OURS, 1)
 
     assert 1 == len(store.reclaim(["default"], OURS, 0.0, known=()))
@@ -95,7 +95,7 @@ def test_what_is_reclaimed_is_first_again_in_its_order(store, at):
     for name in "ba":
         reserved(store, payload(name))
         at.advance(1.0)
-    store.push("default", [payload("c")])
+    store.push("default", new_jobs(payload("c")))
 
     store.reclaim(["default"], OURS, 5.0, known=())
 

@@ -16,7 +16,7 @@ from queuepool.stores.factory import Stores
 from queuepool.stores.set_aside import Returned
 from tests.support.drivers import opened
 from tests.support.redis_server import PREFIX
-from tests.support.samples import payload
+from tests.support.samples import new_jobs, payload
 from tests.support.store_contract import OURS, drained, record
 
 
@@ -251,7 +251,7 @@ def test_a_lock_in_another_store_than_the_jobs_ends_and_is_taken_there(redis_url
     with opened(ConnectionSettings(url=sqlite_url, embedded=True)), closing(Stores(settings)) as built:
         locks, place = HeldLocks(settings), built.locks[sqlite_url]
         assert place.take(lock)
-        built.queue.push("default", [raw])
+        built.queue.push("default", new_jobs(raw))
         assert 1 == built.queue.clear("default", locks.waiting)
         assert [] == list(place.held())
 
@@ -267,5 +267,5 @@ def test_a_lock_in_another_store_than_the_jobs_ends_and_is_taken_there(redis_url
 
 
 def reserved_raw(built: Stores, raw: bytes):
-    built.queue.push("default", [raw])
+    built.queue.push("default", new_jobs(raw))
     return reserved(built)

@@ -7,8 +7,8 @@ import time
 import pytest
 
 from queuepool.payload.ages import ready_for
-from queuepool.payload.envelope import encode
-from tests.support.samples import payload
+from queuepool.payload.envelope import Envelope, encode
+from tests.support.samples import new_jobs, payload
 from tests.support.store_contract import reserved
 
 
@@ -25,8 +25,8 @@ def test_the_jobs_are_counted_by_state(built):
     store = built.queue
     store.quarantine(reserved(store, payload("q"))[0], "odd")
     reserved(store, payload("a"), payload("b"))
-    store.push("default", [payload("c")], delay=60.0)
-    store.push("default", [payload("d"), payload("e"), payload("f")])
+    store.push("default", new_jobs(payload("c")), delay=60.0)
+    store.push("default", new_jobs(payload("d"), payload("e"), payload("f")))
 
     found = built.measures.of("default")
 
@@ -37,7 +37,7 @@ def test_the_jobs_are_counted_by_state(built):
 def test_a_job_that_was_released_is_as_old_as_its_release(built):
     """Its database says so; in Redis its payload says that it cannot say."""
     store = built.queue
-    _, raw = encode("app.ok", {}, created_at=int(time.time()) - 3600)
+    _, raw = encode("app.ok", {}, Envelope(created_at=int(time.time()) - 3600))
     [lease] = reserved(store, raw)
     store.release(lease, 0.0, "a")
 
@@ -48,7 +48,7 @@ def test_a_job_that_was_released_is_as_old_as_its_release(built):
 
 
 def test_a_database_counts_no_further_than_ten_thousand(sql):
-    sql.queue.push("default", [payload("a")] * 10_050)
+    sql.queue.push("default", new_jobs(*[payload("a")] * 10_050))
 
     found = sql.measures.of("default")
 
@@ -59,7 +59,7 @@ def test_a_database_counts_no_further_than_ten_thousand(sql):
 def test_in_redis_a_delayed_job_that_is_not_made_ready_is_overdue(built):
     if not hasattr(built.measures, "clock"):
         pytest.skip("a database makes nothing ready: what is due may be taken")
-    built.queue.push("default", [payload("a")], delay=1.0)
+    built.queue.push("default", new_jobs(payload("a")), delay=1.0)
     built.measures.clock = repr(built.queue.now() + 11.0)
 
     assert 9.0 <= built.measures.of("default").overdue <= 11.0

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.support.prefetch_process import said_by_a_worker
-from tests.support.samples import payload
+from tests.support.samples import new_jobs, payload
 
 _JOINED = """
 print(membership.tag > 0, slot.tag == membership.tag, membership.is_spent)
@@ -60,20 +60,20 @@ def test_a_worker_has_a_tag_of_its_own_from_the_beginning_and_shows_it(store: An
 
 
 def test_a_worker_that_was_away_for_long_retires_no_tag(store: Any, connection, tmp_path):
-    store.push("default", [payload("a"), payload("b")])
+    store.push("default", new_jobs(payload("a"), payload("b")))
 
     assert "True False 1 1\n" == said_by_a_worker(_WAS_AWAY, connection, tmp_path)
 
 
 @pytest.mark.parametrize("connection", ["postgres"], indirect=True)  # no other commits what was given up
 def test_what_was_reserved_late_under_an_old_tag_goes_back_when_no_more_can_come(store: Any, connection, tmp_path):
-    store.push("default", [payload("a")])
+    store.push("default", new_jobs(payload("a")))
 
     assert "1\n1\n" == said_by_a_worker(_COMMITTED_LATE, connection, tmp_path)
 
 
 def test_a_worker_that_asked_ahead_in_vain_keeps_its_tag(store: Any, connection, tmp_path):
-    store.push("default", [payload("a"), payload("b")])
+    store.push("default", new_jobs(payload("a"), payload("b")))
 
     assert "None True 0.0\n" == said_by_a_worker(_ASKED_IN_VAIN, connection, tmp_path, ahead=2)
 
@@ -81,6 +81,6 @@ def test_a_worker_that_asked_ahead_in_vain_keeps_its_tag(store: Any, connection,
 def test_a_worker_that_leaves_without_its_answer_gives_back_what_it_asked_for_and_only_then_its_tag(
     store: Any, connection, tmp_path
 ):
-    store.push("default", [payload("a")])
+    store.push("default", new_jobs(payload("a")))
 
     assert "True 0.0 1\n" == said_by_a_worker(_LEAVES_ASKING, connection, tmp_path)

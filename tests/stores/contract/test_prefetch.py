@@ -8,7 +8,7 @@ import pytest
 
 from queuepool.config.settings import ConnectionSettings
 from tests.support.prefetch_process import said_by_a_worker
-from tests.support.samples import payload
+from tests.support.samples import new_jobs, payload
 
 _MORE = pytest.mark.thorough("what a worker does is the same on each database")
 either_kind = pytest.mark.parametrize(
@@ -110,7 +110,7 @@ prefetch.next_job(["default"])
 def test_what_a_direct_reserve_brought_meanwhile_is_its_workers_whatever_the_steward_takes(
     store: Any, connection: ConnectionSettings, tmp_path
 ):
-    store.push("default", [b'{"uuid":"a","id":"a","job":"do","data":[],"attempts":0}'])
+    store.push("default", new_jobs(b'{"uuid":"a","id":"a","job":"do","data":[],"attempts":0}'))
 
     # None was given back, and it is the worker's own to delete.
     assert "0 [True] 0\n" == said_by_a_worker(_WANTED_BACK, connection, tmp_path)
@@ -123,56 +123,56 @@ def test_a_worker_of_which_nothing_more_is_wanted_back_keeps_its_tag(store: Any,
 
 @either_kind
 def test_what_is_held_of_a_queue_that_is_served_no_more_is_settled_or_goes_back(store: Any, connection, tmp_path):
-    store.push("first", [payload("a"), payload("b")])
-    store.push("default", [payload("c")])
+    store.push("first", new_jobs(payload("a"), payload("b")))
+    store.push("default", new_jobs(payload("c")))
 
     assert "default 1 0\n" == said_by_a_worker(_SERVES_ANOTHER, connection, tmp_path, ahead=2)
 
 
 @either_kind
 def test_a_worker_that_has_let_go_of_what_is_done_leaves_nothing_to_be_settled(store: Any, connection, tmp_path):
-    store.push("default", [payload("a")])
+    store.push("default", new_jobs(payload("a")))
 
     assert "0 True\n" == said_by_a_worker(_LEAVES, connection, tmp_path)
 
 
 @either_kind
 def test_what_was_put_back_of_what_was_asked_for_is_known(store: Any, connection, tmp_path):
-    store.push("default", [payload(name) for name in "abcd"])
+    store.push("default", new_jobs(*(payload(name) for name in "abcd")))
 
     assert "0.0 2 0\n" == said_by_a_worker(_LETS_GO_OF_WHAT_IT_ASKED, connection, tmp_path, ahead=2)
 
 
 @pytest.mark.parametrize("connection", ["redis"], indirect=True)  # no other is asked ahead
 def test_what_was_asked_for_and_is_no_job_is_told_also_when_the_rest_goes_back(store: Any, connection, tmp_path):
-    store.push("default", [payload("a"), payload("b"), b"nonsense"])
+    store.push("default", new_jobs(payload("a"), payload("b"), b"nonsense"))
 
     assert "default\n" == said_by_a_worker(_ASKED_FOR_NO_JOB, connection, tmp_path, ahead=2)
 
 
 @either_kind
 def test_a_worker_that_has_not_heard_of_what_it_asked_for_asks_for_one_job(store: Any, connection, tmp_path):
-    store.push("default", [payload(name) for name in "abc"])
+    store.push("default", new_jobs(*(payload(name) for name in "abc")))
 
     assert "1\n" == said_by_a_worker(_ASKS_ANEW, connection, tmp_path, ahead=0)
 
 
 @either_kind
 def test_a_job_that_cannot_be_written_down_is_not_begun(store: Any, connection, tmp_path):
-    store.push("default", [payload("a"), payload("b", data="x" * 200_000)])
+    store.push("default", new_jobs(payload("a"), payload("b", data="x" * 200_000)))
 
     assert "None\n" == said_by_a_worker(_NO_ROOM, connection, tmp_path)
 
 
 @either_kind
 def test_what_the_steward_has_settled_meanwhile_is_told_as_lost_by_nobody(store: Any, connection, tmp_path):
-    store.push("default", [payload("a")])
+    store.push("default", new_jobs(payload("a")))
 
     assert "0\n" == said_by_a_worker(_SETTLED_MEANWHILE, connection, tmp_path)
 
 
 @pytest.mark.parametrize("connection", ["redis"], indirect=True)  # in a database the worker judges what it reads
 def test_what_is_no_job_is_told_when_it_was_asked_for_directly(store: Any, connection, tmp_path):
-    store.push("default", [b"nonsense"])
+    store.push("default", new_jobs(b"nonsense"))
 
     assert "default\n" == said_by_a_worker(_FINDS_NO_JOB, connection, tmp_path)

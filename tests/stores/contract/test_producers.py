@@ -11,7 +11,7 @@ import pytest
 
 from queuepool.config.settings import ConnectionSettings
 from queuepool.jobs.client import Queue
-from tests.support.samples import ids, payload
+from tests.support.samples import ids, new_jobs, payload
 from tests.support.store_contract import OURS
 
 THREADS, EACH = 8, 25
@@ -61,7 +61,7 @@ def test_a_queue_that_was_used_before_a_fork_is_used_on_both_sides_of_it(queue, 
 def test_large_payloads_are_pushed_a_few_at_a_time(store):
     names = [f"job-{number}" for number in range(7)]
 
-    store.push("default", [payload(name, data="x" * 400_000) for name in names])
+    store.push("default", new_jobs(*(payload(name, data="x" * 400_000) for name in names)))
     found = [name for _ in names for name in ids(store.reserve(["default"], OURS, 1).leases)]
 
     assert names == found

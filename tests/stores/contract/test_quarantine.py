@@ -9,7 +9,7 @@ from queuepool.payload.envelope import decode
 from queuepool.stores.factory import Stores
 from tests.support.each import each
 from tests.support.hostile_texts import hostile
-from tests.support.samples import attempted, payload
+from tests.support.samples import attempted, new_jobs, payload
 from tests.support.store_contract import EMPTY, drained, reserved
 
 pytestmark = pytest.mark.usefixtures("at")
@@ -110,7 +110,7 @@ def test_what_has_something_behind_its_end_is_set_aside_whoever_reads_it_with_ev
 def test_no_text_keeps_a_store_busy(built):
     """Each would take it hours, if it compared each byte with each other; its clients wait for seconds."""
     for raw in hostile(900 * 1024).values():
-        built.queue.push("default", [raw])
+        built.queue.push("default", new_jobs(raw))
         for lease in built.queue.reserve(["default"], 7, 1).leases:
             built.queue.quarantine(lease, "odd")
 

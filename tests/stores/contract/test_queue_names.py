@@ -11,7 +11,7 @@ from queuepool.errors import StoreError
 from queuepool.stores.factory import Stores
 from queuepool.stores.sql.migrate import migrate
 from tests.support.databases import DatabaseServer
-from tests.support.samples import ids, payload
+from tests.support.samples import ids, new_jobs, payload
 from tests.support.store_contract import OURS, record
 
 #: one name to utf8mb4_unicode_ci
@@ -21,7 +21,7 @@ NAMES = ["emails", "Emails", "emails ", "émails", "EMAILS"]
 @pytest.fixture
 def filled(built: Stores) -> Stores:
     for name in NAMES:
-        built.queue.push(name, [payload(name)])
+        built.queue.push(name, new_jobs(payload(name)))
     return built
 
 
@@ -69,7 +69,7 @@ def test_what_is_reclaimed_is_of_these_queues_alone(filled):
 
 def test_no_queue_waits_for_a_job_of_another(filled):
     filled.queue.clear("emails")
-    filled.queue.push("Emails", [payload("later")], 60.0)
+    filled.queue.push("Emails", new_jobs(payload("later")), 60.0)
 
     assert None is filled.queue.reserve(["emails"], OURS, 1).next_due
 
@@ -87,7 +87,7 @@ def test_the_tables_may_have_an_older_encoding(mariadb_url, mariadb: DatabaseSer
     migrate(stores.client)
     mariadb.execute(mariadb_url, f"ALTER TABLE jobs MODIFY queue varchar(191) CHARACTER SET {column} NOT NULL")
     for name in NAMES:
-        stores.queue.push(name, [payload(name)])
+        stores.queue.push(name, new_jobs(payload(name)))
 
     assert [[name] for name in NAMES] == [ids(stores.queue.reserve([name], OURS, 9).leases) for name in NAMES]
     stores.close()
@@ -104,7 +104,7 @@ def test_the_index_is_still_used(mariadb_url, mariadb: DatabaseServer):
     stores = Stores(ConnectionSettings(url=mariadb_url))
     migrate(stores.client)
     mariadb.execute(mariadb_url, FLOOD, "ANALYZE TABLE jobs")
-    stores.queue.push("emails", [payload("a")])
+    stores.queue.push("emails", new_jobs(payload("a")))
     near = stores.queue._table._statements.near.compile(stores.client.engine)
     asked = {**near.params, "name": "emails", "most": 17}
     [plan] = stores.client.ask(lambda c: c.exec_driver_sql(f"EXPLAIN {near}", asked).mappings().all())

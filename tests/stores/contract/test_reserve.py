@@ -9,7 +9,7 @@ import pytest
 from queuepool.stores.factory import Stores
 from tests.support.asked_again import asked_again
 from tests.support.eventually import eventually
-from tests.support.samples import attempted, ids, payload
+from tests.support.samples import attempted, ids, new_jobs, payload
 from tests.support.store_contract import EMPTY, OURS, QUEUES, RETRY_AFTER, THEIRS, attempts_of, drained, reserved, seen
 
 pytestmark = pytest.mark.usefixtures("at")
@@ -28,8 +28,8 @@ def test_an_empty_queue_gives_nothing_and_says_that_nothing_waits(store):
 
 
 def test_the_first_queue_is_served_before_all_others(store):
-    store.push("default", [payload("a"), payload("b")])
-    store.push("high", [payload("c")])
+    store.push("default", new_jobs(payload("a"), payload("b")))
+    store.push("high", new_jobs(payload("c")))
 
     first = store.reserve(QUEUES, OURS, 2).leases
 
@@ -37,7 +37,7 @@ def test_the_first_queue_is_served_before_all_others(store):
 
 
 def test_a_reserve_takes_no_more_than_its_limit(store):
-    store.push("default", [payload(name) for name in "abc"])
+    store.push("default", new_jobs(*(payload(name) for name in "abc")))
 
     assert ["a", "b"] == ids(store.reserve(["default"], OURS, 2).leases)
 
@@ -50,7 +50,7 @@ def test_a_reserved_job_is_nobody_elses(store):
 
 def test_a_reserve_makes_ready_what_is_due_by_itself(store, at):
     reserved(store, payload("a"))
-    store.push("default", [payload("b")], delay=10.0)
+    store.push("default", new_jobs(payload("b")), delay=10.0)
 
     at.advance(RETRY_AFTER + 1)
 
@@ -58,8 +58,8 @@ def test_a_reserve_makes_ready_what_is_due_by_itself(store, at):
 
 
 def test_an_empty_reserve_says_when_the_next_job_is_due(store, at):
-    store.push("default", [payload("a")], delay=30.0)
-    store.push("high", [payload("b")], delay=12.0)
+    store.push("default", new_jobs(payload("a")), delay=30.0)
+    store.push("high", new_jobs(payload("b")), delay=12.0)
     at.advance(2.0)
 
     assert pytest.approx(10.0) == store.reserve(QUEUES, OURS, 1).next_due
@@ -72,15 +72,15 @@ def test_an_empty_reserve_says_when_the_first_lease_ends(store):
 
 
 def test_a_reserve_that_brought_jobs_says_nothing_of_the_next(store):
-    store.push("high", [payload("a")], delay=30.0)
-    store.push("default", [payload("b")])
+    store.push("high", new_jobs(payload("a")), delay=30.0)
+    store.push("default", new_jobs(payload("b")))
 
     assert None is store.reserve(QUEUES, OURS, 1).next_due
 
 
 def test_a_reserve_settles_what_is_done_in_the_same_call(store):
     done = reserved(store, payload("a"), payload("b"))
-    store.push("default", [payload("c")])
+    store.push("default", new_jobs(payload("c")))
 
     reservation = store.reserve(["default"], OURS, 1, done)
 
@@ -90,7 +90,7 @@ def test_a_reserve_settles_what_is_done_in_the_same_call(store):
 
 def test_a_reserve_settles_what_is_done_also_where_nothing_is_wanted(store):
     done = reserved(store, payload("a"))
-    store.push("default", [payload("b")])
+    store.push("default", new_jobs(payload("b")))
 
     assert [] == store.reserve(["default"], OURS, 0, done).leases
     assert (1, 0) == (store.sizes("default").ready, store.sizes("default").reserved)
@@ -123,7 +123,7 @@ def test_a_reserve_tells_which_done_jobs_were_not_ours_any_more(store, at):
 
 
 def test_many_workers_never_share_a_job(built, connection):
-    built.queue.push("default", [payload(f"job-{number}") for number in range(300)])
+    built.queue.push("default", new_jobs(*(payload(f"job-{number}") for number in range(300))))
     taken: list[list[str]] = [[] for _ in range(4)]
 
     def work(mine: list[str]) -> None:

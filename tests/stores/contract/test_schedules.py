@@ -13,7 +13,7 @@ from queuepool.payload.ending import Lock, Unlock
 from queuepool.stores.factory import Stores
 from queuepool.stores.schedules import Due, Mark, Result
 from tests.support.asked_again import asked_again
-from tests.support.samples import payload
+from tests.support.samples import new_jobs, payload
 from tests.support.store_contract import THEIRS, drained
 
 NOW = 1_764_000_000
@@ -23,7 +23,7 @@ DUE = Due("nightly", NOW + 60, "reports", payload("a"))
 @pytest.fixture
 def schedules(built):
     """With one schedule that is seen for the first time."""
-    built.queue.push("elsewhere", [payload("x")])  # a pool reads the tables before it fires
+    built.queue.push("elsewhere", new_jobs(payload("x")))  # a pool reads the tables before it fires
     assert {"nightly": Mark(NOW, "rule")} == built.schedules.begin({"nightly": "rule"}, NOW)
     return built.schedules
 

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from queuepool.payload.lease import Tallies
-from tests.support.samples import attempted, payload
+from tests.support.samples import attempted, new_jobs, payload
 from tests.support.store_contract import (
     EMPTY,
     OURS,
@@ -75,7 +75,7 @@ def test_a_released_job_comes_back_after_its_delay_and_counts_the_attempt(store,
 
 def test_a_job_released_without_delay_waits_behind_the_others(store):
     lease = reserved(store, payload("a"))[0]
-    store.push("default", [payload("b")])
+    store.push("default", new_jobs(payload("b")))
 
     store.release(lease, 0.0, "a")
 

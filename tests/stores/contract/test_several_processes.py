@@ -22,7 +22,7 @@ from queuepool.stores.sql.tables import USUAL
 from tests.support.drivers import connection_of, opened
 from tests.support.eventually import eventually
 from tests.support.other_process import answers, started
-from tests.support.samples import ids, payload
+from tests.support.samples import ids, new_jobs, payload
 from tests.support.store_contract import OURS, QUICK, attempts_of, reserved
 
 #: seconds
@@ -49,7 +49,7 @@ def test_a_push_by_another_process_ends_a_wait(connection, store):
 def test_several_processes_run_every_job_exactly_once(connection, store, processes):
     each = 250 if connection.url.startswith("sqlite") else 80
     names = [f"job-{number}" for number in range(each * processes)]
-    store.push("default", [payload(name) for name in names])
+    store.push("default", new_jobs(*(payload(name) for name in names)))
 
     others = [started(connection, "drain", "default", 1 + number % 3) for number in range(processes)]
 
@@ -59,7 +59,7 @@ def test_several_processes_run_every_job_exactly_once(connection, store, process
 
 # Slow: three more such processes on each store, whose constraints and locks differ.
 def test_jobs_with_one_id_that_fail_in_three_processes_at_once_are_all_recorded(connection, built):
-    built.queue.push("default", [payload("a")] * 15)
+    built.queue.push("default", new_jobs(*[payload("a")] * 15))
 
     others = [started(connection, "fail", "default", "a") for _ in range(3)]
 
@@ -92,7 +92,7 @@ def hosted(served: ConnectionSettings) -> Iterator[Stores]:
 @pytest.mark.parametrize("clock", WRONG)
 def test_who_has_a_wrong_clock_takes_no_leased_and_no_delayed_job(served, hosted, clock):
     reserved(hosted.queue, payload("leased"))
-    hosted.queue.push("default", [payload("delayed")], delay=1_000.0)
+    hosted.queue.push("default", new_jobs(payload("delayed")), delay=1_000.0)
 
     taken, next_due, its_clock = started(served, "look", "default", before=["faketime", "-f", clock]).answer()
 
@@ -117,7 +117,7 @@ def test_what_who_has_a_wrong_clock_delays_and_reserves_is_due_when_it_should_be
 
 
 def test_a_wait_ends_when_a_delayed_job_is_due(sql: Stores):
-    sql.queue.push("default", [payload("a")], delay=1.0)
+    sql.queue.push("default", new_jobs(payload("a")), delay=1.0)
     due = sql.queue.reserve(["default"], OURS, 1).next_due
     began = time.monotonic()
 
@@ -134,7 +134,7 @@ def test_a_worker_that_is_killed_inside_of_the_reserving_transaction_had_taken_n
     dialect = sql.client.engine.dialect.name
     if statement and dialect != "postgresql":
         pytest.skip("PostgreSQL's own statement")
-    sql.queue.push("default", [payload("a")])
+    sql.queue.push("default", new_jobs(payload("a")))
     taking = started(database, "hold", "default", statement)
     eventually(lambda: not is_there_for_others(sql, dialect))
 

@@ -19,7 +19,7 @@ from queuepool.stores.factory import Stores
 from queuepool.stores.sql.migrate import migrate
 from tests.support.databases import DatabaseServer
 from tests.support.eventually import eventually
-from tests.support.samples import ids, payload
+from tests.support.samples import ids, new_jobs, payload
 from tests.support.store_contract import OURS, failed_job, record, reserved
 
 PATIENCE = 1.0
@@ -28,7 +28,7 @@ LATE = 5.0
 SERVERS = ["postgres", "mariadb"]
 
 VERBS: dict[str, Callable[[Stores], object]] = {
-    "push": lambda stores: stores.queue.push("default", [payload("b")]),
+    "push": lambda stores: stores.queue.push("default", new_jobs(payload("b"))),
     "reserve": lambda stores: stores.queue.reserve(["default"], OURS, 1),
     "sizes": lambda stores: stores.queue.sizes("default"),
     "wait": lambda stores: stores.queue.wait(["default"], 5.0),
@@ -50,7 +50,7 @@ def test_a_missing_table_is_named_with_its_remedy_and_used_as_soon_as_it_is_ther
 
     assert ["jobs"] == migrate(sql.client)
     for stores in (sql, fresh):
-        stores.queue.push("default", [payload("a")])
+        stores.queue.push("default", new_jobs(payload("a")))
         assert ["a"] == ids(stores.queue.reserve(["default"], OURS, 1).leases)
     fresh.close()
 
@@ -142,7 +142,7 @@ def test_an_unknown_database_is_an_outage(server):
 
 @pytest.mark.fault("F71")
 def test_a_deadlock_is_tried_again(server, remote):
-    remote.queue.push("default", [payload("a"), payload("b")])
+    remote.queue.push("default", new_jobs(payload("a"), payload("b")))
     tries: list[int] = []
     has_first, touch = threading.Event(), "UPDATE jobs SET created_at = created_at + 1 WHERE id = {}"
 
@@ -206,7 +206,7 @@ def silent(server: DatabaseServer) -> Iterator[None]:
 @pytest.mark.parametrize("shared", [False, True], ids=["worker", "producer"])
 def test_a_server_that_says_nothing_is_an_outage_after_the_patience_and_no_longer(own, shared):
     with connected(own.url, shared=shared) as stores:
-        stores.queue.push("default", [payload("a")])
+        stores.queue.push("default", new_jobs(payload("a")))
         for verb in ("push", "reserve"):
             with silent(own):
                 began = time.monotonic()
@@ -215,7 +215,7 @@ def test_a_server_that_says_nothing_is_an_outage_after_the_patience_and_no_longe
                 assert PATIENCE * 0.9 < time.monotonic() - began < PATIENCE + LATE
 
             assert stores.queue.sizes("default").total
-        stores.queue.push("high", [payload("c")])
+        stores.queue.push("high", new_jobs(payload("c")))
         assert ["c"] == ids(stores.queue.reserve(["high"], OURS, 1).leases)
 
 
@@ -286,7 +286,7 @@ def test_what_a_file_refuses_is_told_in_its_words_and_nothing_is_lost(sqlite_url
         stores.client.ask(lambda connection: connection.exec_driver_sql(f"PRAGMA {pragma}"))
 
     for verb in (
-        lambda: stores.queue.push("default", [payload("b", data="x" * 100_000)]),
+        lambda: stores.queue.push("default", new_jobs(payload("b", data="x" * 100_000))),
         lambda: stores.queue.fail(lease, "a", record(lease) | {"exception": "x" * 100_000}),
     ):
         say(obstacle)

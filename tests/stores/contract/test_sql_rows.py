@@ -16,7 +16,7 @@ from queuepool.payload.lease import Tallies
 from queuepool.stores.factory import Stores
 from queuepool.stores.sql.lease_tags import TAGS, mark_of
 from tests.support.odd_tables import NULLABLE
-from tests.support.samples import ids, payload
+from tests.support.samples import ids, new_jobs, payload
 from tests.support.store_contract import (
     EMPTY,
     LONG,
@@ -119,7 +119,7 @@ def test_no_mark_looks_like_a_time_that_a_queue_has_seen_or_outgrows_a_signed_co
 def test_a_delay_and_a_lease_are_rounded_up_to_whole_seconds(sql, at):
     at.advance(0.25)
     reserved(sql.queue, payload("leased"))
-    sql.queue.push("default", [payload("delayed")], delay=2.5)
+    sql.queue.push("default", new_jobs(payload("delayed")), delay=2.5)
 
     at.advance(2.5)
     assert [] == sql.queue.reserve(["default"], OURS, 2).leases
@@ -189,7 +189,7 @@ COUNTS: dict[str, tuple[list[str], int]] = {
 def test_a_job_whose_attempts_are_at_the_columns_end_is_set_aside_and_the_queue_flows_on(sql, dialect, begun):
     alter, most = COUNTS[dialect]
     write(sql, *alter)
-    sql.queue.push("default", [payload("a"), payload("b")])
+    sql.queue.push("default", new_jobs(payload("a"), payload("b")))
     write(sql, f'UPDATE jobs SET attempts = {most - 1 + begun} WHERE payload LIKE \'%%"id":"a"%%\'')
 
     reservation = sql.queue.reserve(["default"], OURS, 1)
@@ -201,7 +201,7 @@ def test_a_job_whose_attempts_are_at_the_columns_end_is_set_aside_and_the_queue_
 
 
 def test_a_job_may_be_tried_as_often_as_laravels_newest_column_counts(sql, dialect):
-    sql.queue.push("default", [payload("a")])
+    sql.queue.push("default", new_jobs(payload("a")))
     most = 32767 if dialect == "postgresql" else 65535 if dialect == "sqlite" else 255
     write(sql, f"UPDATE jobs SET attempts = {most - 2}")
 
@@ -227,7 +227,7 @@ def weeded(sql: Stores) -> list[Any]:
 @pytest.mark.parametrize("odd", ["NULL", "''"])
 def test_a_payload_of_nothing_is_set_aside_and_the_queue_flows_on(sql, dialect, odd):
     write(sql, *NULLABLE[dialect], ROW.format(odd))
-    sql.queue.push("default", [payload("b")])
+    sql.queue.push("default", new_jobs(payload("b")))
 
     assert ["json", "b"] == weeded(sql)
     assert [("json", b"")] == [(entry.reason, entry.payload) for entry in sql.quarantine.entries("default")]
@@ -238,7 +238,7 @@ def test_bytes_that_are_no_text_are_set_aside_as_they_are(sql, dialect):
     if dialect != "sqlite":
         pytest.skip("the others hold no such thing")
     write(sql, ROW.format("x'7b80ff007d'"), ROW.format("CAST(x'7b80ff7d' AS TEXT)"))
-    sql.queue.push("default", [payload("b")])
+    sql.queue.push("default", new_jobs(payload("b")))
 
     assert ["utf-8", "utf-8", "b"] == weeded(sql)
     entries = list(sql.quarantine.entries("default"))
@@ -253,8 +253,8 @@ def test_a_payload_above_the_limit_is_set_aside_by_the_database_and_the_queue_fl
     if dialect in ("mysql", "mariadb"):
         pytest.skip("its usual max_allowed_packet is that limit")
     large = payload("large", data="x" * MAX_BYTES)
-    sql.queue.push("default", [large])
-    sql.queue.push("default", [payload("b")])
+    sql.queue.push("default", new_jobs(large))
+    sql.queue.push("default", new_jobs(payload("b")))
 
     found = sql.queue.reserve(["default"], OURS, 9)
 
@@ -286,14 +286,14 @@ def test_two_jobs_of_one_uuid_have_a_record_each(sql):
 
 def test_a_queue_may_be_called_anything_that_is_text(sql):
     name = "%s':name\\💥"
-    sql.queue.push(name, [payload("a")])
+    sql.queue.push(name, new_jobs(payload("a")))
 
     assert [name] == [lease.queue for lease in sql.queue.reserve(["default", name], OURS, 1).leases]
 
 
 def test_a_clear_counts_what_it_drops_piece_by_piece(sql):
     many = 10_001
-    sql.queue.push("default", [b"x"] * many)
+    sql.queue.push("default", new_jobs(*[b"x"] * many))
 
     assert many == sql.queue.clear("default")
 
@@ -301,7 +301,7 @@ def test_a_clear_counts_what_it_drops_piece_by_piece(sql):
 def test_a_row_that_another_session_has_locked_is_passed_by(sql, database, dialect):
     if dialect == "sqlite":
         pytest.skip("locks no rows")
-    sql.queue.push("default", [payload("a"), payload("b")])
+    sql.queue.push("default", new_jobs(payload("a"), payload("b")))
     other = Stores(database)
 
     def look(connection: Any) -> list[str]:
@@ -319,7 +319,7 @@ def test_a_row_that_another_session_has_locked_is_passed_by(sql, database, diale
 def test_what_another_session_has_locked_is_looked_for_again_soon_but_not_all_the_time(sql, database, dialect, at):
     if dialect == "sqlite":
         pytest.skip("locks no rows")
-    sql.queue.push("default", [payload("a")])
+    sql.queue.push("default", new_jobs(payload("a")))
     at.advance(5.0)
     other = Stores(database)
 
@@ -342,7 +342,7 @@ def test_what_another_session_has_locked_is_looked_for_again_soon_but_not_all_th
 
 def test_a_delayed_job_that_comes_during_a_wait_ends_it_when_it_is_due(sql, database):
     with closing(Stores(database)) as other:
-        push = threading.Timer(0.1, other.queue.push, ("default", [payload("a")], 1.0))
+        push = threading.Timer(0.1, other.queue.push, ("default", new_jobs(payload("a")), 1.0))
         push.start()
         began = time.monotonic()
         sql.queue.wait(["default"], timeout=30.0)

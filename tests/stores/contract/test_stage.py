@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.samples import ids, payload
+from tests.support.samples import ids, new_jobs, payload
 from tests.support.store_contract import OURS, QUEUES, drained, reserved
 
 pytestmark = pytest.mark.usefixtures("at")
 
 
 def test_what_is_due_is_ready_after_a_stage_and_the_rest_is_not(store, at):
-    store.push("default", [payload("a")], delay=5.0)
-    store.push("high", [payload("b")], delay=65.0)
+    store.push("default", new_jobs(payload("a")), delay=5.0)
+    store.push("high", new_jobs(payload("b")), delay=65.0)
     at.advance(5.0)
 
     assert at.now == store.stage(QUEUES).now
@@ -21,8 +21,8 @@ def test_what_is_due_is_ready_after_a_stage_and_the_rest_is_not(store, at):
 
 def test_the_earlier_of_two_is_announced_however_many_digits_they_have(store, at):
     at.advance(-10.0)
-    store.push("high", [payload("a")], delay=5.0)
-    store.push("default", [payload("b")], delay=15.0)
+    store.push("high", new_jobs(payload("a")), delay=5.0)
+    store.push("default", new_jobs(payload("b")), delay=15.0)
 
     assert pytest.approx(5.0) == store.reserve(QUEUES, OURS, 1).next_due
 
@@ -35,7 +35,7 @@ def test_where_nothing_waits_nothing_is_announced(store):
 
 def test_of_hundreds_that_are_staged_at_once_each_is_ready_once_and_in_its_order(store, at):
     names = [f"{number:03}" for number in range(250)]
-    store.push("default", [payload(name) for name in names], delay=10.0)
+    store.push("default", new_jobs(*(payload(name) for name in names)), delay=10.0)
     at.advance(10.0)
 
     store.stage(["default"])
@@ -46,8 +46,8 @@ def test_of_hundreds_that_are_staged_at_once_each_is_ready_once_and_in_its_order
 
 @pytest.mark.fault("F64")
 def test_identical_payloads_stay_as_many_as_they_are(store, at):
-    store.push("default", [payload("a"), payload("a")], delay=1.0)
-    store.push("default", [payload("a")], delay=1.0)
+    store.push("default", new_jobs(payload("a"), payload("a")), delay=1.0)
+    store.push("default", new_jobs(payload("a")), delay=1.0)
     at.advance(1.0)
     leases = store.reserve(["default"], OURS, 9).leases
 
@@ -56,7 +56,7 @@ def test_identical_payloads_stay_as_many_as_they_are(store, at):
 
 
 def test_two_payloads_of_no_bytes_can_be_delayed(store):
-    store.push("default", [b"", b""], delay=5.0)
+    store.push("default", new_jobs(b"", b""), delay=5.0)
 
     assert 2 == store.sizes("default").delayed
 
@@ -64,7 +64,7 @@ def test_two_payloads_of_no_bytes_can_be_delayed(store):
 @pytest.mark.fault("F64")
 def test_identical_payloads_keep_the_delays_that_each_was_given(store, at):
     for delay in (1.0, 60.0, 30.0):
-        store.push("default", [payload("a")], delay)
+        store.push("default", new_jobs(payload("a")), delay)
 
     taken = []
     for seconds in (1.0, 29.0, 30.0):

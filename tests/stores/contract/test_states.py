@@ -6,9 +6,10 @@ import pytest
 from sqlalchemy import func, select
 
 from queuepool.payload.ending import Ending, Lock, StateRecord
+from queuepool.stores.contract import NewJob
 from queuepool.stores.sql.tables import USUAL
 from tests.support.drivers import connection_of, opened
-from tests.support.samples import ids, payload
+from tests.support.samples import ids, new_jobs, payload
 from tests.support.store_contract import OURS, RETRY_AFTER, THEIRS, failed_job, record, reserved, seen
 
 pytestmark = pytest.mark.usefixtures("at")
@@ -20,10 +21,12 @@ def said(text: str, identity: str = "a", seconds: float = 60.0) -> StateRecord:
     return StateRecord(identity, text.encode(), seconds)
 
 
-def test_a_push_writes_the_state_of_each_job(built):
-    raws = [payload(name) for name in "abc"]
+def tracked(text: str, identity: str = "a", seconds: float = 60.0) -> NewJob:
+    return NewJob(payload(identity), said(text, identity, seconds))
 
-    assert built.states.push("default", raws, 0.0, [said(f"state of {name}", name) for name in "abc"])
+
+def test_a_push_writes_the_state_of_each_job(built):
+    assert built.queue.push("default", [tracked(f"state of {name}", name) for name in "abc"])
     assert list("abc") == ids(built.queue.reserve(["default"], OURS, 9).leases)
     assert [b"state of a", b"state of b", b"state of c"] == [built.states.get(name) for name in "abc"]
     assert built.states.get("never") is None
@@ -32,7 +35,7 @@ def test_a_push_writes_the_state_of_each_job(built):
 def test_more_jobs_than_one_call_takes_keep_their_order_and_states(built):
     names = [f"job{number}" for number in range(1003)]
 
-    assert built.states.push("default", list(map(payload, names)), 0.0, [said(name, name) for name in names])
+    assert built.queue.push("default", [tracked(name, name) for name in names])
     assert 1003 == built.queue.sizes("default").ready
     assert [b"job0", b"job1002"] == [built.states.get(names[0]), built.states.get(names[-1])]
 
@@ -40,14 +43,14 @@ def test_more_jobs_than_one_call_takes_keep_their_order_and_states(built):
 def test_a_delayed_job_has_its_state_at_once(built):
     built.queue.clock = ""
 
-    assert built.states.push("default", [payload("a")], 60.0, [said("delayed")])
+    assert built.queue.push("default", [tracked("delayed")], 60.0)
     assert (0, 1) == (built.queue.sizes("default").ready, built.queue.sizes("default").delayed)
     assert b"delayed" == built.states.get("a")
 
 
 def test_a_unique_job_whose_lock_is_held_is_not_pushed_and_has_no_state(built):
-    assert built.states.push("default", [payload("a")], 0.0, [said("first")], LOCK)
-    assert not built.states.push("default", [payload("b")], 0.0, [said("second", "b")], LOCK._replace(owner="other"))
+    assert built.queue.push("default", [tracked("first")], lock=LOCK)
+    assert not built.queue.push("default", [tracked("second", "b")], lock=LOCK._replace(owner="other"))
 
     assert 1 == built.queue.sizes("default").total
     assert (b"first", None) == (built.states.get("a"), built.states.get("b"))
@@ -126,17 +129,17 @@ def test_a_retry_of_a_record_that_is_gone_writes_nothing(built):
 
 
 def test_the_bytes_of_a_tracked_job_are_those_that_were_pushed(built):
-    built.states.push("default", [payload("a")], 0.0, [said("queued")])
+    built.queue.push("default", [tracked("queued")])
 
     [lease] = built.queue.reserve(["default"], OURS, 1).leases
-    built.queue.push("other", [payload("a")])
+    built.queue.push("other", new_jobs(payload("a")))
     [plain] = built.queue.reserve(["other"], OURS, 1).leases
     assert seen(plain) == seen(lease)
 
 
 def test_a_state_ends_and_is_removed(sql):
-    sql.states.push("default", [payload("a"), payload("b")], 0.0, [said("short", "a", -1.0), said("short", "b", -1.0)])
-    sql.states.push("default", [payload("c")], 0.0, [said("long", "c")])
+    sql.queue.push("default", [tracked("short", "a", -1.0), tracked("short", "b", -1.0)])
+    sql.queue.push("default", [tracked("long", "c")])
 
     assert [None, None, b"long"] == [sql.states.get(name) for name in "abc"]
     assert 3 == kept(sql)
@@ -153,6 +156,6 @@ def kept(sql) -> int:
 
 def test_redis_removes_a_state_by_itself(request):
     with opened(connection_of("redis", request)) as stores:
-        stores.states.push("default", [payload("a")], 0.0, [said("queued", seconds=60.0)])
+        stores.queue.push("default", [tracked("queued")])
 
         assert 60 >= stores.client.command("TTL", stores.queue.keys.state("a")) > 0

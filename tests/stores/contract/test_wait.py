@@ -15,7 +15,7 @@ import pytest
 
 from queuepool.payload.lease import Lease
 from queuepool.stores.factory import Stores
-from tests.support.samples import ids, payload
+from tests.support.samples import ids, new_jobs, payload
 from tests.support.store_contract import LONG, OURS, QUEUES, QUICK, RETRY_AFTER, Clock, drained, record, reserved
 
 pytestmark = pytest.mark.usefixtures("at")
@@ -60,7 +60,7 @@ def test_a_job_that_becomes_ready_again_ends_a_wait(built, at, way):
 @pytest.mark.fault("F60")
 @pytest.mark.parametrize("queue", QUEUES)
 def test_a_wait_ends_at_once_where_a_job_is_ready(store, queue):
-    store.push(queue, [payload("a")])
+    store.push(queue, new_jobs(payload("a")))
     began = time.monotonic()
 
     store.wait(QUEUES, timeout=LONG)
@@ -72,7 +72,7 @@ def test_a_wait_ends_at_once_where_a_job_is_ready(store, queue):
 def test_a_wait_ends_when_a_job_is_pushed(built, store, queue, connection):
     began = time.monotonic()
     with Elsewhere(connection, store.clock) as elsewhere:
-        elsewhere.do(lambda there: there.push(queue, [payload("a")]))
+        elsewhere.do(lambda there: there.push(queue, new_jobs(payload("a"))))
         store.wait(QUEUES, timeout=LONG)
 
     assert time.monotonic() - began < QUICK
@@ -104,7 +104,7 @@ def test_where_nothing_changes_the_wait_for_a_change_ends_after_its_timeout(stor
 
 
 def test_what_a_signal_breaks_off_is_not_the_answer_to_the_next_verb(store):
-    store.push("default", [payload("a")])
+    store.push("default", new_jobs(payload("a")))
     store.reserve(["default"], OURS, 1)
 
     with pytest.raises(Rung), ringing(store.wait, every=0.1):

@@ -13,7 +13,7 @@ from queuepool.stores.factory import Stores
 from queuepool.stores.schedules import MAX_MARK, Due, Mark
 from queuepool.stores.set_aside import PendingFailure
 from tests.support.drivers import connection_of
-from tests.support.samples import attempted, ids, payload, record
+from tests.support.samples import attempted, ids, new_jobs, payload, record
 from tests.support.store_contract import OURS, QUEUES, RETRY_AFTER, drained, each_settlement, reserved, state
 
 pytestmark = pytest.mark.usefixtures("at")
@@ -25,7 +25,7 @@ def connection(request: pytest.FixtureRequest) -> ConnectionSettings:
 
 
 def test_a_delay_ends_within_a_second(store, at):
-    store.push("default", [payload("a")], delay=2.5)
+    store.push("default", new_jobs(payload("a")), delay=2.5)
 
     at.advance(2.25)
     assert [] == drained(store)
@@ -35,7 +35,7 @@ def test_a_delay_ends_within_a_second(store, at):
 
 @pytest.mark.fault("F56")
 def test_a_reserve_stages_a_hundred_jobs_at_most_so_that_it_is_quick(store, at):
-    store.push("default", [payload(str(number)) for number in range(150)], delay=1.0)
+    store.push("default", new_jobs(*(payload(str(number)) for number in range(150))), delay=1.0)
     at.advance(1.0)
 
     store.reserve(["default"], OURS, 1)
@@ -45,7 +45,7 @@ def test_a_reserve_stages_a_hundred_jobs_at_most_so_that_it_is_quick(store, at):
 
 @pytest.mark.fault("F61")
 def test_a_reserve_sets_aside_sixteen_payloads_at_most_so_that_it_is_quick(store):
-    store.push("default", [b"not json"] * 20)
+    store.push("default", new_jobs(*[b"not json"] * 20))
 
     assert 16 == len(store.reserve(["default"], OURS, 1).quarantined)
     assert (4, 16) == (store.sizes("default").ready, store.sizes("default").quarantined)
@@ -100,8 +100,8 @@ def test_what_was_reserved_before_the_lost_reply_is_not_reclaimed(store, at):
 
 
 def test_what_is_due_is_staged_and_the_rest_is_announced(store, at):
-    store.push("default", [payload("a")], delay=5.0)
-    store.push("high", [payload("b")], delay=65.0)
+    store.push("default", new_jobs(payload("a")), delay=5.0)
+    store.push("high", new_jobs(payload("b")), delay=65.0)
     at.advance(5.0)
 
     staged = store.stage(QUEUES)
@@ -112,8 +112,8 @@ def test_what_is_due_is_staged_and_the_rest_is_announced(store, at):
 
 def test_a_stage_announces_the_earlier_of_two_however_many_digits_they_have(store, at):
     at.advance(-10.0)
-    store.push("high", [payload("a")], delay=5.0)
-    store.push("default", [payload("b")], delay=15.0)
+    store.push("high", new_jobs(payload("a")), delay=5.0)
+    store.push("default", new_jobs(payload("b")), delay=15.0)
 
     assert pytest.approx(5.0) == store.stage(QUEUES).next_due
 
@@ -121,7 +121,7 @@ def test_a_stage_announces_the_earlier_of_two_however_many_digits_they_have(stor
 @pytest.mark.fault("F64")
 def test_identical_payloads_are_staged_each_after_its_own_delay(store, at):
     for delay in (1.0, 60.0, 30.0):
-        store.push("default", [payload("a")], delay)
+        store.push("default", new_jobs(payload("a")), delay)
 
     moved = []
     for seconds in (1.0, 29.0, 30.0):
@@ -135,7 +135,7 @@ def test_identical_payloads_are_staged_each_after_its_own_delay(store, at):
 def test_of_many_identical_payloads_none_is_merged_and_each_takes_a_few_tries(store, built):
     """Once more than the last one for each would be half a million for a thousand."""
     before = calls_of(built, "zadd")
-    store.push("default", [payload("a")] * 1000, 60.0)
+    store.push("default", new_jobs(*[payload("a")] * 1000), 60.0)
 
     assert 1000 == store.sizes("default").delayed
     assert calls_of(built, "zadd") - before < 10 * 1000
@@ -174,7 +174,7 @@ def calls_of(built: Stores, command: str) -> int:
 
 @pytest.mark.fault("F56")
 def test_a_stage_moves_a_thousand_jobs_at_most_and_says_that_more_are_due(store, at):
-    store.push("default", [payload(f"job-{number}") for number in range(1_200)], delay=1.0)
+    store.push("default", new_jobs(*(payload(f"job-{number}") for number in range(1_200))), delay=1.0)
     at.advance(1.0)
 
     first, second = store.stage(["default"]), store.stage(["default"])
@@ -185,15 +185,15 @@ def test_a_stage_moves_a_thousand_jobs_at_most_and_says_that_more_are_due(store,
 @pytest.mark.fault("F56")
 def test_delayed_jobs_and_ended_leases_are_a_thousand_at_most_together(store, at):
     reserved(store, *(payload(f"lease-{number}") for number in range(600)))
-    store.push("default", [payload(f"job-{number}") for number in range(600)], delay=1.0)
+    store.push("default", new_jobs(*(payload(f"job-{number}") for number in range(600))), delay=1.0)
     at.advance(2 * RETRY_AFTER)  # each lease ends a step after the one before
 
     assert [1_000, 200] == [store.stage(["default"]).moved for _ in range(2)]
 
 
 def test_a_full_batch_tells_of_what_is_due_in_the_other_queues(store, at):
-    store.push("high", [payload(f"job-{number}") for number in range(1_000)], delay=1.0)
-    store.push("default", [payload("a")], delay=1.0)
+    store.push("high", new_jobs(*(payload(f"job-{number}") for number in range(1_000))), delay=1.0)
+    store.push("default", new_jobs(payload("a")), delay=1.0)
     at.advance(1.0)
 
     assert 0.0 == store.stage(QUEUES).next_due
@@ -208,24 +208,24 @@ def listening(store: Any) -> Any:
 
 
 def test_whoever_begins_to_wait_for_changes_misses_none(store):
-    store.push("high", [payload("a")], delay=60.0)
+    store.push("high", new_jobs(payload("a")), delay=60.0)
 
     assert store.wait_for_change(QUEUES, timeout=5.0)
 
 
 def test_an_earlier_due_time_ends_the_wait_for_a_change(listening):
-    listening.push("high", [payload("a")], delay=60.0)
+    listening.push("high", new_jobs(payload("a")), delay=60.0)
     first = listening.wait_for_change(QUEUES, timeout=5.0)
-    listening.push("high", [payload("b")], delay=30.0)
+    listening.push("high", new_jobs(payload("b")), delay=30.0)
 
     assert (True, True) == (first, listening.wait_for_change(QUEUES, timeout=5.0))
 
 
 def test_a_later_due_time_does_not_end_the_wait_for_a_change(listening):
-    listening.push("high", [payload("a")], delay=30.0)
+    listening.push("high", new_jobs(payload("a")), delay=30.0)
     listening.wait_for_change(QUEUES, timeout=5.0)
 
-    listening.push("high", [payload("b")], delay=60.0)
+    listening.push("high", new_jobs(payload("b")), delay=60.0)
 
     assert not listening.wait_for_change(QUEUES, timeout=0.1)
 
@@ -238,7 +238,7 @@ def test_a_release_ends_the_wait_for_a_change(listening, delay):
 
 
 def test_a_release_for_later_than_what_is_known_does_not_end_the_wait_for_a_change(listening):
-    listening.push("default", [payload("b")], delay=20.0)
+    listening.push("default", new_jobs(payload("b")), delay=20.0)
     lease = reserved(listening, payload("a"))[0]
     listening.wait_for_change(QUEUES, timeout=5.0)
 
@@ -248,7 +248,7 @@ def test_a_release_for_later_than_what_is_known_does_not_end_the_wait_for_a_chan
 
 
 def test_of_two_equal_entries_that_a_reserve_set_aside_one_is_put_back(built):
-    built.queue.push("default", [b"not json", b"not json"])
+    built.queue.push("default", new_jobs(b"not json", b"not json"))
     built.queue.reserve(["default"], OURS, 2)
     first, second = built.quarantine.entries("default")
 
@@ -258,10 +258,10 @@ def test_of_two_equal_entries_that_a_reserve_set_aside_one_is_put_back(built):
 
 
 def test_what_is_pushed_at_once_is_bounded_by_bytes_too(store, server):
-    store.push("default", [payload("warm")])
+    store.push("default", new_jobs(payload("warm")))
     server.config_resetstat()
 
-    store.push("default", [payload(str(number), data="x" * 400_000) for number in range(7)])
+    store.push("default", new_jobs(*(payload(str(number), data="x" * 400_000) for number in range(7))))
 
     assert 4 == server.info("commandstats")["cmdstat_evalsha"]["calls"]
 
@@ -321,6 +321,6 @@ def test_a_damaged_entry_of_the_quarantine_is_shown_and_dropped(built):
 
 @pytest.mark.fault("F61")
 def test_of_a_large_payload_only_the_start_is_measured(built, store):
-    store.push("default", [payload("a", data="x" * 2**20)])
+    store.push("default", new_jobs(payload("a", data="x" * 2**20)))
 
     assert 64 * 1024 == len(built.measures.of("default").payload)
