@@ -8,19 +8,12 @@ from typing import Protocol
 
 from queuepool.errors import StoreDenied, StoreDown, StoreError
 from queuepool.payload.ending import Lock, StateRecord, Unlock
-from queuepool.payload.lease import Lease
 from queuepool.stores.contract import PushStore
 from queuepool.stores.locks import Locks
 
-#: most bytes that are read of a state: the largest of ours, its result as text in JSON, has a third of that
-MAX_STATE = 1024 * 1024
-
 
 class JobStates(Protocol):
-    """The states in one store. ``StoreDown`` and ``StoreError`` as for ``QueueStore``.
-
-    A settlement writes its state by the verbs of ``QueueStore``.
-    """
+    """Pushes tracked jobs to one store. ``StoreDown`` and ``StoreError`` as for ``QueueStore``."""
 
     def push(
         self,
@@ -31,15 +24,6 @@ class JobStates(Protocol):
         lock: Lock | None = None,
     ) -> bool:
         """As ``Pushes.push_tracked``."""
-
-    def show(self, leases: Sequence[Lease], states: Sequence[StateRecord]) -> None:
-        """Write the states of running jobs, each only if its lease is still held."""
-
-    def get(self, job_id: str) -> bytes | None:
-        """The last state that was written for this job, cut at ``MAX_STATE``; ``None`` if none is kept."""
-
-    def prune(self) -> int:
-        """Remove states whose time is over, where the store does not do so by itself; returns how many."""
 
 
 class StorePushes:

@@ -13,8 +13,7 @@ from queuepool.config.urls import has_password, masked
 from queuepool.errors import StoreError, StoreFull
 from queuepool.payload.unique_locks import PREFIX
 from queuepool.stores import unfit
-from queuepool.stores.clients import keys_of
-from queuepool.stores.factory import Stores
+from queuepool.stores.factory import Stores, keys_of
 from queuepool.stores.finding import Finding, Grade, refusal
 
 _OLDEST = (6, 2)
@@ -91,7 +90,7 @@ def _room(stores: Stores, about: Mapping[str, Any]) -> Iterator[tuple[Grade, str
     used, most = int(about.get("used_memory", 0)), int(about.get("maxmemory", 0))
     numbers = f": {used / _MB:.1f} of {most / _MB:.1f} MB (maxmemory) are used" if most else ""
     try:
-        stores.room.ask()
+        stores.queue.ask_for_room()
     except StoreFull:
         yield Grade.FAIL, f"the server is full and refuses new jobs{numbers}; raise maxmemory, or let pools work it off"
     except StoreError:
