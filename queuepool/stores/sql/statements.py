@@ -10,7 +10,6 @@ from sqlalchemy import (
     Dialect,
     Insert,
     LargeBinary,
-    Select,
     Table,
     and_,
     bindparam,
@@ -156,7 +155,7 @@ class Statements:
         )
 
 
-def measuring(jobs: Table, dialect: Dialect) -> tuple[Select[Any], Select[Any]]:
+def measuring(jobs: Table, dialect: Dialect) -> tuple[Any, Any]:
     """The counts of the queue's rows, as far as they are counted, and when the next one became ready."""
     clock, in_queue = Clock(dialect), is_name(dialect, jobs.c.queue, _QUEUE)
     is_free, is_due = jobs.c.reserved_at.is_(None), jobs.c.available_at <= clock.past()
