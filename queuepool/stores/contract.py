@@ -1,4 +1,6 @@
-"""The contract of a store. Times are seconds; the store's own clock decides what is due.
+"""The contract of a store of jobs; ``records`` and ``values`` have those of what is set aside, and of named values.
+
+Times are seconds; the store's own clock decides what is due.
 
 Every verb may raise ``StoreDown`` (worth a retry) or ``StoreError`` (not worth one). After ``StoreDown`` it is unknown
 whether the verb was carried out or will be: the network may deliver it after its caller gave up.
