@@ -171,8 +171,8 @@ class Stores:
             from queuepool.stores.redis.records import RedisRecords
             from queuepool.stores.redis.values import RedisValues
 
-            redis, keys = self._clients.redis(url, store=FAILED), keys_of(settings)
-            return RedisRecords(redis, keys, LocksOf("redis", RedisValues(redis, keys)))
+            server, keys = self._clients.redis(url, store=FAILED), keys_of(settings)
+            return RedisRecords(server, keys, LocksOf("redis", RedisValues(server, keys)))
         from queuepool.stores.sql.jobs_table import JobsTable
         from queuepool.stores.sql.records import SqlRecords
 
