@@ -41,7 +41,7 @@ class Kept(NamedTuple):
     text: bytes
 
 
-class Found(NamedTuple):
+class History(NamedTuple):
     """What was read of the history, and how much was left out as it was too large or too many."""
 
     texts: list[Kept]
@@ -95,7 +95,7 @@ class Values(Locks, Protocol):
     def sweep_history(self) -> None:
         """Remove what has expired, where the store does not do so itself."""
 
-    def history(self, grain: str, buckets: range) -> Found:
+    def history(self, grain: str, buckets: range) -> History:
         """The texts of these buckets, as far as they have not expired."""
 
     # Schedules' marks; any number of stewards may settle one

@@ -22,7 +22,7 @@ from queuepool.stores.records import (
     Returned,
     json_in,
     sound_record,
-)  # fmt: skip
+)
 from queuepool.stores.redis.client import Client
 from queuepool.stores.redis.keys import Keys
 from queuepool.stores.redis.wire import whole

@@ -25,9 +25,9 @@ from queuepool.stores.values import (
     MAX_VALUE,
     MOST_KEPT,
     Claim,
-    Found,
+    History,
     Kept,
-)  # fmt: skip
+)
 
 #: in place of the milliseconds that are left
 _FREE = -2
@@ -99,7 +99,7 @@ class RedisValues:
     def sweep_history(self) -> None:
         """Redis does it."""
 
-    def history(self, grain: str, buckets: range) -> Found:
+    def history(self, grain: str, buckets: range) -> History:
         texts, ignored = [], 0
         for first in range(0, len(buckets), _BATCH):
             batch = buckets[first : first + _BATCH]
@@ -109,7 +109,7 @@ class RedisValues:
             for bucket, words in zip(batch, answers, strict=True):
                 pairs = zip(words[::2], words[1::2], strict=True)
                 texts += [Kept(bucket, writer.decode("utf-8", "replace"), text) for writer, text in pairs]
-        return Found(texts, ignored)
+        return History(texts, ignored)
 
     # Schedules' marks: one hash
 

@@ -26,7 +26,7 @@ from sqlalchemy import (
     or_,
     select,
     update,
-)  # fmt: skip
+)
 
 from queuepool.errors import StoreDenied
 from queuepool.payload.ending import Lock, Unlock

@@ -28,7 +28,7 @@ from sqlalchemy import (
     insert,
     literal,
     select,
-)  # fmt: skip
+)
 
 from queuepool.payload.ending import Lock, StateRecord, Unlock
 from queuepool.payload.lease import Lease
@@ -42,7 +42,7 @@ from queuepool.stores.records import (
     Returned,
     json_in,
     sound_record,
-)  # fmt: skip
+)
 from queuepool.stores.sql.charsets import Charsets
 from queuepool.stores.sql.client import Client
 from queuepool.stores.sql.clock import Clock

@@ -33,9 +33,9 @@ from queuepool.stores.values import (
     MAX_STATE,
     MAX_VALUE,
     MOST_KEPT,
-    Found,
+    History,
     Kept,
-)  # fmt: skip
+)
 
 #: seconds: Laravel's "forever", and how long it counts a job's exceptions
 _FOREVER, _DAY = 315_360_000, 86_400
@@ -152,11 +152,11 @@ class SqlValues(SqlLocks):
 
         self._client.transaction(work)
 
-    def history(self, grain: str, buckets: range) -> Found:
+    def history(self, grain: str, buckets: range) -> History:
         key, value, size = self._cache.c.key, self._cache.c.value, func.length(self._cache.c.value)
         wanted = set(buckets)
 
-        def read(connection: Connection) -> Found:
+        def read(connection: Connection) -> History:
             is_of_grain = key.startswith(f"{self._history_start}{grain}:", autoescape=True)
             living = self._is_living(connection)
             # The keys first, as of another writer's texts any may be too large.
@@ -169,7 +169,7 @@ class SqlValues(SqlLocks):
                 part = names[first : first + MOST_KEPT]
                 found = connection.execute(select(key, value).where(key.in_(part)))
                 texts += [self._kept(grain, name, bytes_of(text)) for name, text in found]
-            return Found(texts, ignored + len(sound) - len(names))
+            return History(texts, ignored + len(sound) - len(names))
 
         return self._client.ask(read)
 
