@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from queuepool.cli.output import counted
 from queuepool.payload.ages import ready_for
-from queuepool.stores.measured import Measured
+from queuepool.stores.contract import Measured
 
 #: seconds after which an outcome should have been taken
 _TAKEN_WITHIN = 60.0

@@ -124,7 +124,7 @@ def _outcomes(stores: Stores) -> Iterator[Finding]:
     """What waits for a worker of Laravel."""
     if not (queue := stores.settings.outcomes):
         return
-    found, total = stores.measures.of(queue), stores.queue.sizes(queue).total
+    found, total = stores.queue.measure(queue), stores.queue.sizes(queue).total
     oldest = age(found)
     words = f"{total} waiting for Laravel" + ("" if oldest is None else f", the oldest for {oldest:g} s")
     yield Finding(Grade.OK, f"outcomes {queue}", words)

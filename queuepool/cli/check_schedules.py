@@ -70,7 +70,7 @@ def _of_handler(job: ScheduledJob, handler: Handler) -> Iterator[str]:
 def _mark(job: ScheduledJob) -> Iterator[Finding]:
     with closing(Stores(job.settings.connection, shared=True, by_hand=True)) as stores:
         try:
-            mark, now = stores.schedules.marks().get(job.settings.name), stores.queue.now()
+            mark, now = stores.values.marks().get(job.settings.name), stores.queue.now()
         except StoreError as error:
             yield Finding(Grade.FAIL, f"schedule {job.settings.name}", str(error))
             return

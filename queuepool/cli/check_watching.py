@@ -48,14 +48,14 @@ def _attempts(stores: Stores, pools: Sequence[PoolSettings]) -> Iterator[Attempt
     own = f"check-{secrets.token_hex(6)}"
     if any(pool.metrics for pool in pools):
         queues = dict.fromkeys(queue for pool in pools for queue in pool.queues)
-        yield from ((f"measuring queue {queue}", partial(stores.measures.of, queue)) for queue in queues)
+        yield from ((f"measuring queue {queue}", partial(stores.queue.measure, queue)) for queue in queues)
     if any(pool.metrics and pool.history for pool in pools):
-        yield "keeping the history", partial(stores.history.keep, "1m", 0, own, "", _OVER)
-        yield "clearing the history", stores.history.sweep
+        yield "keeping the history", partial(stores.values.keep_history, "1m", 0, own, "", _OVER)
+        yield "clearing the history", stores.values.sweep_history
     if any(pool.alerts for pool in pools):
         yield "reading the pools' notices for alerts", stores.control.pools
-        yield "taking the key of an alert", partial(stores.alerts.claim, own, own, _LIFETIME)
-        yield "releasing the key of an alert", partial(stores.alerts.release, own, own)
+        yield "taking the key of an alert", partial(stores.values.claim_alert, own, own, _LIFETIME)
+        yield "releasing the key of an alert", partial(stores.values.release_alert, own, own)
 
 
 def _problem_of(program: Path) -> str:

@@ -25,7 +25,7 @@ from queuepool.jobs.client import Queue
 from queuepool.log.tracebacks import headline
 from queuepool.payload.uncounted import wanted_again
 from queuepool.settlement.states import retried
-from queuepool.stores.set_aside import FailedJob, RecordKey, Returned
+from queuepool.stores.records import FailedJob, RecordKey, Returned
 from queuepool.unix.exit_codes import FAILED
 
 _HOUR = 3600.0
@@ -250,7 +250,7 @@ def _several(scopes: Sequence[Scope], ids: Iterable[str]) -> Iterator[tuple[Scop
 
 def _put_back(scope: Scope, record: FailedJob) -> Returned:
     stores, record = scope.queue.stores, replace(record, payload=wanted_again(record.payload))
-    back = partial(stores.failed.retry, record, None, retried(record, stores.states.get))
+    back = partial(stores.failed.retry, record, None, retried(record, stores.values.state))
     return scope.locks.put_back(stores, record.payload.encode(), back, ended=True)
 
 

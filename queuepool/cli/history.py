@@ -106,7 +106,7 @@ def _found(where: Where, connection: ConnectionSettings, seconds: float, queue: 
 def _read(connection: ConnectionSettings, seconds: float) -> tuple[Span, Past]:
     with closing(Stores(connection, by_hand=True)) as stores:
         span = Span.until(stores.queue.now(), seconds)
-        texts, ignored = stores.history.kept(span.grain.name, span.with_the_one_before)
+        texts, ignored = stores.values.history(span.grain.name, span.with_the_one_before)
     past = past_of(span, texts)
     return span, replace(past, ignored=past.ignored + ignored)
 

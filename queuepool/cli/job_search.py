@@ -145,7 +145,7 @@ class JobSearch:
         """A payload that has this id somewhere: it could not be read as a job."""
         mark = job_id.encode("utf-8", "replace")
         for queue in self._queues:
-            for entry in islice(self._stores.quarantine.entries(queue), _MOST):
+            for entry in islice(self._stores.records.quarantined(queue), _MOST):
                 if job_id == entry.id or mark in entry.payload:
                     about: Facts = {"queue": queue, "since": _moment(entry.at), "error": entry.reason}
                     known = asdict(JobState(id=job_id, state="quarantined", **about))

@@ -7,7 +7,7 @@ from typing import Any
 
 from queuepool.board.health import LOST
 from queuepool.stores.contract import NOTICE_LASTS
-from queuepool.stores.notices import newest_of
+from queuepool.stores.control import newest_of
 
 #: seconds after which two notices have not come
 _LATE = 10.0

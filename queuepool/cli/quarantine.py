@@ -24,7 +24,7 @@ from queuepool.config.settings import ConnectionSettings
 from queuepool.config.urls import masked
 from queuepool.jobs.client import Queue
 from queuepool.settlement.held_locks import HeldLocks
-from queuepool.stores.set_aside import Quarantined, Returned
+from queuepool.stores.records import Quarantined, Returned
 from queuepool.unix.exit_codes import FAILED
 
 #: bytes of a payload that a list and a single view show
@@ -59,7 +59,7 @@ def list_them(where: Where, queues: Sequence[str], as_json: bool) -> int:
     def rows(connection: ConnectionSettings) -> Iterator[dict[str, Any]]:
         with closing(Queue(connection, by_hand=True)) as opened:
             for queue in queues or where.queues(connection):
-                entries = opened.stores.quarantine.entries(queue)
+                entries = opened.stores.records.quarantined(queue)
                 yield from (reading.place(connection) | _row(entry) for entry in entries)
 
     output.listing(reading.each(rows), as_json, spare=("bytes", "at", "connection"))
@@ -150,7 +150,7 @@ class _Ids(NamedTuple):
 
 
 def _ids(opened: Queue, queue: str) -> set[str]:
-    return {entry.id for entry in opened.stores.quarantine.entries(queue)}
+    return {entry.id for entry in opened.stores.records.quarantined(queue)}
 
 
 def _counted(found: Sequence[_Ids]) -> str:
@@ -188,11 +188,11 @@ def _all(meant: _Ids, way: _Way) -> int:
 
 
 def _among(opened: Queue, queue: str, ids: Container[str]) -> Iterator[Quarantined]:
-    return (entry for entry in opened.stores.quarantine.entries(queue) if entry.id in ids)
+    return (entry for entry in opened.stores.records.quarantined(queue) if entry.id in ids)
 
 
 def _put_back(opened: Queue, locks: HeldLocks, entry: Quarantined) -> Returned:
-    back = partial(opened.stores.quarantine.requeue, entry.queue, entry.id, None)
+    back = partial(opened.stores.records.requeue, entry.queue, entry.id, None)
     return locks.put_back(opened.stores, entry.payload, back, ended=False)
 
 
@@ -200,11 +200,11 @@ def _drop(opened: Queue, locks: HeldLocks, entry: Quarantined) -> Returned:
     """Drop it with its unique locks."""
     finder = locks.set_aside
     unlocks = finder.locks_of(entry.payload) if finder.may_hold(entry.payload) else ()
-    return Returned(int(opened.stores.quarantine.drop(entry.queue, entry.id, unlocks)))
+    return Returned(int(opened.stores.records.drop_quarantined(entry.queue, entry.id, unlocks)))
 
 
 def _entry(connection: Queue, queue: str, entry_id: str) -> Quarantined | None:
-    return next((one for one in connection.stores.quarantine.entries(queue) if one.id == entry_id), None)
+    return next((one for one in connection.stores.records.quarantined(queue) if one.id == entry_id), None)
 
 
 def _not_found(queue: str, entry_id: str) -> int:

@@ -14,7 +14,7 @@ from queuepool.cli.options import Where
 from queuepool.errors import ConfigError, NotRunning, StoreError
 from queuepool.jobs.client import Queue
 from queuepool.stores.contract import Control
-from queuepool.stores.notices import served_in
+from queuepool.stores.control import served_in
 
 
 class Mark(NamedTuple):

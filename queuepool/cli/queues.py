@@ -84,7 +84,7 @@ def monitor(where: Where, queues: Sequence[str], limit: int, fail: bool, as_json
     reading = Reading(where.connections())
     counted, rows = _Counted(where, queues, reading, as_json), list[dict[str, Any]]()
     for connection, queue, name, sizes, mark in counted.all():
-        measured = queue.stores.measures.of(name)
+        measured = queue.stores.queue.measure(name)
         parts = _parts(name, sizes, limit, age(measured)) | _marked(mark, as_json)
         rows.append({"connection": connection.name, **parts})
         if name == connection.outcomes and (words := untaken(name, measured)):

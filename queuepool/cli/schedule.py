@@ -126,7 +126,7 @@ def forget(where: Where, name: str) -> int:
     dropped = 0
     for connection in where.connections():
         with closing(Queue(connection, by_hand=True)) as queue:
-            dropped += queue.stores.schedules.forget(name)
+            dropped += queue.stores.values.forget(name)
     if dropped:
         output.say(f"schedule {name}: forgotten")
         return 0
@@ -177,7 +177,7 @@ def _with_declared(where: Where, known: dict[str, ScheduleSettings]) -> dict[str
 
 def _rows(connection: ConnectionSettings, several: Sequence[ScheduleSettings]) -> Iterator[dict[str, Any]]:
     with closing(Queue(connection, by_hand=True)) as queue:
-        now, marks = queue.stores.queue.now(), queue.stores.schedules.marks()
+        now, marks = queue.stores.queue.now(), queue.stores.values.marks()
         control = queue.stores.control.read((), [one.name for one in several])
         jobs = [ScheduledJob(one) for one in several]
         held = _held(queue, [job.lock for job in jobs if job.lock])

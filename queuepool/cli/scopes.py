@@ -15,7 +15,7 @@ from queuepool.config.settings import ConnectionSettings
 from queuepool.config.urls import kind_of, masked
 from queuepool.jobs.client import Queue
 from queuepool.settlement.held_locks import HeldLocks
-from queuepool.stores.set_aside import FailedJob, FailedStore, RecordKey
+from queuepool.stores.records import FailedJob, FailedStore, RecordKey
 
 #: records in one batch
 BATCH = 1000

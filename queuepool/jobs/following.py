@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from queuepool.errors import NotTracked, StoreDown, StoreError
-from queuepool.stores.states import MAX_STATE
+from queuepool.stores.values import MAX_STATE
 
 if TYPE_CHECKING:
     from queuepool.stores.factory import Stores
@@ -67,7 +67,7 @@ class JobState:
 
 def found(stores: Stores, job_id: str) -> JobState | None:
     """What is known of the job; ``None`` if it is not tracked."""
-    text = stores.states.get(job_id) if job_id else None
+    text = stores.values.state(job_id) if job_id else None
     if text is None:
         return None
     try:

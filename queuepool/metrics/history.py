@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from operator import add
 
 from queuepool.metrics.rollup import EVENTS, GRAINS, NO_EVENTS, Grain, Rollup, Sizes, Tally
-from queuepool.stores.history import Kept
+from queuepool.stores.values import Kept
 
 #: most buckets of one answer
 _MAX_BUCKETS = 850

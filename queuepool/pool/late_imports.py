@@ -10,8 +10,7 @@ from collections.abc import Iterator
 from importlib import import_module
 
 from queuepool.config.settings import ConnectionSettings, PoolSettings
-from queuepool.stores.clients import load_drivers
-from queuepool.stores.factory import Stores, is_redis
+from queuepool.stores.factory import Stores, is_redis, load_drivers
 
 #: of every pool
 _USUAL = (
@@ -31,7 +30,7 @@ def load_all(settings: PoolSettings) -> None:
 
 def _of_settings(settings: PoolSettings) -> Iterator[str]:
     if settings.alerts:
-        yield from ("steward.alerts", "stores.alerts")
+        yield "steward.alerts"
     if settings.listen:
         yield "pool.web_process"
     if settings.has_neighbours:
@@ -41,7 +40,5 @@ def _of_settings(settings: PoolSettings) -> Iterator[str]:
 
 
 def _of_stores(connection: ConnectionSettings) -> Iterator[str]:
-    kind = "redis" if is_redis(connection.url) else "sql"
-    yield from (f"stores.{kind}.alerts", f"stores.{kind}.history")
     if not is_redis(connection.batches_url or connection.failed_url or connection.url):
         yield "stores.sql.batches"

@@ -98,7 +98,7 @@ class StewardProcess:
 
     def _others(self) -> list[Chore]:
         watching = [self._report_running(), *self._watching, self._publish]
-        room = WatchRoom(self._board.header, self._stores.room)  # after those that write, as it relies on them
+        room = WatchRoom(self._board.header, self._stores.queue)  # after those that write, as it relies on them
         return [*self._lease_chores(), *watching, room, *self._measure(), *self._history]
 
     def _outlive(self, steward: Steward) -> None:
@@ -137,7 +137,6 @@ class StewardProcess:
                 self._settler,
                 self._lost_replies(),
                 self._blame,
-                self._stores.states,
             ),
             StageDue(queue, settings.queues),
         ]
@@ -159,10 +158,10 @@ class StewardProcess:
 
         LISTENERS.add(StoreLost, note_outage)
         is_elsewhere = self._settings.connection.failed_url  # whose silence must not stop this process
-        return [Measure(meters, stores.measures, stores.failed.count if not is_elsewhere else lambda: 0)]
+        return [Measure(meters, stores.queue, stores.failed.count if not is_elsewhere else lambda: 0)]
 
     def _report_running(self) -> Chore:
-        return ReportRunning(self._orphaned_boards, self._stores.queue, self._stores.states, self._settler.states)
+        return ReportRunning(self._orphaned_boards, self._stores.queue, self._stores.values, self._settler.states)
 
     def _lost_replies(self) -> LostReplies:
         settings = self._settings
@@ -188,10 +187,10 @@ class StewardProcess:
         settings, stores = self._settings, self._stores
         if not (settings.history and settings.metrics):
             return []
-        return [KeepHistory(settings.name, self._board, stores.history, stores.queue.now, settings.history)]
+        return [KeepHistory(settings.name, self._board, stores.values, stores.queue.now, settings.history)]
 
     def _firing(self, pool: PoolSettings) -> Chore:
         """The chore that pushes the jobs of the pool's schedules."""
         from queuepool.steward.schedule import FireSchedules  # imported here: few pools have schedules
 
-        return FireSchedules(pool, self._stores.schedules, self._stores.queue.now, lambda: self._watch.last, LISTENERS)
+        return FireSchedules(pool, self._stores.values, self._stores.queue.now, lambda: self._watch.last, LISTENERS)

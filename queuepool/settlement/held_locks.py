@@ -21,7 +21,7 @@ from queuepool.settlement.commands import commands_of
 from queuepool.settlement.endings import Endings
 from queuepool.stores.factory import Stores
 from queuepool.stores.locks import Finder
-from queuepool.stores.set_aside import Returned
+from queuepool.stores.records import Returned
 
 #: one of these is in each payload that tells of a lock: in its context, or in the command of an object job
 _MARKS = (NAME.encode(), b"uniqueLockOwner", b"shouldBeUnique", b"UniqueBroadcastEvent")

@@ -14,7 +14,7 @@ from queuepool.events import Event, JobQuarantined, StoreRefused
 from queuepool.payload.ending import Ending
 from queuepool.payload.lease import Lease
 from queuepool.stores.contract import QueueStore
-from queuepool.stores.plain_record import plainer
+from queuepool.stores.split_failed import plainer
 
 #: why a payload is in the quarantine whose failure no record could hold
 UNRECORDED = "unrecorded"

@@ -23,7 +23,7 @@ from queuepool.payload.ending import StateRecord
 from queuepool.payload.envelope import Payload, decode
 from queuepool.payload.to_json import as_json
 from queuepool.settlement.run import NOT_RUN, Run
-from queuepool.stores.set_aside import FailedJob
+from queuepool.stores.records import FailedJob
 
 #: seconds that the state of an unfinished job is kept: one that is dropped with its queue never ends
 UNFINISHED_LASTS = 30 * 86400.0

@@ -15,7 +15,7 @@ from queuepool.board.running_jobs import ran_words
 from queuepool.board.status import overview
 from queuepool.steward.alert_rules import MEASURED, Facts
 from queuepool.steward.alert_window import AlertWindow
-from queuepool.stores.notices import newest_of
+from queuepool.stores.control import newest_of
 
 #: seconds after which a measurement says nothing of the present
 _STALE = 300.0

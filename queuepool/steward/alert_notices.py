@@ -9,7 +9,7 @@ from queuepool.board.open_alerts import OpenAlert
 from queuepool.board.status import iso
 from queuepool.errors import StoreDenied, StoreDown, StoreError
 from queuepool.steward.alert_outbox import Outbox
-from queuepool.stores.alerts import AlertKeys, Claim
+from queuepool.stores.values import Claim, Values
 
 #: seconds after which a pool asks again whether it may send the notices of an alert that another pool has
 _ASK_AGAIN = 60.0
@@ -37,8 +37,8 @@ class Notices:
     ``repeat``: seconds after which the notice of an alert that is still raised is sent again.
     """
 
-    def __init__(self, keys: AlertKeys, outbox: Outbox, pool: str, host: str, repeat: float) -> None:
-        self._keys = keys
+    def __init__(self, values: Values, outbox: Outbox, pool: str, host: str, repeat: float) -> None:
+        self._values = values
         self._outbox = outbox
         self._pool = pool
         self._host = host
@@ -70,7 +70,7 @@ class Notices:
         """Whose turn it is; ``None`` if the store does not say."""
         if not self._is_away:
             try:
-                return self._keys.claim(_key_of(alert), self._owner, self._repeat)
+                return self._values.claim_alert(_key_of(alert), self._owner, self._repeat)
             except StoreError as error:
                 self._note(error)
         return None
@@ -79,7 +79,7 @@ class Notices:
         """Whether the key was ours; ``True`` if the store does not say."""
         if not self._is_away:
             try:
-                return self._keys.release(_key_of(alert), self._owner)
+                return self._values.release_alert(_key_of(alert), self._owner)
             except StoreError as error:
                 self._note(error)
         return True

@@ -102,7 +102,7 @@ class AlertWatch:
         self._facts = facts
         self._outbox = outbox
         self._emitter = emitter
-        self._notices = Notices(stores.alerts, outbox, pool, host, limits.repeat)
+        self._notices = Notices(stores.values, outbox, pool, host, limits.repeat)
         # What the steward before this one had raised.
         self._states = AlertStates(open_alerts.read(board))
         self._shown = self._states.alerts

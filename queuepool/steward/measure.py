@@ -11,7 +11,7 @@ from queuepool.board.counts import QueueFacts
 from queuepool.board.meters import MeterMemory
 from queuepool.errors import StoreDown, StoreError
 from queuepool.payload.ages import ready_for
-from queuepool.stores.measured import Measured, Measures
+from queuepool.stores.contract import Measured, QueueStore
 
 #: seconds between two rounds; the steward rests so many times as long as it has measured
 _PERIOD, _SHARE = 5.0, 20.0
@@ -26,10 +26,10 @@ class Measure:
     """
 
     def __init__(
-        self, meters: PoolMeters, measures: Measures, count_failed: Callable[[], int], turn: float = _TURN
+        self, meters: PoolMeters, store: QueueStore, count_failed: Callable[[], int], turn: float = _TURN
     ) -> None:
         self._meters = meters
-        self._measures = measures
+        self._store = store
         self._count_failed = count_failed
         self._length = turn
         #: the queue with which the next turn begins
@@ -50,7 +50,7 @@ class Measure:
         queues, refused = self._meters.queues, None
         for index in range(self._first, len(queues)):
             try:
-                self._meters.note(index, self._facts(index, self._measures.of(queues[index])))
+                self._meters.note(index, self._facts(index, self._store.measure(queues[index])))
             except StoreDown:
                 raise
             except StoreError as error:  # a key of the wrong type: the other queues are measured

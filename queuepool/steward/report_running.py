@@ -14,7 +14,7 @@ from queuepool.settlement.run import Run
 from queuepool.settlement.states import States
 from queuepool.steward.orphaned_boards import OrphanedBoards
 from queuepool.stores.contract import QueueStore
-from queuepool.stores.states import JobStates
+from queuepool.stores.values import Values
 
 #: seconds between rounds; after which an unchanged state is written again; and until a state counts as out of date
 _PERIOD, _REFRESH, STALE = 0.5, 10.0, 30.0
@@ -35,10 +35,10 @@ class _Seen(NamedTuple):
 class ReportRunning:
     """Jobs that end within a round are not reported as running."""
 
-    def __init__(self, orphaned_boards: OrphanedBoards, store: QueueStore, states: JobStates, records: States) -> None:
+    def __init__(self, orphaned_boards: OrphanedBoards, store: QueueStore, values: Values, records: States) -> None:
         self._orphaned_boards = orphaned_boards
         self._store = store
-        self._states = states
+        self._values = values
         self._records = records
         #: by slot, and when it was written (monotonic)
         self._reported: dict[Slot, tuple[_Seen, float]] = {}
@@ -53,7 +53,7 @@ class ReportRunning:
         self._reported = {slot: (seen, now if slot in new else self._reported[slot][1]) for slot, seen in found.items()}
         if now >= self._prune_at:
             # Jobs that end within a round leave states, too, so what runs does not tell whether there are any.
-            self._prune_at = now + (_PRUNE if self._states.prune() or found else _SEEK)
+            self._prune_at = now + (_PRUNE if self._values.prune_states() or found else _SEEK)
         return _PERIOD
 
     def _is_news(self, slot: Slot, seen: _Seen, now: float) -> bool:
@@ -64,7 +64,7 @@ class ReportRunning:
         until = self._store.now() + STALE
         written = [one for slot, seen in new.items() if (one := self._written(slot, seen, until))]
         if written:
-            self._states.show([lease for lease, _ in written], [state for _, state in written])
+            self._store.show([lease for lease, _ in written], [state for _, state in written])
 
     def _written(self, slot: Slot, seen: _Seen, until: float) -> tuple[Lease, StateRecord] | None:
         """The job that the slot runs, and its state; ``None`` if it has ended meanwhile."""

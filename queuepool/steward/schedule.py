@@ -11,7 +11,8 @@ from queuepool.steward.scheduled_job import ScheduledJob
 from queuepool.steward.side_stores import Emitter
 from queuepool.stores.contract import Control
 from queuepool.stores.control import PERIOD
-from queuepool.stores.schedules import Fired, Result, Schedules
+from queuepool.stores.schedules import Fired, Result
+from queuepool.stores.values import Values
 
 #: seconds after which a due time counts as missed, and needs ``late`` to be made good
 ON_TIME = 10.0
@@ -28,7 +29,7 @@ class FireSchedules:
     def __init__(
         self,
         pool: PoolSettings,
-        store: Schedules,
+        store: Values,
         clock: Callable[[], float],
         control: Callable[[], Control],
         listeners: Emitter,

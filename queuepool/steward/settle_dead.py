@@ -30,7 +30,6 @@ from queuepool.steward.deaths import boot_of, cause_of, error_of, event_of, tall
 from queuepool.steward.lost_replies import LostReplies
 from queuepool.steward.orphaned_boards import OrphanedBoards
 from queuepool.stores.contract import QueueStore
-from queuepool.stores.states import JobStates
 from queuepool.unix import proc, stray_processes
 from queuepool.unix.exit_codes import BOOT
 
@@ -49,7 +48,6 @@ class SettleDead:
         settler: Settler,
         lost_replies: LostReplies,
         blame: Blame,
-        states: JobStates,
     ) -> None:
         self._orphaned_boards = orphaned_boards
         self._runtime = runtime
@@ -57,7 +55,6 @@ class SettleDead:
         self._settler = settler
         self._lost_replies = lost_replies
         self._blame = blame
-        self._states = states
         self._last_boot = BootReport("")
 
     def run(self, now: float) -> float:
@@ -135,7 +132,7 @@ class SettleDead:
         if (slot.track or self._settler.may_follow(lease.receipt)) and (
             state := self._settler.states.given_back(_begun(slot, lease), lease.queue)
         ):
-            self._states.show([lease], [state])
+            self._store.show([lease], [state])
         self._settler.give_back(lease)
 
     def _settle_the_rest(self, slot: Slot, held: Sequence[HeldJob]) -> None:

@@ -8,8 +8,8 @@ from hashlib import blake2b
 from typing import NamedTuple
 
 from queuepool.errors import StoreDown, StoreError
+from queuepool.stores.control import served_in
 from queuepool.stores.factory import Stores
-from queuepool.stores.notices import served_in
 
 #: seconds between looks, so many times as long as a slow one took; and the most queues of one look: more take turns
 _PERIOD, _SHARE, _MOST = 60.0, 50.0, 50

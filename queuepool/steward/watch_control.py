@@ -15,7 +15,7 @@ from queuepool.errors import StoreDown
 from queuepool.events import MaintenanceChanged, PoolContinued, PoolPaused, PoolRestarting
 from queuepool.steward.side_stores import Emitter, SideStores
 from queuepool.stores.contract import Control
-from queuepool.stores.control import PERIOD, ControlReader
+from queuepool.stores.control import PERIOD, ControlKeys
 
 #: seconds after which work begins although the control store has never answered
 CONTROL_TIMEOUT = 10.0
@@ -28,7 +28,7 @@ class WatchControl:
     def __init__(
         self,
         header: Header,
-        control: ControlReader,
+        control: ControlKeys,
         listeners: Emitter,
         queues: Sequence[str],
         side_stores: SideStores,

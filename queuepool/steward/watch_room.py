@@ -7,7 +7,7 @@ import time
 
 from queuepool.board.header import Header
 from queuepool.errors import StoreFull
-from queuepool.stores.room import Room
+from queuepool.stores.contract import QueueStore
 
 #: seconds between two looks, each one round trip
 _PERIOD = 10.0
@@ -17,13 +17,13 @@ _log = logging.getLogger("queuepool")
 class WatchRoom:
     """Writes on the board since when it has none. A database that is full is noticed by the loop, whatever writes."""
 
-    def __init__(self, header: Header, room: Room) -> None:
+    def __init__(self, header: Header, store: QueueStore) -> None:
         self._header = header
-        self._room = room
+        self._store = store
 
     def run(self, now: float) -> float:
         try:
-            self._room.ask()
+            self._store.ask_for_room()
         except StoreFull as error:
             self._lost(str(error))
         else:

@@ -1,4 +1,6 @@
-"""The contract of a store. Times are seconds; the store's own clock decides what is due.
+"""The contract of a store of jobs; ``records`` and ``values`` have those of what is set aside, and of named values.
+
+Times are seconds; the store's own clock decides what is due.
 
 Every verb may raise ``StoreDown`` (worth a retry) or ``StoreError`` (not worth one). After ``StoreDown`` it is unknown
 whether the verb was carried out or will be: the network may deliver it after its caller gave up.
@@ -68,6 +70,26 @@ class Sizes:
     def total(self) -> int:
         """Laravel's size: every job that is still to be done."""
         return self.ready + self.delayed + self.reserved
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What one queue holds; times in seconds by the store's clock."""
+
+    ready: int
+    delayed: int
+    reserved: int
+    quarantined: int
+    #: for how long the next job has been ready, 0.0 = none is; ``None``: only its payload may say it
+    oldest: float | None
+    #: when it was measured, in Unix seconds
+    now: float
+    #: the next job, where its age is ``None``
+    payload: bytes | None = None
+    #: for how long the first delayed job has been due and not made ready
+    overdue: float = 0.0
+    #: whether there are more jobs than were counted
+    is_at_least: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,11 +216,14 @@ class QueueStore(Pushes, Protocol):
     def fail(self, lease: Lease, job_id: str, record: Mapping[str, Any], ending: Ending = NOTHING) -> bool:
         """Record the job in the failed store, remove it and write what follows from it, all or nothing.
 
-        Where the failed store is on another server, the record waits here to be forwarded (``set_aside.Outbox``).
+        Where the failed store is on another server, the record waits here to be forwarded (``Records.pending``).
         """
 
     def quarantine(self, lease: Lease, reason: str) -> bool:
         """Move a payload that the worker found not to be a job to the quarantine; ``reason`` is one word."""
+
+    def show(self, leases: Sequence[Lease], states: Sequence[StateRecord]) -> None:
+        """Write the states of running jobs, each only if its lease is still held."""
 
     def tallies(self, job_id: str) -> Tallies:
         """The exceptions and crashes of the job's earlier attempts."""
@@ -208,6 +233,18 @@ class QueueStore(Pushes, Protocol):
 
     def sizes(self, queue: str) -> Sizes:
         """How many payloads the queue holds."""
+
+    def measure(self, queue: str) -> Measured:
+        """About how many jobs the queue holds, and for how long the next one has been ready.
+
+        For the steward, which looks every few seconds: cheap, however long the queue is.
+        """
+
+    def ask_for_room(self) -> None:
+        """Raise ``StoreFull`` if there is no room for anything new; writes nothing.
+
+        A full Redis still moves and ends jobs, so only a question tells it; a full database refuses whatever writes.
+        """
 
     def first(self, queue: str, most: int, state: Shelf = "ready") -> list[bytes]:
         """The first payloads in this state, up to ``most``: those that were or are due first; takes none of them.

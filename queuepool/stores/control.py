@@ -1,14 +1,22 @@
-"""The control keys: restart, pause and maintenance, in Laravel's cache, and the pools' own notices."""
+"""The control keys: restart, pause and maintenance, in Laravel's cache, and the notices by which pools know each other.
+
+A notice is JSON in a store that other programs can write, too. What is too large for a notice is not read, and of all
+of them no more than is good for a steward, which looks at them in a thread: it must not keep the interpreter's lock for
+long.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from queuepool.config.settings import ConnectionSettings
 from queuepool.config.urls import kind_of
-from queuepool.stores.contract import NOTICE_LASTS, Control
+from queuepool.errors import BadPayload
+from queuepool.payload import strict_json
+from queuepool.stores.contract import NO_SECOND, NOTICE_LASTS, Control
+from queuepool.stores.values import Values
 
 _RESTART, _MAINTENANCE = "illuminate:queue:restart", "illuminate:foundation:down"
 _SCHEDULE_PAUSED = "illuminate:schedule:paused"
@@ -19,46 +27,12 @@ _OUR_PAUSE = re.compile(rb's:\d{1,3}:"queuepool (\d{1,11}) ([ -~]{0,200})";')
 
 #: seconds between two reads of the control keys
 PERIOD = 1.0
-#: most bytes, or characters, that are read of a value: no more is needed to know whether it is set, or another one
-MAX_VALUE = 4096
-
-
-class ControlReader(Protocol):
-    """The part of a store that holds the control keys."""
-
-    def read(self, queues: Sequence[str], schedules: Sequence[str] = ()) -> Control:
-        """The control keys for these queues and schedules."""
-
-
-class Cache(Protocol):
-    """Named values in Laravel's cache, and the pools' notices beside them."""
-
-    def get(self, names: Sequence[str]) -> list[bytes | None]:
-        """The values in PHP's serialization (in Redis, numbers are plain), cut at ``MAX_VALUE``; ``None``: missing."""
-
-    def put(self, name: str, value: bytes) -> None:
-        """Store a value until it is removed."""
-
-    def remove(self, name: str) -> bool:
-        """Remove a value; ``False`` when there was none."""
-
-    def stamp(self, name: str) -> int:
-        """Set the value to the store's Unix second, or to one more than before if that is later; returns it."""
-
-    def publish(self, pool: str, notice: Mapping[str, Any]) -> None:
-        """Keep a pool's notice for ``NOTICE_KEPT`` seconds, with the store's current Unix second as ``at``."""
-
-    def withdraw(self, pool: str) -> None:
-        """Remove a pool's notice."""
-
-    def notices(self, within: float) -> list[dict[str, Any]]:
-        """The notices of the last seconds; those that are no longer kept, or cannot be read, are removed."""
 
 
 class Place(NamedTuple):
     """A full key, and the cache that it is in."""
 
-    cache: Cache
+    cache: Values
     key: str
 
 
@@ -170,6 +144,38 @@ def lock_prefix_of(settings: ConnectionSettings, kind: str) -> str:
 def maintenance_key_of(restart_key: str) -> str:
     """The key of Laravel's maintenance mode, if it is in the cache of this restart key."""
     return f"{prefix_of(restart_key)}{_MAINTENANCE}"
+
+
+def notice_in(text: bytes) -> dict[str, Any] | None:
+    """What a pool has published; ``None`` for a damaged text, or another program's."""
+    try:
+        notice = strict_json.read_object(text)
+    except BadPayload:
+        return None
+    at, names = notice.get("at"), (notice.get("host"), notice.get("pool"))
+    is_sound = isinstance(at, int | float) and 0 <= at < NO_SECOND and all(isinstance(name, str) for name in names)
+    return notice if is_sound else None
+
+
+def newest_of(notices: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str], Mapping[str, Any]]:
+    """The newest notice of each pool by host and name, in their order: one that was restarted has several."""
+    found: dict[tuple[str, str], Mapping[str, Any]] = {}
+    for notice in notices:
+        name = notice["host"], notice["pool"]
+        if name not in found or notice["at"] >= found[name]["at"]:
+            found[name] = notice
+    return found
+
+
+def served_in(notices: Iterable[Mapping[str, Any]]) -> frozenset[str] | None:
+    """The queues that the pools of these notices serve; ``None``: a pool of an older version does not say its own."""
+    found: set[str] = set()
+    for notice in notices:
+        queues = notice.get("queues")
+        if not isinstance(queues, list):
+            return None
+        found.update(map(str, queues))
+    return frozenset(found)
 
 
 def _pause_value(at: float, by: str) -> bytes:

@@ -8,29 +8,34 @@ from typing import TYPE_CHECKING, Any
 
 from queuepool.config.connections import check_drivers, lock_urls_of
 from queuepool.config.settings import ConnectionSettings
-from queuepool.config.urls import kind_of
+from queuepool.config.urls import kind_of, scheme_of
 from queuepool.errors import ConfigError
 from queuepool.stores.batches import Batches
-from queuepool.stores.clients import REPLY_TIMEOUT as REPLY_TIMEOUT
-from queuepool.stores.clients import Clients, alert_keys, history, keys_of
 from queuepool.stores.contract import Pushes, QueueStore
-from queuepool.stores.control import Cache, ControlKeys, Place, lock_prefix_of, maintenance_key_of, prefix_of
-from queuepool.stores.history import History
+from queuepool.stores.control import ControlKeys, Place, lock_prefix_of, maintenance_key_of, prefix_of
 from queuepool.stores.locks import Locks, LocksOf
-from queuepool.stores.measured import Measures
-from queuepool.stores.room import Room, ToldByWrites
-from queuepool.stores.schedules import Schedules
-from queuepool.stores.set_aside import FailedStore, Outbox, QuarantineStore, Records
+from queuepool.stores.records import FailedStore, Records
 from queuepool.stores.split_failed import FailedElsewhere, Forwarder
 from queuepool.stores.split_locks import LocksElsewhere
-from queuepool.stores.states import JobStates
+from queuepool.stores.values import Values
 
 if TYPE_CHECKING:
-    from queuepool.stores.alerts import AlertKeys
+    from queuepool.stores.redis.client import Client as RedisClient
+    from queuepool.stores.redis.keys import Keys
     from queuepool.stores.sql.borrowed import Borrowing
+    from queuepool.stores.sql.client import Client as SqlClient
+    from queuepool.stores.sql.jobs_table import JobsTable
+    from queuepool.stores.sql.values import SqlValues
 
 #: how errors name the stores other than the queue's
-FAILED, CONTROL, BATCHES = "failed store", "control store", "batches"
+FAILED, CONTROL, BATCHES, LOCKS = "failed store", "control store", "batches", "lock store"
+#: seconds after which a silent server counts as gone, for a loop; for a producer, a setting says
+REPLY_TIMEOUT = 2.0
+_LOOP_TIMEOUTS = {"redis": REPLY_TIMEOUT, "sql": 3.0}
+#: the same for a person, who may ask for a count of millions
+_PERSON_TIMEOUTS = {"redis": 7.0, "sql": 60.0}
+#: seconds that a producer waits while others write to its SQLite file, which does not queue writers
+_LOCK_TIMEOUT = 60.0
 
 
 class Stores:
@@ -42,12 +47,11 @@ class Stores:
 
     queue: QueueStore
     failed: FailedStore
-    quarantine: QuarantineStore
+    #: all that is set aside beside the jobs
+    records: Records
+    #: the values beside the jobs
+    values: Values
     control: ControlKeys
-    schedules: Schedules
-    states: JobStates
-    measures: Measures
-    room: Room
     locks: Mapping[str, Locks]  # by the URL of their place: the jobs' own store, and those that have Laravel's
     #: forwards failures to the failed store, if that is on another server
     forwarder: Forwarder | None = None
@@ -55,7 +59,6 @@ class Stores:
     borrowing: Borrowing | None = None
     #: Laravel's unique locks elsewhere than beside the queue, with the kind of each store; its default cache's first
     laravel_locks: list[tuple[str, Locks]]
-    _outbox: Outbox
 
     def __init__(
         self,
@@ -70,19 +73,17 @@ class Stores:
         self._shared = shared
         self._clients = Clients(settings, shared=shared, by_hand=by_hand, reply_timeout=reply_timeout)
         self._own: Any
-        records = self._records(settings.failed_url) if settings.failed_url else None
-        self._is_split = records is not None
-        cache = self._control_cache(settings.control_url) if settings.control_url else None
-        self.locks_at = self._clients.locks
         elsewhere = {url: self.locks_at(url) for url in lock_urls_of(settings)}
         self.laravel_locks = [(kind_of(url), locks) for url, locks in elsewhere.items()]
-        self._locks_of = LocksOf(kind_of(settings.url), self.laravel_locks)
-        own, down = self._in_redis() if is_redis(settings.url) else self._in_sql()
-        self.locks = {settings.url: self._locks_of.own, **elsewhere}
-        if records:
+        build = self._in_redis if is_redis(settings.url) else self._in_sql
+        down = build()
+        self.locks = {settings.url: self.values, **elsewhere}
+        self.failed = self.records
+        if settings.failed_url:
+            records = self._records_at(settings.failed_url)
             self.failed = FailedElsewhere(records, self.queue)
-            self.forwarder = Forwarder(self._outbox, records)
-        self.control = self._control(cache or own, Place(own, down))
+            self.forwarder = Forwarder(self.records, records)
+        self.control = self._control(Place(self.values, down))
 
     @cached_property
     def batches(self) -> Batches:
@@ -96,19 +97,9 @@ class Stores:
         return SqlBatches(self._own if url == settings.url else self._clients.sql(url, BATCHES))
 
     @cached_property
-    def history(self) -> History:
-        """What the pools have kept of their past, beside the queue."""
-        return history(self._own, self.settings)
-
-    @cached_property
     def pushes(self) -> Pushes:
         """What a producer pushes to."""
         return LocksElsewhere(self.queue, self.laravel_locks[0][1]) if self.laravel_locks else self.queue
-
-    @cached_property
-    def alerts(self) -> AlertKeys:
-        """Which pool sends the notices of alerts."""
-        return alert_keys(self._own, self.settings)
 
     @property
     def client(self) -> Any:
@@ -126,102 +117,157 @@ class Stores:
         """Close all connections; the next verb would open them again."""
         self._clients.close()
 
-    def _in_redis(self) -> tuple[Cache, str]:
-        from queuepool.stores.redis.cache import RedisCache
-        from queuepool.stores.redis.failed import RedisFailed
-        from queuepool.stores.redis.measures import RedisMeasures
-        from queuepool.stores.redis.outbox import RedisOutbox
-        from queuepool.stores.redis.quarantine import RedisQuarantine
+    def locks_at(self, url: str) -> Locks:
+        """Laravel's unique locks in the store at ``url``."""
+        return self._values_at(url, LOCKS)
+
+    def _in_redis(self) -> str:
+        """Build the stores beside the jobs; returns the name of our own maintenance mode."""
         from queuepool.stores.redis.queue import RedisQueue
-        from queuepool.stores.redis.room import RedisRoom
-        from queuepool.stores.redis.schedules import RedisSchedules
-        from queuepool.stores.redis.states import RedisStates
+        from queuepool.stores.redis.records import RedisRecords
+        from queuepool.stores.redis.values import RedisValues
 
         settings, keys = self.settings, keys_of(self.settings)
         longest_wait = 0.0 if self._shared else settings.block_for
         self._own = client = self._clients.redis(settings.url, longest_wait=longest_wait)
-        about = {"keep": self._keeps, "outbox": self._is_split}
-        self.queue = RedisQueue(client, keys, settings.retry_after, locks=self._locks_of, **about)
-        self._outbox = RedisOutbox(client, keys)
-        self.failed = RedisFailed(client, keys, self._locks_of)
-        self.quarantine = RedisQuarantine(client, keys, self._locks_of)
-        self.schedules = RedisSchedules(client, keys)
-        self.states = RedisStates(client, keys)
-        self.measures = RedisMeasures(client, keys)
-        self.room = RedisRoom(client, keys)
-        return RedisCache(client, keys), keys.down
+        self.values = values = RedisValues(client, keys)
+        locks_of = LocksOf("redis", values, self.laravel_locks)
+        self.records = RedisRecords(client, keys, locks_of)
+        self.queue = RedisQueue(client, keys, settings.retry_after, locks_of, **self._kept)
+        return keys.down
 
-    def _in_sql(self) -> tuple[Cache, str]:
+    def _in_sql(self) -> str:
+        """As ``_in_redis``."""
         from queuepool.stores.sql.borrowed import Borrowing
-        from queuepool.stores.sql.cache import SqlCache
-        from queuepool.stores.sql.clearing import Clearing
-        from queuepool.stores.sql.dropped_locks import DroppedLocks
-        from queuepool.stores.sql.endings import SqlEndings
-        from queuepool.stores.sql.failed import SqlFailed
-        from queuepool.stores.sql.failed_table import Failures
         from queuepool.stores.sql.jobs_table import JobsTable
-        from queuepool.stores.sql.leases import Leases
-        from queuepool.stores.sql.locks import SqlLocks
-        from queuepool.stores.sql.measures import SqlMeasures
-        from queuepool.stores.sql.outbox import SqlOutbox
-        from queuepool.stores.sql.quarantine import SqlQuarantine
         from queuepool.stores.sql.queue import SqlQueue
-        from queuepool.stores.sql.schedules import SqlSchedules
-        from queuepool.stores.sql.states import SqlStates
+        from queuepool.stores.sql.records import SqlRecords
 
-        settings, prefix = self.settings, prefix_of(self.settings.restart_key)
+        settings = self.settings
         self._own = client = self._clients.sql(settings.url)
-        cache, failures = SqlCache(client, prefix), Failures(settings.name, client.tables.failed_jobs)
         table = JobsTable(client, settings.retry_after)
-        leases = Leases(client, table, failures)
-        locks = SqlLocks(client, lock_prefix_of(settings, "sql"))
-        self.schedules = SqlSchedules(client, table, locks, prefix)
-        self.states = states = SqlStates(client, leases, prefix)
-        self.measures = SqlMeasures(client, failures)
-        self.room = ToldByWrites()
-        endings = SqlEndings(table, locks, self._locks_of, states)
-        about = {"keep": self._keeps, "outbox": self._is_split}
-        dropped = DroppedLocks(locks, self._locks_of)
-        self.queue = SqlQueue(client, table, leases, cache, endings, failures, Clearing(client, dropped), **about)
-        self.borrowing = Borrowing(client, endings)
-        self._outbox = SqlOutbox(client)
-        self.failed = SqlFailed(client, failures, table.push, states.write_within, dropped)
-        self.quarantine = SqlQuarantine(client, failures, table.push, dropped)
-        return cache, f"{prefix}queuepool:down"
+        self.values = values = _sql_values(client, table, settings)
+        locks_of = LocksOf("sql", values, self.laravel_locks)
+        self.records = records = SqlRecords(client, settings.name, table, values, locks_of)
+        self.queue = queue = SqlQueue(client, table, records, values, locks_of, **self._kept)
+        self.borrowing = Borrowing(client, queue)
+        return f"{prefix_of(settings.restart_key)}queuepool:down"
 
     @property
-    def _keeps(self) -> bool:
-        return self.settings.failed != "null"
+    def _kept(self) -> dict[str, bool]:
+        """Whether failed jobs are recorded, and only wait here for another store."""
+        return {"keep": self.settings.failed != "null", "outbox": bool(self.settings.failed_url)}
 
-    def _records(self, url: str) -> Records:
+    def _records_at(self, url: str) -> Records:
         """The failed store at ``failed_url``."""
+        settings = self.settings
         if is_redis(url):
-            from queuepool.stores.redis.failed import RedisFailed
+            from queuepool.stores.redis.records import RedisRecords
+            from queuepool.stores.redis.values import RedisValues
 
-            return RedisFailed(self._clients.redis(url, store=FAILED), keys_of(self.settings))
-        from queuepool.stores.sql.failed import SqlFailed
-        from queuepool.stores.sql.failed_table import Failures
+            server, keys = self._clients.redis(url, store=FAILED), keys_of(settings)
+            return RedisRecords(server, keys, LocksOf("redis", RedisValues(server, keys)))
+        from queuepool.stores.sql.jobs_table import JobsTable
+        from queuepool.stores.sql.records import SqlRecords
 
         client = self._clients.sql(url, FAILED)
-        return SqlFailed(client, Failures(self.settings.name, client.tables.failed_jobs), None)
+        table = JobsTable(client, settings.retry_after)
+        values = _sql_values(client, table, settings)
+        return SqlRecords(client, settings.name, table, values, LocksOf("sql", values))
 
-    def _control(self, cache: Cache, down: Place) -> ControlKeys:
+    def _values_at(self, url: str, store: str) -> Values:
+        """Laravel's cache at ``control_url`` or ``maintenance_url``, or its locks; errors name it by ``store``."""
+        if is_redis(url):
+            from queuepool.stores.redis.values import RedisValues
+
+            return RedisValues(self._clients.redis(url, store=store), keys_of(self.settings))
+        from queuepool.stores.sql.jobs_table import JobsTable
+
+        client = self._clients.sql(url, store)
+        return _sql_values(client, JobsTable(client, self.settings.retry_after), self.settings)
+
+    def _control(self, down: Place) -> ControlKeys:
         settings = self.settings
+        cache = self._values_at(settings.control_url, CONTROL) if settings.control_url else down.cache
         caches = {settings.url: down.cache, settings.control_url or settings.url: cache}
         url = settings.maintenance_url or settings.control_url or settings.url
         key = settings.maintenance_key or maintenance_key_of(settings.restart_key)
-        maintenance = Place(caches.get(url) or self._control_cache(url), key)
+        maintenance = Place(caches.get(url) or self._values_at(url, CONTROL), key)
         return ControlKeys(Place(cache, settings.restart_key), maintenance, down, settings.name)
 
-    def _control_cache(self, url: str) -> Cache:
-        """Laravel's cache at ``control_url`` or ``maintenance_url``."""
-        if is_redis(url):
-            from queuepool.stores.redis.cache import RedisCache
 
-            return RedisCache(self._clients.redis(url, store=CONTROL), keys_of(self.settings))
-        from queuepool.stores.sql.cache import SqlCache
+class Clients:
+    """Makes the clients and closes them; the arguments are those of ``Stores``."""
 
-        return SqlCache(self._clients.sql(url, CONTROL), prefix_of(self.settings.restart_key))
+    def __init__(
+        self, settings: ConnectionSettings, *, shared: bool, by_hand: bool, reply_timeout: float | None
+    ) -> None:
+        self._settings = settings
+        self._shared = shared
+        self._by_hand = by_hand
+        self._reply_timeout = reply_timeout
+        self._clients: list[Any] = []
+
+    def redis(self, url: str, longest_wait: float = 0.0, store: str = "") -> RedisClient:
+        """A client for the server at ``url``; errors name it by ``store``."""
+        from queuepool.stores.redis.client import Client
+
+        reply_timeout = self._timeout_of("redis")
+        client = Client(url, longest_wait=longest_wait, shared=self._shared, reply_timeout=reply_timeout, store=store)
+        self._clients.append(client)
+        return client
+
+    def sql(self, url: str, store: str = "") -> SqlClient:
+        """A client for the database at ``url``; errors name it by ``store``."""
+        from queuepool.stores.sql.client import Client
+        from queuepool.stores.sql.tables import TableNames, tables_of
+
+        create = self._settings.embedded and url == self._settings.url
+        reply_timeout = self._timeout_of("sql")
+        if self._shared and scheme_of(url) == "sqlite":
+            reply_timeout = max(reply_timeout, _LOCK_TIMEOUT)
+        tables = tables_of(TableNames.of(self._settings, url))
+        about: dict[str, Any] = {"store": store, "tables": tables, "migrate": self._settings.migrate}
+        client = Client(url, shared=self._shared, timeout=reply_timeout, create=create, **about)
+        self._clients.append(client)
+        return client
+
+    def close(self) -> None:
+        """Close all connections; the next verb would open them again."""
+        for client in self._clients:
+            client.close()
+
+    def _timeout_of(self, kind: str) -> float:
+        if self._reply_timeout or not self._shared:
+            return self._reply_timeout or _LOOP_TIMEOUTS[kind]
+        return max(self._settings.timeout, _PERSON_TIMEOUTS[kind]) if self._by_hand else self._settings.timeout
+
+
+def load_drivers(settings: ConnectionSettings) -> None:
+    """Import the drivers of all its stores, and read what is sent by them. Opens nothing."""
+    controls = settings.control_url, settings.maintenance_url, settings.lock_url
+    for url in (settings.url, settings.failed_url, *controls, settings.batches_url):
+        if url and kind_of(url) == "redis":
+            from queuepool.stores.redis.scripts import load_all
+
+            load_all()
+        elif url:
+            from queuepool.stores.sql.engines import load_driver
+
+            load_driver(url)
+
+
+def keys_of(settings: ConnectionSettings) -> Keys:
+    """The names of the keys in Redis."""
+    from queuepool.stores.redis.keys import Keys
+
+    return Keys(settings.prefix, lock_prefix_of(settings, "redis"))
+
+
+def _sql_values(client: SqlClient, table: JobsTable, settings: ConnectionSettings) -> SqlValues:
+    from queuepool.stores.sql.values import SqlValues
+
+    return SqlValues(client, table, prefix_of(settings.restart_key), lock_prefix_of(settings, "sql"))
 
 
 def is_redis(url: str) -> bool:

@@ -56,18 +56,18 @@ NO_LOCKS = Finder((), lambda _: ())
 
 
 class LocksOf:
-    """Divides the locks of a job between its own store, of this ``kind``, and those that have Laravel's.
+    """Divides the locks of a job between its ``own`` store, of this ``kind``, and those that have Laravel's.
 
     Those elsewhere are released before the job is settled. A crash in between may let a duplicate be dispatched too
     early; in the other order it would leave the lock held. ``elsewhere``: the other stores, with the kind of each.
     """
 
-    def __init__(self, kind: str, elsewhere: Sequence[tuple[str, Locks]] = ()) -> None:
+    def __init__(self, kind: str, own: Locks, elsewhere: Sequence[tuple[str, Locks]] = ()) -> None:
         self._kind = kind
         self._elsewhere = elsewhere
         self._is_found = False
-        #: those in the jobs' own store, which says so itself
-        self.own: Locks
+        #: those in the jobs' own store
+        self.own = own
         #: whether there were locks to release, and none of them was anywhere
         self.missed = False
 

@@ -1,15 +1,15 @@
-"""How far each schedule's times are settled, and the verb that settles one: any number of stewards may call it.
+"""How far each schedule's times are settled; ``Values.fire`` settles one, and any number of stewards may call it.
 
-Times are whole Unix seconds. ``begin`` and ``fire`` may be repeated. Each time is settled once, also if the request is
-delayed, comes from several stewards, or a clock was set back.
+Times are whole Unix seconds. Each is settled once, also if the request is delayed, comes from several stewards, or a
+clock was set back.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from enum import StrEnum
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from queuepool.payload.ending import Lock
 from queuepool.stores.contract import NO_SECOND
@@ -91,22 +91,3 @@ class Fired(NamedTuple):
 
     result: Result
     before: Mark
-
-
-class Schedules(Protocol):
-    """The schedules of one store. Every verb may raise ``StoreDown`` and ``StoreError``."""
-
-    def begin(self, rules: Mapping[str, str], now: int) -> dict[str, Mark]:
-        """The marks of these schedules, by name with their rules; of a new schedule, or a new rule, it is ``now``."""
-
-    def fire(self, due: Due) -> Fired | None:
-        """Settle this due time and push its job, both or neither; ``None`` if the schedule has no mark.
-
-        Takes the lock if there is one; a time for which it is held is settled, too.
-        """
-
-    def marks(self) -> dict[str, Mark]:
-        """All marks, also of schedules that are gone."""
-
-    def forget(self, name: str) -> bool:
-        """Drop the mark: the schedule begins anew where it is seen next; ``False`` when there was none."""

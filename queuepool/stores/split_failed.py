@@ -7,19 +7,22 @@ twice, it is recorded once, and the record of an earlier failure of the same job
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from queuepool.errors import StoreDown, StoreError
 from queuepool.payload.ending import Lock, StateRecord
 from queuepool.payload.uncounted import uncounted
 from queuepool.stores.contract import NewJob, QueueStore
 from queuepool.stores.locks import NO_LOCKS, Finder
-from queuepool.stores.plain_record import plainer
-from queuepool.stores.set_aside import FailedJob, Outbox, PendingFailure, RecordKey, Records, Returned
+from queuepool.stores.records import FailedJob, PendingFailure, RecordKey, Records, Returned
+from queuepool.stores.sql.encoding import ASCII, storable, storable_json
 
 #: failures that are read at once
 _BATCH = 100
+#: characters that also the oldest of Laravel's tables hold: of a name, and of a text
+_MOST_OF_NAME, _MOST_OF_TEXT = 191, 30_000
 
 
 class FailedElsewhere:
@@ -59,7 +62,7 @@ class FailedElsewhere:
 class Forwarder:
     """Moves failures from the outbox to the failed store."""
 
-    def __init__(self, outbox: Outbox, records: Records) -> None:
+    def __init__(self, outbox: Records, records: Records) -> None:
         self._outbox = outbox
         self._records = records
         #: why the failed store refused a failure, the last time that it did
@@ -98,3 +101,12 @@ class Forwarder:
             raise
         except StoreError:
             self._records.record(replace(failure, record=plainer(failure.record)))
+
+
+def plainer(record: Mapping[str, Any]) -> dict[str, Any]:
+    """The record in ASCII, with a short text of its error; its payload says the same, whole, as it may be retried."""
+    names = {name: storable(str(record[name]), ASCII)[:_MOST_OF_NAME] for name in ("id", "connection", "queue")}
+    exception = storable(record["exception"], ASCII)
+    if len(exception) > _MOST_OF_TEXT:
+        exception = f"{exception[: _MOST_OF_TEXT // 2]}\n[...]\n{exception[-_MOST_OF_TEXT // 2 :]}"
+    return {**record, **names, "exception": exception, "payload": storable_json(record["payload"], ASCII)}

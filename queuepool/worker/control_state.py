@@ -16,7 +16,7 @@ from queuepool.errors import StoreDown
 from queuepool.events.listeners import Listeners
 from queuepool.steward.side_stores import SideStores
 from queuepool.stores.contract import Control
-from queuepool.stores.control import PERIOD, ControlReader
+from queuepool.stores.control import PERIOD, ControlKeys
 
 
 class ControlState(Protocol):
@@ -93,7 +93,7 @@ class BoardControlState:
 class StoreControlState:
     """The state in the store, read at most once a second. While a control store is away, its last state holds."""
 
-    def __init__(self, control: ControlReader, queues: Sequence[str], listeners: Listeners) -> None:
+    def __init__(self, control: ControlKeys, queues: Sequence[str], listeners: Listeners) -> None:
         self._reader = control
         self._queues = queues
         self._sides = SideStores(listeners)

@@ -44,7 +44,7 @@ _IN_TWO = """        import time
         done = self._leases.if_held([lease], act)[0]
         time.sleep(0.5)
         if done:
-            self.client.transaction(lambda connection: self._failures.add(connection, record))
+            self.client.transaction(lambda connection: self._records.add(connection, record))
         return done
 
     def quarantine("""
@@ -215,7 +215,7 @@ PLANTS = {
     "failed job dropped before it is recorded": Plant(
         "I1 lost",
         (
-            (f"{_SQL}/queue.py", "self._failures.add(connection, record)", "pass"),
+            (f"{_SQL}/queue.py", "self._records.add(connection, record)", "pass"),
             (f"{_SQL}/queue.py", _IN_ONE, _IN_TWO),
         ),
         replace(  # the workers do nothing but fail, and a kill comes to most of these pauses

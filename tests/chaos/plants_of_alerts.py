@@ -17,7 +17,7 @@ _TWO = replace(PEACE, workers=1, remote=1, preload=False, rate=20.0, backlog=5, 
 OF_ALERTS = {
     "turn to send a notice taken by every pool": Plant(
         "I26 noticed twice",
-        (*OFTEN, ("stores/redis/alerts.py", '"SET", key, owner, "NX", "PX"', '"SET", key, owner, "PX"')),
+        (*OFTEN, ("stores/redis/values.py", '"SET", key, owner, "NX", "PX"', '"SET", key, owner, "PX"')),
         _TWO,
     ),
     "steward that does not know what was raised before it": Plant(

@@ -81,7 +81,7 @@ def test_what_is_cleared_or_dropped_of_the_quarantine_leaves_no_lock(site, cli, 
 def test_what_goes_back_from_the_quarantine_takes_its_lock_or_stays(site, cli, server):
     assert pushed(site)
     site.queue.stores.queue.quarantine(site.queue.stores.queue.reserve(["high"], 1, 1).leases[0], "odd")
-    [entry] = site.queue.stores.quarantine.entries("high")
+    [entry] = site.queue.stores.records.quarantined("high")
     cli("locks", "free", LOCK)
     assert pushed(site)
 
@@ -104,7 +104,7 @@ def test_a_schedule_whose_job_was_cleared_goes_on(site, cli):
         return json.loads(site.run("schedule", "list", "--json", *at).stdout)[0]["state"]
 
     site.run("schedule", "run", "tick", *at)
-    stores.schedules.begin({"tick": ""}, int(stores.queue.now()))
+    stores.values.begin({"tick": ""}, int(stores.queue.now()))
     again = site.run("schedule", "run", "tick", *at, check=False)
     assert (1, True) == (again.returncode, "queuepool locks free 'laravel_unique_job:do:schedule:tick'" in again.stderr)
     assert "held" == state()

@@ -77,9 +77,9 @@ def test_the_schedules_are_listed_with_their_last_and_next_times(site, cli):
     assert datetime.fromisoformat(rows[0]["next"]) == datetime.fromisoformat(rows[0]["next_utc"])
 
     now = int(site.queue.stores.queue.now())
-    site.queue.stores.schedules.begin({"nightly": "", "sync": ""}, now - 60)
+    site.queue.stores.values.begin({"nightly": "", "sync": ""}, now - 60)
     last = now // 60 * 60
-    site.queue.stores.schedules.fire(Due("sync", last, "php", b"{}"))
+    site.queue.stores.values.fire(Due("sync", last, "php", b"{}"))
     rows = json.loads(cli("schedule", "list", "--json"))
     assert ["ok", "ok"] == [row["state"] for row in rows]
     assert last == datetime.fromisoformat(rows[1]["last"]).timestamp()
@@ -90,7 +90,7 @@ def test_the_schedules_are_listed_with_their_last_and_next_times(site, cli):
     ("settled", "state"), [(0, "ok"), (-200, "late"), (86400, "clock ahead")], ids=["ok", "late", "clock ahead"]
 )
 def test_the_state_says_what_is_wrong_with_a_schedule(site, cli, settled, state):
-    site.queue.stores.schedules.begin({"sync": ""}, int(site.queue.stores.queue.now()) + settled)
+    site.queue.stores.values.begin({"sync": ""}, int(site.queue.stores.queue.now()) + settled)
 
     assert state == json.loads(cli("schedule", "list", "--json"))[1]["state"]
     assert ("the clock was ahead; queuepool schedule forget sync" in cli("check")) == (state == "clock ahead")
@@ -114,7 +114,7 @@ def test_a_job_is_pushed_by_hand_and_the_due_times_stay(site, cli):
 
     assert (job_id, "tick", {"kind": "daily"}) == (payload.id, payload.name, payload.data)
     assert datetime.fromisoformat(payload.fields["scheduledFor"]).utcoffset()
-    assert {} == site.queue.stores.schedules.marks()
+    assert {} == site.queue.stores.values.marks()
     assert "nightly: its last job is still queued or runs" in cli("schedule", "run", "nightly", code=1)
     assert 1 == len(waiting(site))
 
@@ -144,7 +144,7 @@ def test_schedules_are_paused_and_resumed_one_by_one_or_all(site, cli):
 
 
 def test_a_schedule_is_forgotten_also_one_that_is_gone(site, cli):
-    site.queue.stores.schedules.begin({"gone": "rule"}, NOW)
+    site.queue.stores.values.begin({"gone": "rule"}, NOW)
 
     assert "schedule gone: forgotten\n" == cli("schedule", "forget", "gone")
     assert "the store knows no schedule gone" in cli("schedule", "forget", "gone", code=1)

@@ -84,7 +84,7 @@ def test_retry_all_goes_through_a_long_store_in_batches(site, server) -> None:
 def test_bad_input_is_shown_with_what_has_wrapped_it(site, name: str, words: str) -> None:
     site.queue.push_raw(CATALOGUE[name].raw)
     site.work()
-    [entry] = site.queue.stores.quarantine.entries("default")
+    [entry] = site.queue.stores.records.quarantined("default")
     shown = queuepool("quarantine", "show", "default", entry.id, *site.where).stdout
 
     assert (bool(words), True) == ("hint:" in shown, words in shown)

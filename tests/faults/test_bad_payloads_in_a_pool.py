@@ -14,7 +14,7 @@ from queuepool.config.settings import ConnectionSettings
 from queuepool.jobs.client import Queue
 from queuepool.jobs.registry import arguments_of
 from queuepool.payload.envelope import decode
-from queuepool.stores.set_aside import FailedJob
+from queuepool.stores.records import FailedJob
 from tests.faults.corpus.app import digest
 from tests.faults.corpus.cases import cases
 from tests.faults.corpus.payloads import CATALOGUE, OK, F, Q
@@ -90,7 +90,7 @@ def aftermath(store: redis.Redis, redis_socket: str, tmp_path_factory: pytest.Te
         eventually(lambda: len(NEVER_DUE) == site.queue.size(), within=120)
     stores = site.queue.stores
     found = Aftermath(
-        quarantined={entry.payload: entry.reason for entry in stores.quarantine.entries("default")},
+        quarantined={entry.payload: entry.reason for entry in stores.records.quarantined("default")},
         failed=stores.failed.page(0, 1000),
         ran=site.trail(),
         left=store.zrange(f"{READY}:delayed", 0, -1),

@@ -47,7 +47,7 @@ def test_what_cannot_be_a_job_is_set_aside_with_every_byte(stores, server, row):
             decode(lease.receipt)
         stores.queue.quarantine(lease, bad.value.reason)
 
-    [entry] = stores.quarantine.entries("default")
+    [entry] = stores.records.quarantined("default")
     assert row.raw == entry.payload
     assert 0 == stores.queue.sizes("default").total
     assert " " not in entry.reason
@@ -159,7 +159,7 @@ def test_a_delayed_row_that_is_no_job_is_set_aside_once_when_it_is_due(stores, s
     stores.queue.stage(["default"])
     stores.queue.reserve(["default"], 1, 1)
 
-    assert [b"not json"] == [entry.payload for entry in stores.quarantine.entries("default")]
+    assert [b"not json"] == [entry.payload for entry in stores.records.quarantined("default")]
     assert 0 == stores.queue.sizes("default").total
 
 

@@ -304,7 +304,7 @@ def test_what_laravels_pop_would_lose_is_set_aside_before_it_comes_there(peer, s
     store.reserve(["default"], 1, 1)
 
     assert None is peer.run("reserve-hold")["id"]
-    assert [b"not json"] == [entry.payload for entry in stores.quarantine.entries("default")]
+    assert [b"not json"] == [entry.payload for entry in stores.records.quarantined("default")]
 
 
 def test_a_retried_job_is_run_by_laravel_as_a_first_attempt(peer, queue, store, stores):

@@ -18,7 +18,7 @@ from queuepool.board.meters import MeterMemory, SlotMeters
 from queuepool.metrics.history import Past, Span, past_of
 from queuepool.metrics.rollup import GRAINS, LONGEST, MAX_QUEUES, MAX_SERIES, Rollup, Sizes, rollup_of
 from queuepool.steward.measure import PoolMeters
-from queuepool.stores.history import MAX_BYTES, Kept
+from queuepool.stores.values import MAX_KEPT, Kept
 from queuepool.worker.meter import Meter
 from tests.support.each import each
 from tests.support.full_counts import COUNTS
@@ -71,11 +71,11 @@ def test_the_largest_text_of_a_pool_fits():
     jobs = {(word(200), word(190)): full() for _ in range(400)}
     queues = {word(200): QueueFacts(10**9, ready, 10**9, 10**9, 1e9 / 7, measured_at=1.0) for ready in range(700)}
     rollup = rollup_of(1e9, PoolCounts(jobs=jobs, queues=queues))
-    text = rollup.fitting(MAX_BYTES)
+    text = rollup.fitting(MAX_KEPT)
     found = Rollup.read(text.encode())
 
     assert (MAX_SERIES, MAX_QUEUES, 200) == (len(rollup.tallies), len(rollup.queues), rollup.left_out)
-    assert MAX_BYTES >= len(text)
+    assert MAX_KEPT >= len(text)
     assert rollup.tallies == found.tallies
     assert 0 < len(found.queues) == 700 - found.left_out
     assert list(queues)[-len(found.queues) :][::-1] == list(found.queues)  # the fullest

@@ -11,7 +11,7 @@ from sqlalchemy import text
 
 from queuepool.payload.lease import Lease
 from queuepool.stores.factory import Stores
-from queuepool.stores.sql.failed_table import NO_JOB
+from queuepool.stores.sql.records import NO_JOB
 from tests.model.rows import Row, Rows
 
 QUEUES = ("high", "default")

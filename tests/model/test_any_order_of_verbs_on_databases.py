@@ -164,14 +164,14 @@ class Verbs(Tables):
 
     @rule(queue=queues)
     def put_back_the_first_that_was_set_aside(self, queue: str) -> None:
-        entries = list(self.stores.quarantine.entries(queue))
+        entries = list(self.stores.records.quarantined(queue))
         aside = [one for one in self.model.kept if one.reason and one.queue == queue]
 
         found = [(one.reason, one.payload, int(one.at)) for one in entries]
         assert [(one.reason, one.payload, one.at) for one in aside] == found
         if entries:
-            assert self.stores.quarantine.requeue(queue, entries[0].id)
-            assert not self.stores.quarantine.requeue(queue, entries[0].id)
+            assert self.stores.records.requeue(queue, entries[0].id)
+            assert not self.stores.records.requeue(queue, entries[0].id)
             self.model.requeue(aside[0], queue)
 
     # Laravel's: what its driver says to the database

@@ -210,9 +210,9 @@ class Verbs(RuleBasedStateMachine):
 
     @rule(queue=queues, target_queue=queues)
     def put_back_the_first_that_was_set_aside(self, queue: str, target_queue: str) -> None:
-        entry, shelf = next(self.stores.quarantine.entries(queue), None), self.model.of[queue]
+        entry, shelf = next(self.stores.records.quarantined(queue), None), self.model.of[queue]
         if entry:
-            assert self.stores.quarantine.requeue(queue, entry.id)
+            assert self.stores.records.requeue(queue, entry.id)
             shelf.ready.append(shelf.aside.pop(0)[2])
 
     @rule(queue=queues, taken=st.integers(1, 2), left=st.integers(0, 3))

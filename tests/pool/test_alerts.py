@@ -489,7 +489,7 @@ def test_without_exec_and_webhook_the_store_is_not_asked(make: Make) -> None:
     pool.look()
 
     assert [("raised", "wait", "mail")] == pool.told()
-    assert "TAKEN" == pool.stores.alerts.claim("wait:mail", "other", 60.0).name
+    assert "TAKEN" == pool.stores.values.claim_alert("wait:mail", "other", 60.0).name
 
 
 def test_status_shows_the_alerts(make: Make) -> None:

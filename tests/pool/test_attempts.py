@@ -218,7 +218,7 @@ def test_what_is_no_job_is_quarantined_and_the_queue_flows_on(site):
     site.push("ok")
     site.work()
 
-    assert ["id", "json"] == sorted(entry.reason for entry in site.queue.stores.quarantine.entries("default"))
+    assert ["id", "json"] == sorted(entry.reason for entry in site.queue.stores.records.quarantined("default"))
     assert 1 == len(site.trail(event="end"))
 
 

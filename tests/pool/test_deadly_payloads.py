@@ -33,7 +33,7 @@ def test_what_kills_its_readers_is_set_aside_and_what_waits_behind_it_runs(site,
         site.queue.push("identified", {"mode": mode} | ({"how": "SIGKILL"} if mode == "deadly" else {}))
     with site.pool("--workers", "2", "--modules", "own", *preload) as pool:
         eventually(lambda: {"first", "last"} == {line["mode"] for line in site.trail(event="ran")})
-        [entry] = eventually(lambda: list(site.queue.stores.quarantine.entries("default")))
+        [entry] = eventually(lambda: list(site.queue.stores.records.quarantined("default")))
         eventually(lambda: 0 == site.queue.size())
 
     assert ("deadly", True) == (entry.reason, b'"attempts":0}' in entry.payload)
@@ -56,7 +56,7 @@ def test_what_kills_lone_workers_is_set_aside_by_the_third_and_what_waits_behind
         return 0 == site.queue.size()
 
     eventually(next_one)
-    [entry] = site.queue.stores.quarantine.entries("default")
+    [entry] = site.queue.stores.records.quarantined("default")
 
     assert ("deadly", True) == (entry.reason, b'"mode":"deadly"' in entry.payload)
     assert ["deadly", "last", "deadly"] == [line["mode"] for line in site.trail(event="reads")]
@@ -73,7 +73,7 @@ def test_a_job_that_comes_to_lone_workers_again_and_again_is_not_set_aside_for_t
     site.push("release", times=5, maxTries=9)
     site.work()
 
-    assert [] == list(site.queue.stores.quarantine.entries("default"))
+    assert [] == list(site.queue.stores.records.quarantined("default"))
     assert 0 == site.queue.size()
 
 

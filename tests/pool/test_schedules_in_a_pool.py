@@ -103,10 +103,10 @@ def test_a_time_that_passes_while_the_pool_is_replaced_is_made_good_by_the_next_
 
 def test_a_new_or_changed_schedule_is_not_pushed_by_the_start(site):
     with site.pool("--pool", "a", *MODULES, config=config(86400)):
-        rule = eventually(site.queue.stores.schedules.marks)["tick"].rule
+        rule = eventually(site.queue.stores.values.marks)["tick"].rule
     # At noon of yesterday this schedule would have been due, had there been one.
     with site.pool("--pool", "a", *MODULES, config=config(43200)):
-        eventually(lambda: site.queue.stores.schedules.marks()["tick"].rule != rule)
+        eventually(lambda: site.queue.stores.values.marks()["tick"].rule != rule)
 
     assert [] == times(site)
 
@@ -190,7 +190,7 @@ def test_a_job_that_declares_a_schedule_is_pushed_until_a_deploy_removes_it(site
         pool.signal(signal.SIGHUP)
         eventually(lambda: is_quiet(site))
         quiet = len(times(site))
-        assert {"job1"} == site.queue.stores.schedules.marks().keys() - {"job0"}
+        assert {"job1"} == site.queue.stores.values.marks().keys() - {"job0"}
         declare(site, ', schedule="1s" ')
         pool.signal(signal.SIGHUP)
         has_run(site, quiet + 2)

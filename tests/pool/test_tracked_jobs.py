@@ -247,7 +247,7 @@ def test_a_running_state_that_is_not_renewed_counts_as_queued(tracked):
     [lease] = stores.queue.reserve(["default"], stores.queue.join(), 1).leases
     for until, expected in ((stores.queue.now() + 30, "running"), (stores.queue.now() - 1, "queued")):
         facts = {"state": "running", "name": "returns", "queue": "default", "until": until, "pid": 1}
-        stores.states.show([lease], [StateRecord(job, json.dumps(facts).encode(), 60.0)])
+        stores.queue.show([lease], [StateRecord(job, json.dumps(facts).encode(), 60.0)])
         assert expected == state(job).state
 
 
@@ -282,7 +282,7 @@ def test_a_record_of_another_version_is_read_and_one_that_is_none_is_an_error(si
     for text, expected in ((b'{"state": "done", "colour": "red"}', "done"), (b'["done"]', ""), (b"done", "")):
         job = site.queue.push("returns", {}, track=5)
         [lease] = stores.queue.reserve(["default"], stores.queue.join(), 1).leases
-        stores.states.show([lease], [StateRecord(job, text, 60.0)])
+        stores.queue.show([lease], [StateRecord(job, text, 60.0)])
         if expected:
             assert expected == state(job).state
         else:

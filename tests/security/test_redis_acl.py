@@ -19,8 +19,8 @@ from queuepool.errors import StoreDenied, StoreError
 from queuepool.jobs.client import Queue
 from queuepool.payload.envelope import OBJECT_JOB
 from queuepool.payload.php_serialize import build_command
-from queuepool.stores.alerts import Claim
-from queuepool.stores.set_aside import RecordKey
+from queuepool.stores.records import RecordKey
+from queuepool.stores.values import Claim
 from tests.support.eventually import eventually
 from tests.support.pools import Site
 from tests.support.redis_server import PREFIX, start_redis
@@ -94,8 +94,8 @@ def test_a_pool_watches_the_others_and_takes_keys_of_alerts_as_the_worker(login,
     root.hset("queuepool:pools", "a", json.dumps({"at": root.time()[0], "host": "h", "pool": "p"}))
 
     assert ["p"] == [pool["pool"] for pool in stores.control.pools()]
-    assert [Claim.TAKEN, Claim.OURS] == [stores.alerts.claim("wait:default", "h:p", 60.0) for _ in range(2)]
-    assert stores.alerts.release("wait:default", "h:p")
+    assert [Claim.TAKEN, Claim.OURS] == [stores.values.claim_alert("wait:default", "h:p", 60.0) for _ in range(2)]
+    assert stores.values.release_alert("wait:default", "h:p")
     assert [] == denials(root)
 
 
@@ -195,7 +195,7 @@ def test_the_viewer_sees_everything_and_changes_nothing(login, root):
     site = login("viewer")
     stores = site.queue.stores
     [record] = stores.failed.page()
-    [entry] = stores.quarantine.entries("default")
+    [entry] = stores.records.quarantined("default")
 
     assert (1, 1) == (site.queue.size(), stores.failed.count())
     assert (record, b"no job") == (stores.failed.get(record.id), entry.payload)
@@ -204,7 +204,8 @@ def test_the_viewer_sees_everything_and_changes_nothing(login, root):
     for change in (
         site.queue.clear, stores.control.down, partial(stores.control.pause, "default"), partial(site.push, "ok"),
         partial(stores.failed.drop, [record.key]), partial(stores.failed.retry, record),
-        partial(stores.quarantine.drop, "default", entry.id), partial(stores.quarantine.requeue, "default", entry.id),
+        partial(stores.records.drop_quarantined, "default", entry.id),
+        partial(stores.records.requeue, "default", entry.id),
     ):  # fmt: skip
         with pytest.raises(StoreDenied):
             change()
@@ -212,9 +213,9 @@ def test_the_viewer_sees_everything_and_changes_nothing(login, root):
 
 
 def test_the_viewer_reads_the_history_that_the_worker_keeps(login, root):
-    login("worker").queue.stores.history.keep("1m", 60, "a:p:1", "text", 600.0)
+    login("worker").queue.stores.values.keep_history("1m", 60, "a:p:1", "text", 600.0)
 
-    assert [b"text"] == [one.text for one in login("viewer").queue.stores.history.kept("1m", range(0, 120, 60)).texts]
+    assert [b"text"] == [one.text for one in login("viewer").queue.stores.values.history("1m", range(0, 120, 60)).texts]
     assert [] == denials(root)
 
 
@@ -232,14 +233,14 @@ def test_the_operator_mends_and_cannot_take_a_job(login, root):
     queue = login("operator").queue
     stores, control = queue.stores, queue.stores.control
     [record] = stores.failed.page()
-    [entry] = stores.quarantine.entries("default")
+    [entry] = stores.records.quarantined("default")
     control.restart(), control.pause("default"), control.down()
 
     assert (True, True, True) == (control.read(["default"]).down, control.up(), control.resume("default"))
     assert stores.failed.retry(record)
-    assert stores.quarantine.requeue("default", entry.id)
+    assert stores.records.requeue("default", entry.id)
     assert ([], 0, []) == (stores.failed.older_than(1.0), stores.failed.drop([RecordKey("none", "0")]), control.pools())
-    assert not stores.quarantine.drop("default", "none")
+    assert not stores.records.drop_quarantined("default", "none")
     assert login("producer").queue.push("do", unique_id="a")
     assert 4 == queue.clear()
     assert ([], []) == (denials(root), root.keys("laravel_unique_job:*"))

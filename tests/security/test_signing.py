@@ -215,7 +215,7 @@ def keyed(signed: Site, monkeypatch: pytest.MonkeyPatch) -> Site:
 
 
 def reasons(site: Site, queue: str = "default") -> list[str]:
-    return [entry.reason for entry in site.queue.stores.quarantine.entries(queue)]
+    return [entry.reason for entry in site.queue.stores.records.quarantined(queue)]
 
 
 def test_a_signed_job_runs_and_is_tried_again_and_an_unsigned_one_is_set_aside_whole(keyed, connection):
@@ -229,7 +229,7 @@ def test_a_signed_job_runs_and_is_tried_again_and_an_unsigned_one_is_set_aside_w
     assert [] == keyed.trail(tag="theirs")
     assert (["unsigned"], raw) == (
         reasons(keyed),
-        [entry.payload for entry in keyed.queue.stores.quarantine.entries("default")],
+        [entry.payload for entry in keyed.queue.stores.records.quarantined("default")],
     )
     assert 1 == done.stderr.count("reason=unsigned")
     assert NEW[1] not in done.stderr
@@ -268,9 +268,9 @@ def test_a_payload_is_put_back_when_its_key_is_known(keyed, monkeypatch):
     keyed.push("ok")
     monkeypatch.setenv("QUEUEPOOL_CONNECTION_SIGNING_KEYS", ":".join(OLD))
     keyed.work()
-    [entry] = keyed.queue.stores.quarantine.entries("default")
+    [entry] = keyed.queue.stores.records.quarantined("default")
     monkeypatch.setenv("QUEUEPOOL_CONNECTION_SIGNING_KEYS", f"{':'.join(OLD)}, {KEYS}")
-    keyed.queue.stores.quarantine.requeue("default", entry.id)
+    keyed.queue.stores.records.requeue("default", entry.id)
     keyed.work()
 
     assert "unknown-signing-key" == entry.reason

@@ -15,7 +15,7 @@ from queuepool.errors import BadPayload
 from queuepool.payload.envelope import decode
 from queuepool.payload.lease import Lease
 from queuepool.stores.factory import Stores
-from queuepool.stores.set_aside import Quarantined
+from queuepool.stores.records import Quarantined
 from tests.support.effort import effort, patient
 from tests.support.payload_strategies import PHP, anywhere, as_bytes, laravels, others, styles, values
 from tests.support.samples import new_jobs
@@ -108,7 +108,7 @@ def settle_unless_a_job(store: Any, lease: Lease) -> None:
 
 
 def entries(stores: Stores) -> list[Quarantined]:
-    return list(stores.quarantine.entries("default"))
+    return list(stores.records.quarantined("default"))
 
 
 @pytest.mark.parametrize(

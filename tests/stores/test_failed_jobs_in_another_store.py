@@ -90,7 +90,7 @@ def test_a_job_that_was_not_ours_any_more_leaves_no_record(apart):
 def test_a_failure_that_is_taken_there_twice_is_recorded_once(apart):
     (lease,) = reserved(apart, payload("a"))
     apart.queue.fail(lease, "a", record("a", lease.receipt))
-    [pending] = apart._outbox.pending()
+    [pending] = apart.records.pending()
     apart.failed._records.record(pending)  # whoever did it died before it could say so
 
     assert 0 == apart.forwarder.forward()
@@ -102,7 +102,7 @@ def test_a_failure_that_is_taken_there_twice_is_recorded_once_also_if_an_earlier
     (first,) = apart.failed.page()
     (lease,) = reserved(apart, payload("a"))
     apart.queue.fail(lease, "a", record("a", lease.receipt))
-    apart.failed._records.record(apart._outbox.pending()[0])
+    apart.failed._records.record(apart.records.pending()[0])
     apart.failed.drop([first.key])
 
     assert (0, 1) == (apart.forwarder.forward(), apart.failed.count())
@@ -224,7 +224,7 @@ def test_damaged_records_that_wait_stay_where_they_are_and_hold_up_no_other(apar
         for name in ("before", "damaged", "behind"):
             [lease] = reserved(apart, payload(f"{name} {number}"))
             apart.queue.fail(lease, f"{name} {number}", record(f"{name} {number}", lease.receipt))
-        damage(apart, apart._outbox.pending()[-2].id, text)
+        damage(apart, apart.records.pending()[-2].id, text)
 
         assert number == apart.forwarder.forward()
         assert "is damaged" in apart.forwarder.problem

@@ -187,7 +187,7 @@ def test_a_job_that_still_runs_keeps_the_next_one_away_until_it_is_over(stores):
 
 def test_marks_that_are_gone_let_schedules_begin_anew(stewards, stores):
     stewards.run()
-    stores.schedules.forget("tick")
+    stores.values.forget("tick")
     stewards.now = START + 60.0
     stewards.run()
     assert [] == stewards.pushed()
@@ -328,9 +328,9 @@ def run(stewards: Stewards, number: int, late: float) -> None:
     """A round of a steward. If it was carried out, the latest due time is settled, and pushed unless it is too old."""
     job = stewards.job(number)
     name = job.settings.name
-    before = stewards.stores.schedules.marks().get(name)
+    before = stewards.stores.values.marks().get(name)
     answered = stewards.run(number) is not None
-    after = stewards.stores.schedules.marks().get(name)
+    after = stewards.stores.values.marks().get(name)
     if not answered or before is None or stewards.control.down or before.rule != job.rule or before.rule != after.rule:
         return
     due = job.timetable.latest(before.settled, stewards.now)

@@ -44,7 +44,7 @@ def test_a_database_whose_disk_is_full_is_full(request, driver):
 def test_a_full_redis_is_noticed_and_is_full_until_it_has_room(own_server, connection, caplog):
     with closing(Stores(replace(connection, url=f"unix://{own_server.path}"))) as stores:
         header = Board.private().header
-        watch = WatchRoom(header, stores.room)
+        watch = WatchRoom(header, stores.queue)
         watch.run(0.0)
         assert 0.0 == header.store_full
 
@@ -65,7 +65,7 @@ def test_a_server_that_is_away_is_not_full(own_server, connection):
     with closing(Stores(replace(connection, url=f"unix://{own_server.path}"))) as stores:
         own_server.kill()
         with pytest.raises(StoreDown) as caught:
-            WatchRoom(Board.private().header, stores.room).run(0.0)
+            WatchRoom(Board.private().header, stores.queue).run(0.0)
 
     assert not isinstance(caught.value, StoreFull)
 
@@ -74,7 +74,7 @@ def test_a_steward_shows_that_its_database_is_full_until_it_can_write_again(requ
     header = Board.private().header
     with opened(connection_of("sqlite", request)) as stores:
         writes = Writes(stores, header)
-        chores = [writes, WatchRoom(header, stores.room)]
+        chores = [writes, WatchRoom(header, stores.queue)]
         steward_of(header, *chores).run(until=lambda: len(writes.seen) > 3)
 
     assert [False, True, True, False] == [bool(since) for since in writes.seen[:4]]
@@ -108,7 +108,7 @@ def test_a_steward_does_not_take_a_full_redis_for_away_and_its_other_chores_go_o
     header = Board.private().header
     with closing(Stores(replace(connection, url=f"unix://{own_server.path}"))) as stores:
         pushes = Pushes(stores, header)
-        steward_of(header, pushes, WatchRoom(header, stores.room)).run(until=lambda: len(pushes.seen) > 1)
+        steward_of(header, pushes, WatchRoom(header, stores.queue)).run(until=lambda: len(pushes.seen) > 1)
 
     assert {0.0} == {lost for lost, _ in pushes.seen}
     assert [False, True] == [bool(full) for _, full in pushes.seen]

@@ -18,7 +18,7 @@ from queuepool.payload.envelope import decode
 from queuepool.settlement.commands import commands_of
 from queuepool.settlement.endings import Endings
 from queuepool.settlement.held_locks import HeldLocks
-from queuepool.stores.set_aside import Returned
+from queuepool.stores.records import Returned
 from queuepool.stores.sql.migrate import client_at, migrate
 from queuepool.stores.sql.tables import TableNames
 from tests.support.commands import queuepool

@@ -31,7 +31,7 @@ def measured(board: Board) -> list[str]:
 
 def chore_of(board: Board, stores: Stores, turn: float) -> Measure:
     assert board.meters is not None
-    return Measure(PoolMeters(board.meters, QUEUES), stores.measures, lambda: 7, turn)
+    return Measure(PoolMeters(board.meters, QUEUES), stores.queue, lambda: 7, turn)
 
 
 def test_few_queues_are_one_turn(board: Board, stores: Stores) -> None:

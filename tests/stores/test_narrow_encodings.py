@@ -82,7 +82,7 @@ def test_a_job_with_any_text_is_pushed_tracked_locked_and_run(settings, stores):
     [lease] = stores.queue.reserve(["default"], OURS, 1).leases
 
     assert {"name": "é Ω 😀"} == decode(lease.receipt, 0).data
-    assert b"{}" == stores.states.get(state.job_id)
+    assert b"{}" == stores.values.state(state.job_id)
     assert stores.queue.finish(lease, Ending(unlocks=(Unlock(lock.name, lock.owner),)))
     assert stores.queue.push("locks", new_jobs(payload("c")), 0.0, lock._replace(owner="another"))
 
@@ -112,11 +112,11 @@ def test_a_job_with_any_text_is_pushed_in_the_applications_transaction(settings,
 def test_what_is_set_aside_is_found_under_its_queue(stores):
     lease = reserved(stores.queue, payload("a"))[0]
     stores.queue.quarantine(lease._replace(receipt="{é Ω 😀".encode()), "odd")
-    [entry] = stores.quarantine.entries("default")
+    [entry] = stores.records.quarantined("default")
 
     assert entry.payload.startswith(b"{")
-    assert stores.quarantine.drop("default", entry.id)
-    assert [] == list(stores.quarantine.entries("Ω 😀"))
+    assert stores.records.drop_quarantined("default", entry.id)
+    assert [] == list(stores.records.quarantined("Ω 😀"))
 
 
 def test_bytes_of_another_program_that_are_no_text_are_set_aside(postgres):
@@ -128,7 +128,7 @@ def test_bytes_of_another_program_that_are_no_text_are_set_aside(postgres):
 
         assert b"\xff" == lease.receipt
         assert stores.queue.quarantine(lease, "utf-8")
-        assert [b"\\xff"] == [entry.payload for entry in stores.quarantine.entries("default")]
+        assert [b"\\xff"] == [entry.payload for entry in stores.records.quarantined("default")]
 
 
 JOBS = """

@@ -16,8 +16,8 @@ from queuepool.errors import StoreDown, StoreError
 from queuepool.payload.ending import StateRecord
 from queuepool.payload.lease import Lease
 from queuepool.stores.factory import Stores
+from queuepool.stores.records import FailedJob, PendingFailure, Quarantined
 from queuepool.stores.redis.queue import TAGS
-from queuepool.stores.set_aside import FailedJob, PendingFailure, Quarantined
 from tests.support.eventually import eventually
 from tests.support.lossy_proxy import LossyProxy
 from tests.support.redis_server import PREFIX
@@ -314,14 +314,14 @@ MOVING: dict[str, Callable[[Stores], object]] = {
     "release": lambda stores: stores.queue.release(reserved(stores.queue, JOB)[0], 0.0, "a"),
     "give back": lambda stores: stores.queue.give_back(reserved(stores.queue, JOB)),
     "reclaim": lambda stores: reserved(stores.queue, JOB) and stores.queue.reclaim(["default"], 1, 0.0, known=()),
-    "put back": lambda stores: stores.quarantine.requeue("default", set_aside(stores).id),
+    "put back": lambda stores: stores.records.requeue("default", set_aside(stores).id),
     "retry": lambda stores: stores.failed.retry(failed(stores)),
 }
 
 
 def set_aside(stores: Stores) -> Quarantined:
     stores.queue.quarantine(reserved(stores.queue, JOB)[0], "odd")
-    return next(stores.quarantine.entries("default"))
+    return next(stores.records.quarantined("default"))
 
 
 def failed(stores: Stores) -> FailedJob:
@@ -357,12 +357,12 @@ def test_a_failed_job_whose_queue_has_the_wrong_type_stays_failed(server, stores
 
 def test_what_was_set_aside_stays_so_where_its_queue_has_the_wrong_type(server, stores, store):
     store.quarantine(reserved(store, JOB)[0], "odd")
-    entry = next(stores.quarantine.entries("default"))
+    entry = next(stores.records.quarantined("default"))
     server.set(READY, "x")
 
     with pytest.raises(StoreError):
-        stores.quarantine.requeue("default", entry.id)
-    assert [entry] == list(stores.quarantine.entries("default"))
+        stores.records.requeue("default", entry.id)
+    assert [entry] == list(stores.records.quarantined("default"))
 
 
 # Scripts
@@ -530,7 +530,7 @@ FULL: dict[str, Callable[[Stores, Lease], object]] = {
     "give back and count": lambda stores, lease: stores.queue.give_back([lease], "a") == [True],
     "count a crash": lambda stores, _: stores.queue.count_crash("a") == 1,
     "show its state": lambda stores, lease: (
-        stores.states.show([lease], [StateRecord("a", b"running", 60.0)]) or stores.states.get("a")
+        stores.queue.show([lease], [StateRecord("a", b"running", 60.0)]) or stores.values.state("a")
     ),
     "reclaim": lambda stores, _: stores.queue.reclaim(["default"], 1, 1.0, known=()),
     "fail": lambda stores, lease: stores.queue.fail(lease, "a", {**RECORD, "payload": ""}),

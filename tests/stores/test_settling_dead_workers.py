@@ -58,7 +58,7 @@ def bury(board: Board, told: list[Event], tmp_path: Path) -> Callable[[Stores], 
         runtime = RuntimeDir(PoolSettings(runtime_dir=tmp_path / "gone"))
         lost_replies = LostReplies(stores.queue, settler, ["default"], retry_after=90.0)
         boards = OrphanedBoards(board, runtime, blame)
-        return SettleDead(boards, runtime, stores.queue, settler, lost_replies, blame, stores.states)
+        return SettleDead(boards, runtime, stores.queue, settler, lost_replies, blame)
 
     return chore
 
@@ -175,12 +175,12 @@ def test_what_two_workers_have_died_of_reading_is_set_aside_and_what_they_held_b
     bury(stores).run(time.monotonic())
 
     assert [payload("b")] == stores.queue.first("default", 9)
-    assert [("deadly", payload("a"))] == [(one.reason, one.payload) for one in stores.quarantine.entries("default")]
+    assert [("deadly", payload("a"))] == [(one.reason, one.payload) for one in stores.records.quarantined("default")]
     assert [JobQuarantined("default", "deadly")] == [event for event in told if isinstance(event, JobQuarantined)]
 
-    [entry] = stores.quarantine.entries("default")
+    [entry] = stores.records.quarantined("default")
     stores.queue.clear("default")
-    stores.quarantine.requeue("default", entry.id)
+    stores.records.requeue("default", entry.id)
     dies_reading(board, stores.queue, killed)
     bury(stores).run(time.monotonic())
     assert 1 == stores.queue.sizes("default").ready  # put back by hand, it has two readers again

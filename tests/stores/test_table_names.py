@@ -66,7 +66,7 @@ def test_every_verb_uses_them(built, settings):
     assert 1 == store.tallies("a").crashes
     [lease] = store.reserve(["default"], OURS, 1).leases
     assert store.quarantine(lease, "odd")
-    assert ["odd"] == [entry.reason for entry in built.quarantine.entries("default")]
+    assert ["odd"] == [entry.reason for entry in built.records.quarantined("default")]
     assert ["default"] == store.queues()
     [lease] = reserved(store, payload("b"))
     assert ([True], [True]) == (store.renew([lease]), store.delete([lease]))

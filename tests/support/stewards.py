@@ -21,7 +21,7 @@ class Wire:
     """The way to the store: requests may be lost, replies may be lost, and what is on its way may arrive much later."""
 
     def __init__(self, stores: Stores) -> None:
-        self._schedules = stores.schedules
+        self._schedules = stores.values
         self.fault = ""
         self.under_way: list[Due] = []
 

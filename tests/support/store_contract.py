@@ -12,7 +12,7 @@ from queuepool.payload.envelope import decode
 from queuepool.payload.lease import Lease
 from queuepool.stores.contract import Sizes
 from queuepool.stores.factory import Stores
-from queuepool.stores.set_aside import FailedJob
+from queuepool.stores.records import FailedJob
 from tests.support.samples import attempted, new_jobs, payload, record
 
 RETRY_AFTER = 90.0
@@ -82,5 +82,5 @@ each_settlement = pytest.mark.parametrize("settle", SETTLEMENTS.values(), ids=SE
 
 def state(built: Stores) -> tuple[object, ...]:
     """All that a verb could have changed for the job ``a``."""
-    set_aside = [entry for queue in QUEUES for entry in built.quarantine.entries(queue)]
+    set_aside = [entry for queue in QUEUES for entry in built.records.quarantined(queue)]
     return *map(built.queue.sizes, QUEUES), set_aside, built.failed.page(), built.queue.tallies("a")

@@ -197,7 +197,7 @@ def test_two_modules_put_the_drivers_together():
     importing = [where(path) for path in paths() if any(name.startswith("stores.redis") for name in ours(path))]
 
     # The first one looks at a server for a person.
-    expected = ["cli/check.py", "stores/clients.py", "stores/factory.py"]
+    expected = ["cli/check.py", "stores/factory.py"]
     assert expected == [file for file in importing if not file.startswith("stores/redis/")]
 
 

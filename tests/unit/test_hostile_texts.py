@@ -25,9 +25,9 @@ from queuepool.payload.identity import digest_of
 from queuepool.payload.scan import depth_of
 from queuepool.payload.signing import Signer
 from queuepool.payload.uncounted import counted
-from queuepool.stores.notices import notice_in
+from queuepool.stores.control import notice_in
+from queuepool.stores.records import json_in
 from queuepool.stores.schedules import Mark
-from queuepool.stores.set_aside import json_in
 from tests.support.hostile_texts import hostile
 
 SIZE, SECONDS = 512 * 1024, 30

@@ -12,10 +12,9 @@ from urllib.parse import urlsplit
 from queuepool.config.urls import has_password, masked
 from queuepool.errors import StoreError, StoreFull
 from queuepool.payload.unique_locks import PREFIX
-from queuepool.stores import unfit
-from queuepool.stores.clients import keys_of
-from queuepool.stores.factory import Stores
+from queuepool.stores.factory import Stores, keys_of
 from queuepool.stores.finding import Finding, Grade, refusal
+from queuepool.stores.redis.refusals import examine
 
 _OLDEST = (6, 2)
 #: the share of maxmemory from which on a server is nearly full
@@ -54,7 +53,7 @@ def _server(stores: Stores) -> Iterator[tuple[Grade, str]]:
         yield Grade.WARN, f"version, persistence and eviction are unknown: {words}"
         yield from _room(stores, about)
         return
-    unfit.examine(str(about.get("redis_mode", "")))
+    examine(str(about.get("redis_mode", "")))
     yield _version(str(about.get("redis_version", "")))
     yield _persistence(about)
     yield _eviction(str(about.get("maxmemory_policy", "")))
@@ -91,7 +90,7 @@ def _room(stores: Stores, about: Mapping[str, Any]) -> Iterator[tuple[Grade, str
     used, most = int(about.get("used_memory", 0)), int(about.get("maxmemory", 0))
     numbers = f": {used / _MB:.1f} of {most / _MB:.1f} MB (maxmemory) are used" if most else ""
     try:
-        stores.room.ask()
+        stores.queue.ask_for_room()
     except StoreFull:
         yield Grade.FAIL, f"the server is full and refuses new jobs{numbers}; raise maxmemory, or let pools work it off"
     except StoreError:

@@ -20,6 +20,8 @@ from queuepool.unix.readiness import is_readable
 
 #: seconds that the server takes to confirm a subscription
 _CONFIRMS = 2.0
+#: keys that the server reads in one step of a scan
+_PAGE = 1000
 #: so that a connection that only listens notices within a minute that its peer is gone; by default it takes 2 hours
 _KEEPALIVE = {
     getattr(socket, name): value
@@ -112,6 +114,17 @@ class Client:
             if self._shared:
                 return self._ask(*words)
             return self._connection.await_reply(words, self._socket_timeout)
+
+    def scan(self, pattern: str) -> Iterator[set[bytes]]:
+        """All keys of this pattern, each once, page by page: nothing lists them, and KEYS would block the server."""
+        seen: set[bytes] = set()
+        cursor = 0
+        while True:
+            cursor, page = self.command("SCAN", cursor, "MATCH", pattern, "COUNT", _PAGE)
+            yield (fresh := set(page) - seen)
+            seen |= fresh
+            if not int(cursor):
+                return
 
     def script(self, name: str, keys: Sequence[str], args: Sequence[Any]) -> Any:
         """Run one of our Lua files and return its reply."""

@@ -14,26 +14,27 @@ from queuepool.errors import StoreDown, StoreError
 from queuepool.payload.ending import NOTHING, Ending, Lock, StateRecord, Unlock
 from queuepool.payload.envelope import MAX_BYTES
 from queuepool.payload.lease import Lease, Tallies
-from queuepool.stores.contract import NewJob, Reservation, Shelf, Sizes, Staged
+from queuepool.stores.contract import Measured, NewJob, Reservation, Shelf, Sizes, Staged
 from queuepool.stores.locks import NO_LOCKS, Finder, LocksOf
-from queuepool.stores.redis.clearing import clear
 from queuepool.stores.redis.client import Client
 from queuepool.stores.redis.keys import Keys
-from queuepool.stores.redis.locks import RedisLocks
-from queuepool.stores.redis.scan import queues_of
 from queuepool.stores.redis.wire import BATCH, batches, by_queue, following, reservation, whole
 
 #: as many as fit the bits of a lease's score (lua/include/lease.lua)
 TAGS = 131072
 #: seconds for which the server's clock is assumed to run at the speed of own
 _CLOCK_LASTS = 10.0
+#: the most that one step of a clear reads: jobs, and bytes (a page more); no other client waits for long
+_CLEARED, _CLEARED_BYTES = 1000, 1_000_000
+#: bytes of the next job's payload that are measured: the steward reads it again and again, and a longer one says less
+_MEASURED = 64 * 1024
 
 
 class RedisQueue:
     """Laravel's queue on one connection.
 
     ``keep``: record failed jobs; ``outbox``: their records only wait here, for a failed store on another server.
-    ``locks`` divides unique locks between this store and Laravel's cache. ``clock``: '' = the server's, or a test's.
+    ``locks_of`` divides unique locks between this store and Laravel's cache. ``clock``: '' = the server's, or a test's.
     """
 
     def __init__(
@@ -41,10 +42,10 @@ class RedisQueue:
         client: Client,
         keys: Keys,
         retry_after: float,
+        locks_of: LocksOf,
         *,
         keep: bool = True,
         outbox: bool = False,
-        locks: LocksOf | None = None,
     ) -> None:
         self.client = client
         self.keys = keys
@@ -52,8 +53,7 @@ class RedisQueue:
         self._retry_after = retry_after
         self._keep = keep
         self._outbox = outbox
-        self.locks_of = locks or LocksOf("redis")
-        self.locks_of.own = self._own_locks = RedisLocks(client, keys)
+        self.locks_of = locks_of
         self._offset = 0.0
         self._offset_ends = 0.0
         self._reserve_keys: dict[tuple[str, ...], list[str]] = {}
@@ -98,7 +98,7 @@ class RedisQueue:
         return bool(self.client.script("push_with", names, args) == 1)
 
     def unlock(self, unlocks: Sequence[Unlock]) -> None:
-        self.locks_of.found(self._own_locks.release(self.locks_of.here(unlocks)))
+        self.locks_of.found(self.locks_of.own.release(self.locks_of.here(unlocks)))
 
     def reserve(self, queues: Sequence[str], tag: int, limit: int, done: Sequence[Lease] = ()) -> Reservation:
         done = by_queue(done, queues)
@@ -195,6 +195,13 @@ class RedisQueue:
         names = [self.keys.reserved(lease.queue), self.keys.quarantine(lease.queue)]
         return bool(self.client.script("quarantine", names, [self.clock, lease.receipt, reason, lease.tag]) == 1)
 
+    def show(self, leases: Sequence[Lease], states: Sequence[StateRecord]) -> None:
+        names, args = [], []
+        for lease, state in zip(leases, states, strict=True):
+            names += [self.keys.reserved(lease.queue), self.keys.state(state.job_id)]
+            args += [lease.receipt, lease.tag, state.text, whole(state.seconds)]
+        self.client.script("show", names, args)
+
     def tallies(self, job_id: str) -> Tallies:
         words = self.client.command("HMGET", self.keys.tallies(job_id), "exceptions", "crashes")
         return Tallies(*(int(word) if word and word.isdigit() and len(word) < 10 else 0 for word in words))
@@ -203,6 +210,17 @@ class RedisQueue:
         makers = (self.keys.ready, self.keys.delayed, self.keys.reserved, self.keys.quarantine)
         return Sizes(*self.client.script("size", [key(queue) for key in makers], []))
 
+    def measure(self, queue: str) -> Measured:
+        makers = (self.keys.ready, self.keys.delayed, self.keys.reserved, self.keys.quarantine)
+        found = self.client.script("measure", [key(queue) for key in makers], [self.clock, _MEASURED])
+        ready, delayed, reserved, quarantined, payload, overdue, now = found
+        age, overdue = None if payload else 0.0, max(float(overdue), 0.0)
+        return Measured(ready, delayed, reserved, quarantined, age, float(now), payload, overdue)
+
+    def ask_for_room(self) -> None:
+        # A write that a full server (``maxmemory``, ``noeviction``) refuses, and any other does not carry out.
+        self.client.command("SET", self.keys.room, "", "XX")  # only a key that is there, and none is
+
     def first(self, queue: str, most: int, state: Shelf = "ready") -> list[bytes]:
         if state == "ready":
             return list(self.client.command("LRANGE", self.keys.ready(queue), 0, most - 1))
@@ -210,10 +228,29 @@ class RedisQueue:
         return list(self.client.command("ZRANGE", key, 0, most - 1))
 
     def queues(self) -> list[str]:
-        return queues_of(self.client, self.keys)
+        keys = (key.decode("utf-8", "replace") for page in self.client.scan(self.keys.pattern) for key in page)
+        return sorted({name for key in keys if (name := self.keys.queue_of(key)) is not None})
 
     def clear(self, queue: str, finder: Finder = NO_LOCKS) -> int:
-        return clear(self.client, self.keys, self.locks_of, queue, finder)
+        """As the contract says: as many as there are at the start, as more may come faster than they are dropped."""
+        names = [key(queue) for key in (self.keys.ready, self.keys.delayed, self.keys.reserved, self.keys.notify)]
+        most, dropped = _CLEARED, 0
+        while True:
+            args = [min(_CLEARED, most - dropped), _CLEARED_BYTES, *finder.marks]
+            there, free, *held = self.client.script_in_time("clear", names, args)
+            most = there if not dropped else most
+            dropped += int(free) + self._drop(names, held, finder)
+            if dropped >= most or not (free or held):
+                return dropped
+
+    def _drop(self, names: Sequence[str], held: Sequence[Any], finder: Finder) -> int:
+        """Drop these jobs, each a key's number and its bytes, each with its locks."""
+        locks, args = [], []
+        for number, job in zip(held[::2], held[1::2], strict=True):
+            unlocks = self.locks_of.here(finder.locks_of(job))
+            locks += [self.keys.lock(lock.name) for lock in unlocks]
+            args += [number, job, len(unlocks), *(lock.owner for lock in unlocks)]
+        return int(self.client.script_in_time("drop_held", [*names, *locks], args)) if args else 0
 
     def now(self) -> float:
         if self.clock:

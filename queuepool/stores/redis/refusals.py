@@ -1,4 +1,4 @@
-"""A server's refusals, and redis-py's exceptions, as our errors."""
+"""A server's refusals, and redis-py's exceptions, as our errors; some servers are no store: a cluster, a Sentinel."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 
 import redis
 
-from queuepool.errors import LoginRefused, RefusesNew, StoreDenied, StoreDown, StoreError, TagRetired
-from queuepool.stores import certificates, unfit
+from queuepool.errors import LoginRefused, RefusesNew, StoreDenied, StoreDown, StoreError, StoreUnfit, TagRetired
+from queuepool.stores import certificates
 from queuepool.stores.redis.scripts import script
 
 #: redis-py's classes for errors that may pass; it removes the code from their text
@@ -27,6 +27,12 @@ _PASSING = (
     "LATE",
 )  # fmt: skip
 
+_KINDS = {
+    "cluster": "this is a node of a Redis Cluster, for which there is no client here yet: name a server of its own",
+    "sentinel": "this is a Sentinel, which holds no jobs and is not asked yet: name the server that it watches",
+}
+_CLUSTER_MESSAGES = re.compile("cluster mode|cluster node|hash to the same slot|Hash slot not served|different slots")
+_UNKNOWN = re.compile(r"unknown command [`'](\w+)")
 #: a server's words for what its user may not do in a script
 _DENIED = re.compile("executing the script can't|ACL failure in script|NOPERM")
 
@@ -42,7 +48,7 @@ def translated(error: redis.RedisError, verb: str, names: Sequence[Any], source:
     if isinstance(error, redis.AuthenticationError):
         return LoginRefused(f"the server does not accept user and password: {text}")
     is_cluster = isinstance(error, _CLUSTERS) and not isinstance(error, redis.exceptions.MasterDownError)
-    if found := unfit.by_message(text, is_cluster=is_cluster):
+    if found := _unfit_by(text, is_cluster=is_cluster):
         return found
     if isinstance(error, redis.exceptions.NoPermissionError) or _DENIED.search(text):
         return StoreDenied(denial(text, verb, names, source))
@@ -69,3 +75,19 @@ def denial(text: str, verb: str, names: Sequence[Any], source: str) -> str:
 def explained(text: str, name: str) -> str:
     """The text for a server's error that the script of this name has caught."""
     return denial(text, name, (), script(name)[0]) if _DENIED.search(text) else text
+
+
+def examine(mode: str) -> None:
+    """Raise ``StoreUnfit`` if the server's ``redis_mode`` is unsuitable."""
+    if mode in _KINDS:
+        raise StoreUnfit(_KINDS[mode])
+
+
+def _unfit_by(text: str, *, is_cluster: bool) -> StoreUnfit | None:
+    """The error for the text of a server's refusal, if any; ``is_cluster``: only a cluster's node refuses like that."""
+    if is_cluster or _CLUSTER_MESSAGES.search(text):
+        return StoreUnfit(_KINDS["cluster"])
+    if unknown := _UNKNOWN.search(text):
+        kinds = "is it a Sentinel, or a proxy? Or was the command renamed there?"
+        return StoreUnfit(f"the server has no command {unknown[1]}: {kinds}")
+    return None

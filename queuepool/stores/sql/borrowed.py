@@ -15,8 +15,8 @@ from queuepool.payload.ending import Lock
 from queuepool.stores.contract import NewJob
 from queuepool.stores.sql.callers_connection import Callers, adapted
 from queuepool.stores.sql.client import Client
-from queuepool.stores.sql.endings import SqlEndings
 from queuepool.stores.sql.errors import Database, translated
+from queuepool.stores.sql.queue import SqlQueue
 from queuepool.stores.sql.sqlite import identity_of
 
 T = TypeVar("T")
@@ -43,12 +43,12 @@ _DATABASES = {
 class Borrowing:
     """The queue's part in other transactions than its own; ``on`` a connection that leads to the same database."""
 
-    def __init__(self, client: Client, endings: SqlEndings) -> None:
+    def __init__(self, client: Client, jobs: SqlQueue) -> None:
         self._client = client
-        self.endings = endings
+        self.jobs = jobs
         self._own = ""
         names = client.tables.jobs.schema, client.tables.jobs.name
-        self._jobs = ".".join(f'"{name}"' for name in names if name)
+        self._table = ".".join(f'"{name}"' for name in names if name)
 
     @property
     def database(self) -> Database:
@@ -76,7 +76,7 @@ class Borrowing:
 
     def _is_own(self, connection: Callers, kind: str) -> bool:
         query = text(_DATABASES[kind])
-        query = query.bindparams(jobs=self._jobs) if kind == "postgresql" else query
+        query = query.bindparams(jobs=self._table) if kind == "postgresql" else query
         found = _text_of(connection, query)
         if found != self._own:  # of a server that was restarted, too
             self._own = self._client.ask_once(lambda own: _text_of(own, query))
@@ -105,7 +105,7 @@ class BorrowedQueue:
         if lock and lock.is_elsewhere:
             raise ValueError(_LOCK_ELSEWHERE)
         with self._connected() as connection:
-            push = self._borrowing.endings.push
+            push = self._borrowing.jobs.push_within
             return not jobs or push(connection, queue, jobs, delay, lock)  # type: ignore[arg-type]
 
     def check(self) -> None:

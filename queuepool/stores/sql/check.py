@@ -15,7 +15,6 @@ from queuepool.config.urls import database_of, has_password, masked, options_of,
 from queuepool.payload.unique_locks import PREFIX
 from queuepool.stores.factory import Stores
 from queuepool.stores.finding import Finding, Grade, refusal
-from queuepool.stores.sql import check_limits as database_limits
 from queuepool.stores.sql.check_encodings import encodings
 from queuepool.stores.sql.client import Client
 from queuepool.stores.sql.postgresql import is_lent
@@ -33,6 +32,16 @@ _ROWS: dict[str, dict[str, Any]] = {
     "failed_jobs": {"uuid": "queuepool:check", "connection": "", "queue": "", "payload": "", "exception": ""},
     "cache": {"key": "queuepool:check", "value": "", "expiration": 0},
 }
+_LIMITS = {
+    # -1 and 0 mean no limit
+    "postgresql": (
+        "SELECT current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int, "
+        "rolconnlimit, datconnlimit FROM pg_roles, pg_database "
+        "WHERE rolname = current_user AND datname = current_database()"
+    ),
+    "mysql": "SELECT @@max_connections, @@max_user_connections",
+}
+_LIMITS["mariadb"] = _LIMITS["mysql"]
 
 
 def inspect_database(stores: Stores, queues: Sequence[str], crews: Sequence[int]) -> Iterator[Finding]:
@@ -54,7 +63,7 @@ def _findings(stores: Stores, queues: Sequence[str], crews: Sequence[int]) -> It
         yield _journal(client)
     if client.ask(is_lent):
         yield _pooler(client)
-    yield from database_limits.connections(client, crews)
+    yield from _connections(client, crews)
     yield from _tables(client, queues)
     yield from _elsewhere(stores, queues)
 
@@ -121,8 +130,46 @@ def _tables(client: Client, queues: Sequence[str]) -> Iterator[tuple[Grade, str]
     yield Grade.OK, f"the tables {names} are there, and every right that is needed is granted"
     if oddity := client.ask(partial(oddity_of, table=client.tables.jobs)):
         yield Grade.WARN, oddity
-    yield from database_limits.merged_queues(client, queues)
+    yield from _merged_queues(client, queues)
     yield from encodings(client)
+
+
+def _connections(client: Client, crews: Sequence[int]) -> Iterator[tuple[Grade, str]]:
+    """Whether the connections suffice; ``crews`` is how many workers each pool has.
+
+    Each worker and each steward always holds one.
+    """
+    limit, workers, stewards = client.ask(_limit), sum(crews), len(crews)
+    if limit is None or 2 * workers + stewards <= limit:
+        return
+    processes = f"{workers} worker{'s'[: workers - 1]} and {stewards} steward{'s'[: stewards - 1]}"
+    hold = f"{processes} hold {workers + stewards} connections"
+    yield (
+        Grade.WARN,
+        f"{hold}, and up to {workers} more while their jobs push; the server allows {limit}, and refuses producers "
+        "beyond that: raise max_connections, or have fewer workers",
+    )
+
+
+def _merged_queues(client: Client, queues: Sequence[str]) -> Iterator[tuple[Grade, str]]:
+    """Jobs that Laravel runs as if they were in one of these queues, and we do not."""
+    jobs = client.tables.jobs
+    named = select(jobs.c.queue).where(jobs.c.queue.in_(queues)).distinct()
+    others = set(client.ask(lambda connection: connection.execute(named).scalars().all())) - {*queues}
+    if others:
+        names = ", ".join(map(repr, sorted(others)))
+        yield (
+            Grade.WARN,
+            f"jobs wait in {names}, which the server's collation takes for a queue that is served: Laravel's workers "
+            "run them, ours do not; name the queue as its jobs do",
+        )
+
+
+def _limit(connection: Connection) -> int | None:
+    """How many connections this user may have to this database; ``None`` = no limit."""
+    statement = _LIMITS.get(connection.dialect.name)
+    limits = connection.exec_driver_sql(statement).one() if statement else ()
+    return min((limit for limit in limits if limit > 0), default=None)
 
 
 def _elsewhere(stores: Stores, queues: Sequence[str]) -> Iterator[tuple[Grade, str]]:

@@ -15,7 +15,7 @@ from queuepool.stores.sql.clock import Clock, later
 from queuepool.stores.sql.encoding import bytes_of, text_of
 from queuepool.stores.sql.postgresql import CHANNEL
 from queuepool.stores.sql.schema import Schema, schema_of
-from queuepool.stores.sql.statements import Statements, push_of
+from queuepool.stores.sql.statements import MEASURED, Statements, measuring, push_of
 
 #: how many jobs other workers may take while we choose
 _RIVALS = 16
@@ -126,6 +126,15 @@ class JobsTable:
     def count(self, connection: Connection, queue: str) -> Sequence[int]:
         """How many rows are ready, delayed and leased."""
         return connection.execute(self._statements.count, {"name": queue}).one()
+
+    def measure(self, connection: Connection, queue: str) -> tuple[int, int, int, bool, float, float]:
+        """How many are ready, delayed and leased; whether there are more; for how long the next is ready; the time."""
+        counts, next_ready = measuring(self._client.tables.jobs, connection.dialect)
+        ready, delayed, leased, rows, now = connection.execute(counts, {"name": queue}).one()
+        is_more = rows > MEASURED
+        since = connection.execute(next_ready, {"name": queue}).scalar_one_or_none() if ready or is_more else None
+        age = 0.0 if since is None else max(float(now) - since, 0.0)
+        return ready, delayed, leased, is_more, age, float(now)
 
     def first(self, connection: Connection, queue: str, most: int, state: Shelf = "ready") -> list[bytes]:
         """The payloads of the first rows in this state."""

@@ -15,9 +15,9 @@ from queuepool.payload.lease import Lease, Row
 from queuepool.stores.contract import Reservation
 from queuepool.stores.sql.client import Client
 from queuepool.stores.sql.encoding import bytes_of
-from queuepool.stores.sql.failed_table import Failures
 from queuepool.stores.sql.jobs_table import JobsTable
 from queuepool.stores.sql.lease_tags import TAGS, marked, row_of
+from queuepool.stores.sql.records import SqlRecords
 from queuepool.stores.sql.statements import SLACK
 
 #: seconds after which to try again for a due job that another session had locked
@@ -28,12 +28,12 @@ Act = Callable[[Connection, list[int]], object]
 
 
 class Leases:
-    """The leases of one process; rows that can have no further attempt go to the quarantine in ``failures``."""
+    """The leases of one process; rows that can have no further attempt go to the quarantine in ``records``."""
 
-    def __init__(self, client: Client, table: JobsTable, failures: Failures) -> None:
+    def __init__(self, client: Client, table: JobsTable, records: SqlRecords) -> None:
         self._client = client
         self._table = table
-        self._failures = failures
+        self._records = records
         #: how often the file had been replaced when the tag was drawn
         self._joined = 0
         #: when the next job is due if the last ``reserve`` took none, by the monotonic clock
@@ -110,7 +110,7 @@ class Leases:
         for number, payload, attempts in self._table.take(connection, queue, tag, most):
             lease = Lease(queue, bytes_of(payload), tag, Row(number, attempts))
             if payload is None:
-                self._failures.quarantine_row(connection, self._client.tables.jobs, number, "too-large")
+                self._records.quarantine_row(connection, self._client.tables.jobs, number, "too-large")
                 self._table.delete(connection, [number])
                 found.quarantined.append((queue, "too-large"))
             elif attempts < self._table.most_attempts:
@@ -118,7 +118,7 @@ class Leases:
             else:
                 # No further attempt could be counted: it would be retried forever.
                 self._table.delete(connection, [number])
-                self._failures.quarantine(connection, lease, "attempts")
+                self._records.quarantine(connection, lease, "attempts")
                 found.quarantined.append((queue, "attempts"))
 
     def _next_due(self, connection: Connection, queues: Sequence[str]) -> float | None:

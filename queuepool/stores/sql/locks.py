@@ -1,50 +1,82 @@
-"""Laravel's locks in the table ``cache_locks``: each verb works in its caller's transaction.
+"""Laravel's table ``cache_locks``: its own locks, the keys of alerts, and the marks of schedules.
 
+Marks are not in ``cache``, which may be emptied at any time; a mark is in the column of a lock's owner. A digest ends
+the keys that we name: the collations of MySQL take ``Nightly`` and ``nightly`` for the same, and a column has a length.
 Source: Illuminate/Cache/DatabaseLock.php (13.x).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Insert, Table, case, delete, inspect, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Insert,
+    Table,
+    case,
+    delete,
+    false,
+    func,
+    insert,
+    inspect,
+    or_,
+    select,
+    update,
+)
 
 from queuepool.errors import StoreDenied
 from queuepool.payload.ending import Lock, Unlock
 from queuepool.payload.unique_locks import PREFIX
-from queuepool.stores.locks import HeldLock
+from queuepool.stores.locks import NO_LOCKS, Finder, HeldLock
+from queuepool.stores.schedules import Due, Fired, Mark, Result, sound_marks
 from queuepool.stores.sql.charsets import Charsets
 from queuepool.stores.sql.client import Client
 from queuepool.stores.sql.clock import Clock
 from queuepool.stores.sql.encoding import bytes_of
+from queuepool.stores.sql.jobs_table import JobsTable
 from queuepool.stores.sql.names import is_name, is_one_of
+from queuepool.stores.values import Claim
 
 #: locks that are read at once
 _PAGE = 1000
 #: the state of a lock in a query; null: its time is over
 _OURS, _HELD = 1, 2
+#: the last second that the column ``expiration`` holds: Laravel deletes locks that have expired
+_LAST = 2**31 - 1
+#: most characters of an alert in its key, which the digest follows
+_MAX_ALERT = 120
 
 
 class SqlLocks:
-    """The locks in one database; ``prefix`` is that of Laravel's cache."""
+    """What has an owner in one database. ``prefix`` is that of Laravel's cache, and ``lock_prefix`` that of its locks.
 
-    def __init__(self, client: Client, prefix: str) -> None:
+    The verbs that end in ``within`` work in their caller's transaction.
+    """
+
+    def __init__(self, client: Client, table: JobsTable, prefix: str, lock_prefix: str) -> None:
         self._client = client
+        self._table = table
         self._prefix = prefix
-        self._table = client.tables.cache_locks
-        self._charsets = Charsets(self._table)
+        self._lock_prefix = lock_prefix
+        self._marks_start = f"{prefix}queuepool:schedule:"
+        self._owned = client.tables.cache_locks
+        self._owned_charsets = Charsets(self._owned)
         self._is_there = False
 
     def examine(self) -> None:
         """Raise ``StoreDenied`` if there is no such table: an application on Laravel 8 may have none."""
         if not self._is_there:
             self._is_there = self._client.ask(
-                lambda c: inspect(c).has_table(self._table.name, schema=self._table.schema)
+                lambda c: inspect(c).has_table(self._owned.name, schema=self._owned.schema)
             )
         if not self._is_there:
-            raise StoreDenied(self._client.database.lacks(self._table.name))
+            raise StoreDenied(self._client.database.lacks(self._owned.name))
+
+    # Laravel's unique locks
 
     def release(self, unlocks: Sequence[Unlock]) -> int:
         """As ``stores.locks.Locks``, here and below."""
@@ -57,11 +89,11 @@ class SqlLocks:
 
     def _release(self, connection: Connection, lock: Unlock) -> bool:
         """Release the lock if it is this owner's; returns whether there was one."""
-        there = self._is_key(connection, lock.name)
-        ours = [self._table.c.owner == lock.owner] if lock.owner else []
-        if connection.execute(delete(self._table).where(there, *ours)).rowcount:
+        there = self._is_key(connection, self._key(connection, lock.name))
+        ours = [self._owned.c.owner == lock.owner] if lock.owner else []
+        if connection.execute(delete(self._owned).where(there, *ours)).rowcount:
             return True
-        return bool(ours) and connection.execute(select(self._table.c.owner).where(there)).first() is not None
+        return bool(ours) and connection.execute(select(self._owned.c.owner).where(there)).first() is not None
 
     def take(self, lock: Lock) -> bool:
         self.examine()
@@ -77,9 +109,10 @@ class SqlLocks:
     def owners(self, names: Sequence[str]) -> dict[str, str]:
         def read(connection: Connection) -> dict[str, str]:
             keys = {self._key(connection, name): name for name in names}
-            is_one = is_one_of(connection.dialect, self._table.c.key, list(keys))
-            living = self._table.c.expiration > Clock(connection.dialect).down()
-            rows = connection.execute(select(self._table.c.key, self._table.c.owner).where(is_one, living))
+            is_one = is_one_of(connection.dialect, self._owned.c.key, list(keys))
+            rows = connection.execute(
+                select(self._owned.c.key, self._owned.c.owner).where(is_one, self._lasts(connection))
+            )
             return {keys[key]: bytes_of(owner).decode("utf-8", "replace") for key, owner in rows}
 
         self.examine()
@@ -87,49 +120,170 @@ class SqlLocks:
 
     def all_keys(self) -> list[str]:
         def read(connection: Connection) -> list[str]:
-            living = self._table.c.expiration > Clock(connection.dialect).down()
-            is_lock = self._table.c.key.contains(PREFIX, autoescape=True)
-            return list(connection.execute(select(self._table.c.key).where(is_lock, living)).scalars())
+            is_lock = self._owned.c.key.contains(PREFIX, autoescape=True)
+            return list(connection.execute(select(self._owned.c.key).where(is_lock, self._lasts(connection))).scalars())
 
         self.examine()
         return self._client.ask(read)
 
+    def usable(self, finder: Finder) -> Finder:
+        """The finder; one that finds nothing where there is no table of locks, as before Laravel 8."""
+        if not finder.marks:
+            return finder
+        try:
+            self.examine()
+        except StoreDenied:
+            return NO_LOCKS
+        return finder
+
     def _page(self, connection: Connection, after: str) -> Sequence[Any]:
-        table, now = self._table.c, Clock(connection.dialect).down()
-        is_lock = table.key.startswith(self._prefix + PREFIX, autoescape=True)
+        table, now = self._owned.c, Clock(connection.dialect).down()
+        is_lock = table.key.startswith(self._lock_prefix + PREFIX, autoescape=True)
         page = select(table.key, table.owner, (table.expiration - now).label("left"))
         living = page.where(is_lock, table.key > after, table.expiration > now)
         return connection.execute(living.order_by(table.key).limit(_PAGE)).all()
 
     def _plain(self, row: Any) -> tuple[str, str]:
-        return row.key.removeprefix(self._prefix), bytes_of(row.owner).decode("utf-8", "replace")
+        return row.key.removeprefix(self._lock_prefix), bytes_of(row.owner).decode("utf-8", "replace")
 
     def take_within(self, connection: Connection, lock: Lock) -> bool:
-        """Take the lock; ``False`` if it is held. Waits for another transaction that is about to take it.
+        """Take the lock; ``False`` if it is held. Waits for another transaction that is about to take it."""
+        return self._take(connection, self._key(connection, lock.name), lock.owner, lock.seconds)
+
+    def _take(self, connection: Connection, key: str, owner: str, seconds: float) -> bool:
+        """Make the owner the key's, unless another is.
 
         No statement fails if it is held: in PostgreSQL that would end the transaction, which may be the application's.
         """
-        there = self._is_key(connection, lock.name)
+        there = self._is_key(connection, key)
         clock = Clock(connection.dialect)
-        row = {"owner": lock.owner, "expiration": clock.up(lock.seconds)}
-        state = case((self._table.c.owner == lock.owner, _OURS), (self._table.c.expiration > clock.down(), _HELD))
+        row = {"owner": owner, "expiration": clock.up(seconds)}
+        state = case((self._owned.c.owner == owner, _OURS), (self._owned.c.expiration > clock.down(), _HELD))
         # Twice: a lock whose time is over is taken over first; one may be released in between.
         for _ in range(2):
-            connection.execute(
-                _unless_there(self._table, connection.dialect.name, {"key": self._key(connection, lock.name), **row})
-            )
+            connection.execute(_unless_there(self._owned, connection.dialect.name, {"key": key, **row}))
             # The row as it is now, even where others show what was committed before the transaction began.
             found = connection.execute(select(state).where(there).with_for_update()).scalar()
             if found is not None:
                 return bool(found == _OURS)
-            connection.execute(update(self._table).where(there).values(**row))
+            connection.execute(update(self._owned).where(there).values(**row))
         return False
 
-    def _is_key(self, connection: Connection, name: str) -> ColumnElement[bool]:
-        return is_name(connection.dialect, self._table.c.key, self._key(connection, name))
-
     def _key(self, connection: Connection, name: str) -> str:
-        return self._charsets.text(connection, "key", self._prefix + name)
+        return self._owned_charsets.text(connection, "key", self._lock_prefix + name)
+
+    def _is_key(self, connection: Connection, key: str) -> ColumnElement[bool]:
+        return is_name(connection.dialect, self._owned.c.key, key)
+
+    def _lasts(self, connection: Connection) -> ColumnElement[bool]:
+        """Whether the time of a row is not over."""
+        return self._owned.c.expiration > Clock(connection.dialect).down()
+
+    # Alerts' keys
+
+    def claim_alert(self, alert: str, owner: str, seconds: float) -> Claim:
+        def work(connection: Connection) -> Claim:
+            key = self._alert(connection, alert)
+            row = select(self._owned.c.owner).where(self._is_key(connection, key), self._lasts(connection))
+            holder = connection.execute(row.with_for_update()).scalar()
+            if holder is None:
+                return Claim.TAKEN if self._take(connection, key, owner, seconds) else Claim.OTHERS
+            return Claim.OURS if bytes_of(holder).decode("utf-8", "replace") == owner else Claim.OTHERS
+
+        self.examine()
+        return self._client.transaction(work)
+
+    def release_alert(self, alert: str, owner: str) -> bool:
+        def work(connection: Connection) -> bool:
+            is_key = self._is_key(connection, self._alert(connection, alert))
+            gone = delete(self._owned).where(is_key, self._lasts(connection), self._owned.c.owner == owner)
+            return connection.execute(gone).rowcount == 1
+
+        self.examine()
+        return self._client.ask(work)
+
+    def _alert(self, connection: Connection, alert: str) -> str:
+        name = f"{self._prefix}queuepool:alert:{alert[:_MAX_ALERT]}#{_digest(alert, 16)}"
+        return self._owned_charsets.text(connection, "key", name)
+
+    # Schedules' marks
+
+    def begin(self, rules: Mapping[str, str], now: int) -> dict[str, Mark]:
+        def work(connection: Connection) -> dict[str, Mark]:
+            # In one order everywhere: stewards that begin at once wait for each other's rows.
+            return {name: self._begun(connection, name, rules[name], now) for name in sorted(rules)}
+
+        self.examine()
+        return self._client.transaction(work)
+
+    def fire(self, due: Due) -> Fired | None:
+        def work(connection: Connection) -> Fired | None:
+            before = Mark.from_text(self._mark_in(connection, due.name) or b"")
+            if before is None or before.settled >= due.at:
+                return before and Fired(Result.SETTLED, before)
+            result = self._pushed(connection, due) if due.payload else Result.PASSED
+            pushed = due.at if result is Result.PUSHED else before.pushed
+            self._put_mark(connection, due.name, before._replace(settled=due.at, pushed=pushed))
+            return Fired(result, before)
+
+        self._table.examine()
+        self.examine()
+        return self._client.transaction(work)
+
+    def marks(self) -> dict[str, Mark]:
+        ours = self._owned.c.key.startswith(self._marks_start, autoescape=True)
+        rows = select(self._owned.c.key, self._owned.c.owner).where(ours)
+        self.examine()
+        found = self._client.ask(lambda connection: connection.execute(rows).all())
+        names = ((key.removeprefix(self._marks_start).rpartition("#")[0], owner) for key, owner in found)
+        return sound_marks((name, bytes_of(owner)) for name, owner in names)
+
+    def forget(self, name: str) -> bool:
+        def work(connection: Connection) -> bool:
+            return connection.execute(delete(self._owned).where(self._is_mark(connection, name))).rowcount == 1
+
+        self.examine()
+        return self._client.ask(work)
+
+    def _begun(self, connection: Connection, name: str, rule: str, now: int) -> Mark:
+        text = self._mark_in(connection, name)
+        before = Mark.from_text(text or b"")
+        mark = before.seen(rule, now) if before else Mark(now, rule)
+        if text is None:  # of two that insert it at once, one is tried again, whole
+            row = {"key": self._mark(name), "owner": mark.to_text(), "expiration": _LAST}
+            connection.execute(insert(self._owned).values(**row))
+        elif mark != before:
+            self._put_mark(connection, name, mark)
+        return mark
+
+    def _mark_in(self, connection: Connection, name: str) -> bytes | None:
+        """The mark's text, whose row is locked until the transaction ends."""
+        row = select(self._owned.c.owner).where(self._is_mark(connection, name)).with_for_update()
+        text = connection.execute(row).scalar()
+        return None if text is None else bytes_of(text)
+
+    def _put_mark(self, connection: Connection, name: str, mark: Mark) -> None:
+        values = {"owner": mark.to_text(), "expiration": _LAST}
+        connection.execute(update(self._owned).where(self._is_mark(connection, name)).values(**values))
+
+    def _pushed(self, connection: Connection, due: Due) -> Result:
+        if due.lock and not self.take_within(connection, due.lock):
+            return Result.HELD
+        self._table.push(connection, due.queue, [due.payload])
+        return Result.PUSHED
+
+    def _is_mark(self, connection: Connection, name: str) -> ColumnElement[bool]:
+        return self._is_key(connection, self._mark(name))
+
+    def _mark(self, name: str) -> str:
+        return f"{self._marks_start}{name}#{_digest(name, 8)}"
+
+
+def may_hold(table: Table, finder: Finder) -> ColumnElement[bool]:
+    """Whether a row's payload may hold a lock, by a glance at it."""
+    payload = func.coalesce(table.c.payload, "")
+    marks = [payload.contains(mark.decode(), autoescape=True) for mark in finder.marks]
+    return or_(*marks) if marks else false()
 
 
 def _may_be_held(connection: Connection, lock: Unlock) -> bool:
@@ -152,3 +306,7 @@ def _unless_there(table: Table, database: str, row: dict[str, Any]) -> Insert:
 
     # Not IGNORE, which would also cut a name that is too long.
     return mysql.insert(table).values(row).on_duplicate_key_update(owner=table.c.owner)
+
+
+def _digest(name: str, most: int) -> str:
+    return hashlib.sha256(name.encode()).hexdigest()[:most]

@@ -3,29 +3,32 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, partial
 from typing import Any
 
-from sqlalchemy import Connection
+from sqlalchemy import ColumnElement, Connection, and_, bindparam, delete, func, not_, select
 
 from queuepool.payload.ending import NOTHING, Ending, Lock, StateRecord, Unlock
 from queuepool.payload.lease import Lease, Tallies
-from queuepool.stores.contract import NewJob, Reservation, Shelf, Sizes, Staged
-from queuepool.stores.locks import NO_LOCKS, Finder
-from queuepool.stores.sql.cache import SqlCache
-from queuepool.stores.sql.clearing import Clearing
+from queuepool.stores.contract import Measured, NewJob, Reservation, Shelf, Sizes, Staged
+from queuepool.stores.locks import NO_LOCKS, Finder, LocksOf
 from queuepool.stores.sql.client import Client
-from queuepool.stores.sql.endings import SqlEndings
-from queuepool.stores.sql.failed_table import Failures
+from queuepool.stores.sql.encoding import bytes_of
 from queuepool.stores.sql.jobs_table import JobsTable
+from queuepool.stores.sql.lease_tags import row_of
 from queuepool.stores.sql.leases import LOCKED, Leases
-from queuepool.stores.sql.outbox import PENDING, entry_of
+from queuepool.stores.sql.locks import may_hold
+from queuepool.stores.sql.names import is_name
+from queuepool.stores.sql.records import PENDING, SqlRecords, entry_of, payload_column
+from queuepool.stores.sql.values import SqlValues
 from queuepool.stores.sql.waiting import Waiting, waiting_for
 from queuepool.unix.originals import sleep
 
 #: most rows that one transaction adds
 _ADDED = 1000
+#: the most rows that one transaction of a clear drops, and those that may hold a lock: their payloads are read
+_DROPPED, _READ = 10_000, 500
 #: seconds for which the database's clock is assumed to run at the speed of ours
 _CLOCK_LASTS = 10.0
 
@@ -33,8 +36,9 @@ _CLOCK_LASTS = 10.0
 class SqlQueue:
     """Laravel's queue in one database.
 
-    ``cache`` keeps the tallies; ``endings`` writes what goes with the end of a job. ``keep``: record failed jobs in
-    ``failures``, where quarantined payloads are too. ``outbox``: they only wait here, for a failed store elsewhere.
+    ``records`` has failed jobs and quarantined payloads; ``values`` the tallies, locks and states. ``locks_of`` divides
+    unique locks between this store and Laravel's cache. ``keep``: record failed jobs; ``outbox``: their records only
+    wait here, for a failed store on another server.
     """
 
     reserve_ahead = None  # not supported: the drivers wait for each reply
@@ -43,22 +47,19 @@ class SqlQueue:
         self,
         client: Client,
         table: JobsTable,
-        leases: Leases,
-        cache: SqlCache,
-        endings: SqlEndings,
-        failures: Failures,
-        clearing: Clearing,
+        records: SqlRecords,
+        values: SqlValues,
+        locks_of: LocksOf,
         *,
         keep: bool = True,
         outbox: bool = False,
     ) -> None:
         self.client = client
+        self.locks_of = locks_of
         self._table = table
-        self._leases = leases
-        self._cache = cache
-        self._endings, self.locks_of = endings, endings.locks_of
-        self._failures = failures
-        self._clearing = clearing
+        self._leases = Leases(client, table, records)
+        self._records = records
+        self._values = values
         self._keep = keep
         self._outbox = outbox
         self._offset = self._offset_ends = 0.0
@@ -70,7 +71,7 @@ class SqlQueue:
 
     @clock.setter
     def clock(self, fixed: str) -> None:
-        self._table.clock = self._failures.clock = fixed
+        self._table.clock = self._records.clock = fixed
         self._offset_ends = 0.0
 
     @property
@@ -96,13 +97,26 @@ class SqlQueue:
         """Nothing to do: jobs of a late commit are searched for again."""
 
     def push(self, queue: str, jobs: Sequence[NewJob], delay: float = 0.0, lock: Lock | None = None) -> bool:
-        self._endings.examine(lock)
-        added = partial(self._endings.push, queue=queue, delay=delay, lock=lock)
+        self._table.examine()  # before the transaction
+        if lock:
+            self._values.examine()
+        added = partial(self.push_within, queue=queue, delay=delay, lock=lock)
         batches = (jobs[first : first + _ADDED] for first in range(0, len(jobs), _ADDED))
         return all(self.client.transaction(partial(added, jobs=batch)) for batch in batches)
 
+    def push_within(
+        self, connection: Connection, queue: str, jobs: Sequence[NewJob], delay: float, lock: Lock | None
+    ) -> bool:
+        """As ``push``, in the caller's transaction."""
+        if lock and not self._values.take_within(connection, lock):
+            return False
+        self._table.push(connection, queue, [job.payload for job in jobs], delay)
+        self._values.add_states(connection, [job.state for job in jobs if job.state])
+        return True
+
     def unlock(self, unlocks: Sequence[Unlock]) -> None:
-        self._endings.unlock(unlocks)
+        here = self.locks_of.here(unlocks)
+        self.locks_of.found(self._values.release(here) if here else 0)
 
     def reserve(self, queues: Sequence[str], tag: int, limit: int, done: Sequence[Lease] = ()) -> Reservation:
         return self._leases.reserve(queues, tag, limit, done)
@@ -137,15 +151,15 @@ class SqlQueue:
     def give_back(self, leases: Sequence[Lease], mark: str = "") -> list[bool]:
         def act(connection: Connection, ids: list[int]) -> None:
             self._table.give_back(connection, ids)
-            self._cache.count(connection, mark, "crashes" if mark else "")
+            self._values.count(connection, mark, "crashes" if mark else "")
 
         return self._leases.if_held(leases, act)
 
     def count_crash(self, job_id: str) -> int:
-        return self.client.transaction(lambda connection: self._cache.count(connection, job_id, "crashes"))
+        return self.client.transaction(lambda connection: self._values.count(connection, job_id, "crashes"))
 
     def forget_tallies(self, job_id: str) -> None:
-        self.client.ask(lambda connection: self._cache.forget_counts(connection, job_id))
+        self.client.ask(lambda connection: self._values.forget_counts(connection, job_id))
 
     def reclaim(self, queues: Sequence[str], tag: int, since: float, known: Sequence[Lease]) -> list[Lease]:
         """As the contract says, except for ``since``: no other worker ever has this tag, so it is ignored."""
@@ -156,17 +170,17 @@ class SqlQueue:
     def release(
         self, lease: Lease, delay: float, job_id: str, tally: str = "", state: StateRecord | None = None
     ) -> bool:
-        follow = self._endings.following(Ending(state=state))
+        follow = self._following(Ending(state=state))
 
         def act(connection: Connection, ids: list[int]) -> None:
             self._table.release(connection, ids, lease.queue, delay)
-            self._cache.count(connection, job_id, tally)
+            self._values.count(connection, job_id, tally)
             follow(connection)
 
         return self._leases.if_held([lease], act)[0]
 
     def finish(self, lease: Lease, ending: Ending) -> bool:
-        follow = self._endings.following(ending)
+        follow = self._following(ending)
 
         def act(connection: Connection, ids: list[int]) -> None:
             self._table.delete(connection, ids)
@@ -175,7 +189,7 @@ class SqlQueue:
         return self._leases.if_held([lease], act)[0]
 
     def fail(self, lease: Lease, job_id: str, record: Mapping[str, Any], ending: Ending = NOTHING) -> bool:
-        follow = self._endings.following(ending)
+        follow = self._following(ending)
 
         def act(connection: Connection, ids: list[int]) -> None:
             if self._keep and self._outbox:
@@ -183,8 +197,8 @@ class SqlQueue:
             else:
                 self._table.delete(connection, ids)
                 if self._keep:
-                    self._failures.add(connection, record)
-            self._cache.forget_counts(connection, job_id)
+                    self._records.add(connection, record)
+            self._values.forget_counts(connection, job_id)
             follow(connection)
 
         return self._leases.if_held([lease], act)[0]
@@ -192,12 +206,21 @@ class SqlQueue:
     def quarantine(self, lease: Lease, reason: str) -> bool:
         def act(connection: Connection, ids: list[int]) -> None:
             self._table.delete(connection, ids)
-            self._failures.quarantine(connection, lease, reason)
+            self._records.quarantine(connection, lease, reason)
 
         return self._leases.if_held([lease], act)[0]
 
+    def show(self, leases: Sequence[Lease], states: Sequence[StateRecord]) -> None:
+        by_row = {row_of(lease).id: state for lease, state in zip(leases, states, strict=True)}
+
+        def write(connection: Connection, ids: list[int]) -> None:
+            for row in ids:
+                self._values.write_state(connection, by_row[row])
+
+        self._leases.if_held(leases, write)
+
     def tallies(self, job_id: str) -> Tallies:
-        return self._cache.counts(job_id)
+        return self._values.counts(job_id)
 
     def now(self) -> float:
         if self.clock or time.monotonic() >= self._offset_ends:
@@ -210,21 +233,77 @@ class SqlQueue:
         def read(connection: Connection) -> Sizes:
             oldest = next(iter(self._table.first(connection, queue, 1)), None)
             ready, delayed, leased = self._table.count(connection, queue)
-            return Sizes(ready, delayed, leased, self._failures.count_quarantined(connection, queue), oldest)
+            return Sizes(ready, delayed, leased, self._records.count_quarantined(connection, queue), oldest)
 
         return self.client.ask(read)
+
+    def measure(self, queue: str) -> Measured:
+        """As the contract says. The age is exact: a row says since when it may be taken."""
+
+        def read(connection: Connection) -> Measured:
+            ready, delayed, reserved, is_at_least, oldest, now = self._table.measure(connection, queue)
+            quarantined = self._records.count_quarantined(connection, queue)
+            return Measured(ready, delayed, reserved, quarantined, oldest, now, is_at_least=is_at_least)
+
+        return self.client.ask(read)
+
+    def ask_for_room(self) -> None:
+        """Nothing to ask."""
 
     def first(self, queue: str, most: int, state: Shelf = "ready") -> list[bytes]:
         return self.client.ask(partial(self._table.first, queue=queue, most=most, state=state))
 
     def queues(self) -> list[str]:
         def read(connection: Connection) -> list[str]:
-            return sorted({*self._table.queues(connection), *self._failures.queues_quarantined(connection)} - {PENDING})
+            return sorted({*self._table.queues(connection), *self._records.queues_quarantined(connection)} - {PENDING})
 
         return self.client.ask(read)
 
     def clear(self, queue: str, finder: Finder = NO_LOCKS) -> int:
-        return self._clearing.clear(queue, finder)
+        finder, dropped = self._values.usable(finder), 0
+        while found := self.client.transaction(partial(self._clear_some, queue=queue, finder=finder)):
+            dropped += found
+        return dropped
+
+    def _clear_some(self, connection: Connection, queue: str, finder: Finder) -> int:
+        jobs = self.client.tables.jobs
+        in_queue = is_name(connection.dialect, jobs.c.queue, queue)
+        first = select(jobs.c.id).where(in_queue).order_by(jobs.c.id).limit(_DROPPED).subquery()
+        last = connection.execute(select(func.max(first.c.id))).scalar()
+        if last is None:
+            return 0
+        # Not by their ids, of which there are too many for one statement.
+        these, holding = and_(in_queue, jobs.c.id <= last), may_hold(jobs, finder)
+        free = connection.execute(delete(jobs).where(these, not_(holding))).rowcount
+        return free + self._drop_holding(connection, and_(these, holding), finder)
+
+    def _drop_holding(self, connection: Connection, these: ColumnElement[bool], finder: Finder) -> int:
+        """Drop the first of these rows together with their locks."""
+        if not finder.marks:
+            return 0
+        jobs = self.client.tables.jobs
+        read = select(jobs.c.id, payload_column(connection, jobs)).where(these)
+        rows = connection.execute(read.order_by(jobs.c.id).limit(_READ).with_for_update()).all()
+        for _, payload in rows:
+            unlocks = self.locks_of.here(finder.locks_of(bytes_of(payload)))
+            self._values.release_within(connection, unlocks)
+        gone = delete(jobs).where(jobs.c.id.in_(bindparam("ids", expanding=True)))
+        return connection.execute(gone, {"ids": [number for number, _ in rows]}).rowcount if rows else 0
+
+    def _following(self, ending: Ending) -> Callable[[Connection], None]:
+        """What writes the ending in the transaction that ends the job; locks in another store are released now."""
+        unlocks = self.locks_of.here(ending.unlocks)
+        if unlocks:
+            self._values.examine()
+
+        def follow(connection: Connection) -> None:
+            self.locks_of.found(self._values.release_within(connection, unlocks))
+            if ending.outcome:
+                self._table.push(connection, ending.outcome.queue, [ending.outcome.payload])
+            if ending.state:
+                self._values.write_state(connection, ending.state)
+
+        return follow
 
     @cached_property
     def _waiting(self) -> Waiting:

@@ -32,6 +32,8 @@ from queuepool.stores.sql.names import exactly, is_name, is_one_of
 
 #: seconds by which a lease may begin in the future, since its begin is rounded up
 SLACK = 5.0
+#: rows up to which a queue is measured: a database has no count of its rows
+MEASURED = 10_000
 _QUEUE: Any = bindparam("name")
 _QUEUES: Any = bindparam("names", expanding=True)
 _IDS: Any = bindparam("ids", expanding=True)
@@ -151,3 +153,14 @@ class Statements:
         self.end_in_time = (
             update(jobs).where(self._in_queues, jobs.c.reserved_at > clock.past(-SLACK)).values(reserved_at=clock.up())
         )
+
+
+def measuring(jobs: Table, dialect: Dialect) -> tuple[Any, Any]:
+    """The counts of the queue's rows, as far as they are counted, and when the next one became ready."""
+    clock, in_queue = Clock(dialect), is_name(dialect, jobs.c.queue, _QUEUE)
+    is_free, is_due = jobs.c.reserved_at.is_(None), jobs.c.available_at <= clock.past()
+    state = case((~is_free, "reserved"), (is_due, "ready"), else_="delayed").label("state")
+    rows = select(state).where(in_queue).limit(MEASURED + 1).subquery()
+    counts = [func.count(case((rows.c.state == name, 1))) for name in ("ready", "delayed", "reserved")]
+    every = select(*counts, func.count(), clock.now()).select_from(rows)
+    return every, select(jobs.c.available_at).where(and_(in_queue, is_free, is_due)).order_by(jobs.c.id).limit(1)

@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlalchemy import Engine, delete, insert, select, text
 
-from queuepool.stores.sql.failed_table import NO_JOB
+from queuepool.stores.sql.records import NO_JOB
 from queuepool.stores.sql.tables import USUAL
 from tests.chaos.stores.base import Place
 

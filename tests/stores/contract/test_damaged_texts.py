@@ -14,10 +14,9 @@ from queuepool.errors import StoreError
 from queuepool.jobs.following import found
 from queuepool.payload.ending import StateRecord
 from queuepool.stores.contract import NOTICE_KEPT, NewJob
-from queuepool.stores.control import MAX_VALUE
 from queuepool.stores.factory import Stores
 from queuepool.stores.schedules import Due, Mark
-from queuepool.stores.states import MAX_STATE
+from queuepool.stores.values import MAX_STATE, MAX_VALUE
 from tests.support.each import each
 from tests.support.samples import fresh, new_jobs, payload
 
@@ -98,14 +97,14 @@ def test_a_damaged_mark_of_a_schedule_counts_as_none_and_the_others_go_on(built,
     built.queue.push("elsewhere", new_jobs(payload("x")))  # a pool reads the tables before it fires
     rules = {"nightly": "r", "hourly": "r"}
     for name in rules:
-        built.schedules.forget(name)
-    built.schedules.begin(rules, NOW)
+        built.values.forget(name)
+    built.values.begin(rules, NOW)
     overwrite(built, "schedules", "nightly", text)
 
-    assert built.schedules.fire(Due("nightly", NOW + 60, "reports", payload("a"))) is None
-    assert {"hourly": Mark(NOW, "r")} == built.schedules.marks()
-    assert {"nightly": Mark(NOW + 5, "r"), "hourly": Mark(NOW, "r")} == built.schedules.begin(rules, NOW + 5)
-    assert NOW + 60 == built.schedules.fire(Due("nightly", NOW + 60)).before.settled + 55
+    assert built.values.fire(Due("nightly", NOW + 60, "reports", payload("a"))) is None
+    assert {"hourly": Mark(NOW, "r")} == built.values.marks()
+    assert {"nightly": Mark(NOW + 5, "r"), "hourly": Mark(NOW, "r")} == built.values.begin(rules, NOW + 5)
+    assert NOW + 60 == built.values.fire(Due("nightly", NOW + 60)).before.settled + 55
 
 
 @pytest.mark.bad_input("B170")

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from queuepool.stores.set_aside import FailedJob
+from queuepool.stores.records import FailedJob
 from tests.support.samples import attempted, new_jobs, payload
 from tests.support.store_contract import EMPTY, drained, failed_job, record, reserved
 

@@ -13,7 +13,7 @@ from queuepool.payload.envelope import CONTEXT, decode
 from queuepool.payload.unique_locks import claimed, said_in
 from queuepool.settlement.held_locks import HeldLocks
 from queuepool.stores.factory import Stores
-from queuepool.stores.set_aside import Returned
+from queuepool.stores.records import Returned
 from tests.support.drivers import opened
 from tests.support.redis_server import PREFIX
 from tests.support.samples import new_jobs, payload
@@ -99,12 +99,12 @@ def test_what_is_dropped_of_the_quarantine_ends_its_lock(built, queue, locks):
     assert pushed(queue, "a")
     lease = reserved(built)
     built.queue.quarantine(lease, "odd")
-    [entry] = built.quarantine.entries("default")
+    [entry] = built.records.quarantined("default")
 
     assert not pushed(queue, "a")
     odd = entry.payload.replace(b'"data":null', b'"data":null,"data":1')
     assert [unlock_in(entry.payload)] == list(locks.set_aside.locks_of(odd))
-    assert built.quarantine.drop("default", entry.id, locks.set_aside.locks_of(odd))
+    assert built.records.drop_quarantined("default", entry.id, locks.set_aside.locks_of(odd))
     assert pushed(queue, "a")
 
 
@@ -112,10 +112,10 @@ def test_what_is_put_back_from_the_quarantine_has_its_lock_or_stays(built, queue
     assert pushed(queue, "a")
     lease = reserved(built)
     built.queue.quarantine(lease, "odd")
-    [entry] = built.quarantine.entries("default")
+    [entry] = built.records.quarantined("default")
 
     def back(lock):
-        return built.quarantine.requeue("default", entry.id, None, lock)
+        return built.records.requeue("default", entry.id, None, lock)
 
     own = unlock_in(entry.payload)
     next(iter(built.locks.values())).release([own])

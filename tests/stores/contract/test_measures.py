@@ -8,12 +8,13 @@ import pytest
 
 from queuepool.payload.ages import ready_for
 from queuepool.payload.envelope import Envelope, encode
+from queuepool.stores.factory import is_redis
 from tests.support.samples import new_jobs, payload
 from tests.support.store_contract import reserved
 
 
 def test_an_empty_queue_measures_nothing(built):
-    found = built.measures.of("default")
+    found = built.queue.measure("default")
 
     assert (0, 0, 0, 0, 0.0, 0.0) == (
         found.ready, found.delayed, found.reserved, found.quarantined, found.oldest, found.overdue,
@@ -28,7 +29,7 @@ def test_the_jobs_are_counted_by_state(built):
     store.push("default", new_jobs(payload("c")), delay=60.0)
     store.push("default", new_jobs(payload("d"), payload("e"), payload("f")))
 
-    found = built.measures.of("default")
+    found = built.queue.measure("default")
 
     assert (3, 1, 2, 1) == (found.ready, found.delayed, found.reserved, found.quarantined)
     assert abs(found.now - time.time()) < 60.0
@@ -41,7 +42,7 @@ def test_a_job_that_was_released_is_as_old_as_its_release(built):
     [lease] = reserved(store, raw)
     store.release(lease, 0.0, "a")
 
-    found = built.measures.of("default")
+    found = built.queue.measure("default")
     age = found.oldest if found.oldest is not None else ready_for(found.payload, found.now)
 
     assert age is None or age < 60.0
@@ -50,16 +51,16 @@ def test_a_job_that_was_released_is_as_old_as_its_release(built):
 def test_a_database_counts_no_further_than_ten_thousand(sql):
     sql.queue.push("default", new_jobs(*[payload("a")] * 10_050))
 
-    found = sql.measures.of("default")
+    found = sql.queue.measure("default")
 
     assert found.is_at_least
     assert 10_001 == found.ready
 
 
 def test_in_redis_a_delayed_job_that_is_not_made_ready_is_overdue(built):
-    if not hasattr(built.measures, "clock"):
+    if not is_redis(built.settings.url):
         pytest.skip("a database makes nothing ready: what is due may be taken")
     built.queue.push("default", new_jobs(payload("a")), delay=1.0)
-    built.measures.clock = repr(built.queue.now() + 11.0)
+    built.queue.clock = repr(built.queue.now() + 11.0)
 
-    assert 9.0 <= built.measures.of("default").overdue <= 11.0
+    assert 9.0 <= built.queue.measure("default").overdue <= 11.0

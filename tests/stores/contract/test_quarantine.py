@@ -18,7 +18,7 @@ pytestmark = pytest.mark.usefixtures("at")
 def test_what_is_set_aside_keeps_its_bytes_its_reason_and_its_time(built, at):
     built.queue.quarantine(reserved(built.queue, payload("a"))[0], "odd")
 
-    entries = list(built.quarantine.entries("default"))
+    entries = list(built.records.quarantined("default"))
 
     assert [("default", "odd", at.now, payload("a"))] == [
         (entry.queue, entry.reason, entry.at, entry.payload) for entry in entries
@@ -30,24 +30,24 @@ def test_the_quarantine_is_read_oldest_first_however_long_it_is(built):
     for lease in reserved(built.queue, *raws):
         built.queue.quarantine(lease, "odd")
 
-    assert raws == [entry.payload for entry in built.quarantine.entries("default")]
+    assert raws == [entry.payload for entry in built.records.quarantined("default")]
 
 
 def set_aside(built: Stores) -> str:
     built.queue.quarantine(reserved(built.queue, payload("a"))[0], "odd")
-    return next(built.quarantine.entries("default")).id
+    return next(built.records.quarantined("default")).id
 
 
 def test_what_was_set_aside_is_put_back_as_it_was(built):
     entry = set_aside(built)
 
-    assert built.quarantine.requeue("default", entry)
+    assert built.records.requeue("default", entry)
     assert [attempted(payload("a"))] == drained(built.queue)
-    assert not built.quarantine.requeue("default", entry)
+    assert not built.records.requeue("default", entry)
 
 
 def test_what_was_set_aside_may_be_mended_before_it_is_put_back(built):
-    built.quarantine.requeue("default", set_aside(built), payload("b"))
+    built.records.requeue("default", set_aside(built), payload("b"))
 
     assert [attempted(payload("b"))] == drained(built.queue)
 
@@ -55,26 +55,26 @@ def test_what_was_set_aside_may_be_mended_before_it_is_put_back(built):
 def test_what_was_set_aside_may_be_dropped(built):
     entry = set_aside(built)
 
-    assert built.quarantine.drop("default", entry)
+    assert built.records.drop_quarantined("default", entry)
     assert EMPTY == built.queue.sizes("default")
-    assert not built.quarantine.drop("default", entry)
+    assert not built.records.drop_quarantined("default", entry)
 
 
 def test_of_two_equal_entries_one_is_put_back(built):
     for lease in reserved(built.queue, payload("a"), payload("a")):
         built.queue.quarantine(lease, "odd")
-    first, second = built.quarantine.entries("default")
+    first, second = built.records.quarantined("default")
 
-    assert built.quarantine.requeue("default", first.id)
-    assert [second] == list(built.quarantine.entries("default"))
+    assert built.records.requeue("default", first.id)
+    assert [second] == list(built.records.quarantined("default"))
     assert 1 == built.queue.sizes("default").ready
 
 
 def test_an_entry_of_another_queue_is_not_there(built):
     entry = set_aside(built)
 
-    assert not built.quarantine.requeue("high", entry)
-    assert not built.quarantine.drop("high", entry)
+    assert not built.records.requeue("high", entry)
+    assert not built.records.drop_quarantined("high", entry)
 
 
 #: a whole job, or one that does not count, and something behind it
@@ -91,9 +91,9 @@ def set_aside_by_its_reader(built: Stores, raw: bytes) -> list[tuple[str, bytes]
         with pytest.raises(BadPayload) as bad:
             decode(lease.receipt, lease.attempts)
         built.queue.quarantine(lease, bad.value.reason)
-    found = [(entry.reason, entry.payload) for entry in built.quarantine.entries("default")]
-    for entry in list(built.quarantine.entries("default")):
-        built.quarantine.drop("default", entry.id)
+    found = [(entry.reason, entry.payload) for entry in built.records.quarantined("default")]
+    for entry in list(built.records.quarantined("default")):
+        built.records.drop_quarantined("default", entry.id)
     return found
 
 

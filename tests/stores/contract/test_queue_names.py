@@ -52,12 +52,12 @@ def test_each_of_them_is_listed(filled):
 def test_what_is_set_aside_is_found_under_its_own_queue(filled):
     [lease] = filled.queue.reserve(["Emails"], OURS, 1).leases
     filled.queue.quarantine(lease, "odd")
-    [entry] = filled.quarantine.entries("Emails")
+    [entry] = filled.records.quarantined("Emails")
 
-    assert [] == list(filled.quarantine.entries("emails"))
+    assert [] == list(filled.records.quarantined("emails"))
     assert [0, 1] == [filled.queue.sizes(name).quarantined for name in ("emails", "Emails")]
-    assert not filled.quarantine.drop("emails", entry.id)
-    assert filled.quarantine.drop("Emails", entry.id)
+    assert not filled.records.drop_quarantined("emails", entry.id)
+    assert filled.records.drop_quarantined("Emails", entry.id)
 
 
 def test_what_is_reclaimed_is_of_these_queues_alone(filled):

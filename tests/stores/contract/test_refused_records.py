@@ -66,7 +66,7 @@ def test_a_failure_that_no_record_can_hold_is_set_aside(redis_url, server: redis
     server.set(f"{PREFIX}queuepool:failed", "no hash")
     with closing(Stores(ConnectionSettings(url=redis_url, prefix=PREFIX))) as stores:
         assert ["StoreRefused", "JobQuarantined", "JobFailed"] == settled(stores)
-        assert ["unrecorded"] == [entry.reason for entry in stores.quarantine.entries("default")]
+        assert ["unrecorded"] == [entry.reason for entry in stores.records.quarantined("default")]
         assert 0 == stores.queue.sizes("default").total
 
 

@@ -24,8 +24,8 @@ DUE = Due("nightly", NOW + 60, "reports", payload("a"))
 def schedules(built):
     """With one schedule that is seen for the first time."""
     built.queue.push("elsewhere", new_jobs(payload("x")))  # a pool reads the tables before it fires
-    assert {"nightly": Mark(NOW, "rule")} == built.schedules.begin({"nightly": "rule"}, NOW)
-    return built.schedules
+    assert {"nightly": Mark(NOW, "rule")} == built.values.begin({"nightly": "rule"}, NOW)
+    return built.values
 
 
 def result(schedules, due: Due) -> Result:
@@ -109,9 +109,9 @@ def test_names_are_compared_by_their_bytes(schedules):
 def test_of_many_stewards_at_once_one_pushes(schedules, connection, store):
     def steward(number: int) -> list[Result]:
         with closing(Stores(connection)) as stores:
-            asked_again(lambda: stores.schedules.begin({"nightly": "rule", "other": "rule"}, NOW + 60 * number))
+            asked_again(lambda: stores.values.begin({"nightly": "rule", "other": "rule"}, NOW + 60 * number))
             due = [DUE._replace(at=NOW + 60 * turn) for turn in range(1, 6)]
-            return [asked_again(partial(result, stores.schedules, one)) for one in due]
+            return [asked_again(partial(result, stores.values, one)) for one in due]
 
     with ThreadPoolExecutor(6) as several:
         results = [one for several_of_one in several.map(steward, range(6)) for one in several_of_one]

@@ -197,7 +197,7 @@ def test_a_job_whose_attempts_are_at_the_columns_end_is_set_aside_and_the_queue_
     assert [("default", "attempts")] == reservation.quarantined
     again = reservation.leases or sql.queue.reserve(["default"], OURS, 1).leases
     assert ["b"] == ids(again)
-    assert [payload("a")] == [entry.payload for entry in sql.quarantine.entries("default")]
+    assert [payload("a")] == [entry.payload for entry in sql.records.quarantined("default")]
 
 
 def test_a_job_may_be_tried_as_often_as_laravels_newest_column_counts(sql, dialect):
@@ -230,7 +230,7 @@ def test_a_payload_of_nothing_is_set_aside_and_the_queue_flows_on(sql, dialect, 
     sql.queue.push("default", new_jobs(payload("b")))
 
     assert ["json", "b"] == weeded(sql)
-    assert [("json", b"")] == [(entry.reason, entry.payload) for entry in sql.quarantine.entries("default")]
+    assert [("json", b"")] == [(entry.reason, entry.payload) for entry in sql.records.quarantined("default")]
 
 
 @pytest.mark.bad_input("B064")
@@ -241,9 +241,9 @@ def test_bytes_that_are_no_text_are_set_aside_as_they_are(sql, dialect):
     sql.queue.push("default", new_jobs(payload("b")))
 
     assert ["utf-8", "utf-8", "b"] == weeded(sql)
-    entries = list(sql.quarantine.entries("default"))
+    entries = list(sql.records.quarantined("default"))
     assert [b"{\x80\xff\x00}", b"{\x80\xff}"] == [entry.payload for entry in entries]
-    assert sql.quarantine.requeue("default", entries[0].id)
+    assert sql.records.requeue("default", entries[0].id)
     assert b"{\x80\xff\x00}" == sql.queue.sizes("default").oldest
 
 
@@ -259,7 +259,7 @@ def test_a_payload_above_the_limit_is_set_aside_by_the_database_and_the_queue_fl
     found = sql.queue.reserve(["default"], OURS, 9)
 
     assert ([payload("b")], [("default", "too-large")]) == ([one.receipt for one in found.leases], found.quarantined)
-    assert [("too-large", large)] == [(one.reason, one.payload) for one in sql.quarantine.entries("default")]
+    assert [("too-large", large)] == [(one.reason, one.payload) for one in sql.records.quarantined("default")]
 
 
 # Texts

@@ -28,8 +28,8 @@ def tracked(text: str, identity: str = "a", seconds: float = 60.0) -> NewJob:
 def test_a_push_writes_the_state_of_each_job(built):
     assert built.queue.push("default", [tracked(f"state of {name}", name) for name in "abc"])
     assert list("abc") == ids(built.queue.reserve(["default"], OURS, 9).leases)
-    assert [b"state of a", b"state of b", b"state of c"] == [built.states.get(name) for name in "abc"]
-    assert built.states.get("never") is None
+    assert [b"state of a", b"state of b", b"state of c"] == [built.values.state(name) for name in "abc"]
+    assert built.values.state("never") is None
 
 
 def test_more_jobs_than_one_call_takes_keep_their_order_and_states(built):
@@ -37,7 +37,7 @@ def test_more_jobs_than_one_call_takes_keep_their_order_and_states(built):
 
     assert built.queue.push("default", [tracked(name, name) for name in names])
     assert 1003 == built.queue.sizes("default").ready
-    assert [b"job0", b"job1002"] == [built.states.get(names[0]), built.states.get(names[-1])]
+    assert [b"job0", b"job1002"] == [built.values.state(names[0]), built.values.state(names[-1])]
 
 
 def test_a_delayed_job_has_its_state_at_once(built):
@@ -45,7 +45,7 @@ def test_a_delayed_job_has_its_state_at_once(built):
 
     assert built.queue.push("default", [tracked("delayed")], 60.0)
     assert (0, 1) == (built.queue.sizes("default").ready, built.queue.sizes("default").delayed)
-    assert b"delayed" == built.states.get("a")
+    assert b"delayed" == built.values.state("a")
 
 
 def test_a_unique_job_whose_lock_is_held_is_not_pushed_and_has_no_state(built):
@@ -53,7 +53,7 @@ def test_a_unique_job_whose_lock_is_held_is_not_pushed_and_has_no_state(built):
     assert not built.queue.push("default", [tracked("second", "b")], lock=LOCK._replace(owner="other"))
 
     assert 1 == built.queue.sizes("default").total
-    assert (b"first", None) == (built.states.get("a"), built.states.get("b"))
+    assert (b"first", None) == (built.values.state("a"), built.values.state("b"))
 
 
 SETTLED = {
@@ -70,7 +70,7 @@ def test_a_settlement_writes_the_state(built, settle):
     [lease] = reserved(built.queue, payload("a"))
 
     assert settle(built.queue, lease, said("settled"))
-    assert b"settled" == built.states.get("a")
+    assert b"settled" == built.values.state("a")
 
 
 @each_settlement
@@ -78,10 +78,10 @@ def test_a_late_settlement_leaves_the_state_as_it_is(built, at, settle):
     [late] = reserved(built.queue, payload("a"))
     at.advance(RETRY_AFTER + 1)
     [theirs] = built.queue.reserve(["default"], THEIRS, 1).leases
-    built.states.show([theirs], [said("theirs")])
+    built.queue.show([theirs], [said("theirs")])
 
     assert not settle(built.queue, late, said("late"))
-    assert b"theirs" == built.states.get("a")
+    assert b"theirs" == built.values.state("a")
 
 
 @each_settlement
@@ -89,16 +89,16 @@ def test_a_settlement_of_a_job_that_is_not_tracked_writes_none(built, settle):
     [lease] = reserved(built.queue, payload("a"))
 
     assert settle(built.queue, lease, None)
-    assert built.states.get("a") is None
+    assert built.values.state("a") is None
 
 
 def test_only_those_whose_lease_is_held_are_shown_as_running(built):
     lost, held = reserved(built.queue, payload("a"), payload("b"))
     assert built.queue.finish(lost, Ending(state=said("done")))
 
-    built.states.show([lost, held], [said("running"), said("running", "b")])
+    built.queue.show([lost, held], [said("running"), said("running", "b")])
 
-    assert (b"done", b"running") == (built.states.get("a"), built.states.get("b"))
+    assert (b"done", b"running") == (built.values.state("a"), built.values.state("b"))
 
 
 def test_a_job_that_another_worker_has_reserved_again_is_not_shown_for_the_first(built, at):
@@ -106,10 +106,10 @@ def test_a_job_that_another_worker_has_reserved_again_is_not_shown_for_the_first
     at.advance(RETRY_AFTER + 1)
     [theirs] = built.queue.reserve(["default"], THEIRS, 1).leases
 
-    built.states.show([late], [said("first")])
-    assert built.states.get("a") is None
-    built.states.show([theirs], [said("second")])
-    assert b"second" == built.states.get("a")
+    built.queue.show([late], [said("first")])
+    assert built.values.state("a") is None
+    built.queue.show([theirs], [said("second")])
+    assert b"second" == built.values.state("a")
 
 
 @pytest.mark.parametrize("state", [said("queued again"), None])
@@ -117,7 +117,7 @@ def test_a_retry_writes_the_state(built, state):
     found = failed_job(built)
 
     assert built.failed.retry(found, state=state)
-    assert (state and state.text) == built.states.get("a")
+    assert (state and state.text) == built.values.state("a")
 
 
 def test_a_retry_of_a_record_that_is_gone_writes_nothing(built):
@@ -125,7 +125,7 @@ def test_a_retry_of_a_record_that_is_gone_writes_nothing(built):
     assert built.failed.retry(found)
 
     assert not built.failed.retry(found, state=said("queued again"))
-    assert built.states.get("a") is None
+    assert built.values.state("a") is None
 
 
 def test_the_bytes_of_a_tracked_job_are_those_that_were_pushed(built):
@@ -141,11 +141,11 @@ def test_a_state_ends_and_is_removed(sql):
     sql.queue.push("default", [tracked("short", "a", -1.0), tracked("short", "b", -1.0)])
     sql.queue.push("default", [tracked("long", "c")])
 
-    assert [None, None, b"long"] == [sql.states.get(name) for name in "abc"]
+    assert [None, None, b"long"] == [sql.values.state(name) for name in "abc"]
     assert 3 == kept(sql)
-    assert (2, 0) == (sql.states.prune(), sql.states.prune())
+    assert (2, 0) == (sql.values.prune_states(), sql.values.prune_states())
     assert 1 == kept(sql)
-    assert b"long" == sql.states.get("c")
+    assert b"long" == sql.values.state("c")
 
 
 def kept(sql) -> int:

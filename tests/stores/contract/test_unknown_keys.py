@@ -43,8 +43,8 @@ def fail_and_retry(built: Stores, lease: Lease, at: Clock) -> None:
 
 def set_aside_and_put_back(built: Stores, lease: Lease, at: Clock) -> None:
     assert built.queue.quarantine(lease, "odd")
-    [entry] = built.quarantine.entries("default")
-    assert built.quarantine.requeue("default", entry.id)
+    [entry] = built.records.quarantined("default")
+    assert built.records.requeue("default", entry.id)
 
 
 def release_later(built: Stores, lease: Lease, at: Clock) -> None:

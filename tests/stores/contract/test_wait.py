@@ -23,7 +23,7 @@ pytestmark = pytest.mark.usefixtures("at")
 
 def put_back(built: Stores, at: Clock, lease: Lease) -> None:
     built.queue.quarantine(lease, "odd")
-    built.quarantine.requeue("default", next(built.quarantine.entries("default")).id)
+    built.records.requeue("default", next(built.records.quarantined("default")).id)
 
 
 def retry(built: Stores, at: Clock, lease: Lease) -> None:

@@ -10,8 +10,8 @@ import pytest
 from queuepool.config.settings import ConnectionSettings
 from queuepool.payload.lease import Tallies
 from queuepool.stores.factory import Stores
+from queuepool.stores.records import PendingFailure
 from queuepool.stores.schedules import MAX_MARK, Due, Mark
-from queuepool.stores.set_aside import PendingFailure
 from tests.support.drivers import connection_of
 from tests.support.samples import attempted, ids, new_jobs, payload, record
 from tests.support.store_contract import OURS, QUEUES, RETRY_AFTER, drained, each_settlement, reserved, state
@@ -250,10 +250,10 @@ def test_a_release_for_later_than_what_is_known_does_not_end_the_wait_for_a_chan
 def test_of_two_equal_entries_that_a_reserve_set_aside_one_is_put_back(built):
     built.queue.push("default", new_jobs(b"not json", b"not json"))
     built.queue.reserve(["default"], OURS, 2)
-    first, second = built.quarantine.entries("default")
+    first, second = built.records.quarantined("default")
 
-    assert built.quarantine.requeue("default", first.id)
-    assert [second] == list(built.quarantine.entries("default"))
+    assert built.records.requeue("default", first.id)
+    assert [second] == list(built.records.quarantined("default"))
     assert 1 == built.queue.sizes("default").ready
 
 
@@ -268,26 +268,26 @@ def test_what_is_pushed_at_once_is_bounded_by_bytes_too(store, server):
 
 @pytest.mark.bad_input("B169")
 def test_a_mark_of_a_schedule_with_something_behind_its_end_counts_as_none_for_scripts_too(built):
-    built.schedules.begin({"nightly": "r"}, 100)
+    built.values.begin({"nightly": "r"}, 100)
     built.client.command("HSET", built.queue.keys.schedules, "nightly", b'{"settled": 100, "rule": "r"}\0x')
 
-    assert built.schedules.fire(Due("nightly", 160, "reports", payload("a"))) is None
-    assert {} == built.schedules.marks()
-    built.schedules.forget("nightly")
+    assert built.values.fire(Due("nightly", 160, "reports", payload("a"))) is None
+    assert {} == built.values.marks()
+    built.values.forget("nightly")
 
 
 @pytest.mark.bad_input("B169")
 def test_a_mark_of_a_schedule_that_is_too_long_counts_as_none(built):
     """In a database the column is no longer than 255 characters."""
     rules = {"nightly": "r"}
-    built.schedules.begin(rules, 100)
+    built.values.begin(rules, 100)
     text = json.dumps({"settled": 100, "rule": "r", "more": "x" * MAX_MARK})
     built.client.command("HSET", built.queue.keys.schedules, "nightly", text)
 
-    assert built.schedules.fire(Due("nightly", 160, "reports", payload("a"))) is None
-    assert {} == built.schedules.marks()
-    assert {"nightly": Mark(200, "r")} == built.schedules.begin(rules, 200)
-    built.schedules.forget("nightly")
+    assert built.values.fire(Due("nightly", 160, "reports", payload("a"))) is None
+    assert {} == built.values.marks()
+    assert {"nightly": Mark(200, "r")} == built.values.begin(rules, 200)
+    built.values.forget("nightly")
 
 
 @pytest.mark.bad_input("B170")
@@ -314,13 +314,13 @@ def test_a_damaged_record_of_a_failed_job_is_shown_and_retried_as_it_stands(buil
 def test_a_damaged_entry_of_the_quarantine_is_shown_and_dropped(built):
     built.client.command("RPUSH", built.queue.keys.quarantine("default"), b"garbage")
 
-    [found] = built.quarantine.entries("default")
+    [found] = built.records.quarantined("default")
     assert ("damaged", b"garbage") == (found.reason, found.payload)
-    assert built.quarantine.drop("default", found.id)
+    assert built.records.drop_quarantined("default", found.id)
 
 
 @pytest.mark.fault("F61")
 def test_of_a_large_payload_only_the_start_is_measured(built, store):
     store.push("default", new_jobs(payload("a", data="x" * 2**20)))
 
-    assert 64 * 1024 == len(built.measures.of("default").payload)
+    assert 64 * 1024 == len(built.queue.measure("default").payload)

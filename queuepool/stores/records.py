@@ -1,4 +1,4 @@
-"""The contracts of the stores for failed jobs and for quarantined payloads."""
+"""The contract of records set aside: failed jobs, quarantined payloads, and failures that wait for another store."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ class Quarantined:
 
 
 class FailedStore(Protocol):
-    """Jobs that failed for good."""
+    """Jobs that failed for good. Every verb here and below may raise ``StoreDown`` and ``StoreError``."""
 
     def now(self) -> float:
         """This store's clock, Unix seconds."""
@@ -130,7 +130,9 @@ class FailedStore(Protocol):
 
 
 class Records(FailedStore, Protocol):
-    """A failed store on a server other than the jobs'."""
+    """All that is set aside in one store: beside the jobs or, of failed jobs alone, on a server other than theirs."""
+
+    # A failed store on another server, to which failures are forwarded
 
     def record(self, failure: PendingFailure) -> None:
         """Store its record; does nothing if the failure with this id is already recorded."""
@@ -138,9 +140,7 @@ class Records(FailedStore, Protocol):
     def holding(self, keys: Sequence[RecordKey], finder: Finder) -> list[bytes]:
         """The payloads of those of these records that may hold a lock."""
 
-
-class Outbox(Protocol):
-    """Failures that wait in the jobs' store, oldest first."""
+    # The outbox: failures that wait in the jobs' store for such a store, oldest first
 
     def count_pending(self) -> int:
         """How many failures wait."""
@@ -151,15 +151,13 @@ class Outbox(Protocol):
     def drop_pending(self, failure: PendingFailure) -> None:
         """Remove a failure that is recorded. May be repeated."""
 
+    # The quarantine: payloads that cannot be jobs
 
-class QuarantineStore(Protocol):
-    """Quarantined payloads, which cannot be jobs."""
-
-    def entries(self, queue: str) -> Iterator[Quarantined]:
+    def quarantined(self, queue: str) -> Iterator[Quarantined]:
         """The entries, oldest first, read page by page."""
 
     def requeue(self, queue: str, entry_id: str, payload: bytes | None = None, lock: Lock | None = None) -> Returned:
         """Put it at the tail of its queue, unchanged or as ``payload``; ``lock`` as for ``FailedStore.retry``."""
 
-    def drop(self, queue: str, entry_id: str, unlocks: Sequence[Unlock] = ()) -> bool:
+    def drop_quarantined(self, queue: str, entry_id: str, unlocks: Sequence[Unlock] = ()) -> bool:
         """Drop an entry, and with it these locks; ``False`` when there is no such entry."""

@@ -1,29 +1,48 @@
-"""Failed jobs in Redis: a hash of records by id, and a sorted set of ids by time."""
+"""Records set aside in Redis; see ``stores.records.Records``.
+
+Failed jobs, and failures that wait for another failed store: each a hash of records by id, and a sorted set of ids by
+time. Payloads that cannot be jobs: a list for each queue, with entries ``TIME REASON BYTES``.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from queuepool.payload.ending import Lock, StateRecord
+from queuepool.payload.ending import Lock, StateRecord, Unlock
 from queuepool.stores.locks import NO_LOCKS, Finder, LocksOf
+from queuepool.stores.records import (
+    FailedJob,
+    PendingFailure,
+    Quarantined,
+    RecordKey,
+    Returned,
+    json_in,
+    sound_record,
+)
 from queuepool.stores.redis.client import Client
 from queuepool.stores.redis.keys import Keys
 from queuepool.stores.redis.wire import whole
-from queuepool.stores.set_aside import FailedJob, PendingFailure, RecordKey, Returned, json_in
 
 #: records that are read at once to find their locks: each may be of many kilobytes
 _READ = 100
+#: entries of the quarantine that are read at once
+_PAGE = 100
+_ENTRY = re.compile(rb"(\d{1,12}\.\d{6}) ([!-~]{1,64}) (.*)", re.DOTALL)
+#: the texts of a failed job's record, but for its id
+_WORDS = ("name", "queue", "connection", "payload", "exception")
 
 
-class RedisFailed:
-    """The failed store of one connection."""
+class RedisRecords:
+    """The records of one connection; the id of an entry of the quarantine is the start of its SHA-1."""
 
-    def __init__(self, client: Client, keys: Keys, locks: LocksOf | None = None) -> None:
+    def __init__(self, client: Client, keys: Keys, locks_of: LocksOf) -> None:
         self._client = client
         self._keys = keys
-        self._locks = locks or LocksOf("redis")
+        self._locks_of = locks_of
 
     def now(self) -> float:
         seconds, micros = self._client.command("TIME")
@@ -33,7 +52,6 @@ class RedisFailed:
         return int(self._client.command("ZCARD", self._keys.failed_times))
 
     def page(self, first: int = 0, count: int = 1000) -> list[FailedJob]:
-        """``count`` records from number ``first`` on, latest first."""
         rows = self._client.command("ZREVRANGE", self._keys.failed_times, first, first + count - 1, "WITHSCORES")
         texts = self._client.command("HMGET", self._keys.failed, *rows[::2]) if rows else []
         found = zip(rows[::2], texts, rows[1::2], strict=True)
@@ -45,7 +63,6 @@ class RedisFailed:
         return _record(job_id, text, float(at)) if at is not None and text is not None else None
 
     def record(self, failure: PendingFailure) -> None:
-        """Store its record; does nothing if this failure is already recorded."""
         mark = {"failure": failure.id}
         text = json.dumps({**failure.record, **mark})
         args = ["", failure.record["id"], text, json.dumps(mark)[1:], failure.id]
@@ -54,7 +71,6 @@ class RedisFailed:
     def retry(
         self, failed: FailedJob, queue: str | None = None, state: StateRecord | None = None, lock: Lock | None = None
     ) -> Returned:
-        """As ``stores.set_aside.FailedStore``, here and below."""
         target = queue or failed.queue
         keys = [
             self._keys.failed,
@@ -75,7 +91,7 @@ class RedisFailed:
     def _drop(self, keys: Sequence[RecordKey], finder: Finder) -> int:
         names, args = [self._keys.failed, self._keys.failed_times], []
         for key, payload in zip(keys, self._read(keys, finder), strict=True):
-            unlocks = self._locks.here(finder.locks_of(payload)) if payload else ()
+            unlocks = self._locks_of.here(finder.locks_of(payload)) if payload else ()
             names += [self._keys.lock(lock.name) for lock in unlocks]
             args += [*key, len(unlocks), *(lock.owner for lock in unlocks)]
         return int(self._client.script("drop", names, args))
@@ -92,10 +108,55 @@ class RedisFailed:
         return [_record("", text, 0.0).payload.encode() if text and finder.may_hold(text) else b"" for text in texts]
 
     def older_than(self, moment: float, count: int = 1000) -> list[RecordKey]:
-        """Records of jobs that failed before this Unix second, at most ``count``."""
         bounds = ("-inf", f"({moment}", "WITHSCORES", "LIMIT", 0, count)
         rows = self._client.command("ZRANGEBYSCORE", self._keys.failed_times, *bounds)
         return [RecordKey(key.decode(), repr(float(at))) for key, at in zip(rows[::2], rows[1::2], strict=True)]
+
+    # The outbox, which ``fail.lua`` fills
+
+    def count_pending(self) -> int:
+        return int(self._client.command("ZCARD", self._keys.pending_times))
+
+    def pending(self, first: int = 0, count: int = 100) -> list[PendingFailure]:
+        ids = self._client.command("ZRANGE", self._keys.pending_times, first, first + count - 1)
+        texts = self._client.command("HMGET", self._keys.pending, *ids) if ids else []
+        found = zip(ids, texts, strict=True)
+        return [PendingFailure(key.decode(), sound_record(json_in(text))) for key, text in found if text is not None]
+
+    def drop_pending(self, failure: PendingFailure) -> None:
+        self._client.script("recorded", [self._keys.pending, self._keys.pending_times], [failure.id])
+
+    # The quarantine
+
+    def quarantined(self, queue: str) -> Iterator[Quarantined]:
+        return (_parsed(queue, raw) for raw in self._raw(queue))
+
+    def requeue(self, queue: str, entry_id: str, payload: bytes | None = None, lock: Lock | None = None) -> Returned:
+        raw = self._find(queue, entry_id)
+        if raw is None:
+            return Returned.GONE
+        keys = [self._keys.quarantine(queue), self._keys.ready(queue), self._keys.notify(queue)]
+        repaired = _parsed(queue, raw).payload if payload is None else payload
+        keys += [self._keys.lock(lock.name)] if lock else []
+        args = [raw, repaired, *([lock.owner, lock.seconds] if lock else [])]
+        return Returned(self._client.script("requeue", keys, args))
+
+    def drop_quarantined(self, queue: str, entry_id: str, unlocks: Sequence[Unlock] = ()) -> bool:
+        raw = self._find(queue, entry_id)
+        if raw is None:
+            return False
+        here = self._locks_of.here(unlocks)
+        names = [self._keys.quarantine(queue), *(self._keys.lock(lock.name) for lock in here)]
+        return bool(self._client.script("drop_entry", names, [raw, *(lock.owner for lock in here)]) == 1)
+
+    def _find(self, queue: str, entry_id: str) -> bytes | None:
+        return next((raw for raw in self._raw(queue) if _digest(raw) == entry_id), None)
+
+    def _raw(self, queue: str) -> Iterator[bytes]:
+        first = 0
+        while rows := self._client.command("LRANGE", self._keys.quarantine(queue), first, first + _PAGE - 1):
+            yield from rows
+            first += _PAGE
 
 
 def _record(key: str, text: bytes, at: float) -> FailedJob:
@@ -110,4 +171,11 @@ def _record(key: str, text: bytes, at: float) -> FailedJob:
     )
 
 
-_WORDS = ("name", "queue", "connection", "payload", "exception")
+def _parsed(queue: str, raw: bytes) -> Quarantined:
+    found = _ENTRY.match(raw)
+    at, reason, payload = found.groups() if found else (b"0", b"damaged", raw)
+    return Quarantined(_digest(raw), queue, reason.decode(), float(at), payload)
+
+
+def _digest(raw: bytes) -> str:
+    return hashlib.sha1(raw).hexdigest()[:12]

@@ -1,0 +1,303 @@
+"""Values in Laravel's table ``cache``: its own, the pools' notices, the history, and the jobs' states and tallies.
+
+Those that have an owner are in ``locks``. Source: Illuminate/Cache/DatabaseStore.php (13.x).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, replace
+from itertools import accumulate
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, Table, bindparam, case, delete, func, insert, select, update
+
+from queuepool.errors import StoreError
+from queuepool.payload.ending import StateRecord
+from queuepool.payload.lease import Tallies
+from queuepool.stores.contract import NOTICE_KEPT
+from queuepool.stores.control import notice_in
+from queuepool.stores.sql.charsets import Charsets
+from queuepool.stores.sql.client import Client
+from queuepool.stores.sql.clock import Clock
+from queuepool.stores.sql.encoding import bytes_of
+from queuepool.stores.sql.jobs_table import JobsTable
+from queuepool.stores.sql.locks import SqlLocks
+from queuepool.stores.sql.names import is_name
+from queuepool.stores.values import (
+    MAX_KEPT,
+    MAX_NOTICE,
+    MAX_OF_NOTICES,
+    MAX_STATE,
+    MAX_VALUE,
+    MOST_KEPT,
+    History,
+    Kept,
+)
+
+#: seconds: Laravel's "forever", and how long it counts a job's exceptions
+_FOREVER, _DAY = 315_360_000, 86_400
+_LAST = 2**31 - 1
+#: names in one question: a database takes only so many parameters
+_ASKED = 10_000
+#: most notices that are read
+_MOST_NOTICES = 1000
+#: most states that one transaction removes
+_PRUNED = 1000
+_TALLIES = frozenset(field.name for field in fields(Tallies))
+
+
+class SqlValues(SqlLocks):
+    """The contract is ``stores.values.Values``. Ours have Laravel's prefix, too: no other application sees them.
+
+    A job's exceptions are counted where Laravel counts them, so that both sides' attempts count towards its
+    ``maxExceptions``. Source: Queue/Worker.php, markJobAsFailedIfWillExceedMaxExceptions (13.x).
+    """
+
+    def __init__(self, client: Client, table: JobsTable, prefix: str, lock_prefix: str) -> None:
+        super().__init__(client, table, prefix, lock_prefix)
+        self._cache = client.tables.cache
+        self._ours = f"{prefix}queuepool:"
+        self._history_start = f"{self._ours}history:"
+        self._states_start = f"{self._ours}job:"
+        self._charsets = Charsets(self._cache)
+
+    def get(self, names: Sequence[str]) -> list[bytes | None]:
+        def read(connection: Connection) -> dict[str, bytes]:
+            found: dict[str, bytes] = {}
+            for first in range(0, len(names), _ASKED):
+                found |= self._some(connection, names[first : first + _ASKED])
+            return found
+
+        found = self._client.ask(read)
+        return [found.get(name) for name in names]
+
+    def _some(self, connection: Connection, names: Sequence[str]) -> dict[str, bytes]:
+        named, living = self._cache.c.key.in_(names), self._is_living(connection)
+        rows = connection.execute(select(self._cache.c.key, _start_of(self._cache)).where(named, living))
+        return {key: bytes_of(value) for key, value in rows}
+
+    def put(self, name: str, value: bytes) -> None:
+        def work(connection: Connection) -> None:
+            self.put_within(connection, name, value.decode(), _FOREVER)
+            kept = connection.execute(select(self._cache.c.key).where(self._cache.c.key == name)).scalar_one()
+            if kept != name:
+                raise StoreError(f"the database takes the key {name!r} for {kept!r}, which is there (its collation)")
+
+        self._client.transaction(work)
+
+    def remove(self, name: str) -> bool:
+        def work(connection: Connection) -> bool:
+            same = is_name(connection.dialect, self._cache.c.key, name)
+            return connection.execute(delete(self._cache).where(same)).rowcount == 1
+
+        return self._client.ask(work)
+
+    def stamp(self, name: str) -> int:
+        def work(connection: Connection) -> int:
+            was = _number(self._value(connection, name))
+            stamp = max(_now(connection), was + 1 if was else 0)
+            self.put_within(connection, name, f"i:{stamp};", _FOREVER)
+            return stamp
+
+        return self._client.transaction(work)
+
+    # Notices
+
+    def publish(self, pool: str, notice: Mapping[str, Any]) -> None:
+        def work(connection: Connection) -> None:
+            text = json.dumps({**notice, "at": _now(connection)})
+            self.put_within(connection, f"{self._ours}pool:{pool}", text, NOTICE_KEPT)
+
+        self._client.transaction(work)
+
+    def withdraw(self, pool: str) -> None:
+        self.remove(f"{self._ours}pool:{pool}")
+
+    def notices(self, within: float) -> list[dict[str, Any]]:
+        def read(connection: Connection) -> list[dict[str, Any]]:
+            notices = self._cache.c.key.startswith(f"{self._ours}pool:", autoescape=True)
+            living = self._is_living(connection)
+            connection.execute(delete(self._cache).where(notices, ~living))
+            values = self._texts(connection, notices)
+            first = _now(connection) - within
+            found = filter(None, (notice_in(bytes_of(value)) for value in values))
+            return [notice for notice in found if notice["at"] >= first]
+
+        return self._client.ask(read)
+
+    def _texts(self, connection: Connection, notices: ColumnElement[bool]) -> list[Any]:
+        """The notices that are none too large, and not too many; the sizes first, so that no other is sent."""
+        key, value, size = self._cache.c.key, self._cache.c.value, func.length(self._cache.c.value)
+        sizes = connection.execute(select(key, size).where(notices, size <= MAX_NOTICE)).all()
+        sums = zip(sizes, accumulate(length for _, length in sizes), strict=True)
+        names = [name for (name, _), total in sums if total <= MAX_OF_NOTICES][:_MOST_NOTICES]
+        return list(connection.execute(select(value).where(key.in_(names))).scalars()) if names else []
+
+    # The history: a row for each text
+
+    def keep_history(self, grain: str, bucket: int, writer: str, text: str, lifetime: float) -> None:
+        def work(connection: Connection) -> None:
+            self.put_within(connection, f"{self._history_start}{grain}:{bucket:010}:{writer}", text, lifetime)
+
+        self._client.transaction(work)
+
+    def sweep_history(self) -> None:
+        def work(connection: Connection) -> None:
+            expired = ~self._is_living(connection)
+            ours = self._cache.c.key.startswith(self._history_start, autoescape=True)
+            connection.execute(delete(self._cache).where(ours, expired))
+
+        self._client.transaction(work)
+
+    def history(self, grain: str, buckets: range) -> History:
+        key, value, size = self._cache.c.key, self._cache.c.value, func.length(self._cache.c.value)
+        wanted = set(buckets)
+
+        def read(connection: Connection) -> History:
+            is_of_grain = key.startswith(f"{self._history_start}{grain}:", autoescape=True)
+            living = self._is_living(connection)
+            # The keys first, as of another writer's texts any may be too large.
+            rows = connection.execute(select(key, size).where(is_of_grain, living)).all()
+            sound = [name for name, length in rows if length <= MAX_KEPT and self._bucket(grain, name) in wanted]
+            ignored = sum(length > MAX_KEPT for _, length in rows)
+            names = sound[: MOST_KEPT * len(buckets)]
+            texts: list[Kept] = []
+            for first in range(0, len(names), MOST_KEPT):
+                part = names[first : first + MOST_KEPT]
+                found = connection.execute(select(key, value).where(key.in_(part)))
+                texts += [self._kept(grain, name, bytes_of(text)) for name, text in found]
+            return History(texts, ignored + len(sound) - len(names))
+
+        return self._client.ask(read)
+
+    def _bucket(self, grain: str, name: str) -> int:
+        second = name.removeprefix(f"{self._history_start}{grain}:").partition(":")[0]
+        return int(second) if second.isascii() and second.isdigit() and len(second) == 10 else -1
+
+    def _kept(self, grain: str, name: str, text: bytes) -> Kept:
+        writer = name.removeprefix(f"{self._history_start}{grain}:").partition(":")[2]
+        return Kept(self._bucket(grain, name), writer, text)
+
+    # States of tracked jobs
+
+    def state(self, job_id: str) -> bytes | None:
+        def read(connection: Connection) -> bytes | None:
+            same = is_name(connection.dialect, self._cache.c.key, self._state_key(connection, job_id))
+            row = select(_start_of(self._cache, MAX_STATE)).where(same, self._is_living(connection))
+            found = connection.execute(row).scalar()
+            return None if found is None else bytes_of(found)
+
+        return self._client.ask(read)
+
+    def prune_states(self) -> int:
+        def remove(connection: Connection) -> int:
+            over, key = ~self._is_living(connection), self._cache.c.key
+            ours = key.startswith(self._states_start, autoescape=True)
+            names = connection.execute(select(key).where(ours, over).limit(_PRUNED)).scalars().all()
+            if names:
+                connection.execute(delete(self._cache).where(key.in_(names), over))
+            return len(names)
+
+        return self._client.transaction(remove)
+
+    def add_states(self, connection: Connection, states: Sequence[StateRecord]) -> None:
+        """Write the first states of new jobs, which are kept equally long, in the caller's transaction."""
+        rows = [{"name": self._state_key(connection, state.job_id), "text": state.text.decode()} for state in states]
+        if rows:
+            words: dict[str, Any] = {"key": bindparam("name"), "value": bindparam("text")}
+            connection.execute(insert(self._cache).values(**words, **ends(connection, states[0].seconds)), rows)
+
+    def write_state(self, connection: Connection, state: StateRecord) -> None:
+        """Write the state in the caller's transaction."""
+        self.put_within(connection, self._state_key(connection, state.job_id), state.text.decode(), state.seconds)
+
+    def _state_key(self, connection: Connection, job_id: str) -> str:
+        """The key of a job's state, as the column holds it."""
+        return self._charsets.text(connection, "key", self._states_start + job_id)
+
+    # Tallies
+
+    def count(self, connection: Connection, job_id: str, tally: str) -> int:
+        """Raise this tally of the job by one, if one is named, in the caller's transaction; returns it."""
+        if not tally:
+            return 0
+        if tally == "exceptions":
+            name = self._exceptions(connection, job_id)
+            raised = _number(self._value(connection, name)) + 1
+            self.put_within(connection, name, f"i:{raised};", _DAY)
+            return raised
+        name = self._tallies(connection, job_id)
+        counts = _counts_in(self._value(connection, name))
+        counts[tally] = counts.get(tally, 0) + 1
+        self.put_within(connection, name, json.dumps(counts), _DAY)
+        return counts[tally]
+
+    def counts(self, job_id: str) -> Tallies:
+        def look(connection: Connection) -> Tallies:
+            # An older pool counts exceptions here, too.
+            ours = Tallies(**_counts_in(self._value(connection, self._tallies(connection, job_id))))
+            laravels = _number(self._value(connection, self._exceptions(connection, job_id)))
+            return replace(ours, exceptions=ours.exceptions + laravels)
+
+        return self._client.ask(look)
+
+    def forget_counts(self, connection: Connection, job_id: str) -> None:
+        names = [self._tallies(connection, job_id), self._exceptions(connection, job_id)]
+        connection.execute(delete(self._cache).where(self._cache.c.key.in_(names)))
+
+    def _exceptions(self, connection: Connection, job_id: str) -> str:
+        return self._charsets.text(connection, "key", f"{self._prefix}job-exceptions:{job_id}")
+
+    def _tallies(self, connection: Connection, job_id: str) -> str:
+        return self._charsets.text(connection, "key", f"{self._ours}tallies:{job_id}")
+
+    # Rows of ``cache`` in a caller's transaction
+
+    def put_within(self, connection: Connection, name: str, value: str, lifetime: float) -> None:
+        """Set a value for ``lifetime`` seconds."""
+        row = {"value": value, **ends(connection, lifetime)}
+        if not connection.execute(update(self._cache).where(self._cache.c.key == name).values(**row)).rowcount:
+            connection.execute(insert(self._cache).values(key=name, **row))
+
+    def _value(self, connection: Connection, name: str) -> str:
+        same, living = self._cache.c.key == name, self._is_living(connection)
+        value = connection.execute(select(_start_of(self._cache)).where(same, living).with_for_update()).scalar()
+        return bytes_of(value).decode("utf-8", "replace")
+
+    def _is_living(self, connection: Connection) -> ColumnElement[bool]:
+        """Whether the time of a value is not over."""
+        return self._cache.c.expiration > Clock(connection.dialect).past()
+
+
+def _start_of(cache: Table, most: int = MAX_VALUE) -> ColumnElement[Any]:
+    """As many characters of a value: others can write, too, and what is longer is none of ours."""
+    return func.substr(cache.c.value, 1, most)
+
+
+def _counts_in(value: str) -> dict[str, int]:
+    """Our tallies of a job; none if the value is damaged."""
+    try:
+        found = json.loads(value or "{}").items()
+    except (ValueError, RecursionError, AttributeError):
+        return {}
+    return {name: count for name, count in found if name in _TALLIES and isinstance(count, int)}
+
+
+def _number(value: str) -> int:
+    """PHP's serialized number; 0 for any other value."""
+    found = re.fullmatch(r"i:(\d{1,18});", value)
+    return int(found[1]) if found else 0
+
+
+def _now(connection: Connection) -> int:
+    return int(connection.execute(select(Clock(connection.dialect).down())).scalar_one())
+
+
+def ends(connection: Connection, lifetime: float) -> dict[str, ColumnElement[Any]]:
+    """The column that says when a value ends which lives for ``lifetime`` seconds from now."""
+    # Before Laravel 13 the column has four bytes, and "forever" does not fit from 2028 on.
+    end = Clock(connection.dialect).up(lifetime)
+    return {"expiration": case((end < _LAST, end), else_=_LAST)}
