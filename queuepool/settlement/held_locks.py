@@ -18,8 +18,7 @@ from queuepool.payload.envelope import CONTEXT, OBJECT_JOB, Payload, decode
 from queuepool.payload.exact_locks import seconds_in
 from queuepool.payload.options import PayloadOptions
 from queuepool.payload.unique_locks import NAME
-from queuepool.settlement.commands import commands_of
-from queuepool.settlement.endings import Endings
+from queuepool.settlement.endings import Endings, commands_of
 from queuepool.stores.factory import Stores
 from queuepool.stores.locks import Finder
 from queuepool.stores.set_aside import Returned

@@ -14,7 +14,7 @@ import sys, time
 from pathlib import Path
 from queuepool.board.board import Board, Role
 from queuepool.stores.factory import Stores
-from queuepool.steward.lost_replies import LostReplies
+from queuepool.steward.give_back import LostReplies
 from queuepool.jobs.registry import REGISTRY
 from queuepool.worker.context import WorkerContext
 from queuepool.worker.control_state import BoardControlState
@@ -54,7 +54,7 @@ membership.join()
 prefetch = Prefetch(context, membership, size)
 
 def is_done(lease):
-    batch.succeeded()
+    batch.succeeded(batch.number)
     batch.done.append(lease)
 """
 
