@@ -18,8 +18,7 @@ from queuepool.worker.context import WorkerContext
 from queuepool.worker.job_lines import JobLines
 from queuepool.worker.limits import StopReason
 from queuepool.worker.membership import Membership
-from queuepool.worker.prefetch import Prefetch
-from queuepool.worker.prefetch_size import PrefetchSize
+from queuepool.worker.prefetch import Prefetch, PrefetchSize
 
 #: seconds by which a store may end a wait late: Redis checks ten times a second
 _STORES_TICK = 0.1

@@ -25,7 +25,7 @@ from queuepool.events import JobQuarantined, JobReserving, LeaseLost
 from queuepool.events.listeners import Listeners
 from queuepool.worker.membership import Membership
 from queuepool.settlement.outage import Outage
-from queuepool.worker.prefetch_size import PrefetchSize
+from queuepool.worker.prefetch import PrefetchSize
 from queuepool.config.settings import ConnectionSettings, PoolSettings
 from queuepool.settlement.settler import Settler
 from queuepool.unix.signals import Alarm, WorkerSignals
