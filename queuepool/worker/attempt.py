@@ -140,7 +140,7 @@ class Runner:
         """Call the handler and its hooks; note what it raises, or that it has succeeded."""
         job, plan = attempt.job, attempt.plan
         set_current(job)
-        surrounding = self._hooks.enter(job) if HOOKS else None
+        entered = self._hooks.enter(job) if HOOKS else None
         try:
             task = self._starter.task(job, plan, attempt.now)
             self._invoker.renew_connections()
@@ -164,9 +164,8 @@ class Runner:
             self.leave_if_broken()
         if has_returned and attempt.verdict is not None and (hook := task.after_succeeded):
             self._hooks.call(job, "after_succeeded", hook)
-        if surrounding is not None:
-            surrounding.leave(attempt.error)
-            self._invoker.leave_if_forked()
+        if entered:
+            self._hooks.leave(job, entered, attempt.error)
         # Only now: tasks that do not end in time cost the worker, not a job that succeeded.
         if self._invoker.has_awaited:
             self._invoker.clear(attempt.facts)

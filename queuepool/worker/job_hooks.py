@@ -15,18 +15,19 @@ from queuepool.worker.invoker import Invoker
 Steps = Generator[None, None, object]
 
 
+class Entered(NamedTuple):
+    """A hook of ``@around`` that an attempt has entered."""
+
+    name: str
+    steps: Steps
+
+
 class JobHooks:
     """Hooks are user code: what one raises is reported, and harms nothing."""
 
     def __init__(self, listeners: Listeners, invoker: Invoker) -> None:
         self._listeners = listeners
         self._invoker = invoker
-
-    def enter(self, job: Current) -> Surrounding:
-        """Enter the hooks of ``@around``."""
-        surrounding = Surrounding(job, lambda name, error: self._report(job, name, error))
-        self._invoker.leave_if_forked()
-        return surrounding
 
     def call(self, job: Current, name: str, hook: Callable[[], object]) -> None:
         """Call the hook of this name; await what it returns."""
@@ -37,47 +38,41 @@ class JobHooks:
             self._report(job, name, error)
         self._invoker.leave_if_forked()
 
-    def _report(self, job: Current, name: str, error: BaseException) -> None:
-        self._listeners.emit(HookRaised(facts_of(job.payload, job.queue), name, error))
+    def enter(self, job: Current) -> list[Entered]:
+        """Enter the hooks of ``@around``, up to their ``yield``."""
+        entered = [one for hook in HOOKS if (one := self._entered(hook, job))]
+        self._invoker.leave_if_forked()
+        return entered
 
-
-class _Entered(NamedTuple):
-    name: str
-    steps: Steps
-
-
-class Surrounding:
-    """The hooks that one attempt has entered. ``report`` gets a hook's name and what it raised, or did wrong."""
-
-    def __init__(self, job: Current, report: Callable[[str, BaseException], object]) -> None:
-        self._report = report
-        self._entered: list[_Entered] = []
-        for hook in HOOKS:
-            self._enter(hook, job)
-
-    def _enter(self, hook: Hook, job: Current) -> None:
+    def _entered(self, hook: Hook, job: Current) -> Entered | None:
         name = f"around {hook.__module__}.{hook.__qualname__}"
         try:
             steps = cast("Steps", hook(job))
             next(steps)
         except StopIteration:
-            self._report(name, RuntimeError("it did not yield"))
+            self._report(job, name, RuntimeError("it did not yield"))
         # Whatever a hook raises, even SystemExit, it costs the job nothing.
         except BaseException as raised:  # noqa: BLE001
-            self._report(name, raised)
+            self._report(job, name, raised)
         else:
-            self._entered.append(_Entered(name, steps))
+            return Entered(name, steps)
+        return None
 
-    def leave(self, error: BaseException | None) -> None:
+    def leave(self, job: Current, entered: list[Entered], error: BaseException | None) -> None:
         """Go on after the hooks' ``yield``, the last one's first; there the job's ``error``, if any, is raised."""
         traceback = error.__traceback__ if error is not None else None
-        while self._entered:
-            name, steps = self._entered.pop()
+        while entered:
+            name, steps = entered.pop()
             problem = _problem(steps, error)
             if problem is not None:
-                self._report(name, problem)
+                self._report(job, name, problem)
         if error is not None:
             error.__traceback__ = traceback  # without the frames of hooks, and of this file
+        self._invoker.leave_if_forked()
+
+    def _report(self, job: Current, name: str, error: BaseException) -> None:
+        """Report what a hook of this name raised, or did wrong."""
+        self._listeners.emit(HookRaised(facts_of(job.payload, job.queue), name, error))
 
 
 def _problem(steps: Steps, error: BaseException | None) -> BaseException | None:
