@@ -16,8 +16,7 @@ from queuepool.payload.context import texts_of
 from queuepool.payload.encrypter import MARK
 from queuepool.payload.envelope import OBJECT_JOB, Payload, decode
 from queuepool.payload.unique_locks import HIDDEN
-from queuepool.settlement.commands import commands_of
-from queuepool.settlement.endings import Endings
+from queuepool.settlement.endings import Endings, commands_of
 from queuepool.stores.factory import Stores
 from queuepool.stores.finding import Finding, Grade
 

@@ -23,7 +23,7 @@ from queuepool.unix.originals import sleep
 from queuepool.unix.places import lasting
 from queuepool.unix.signals import Alarm, WorkerSignals, reset_inherited
 from queuepool.worker.limits import StopReason
-from queuepool.worker.policies import cut
+from queuepool.worker.plan import cut
 from queuepool.worker.slot_writer import SlotWriter
 
 _log = logging.getLogger("queuepool")

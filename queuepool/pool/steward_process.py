@@ -18,11 +18,10 @@ from queuepool.events.listeners import LISTENERS
 from queuepool.settlement.outage import Outage
 from queuepool.settlement.settler import Settler
 from queuepool.steward.chore import Chore
-from queuepool.steward.give_back import GiveBack
+from queuepool.steward.give_back import GiveBack, LostReplies
 from queuepool.steward.guard import Guard
 from queuepool.steward.keep_history import KeepHistory
 from queuepool.steward.loop import Steward
-from queuepool.steward.lost_replies import LostReplies
 from queuepool.steward.measure import Measure, PoolMeters
 from queuepool.steward.orphaned_boards import OrphanedBoards
 from queuepool.steward.publish import Publish

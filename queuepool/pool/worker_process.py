@@ -27,7 +27,7 @@ from queuepool.worker.context import WorkerContext
 from queuepool.worker.control_state import BoardControlState, ControlState, StoreControlState
 from queuepool.worker.limits import Limits, StopReason
 from queuepool.worker.loop import Worker
-from queuepool.worker.prefetch_size import PrefetchSize
+from queuepool.worker.prefetch import PrefetchSize
 from queuepool.worker.slot_writer import SlotWriter
 
 _log = logging.getLogger("queuepool")

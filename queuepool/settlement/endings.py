@@ -1,27 +1,44 @@
 """What must be written when a job ends besides its removal: computed from its payload and the settings alone.
 
 So the steward, which has no handlers, comes to the same result as the worker that died.
+
+Laravel is told by a job, the outcome, how one of its jobs ended here, so that it goes on with the chain and counts the
+batch. Only Laravel can: the next job's tries and timeout, its lock and its encryption are in PHP classes, and callbacks
+are PHP closures. It resolves ``CLASS@METHOD`` and calls it with the payload's data (docs/laravel.md has the class).
 """
 
 from __future__ import annotations
 
+import time
+from functools import partial
+from types import MappingProxyType
+
 from queuepool.config.settings import ConnectionSettings
 from queuepool.config.urls import kind_of
 from queuepool.errors import BadArguments, NeedsLaravel
+from queuepool.log.tracebacks import summary
 from queuepool.payload.command import Command, Commands, may_have_owner
+from queuepool.payload.encrypter import encrypter_of
 from queuepool.payload.ending import NOTHING, Ending, Outcome, Unlock
-from queuepool.payload.envelope import CONTEXT, OBJECT_JOB, Payload
+from queuepool.payload.envelope import CONTEXT, MAX_BYTES, OBJECT_JOB, Envelope, Payload, encode
 from queuepool.payload.php_unserialize import PhpObject, PhpValue
-from queuepool.payload.signing import signer_of
-from queuepool.payload.unique_locks import is_own, names_of, said_in
+from queuepool.payload.signing import Signer, signer_of
+from queuepool.payload.unique_locks import is_own, names_of, said_in, without_lock
 from queuepool.payload.wrappers import CLAIMANTS, Claim
-from queuepool.settlement.outcome import outcome_of
 from queuepool.settlement.verdict import Locks
 
 #: the middleware that a worker here carries out
 SKIP_IF_CANCELLED = "Illuminate\\Queue\\Middleware\\SkipIfBatchCancelled"
 #: what a receipt holds from which anything may follow
 _OBJECT_JOB, _CONTEXT = OBJECT_JOB.rpartition("\\")[2].encode(), CONTEXT.encode()
+#: what the job's payload has that is about that job alone: Horizon's keys, and what Laravel does without a model
+_OF_THE_JOB = frozenset(("type", "tags", "silenced", "retry_of", "deleteWhenMissingModels"))
+#: a worker of Laravel that dies must not lose the rest of a chain
+_OPTIONS = MappingProxyType({"maxTries": 5, "backoff": "1,5,30"})
+#: bytes: the largest job has an outcome too, which only Laravel reads
+_LIMIT = 4 * MAX_BYTES
+#: characters of an error that PHP is given
+_MOST = 4000
 _UNSAID = "its unique lock has an id that only PHP knows: it stays held, set outcomes"
 
 
@@ -209,3 +226,43 @@ def _lacking_without_outcomes(command: Command) -> list[str]:
 
 def _class_of(value: PhpValue) -> str:
     return value.class_name if isinstance(value, PhpObject) else repr(value)[:40]
+
+
+def commands_of(connection: ConnectionSettings) -> Commands:
+    """The reader of object jobs: it decrypts with the connection's keys, if it has any."""
+    return Commands(encrypter_of(connection.cipher, connection.app_keys))
+
+
+def outcome_of(
+    payload: Payload, queue: str, class_name: str, error: BaseException | None, *, unlocked: bool, signer: Signer | None
+) -> bytes:
+    """The payload to push to ``queue``: the job succeeded, or was lost if there is an ``error``.
+
+    It has the job's own uuid, under which Laravel counts the job in its batch. ``unlocked``: its unique lock has been
+    released.
+    """
+    data = dict(payload.data) if isinstance(payload.data, dict) else {}
+    data["unlocked"] = unlocked
+    if error is not None:
+        data["error"] = summary(error)[:_MOST].encode("utf-8", "replace").decode()
+    envelope = Envelope(
+        time.time(),
+        options=_OPTIONS,
+        display_name=f"{payload.options.display_name} (outcome)",
+        extra=_surroundings(payload),
+        sign=partial(signer.sign, queue, limit=_LIMIT) if signer else None,
+        limit=_LIMIT,
+    )
+    name = f"{class_name}@{'succeeded' if error is None else 'lost'}"
+    return encode(name, data, envelope, uuid=payload.uuid or payload.id)[1]
+
+
+def _surroundings(payload: Payload) -> dict[str, object]:
+    """What surrounds the job, and so what Laravel does and dispatches next: its context, its trace, its tenant, and
+    whatever else an application's ``Queue::createPayloadUsing`` has put into the payload.
+
+    The outcome does not hold the job's unique lock, and its children must not take it for theirs.
+    """
+    found = {key: value for key, value in payload.extra.items() if key not in _OF_THE_JOB}
+    context = without_lock(payload.context)
+    return found | {CONTEXT: context} if context else found

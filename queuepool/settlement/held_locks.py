@@ -17,8 +17,7 @@ from queuepool.payload.ending import Lock, Unlock
 from queuepool.payload.envelope import CONTEXT, OBJECT_JOB, Payload, decode
 from queuepool.payload.options import PayloadOptions
 from queuepool.payload.unique_locks import NAME, seconds_in
-from queuepool.settlement.commands import commands_of
-from queuepool.settlement.endings import Endings
+from queuepool.settlement.endings import Endings, commands_of
 from queuepool.stores.factory import Stores
 from queuepool.stores.locks import Finder
 from queuepool.stores.records import Returned

@@ -1,4 +1,4 @@
-"""Ends a job that has failed for good, whatever its record holds.
+"""What the failed store keeps of a job that has failed for good; it ends whatever its record holds.
 
 A refused record must not leave the job in its queue: it would run again, more often than its tries allow, and what is
 recorded in the end would be those runs and not its error.
@@ -6,18 +6,40 @@ recorded in the end would be those runs and not its error.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from queuepool.errors import StoreDown, StoreError
 from queuepool.events import Event, JobQuarantined, StoreRefused
+from queuepool.log.tracebacks import text_of
 from queuepool.payload.ending import Ending
+from queuepool.payload.envelope import Payload
 from queuepool.payload.lease import Lease
+from queuepool.payload.uncounted import counted
 from queuepool.stores.contract import QueueStore
 from queuepool.stores.split_failed import plainer
 
 #: why a payload is in the quarantine whose failure no record could hold
 UNRECORDED = "unrecorded"
+
+
+def record(payload: Payload, lease: Lease, connection: str, error: BaseException) -> dict[str, Any]:
+    """A row of the failed store. As in Laravel, its id is the uuid, so that it is written once."""
+    return {
+        "id": payload.uuid or (payload.id if payload.identified else f"{payload.id}-{os.urandom(4).hex()}"),
+        "name": payload.name,
+        "queue": lease.queue,
+        "connection": connection,
+        "attempts": payload.attempts,
+        "payload": _counted(lease).decode("utf-8", "replace"),
+        "exception": text_of(error),
+    }
+
+
+def _counted(lease: Lease) -> bytes:
+    """The payload with its attempts, which a table of jobs has in a column, and one of failed jobs has nowhere else."""
+    return lease.receipt if lease.attempts is None else counted(lease.receipt, lease.attempts)
 
 
 def fail(

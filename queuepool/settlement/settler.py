@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from queuepool.config.settings import ConnectionSettings
 from queuepool.config.values import LONGEST
@@ -17,29 +17,54 @@ from queuepool.events import (
     JobQuarantined,
     JobReleased,
     LeaseLost,
+    PayloadOdd,
     StoreRefused,
 )
 from queuepool.events.listeners import Listeners
 from queuepool.payload.ending import Unlock
-from queuepool.payload.envelope import Payload
+from queuepool.payload.envelope import OBJECT_JOB, Payload
 from queuepool.payload.identity import digest_of
 from queuepool.payload.lease import Lease
 from queuepool.payload.options import TRACK
-from queuepool.settlement.commands import commands_of
-from queuepool.settlement.endings import Endings
+from queuepool.settlement.endings import Endings, commands_of
 from queuepool.settlement.facts import facts_in, facts_of, facts_of_unread, unknown_in
-from queuepool.settlement.failed_record import record
-from queuepool.settlement.missed_locks import MissedLocks
 from queuepool.settlement.outage import Outage
-from queuepool.settlement.recording import fail
+from queuepool.settlement.recording import fail, record
 from queuepool.settlement.run import NOT_RUN, Run
 from queuepool.settlement.states import States
 from queuepool.settlement.verdict import Delete, Fail, Locks, Release, Verdict
 from queuepool.stores.contract import QueueStore
+from queuepool.stores.control import prefix_of
+from queuepool.stores.locks import LocksOf
 
 T = TypeVar("T")
 #: deaths of those who read it after which a payload is set aside, and the reason that the quarantine records
 _DEADLY, DEADLY = 2, "deadly"
+_MISSED = "its unique lock was not there to be released: unless its time was over, or the job was retried by hand, "
+_OURS = "whoever pushed it has another url, prefix or restart_key than this pool, and it stays held"
+_LARAVELS = "Laravel holds it elsewhere and drops later dispatches: set {}; check --peek looks for it"
+_WITHOUT_PREFIX, _WITH_PREFIX = (
+    "restart_key with the prefix of Laravel's cache",
+    "lock_url, or mend that prefix in restart_key",
+)
+
+
+class Settlement(NamedTuple):
+    """What becomes of an attempt, by the verdict of its worker, or of the steward if its worker has died."""
+
+    lease: Lease
+    payload: Payload
+    verdict: Verdict
+    #: why the job is released
+    error: BaseException | None = None
+    #: the tally that a release raises
+    tally: str = ""
+    #: the event that led to the verdict; it is emitted first
+    cause: Event | None = None
+    #: from the job's policy
+    locks: Locks = None
+    #: for those that follow the job
+    run: Run = NOT_RUN
 
 
 class Settler:
@@ -86,41 +111,19 @@ class Settler:
         """The verdict that was not answered and may have been carried out: it must be repeated, not replaced."""
         return self._unanswered.get(lease)
 
-    def settle(
-        self,
-        lease: Lease,
-        payload: Payload,
-        verdict: Verdict,
-        error: BaseException | None = None,
-        tally: str = "",
-        cause: Event | None = None,
-        locks: Locks = None,
-        run: Run = NOT_RUN,
-    ) -> bool:
-        """Carry out the verdict. ``False``: the lease was lost or the store refuses, and nothing was written.
-
-        ``error`` is why the job is released, ``tally`` the tally that a release raises. ``cause``, the event that led
-        to the verdict, is emitted first. ``locks`` is from the job's policy, ``run`` for those that follow the job.
-        """
+    def settle(self, settlement: Settlement) -> bool:
+        """Carry it out. ``False``: the lease was lost or the store refuses, and nothing was written."""
+        lease, payload, verdict = settlement.lease, settlement.payload, settlement.verdict
         facts = facts_of(payload, lease.queue)
-        verb, outcome = self._settlement(facts, lease, payload, verdict, error, tally, locks, run)
-        is_ours = self._carry_out(facts, lease, verb, verdict, cause)
+        verb, outcome = self._act(facts, settlement)
+        is_ours = self._carry_out(facts, lease, verb, verdict, settlement.cause)
         if is_ours:
             self._noted += filter(None, (outcome, self._missed_locks.at_end(facts, payload, verdict)))
         return is_ours
 
-    def _settlement(
-        self,
-        facts: JobFacts,
-        lease: Lease,
-        payload: Payload,
-        verdict: Verdict,
-        error: BaseException | None,
-        tally: str,
-        locks: Locks,
-        run: Run,
-    ) -> tuple[Callable[[], bool], Event | None]:
+    def _act(self, facts: JobFacts, settlement: Settlement) -> tuple[Callable[[], bool], Event | None]:
         """What to call, and the event to emit when it has succeeded."""
+        lease, payload, verdict, error, tally, _, locks, run = settlement
         match verdict:
             case Delete():
                 state = self.states.done(payload, lease.queue, run)
@@ -197,10 +200,6 @@ class Settler:
         """Forget the deaths of those who read the payload: it has been read, or set aside."""
         self._ask(lease.queue, lambda: self._store.forget_tallies(_mark_of(lease)))
 
-    def finish(self, lease: Lease, payload: Payload, locks: Locks, run: Run = NOT_RUN) -> None:
-        """Remove a job that is done, with what follows from it."""
-        self.settle(lease, payload, Delete(), locks=locks, run=run)
-
     def unlock(self, facts: JobFacts, payload: Payload, unlocks: Sequence[Unlock]) -> None:
         """Release the unique locks of a job that is about to run."""
         self._outage.insist(lambda: self._store.unlock(unlocks))
@@ -248,3 +247,29 @@ class Settler:
 def _mark_of(lease: Lease) -> str:
     """What the deaths of those who read a payload are counted by: its bytes, since nothing of it is read for that."""
     return f"reading:{digest_of(lease.receipt)}"
+
+
+class MissedLocks:
+    """Unique locks that were not where they should be: Laravel drops each later dispatch while it holds one elsewhere.
+
+    Said once in this process for each name of a job. ``locks_of`` knows of the last release of locks.
+    """
+
+    def __init__(self, connection: ConnectionSettings, locks_of: LocksOf) -> None:
+        self._laravels = _LARAVELS.format(_WITH_PREFIX if prefix_of(connection.restart_key) else _WITHOUT_PREFIX)
+        self._locks_of = locks_of
+        self._names: set[str] = set()
+
+    def at_start(self, facts: JobFacts, payload: Payload) -> PayloadOdd | None:
+        """The event for a job whose locks were to be released before it begins; an earlier attempt did that."""
+        return self._event(facts, payload) if payload.attempts <= 1 else None
+
+    def at_end(self, facts: JobFacts, payload: Payload, verdict: Verdict) -> PayloadOdd | None:
+        """The event for a job whose end was to release its locks; ``None`` if there is nothing more to say."""
+        return None if isinstance(verdict, Release) else self._event(facts, payload)
+
+    def _event(self, facts: JobFacts, payload: Payload) -> PayloadOdd | None:
+        if not self._locks_of.missed or payload.name in self._names:
+            return None
+        self._names.add(payload.name)
+        return PayloadOdd(facts, _MISSED + (self._laravels if payload.options.job == OBJECT_JOB else _OURS))

@@ -1,15 +1,17 @@
-"""Give back the jobs that a worker holds behind a slow or stuck one: other workers may be idle."""
+"""Give back the jobs that a worker cannot run: those behind a slow or stuck one, and those whose reply it never got."""
 
 from __future__ import annotations
 
+import time
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from queuepool.board.board import Role, Slot, State
 from queuepool.board.held_jobs import HeldJob, Stage
 from queuepool.payload.lease import Lease
 from queuepool.settlement.settler import Settler
-from queuepool.steward.lost_replies import LostReplies
 from queuepool.steward.orphaned_boards import OrphanedBoards
+from queuepool.stores.contract import UNDER_WAY, QueueStore
 from queuepool.unix.originals import sleep
 
 #: seconds: run time after which the jobs behind are given back; pause while a worker is busy; pause while none is
@@ -40,7 +42,9 @@ class _Stuck(NamedTuple):
 
 
 class GiveBack:
-    """Marks on the board what it wants back, waits a moment, and takes it unless the worker has moved on meanwhile.
+    """Gives back what a worker holds behind a slow or stuck job: other workers may be idle.
+
+    Marks on the board what it wants back, waits a moment, and takes it unless the worker has moved on meanwhile.
 
     A worker first writes which job it starts, then checks for the mark (``Batch.next_job``). So either it sees
     the mark and gives back the rest itself, or the steward sees that it has moved on. No lock is needed, which a dead
@@ -105,3 +109,41 @@ def _held_at_a_job(slot: Slot) -> list[HeldJob]:
     stage = held[index].stage
     is_running = stage in (Stage.RESERVED, Stage.READING, Stage.RUNNING) or (stage == Stage.DONE and slot.lease_end)
     return held if is_running else []  # otherwise the job is over, and its worker waits for the store
+
+
+class LostReplies:
+    """Gives back jobs that a worker reserved without receiving the reply, because it died or hung.
+
+    Only its tag identifies them.
+    """
+
+    def __init__(self, store: QueueStore, settler: Settler, queues: Sequence[str], retry_after: float) -> None:
+        self._store = store
+        self._settler = settler
+        self._lasts = retry_after + UNDER_WAY
+        self._queues = queues
+        self._due: list[tuple[float, int, float, Sequence[Lease]]] = []
+
+    def take(self, tag: int, reserve_sent_at: float, known: Sequence[Lease]) -> None:
+        """Give back what this tag reserved since ``reserve_sent_at`` (monotonic), except the leases that are ``known``.
+
+        The caller must emit the noted events. After a lease's duration this does nothing: nothing is left to give
+        back, and the tag may soon be another worker's. Raises ``StoreDown``.
+        """
+        now = time.monotonic()
+        if not 0.0 <= now - reserve_sent_at < self._lasts:
+            return
+        self._store.retire(tag)
+        self._reclaim(now, tag, reserve_sent_at, known)
+        if self._store.commits_late:  # the server may commit its transaction after ours
+            self._due.append((now + self._store.commits_late, tag, reserve_sent_at, known))
+
+    def look_again(self, now: float) -> None:
+        """Repeat the search where a late transaction may have been committed by now. Raises ``StoreDown``."""
+        for due in [due for due in self._due if now >= due[0]]:
+            self._reclaim(now, *due[1:])
+            self._due.remove(due)
+            self._settler.emit_noted()
+
+    def _reclaim(self, now: float, tag: int, reserve_sent_at: float, known: Sequence[Lease]) -> None:
+        self._settler.reclaim(self._queues, tag, max(now - reserve_sent_at, 0.0) + UNDER_WAY, known)

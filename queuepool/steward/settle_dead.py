@@ -5,9 +5,12 @@ from __future__ import annotations
 import logging
 import os
 import signal
+import time
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cached_property
 from math import inf
+from typing import NamedTuple
 
 from queuepool import events
 from queuepool.board import boot_report
@@ -15,26 +18,159 @@ from queuepool.board.blame import Blame
 from queuepool.board.board import Board, Killed, Role, Slot, State
 from queuepool.board.boot_report import BootReport
 from queuepool.board.held_jobs import HeldJob, Stage, still_held
-from queuepool.board.meters import AS_LOST, FAILED, GIVEN_BACK, RELEASED
+from queuepool.board.meters import AS_LOST, DONE, FAILED, GIVEN_BACK, RELEASED, SlotMeters
 from queuepool.board.runtime_dir import RuntimeDir
 from queuepool.board.status import boot_problem, present_boot_problem
-from queuepool.errors import AttemptLost, StoreDown, StoreError
+from queuepool.errors import AttemptLost, JobTimedOut, StoreDown, StoreError, WorkerDied
+from queuepool.log.tracebacks import imports_part
 from queuepool.payload.envelope import Payload, decode
 from queuepool.payload.lease import Lease
 from queuepool.settlement import deferred_hooks
+from queuepool.settlement.facts import facts_of
 from queuepool.settlement.run import NOT_RUN, Run
-from queuepool.settlement.settler import Settler
-from queuepool.settlement.verdict import Fail, Policy, Release, Verdict, judge
-from queuepool.steward.count_dead import DeadWorker
-from queuepool.steward.deaths import boot_of, cause_of, error_of, event_of, tally_of
-from queuepool.steward.lost_replies import LostReplies
+from queuepool.settlement.settler import Settlement, Settler
+from queuepool.settlement.verdict import Delete, Fail, Policy, Verdict, judge
+from queuepool.steward.give_back import LostReplies
 from queuepool.steward.orphaned_boards import OrphanedBoards
 from queuepool.stores.contract import QueueStore
 from queuepool.unix import proc, stray_processes
 from queuepool.unix.exit_codes import BOOT
 
 _PERIOD = 1.0
+#: for the meters: how an attempt ends without a verdict, why it was lost, and why its worker left
+_LOST = AS_LOST + GIVEN_BACK
+_LOSSES = {Killed.OVERDUE: "timeout", Killed.STALLED: "timeout", Killed.LEASE: "lease", Killed.MEMORY: "memory"}
+_EXITS = {**_LOSSES, Killed.STOP: "stop", Killed.OVERWRITTEN: "crash"}
 _log = logging.getLogger("queuepool")
+
+
+class Death:
+    """The end of one process: what it held, why it ended, and what that means for its jobs and for its meters.
+
+    Each fact is found once. What the process has written is read when it is first needed: stewards may die of it.
+    """
+
+    def __init__(self, board: Board, slot: Slot, incarnation: int) -> None:
+        self.board = board
+        self.slot = slot
+        self.incarnation = incarnation
+        #: the wait status; ``None`` if no master saw the death
+        self.status = proc.plausible(slot.status) if slot.dead else None
+        self.code = 0 if self.status is None else os.waitstatus_to_exitcode(self.status)
+        # Those of another pool's board cannot be reached: nothing is counted there.
+        self._meters = SlotMeters(board.meters, slot)
+        self._meters.note_death()
+
+    def __str__(self) -> str:
+        return f"{self.board.path.name} slot {self.slot.index} life {self.incarnation}"
+
+    @cached_property
+    def held(self) -> list[HeldJob] | None:
+        """All that it held; ``None`` if a job has overwritten it: then nothing is settled, and its leases end."""
+        slot = self.slot
+        if slot.killed == Killed.OVERWRITTEN or not slot.is_plausible(inf, inf):
+            return None
+        try:
+            Policy.from_text(slot.policy or "{}")
+            held = slot.hand.held()
+        except (ValueError, TypeError, OSError):
+            return None
+        if slot.killed == Killed.STOP:  # it has not died of what it read
+            return [replace(one, stage=Stage.RESERVED) if one.stage == Stage.READING else one for one in held]
+        return held
+
+    def attempt(self, one: HeldJob) -> OpenAttempt:
+        """The attempt at a held job that had begun; of the one begun last the slot says more than its payload does."""
+        slot, lease = self.slot, one.lease
+        payload = decode(lease.receipt, lease.attempts)
+        if one.stage != Stage.RUNNING and payload.id != slot.job_id:
+            return OpenAttempt(lease, payload)
+        # A result was lost with its worker.
+        problem = "its worker died before it was kept" if one.stage == Stage.DONE else ""
+        run = Run(began=slot.since or None, progress=slot.fraction, note=slot.note, result_problem=problem)
+        return OpenAttempt(lease, payload.tracked_for(slot.track), Policy.from_text(slot.policy or "{}"), run)
+
+    def settlement(self, attempt: OpenAttempt, verdict: Verdict) -> Settlement:
+        """How an attempt ends that the process was at."""
+        error, payload = self.error, attempt.payload
+        facts = facts_of(payload, attempt.lease.queue)
+        killed = events.KilledAttempt(attempt.run.began, time.time(), payload.extra)
+        cause: events.Event = events.JobLost(facts, str(error), error.trace, killed)
+        tally = "crashes"
+        if isinstance(error, JobTimedOut):  # Laravel counts a timeout as an exception
+            cause, tally = events.JobTimedOut(facts, error.trace, killed), "exceptions"
+        return Settlement(attempt.lease, payload, verdict, error, tally, cause, attempt.policy.locks, attempt.run)
+
+    @cached_property
+    def error(self) -> AttemptLost:
+        """The error of the job that it ran."""
+        name = f"{self.slot.job} (attempt {self.slot.attempt})"
+        if self.code == -signal.SIGALRM or self.slot.killed == Killed.OVERDUE:
+            return JobTimedOut(f"{name} ran past its deadline: {self.cause}", self._trace)
+        if self.slot.killed == Killed.STALLED:  # it has ended, and its end was not settled in time
+            return JobTimedOut(f"{name} had ended when its worker stalled: {self.cause}", self._trace)
+        return WorkerDied(f"{name}: its worker died: {self.cause}", self._trace)
+
+    @property
+    def cause(self) -> str:
+        """Why the process died, in words."""
+        if reason := Killed(self.slot.killed).reason:
+            return f"killed by the master: {reason}"
+        return "unseen, its master was gone" if self.status is None else proc.cause_of(self.status)
+
+    @property
+    def report(self) -> BootReport:
+        """Why the process did not come to work. Stacks, unlike a traceback, have all frames: ours go here."""
+        text = self._trace if self.code == BOOT else imports_part(self._trace)
+        return boot_report.of_text(text, self.status or 0, self.slot.note)
+
+    @cached_property
+    def _trace(self) -> str:
+        return boot_report.text_in(self.board.trace(self.slot))
+
+    def intends(self, way: int) -> None:
+        """Its attempt ends this way; the board does not show it yet."""
+        self._meters.intend(way, self._loss)
+
+    def count(self, held: Sequence[HeldJob]) -> None:
+        """Count, in the meters, its exit, and the attempt that it could not count itself. Repeatable.
+
+        ``held``: what it held when it died.
+        """
+        if self._meters.is_open:
+            self._count_attempt(self._meters, held)
+        self._meters.leave(self._exit)
+
+    def _count_attempt(self, meters: SlotMeters, held: Sequence[HeldJob]) -> None:
+        index = self.slot.current_index
+        stage = held[index].stage if 0 <= index < len(held) else None
+        if stage in (Stage.RESERVED, Stage.READING):  # it died before the board showed the attempt: it has not begun
+            meters.forget()
+            return
+        if stage == Stage.DONE:
+            meters.intend(DONE)
+        elif meters.intended is None:  # the store refused its verdict, or the board was overwritten
+            meters.intend(_LOST, self._loss)
+        meters.end(meters.run_time(self.slot.since))
+
+    @property
+    def _loss(self) -> str:
+        return "timeout" if self.code == -signal.SIGALRM else _LOSSES.get(Killed(self.slot.killed), "crash")
+
+    @property
+    def _exit(self) -> str:
+        if reason := _EXITS.get(Killed(self.slot.killed)):
+            return reason
+        return {-signal.SIGALRM: "timeout", -signal.SIGKILL: "killed"}.get(self.code, "crash")
+
+
+class OpenAttempt(NamedTuple):
+    """An attempt that had begun when its worker died."""
+
+    lease: Lease
+    payload: Payload
+    policy: Policy = Policy()
+    run: Run = NOT_RUN
 
 
 class SettleDead:
@@ -62,11 +198,10 @@ class SettleDead:
         board = self._orphaned_boards.own
         # The incarnation is read first: the master may free the slot and reuse it.
         workers = [(slot.incarnation, slot) for slot in board.of(Role.WORKER, Role.TEMPLATE)]
-        dead = [one for one in workers if _is_unsettled(*one)]
-        for _, slot in dead:
-            DeadWorker(board, slot, None)  # notes when: the store may not answer for long
-        for incarnation, slot in dead:
-            self._try_slot(board, slot, incarnation, slot.status)
+        # Each notes when it was found; all before the first is settled, as the store may not answer for long.
+        deaths = [Death(board, slot, life) for life, slot in workers if _is_unsettled(life, slot)]
+        for death in deaths:
+            self._try(death)
         _forget_boot(board)
         for orphaned in self._orphaned_boards.boards():
             with self._blame.during(orphaned.path.name):
@@ -79,122 +214,118 @@ class SettleDead:
             if slot.settled_incarnation != slot.incarnation and not board.has_living(slot):
                 if board.name.is_of_this_system:
                     stray_processes.kill_all_of(board.mark(slot))
-                self._try_slot(board, slot, slot.incarnation, slot.status if slot.dead else None)
+                self._try(Death(board, slot, slot.incarnation))
         if board.is_settled:
             board.unlink()
 
-    def _try_slot(self, board: Board, slot: Slot, incarnation: int, status: int | None) -> None:
-        """Settle what the slot's process held, unless stewards have died of it."""
-        what = f"{board.path.name} slot {slot.index} life {incarnation}"
-        if self._blame.is_deadly(what):
-            _log.error("%s is set aside: stewards have died of it; its jobs wait for their leases to end", what)
-            DeadWorker(board, slot, proc.plausible(status)).count([])
-            slot.settled_incarnation = incarnation
+    def _try(self, death: Death) -> None:
+        """Settle what the process held, unless stewards have died of it."""
+        if self._blame.is_deadly(str(death)):
+            _log.error("%s is set aside: stewards have died of it; its jobs wait for their leases to end", death)
+            death.count([])
+            death.slot.settled_incarnation = death.incarnation
             return
-        with self._blame.during(what):
-            self._settle_slot(board, slot, incarnation, status)
+        with self._blame.during(str(death)):
+            self._settle(death)
 
-    def _settle_slot(self, board: Board, slot: Slot, incarnation: int, status: int | None) -> None:
-        """``status`` is ``None`` if no master saw the death. Marks the slot as settled before it emits events."""
-        believed, trace, status = _read_held(slot), boot_report.text_in(board.trace(slot)), proc.plausible(status)
-        held, dead = believed or [], DeadWorker(board, slot, status)
+    def _settle(self, death: Death) -> None:
+        """Marks the slot as settled before it emits events."""
+        slot, held = death.slot, death.held or []
         try:
             # A time of another boot says nothing now, and its tag may be a living worker's.
-            if slot.reserve_sent_at and believed is not None and board.name.is_of_this_boot:
+            if slot.reserve_sent_at and death.held is not None and death.board.name.is_of_this_boot:
                 self._lost_replies.take(slot.tag, slot.reserve_sent_at, still_held(held))
             for number, one in enumerate(held):
                 if one.stage == Stage.RUNNING:
-                    dead.intends(self._settle(slot, one.lease, status, trace))
+                    death.intends(self._settle_running(death, one))
                     slot.hand.mark(number, Stage.SETTLED)
-            self._settle_the_rest(slot, held)
+            self._settle_the_rest(death, held)
         except StoreDown:
             raise
         except StoreError as error:
             # One broken key must not delay the other dead workers; this one's leases end by themselves.
             self._settler.note(events.StoreRefused(slot.queue, str(error)))
-        self._note(board, slot, status, trace, held)
-        dead.count(held)
-        slot.settled_incarnation = incarnation
+        self._note(death, held)
+        death.count(held)
+        slot.settled_incarnation = death.incarnation
         self._settler.emit_noted()
 
-    def _settle(self, slot: Slot, lease: Lease, status: int | None, trace: str) -> int:
+    def _settle_running(self, death: Death, one: HeldJob) -> int:
         """Settle an attempt that was interrupted; returns the way in which it ended, for the meters."""
-        if slot.killed == Killed.STOP:
-            self._give_back(slot, lease)
-            return GIVEN_BACK
+        slot = death.slot
         if slot.killed == Killed.LEASE:  # another worker may have the job, or the lease's end stages it
-            return GIVEN_BACK + AS_LOST
-        verdict = self._rule(slot, lease, error_of(slot, status, trace))
-        return AS_LOST + {Fail: FAILED, Release: RELEASED}.get(type(verdict), GIVEN_BACK)
+            return _LOST
+        attempt = death.attempt(one)
+        if slot.killed == Killed.STOP:
+            self._give_back(slot, attempt)
+            return GIVEN_BACK
+        settlement = death.settlement(attempt, self._rule(death.error, attempt))
+        if not self._settler.settle(settlement):
+            return _LOST
+        if isinstance(settlement.verdict, Fail):
+            deferred_hooks.leave(self._runtime.path, self._runtime.store, attempt.lease, death.error)
+            self._orphaned_boards.own.header.note_deferred_hook()
+            return AS_LOST + FAILED
+        return AS_LOST + RELEASED
 
-    def _give_back(self, slot: Slot, lease: Lease) -> None:
+    def _give_back(self, slot: Slot, attempt: OpenAttempt) -> None:
         """Return a job that had begun. Its state first: once it is back, another worker may have it."""
+        lease = attempt.lease
         if (slot.track or self._settler.may_follow(lease.receipt)) and (
-            state := self._settler.states.given_back(_begun(slot, lease), lease.queue)
+            state := self._settler.states.given_back(attempt.payload, lease.queue)
         ):
             self._store.show([lease], [state])
         self._settler.give_back(lease)
 
-    def _settle_the_rest(self, slot: Slot, held: Sequence[HeldJob]) -> None:
+    def _rule(self, error: AttemptLost, attempt: OpenAttempt) -> Verdict:
+        # After an unanswered call the verdict stays: that call may have raised the tallies that a new one would use.
+        return self._settler.begun(attempt.lease) or judge(
+            error,
+            attempt.payload.attempts,
+            attempt.policy,
+            self._store.tallies(attempt.payload.id),
+            self._store.now(),
+            job_id=attempt.payload.id,
+        )
+
+    def _settle_the_rest(self, death: Death, held: Sequence[HeldJob]) -> None:
         """Delete done jobs and give back those not started, in order: one call per queue, as one may be broken."""
         alike: dict[tuple[Stage, str], list[int]] = {}
         # The one that was being read comes before those not started, so it goes back to the head after them.
         for number, one in sorted(enumerate(held), key=lambda each: each[1].stage == Stage.READING):
             alike.setdefault((one.stage, one.lease.queue), []).append(number)
         for (stage, _), numbers in alike.items():
-            leases = [held[number].lease for number in numbers]
+            jobs = [held[number] for number in numbers]
             if stage == Stage.DONE:
-                self._finish(slot, leases)
+                self._finish(death, jobs)
             elif stage == Stage.RESERVED:
-                self._settler.give_back_unstarted(leases)
+                self._settler.give_back_unstarted([one.lease for one in jobs])
             elif stage == Stage.READING:
-                self._settler.blame(leases[0])
+                self._settler.blame(jobs[0].lease)
             else:
                 continue
             for number in numbers:
-                slot.hand.mark(number, Stage.SETTLED)
+                death.slot.hand.mark(number, Stage.SETTLED)
 
-    def _finish(self, slot: Slot, leases: Sequence[Lease]) -> None:
+    def _finish(self, death: Death, jobs: Sequence[HeldJob]) -> None:
         """Delete done jobs. Those from which something follows were not to wait for it, so there is one at most."""
-        plain = [lease for lease in leases if not (slot.track or self._settler.may_follow(lease.receipt))]
+        slot = death.slot
+        plain = [one.lease for one in jobs if not (slot.track or self._settler.may_follow(one.lease.receipt))]
         self._settler.delete(plain)
-        for lease in leases:
-            if lease not in plain:
-                payload = _begun(slot, lease)
-                is_last = payload.id == slot.job_id
-                locks = Policy.from_text(slot.policy).locks if is_last else None
-                self._settler.finish(lease, payload, locks, _run_of(slot, done=True) if is_last else NOT_RUN)
+        for one in jobs:
+            if one.lease not in plain:
+                _, payload, policy, run = death.attempt(one)
+                self._settler.settle(Settlement(one.lease, payload, Delete(), locks=policy.locks, run=run))
 
-    def _rule(self, slot: Slot, lease: Lease, error: AttemptLost) -> Verdict | None:
-        """The verdict; ``None`` if the store refuses it."""
-        payload, policy = _begun(slot, lease), Policy.from_text(slot.policy)
-        # After an unanswered call the verdict stays: that call may have raised the tallies that a new one would use.
-        verdict = self._settler.begun(lease) or judge(
-            error,
-            payload.attempts,
-            policy,
-            self._store.tallies(payload.id),
-            self._store.now(),
-            job_id=payload.id,
-        )
-        cause, tally = event_of(payload, lease.queue, error, slot.since or None), tally_of(error)
-        if not self._settler.settle(lease, payload, verdict, error, tally, cause, policy.locks, _run_of(slot)):
-            return None
-        if isinstance(verdict, Fail):
-            deferred_hooks.leave(self._runtime.path, self._runtime.store, lease, error)
-            self._orphaned_boards.own.header.note_deferred_hook()
-        return verdict
-
-    def _note(self, board: Board, slot: Slot, status: int | None, trace: str, held: Sequence[HeldJob]) -> None:
+    def _note(self, death: Death, held: Sequence[HeldJob]) -> None:
+        slot = death.slot
         if slot.killed == Killed.STOP or (not held and (slot.exited_cleanly or not slot.pid)):
             return  # told to stop, exited cleanly, or never forked
-        event: events.Event = events.WorkerDied(
-            Role(slot.role).name.lower(), slot.number, slot.pid, cause_of(slot, status)
-        )
-        if slot.state == State.STARTING and status is not None:
-            report = boot_of(slot, status, trace)
-            board.header.note_failed_boot(slot.generation, report.problem)
-            if os.waitstatus_to_exitcode(status) in (BOOT, -signal.SIGALRM):
+        event: events.Event = events.WorkerDied(Role(slot.role).name.lower(), slot.number, slot.pid, death.cause)
+        if slot.state == State.STARTING and death.status is not None:
+            report = death.report
+            death.board.header.note_failed_boot(slot.generation, report.problem)
+            if death.code in (BOOT, -signal.SIGALRM):
                 event = self._boot_failed(slot, report)
         self._settler.note(event)
 
@@ -213,29 +344,3 @@ def _forget_boot(board: Board) -> None:
 
 def _is_unsettled(incarnation: int, slot: Slot) -> bool:
     return bool(slot.dead and slot.settled_incarnation != incarnation and not slot.holds_nothing)
-
-
-def _read_held(slot: Slot) -> list[HeldJob] | None:
-    """All that it held; ``None`` if a job has overwritten it: then nothing is settled, and its leases end."""
-    if slot.killed == Killed.OVERWRITTEN or not slot.is_plausible(inf, inf):
-        return None
-    try:
-        Policy.from_text(slot.policy or "{}")
-        held = slot.hand.held()
-    except (ValueError, TypeError, OSError):
-        return None
-    if slot.killed == Killed.STOP:  # it has not died of what it read
-        return [replace(one, stage=Stage.RESERVED) if one.stage == Stage.READING else one for one in held]
-    return held
-
-
-def _begun(slot: Slot, lease: Lease) -> Payload:
-    """The payload of a held job; that its job is tracked may be known only by the board, of the one begun last."""
-    payload = decode(lease.receipt, lease.attempts)
-    return payload.tracked_for(slot.track) if payload.id == slot.job_id else payload
-
-
-def _run_of(slot: Slot, *, done: bool = False) -> Run:
-    """What the board says of the attempt; a result was lost with its worker."""
-    problem = "its worker died before it was kept" if done else ""
-    return Run(began=slot.since or None, progress=slot.fraction, note=slot.note, result_problem=problem)

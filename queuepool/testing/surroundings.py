@@ -11,8 +11,7 @@ from queuepool.events.listeners import Listeners
 from queuepool.pool.private_slot import private_slot
 from queuepool.unix.signals import Alarm, WorkerSignals
 from queuepool.worker.django_support import renew_connections_outside_transactions
-from queuepool.worker.invoker import Invoker
-from queuepool.worker.job_loop import JobLoop
+from queuepool.worker.invoker import Invoker, JobLoop
 from queuepool.worker.slot_writer import SlotWriter
 
 

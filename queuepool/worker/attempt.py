@@ -5,221 +5,271 @@ from __future__ import annotations
 import os
 import time
 from contextlib import suppress
+from dataclasses import dataclass
 
 from queuepool.errors import BadPayload
-from queuepool.events import JobExceptionOccurred, JobProcessed, JobProcessing, ResultNotKept
+from queuepool.events import JobExceptionOccurred, JobFacts, JobProcessed, JobProcessing, ResultNotKept
 from queuepool.jobs.around import HOOKS
 from queuepool.jobs.current_job import Current, set_current
+from queuepool.jobs.retry import Retry
 from queuepool.log.captured import INCOMPLETE, log_incomplete
 from queuepool.payload.ending import NOTHING
-from queuepool.payload.lease import Lease
-from queuepool.settlement.run import Run
-from queuepool.settlement.verdict import Delete, Fail, Release
+from queuepool.payload.envelope import Payload
+from queuepool.payload.lease import Lease, Tallies
+from queuepool.settlement.facts import facts_of
+from queuepool.settlement.settler import Settlement
+from queuepool.settlement.verdict import Delete, Fail, Release, Verdict, judge, judge_release, needs_tallies
 from queuepool.unix.exit_codes import BROKEN
-from queuepool.worker.code import words_on
 from queuepool.worker.context import WorkerContext
 from queuepool.worker.invoker import Invoker
 from queuepool.worker.job_hooks import JobHooks
 from queuepool.worker.job_lines import JobLines
-from queuepool.worker.lone_preparation import LonePreparer
-from queuepool.worker.preparation import Attempt, Preparer
-from queuepool.worker.ruling import Ruler
-from queuepool.worker.starting import Starter, followed
+from queuepool.worker.plan import Plan
+from queuepool.worker.preparation import LonePreparer, Preparer, Starter, followed
+
+_DELETE = Delete()
+
+
+@dataclass(slots=True, eq=False)
+class Attempt:
+    """One attempt at a job. Each step adds what it finds; nothing of it is kept by its worker."""
+
+    lease: Lease
+    #: which of the held jobs it is, on the board
+    number: int
+    payload: Payload
+    plan: Plan
+    #: what its handler and its hooks see of it
+    job: Current
+    #: the store's clock before it began, in Unix seconds, if the job may come too late; else 0
+    now: float = 0.0
+    #: when it began, in Unix seconds by this host's clock, and for how many seconds it ran
+    began: float = 0.0
+    duration: float = 0.0
+    error: BaseException | None = None
+    #: ``None`` until it is ruled on; at once to delete it if it has succeeded
+    verdict: Verdict | None = None
+
+    @property
+    def facts(self) -> JobFacts:
+        return facts_of(self.payload, self.lease.queue)
+
+    @property
+    def processed(self) -> JobProcessed:
+        """The event of a job that has just returned."""
+        return JobProcessed(self.facts, self.duration, self.payload.waited(time.time() - self.duration))
+
+    def settlement(self, verdict: Verdict) -> Settlement:
+        """What the store is told of it."""
+        policy, run = self.plan.policy, self.job.run._replace(began=self.began)
+        # For how long the job's state is kept its handler alone may say.
+        payload = self.payload.tracked_for(self.plan.track)
+        tally = "exceptions" if self.error is not None and policy.max_exceptions is not None else ""
+        return Settlement(self.lease, payload, verdict, self.error, tally, locks=policy.locks, run=run)
 
 
 class Runner:
-    """Runs jobs one after another, in one process."""
+    """Makes attempts, one after another, in one process.
+
+    A job's time is kept by the kernel's alarm and the slot's deadline. Whatever is done for it outside its own code,
+    in the store or in listeners, begins with a step outside, which stops that clock. Most jobs need none: their clock
+    is stopped by the next job's.
+    """
 
     def __init__(self, context: WorkerContext, job_lines: JobLines, invoker: Invoker | None = None) -> None:
+        self._store = context.store
+        self._outage = context.outage
+        self._unknown_retry = context.pool.unknown_retry
         self._listeners = context.listeners
         self._slot_writer = context.slot_writer
         self._batch = context.slot_writer.batch
         self._meter = context.slot_writer.meter
         self._settler = context.settler
-        self._endings = context.settler.endings
-        preparer = Preparer(context, self._pause)
+        preparer = Preparer(context, self._step_outside)
         self._preparer = LonePreparer(preparer, context.settler) if context.alone else preparer
-        code = words_on(context.slot_writer.slot.generation, alone=context.alone)
-        self._starter = Starter(context.registry, context.listeners, self._endings, context.batches, code)
-        self._ruler = Ruler(context.store, context.outage, context.pool.unknown_retry)
+        self._starter = Starter(context)
         self._invoker = invoker or Invoker(context.listeners)
         self._hooks = JobHooks(context.listeners, self._invoker)
         self._job_lines = job_lines
 
     def run(self, lease: Lease) -> None:
         """Run the job, and settle it unless only its receipt is left to be deleted: the batch then has it as done."""
-        self._batch.reads()
+        number = self._batch.number
+        self._batch.reads(number)
         try:
-            attempt = self._preparer.prepare(lease)
+            payload, plan = self._preparer.prepare(lease)
         except BadPayload as bad:
-            self._quarantine(lease, bad.reason)
+            self._quarantine(lease, number, bad.reason)
             return
-        if attempt.unlocks:
-            self._batch.has_read()
-            self._pause()
-            self._settler.unlock(attempt.facts, attempt.payload, attempt.unlocks)
+        attempt = Attempt(lease, number, payload, plan, Current(payload, lease.queue))
+        if plan.unlocks or plan.has_end:
+            self._ask_store(attempt)
         if INCOMPLETE:  # by a listener
             log_incomplete()
-        # Read the clock while the job still counts as not started, and before its timeout starts.
-        now = self._now(attempt)
-        job = Current(attempt.payload, lease.queue)
-        self._slot_writer.begins(attempt.payload, lease.queue, attempt.plan)
+        attempt.began = self._slot_writer.begins(payload, lease.queue, plan, number)
         began = time.monotonic()
-        # Keep the error in no variable: its traceback holds this frame, so all that the job had in memory would stay
-        # until the next garbage collection.
-        self._conclude(attempt, job, self._perform(attempt, job, now), began, now)
-
-    def _now(self, attempt: Attempt) -> float:
-        """The store's clock, in Unix seconds, if the job may come too late."""
-        if not attempt.plan.has_end:
-            return 0.0
-        self._batch.has_read()
-        self._pause()
-        return self._ruler.now()
-
-    def _conclude(self, attempt: Attempt, job: Current, error: BaseException | None, began: float, now: float) -> None:
+        self._perform(attempt)
         ended = time.monotonic()
-        duration = ended - began
-        if error is None and job.verdict is None:  # nearly always: there is nothing to judge
-            self._report(attempt, error, duration)
-            self._settle_done(attempt, job, duration, ended)
-            return
-        self._pause()  # time in the store and in listeners is not the job's
-        verdict = self._ruler.rule(attempt, job, error, now + duration)
-        if isinstance(verdict, Delete):
-            self._batch.succeeded()
-            self._report(attempt, error, duration)
-            self._settle_done(attempt, job, duration, ended)
-        else:
-            self._report(attempt, error, duration)
-            self._settle(attempt, job, verdict, error, duration)
-
-    def _settle_done(self, attempt: Attempt, job: Current, duration: float, ended: float) -> None:
-        self._meter.done(duration)
-        if self._job_lines.is_due(ended):
-            self._pause()
-            self._job_lines.write(attempt.processed(duration), ended)
-        # Most jobs cannot have anything that follows from them: no more is asked of these.
-        plan = attempt.plan
-        if (plan.may_follow or attempt.payload.context is not None) and self._follows(attempt):
-            self._finish(attempt, job)
-        else:
-            self._batch.done.append(attempt.lease)
-
-    def _follows(self, attempt: Attempt) -> bool:
-        plan = attempt.plan
-        return bool(plan.track or plan.policy.locks is not None or self._endings.after(attempt.payload) != NOTHING)
-
-    def _finish(self, attempt: Attempt, job: Current) -> None:
-        """Remove a job at once from which something follows."""
-        self._pause()
-        if job.run.result_problem:
-            self._listeners.emit(ResultNotKept(attempt.facts, job.run.result_problem))
-        self._settler.finish(attempt.lease, attempt.followed, attempt.plan.policy.locks, self._run_of(job))
-        self._batch.settled()
-        self._settler.emit_noted()
-
-    def _run_of(self, job: Current) -> Run:
-        return job.run._replace(began=self._slot_writer.slot.since)
-
-    def _settle(
-        self, attempt: Attempt, job: Current, verdict: Release | Fail, error: BaseException | None, duration: float
-    ) -> None:
-        tally = "exceptions" if error is not None and attempt.plan.policy.max_exceptions is not None else ""
-        locks, run = attempt.plan.policy.locks, self._run_of(job)
-        ours = self._settler.settle(attempt.lease, attempt.followed, verdict, error, tally, locks=locks, run=run)
-        self._meter.settles(verdict, ours)
-        self._batch.settled()
-        self._meter.settled(duration)
-        self._settler.emit_noted()
-        if ours and isinstance(verdict, Fail):
-            self._call_after_failed(attempt, verdict.error)
-
-    def call_deferred_hook(self, lease: Lease, error: BaseException) -> None:
-        """Call the ``after_failed`` hook of a job that failed when another worker died."""
-        with suppress(BadPayload):  # its signing keys may have changed since
-            self._call_after_failed(self._preparer.prepare(lease), error)
-
-    def _quarantine(self, lease: Lease, reason: str) -> None:
-        self._pause()
-        self._settler.quarantine(lease, reason)
-        self._batch.settled()
-        self._settler.emit_noted()
-
-    def _perform(self, attempt: Attempt, job: Current, now: float) -> BaseException | None:
-        set_current(job)
-        surrounding = self._hooks.enter(attempt, job) if HOOKS else None
+        attempt.duration = ended - began
         try:
-            task = self._starter.task(attempt, now)
+            if attempt.verdict is None:
+                self._settle(attempt)
+            else:
+                self._done(attempt, ended)
+        finally:
+            # The error's traceback holds this frame, and so the attempt: all that the job had in memory would stay
+            # until the next garbage collection.
+            attempt.error = attempt.verdict = None
+
+    def _quarantine(self, lease: Lease, number: int, reason: str) -> None:
+        self._step_outside()
+        self._settler.quarantine(lease, reason)
+        self._batch.settled(number)
+        self._settler.emit_noted()
+
+    def _ask_store(self, attempt: Attempt) -> None:
+        """Release the job's locks, read the clock: while it still counts as not started, before its timeout starts."""
+        self._batch.has_read(attempt.number)
+        self._step_outside()
+        if attempt.plan.unlocks:
+            self._settler.unlock(attempt.facts, attempt.payload, attempt.plan.unlocks)
+        if attempt.plan.has_end:
+            attempt.now = self._outage.insist(self._store.now)[0]
+
+    def _perform(self, attempt: Attempt) -> None:
+        """Call the handler and its hooks; note what it raises, or that it has succeeded."""
+        job, plan = attempt.job, attempt.plan
+        set_current(job)
+        entered = self._hooks.enter(job) if HOOKS else None
+        try:
+            task = self._starter.task(job, plan, attempt.now)
             self._invoker.renew_connections()
             if self._listeners.wants(JobProcessing):
                 self._listeners.emit(JobProcessing(attempt.facts))
-            if attempt.plan.guard is None:
+            if plan.guard is None:
                 returned = self._invoker.call(task.run)
             else:
-                returned = attempt.plan.guard.call(self._invoker, task.run, job)
-            error = None
+                returned = plan.guard.call(self._invoker, task.run, job)
         # Whatever a job raises, even SystemExit, ends the job and not the worker.
         except BaseException as raised:  # noqa: BLE001
-            error = raised
-        self._invoker.leave_if_forked(error)
-        succeeded = error is None and (job.verdict is None or isinstance(job.verdict, Delete))
-        if succeeded:
-            self._batch.succeeded()
-            if attempt.plan.track:
+            attempt.error = raised
+        has_returned = attempt.error is None
+        self._invoker.leave_if_forked(attempt.error)
+        if has_returned if job.verdict is None else isinstance(job.verdict, Delete):
+            attempt.verdict = _DELETE
+            self._batch.succeeded(attempt.number)
+            if has_returned and plan.track:
                 job.run = followed(job.run, task, returned)
         if not self._slot_writer.is_open():
             self.leave_if_broken()
-        if succeeded and (hook := task.after_succeeded):
-            self._hooks.call(attempt, "after_succeeded", hook)
-        if surrounding is not None:
-            surrounding.leave(error)
-            self._invoker.leave_if_forked()
+        if has_returned and attempt.verdict is not None and (hook := task.after_succeeded):
+            self._hooks.call(job, "after_succeeded", hook)
+        if entered:
+            self._hooks.leave(job, entered, attempt.error)
         # Only now: tasks that do not end in time cost the worker, not a job that succeeded.
         if self._invoker.has_awaited:
             self._invoker.clear(attempt.facts)
         self._invoker.renew_connections()
         self._batch.ended()
+
+    def _done(self, attempt: Attempt, ended: float) -> None:
+        """Leave the deletion of a job that is done to the next reserve, unless something follows from its end."""
+        is_line_due = self._job_lines.is_due(ended)
+        # Most jobs cannot have anything that follows from them: no more is asked of these.
+        follows = (attempt.plan.may_follow or attempt.payload.context is not None) and self._follows(attempt)
+        if is_line_due or follows or INCOMPLETE or attempt.error is not None or self._listeners.wants(JobProcessed):
+            self._leave_job()
+            self._report(attempt)
+            if is_line_due:
+                self._job_lines.write(attempt.processed, ended)
+        else:
+            set_current(None)
+        self._meter.done(attempt.duration)
+        if follows:
+            self._finish(attempt)
+        else:
+            self._batch.done.append(attempt.lease)
+
+    def _follows(self, attempt: Attempt) -> bool:
+        plan, endings = attempt.plan, self._settler.endings
+        return bool(plan.track or plan.policy.locks is not None or endings.after(attempt.payload) != NOTHING)
+
+    def _finish(self, attempt: Attempt) -> None:
+        """Remove a job at once from which something follows."""
+        if problem := attempt.job.run.result_problem:
+            self._listeners.emit(ResultNotKept(attempt.facts, problem))
+        self._settler.settle(attempt.settlement(_DELETE))
+        self._batch.settled(attempt.number)
+        self._settler.emit_noted()
+
+    def _settle(self, attempt: Attempt) -> None:
+        """Rule on a job that has not succeeded, and carry that out."""
+        self._leave_job()  # first: time in the store and in listeners is not the job's
+        verdict = attempt.verdict = self._rule(attempt)
+        self._report(attempt)
+        is_ours = self._settler.settle(attempt.settlement(verdict))
+        self._meter.settles(verdict, is_ours)
+        self._batch.settled(attempt.number)
+        self._meter.settled(attempt.duration)
+        self._settler.emit_noted()
+        if is_ours and isinstance(verdict, Fail):
+            self._call_after_failed(attempt.payload, attempt.lease.queue, attempt.plan, verdict.error)
+
+    def _rule(self, attempt: Attempt) -> Verdict:
+        """What the handler asked for counts before what it raised. Waits out an outage if the tallies are needed."""
+        job, error, requested = attempt.job, attempt.error, attempt.job.verdict
+        if isinstance(requested, Fail):
+            return requested
+        payload, policy, tallies = attempt.payload, attempt.plan.policy, Tallies()
+        now = attempt.now + attempt.duration
+        if not job.is_final and needs_tallies(payload.attempts, policy):
+            tallies = self._outage.insist(lambda: self._store.tallies(payload.id))[0]
+        if isinstance(requested, Release):
+            return judge_release(requested, payload.name, payload.attempts, policy, tallies, now)
+        after = error.after if isinstance(error, Retry) else job.retry_after
+        facts, wait = (payload.attempts, policy, tallies, now), self._unknown_retry
+        return judge(error, *facts, is_final=job.is_final, after=after, job_id=payload.id, unknown_retry=wait)
+
+    def _report(self, attempt: Attempt) -> None:
+        if attempt.error is not None:  # not by truth value: an exception with a len() of 0 is false
+            self._meter.raised(attempt.error)
+            self._listeners.emit(JobExceptionOccurred(attempt.facts, attempt.error, attempt.duration))
+        elif self._listeners.wants(JobProcessed):
+            self._listeners.emit(attempt.processed)
+
+    def call_deferred_hook(self, lease: Lease, error: BaseException) -> None:
+        """Call the ``after_failed`` hook of a job that failed when another worker died."""
+        with suppress(BadPayload):  # its signing keys may have changed since
+            payload, plan = self._preparer.prepare(lease)
+            self._call_after_failed(payload, lease.queue, plan, error)
+
+    def _call_after_failed(self, payload: Payload, queue: str, plan: Plan, error: BaseException) -> None:
+        """Call ``after_failed``. The job is already over: a hook that hangs or raises cannot change that."""
+        job = Current(payload, queue)
+        self._slot_writer.arm(plan.timeout)
+        if task := self._starter.task_of(job, plan):
+            self._invoker.renew_connections()
+            set_current(job)
+            self._hooks.call(job, "after_failed", lambda: task.after_failed(error))
+            if self._invoker.has_awaited:
+                self._invoker.clear(facts_of(payload, queue))
         self._leave_job()
-        try:
-            return error
-        finally:
-            del error  # as above
 
     def _leave_job(self) -> None:
         """No job is the current one any more; what it printed without a newline is logged while it still is."""
+        self._step_outside()
         if INCOMPLETE:
-            self._pause()
             log_incomplete()
         set_current(None)
 
-    def _pause(self) -> None:
+    def _step_outside(self) -> None:
         """Stop the job's clock before something is written; exit if the worker's files are broken."""
         self._slot_writer.alive()
         self.leave_if_broken()
 
     def leave_if_broken(self) -> None:
+        """Exit if a job has closed the worker's files."""
         # If a job has closed all files, a connection may get the descriptors of the log and the trace next. Not one
         # more line may be written; the steward settles what the board says.
         if not self._slot_writer.is_intact():
             os._exit(BROKEN)
-
-    def _report(self, attempt: Attempt, error: BaseException | None, duration: float) -> None:
-        if error is not None:  # not by truth value: an exception with a len() of 0 is false
-            self._meter.raised(error)
-            self._listeners.emit(JobExceptionOccurred(attempt.facts, error, duration))
-        elif self._listeners.wants(JobProcessed):
-            self._pause()
-            self._listeners.emit(attempt.processed(duration))
-
-    def _call_after_failed(self, attempt: Attempt, error: BaseException) -> None:
-        """Call ``after_failed``. The job is already over: a hook that hangs or raises cannot change that."""
-        self._slot_writer.arm(attempt.plan.timeout)
-        if task := self._starter.task_of(attempt):
-            self._invoker.renew_connections()
-            set_current(Current(attempt.payload, attempt.lease.queue))
-            self._hooks.call(attempt, "after_failed", lambda: task.after_failed(error))
-            if self._invoker.has_awaited:
-                self._invoker.clear(attempt.facts)
-            self._leave_job()
-        self._slot_writer.alive()

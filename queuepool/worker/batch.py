@@ -32,9 +32,8 @@ class Batch:
         self.waiting: deque[tuple[int, Lease]] = deque()
         self._since = 0.0
         self._lease_end = 0.0
-        #: of the job turned to last
-        self._number = 0
-        self._has_succeeded = False
+        #: of the job turned to last, on the board
+        self.number = 0
         #: how many have succeeded: to read it back from the board takes as long again as to write it
         self._succeeded = 0
 
@@ -61,7 +60,7 @@ class Batch:
         mark of the open reserve then stay.
         """
         slot = self._slot
-        slot.lease_end = 0.0
+        self.ended()
         if leases or self.done or self.is_wanted_back:
             try:
                 slot.hold(leases, self.done)
@@ -77,18 +76,17 @@ class Batch:
         self._since = since
 
     def next_job(self) -> Lease | None:
-        """Turn to the next waiting job.
+        """Turn to the next waiting job; ``number`` is then its own.
 
         ``None`` if the steward wants back what was not started, or if the job has waited for too long.
         """
         number, lease = self.waiting[0]
         # Write first, then check: the steward writes what it wants, waits, and then checks (steward/give_back.py).
-        self._slot.current_index = self._number = number
+        self._slot.current_index = self.number = number
         self._slot.lease_end = self._lease_end
         if self.is_wanted_back or time.monotonic() - self._since >= _FRESH:
             return None
         self.waiting.popleft()
-        self._has_succeeded = False
         return lease
 
     @property
@@ -105,48 +103,40 @@ class Batch:
         """The same of an earlier batch, and of what was requested meanwhile."""
         return self._slot.wanted_back == turn
 
-    def reads(self) -> None:
-        """The payload of the job turned to is about to be read: if the worker dies, it may have died of that."""
-        self._held.mark(self._number, _READING)
+    def reads(self, number: int) -> None:
+        """The payload of this job is about to be read: if the worker dies, it may have died of that."""
+        self._held.mark(number, _READING)
 
-    def has_read(self) -> None:
+    def has_read(self, number: int) -> None:
         """It has been read, and the store is asked before the job runs: a death there is not its payload's fault."""
-        self._held.mark(self._number, Stage.RESERVED)
+        self._held.mark(number, Stage.RESERVED)
 
-    def started(self) -> None:
-        """The job turned to is about to run."""
-        self._held.mark(self._number, _RUNNING)
+    def started(self, number: int) -> None:
+        """This job is about to run."""
+        self._held.mark(number, _RUNNING)
 
-    def succeeded(self) -> None:
-        """The job turned to must not run again: only its settlement is left, by us or, after our death, by the steward.
-
-        Idempotent.
-        """
-        if not self._has_succeeded:
-            self._has_succeeded = True
-            self._held.mark(self._number, _DONE)
-            self._succeeded += 1
-            self._slot.done = self._succeeded
+    def succeeded(self, number: int) -> None:
+        """This job must not run again: only its settlement is left, by us or, after our death, by the steward."""
+        self._held.mark(number, _DONE)
+        self._succeeded += 1
+        self._slot.done = self._succeeded
 
     def ended(self) -> None:
         """No job runs: no need to kill the worker when the lease ends or is found settled."""
         self._slot.lease_end = 0.0
 
-    def settled(self) -> None:
-        """Another worker may hold the job turned to now."""
-        self._mark_settled(self._number)
+    def settled(self, number: int) -> None:
+        """Another worker may hold this job now."""
+        self._held.mark(number, Stage.SETTLED)
 
     def gave_back(self) -> None:
         """Other workers may hold the waiting jobs now."""
+        self.ended()
         while self.waiting:
-            self._mark_settled(self.waiting.pop()[0])
+            self.settled(self.waiting.pop()[0])
 
     def drop(self) -> None:
         """Hold nothing any more: what was done is deleted."""
         self.done = []
-        self._slot.lease_end = 0.0
+        self.ended()
         self._held.drop()
-
-    def _mark_settled(self, number: int) -> None:
-        self._slot.lease_end = 0.0
-        self._held.mark(number, Stage.SETTLED)

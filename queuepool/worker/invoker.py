@@ -1,18 +1,39 @@
-"""Call user code, plain or async. If that code forks, only the worker itself goes on, not the copy."""
+"""Call user code, plain or async. If that code forks, only the worker itself goes on, not the copy.
+
+Async code runs on an event loop that is clean after each job, except for what clients keep open on it. A soft timeout
+is raised in a handler, and in no other code of its worker.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import os
+import signal
 import time
 from collections.abc import Awaitable, Callable
+from types import FrameType
+from typing import TYPE_CHECKING, NamedTuple
 
-from queuepool.events import JobFacts, TasksLeft
+from queuepool import stores
+from queuepool.errors import SoftTimeout
+from queuepool.events import JobFacts, TasksLeft, listeners
 from queuepool.events.listeners import Listeners
-from queuepool.unix import at_fork
+from queuepool.unix import at_fork, handlers, signals
 from queuepool.worker.django_support import around, renew_connections
-from queuepool.worker.job_loop import JobLoop, Leftovers
-from queuepool.worker.soft_timeout import SoftTimer, limited
+
+if TYPE_CHECKING:
+    from queuepool.unix.posix_timer import PosixTimer
+
+_SIGNAL = signal.SIGRTMIN
+#: seconds until the next attempt where the first would have raised in code that is not the handler's
+_AGAIN = 0.001
+#: an exception out of these frames would lose a stop signal, be ignored around a fork, be taken for the listener's, or
+#: break off a command to a store: it would be unknown whether a push was stored, and a client with C code has crashed
+_SHIELDED = (signals.__file__, handlers.__file__, at_fork.__file__, listeners.__file__, stores.__path__[0])
+#: seconds that cancelled tasks have to end, within the timeout of the job that left them
+_CANCEL_TIMEOUT = 5.0
+_Task = asyncio.Task[object]
 
 
 class Invoker:
@@ -21,9 +42,9 @@ class Invoker:
     #: called before and after each job
     renew_connections = staticmethod(renew_connections)
 
-    def __init__(self, listeners: Listeners, new_loop: Callable[[], JobLoop] = JobLoop) -> None:
+    def __init__(self, listeners: Listeners, new_loop: Callable[[], JobLoop] | None = None) -> None:
         self._listeners = listeners
-        self._new_loop = new_loop
+        self._new_loop = new_loop or JobLoop
         self._pid = os.getpid()
         self._loop: JobLoop | None = None
         self._soft_timer = SoftTimer()
@@ -69,3 +90,149 @@ class Invoker:
     def leave_if_forked(self, error: BaseException | None = None) -> None:
         """Exit in a child that the job forked and that returned or raised too: only the worker may settle the job."""
         at_fork.leave_if_copy(self._pid, error)
+
+
+class SoftTimer:
+    """Calls handlers; the kernel's timer is made for the first of them.
+
+    A signal may come at any moment, also as the handler returns. So the timer's Python handler raises only while
+    ``_runs``, which changes in the lines next to the call, and then only in frames that the call has made.
+    """
+
+    def __init__(self) -> None:
+        self._timer: PosixTimer | None = None
+        self._runs = False
+        self._seconds = 0.0
+
+    def call(self, function: Callable[[], object], seconds: float) -> object:
+        """Call the function, which is in the main thread, and raise ``SoftTimeout`` in it after ``seconds``.
+
+        Code that blocks in C raises when it returns to Python; a system call returns at once (PEP 475).
+        """
+        timer = self._armed(seconds)
+        try:
+            self._runs = True
+            return function()
+        finally:
+            self._runs = False
+            timer.arm(0.0)
+
+    def _armed(self, seconds: float) -> PosixTimer:
+        self._seconds = seconds
+        # Each time: user code may have changed handler and mask. A signal that it had blocked is handled now, too late.
+        signals.listen_for(_SIGNAL, self._on_signal)
+        if self._timer is None:
+            from queuepool.unix.posix_timer import PosixTimer  # imported here: few workers have such jobs
+
+            self._timer = PosixTimer(_SIGNAL)
+        self._timer.arm(seconds)
+        return self._timer
+
+    def _on_signal(self, signum: int, frame: FrameType | None) -> None:
+        if not self._runs or self._timer is None:
+            return  # too late: the handler has ended
+        if not _is_in_handler(frame):
+            self._timer.arm(_AGAIN)
+            return
+        self._runs = False
+        raise SoftTimeout(self._seconds)
+
+
+_CALL = SoftTimer.call.__code__
+
+
+def _is_in_handler(frame: FrameType | None) -> bool:
+    """Whether what is raised in this frame reaches the handler: it is the handler's, or that of code that it called."""
+    if frame is None or frame.f_code is _CALL:
+        return False  # about to begin, or just ended
+    while frame is not None and frame.f_code is not _CALL:
+        # What a __del__ raises, Python ignores.
+        if frame.f_code.co_filename.startswith(_SHIELDED) or frame.f_code.co_name == "__del__":
+            return False
+        frame = frame.f_back
+    return True
+
+
+async def limited(work: Awaitable[object], seconds: float, soft_timeout: float) -> object:
+    """Await the work, and cancel it after ``seconds``. Raises ``SoftTimeout`` if it ends by that cancellation."""
+    limit = asyncio.timeout(seconds)
+    try:
+        async with limit:
+            return await work
+    except TimeoutError as error:
+        if limit.expired() and isinstance(error.__cause__, asyncio.CancelledError):
+            raise SoftTimeout(soft_timeout) from error.__cause__
+        raise
+
+
+class Leftovers(NamedTuple):
+    """How many leftover tasks were cancelled, and the tasks that did not end."""
+
+    cancelled: int
+    refusing: set[_Task]
+
+
+class JobLoop:
+    """Runs the coroutines of one job after another."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+
+    @property
+    def is_closed(self) -> bool:
+        return self._loop.is_closed()
+
+    def run(self, work: Awaitable[object]) -> object:
+        """Run until it is done, even if other code stops the loop meanwhile. Raises whatever it raises."""
+        task = self._loop.create_task(_awaited(work))
+        ended: list[_Task] = []
+        task.add_done_callback(ended.append)
+        task.add_done_callback(lambda _: self._loop.stop())
+        try:
+            # An earlier job's timer, or this job's last step, may also stop the loop, before our callback has run; a
+            # callback left over would stop the next job's run.
+            while not ended:
+                self._loop.run_forever()
+            return task.result()
+        finally:
+            if task.done() and not task.cancelled():
+                task.exception()  # retrieved, even if something else is raised: SystemExit bypasses the task
+            del task, ended[:]  # the error's traceback holds this frame, and the task holds the error
+
+    def clear(self) -> Leftovers:
+        """Cancel leftover tasks and wait for them to end. This counts as the job's time: its alarm is still set."""
+        tasks = asyncio.all_tasks(self._loop)
+        if not tasks:
+            return Leftovers(0, tasks)
+        try:
+            found = self.run(_cleared())
+        # Whatever a cancelled task raises, even SystemExit, must end neither the worker nor the next job.
+        except BaseException:  # noqa: BLE001
+            return Leftovers(len(tasks), tasks)
+        return found if isinstance(found, Leftovers) else Leftovers(0, tasks)
+
+    def close(self) -> None:
+        self._loop.close()
+
+
+async def _awaited(work: Awaitable[object]) -> object:
+    return await work
+
+
+async def _cleared() -> Leftovers:
+    await asyncio.sleep(0)  # tasks about to end do so by themselves
+    loop, me = asyncio.get_running_loop(), asyncio.current_task()
+    until = loop.time() + _CANCEL_TIMEOUT
+    cancelled: set[_Task] = set()
+    while (remaining := asyncio.all_tasks() - {me}) and (now := loop.time()) < until:
+        for task in remaining - cancelled:
+            if not _closes_a_generator(task):
+                task.cancel()
+                cancelled.add(task)
+        await asyncio.wait(remaining, timeout=until - now)
+    return Leftovers(len(cancelled), remaining)
+
+
+def _closes_a_generator(task: _Task) -> bool:
+    """Whether it is the loop's own task, closing an unexhausted async generator: it ends soon; no job left it."""
+    return type(task.get_coro()).__name__.startswith("async_generator")

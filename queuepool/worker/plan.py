@@ -2,21 +2,57 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import NamedTuple
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from queuepool.config.settings import PoolSettings
+from queuepool.config.values import LONGEST
 from queuepool.errors import UnknownJob
 from queuepool.jobs.arguments import Reader, reader_of
+from queuepool.jobs.current_job import Current
 from queuepool.jobs.job_options import Options
 from queuepool.jobs.registry import Handler, Registry
+from queuepool.jobs.retry import Retry
+from queuepool.payload.ending import Unlock
 from queuepool.payload.envelope import OBJECT_JOB, Payload
 from queuepool.payload.options import PayloadOptions
-from queuepool.settlement.verdict import Locks, Policy
-from queuepool.worker.guard import Guard, guard_of
-from queuepool.worker.policies import policy_of, timeout_of
+from queuepool.settlement.backoff import Backoff
+from queuepool.settlement.verdict import Locks, Policy, Retryable
+from queuepool.worker.invoker import Invoker
 
 _MOST = 256
+#: without renewal a job must end before its lease; seconds in between
+_MARGIN = 1.0
+
+
+class Guard(NamedTuple):
+    """What a handler has beyond a call: a soft timeout, and exceptions that are not all retried alike.
+
+    ``soft_timeout`` in seconds, 0 = none.
+    """
+
+    soft_timeout: float
+    retryable: Retryable
+    #: by class; ``None`` = as for any other exception
+    delays: Mapping[type[BaseException], Backoff | None] = MappingProxyType({})
+
+    def call(self, invoker: Invoker, run: Callable[[], object], job: Current) -> object:
+        """Call the handler, and note on the job whether and when it is retried. Raises whatever it raises."""
+        try:
+            return invoker.call_within(run, self.soft_timeout)
+        except BaseException as error:
+            # Judged here: what is raised before the handler is called, such as an outage, is not the handler's.
+            job.is_final = self.retryable.excludes(error) and not isinstance(error, Retry)
+            job.retry_after = self._delay(error, job)
+            raise
+
+    def _delay(self, error: BaseException, job: Current) -> float | None:
+        """Seconds until the next try if the nearest named class of the exception has a delay of its own."""
+        named = (one for one in type(error).__mro__ if one in self.delays)
+        backoff = self.delays[first] if (first := next(named, None)) else None
+        return backoff.after(job.attempts, job.id) if backoff else None
 
 
 class Plan(NamedTuple):
@@ -40,15 +76,17 @@ class Plan(NamedTuple):
     track: float = 0.0
     #: whether anything may follow from the end of these jobs, as far as it is known without their context
     may_follow: bool = False
-    #: what its handler has beyond a call: a soft timeout, exceptions that are not retried; ``None`` = nothing
+    #: ``None`` = its handler is merely called
     guard: Guard | None = None
     #: whether a job may come too late, for which the store's clock is read: ``expires``, ``retryUntil``
     has_end: bool = False
+    #: of one job alone: the unique locks to release before it runs
+    unlocks: tuple[Unlock, ...] = ()
 
-    def with_locks(self, locks: Locks) -> Plan:
-        """The plan with these unique locks in its policy."""
+    def with_locks(self, locks: Locks, unlocks: tuple[Unlock, ...] = ()) -> Plan:
+        """The plan with these unique locks in its policy, and those to release before the job runs."""
         policy = replace(self.policy, locks=locks)
-        return self._replace(policy=policy, text=policy.to_text())
+        return self._replace(policy=policy, text=policy.to_text(), unlocks=unlocks)
 
 
 class Plans:
@@ -75,17 +113,89 @@ class Plans:
         options = handler.options if handler else Options()
         timeout, warning = timeout_of(asked, options, self._pool)
         policy = policy_of(asked, options, self._pool)
-        read = reader_of(name, handler.target) if handler and handler.target else None
-        is_object_job = asked.job == OBJECT_JOB
-        track = (options.track or self._pool.track) if asked.track is None else asked.track
-        may_follow = is_object_job or options.is_unique or track > 0
         guard, unused = guard_of(options, self._pool, timeout)
-        has_end = policy.retry_until is not None or options.expires is not None
-        about = read, is_object_job, options.is_unique, track, may_follow, guard, has_end
-        return Plan(asked, handler, policy, policy.to_text(), timeout, warning or unused, *about)
+        track = (options.track or self._pool.track) if asked.track is None else asked.track
+        is_object_job = asked.job == OBJECT_JOB
+        return Plan(
+            asked,
+            handler,
+            policy,
+            policy.to_text(),
+            timeout,
+            warning or unused,
+            read=reader_of(name, handler.target) if handler and handler.target else None,
+            is_object_job=is_object_job,
+            is_unique=options.is_unique,
+            track=track,
+            may_follow=is_object_job or options.is_unique or track > 0,
+            guard=guard,
+            has_end=policy.retry_until is not None or options.expires is not None,
+        )
 
     def _find(self, name: str) -> Handler | None:
         try:
             return self._registry.find(name)
         except UnknownJob:
             return None
+
+
+def policy_of(terms: PayloadOptions, options: Options, pool: PoolSettings) -> Policy:
+    """How often and until when this job may be tried: by its payload, else its handler, else its pool.
+
+    A ``maxTries`` that differs from the handler's came from Laravel or a person, and means what it means in Laravel.
+    """
+    return Policy(
+        tries=_first(terms.max_tries, options.tries, pool.tries),
+        max_exceptions=_first(terms.max_exceptions, options.max_exceptions, None),
+        backoff=_first(terms.backoff, options.backoff, pool.backoff),
+        # Other delays in the payload are Laravel's or a person's, and exact.
+        jitter=options.jitter and terms.backoff in (None, options.backoff),
+        retry_until=terms.retry_until,
+        fail_on_timeout=terms.fail_on_timeout or bool(options.fail_on_timeout),
+        max_crashes=pool.max_crashes,
+        counts_deaths=terms.max_tries is not None and terms.max_tries != options.tries,
+    )
+
+
+def timeout_of(terms: PayloadOptions, options: Options, pool: PoolSettings) -> tuple[float, str]:
+    """Seconds this attempt may run (0 = no limit), and a warning if that is less than the job itself wants."""
+    own = _first(terms.timeout, options.timeout, None)
+    timeout, warning = cut(pool.timeout if own is None else own, pool)
+    return timeout, "" if own is None else warning
+
+
+def cut(timeout: float, pool: PoolSettings) -> tuple[float, str]:
+    """The timeout as far as this pool can keep it, and a warning if that is less."""
+    # No timer goes beyond: a payload that asks for 292 years and more would end its worker.
+    wanted = min(timeout, LONGEST)
+    if pool.connection.renew:
+        return wanted, ""
+    most = max(pool.connection.retry_after - pool.grace - _MARGIN, 1.0)
+    if 0 < wanted <= most:
+        return wanted, ""
+    lasts = f"leases last {pool.connection.retry_after:g} and renew is off"
+    return most, f"timeout {wanted:g} is cut to {most:g}: {lasts}"
+
+
+def _first(payloads: Any, handlers: Any, pools: Any) -> Any:
+    if payloads is not None:
+        return payloads
+    return pools if handlers is None else handlers
+
+
+def guard_of(options: Options, pool: PoolSettings, timeout: float) -> tuple[Guard | None, str]:
+    """The guard of a job with this ``timeout``, and a warning if its own soft timeout is never reached."""
+    soft, warning = soft_timeout_of(options, pool, timeout)
+    retryable = Retryable(options.retry_on, options.fail_on)
+    is_plain = not soft and retryable == Retryable() and not options.delays
+    return None if is_plain else Guard(soft, retryable, dict(options.delays)), warning
+
+
+def soft_timeout_of(options: Options, pool: PoolSettings, timeout: float) -> tuple[float, str]:
+    """Seconds after which the handler gets ``SoftTimeout``, 0 = never, and that warning."""
+    soft = pool.soft_timeout if options.soft_timeout is None else options.soft_timeout
+    if not soft or not timeout or soft < timeout:
+        return soft, ""
+    if options.soft_timeout is None:
+        return 0.0, ""  # the pool's is meant for jobs with the pool's timeout
+    return 0.0, f"soft_timeout {soft:g} is not below its timeout, {timeout:g}: it is never reached"

@@ -7,14 +7,22 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
+from queuepool.config.values import MAX_AHEAD
 from queuepool.errors import StoreDown, StoreError
-from queuepool.events import JobReserving
+from queuepool.events import JobQuarantined, JobReserving, LeaseLost, StoreRefused
+from queuepool.events.listeners import Listeners
+from queuepool.payload.envelope import decode
 from queuepool.payload.lease import Lease
+from queuepool.settlement.facts import facts_of
+from queuepool.settlement.outage import Outage
 from queuepool.stores.contract import Reservation
 from queuepool.worker.context import WorkerContext
 from queuepool.worker.membership import Membership
-from queuepool.worker.prefetch_size import PrefetchSize
-from queuepool.worker.reservation_reports import Reports
+
+#: seconds of work to hold at once; most jobs and bytes
+_AT_ONCE, MOST, _MOST_BYTES = 0.005, MAX_AHEAD, 64 * 1024
+#: the last job's weight in the average, if it was quicker
+_QUICKER = 0.25
 
 
 class _Request(NamedTuple):
@@ -190,3 +198,60 @@ class Prefetch:
         self.next_due = reservation.next_due
         # Fewer than requested means that there were no more.
         self._requests_at = len(leases) // 2 if len(leases) == self._size.wanted and self._store.reserve_ahead else 0
+
+
+class PrefetchSize:
+    """How many jobs to reserve ahead: as many as are likely to be done before their wait is noticeable.
+
+    ``fixed``: how many to reserve; 0 = by how long jobs take. ``wanted``: the last number.
+
+    A slow job counts at once, quick ones gradually: too many make jobs wait, too few cost a round trip.
+    """
+
+    def __init__(self, fixed: int) -> None:
+        self._fixed = fixed
+        self.begin_anew()
+
+    def begin_anew(self) -> None:
+        """Forget the averages: the next jobs may be of another kind."""
+        self._seconds, self._bytes, self.wanted = _AT_ONCE, 0.0, 1
+
+    def took(self, seconds: float, size: int) -> None:
+        """A job with a payload of ``size`` bytes ran for ``seconds``."""
+        self._seconds = max(seconds, self._seconds + (seconds - self._seconds) * _QUICKER)
+        self._bytes = max(size, self._bytes + (size - self._bytes) * _QUICKER)
+
+    def ahead(self) -> int:
+        """How many to reserve now; at most twice as many as last time."""
+        fits = min(_AT_ONCE / self._seconds, _MOST_BYTES / max(self._bytes, 1.0))
+        self.wanted = self._fixed or max(1, min(int(fits), 2 * self.wanted, MOST))
+        return self.wanted
+
+
+class Reports:
+    """What a worker reports from a reserve's reply, besides the jobs."""
+
+    def __init__(self, listeners: Listeners, outage: Outage) -> None:
+        self._listeners = listeners
+        self._outage = outage
+        self._problems: set[tuple[str, str]] = set()
+
+    @property
+    def has_problems(self) -> bool:
+        """Whether the last reply named a queue that could not be served."""
+        return bool(self._problems)
+
+    def emit(self, reservation: Reservation, *, unsure: bool) -> None:
+        """Emit what the reply reports. ``unsure``: others may have deleted done jobs, so no lost lease is reported."""
+        self._outage.regained()
+        for lease in reservation.refused if not unsure else ():
+            self._listeners.emit(LeaseLost(facts_of(decode(lease.receipt, lease.attempts), lease.queue)))
+        for queue, reason in reservation.quarantined:
+            self._listeners.emit(JobQuarantined(queue, reason))
+        self.refused(set(reservation.problems))
+
+    def refused(self, problems: set[tuple[str, str]]) -> None:
+        """Emit ``(queue, message of the server)`` pairs, only new ones: a broken key stays broken for long."""
+        for problem in problems - self._problems:
+            self._listeners.emit(StoreRefused(*problem))
+        self._problems = problems

@@ -14,7 +14,6 @@ from queuepool.payload.envelope import Payload
 from queuepool.unix import proc
 from queuepool.unix.signals import Alarm, WorkerSignals
 from queuepool.worker.batch import Batch
-from queuepool.worker.growth import Growth
 from queuepool.worker.meter import Meter
 from queuepool.worker.plan import Plan
 
@@ -22,6 +21,8 @@ from queuepool.worker.plan import Plan
 _RSS_LASTS = 0.05
 #: seconds by which a wait may end late, even with a silent store
 _LATE = 4.0
+#: jobs whose growth is told apart
+_MOST = 256
 
 
 class SlotWriter:
@@ -73,8 +74,11 @@ class SlotWriter:
         """A wait of ``seconds`` for jobs begins. It cannot take as long as a round may, so its deadline is earlier."""
         self.slot.deadline = time.monotonic() + seconds + min(self._stall_timeout, _LATE)
 
-    def begins(self, payload: Payload, queue: str, plan: Plan) -> None:
-        """The job turned to is about to run: show it, and set its deadline for the kernel and the master."""
+    def begins(self, payload: Payload, queue: str, plan: Plan, number: int) -> float:
+        """This one of the held jobs is about to run: show it, and set its deadline for the kernel and the master.
+
+        Returns the time, in Unix seconds.
+        """
         slot, now = self.slot, time.time()
         if plan is not self._plan or queue != self._queue:  # most jobs are like the one before
             self._describe(payload.name, queue, plan)
@@ -82,10 +86,11 @@ class SlotWriter:
         if self._has_progress:
             self._clear_progress()
         self.meter.begins(payload, now)
-        self.batch.started()
+        self.batch.started(number)
         slot.state = State.BUSY
         self._title(f"{self._about} id={_word(payload.id)} attempt={payload.attempts} since={_at(int(now))}")
         self.arm(plan.timeout)
+        return now
 
     def _describe(self, name: str, queue: str, plan: Plan) -> None:
         shown = name if plan.handler else "unknown"  # an unregistered name is never shown
@@ -143,6 +148,28 @@ class SlotWriter:
 
     def _title(self, rest: str) -> None:
         proc.show(f"queuepool: worker {self.slot.number} [{self._pool}] {rest}")
+
+
+class Growth:
+    """Which job has made a worker grow: by the names of jobs, in MB.
+
+    It is noted where the memory is measured anyway, so between jobs, and seldom. Of quick jobs that ran between two
+    measurements, the last one counts for all.
+    """
+
+    def __init__(self) -> None:
+        self._by_job: dict[str, float] = {}
+
+    def note(self, job: str, megabytes: float) -> None:
+        """The worker has grown by so much since the last measurement, and has run this job last."""
+        if job and megabytes > 0 and (job in self._by_job or len(self._by_job) < _MOST):
+            self._by_job[job] = self._by_job.get(job, 0.0) + megabytes
+
+    @property
+    def most(self) -> tuple[str, float | None]:
+        """The job in which it has grown most, and by how much; an empty name if it has not grown."""
+        job = max(self._by_job, key=self._by_job.__getitem__, default="")
+        return job, round(self._by_job[job], 1) if job else None
 
 
 @lru_cache(maxsize=1)

@@ -50,10 +50,9 @@ class BlankBatch(Batch):
         self.waiting.extend(enumerate(leases))
 
     def next_job(self) -> Lease:
-        self._has_succeeded = False
         return self.waiting.popleft()[1]
 
-    def settled(self) -> None:
+    def settled(self, number: int) -> None:
         pass
 
     def gave_back(self) -> None:
@@ -66,7 +65,7 @@ class BlankBatch(Batch):
 class QuietBatch(BlankBatch):
     """Nor what becomes of a job."""
 
-    def succeeded(self) -> None:
+    def succeeded(self, number: int) -> None:
         pass
 
     def ended(self) -> None:
@@ -88,8 +87,8 @@ class BlankSlotWriter(HandlessSlotWriter):
         super().__init__(*args, **options)
         self.batch = QuietBatch(self.slot)
 
-    def begins(self, *_: Any, **__: Any) -> None:
-        pass
+    def begins(self, *_: Any, **__: Any) -> float:
+        return 0.0
 
     def arm(self, *_: Any) -> None:
         pass

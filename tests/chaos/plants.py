@@ -33,7 +33,7 @@ def _moments_ago():
 """
 #: Every death counts as one in the middle of a reserve; by chance hardly one would be.
 _WITHIN_A_RESERVE = (
-    ("steward/settle_dead.py", "if slot.reserve_sent_at and believed", "if believed"),
+    ("steward/settle_dead.py", "if slot.reserve_sent_at and death.held", "if death.held"),
     ("steward/settle_dead.py", "take(slot.tag, slot.reserve_sent_at, ", "take(slot.tag, _moments_ago(), "),
     ("steward/settle_dead.py", "_PERIOD = 1.0\n", _MOMENTS_AGO),
 )
@@ -105,7 +105,7 @@ PLANTS = {
     ),
     "done before it ran": Plant(
         "I1 lost",
-        (("worker/attempt.py", _BEFORE_IT_RUNS, f"        self._batch.succeeded()\n{_BEFORE_IT_RUNS}"),),
+        (("worker/attempt.py", _BEFORE_IT_RUNS, f"        self._batch.succeeded(number)\n{_BEFORE_IT_RUNS}"),),
     ),
     "done and forgotten when the next hand came": Plant(
         "I5 done twice, unexplained",
@@ -185,12 +185,12 @@ PLANTS = {
     ),
     "soft timeout that outlives its handler": Plant(
         "I4 overlap",
-        (("worker/soft_timeout.py", f"{_AT_ITS_END}            timer.arm(0.0)\n", "            pass\n"),),
+        (("worker/invoker.py", f"{_AT_ITS_END}            timer.arm(0.0)\n", "            pass\n"),),
         replace(PEACE, hostile=20.0, modes=("soft_unreached", "nap"), seconds=3.0),
     ),
     "soft timeout at half its time": Plant(
         "I23 soft timeout too early",
-        (("worker/soft_timeout.py", "        self._timer.arm(seconds)\n", "        self._timer.arm(seconds / 2)\n"),),
+        (("worker/invoker.py", "        self._timer.arm(seconds)\n", "        self._timer.arm(seconds / 2)\n"),),
         replace(PEACE, hostile=20.0, modes=("soft_past",)),
     ),
     "death that uses up the only try": Plant(

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 from tests.chaos.plant import PEACE, Plant
 
-_SOFT = "worker/soft_timeout.py"
+_SOFT = "worker/invoker.py"
 _QUIET = replace(PEACE, workers=1, rate=20.0, backlog=5, bulk=5, hostile=12.0, drain=2.0)
 _RETURN = "            return await work\n"
-_BEFORE_IT_EXITS = "        self._invoker.leave_if_forked(error)\n        succeeded = "
-_LEAVE = "        if surrounding is not None:\n            surrounding.leave(error)\n"
+_BEFORE_IT_EXITS = "        self._invoker.leave_if_forked(attempt.error)\n        if has_returned if "
+_LEAVE = "        if entered:\n            self._hooks.leave(job, entered, attempt.error)\n"
 
 OF_HANDLERS = {
     "soft timeout of an async handler at half its time": Plant(

@@ -10,6 +10,7 @@ _STEPS = replace(QUIET, steps=40.0, step_modes=("nap",))
 _KILLED = replace(QUICK, rate=40.0, backlog=5, bulk=5, naps=0.0, steps=40.0, step_modes=("nap",), drain=8.0)
 #: a worker must die between these two: they take their time
 _PAUSE = "__import__('time').sleep(0.05)"
+_REMOVE = "        self._settler.settle(attempt.settlement(_DELETE))\n"
 _FINISH = "lambda: self._store.finish(lease, ending)"
 _NEW_JOB = "__import__('queuepool.stores.contract', fromlist=['NewJob']).NewJob"
 _PUSH_FIRST = f"""lambda: (
@@ -41,8 +42,8 @@ OF_ENDINGS = {
         (
             (
                 "worker/attempt.py",
-                "and self._follows(attempt):",
-                "and False:",
+                "and self._follows(attempt)\n",
+                "and False\n",
             ),
         ),
         _STEPS,
@@ -52,10 +53,10 @@ OF_ENDINGS = {
         (
             (
                 "steward/settle_dead.py",
-                "[lease for lease in leases if not (slot.track or self._settler.may_follow(lease.receipt))]",
-                "list(leases)",
+                "[one.lease for one in jobs if not (slot.track or self._settler.may_follow(one.lease.receipt))]",
+                "[one.lease for one in jobs]",
             ),
-            ("worker/attempt.py", "        self._settler.finish(", f"        {_PAUSE}\n        self._settler.finish("),
+            ("worker/attempt.py", _REMOVE, f"        {_PAUSE}\n{_REMOVE}"),
         ),
         _KILLED,
     ),
@@ -91,7 +92,7 @@ OF_ENDINGS = {
                 "state = self.states.done(payload, lease.queue, run)",
                 "state = None if run.result_problem else self.states.done(payload, lease.queue, run)",
             ),
-            ("worker/attempt.py", "        self._settler.finish(", f"        {_PAUSE}\n        self._settler.finish("),
+            ("worker/attempt.py", _REMOVE, f"        {_PAUSE}\n{_REMOVE}"),
         ),
         _KILLED,
     ),

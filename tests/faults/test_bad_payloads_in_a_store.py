@@ -14,7 +14,7 @@ from queuepool.payload import envelope as payloads
 from queuepool.payload.envelope import MAX_BYTES, Envelope, Payload, decode, encode
 from queuepool.payload.lease import Lease
 from queuepool.stores.factory import Stores
-from queuepool.worker.policies import timeout_of
+from queuepool.worker.plan import timeout_of
 from tests.faults.corpus.cases import case
 from tests.faults.corpus.payloads import CATALOGUE, OK, Q, with_field
 from tests.support.each import each

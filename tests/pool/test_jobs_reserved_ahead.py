@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from queuepool.board.board import Board, Role
-from queuepool.worker.prefetch_size import MOST, PrefetchSize
+from queuepool.worker.prefetch import MOST, PrefetchSize
 from tests.support.eventually import eventually
 
 QUICK, SLOW = 0.00001, 1.0

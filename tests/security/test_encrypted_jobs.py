@@ -24,7 +24,7 @@ from queuepool.payload.encrypter import CannotDecrypt, Encrypter
 from queuepool.payload.envelope import Payload, decode
 from queuepool.payload.php_serialize import build_command, serialize
 from queuepool.payload.php_unserialize import PhpDataRefused
-from queuepool.settlement.commands import commands_of
+from queuepool.settlement.endings import commands_of
 from tests.support.each import each
 from tests.support.laravel_peer import Peer
 

@@ -27,9 +27,8 @@ from queuepool.payload.envelope import CONTEXT, OBJECT_JOB, Payload, decode
 from queuepool.payload.lease import Lease, Tallies
 from queuepool.payload.unique_locks import claimed
 from queuepool.settlement.facts import facts_of
-from queuepool.settlement.missed_locks import MissedLocks
 from queuepool.settlement.outage import Outage
-from queuepool.settlement.settler import Settler
+from queuepool.settlement.settler import MissedLocks, Settlement, Settler
 from queuepool.settlement.verdict import Delete, Fail, Release, Verdict
 from queuepool.stores.factory import Stores
 from queuepool.unix.signals import WorkerSignals
@@ -70,7 +69,7 @@ def test_what_is_done_is_deleted_without_a_word(stores, told):
     lease, found = reserved(stores)
 
     writer = settler(stores, told)
-    assert writer.settle(lease, found, Delete())
+    assert writer.settle(Settlement(lease, found, Delete()))
     assert [] == told
     writer.emit_noted()
     assert ([], 0) == (told, stores.queue.sizes("default").total)
@@ -87,7 +86,7 @@ def test_a_lock_that_is_not_where_it_should_be_is_told_once_for_each_name(stores
         else:
             stores.queue.push("default", new_jobs(raw))
         [lease] = stores.queue.reserve(["default"], 1, 1).leases
-        assert writer.settle(lease, decode(lease.receipt), Delete())
+        assert writer.settle(Settlement(lease, decode(lease.receipt), Delete()))
     writer.emit_noted()
 
     odd = [event for event in told if isinstance(event, PayloadOdd)]
@@ -119,7 +118,7 @@ def test_what_is_released_is_told_with_its_delay_and_its_reason(stores, told):
     lease, found = reserved(stores)
 
     writer = settler(stores, told)
-    assert writer.settle(lease, found, Release(5.0), ERROR, "exceptions")
+    assert writer.settle(Settlement(lease, found, Release(5.0), ERROR, "exceptions"))
     assert [] == told
     writer.emit_noted()
     assert [JobReleased(facts_of(found, "default"), 5.0, ERROR)] == told
@@ -130,7 +129,7 @@ def test_what_failed_is_recorded_and_told(stores, told):
     lease, found = reserved(stores)
 
     writer = settler(stores, told)
-    assert writer.settle(lease, found, Fail(ERROR), ERROR)
+    assert writer.settle(Settlement(lease, found, Fail(ERROR), ERROR))
     assert [] == told
     writer.emit_noted()
     assert [JobFailed(facts_of(found, "default"), ERROR)] == told
@@ -211,7 +210,7 @@ def test_a_job_that_is_not_ours_any_more_is_told_and_nothing_is_written(stores, 
     stores.queue.give_back([lease])
 
     writer = settler(stores, told)
-    assert not writer.settle(lease, found, verdict, ERROR, "crashes")
+    assert not writer.settle(Settlement(lease, found, verdict, ERROR, "crashes"))
     assert [] == told
     writer.emit_noted()
     assert [LeaseLost(facts_of(found, "default"))] == told
@@ -228,7 +227,7 @@ def test_what_the_store_refuses_is_told(stores, server, told, verdict):
     server.set(f"{PREFIX}queues:default:reserved", "x")
 
     writer = settler(stores, told)
-    assert not writer.settle(lease, found, verdict)
+    assert not writer.settle(Settlement(lease, found, verdict))
     assert [] == told
     writer.emit_noted()
     assert [StoreRefused] == [type(event) for event in told]
@@ -258,7 +257,7 @@ def test_a_settlement_whose_reply_is_lost_is_carried_out_once_and_counts_as_ours
     lease, found = reserved(stores)
     proxy.lose_the_next_reply()
 
-    assert settler(unlucky, told).settle(lease, found, verdict)
+    assert settler(unlucky, told).settle(Settlement(lease, found, verdict))
     assert LeaseLost not in [type(event) for event in told]
     left = stores.queue.sizes("default")
     assert 1 == left.total + stores.failed.count() + (Delete() == verdict)
@@ -274,10 +273,10 @@ def test_a_verdict_that_went_unanswered_is_known_until_it_is_answered(stores, lo
     proxy.lose_the_next_reply()
 
     with pytest.raises(StoreDown):
-        writer.settle(lease, found, Release(0.0), ERROR, "crashes")
+        writer.settle(Settlement(lease, found, Release(0.0), ERROR, "crashes"))
     # Executed: whoever judged anew would count a crash more, and might fail what has been released.
     assert (Tallies(crashes=1), Release(0.0)) == (stores.queue.tallies("a"), writer.begun(lease))
-    assert writer.settle(lease, found, Release(0.0), ERROR, "crashes")
+    assert writer.settle(Settlement(lease, found, Release(0.0), ERROR, "crashes"))
     assert (Tallies(crashes=1), None) == (stores.queue.tallies("a"), writer.begun(lease))
 
 
@@ -289,5 +288,5 @@ def test_a_stop_ends_the_insisting_while_the_store_is_away(stores, lossy, told):
     proxy.lose_the_next_reply()
 
     with pytest.raises(StoreDown):
-        settler(unlucky, told, attention).settle(lease, found, Delete())
+        settler(unlucky, told, attention).settle(Settlement(lease, found, Delete()))
     assert [] == told

@@ -15,8 +15,7 @@ from queuepool.errors import StoreError
 from queuepool.jobs.client import Queue
 from queuepool.payload.ending import Ending, Lock, Unlock
 from queuepool.payload.envelope import decode
-from queuepool.settlement.commands import commands_of
-from queuepool.settlement.endings import Endings
+from queuepool.settlement.endings import Endings, commands_of
 from queuepool.settlement.held_locks import HeldLocks
 from queuepool.stores.records import Returned
 from queuepool.stores.sql.migrate import client_at, migrate

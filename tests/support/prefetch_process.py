@@ -14,7 +14,7 @@ import sys, time
 from pathlib import Path
 from queuepool.board.board import Board, Role
 from queuepool.stores.factory import Stores
-from queuepool.steward.lost_replies import LostReplies
+from queuepool.steward.give_back import LostReplies
 from queuepool.jobs.registry import REGISTRY
 from queuepool.worker.context import WorkerContext
 from queuepool.worker.control_state import BoardControlState
@@ -25,7 +25,7 @@ from queuepool.events import JobQuarantined, JobReserving, LeaseLost
 from queuepool.events.listeners import Listeners
 from queuepool.worker.membership import Membership
 from queuepool.settlement.outage import Outage
-from queuepool.worker.prefetch_size import PrefetchSize
+from queuepool.worker.prefetch import PrefetchSize
 from queuepool.config.settings import ConnectionSettings, PoolSettings
 from queuepool.settlement.settler import Settler
 from queuepool.unix.signals import Alarm, WorkerSignals
@@ -54,7 +54,7 @@ membership.join()
 prefetch = Prefetch(context, membership, size)
 
 def is_done(lease):
-    batch.succeeded()
+    batch.succeeded(batch.number)
     batch.done.append(lease)
 """
 

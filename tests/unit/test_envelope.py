@@ -14,9 +14,9 @@ from queuepool.jobs.job_options import Options
 from queuepool.payload.envelope import MAX_BYTES, OBJECT_JOB, Envelope, Payload, decode, encode
 from queuepool.payload.lease import Lease, Tallies
 from queuepool.payload.options import PayloadOptions
-from queuepool.settlement.failed_record import record
+from queuepool.settlement.recording import record
 from queuepool.settlement.verdict import Policy, judge, may_start
-from queuepool.worker.policies import policy_of, timeout_of
+from queuepool.worker.plan import policy_of, timeout_of
 from tests.support.each import each
 
 MANY = settings(max_examples=400, deadline=None)

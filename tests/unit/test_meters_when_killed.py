@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import signal
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from queuepool.board.meters import MeterMemory, SlotMeters
 from queuepool.payload.envelope import Envelope, decode, encode
 from queuepool.payload.lease import Lease
 from queuepool.settlement.verdict import Fail, Release
-from queuepool.steward.count_dead import DeadWorker
+from queuepool.steward.settle_dead import Death
 from queuepool.worker.meter import Meter
 
 _, RAW = encode("app.ok", {}, Envelope(created_at=1000))
@@ -98,14 +99,15 @@ def attempt(meter, slot, life, end) -> None:
 def bury(board, stores: int) -> bool:
     """What the steward does of a dead worker, until it is killed after so many stores; whether it came to the end."""
     slot, life = board.slots[0], itertools.count(stores, -1)
-    held, dead = slot.hand.held(), DeadWorker(board, slot, 9)
+    slot.status, slot.dead = signal.SIGKILL, 1
+    held, death = slot.hand.held(), Death(board, slot, slot.incarnation)
     for name in ("words", "reals"):
-        setattr(dead._meters, name, Words(getattr(dead._meters, name), life))
+        setattr(death._meters, name, Words(getattr(death._meters, name), life))
     try:
         if held[0].stage == Stage.RUNNING:
-            dead.intends(layout.RELEASED + layout.AS_LOST)
+            death.intends(layout.RELEASED + layout.AS_LOST)
             mark(slot, Stage.SETTLED, life)
-        dead.count(held)
+        death.count(held)
     except Killed:
         return False
     return True

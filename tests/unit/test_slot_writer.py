@@ -34,7 +34,7 @@ def killed():
 
 slot_writer.batch.hold([Lease("default", receipt)], time.monotonic() + 90.0, time.monotonic())
 payload = decode(receipt)
-slot_writer.begins(payload, "default", Plans(PoolSettings(timeout=0.0), REGISTRY).of(payload))
+slot_writer.begins(payload, "default", Plans(PoolSettings(timeout=0.0), REGISTRY).of(payload), 0)
 print(killed(), slot.hand.is_empty)
 slot_writer.batch.ended()
 print(killed(), slot.hand.is_empty)

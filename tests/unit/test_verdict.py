@@ -35,9 +35,8 @@ from queuepool.settlement.verdict import (
     needs_tallies,
 )
 from queuepool.unix.exit_codes import MEMORY
-from queuepool.worker.guard import guard_of, soft_timeout_of
 from queuepool.worker.limits import Limits, StopReason
-from queuepool.worker.policies import cut, policy_of, timeout_of
+from queuepool.worker.plan import cut, guard_of, policy_of, soft_timeout_of, timeout_of
 from tests.support.each import each
 
 NOW = 1_000.0
