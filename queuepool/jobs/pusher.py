@@ -37,8 +37,7 @@ class Pusher:
         """The ids of the jobs, each a name and data; an empty one if the lock is held. Raises as ``Queue.push``."""
         names = [name for name, _ in jobs]
         written = jobs if terms.command is None else [(OBJECT_JOB, terms.command)]
-        if terms.lock:
-            terms = terms._replace(lock=self._told_apart(terms.lock, written[0][0]))
+        terms = self._told_apart(terms, written)
         envelope = self._envelope(names, terms)
         made = [encode(name, data, envelope) for name, data in with_pauses(written)]
         ids, pushes, diverted = [identity for identity, _ in made], self.pushes, diversion.active
@@ -69,29 +68,34 @@ class Pusher:
         settings = self._current
         return lock and lock._replace(is_elsewhere=lock_home_of(settings) != settings.url)
 
-    def _told_apart(self, lock: Lock, job: str) -> Lock:
+    def _told_apart(self, terms: Terms, jobs: Sequence[tuple[str, object]]) -> Terms:
         """The lock by a name that the store takes for no other; that of a PHP class, which Laravel gives, as it is."""
-        return lock if "\\" in job or not folds_keys(self._settings.url) else exact(lock, job)
+        if terms.lock is None or "\\" in jobs[0][0] or not folds_keys(self._settings.url):
+            return terms
+        return terms._replace(lock=exact(terms.lock, jobs[0][0]))
 
     def _envelope(self, names: Sequence[str], terms: Terms) -> Envelope:
         is_object = terms.command is not None
         return Envelope(
-            created_at=time.time(),
-            delay=round(terms.delay),
-            options=terms.options,
-            display_name=names[0] if is_object else None,
-            extra=self._extra(terms),
-            stamp=stamper(terms.queue),
-            encrypt=self._encryption.data if terms.encrypted and not is_object else None,
-            sign=partial(self._signer.sign, terms.queue) if self._signer else None,
+            time.time(),
+            round(terms.delay),
+            terms.options,
+            names[0] if is_object else None,
+            self._extra(terms),
+            stamper(terms.queue),
+            self._encryption.data if terms.encrypted and not is_object else None,
+            partial(self._signer.sign, terms.queue) if self._signer else None,
         )
 
     def _extra(self, terms: Terms) -> dict[str, object]:
         """The fields of a payload that few have."""
-        lock, texts = terms.lock, context.texts()
-        texts = claimed(texts, lock, self._kind_of(lock)) if lock else texts
-        known: dict[str, object] = {key: value for key, value in ((CONTEXT, texts), (TRACK, terms.track)) if value}
-        return known | lasting(lock) if lock else known
+        lock = terms.lock
+        extra: dict[str, object] = {}
+        if texts := claimed(context.texts(), lock, self._kind_of(lock)) if lock else context.texts():
+            extra[CONTEXT] = texts
+        if terms.track:
+            extra[TRACK] = terms.track
+        return extra | lasting(lock) if lock else extra
 
     def _kind_of(self, lock: Lock) -> str:
         """The kind of store that the lock is in."""

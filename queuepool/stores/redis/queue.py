@@ -85,16 +85,18 @@ class RedisQueue:
         return all(self._push(queue, batch, delay, lock) for batch in batches(jobs))
 
     def _push(self, queue: str, jobs: Sequence[NewJob], delay: float, lock: Lock | None) -> bool:
-        keys, payloads = self.keys, [job.payload for job in jobs]
-        names, states = [keys.ready(queue), keys.notify(queue)], [job.state for job in jobs if job.state]
-        if not states and delay <= 0 and lock is None:
+        keys, payloads, states = self.keys, [job.payload for job in jobs], [job.state for job in jobs if job.state]
+        names = [keys.delayed(queue)] if delay > 0 else [keys.ready(queue), keys.notify(queue)]
+        if delay <= 0 and not states and lock is None:
             self.client.script("push", names, payloads)
             return True
-        names += [keys.delayed(queue), *(keys.state(state.job_id) for state in states)]
-        names += [keys.lock(lock.name)] if lock else []
-        held = [lock.owner, lock.seconds] if lock else ["", 0]
-        args: list[Any] = [self.clock, delay, keys.channel(queue), *held, whole(states[0].seconds) if states else 0]
-        args += [len(jobs), *payloads, *(state.text for state in states)]
+        args: list[Any] = [self.clock, delay, keys.channel(queue), len(jobs), lock.owner if lock else "", *payloads]
+        if states:
+            names += [keys.state(state.job_id) for state in states]
+            args += [whole(states[0].seconds), *[state.text for state in states]]
+        if lock:
+            names.append(keys.lock(lock.name))
+            args.append(lock.seconds)
         return bool(self.client.script("push_with", names, args) == 1)
 
     def unlock(self, unlocks: Sequence[Unlock]) -> None:
