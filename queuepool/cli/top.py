@@ -82,7 +82,7 @@ def _configured(where: Where) -> list[Watched]:
 def _print_once(pools: Sequence[Watched]) -> int:
     readers = [Reader(pool.runtime) for pool in pools]
     before = [reader.next(None) for reader in readers]
-    if any("processes" in reading.facts for reading in before):
+    if any(reading.local for reading in before):
         time.sleep(_APART)
     readings = [reader.next(reading) for reader, reading in zip(readers, before, strict=True)]
     place = Place(shutil.get_terminal_size((_COLUMNS, 0)).columns, None, sys.stdout.encoding)
@@ -92,7 +92,7 @@ def _print_once(pools: Sequence[Watched]) -> int:
             output.say(line)
     output.say("")
     output.say(f"rates: of {_APART:g} s; P50 and P95: since the pool's start")
-    return code_for([reading.facts for reading in readings])
+    return code_for([reading.health for reading in readings])
 
 
 def _of_all_time(reading: Reading) -> Reading:

@@ -11,7 +11,7 @@ from queuepool.board.board import Board, Role, State
 from queuepool.board.counts import PoolCounts
 from queuepool.board.health import health_of
 from queuepool.board.open_alerts import OpenAlert
-from queuepool.board.running_jobs import ran_words
+from queuepool.board.overview import PoolOverview, ran_in
 from queuepool.board.status import overview
 from queuepool.steward.alert_rules import MEASURED, Facts
 from queuepool.steward.alert_window import AlertWindow
@@ -97,18 +97,18 @@ def _few(paused: dict[str, float]) -> dict[str, float]:
     return paused if len(paused) <= _MOST_PAUSES else {"pause of many queues": max(paused.values())}
 
 
-def _since_told(board: Board, pool: Mapping[str, Any], now: float) -> dict[str, float]:
+def _since_told(board: Board, pool: PoolOverview, now: float) -> dict[str, float]:
     """For how many seconds each queue has been paused of which that is known better than by looking."""
-    known = {queue: one.since for queue, one in pauses.read(board).items() if queue in pool["paused"]}
+    known = {queue: one.since for queue, one in pauses.read(board).items() if queue in pool.paused}
     return _ages({_PAUSE.format(queue): since for queue, since in known.items()}, now)
 
 
-def _pauses(pool: Mapping[str, Any]) -> Iterator[str]:
-    """What is paused at the moment, in words; ``pool`` is as of ``overview``."""
-    yield from map(_PAUSE.format, pool["paused"])
-    if pool["state"] == State.PAUSED.name.lower():
-        yield f"pause of pool {pool['pool']}"
-    if pool["maintenance"]:
+def _pauses(pool: PoolOverview) -> Iterator[str]:
+    """What is paused at the moment, in words."""
+    yield from map(_PAUSE.format, pool.paused)
+    if pool.state == State.PAUSED.name.lower():
+        yield f"pause of pool {pool.pool}"
+    if pool.maintenance:
         yield "maintenance mode"
 
 
@@ -125,10 +125,10 @@ def _running(board: Board, now: float) -> dict[str, float]:
     return found
 
 
-def lost_in(notices: list[dict[str, Any]], own: str) -> Lost:
-    """Of the pools of these notices, but for our own."""
+def lost_in(notices: list[dict[str, Any]], own: str, limit: float) -> Lost:
+    """Of the pools of these notices, but for our own; what they ran is of interest from ``limit`` seconds on."""
     last = {f"{host}:{pool}": notice for (host, pool), notice in newest_of(notices).items()}
     newest = max((notice["at"] for notice in last.values()), default=0.0)  # the clock by which they are judged
-    others = {name: notice for name, notice in last.items() if name != own}
-    silent = {name: newest - notice["at"] for name, notice in others.items()}
-    return Lost(silent, {name: ran_words(notice, _MOST_NAMED) for name, notice in others.items()})
+    silent = {name: newest - notice["at"] for name, notice in last.items() if name != own}
+    ran = {name: ran_in(last[name], _MOST_NAMED) for name, seconds in silent.items() if seconds >= limit}
+    return Lost(silent, ran)

@@ -151,7 +151,7 @@ class AlertWatch:
         if not self._limits.lost or self._board.header.store_lost:
             return None
         try:
-            return lost_in(self._control.pools(NOTICE_KEPT), self._own)
+            return lost_in(self._control.pools(NOTICE_KEPT), self._own, self._limits.lost)
         except StoreError as error:
             self._refused.note(error)
             return None

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
+from queuepool.board.overview import ProcessRow
 from queuepool.top.layout import Line, Place, Span, Style
 from queuepool.top.text import plain, wrapped
 
 
-def details(process: Mapping[str, Any], place: Place) -> Iterator[Line]:
+def details(process: ProcessRow, place: Place) -> Iterator[Line]:
     """A line for each fact, that of a long text on several."""
-    facts = {key: value for key, value in process.items() if key != "job"} | process.get("job", {})
+    facts = process.to_json()
+    facts |= facts.pop("job", {})
     for key, value in facts.items():
         if value is not None:
             yield from _lines(key.replace("_", " "), plain(str(value), place.encoding), max(place.columns - 14, 1))

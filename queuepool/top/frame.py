@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from queuepool.board.health import NOT_RUNNING
 from queuepool.top import jobs, queues, workers
 from queuepool.top.details import details
 from queuepool.top.head import head
@@ -45,10 +44,8 @@ def table_of(reading: Reading, view: View, encoding: str = "utf-8", page: Page |
     found = [(item, show(item, encoding)) for item in ordered(page or view.page, *order, find(reading))]
     wanted = "" if page else view.filter.casefold()
     kept = [(item, row) for item, row in found if wanted in " ".join(row.cells).casefold()]
-    is_over = reading.facts["state"] == NOT_RUNNING
-    return Table(
-        columns, [row._replace(style=Style.FAINT) if is_over else row for _, row in kept], [item for item, _ in kept]
-    )
+    rows = [row if reading.runs else row._replace(style=Style.FAINT) for _, row in kept]
+    return Table(columns, rows, [item for item, _ in kept])
 
 
 def frame(reading: Reading, view: View, place: Place, now: float, pools: int = 1) -> list[Line]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from datetime import datetime
-from typing import Any
 
-from queuepool.board.health import NOT_RUNNING, STUCK, health_of
-from queuepool.board.status import iso
+from queuepool.board.health import NOT_RUNNING, STUCK, Health
+from queuepool.board.overview import PoolOverview
+from queuepool.board.status import LocalPool, iso
 from queuepool.top.layout import Line, Place, Span, Style, line
 from queuepool.top.reading import Reading
 from queuepool.top.text import plain, width
@@ -22,20 +22,20 @@ def head(reading: Reading, now: float, place: Place) -> Iterator[Line]:
     yield _title(reading, now, place)
     if reading.problem:
         yield line(plain(reading.problem, place.encoding), Style.BAD)
-    if "processes" not in reading.facts:
+    if reading.local is None:
         return
-    if reading.facts["state"] == NOT_RUNNING:
-        yield line(f"as last seen {iso(reading.seen_at)}:", Style.WARNING)
+    if reading.runs:
+        yield from _troubles(reading.health, place)
     else:
-        yield from _troubles(reading.facts, place)
-    yield _workers(reading, place.columns)
-    yield _speed(reading)
-    yield line(plain(_origin(reading.facts), place.encoding), Style.FAINT)
+        yield line(f"as last seen {iso(reading.seen_at)}:", Style.WARNING)
+    yield _workers(reading.local.overview, reading.counts.failed_jobs, place.columns)
+    yield _speed(reading.local.overview, reading.pace.rates)
+    yield line(plain(_origin(reading.local), place.encoding), Style.FAINT)
 
 
-def _troubles(facts: Mapping[str, Any], place: Place) -> Iterator[Line]:
+def _troubles(health: Health, place: Place) -> Iterator[Line]:
     """At most on a quarter of the lines: the tables must be seen, too."""
-    found = [plain(f"! {trouble.text}", place.encoding) for trouble in health_of(facts).troubles]
+    found = [plain(f"! {trouble.text}", place.encoding) for trouble in health.troubles]
     most = max(place.lines // 4, 1) if place.lines else len(found)
     for each in found[:most]:
         yield line(each, Style.WARNING)
@@ -44,30 +44,30 @@ def _troubles(facts: Mapping[str, Any], place: Place) -> Iterator[Line]:
 
 
 def _title(reading: Reading, now: float, place: Place) -> Line:
-    facts, state = reading.facts, reading.facts["state"]
-    name = plain(f"queuepool {reading.pool}", place.encoding)
-    spans = [Span(f"{name}  ", Style.STRONG), Span(state, _STATES.get(state, Style.WARNING)), Span(_about(facts, now))]
+    name, about = plain(f"queuepool {reading.pool}", place.encoding), _about(reading.running, now)
+    state = Span(reading.state, _STATES.get(reading.state, Style.WARNING))
+    spans = [Span(f"{name}  ", Style.STRONG), state, Span(about)]
     clock = iso(now)
     gap = place.columns - sum(width(span.text) for span in spans) - len(clock)
     return [*spans, Span(f"{' ' * gap}{clock}", Style.FAINT)] if gap > 1 else spans
 
 
-def _about(facts: Mapping[str, Any], now: float) -> str:
-    if facts["state"] == NOT_RUNNING:
+def _about(running: LocalPool | None, now: float) -> str:
+    if running is None:
         return ""
+    pool = running.overview
     try:
-        up = now - datetime.fromisoformat(facts["since"]).timestamp()
+        up = now - datetime.fromisoformat(pool.since).timestamp()
     except ValueError:  # empty: the board has been overwritten
         up = None
-    return f"  up {duration(up)}  master {facts['master']}  generation {count(facts['generation'])}"
+    return f"  up {duration(up)}  master {pool.master}  generation {count(pool.generation)}"
 
 
-def _workers(reading: Reading, columns: int) -> Line:
+def _workers(pool: PoolOverview, failed_jobs: int, columns: int) -> Line:
     """How many of the workers are busy, in numbers and as a bar where there is room for one."""
-    facts = reading.facts
-    wanted, busy = max(facts["workers"], 0), facts["busy"]
-    memory = sum(max(process.get("memory", 0), 0) for process in facts["processes"])
-    kept = f", failed jobs kept: {count(reading.counts.failed_jobs)}" if reading.counts.failed_jobs else ""
+    wanted, busy = max(pool.workers, 0), pool.busy
+    memory = sum(max(process.memory or 0, 0) for process in pool.processes)
+    kept = f", failed jobs kept: {count(failed_jobs)}" if failed_jobs else ""
     text = f"{count(busy)} of {count(wanted)} workers busy, {megabytes(memory)}{kept}  "
     room = max(min(_BAR, columns - len(text) - 2), 0)
     full = round(room * min(busy / wanted, 1.0)) if wanted else 0
@@ -75,13 +75,16 @@ def _workers(reading: Reading, columns: int) -> Line:
     return [Span(f"{text}["), Span("|" * full, style), Span(f"{' ' * (room - full)}]")]
 
 
-def _speed(reading: Reading) -> Line:
-    rates = reading.pace.rates or (None, None, None)
-    words = ("done", "failed", "released")
-    parts = [f"{word} {count(reading.facts[word])} ({rate(each)})" for word, each in zip(words, rates, strict=True)]
-    return [Span(f"{parts[0]}  "), Span(parts[1], Style.WARNING if rates[1] else Style.PLAIN), Span(f"  {parts[2]}")]
+def _speed(pool: PoolOverview, rates: tuple[float, float, float] | None) -> Line:
+    done, failed, released = rates or (None, None, None)
+    return [
+        Span(f"done {count(pool.done)} ({rate(done)})  "),
+        Span(f"failed {count(pool.failed)} ({rate(failed)})", Style.WARNING if failed else Style.PLAIN),
+        Span(f"  released {count(pool.released)} ({rate(released)})"),
+    ]
 
 
-def _origin(facts: Mapping[str, Any]) -> str:
-    words = {"store": facts.get("store"), "configuration": facts.get("configuration"), "user": facts.get("user")}
+def _origin(local: LocalPool) -> str:
+    found = local.about
+    words = {"store": found.store, "configuration": found.configuration, "user": found.user} if found else {}
     return "  ".join(f"{key} {value}" for key, value in words.items() if value)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
-from queuepool.board.health import NOT_RUNNING, STUCK
+from queuepool.board.health import STUCK
+from queuepool.board.overview import PoolOverview
 from queuepool.top.layout import Line, Style, line
-from queuepool.top.orders import ORDERS, Page
+from queuepool.top.orders import ORDERS
+from queuepool.top.queues import Queue
 from queuepool.top.text import plain
 from queuepool.top.view import Command, Mode, View
 
@@ -50,43 +51,41 @@ def _state(view: View) -> str:
     return f"  [{', '.join(words)}]" if words else ""
 
 
-Facts = Mapping[str, Any]
+def command_for(key: str, pool: PoolOverview | None, chosen: object) -> Command | None:
+    """The command that a key asks for; ``None`` for other keys, and for a pool that does not run.
 
-
-def command_for(key: str, view: View, facts: Facts, chosen: Any) -> Command | None:
-    """The command that a key asks for; ``chosen`` is the item of the chosen row. ``None`` for other keys."""
-    if key == "Q" and view.page is Page.QUEUES and chosen and chosen.name.isprintable():
+    ``chosen`` is the item of the chosen row, if any.
+    """
+    if key == "Q" and isinstance(chosen, Queue) and chosen.name.isprintable():
         return _queue(chosen)
     found = _OF_POOL.get(key)
-    return found(facts) if found and facts["state"] != NOT_RUNNING else None
+    return found(pool) if found and pool else None
 
 
-def _queue(queue: Any) -> Command:
+def _queue(queue: Queue) -> Command:
     verb = "continue" if queue.is_paused else "pause"
     return Command(
         (verb, "--", queue.name), f"{verb.capitalize()} queue {queue.name!r} on all hosts?", needs_store=True
     )
 
 
-def _pause(facts: Facts) -> Command:
-    verb = "continue" if facts["state"] in ("paused", STUCK) else "pause"
-    return Command((verb,), f"{verb.capitalize()} pool {facts['pool']!r} (master {facts['master']})?")
+def _pause(pool: PoolOverview) -> Command:
+    verb = "continue" if pool.state in ("paused", STUCK) else "pause"
+    return Command((verb,), f"{verb.capitalize()} pool {pool.pool!r} (master {pool.master})?")
 
 
-def _reload(facts: Facts) -> Command:
-    return Command(("reload",), f"Replace the workers of pool {facts['pool']!r} (master {facts['master']})?")
+def _reload(pool: PoolOverview) -> Command:
+    return Command(("reload",), f"Replace the workers of pool {pool.pool!r} (master {pool.master})?")
 
 
-def _scale(facts: Facts, change: int) -> Command:
-    wanted = max(facts["workers"] + change, 0)
-    return Command(
-        ("scale", "--", str(wanted)), f"Scale pool {facts['pool']!r} from {facts['workers']} to {wanted} workers?"
-    )
+def _scale(pool: PoolOverview, change: int) -> Command:
+    wanted = max(pool.workers + change, 0)
+    return Command(("scale", "--", str(wanted)), f"Scale pool {pool.pool!r} from {pool.workers} to {wanted} workers?")
 
 
-_OF_POOL: Mapping[str, Callable[[Facts], Command]] = {
+_OF_POOL: Mapping[str, Callable[[PoolOverview], Command]] = {
     "P": _pause,
     "R": _reload,
-    "+": lambda facts: _scale(facts, 1),
-    "-": lambda facts: _scale(facts, -1),
+    "+": lambda pool: _scale(pool, 1),
+    "-": lambda pool: _scale(pool, -1),
 }

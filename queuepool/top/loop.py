@@ -74,7 +74,8 @@ class Top:
             return
         rows = table_of(reading, view).items
         chosen = rows[min(view.row, len(rows) - 1)] if rows else None
-        command = command_for(key, view, reading.facts, chosen) if view.mode is Mode.TABLES else None
+        running = reading.running.overview if reading.running else None
+        command = command_for(key, running, chosen) if view.mode is Mode.TABLES else None
         if command and command.needs_store and not self._pool.has_its_store:
             self._view = replace(view, note=_OTHER_STORE)
         elif command:

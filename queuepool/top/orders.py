@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import Enum
 from typing import Any, NamedTuple, TypeVar
 
+from queuepool.board.overview import ProcessRow
+
 T = TypeVar("T")
 
 
@@ -24,18 +26,21 @@ class Order(NamedTuple):
     key: Callable[[Any], Any] | None = None
 
 
-def _running(process: Mapping[str, Any]) -> float:
-    job = process.get("job")
-    return float(job["running"]) if job else -1.0
+def _running(process: ProcessRow) -> float:
+    return process.job.running if process.job else -1.0
+
+
+def _number(number: int | None) -> int:
+    return -1 if number is None else number
 
 
 ORDERS: Mapping[Page, Sequence[Order]] = {
     Page.WORKERS: (
         Order("number"),
         Order("running", _running),
-        Order("memory", lambda process: process.get("memory", -1)),
-        Order("done", lambda process: process.get("done", -1)),
-        Order("failed", lambda process: process.get("failed", -1)),
+        Order("memory", lambda process: _number(process.memory)),
+        Order("done", lambda process: _number(process.done)),
+        Order("failed", lambda process: _number(process.failed)),
     ),
     Page.QUEUES: (
         Order("ready", lambda queue: (queue.facts.ready, queue.facts.oldest)),

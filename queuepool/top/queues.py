@@ -41,8 +41,9 @@ class Queue(NamedTuple):
 
 def queues(reading: Reading) -> list[Queue]:
     """The pool's queues, highest priority first, and all others that its steward has measured."""
-    paused = reading.facts.get("paused", ())
-    names = dict.fromkeys([*reading.facts.get("queues", ()), *reading.counts.queues, *paused])
+    paused = reading.local.overview.paused if reading.local else ()
+    served = reading.local.about.queues if reading.local and reading.local.about else ()
+    names = dict.fromkeys([*served, *reading.counts.queues, *paused])
     waits = reading.pace.waits()
     return [_queue(reading, name, name in paused, waits.get(name, NO_WAITS)) for name in list(names)[:_MOST]]
 

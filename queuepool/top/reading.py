@@ -3,36 +3,49 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 from queuepool.board import meters
 from queuepool.board.board import Board
 from queuepool.board.board_name import BoardName
 from queuepool.board.counts import PoolCounts
 from queuepool.board.facts import Totals
-from queuepool.board.health import NOT_RUNNING
-from queuepool.board.local_pool import board_of, facts_of
+from queuepool.board.health import NOT_RUNNING, Health, health_of, health_of_none
 from queuepool.board.runtime_dir import RuntimeDir
 from queuepool.board.shared_file import SharedFile
+from queuepool.board.status import LocalPool, board_of, local_pool
 from queuepool.errors import ConfigError, NotRunning
 from queuepool.top.pace import Meter, Pace
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """``facts`` are those of ``status``; ``problem`` is why the pool could not be read, and ``facts`` are old then.
+    """``local`` is what was seen last; ``None``: nothing yet, as the pool does not run.
 
-    ``seen_at``: when the facts were read, in Unix seconds; 0.0 = never.
+    ``seen_at``: when that was, in Unix seconds; 0.0 = never.
     """
 
     pool: str
     seen_at: float
-    facts: Mapping[str, Any]
+    local: LocalPool | None
     counts: PoolCounts
     pace: Pace
+    #: why the pool could not be read; what was seen is old then
     problem: str = ""
+    runs: bool = True
+
+    @property
+    def running(self) -> LocalPool | None:
+        """The pool, if it runs as far as is known."""
+        return self.local if self.runs else None
+
+    @property
+    def state(self) -> str:
+        return self.running.overview.state if self.running else NOT_RUNNING
+
+    @property
+    def health(self) -> Health:
+        return health_of(self.running.overview) if self.running else health_of_none()
 
 
 class Reader:
@@ -52,15 +65,12 @@ class Reader:
         try:
             return self._look()
         except NotRunning as error:
-            return self._failed(before, NOT_RUNNING, str(error))
+            last = before or Reading(self.name, 0.0, None, PoolCounts(), Pace())
+            return replace(last, runs=False, pace=Pace(), problem=str(error))
         except (ConfigError, OSError) as error:
             if before is None:
                 raise
-            return self._failed(before, before.facts["state"], str(error))
-
-    def _failed(self, before: Reading | None, state: str, problem: str) -> Reading:
-        last = before or Reading(self.name, 0.0, {}, PoolCounts(), Pace())
-        return replace(last, facts={**last.facts, "state": state}, pace=Pace(), problem=problem)
+            return replace(before, pace=Pace(), problem=str(error))
 
     def _look(self) -> Reading:
         board = board_of(self._runtime)
@@ -73,7 +83,7 @@ class Reader:
     def _read(self, board: Board) -> Reading:
         if board.name != self._master:
             self._master, self._meter = board.name, Meter()
-        facts, counts = facts_of(self.name, self._runtime, board), meters.read(board)
-        totals = Totals(facts["done"], facts["failed"], facts["released"])
+        local, counts = local_pool(self.name, self._runtime, board), meters.read(board)
+        totals = Totals(local.overview.done, local.overview.failed, local.overview.released)
         pace = self._meter.pace(time.monotonic(), totals, counts)
-        return Reading(self.name, time.time(), facts, counts, pace)
+        return Reading(self.name, time.time(), local, counts, pace)

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
+from queuepool.board.overview import JobRow, ProcessRow
 from queuepool.top.layout import Column, Row, Style
 from queuepool.top.reading import Reading
 from queuepool.top.text import plain
 from queuepool.top.units import NONE, count, duration, megabytes
 
-Process = Mapping[str, Any]
 COLUMNS = (
     Column("PROCESS", drop=1),
     Column("PID", is_number=True),
@@ -31,43 +30,27 @@ _LATE = 0.8
 _STYLES = {"idle": Style.FAINT, "busy": Style.PLAIN, "dead": Style.BAD, "running": Style.FAINT}
 
 
-def processes(reading: Reading) -> Sequence[Process]:
+def processes(reading: Reading) -> Sequence[ProcessRow]:
     """Workers by number, then the other processes of the pool: a small terminal has room for few."""
-    return sorted(reading.facts.get("processes", ()), key=lambda process: process["role"] != "worker")
+    shown = reading.local.overview.processes if reading.local else ()
+    return sorted(shown, key=lambda process: process.role != "worker")
 
 
-def row(process: Process, encoding: str) -> Row:
+def row(process: ProcessRow, encoding: str) -> Row:
     """The process as a row."""
-    job: Mapping[str, Any] = process.get("job", {})
-    name = f"{process['role']} {process['number']}" if process["number"] else process["role"]
-    about = [plain(str(job.get(key, NONE)), encoding) for key in ("name", "queue", "attempt")]
-    times = [duration(job.get("running")), _share(job)]
-    numbers = [count(process[key]) if key in process else NONE for key in ("done", "failed")]
-    memory = megabytes(process["memory"]) if "memory" in process else NONE
-    rest = [memory, *numbers, plain(_progress(job), encoding), plain(job.get("id", NONE), encoding)]
-    return Row([name, str(process["pid"]), process["state"], *about, *times, *rest], _style(process), name)
+    job, share = process.job, _share_of_limit(process.job)
+    about = [job.name, job.queue, str(job.attempt), job.far or NONE, job.id] if job else [NONE] * 5
+    name, queue, attempt, progress, job_id = (plain(text, encoding) for text in about)
+    times = [duration(job.running if job else None), NONE if share is None else f"{min(share, 9.99):.0%}"]
+    memory = NONE if process.memory is None else megabytes(process.memory)
+    numbers = [NONE if number is None else count(number) for number in (process.done, process.failed)]
+    style = Style.WARNING if share is not None and share >= _LATE else _STYLES.get(process.state, Style.WARNING)
+    cells = [process.name, str(process.pid), process.state, name, queue, attempt, *times, memory, *numbers]
+    return Row([*cells, progress, job_id], style, process.name)
 
 
-def _share(job: Mapping[str, Any]) -> str:
-    """How much of the job's time is over."""
-    share = share_of_limit(job)
-    return NONE if share is None else f"{min(share, 9.99):.0%}"
-
-
-def share_of_limit(job: Mapping[str, Any]) -> float | None:
+def _share_of_limit(job: JobRow | None) -> float | None:
     """The running time as a share of the time that the job may run; ``None`` if it may run without end."""
-    left = job.get("time_left")
-    if left is None or job["running"] + left <= 0:
+    if job is None or job.time_left is None or job.running + job.time_left <= 0:
         return None
-    return float(job["running"] / (job["running"] + left))
-
-
-def _progress(job: Mapping[str, Any]) -> str:
-    return f"{job['progress']:.0%} {job['note']}".rstrip() if "progress" in job else NONE
-
-
-def _style(process: Process) -> Style:
-    share = share_of_limit(process["job"]) if "job" in process else None
-    if share is not None and share >= _LATE:
-        return Style.WARNING
-    return _STYLES.get(process["state"], Style.WARNING)
+    return job.running / (job.running + job.time_left)

@@ -18,6 +18,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from queuepool.board.board import Board, Role, State
 from queuepool.board.counts import PoolCounts
 from queuepool.board.health import health_of
+from queuepool.board.overview import PoolOverview
 from queuepool.board.runtime_dir import RuntimeDir
 from queuepool.board.status import overview
 from queuepool.config.alert_settings import AlertSettings
@@ -267,8 +268,8 @@ def test_everybody_says_the_same(pool: Standing, change, state, takes_jobs, code
 
 def told_elsewhere(pool: Standing) -> dict[str, Any]:
     """What another host makes of the pool's notice."""
-    notice = json.loads(json.dumps(overview("default", pool.board)))
-    health = health_of({**notice, "host": "web2"})
+    notice = json.loads(json.dumps(overview("default", pool.board).to_json()))
+    health = health_of(PoolOverview.from_json({**notice, "host": "web2"}))
     return {"state": health.state, "takes_jobs": health.takes_jobs, "is_well": health.is_well, "elsewhere": True}
 
 

@@ -498,9 +498,9 @@ def test_status_shows_the_alerts(make: Make) -> None:
     begin_wait(pool)
     pool.look()
 
-    [alert] = overview("default", pool.board)["alerts"]
-    assert ("wait", "mail", 75.0, 60.0) == tuple(alert[key] for key in ("kind", "subject", "value", "limit"))
-    assert "queue mail: the next job has been ready for 75 s (limit 60 s)" == alert["text"]
+    [alert] = overview("default", pool.board).alerts
+    assert ("wait", "mail", 75.0, 60.0) == (alert.kind, alert.subject, alert.value, alert.limit)
+    assert "queue mail: the next job has been ready for 75 s (limit 60 s)" == alert.text
 
 
 def test_a_pool_that_counts_nothing_says_what_it_does_not_watch(connection, tmp_path: Path, caplog) -> None:
@@ -537,7 +537,7 @@ def test_a_file_that_a_job_has_overwritten_holds_no_alerts(tmp_path: Path, text:
 
     assert () == open_alerts.read(board)
     assert {} == pauses.read(board)
-    assert (["mail"], []) == ((found := overview("p", board))["paused"], found["pauses"])
+    assert (["mail"], []) == ((found := overview("p", board)).paused, found.pauses)
 
 
 def test_the_file_is_bounded_and_goes_with_the_board(tmp_path: Path) -> None:

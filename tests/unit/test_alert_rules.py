@@ -242,8 +242,8 @@ def test_a_pool_is_silent_since_its_last_notice():
         {"host": "b", "pool": "p", "at": 400},
     ]
 
-    assert {"b:p": 40} == lost_in(notices, "a:p").silent
-    assert {} == lost_in([], "a:p").silent
+    assert {"b:p": 40} == lost_in(notices, "a:p", 30.0).silent
+    assert {} == lost_in([], "a:p", 30.0).silent
 
 
 def test_the_notice_of_a_lost_pool_is_kept_for_longer_than_any_limit():
