@@ -11,7 +11,6 @@ from typing import Any
 
 from queuepool.board import open_alerts, pauses
 from queuepool.board.about import About
-from queuepool.board.alert_words import words_of
 from queuepool.board.board import HELPERS, Board, Header, Role, Slot, State
 from queuepool.board.facts import Totals
 from queuepool.board.health import STUCK, health_of
@@ -137,7 +136,7 @@ def _alert(alert: open_alerts.OpenAlert) -> AlertRow:
         value=alert.value,
         limit=alert.limit,
         since=iso(alert.since),
-        text=words_of(alert),
+        text=open_alerts.words_of(alert),
     )
 
 

@@ -31,7 +31,7 @@ def load_all(settings: PoolSettings) -> None:
 
 def _of_settings(settings: PoolSettings) -> Iterator[str]:
     if settings.alerts:
-        yield from ("steward.alerts", "stores.alerts")
+        yield from ("alerts.watch", "stores.alerts")
     if settings.listen:
         yield "pool.web_process"
     if settings.has_neighbours:

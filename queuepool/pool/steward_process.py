@@ -116,11 +116,10 @@ class StewardProcess:
         settings = self._settings
         if settings.alerts is None:
             return []
-        from queuepool.board import meters  # imported here: few pools have alerts
-        from queuepool.steward.alerts import Alerts
+        from queuepool.alerts.watch import Alerts  # imported here: few pools have alerts
 
         cookie = str(self._board.mark(slot))
-        return [Alerts.of_pool(settings, settings.alerts, self._board, cookie, meters.read, LISTENERS, self._blame)]
+        return [Alerts(settings, settings.alerts, self._board, cookie, LISTENERS, self._blame)]
 
     def _urgent(self) -> list[Chore]:
         settings, queue = self._settings, self._stores.queue

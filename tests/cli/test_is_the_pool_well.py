@@ -15,6 +15,8 @@ from typing import Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from queuepool.alerts.facts import AlertFacts
+from queuepool.alerts.rules import readings
 from queuepool.board.board import Board, Role, State
 from queuepool.board.counts import PoolCounts
 from queuepool.board.health import health_of
@@ -25,8 +27,6 @@ from queuepool.config.alert_settings import AlertSettings
 from queuepool.config.settings import ConnectionSettings, PoolSettings
 from queuepool.master.signs import SignsOfPool
 from queuepool.metrics.pages import Pages
-from queuepool.steward.alert_facts import AlertFacts
-from queuepool.steward.alert_rules import readings
 from tests.support.boards import process
 from tests.support.commands import queuepool
 from tests.support.each import each

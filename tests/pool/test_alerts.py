@@ -13,7 +13,10 @@ from typing import Any
 
 import pytest
 
-from queuepool.board import meters, open_alerts, pauses
+from queuepool.alerts.facts import AlertFacts
+from queuepool.alerts.sending import Outbox
+from queuepool.alerts.watch import Alerts, AlertWatch
+from queuepool.board import open_alerts, pauses
 from queuepool.board.blame import Blame
 from queuepool.board.board import Board, Role, Slot, State
 from queuepool.board.counts import JobCounts, PoolCounts, QueueFacts
@@ -25,9 +28,6 @@ from queuepool.config.alert_settings import AlertSettings
 from queuepool.config.settings import PoolSettings
 from queuepool.events import AlertCleared, AlertRaised, Event
 from queuepool.events.listeners import LISTENERS
-from queuepool.steward.alert_facts import AlertFacts
-from queuepool.steward.alert_outbox import Outbox
-from queuepool.steward.alerts import Alerts, AlertWatch
 from queuepool.stores.factory import Stores
 from tests.support.drivers import connection_of, opened
 from tests.support.eventually import eventually
@@ -506,14 +506,14 @@ def test_status_shows_the_alerts(make: Make) -> None:
 def test_a_pool_that_counts_nothing_says_what_it_does_not_watch(connection, tmp_path: Path, caplog) -> None:
     logging.getLogger("queuepool").propagate = True
     board, pool = Board.create(tmp_path / "board.1-1", 4), PoolSettings(connection=connection)
-    Alerts.of_pool(pool, AlertSettings(), board, "cookie", meters.read, LISTENERS, Blame(board.header))
+    Alerts(pool, AlertSettings(), board, "cookie", LISTENERS, Blame(board.header))
     assert [
         "alerts: metrics = no, so only running jobs, pauses, boots, lost pools and the stores are watched"
     ] == caplog.messages
 
     caplog.clear()
     board.meters = MeterMemory.new(4, 0)
-    Alerts.of_pool(pool, AlertSettings(), board, "cookie", meters.read, LISTENERS, Blame(board.header))
+    Alerts(pool, AlertSettings(), board, "cookie", LISTENERS, Blame(board.header))
     assert [] == caplog.messages
 
 

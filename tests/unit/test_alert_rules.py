@@ -7,6 +7,8 @@ import time
 from hypothesis import given
 from hypothesis import strategies as st
 
+from queuepool.alerts.facts import AlertFacts, Lost, lost_in
+from queuepool.alerts.rules import COUNTED, WINDOW, AlertStates, AlertWindow, Facts, Reading, Recent, readings
 from queuepool.board import meters
 from queuepool.board.board import Board
 from queuepool.board.counts import JobCounts, PoolCounts, QueueFacts
@@ -17,10 +19,6 @@ from queuepool.board.slot_meters import SlotMeters
 from queuepool.config.alert_settings import AlertSettings
 from queuepool.config.alerts import _LONGEST_SILENCE
 from queuepool.settlement.verdict import Fail
-from queuepool.steward.alert_facts import AlertFacts, Lost, lost_in
-from queuepool.steward.alert_rules import COUNTED, Facts, Reading, readings
-from queuepool.steward.alert_states import AlertStates
-from queuepool.steward.alert_window import WINDOW, AlertWindow, Recent
 from queuepool.stores.contract import NOTICE_KEPT
 from queuepool.worker.meter import Meter
 from tests.support.each import each
