@@ -15,12 +15,12 @@ from queuepool.config.settings import PoolSettings
 from queuepool.errors import StoreError
 from queuepool.events import StewardStopping, StoreLost
 from queuepool.events.listeners import LISTENERS
+from queuepool.history.rollup import KeepHistory
 from queuepool.settlement.outage import Outage
 from queuepool.settlement.settler import Settler
 from queuepool.steward.chore import Chore
 from queuepool.steward.give_back import GiveBack
 from queuepool.steward.guard import Guard
-from queuepool.steward.keep_history import KeepHistory
 from queuepool.steward.loop import Steward
 from queuepool.steward.lost_replies import LostReplies
 from queuepool.steward.measure import Measure

@@ -18,8 +18,8 @@ from queuepool.board.counts import NO_RUNS, Histogram, JobCounts, PoolCounts, Qu
 from queuepool.board.meter_memory import MeterMemory
 from queuepool.board.pool_meters import PoolMeters
 from queuepool.board.slot_meters import SlotMeters
-from queuepool.metrics.history import Past, Span, past_of
-from queuepool.metrics.rollup import GRAINS, LONGEST, MAX_QUEUES, MAX_SERIES, Rollup, Sizes, rollup_of
+from queuepool.history.past import Past, Span, past_of
+from queuepool.history.rollup import GRAINS, LONGEST, MAX_QUEUES, MAX_SERIES, Rollup, Sizes, rollup_of
 from queuepool.stores.history import MAX_BYTES, Kept
 from queuepool.worker.meter import Meter
 from tests.support.each import each

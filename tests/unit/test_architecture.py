@@ -19,7 +19,7 @@ LAYERS = [
     "payload config",
     "board log stores",
     "settlement top metrics master",  # top: what an operator watches; the master leads to no store
-    "jobs steward",  # jobs: what applications import
+    "jobs steward history",  # jobs: what applications import
     "worker alerts",
     "pool",  # the only place that knows everybody
     "cli testing",  # testing: what an application's tests import
