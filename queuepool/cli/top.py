@@ -21,10 +21,9 @@ from queuepool.cli.options import Where, located
 from queuepool.config import application
 from queuepool.top.frame import report
 from queuepool.top.layout import Place
-from queuepool.top.loop import Top
+from queuepool.top.loop import Top, Watched, found_in
 from queuepool.top.reading import Reader, Reading
 from queuepool.top.screen import can_draw, drawing
-from queuepool.top.watched import Watched, found_in
 from queuepool.unix import exit_codes
 
 #: seconds between the two looks of which one frame is made: rates need two

@@ -13,8 +13,7 @@ from queuepool.board.counts import RUN_BOUNDS, WAIT_BOUNDS, Histogram, JobCounts
 from queuepool.board.health import NOT_RUNNING
 from queuepool.board.overview import PoolOverview
 from queuepool.board.status import LocalPool, overview
-from queuepool.top.pace import Pace
-from queuepool.top.reading import Reading
+from queuepool.top.reading import Pace, Reading
 
 #: what the readings below say is the time
 NOW = 1_800_000_000.0

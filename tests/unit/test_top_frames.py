@@ -14,9 +14,8 @@ from queuepool.board.counts import JobCounts, PoolCounts, QueueFacts
 from queuepool.board.health import NOT_RUNNING, STUCK
 from queuepool.top.frame import frame, report, table_of
 from queuepool.top.layout import Line, Place, Style, plain_text
-from queuepool.top.orders import ORDERS, Page
-from queuepool.top.pace import Pace
-from queuepool.top.reading import Reading
+from queuepool.top.reading import Pace, Reading
+from queuepool.top.tables import PAGES, Page
 from queuepool.top.text import width
 from queuepool.top.view import Command, Mode, View, asked
 from tests.support.boards import NOW, board_with, busy, reading_of, some_counts
@@ -233,7 +232,7 @@ def test_a_filter_leaves_the_rows_that_have_the_text(reading):
 
 @each("page", Page)
 def test_every_order_has_all_rows_and_its_reverse(reading, page):
-    for number in range(len(ORDERS[page])):
+    for number in range(len(PAGES[page].orders)):
         found = table_of(reading, View(page=page, order=number)).items
         backwards = table_of(reading, View(page=page, order=number, is_reversed=True)).items
         assert found == backwards[::-1]

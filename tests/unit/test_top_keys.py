@@ -7,10 +7,8 @@ from functools import reduce
 import pytest
 
 from queuepool.cli.verbs import VERBS
-from queuepool.top.keys import command_for
-from queuepool.top.orders import ORDERS, Page
-from queuepool.top.queues import queues
-from queuepool.top.view import Mode, View, moved
+from queuepool.top.tables import PAGES, Page, queues
+from queuepool.top.view import Mode, View, command_for, moved
 from tests.support.boards import board_with, reading_of, reading_with
 from tests.support.each import each
 
@@ -42,7 +40,7 @@ def test_pages_and_pools():
 
 def test_orders_go_round_and_begin_anew_on_another_page():
     assert 1 == after("s").order
-    assert 0 == after(*"s" * len(ORDERS[Page.WORKERS])).order
+    assert 0 == after(*"s" * len(PAGES[Page.WORKERS].orders)).order
     assert (0, False) == (after("s", "r", "2").order, after("s", "r", "2").is_reversed)
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from queuepool.board.counts import RUN_BOUNDS, JobCounts, PoolCounts, QueueFacts
 from queuepool.board.facts import Totals
-from queuepool.top.pace import Meter, Window
+from queuepool.top.reading import Meter, Window
 from tests.support.boards import times
 
 
