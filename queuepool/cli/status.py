@@ -19,7 +19,6 @@ from queuepool.cli import output
 from queuepool.cli.error_report import code_of
 from queuepool.cli.flags import PLACE
 from queuepool.cli.local import code_for, runtime_of
-from queuepool.cli.notices import PublishedPool, latest_of
 from queuepool.cli.options import JSON, Where, located
 from queuepool.config.settings import ConnectionSettings, PoolSettings
 from queuepool.errors import NotRunning, StoreDown, StoreError
@@ -27,6 +26,7 @@ from queuepool.steward.orphaned_boards import left_by_others, words_for
 from queuepool.unix import exit_codes
 
 if TYPE_CHECKING:
+    from queuepool.cli.notices import PublishedPool
     from queuepool.jobs.client import Queue
 
 _COLUMNS = (
@@ -90,7 +90,8 @@ def _published(where: Where) -> tuple[list[_Shown], int]:
 
 
 def _notices(connection: ConnectionSettings) -> list[PublishedPool]:
-    from queuepool.jobs.client import Queue  # imported here: the boards of this host need no store
+    from queuepool.cli.notices import latest_of  # imported here: the boards of this host need no store
+    from queuepool.jobs.client import Queue
     from queuepool.stores.contract import NOTICE_KEPT
 
     with closing(Queue(connection, by_hand=True)) as queue:
