@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import asdict
 from datetime import UTC, datetime
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any
 
 from queuepool.board.overview import JobRow, ProcessRow, processes_in
 from queuepool.board.record import DAMAGED
@@ -31,15 +31,6 @@ _PLAIN = re.compile(r"[\w.-]+", re.ASCII)
 _SHELVES: Mapping[Shelf, str] = {"ready": "queued", "delayed": "delayed", "reserved": "reserved"}
 #: what is known of a job, with ``found``: where
 Facts = dict[str, Any]
-
-
-class _Searched(NamedTuple):
-    """A pool, where that is known from, and what it runs; ``host``: another one."""
-
-    name: str
-    found: str
-    processes: Sequence[ProcessRow]
-    host: str = ""
 
 
 class JobSearch:
@@ -93,26 +84,29 @@ class JobSearch:
 
     def _running(self, job_id: str) -> Facts | None:
         """In a worker: of this host, by its board; of any other, by its pool's last notice."""
-        for pool in self._all_pools():
-            self._pools.add(pool.name)
-            for process in pool.processes:
+        for place, host, processes in self._all_pools():
+            for process in processes:
                 if process.job and process.job.id == job_id:
-                    with suppress(ValueError):  # it cannot have begun when a notice says
-                        return {**_run(process, process.job, pool.host), "found": pool.found}
+                    with suppress(ValueError):  # a notice may say that it began at no time
+                        return {**_run(process, process.job, host), "found": place}
         return None
 
-    def _all_pools(self) -> Iterator[_Searched]:
-        """Those of this host by their boards, which are never behind; all others by their notices."""
+    def _all_pools(self) -> Iterator[tuple[str, str, Sequence[ProcessRow]]]:
+        """Those of this host by their boards, which are never behind; all others by their notices, with their host."""
         here = set()
         for pool in (one for one in self._where.pools() if one.connection == self._connection):
             with suppress(NotRunning, ConfigError, OSError):
                 runtime = runtime_of(self._where, pool)
                 shown = overview(pool.name, board_of(runtime))
-                yield _Searched(pool.name, f"the board of pool {pool.name}", shown.processes)
+                self._pools.add(pool.name)
+                yield f"the board of pool {pool.name}", "", shown.processes
                 here.add((socket.gethostname(), str(runtime.path)))
         for notice in self._stores.control.pools():
             if (notice["host"], str(notice.get("runtime_directory"))) not in here:
-                yield _searched(notice)
+                name = f"{notice['pool']} on {notice['host']}"
+                self._pools.add(name)
+                with suppress(*DAMAGED):
+                    yield f"the last notice of pool {name}", notice["host"], processes_in(notice)
 
     def _waiting(self, job_id: str) -> Facts | None:
         for queue in self._queues:
@@ -162,15 +156,6 @@ class JobSearch:
                     known = asdict(JobState(id=job_id, state="quarantined", **about))
                     return {**known, "attempts": None, "found": f"the quarantine of queue {queue}, entry {entry.id}"}
         return None
-
-
-def _searched(notice: Mapping[str, Any]) -> _Searched:
-    name = f"{notice['pool']} on {notice['host']}"
-    try:
-        processes = processes_in(notice)
-    except DAMAGED:
-        processes = []
-    return _Searched(name, f"the last notice of pool {name}", processes, notice["host"])
 
 
 def _run(process: ProcessRow, job: JobRow, host: str) -> Facts:
