@@ -243,7 +243,7 @@ def test_the_alert_of_a_lost_pool_names_what_it_ran(make: Make) -> None:
     pool.limits = replace(pool.limits, lost=1.0)
     pool.start()
     own = {"host": pool.watch._own.partition(":")[0], "pool": "default"}
-    jobs = [{"job": {"name": "shop.charge", "id": f"id-{number}"}} for number in range(5)]
+    jobs = [{"role": "worker", "job": {"name": "shop.charge", "id": f"id-{number}"}} for number in range(5)]
     processes = [{"role": "steward"}, *jobs]
     pool.stores.control.publish("web2:p:1", {"host": "web2", "pool": "p", "processes": processes})
     pool.stores.control.publish("web3:p:1", {"host": "web3", "pool": "p", "processes": [7]})
