@@ -6,14 +6,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
 
-from queuepool.board.pauses import paused_words
-from queuepool.board.record import DAMAGED as DAMAGED
-from queuepool.board.running_jobs import ran_words
+from queuepool.board.overview import PoolOverview
 from queuepool.board.states import State
 
 #: the states that no process writes itself: no live master, a master that does not run, and no notice any more
@@ -29,8 +27,6 @@ _WAITS_FOR_KEYS = (
     "workers wait: the steward has not read the control keys yet (restart, pause, maintenance); if this lasts, the "
     "log says why"
 )
-#: jobs of a lost pool that are named
-_MOST_NAMED = 10
 _STATES = {state.name.lower(): state for state in State}
 
 
@@ -60,17 +56,13 @@ class Health:
         """Whether it has a trouble of this kind."""
         return any(trouble.kind == kind for trouble in self.troubles)
 
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
 
-def health_of(pool: Mapping[str, Any]) -> Health:
-    """The health of a pool with these facts: those of ``overview``, or a notice from another host, of any version.
 
-    Raises one of ``DAMAGED`` for facts that no pool has written.
-    """
-    if pool["state"] == NOT_RUNNING:
-        return _gone(NOT_RUNNING, Trouble("not_running", "no master of it runs"))
-    if pool["state"] == LOST:
-        return _gone(LOST, Trouble("lost", _loss(pool)))
-    workers = [process["state"] for process in pool["processes"] if process["role"] == "worker"]
+def health_of(pool: PoolOverview) -> Health:
+    """The health of a pool that a board or a notice shows."""
+    workers = [process.state for process in pool.processes if process.role == "worker"]
     state = _state_of(pool, workers)
     hindrances = tuple(_hindrances(pool, state, workers))
     others = tuple(_others(pool, {trouble.kind for trouble in hindrances}))
@@ -79,26 +71,23 @@ def health_of(pool: Mapping[str, Any]) -> Health:
     return Health(state, not hindrances, rests, is_well, (*hindrances, *others))
 
 
+def health_of_none() -> Health:
+    """That of a pool without a live master."""
+    return _gone(NOT_RUNNING, Trouble("not_running", "no master of it runs"))
+
+
+def health_of_lost(silent: float, ran: str) -> Health:
+    """That of a pool that has published nothing for ``silent`` seconds; ``ran``: what it ran then, if that is known."""
+    words = (
+        f"lost: it has published nothing for {silent:.0f} s and was not stopped"
+        f"{f'; {ran}' if ran else ''}. What it ran begins again when the leases end"
+    )
+    return _gone(LOST, Trouble("lost", words))
+
+
 def _gone(state: str, trouble: Trouble) -> Health:
     """Of a pool of which no process is known to live."""
     return Health(state, takes_jobs=False, rests=False, is_well=False, troubles=(trouble,))
-
-
-def _loss(pool: Mapping[str, Any]) -> str:
-    """What is known of a lost pool."""
-    ran = ran_words(pool, _MOST_NAMED)
-    return (
-        f"lost: it has published nothing for {pool['notice_age']:.0f} s and was not stopped"
-        f"{f'; {ran}' if ran else ''}. What it ran begins again when the leases end"
-    )
-
-
-def with_health(pool: Mapping[str, Any]) -> dict[str, Any]:
-    """These facts and what they come to, ready for JSON; as they are if they are damaged."""
-    try:
-        return {**pool, **asdict(health_of(pool))}
-    except DAMAGED:
-        return {**pool}
 
 
 def lived_state(state: State, wanted: int, workers: Collection[State], *, cannot_boot: bool) -> State:
@@ -113,27 +102,27 @@ def lived_state(state: State, wanted: int, workers: Collection[State], *, cannot
     return State.STARTING if state is State.RUNNING else state
 
 
-def _state_of(pool: Mapping[str, Any], workers: Collection[str]) -> str:
+def _state_of(pool: PoolOverview, workers: Collection[str]) -> str:
     """Its own word, unless no worker lives that it is to have: an older version says "running" then."""
-    known = _STATES.get(pool["state"])
+    known = _STATES.get(pool.state)
     if known is None:
-        return str(pool["state"])
+        return pool.state
     living = [_STATES.get(state, State.STARTING) for state in workers if state != "dead"]
-    cannot_boot = bool(pool.get("boot_problem")) or not (living or _is_starting(pool))
-    return lived_state(known, pool["workers"], living, cannot_boot=cannot_boot).name.lower()
+    cannot_boot = bool(pool.boot_problem) or not (living or _is_starting(pool))
+    return lived_state(known, pool.workers, living, cannot_boot=cannot_boot).name.lower()
 
 
-def _is_starting(pool: Mapping[str, Any]) -> bool:
+def _is_starting(pool: PoolOverview) -> bool:
     """Whether workers may come: a template imports, or waits to fork them."""
-    return any(process["role"] == "template" and process["state"] != "dead" for process in pool["processes"])
+    return any(process.role == "template" and process.state != "dead" for process in pool.processes)
 
 
-def _hindrances(pool: Mapping[str, Any], state: str, workers: Collection[str]) -> Iterator[Trouble]:
+def _hindrances(pool: PoolOverview, state: str, workers: Collection[str]) -> Iterator[Trouble]:
     """For what no job begins."""
     if state == STUCK:
-        ways = f"queuepool continue or kill -CONT {pool['master']}"
+        ways = f"queuepool continue or kill -CONT {pool.master}"
         yield Trouble("stopped", f"no worker is replaced, or killed when it is late, until {ways}")
-    if (age := pool.get("beat_age") or 0.0) >= DEAD_AFTER:
+    if (age := pool.beat_age or 0.0) >= DEAD_AFTER:
         yield Trouble("hanging", f"the master's loop last came round {age:.0f} s ago: it replaces and kills no worker")
     if state == "failing":
         yield from _failures(pool, workers)
@@ -141,28 +130,28 @@ def _hindrances(pool: Mapping[str, Any], state: str, workers: Collection[str]) -
         yield _not_at_work(pool)
     elif state == "draining":
         yield Trouble("draining", "the pool is being stopped: running jobs may finish")
-    if _away_for(pool["store_lost"]) > MAX_OUTAGE:
+    if _away_for(pool.store_lost) > MAX_OUTAGE:
         yield _store_away(pool)
-    if not pool["workers"]:
+    if not pool.workers:
         yield Trouble("scaled", "no job runs: it was scaled to 0 workers")
     if state == "paused":
         yield Trouble("paused", "no worker begins a job until queuepool continue")
-    elif state == "running" and pool["workers"] and not _may_begin(workers):
+    elif state == "running" and pool.workers and not _may_begin(workers):
         yield _closed(pool, workers)
 
 
-def _not_at_work(pool: Mapping[str, Any]) -> Trouble:
+def _not_at_work(pool: PoolOverview) -> Trouble:
     """Why no worker of a pool that starts has come to work."""
-    if pool["store_lost"]:
+    if pool.store_lost:
         return Trouble("starting", "no worker comes to work before the store is back")
     booting = "no worker has come to work yet: they import their modules"
-    return Trouble("starting", booting if pool.get("control_known") else _WAITS_FOR_KEYS)
+    return Trouble("starting", booting if pool.control_known else _WAITS_FOR_KEYS)
 
 
-def _failures(pool: Mapping[str, Any], workers: Collection[str]) -> Iterator[Trouble]:
+def _failures(pool: PoolOverview, workers: Collection[str]) -> Iterator[Trouble]:
     """Why it fails: no worker comes to work, or else the steward dies."""
-    if pool["workers"] and set(workers) <= {"starting", "dead"}:
-        why = f": {problem}" if (problem := pool.get("boot_problem")) else ", see the log"
+    if pool.workers and set(workers) <= {"starting", "dead"}:
+        why = f": {problem}" if (problem := pool.boot_problem) else ", see the log"
         yield Trouble("boot", f"no worker comes to work, so no job begins{why}")
         return
     yield Trouble(
@@ -175,50 +164,50 @@ def _may_begin(workers: Collection[str]) -> bool:
     return "idle" in workers or ("busy" in workers and "paused" not in workers)
 
 
-def _closed(pool: Mapping[str, Any], workers: Collection[str]) -> Trouble:
+def _closed(pool: PoolOverview, workers: Collection[str]) -> Trouble:
     """Why no worker of a running pool begins a job."""
     if "paused" not in workers:
         return Trouble("no_worker", "no worker takes jobs: those that live are leaving")
-    if pool["maintenance"]:
+    if pool.maintenance:
         return Trouble("maintenance", "maintenance mode: no worker begins a job until queuepool up")
-    if pool["paused"]:
-        return Trouble("paused", f"no worker begins a job, its queues are paused: {paused_words(pool)}")
+    if pool.paused:
+        return Trouble("paused", f"no worker begins a job, its queues are paused: {pool.paused_words}")
     return Trouble("paused", "no worker begins a job: a listener of Looping does not let them")
 
 
-def _others(pool: Mapping[str, Any], hindering: Collection[str]) -> Iterator[Trouble]:
+def _others(pool: PoolOverview, hindering: Collection[str]) -> Iterator[Trouble]:
     """What else there is to know; ``hindering``: the kinds that were said."""
-    if "boot" not in hindering and (problem := pool.get("boot_problem")):
+    if "boot" not in hindering and (problem := pool.boot_problem):
         yield Trouble("boot", f"the new code does not come to work: {problem}")
-    if pool["store_lost"] and "store" not in hindering:
+    if pool.store_lost and "store" not in hindering:
         yield _store_away(pool)
-    if since := pool.get("store_full"):
+    if since := pool.store_full:
         yield Trouble("store_full", f"the store is full since {since}: it refuses new jobs; what it holds goes on")
-    if not hindering and (age := pool.get("beat_age") or 0.0) > LATE_AFTER:
+    if not hindering and (age := pool.beat_age or 0.0) > LATE_AFTER:
         yield Trouble("late", f"the master has been busy or stuck for {age:.0f} s: it replaces and kills no worker")
-    if outdated := pool.get("outdated"):
+    if outdated := pool.outdated:
         yield Trouble("restart", f"restart under way: workers that still run the old code: {outdated}")
-    if orphans := pool.get("orphans"):
+    if orphans := pool.orphans:
         yield Trouble("orphans", f"workers of a killed master that still run, and for which a stop waits: {orphans}")
-    for alert in pool.get("alerts", ()):
-        yield Trouble("alert", f"alert since {alert['since']}: {alert['text']}")
-    if pool["maintenance"] and "maintenance" not in hindering:
+    for alert in pool.alerts:
+        yield Trouble("alert", f"alert since {alert.since}: {alert.text}")
+    if pool.maintenance and "maintenance" not in hindering:
         yield Trouble("maintenance", "maintenance mode")
-    if pool["paused"] and ("paused" not in hindering or pool["state"] == "paused"):  # else they were named above
-        yield Trouble("paused_queues", f"paused queues: {paused_words(pool)}")
+    if pool.paused and ("paused" not in hindering or pool.state == "paused"):  # else they were named above
+        yield Trouble("paused_queues", f"paused queues: {pool.paused_words}")
     yield from _side_stores(pool)
 
 
-def _side_stores(pool: Mapping[str, Any]) -> Iterator[Trouble]:
-    for store in ("failed_store", "control_store"):
-        if since := pool.get(f"{store}_lost"):
+def _side_stores(pool: PoolOverview) -> Iterator[Trouble]:
+    for store, since in (("failed_store", pool.failed_store_lost), ("control_store", pool.control_store_lost)):
+        if since:
             yield Trouble(store, f"the {store.replace('_', ' ')} is away since {since}; the jobs go on")
-    if waiting := pool.get("unrecorded"):
+    if waiting := pool.unrecorded:
         yield Trouble("unrecorded", f"failed jobs that wait for the failed store: {waiting}")
 
 
-def _store_away(pool: Mapping[str, Any]) -> Trouble:
-    return Trouble("store", f"the store is away since {pool['store_lost']}")
+def _store_away(pool: PoolOverview) -> Trouble:
+    return Trouble("store", f"the store is away since {pool.store_lost}")
 
 
 def _away_for(since: str | None) -> float:

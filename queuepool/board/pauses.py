@@ -6,14 +6,14 @@ import json
 from collections.abc import Collection, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from queuepool.board.board import Board
 from queuepool.board.boot_report import replace_text, text_in
 from queuepool.board.record import DAMAGED, as_time
 
-#: bytes of the file, for thousands of queues; and queues that a line names
-_MAX_BYTES, _MOST_NAMES = 4 * 1024 * 1024, 20
+#: bytes of the file, for thousands of queues
+_MAX_BYTES = 4 * 1024 * 1024
 
 
 class Pause(NamedTuple):
@@ -46,17 +46,6 @@ def read(board: Board) -> dict[str, Pause]:
         found = json.loads(text_in(_file_of(board), _MAX_BYTES) or "{}")
         return {str(queue): Pause(as_time(since), str(by)) for queue, (since, by) in found.items()}
     return {}
-
-
-def paused_words(pool: Mapping[str, Any]) -> str:
-    """The paused queues of a pool in words; ``pool`` is as of ``overview``, or a notice of any version."""
-    known = {one["queue"]: one for one in pool.get("pauses", ())}
-    words = [
-        queue + (pause_words(known[queue]["since"], known[queue]["by"]) if queue in known else "")
-        for queue in pool["paused"][:_MOST_NAMES]
-    ]
-    left_out = len(pool["paused"]) - len(words)
-    return ", ".join([*words, *([f"and {left_out} more"] if left_out else [])])
 
 
 def pause_words(since: str, by: str | None) -> str:

@@ -1,62 +1,91 @@
-"""A pool as JSON-ready facts, read from its board."""
+"""A pool of this host, read from its board and its directory."""
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
 from queuepool.board import open_alerts, pauses
 from queuepool.board.about import About
-from queuepool.board.alert_words import words_of
 from queuepool.board.board import HELPERS, Board, Header, Role, Slot, State
 from queuepool.board.facts import Totals
 from queuepool.board.health import STUCK, health_of
+from queuepool.board.overview import AlertRow, JobRow, PauseRow, PoolOverview, ProcessRow
 from queuepool.board.paused_queues import paused_in
+from queuepool.board.runtime_dir import RuntimeDir
 from queuepool.unix import proc
 
 
-def overview(name: str, board: Board) -> dict[str, Any]:
-    """The pool and its processes; times are ISO 8601 in UTC, durations in seconds."""
-    facts = _facts(name, board)
-    return facts | {"state": health_of(facts).state}
+@dataclass(frozen=True, slots=True)
+class LocalPool:
+    """A pool that runs on this host, and what its directory says of it, if that can be read."""
+
+    overview: PoolOverview
+    directory: str
+    about: About | None
+
+    def to_json(self) -> dict[str, Any]:
+        return self.overview.to_json() | {"directory": self.directory} | (self.about.facts() if self.about else {})
 
 
-def _facts(name: str, board: Board) -> dict[str, Any]:
+def board_of(runtime: RuntimeDir) -> Board:
+    """The running pool's board. Raises ``NotRunning``, ``ConfigError``, and ``PermissionError`` for another user's."""
+    if runtime.path.exists() and not os.access(runtime.path, os.R_OK | os.X_OK):
+        raise PermissionError(13, "belongs to another user", str(runtime.path))
+    return runtime.board()
+
+
+def local_pool(name: str, runtime: RuntimeDir, board: Board) -> LocalPool:
+    """What the board and the pool's directory say: works while the store is away or the master is stopped."""
+    return LocalPool(overview(name, board), str(runtime.path), runtime.about())
+
+
+def overview(name: str, board: Board) -> PoolOverview:
+    """The pool and its processes, from the board and the files beside it."""
+    found = _overview(name, board)
+    return replace(found, state=health_of(found).state)
+
+
+def _overview(name: str, board: Board) -> PoolOverview:
+    """The same with the master's word for its state."""
     header = board.header
     done, failed, released = board.totals()
     paused = paused_in(header.paused, lambda: _queues_beside(board))
     known = pauses.read(board) if paused else {}
     slots = sorted(board.of(Role.TEMPLATE, *HELPERS, Role.WORKER), key=lambda slot: (-slot.role, slot.number))
-    return {
-        "pool": name,
-        "master": header.master_pid,
-        "state": _state_word(board),
-        "since": iso(header.since),
-        "beat_age": beat_age(header),
-        "workers": header.target,
-        "busy": sum(_is_busy(slot) for slot in slots),
-        "done": done,
-        "failed": failed,
-        "released": released,
-        "restarts": max(header.generation - 1, 0),
-        "generation": header.generation,
-        "orphans": header.orphans,
-        "outdated": sum(slot.generation < header.generation for slot in slots if _is_worker(slot)),
-        "boot_problem": present_boot_problem(board) or None,
-        "control_known": bool(header.restart_known),
-        "maintenance": bool(header.down),
-        "paused": paused,
-        "pauses": [_pause(queue, pause) for queue, pause in known.items() if queue in paused],
-        "store_lost": _iso_or_none(header.store_lost),
-        "store_full": _iso_or_none(header.store_full),
-        "failed_store_lost": _iso_or_none(header.failed_store_lost),
-        "control_store_lost": _iso_or_none(header.control_store_lost),
-        "unrecorded": header.unrecorded,
-        "alerts": [_alert(one) for one in open_alerts.read(board)],
-        "processes": [_process(slot) for slot in slots],
-    }
+    processes = [_process(slot) for slot in slots]
+    return PoolOverview(
+        pool=name,
+        master=header.master_pid,
+        state=_state_word(board),
+        since=iso(header.since),
+        beat_age=beat_age(header),
+        workers=header.target,
+        busy=sum(process.job is not None for process in processes),
+        done=done,
+        failed=failed,
+        released=released,
+        restarts=max(header.generation - 1, 0),
+        generation=header.generation,
+        orphans=header.orphans,
+        outdated=sum(slot.generation < header.generation for slot in slots if _is_worker(slot)),
+        boot_problem=present_boot_problem(board) or None,
+        control_known=bool(header.restart_known),
+        maintenance=bool(header.down),
+        paused=paused,
+        pauses=[_pause(queue, pause) for queue, pause in known.items() if queue in paused],
+        store_lost=_iso_or_none(header.store_lost),
+        store_full=_iso_or_none(header.store_full),
+        failed_store_lost=_iso_or_none(header.failed_store_lost),
+        control_store_lost=_iso_or_none(header.control_store_lost),
+        unrecorded=header.unrecorded,
+        alerts=[_alert(one) for one in open_alerts.read(board)],
+        processes=processes,
+    )
 
 
 def beat_age(header: Header) -> float | None:
@@ -100,9 +129,15 @@ def iso(wall: float) -> str:
         return ""
 
 
-def _alert(alert: open_alerts.OpenAlert) -> dict[str, Any]:
-    facts = {"kind": alert.kind, "subject": alert.subject, "value": alert.value, "limit": alert.limit}
-    return {**facts, "since": iso(alert.since), "text": words_of(alert)}
+def _alert(alert: open_alerts.OpenAlert) -> AlertRow:
+    return AlertRow(
+        kind=alert.kind,
+        subject=alert.subject,
+        value=alert.value,
+        limit=alert.limit,
+        since=iso(alert.since),
+        text=open_alerts.words_of(alert),
+    )
 
 
 def _queues_beside(board: Board) -> list[str]:
@@ -111,8 +146,8 @@ def _queues_beside(board: Board) -> list[str]:
     return found.queues if found else []
 
 
-def _pause(queue: str, pause: pauses.Pause) -> dict[str, Any]:
-    return {"queue": queue, "since": iso(pause.since), "by": pause.by or None}
+def _pause(queue: str, pause: pauses.Pause) -> PauseRow:
+    return PauseRow(queue=queue, since=iso(pause.since), by=pause.by or None)
 
 
 def _state_word(board: Board) -> str:
@@ -132,36 +167,37 @@ def _is_busy(slot: Slot) -> bool:
     return bool(_is_worker(slot) and slot.state == State.BUSY)
 
 
-def _process(slot: Slot) -> dict[str, Any]:
-    facts: dict[str, Any] = {
-        "role": Role(slot.role).name.lower(),
-        "number": slot.number,
-        "pid": slot.pid,
-        "state": "dead" if slot.dead else State(slot.state).name.lower(),
-        "generation": slot.generation,
-    }
-    if slot.role == Role.WORKER:
-        facts |= slot.totals._asdict() | {"memory": slot.rss}
-    if _is_busy(slot):
-        facts["job"] = {
-            "name": slot.job,
-            "id": slot.job_id,
-            "queue": slot.queue,
-            "attempt": slot.attempt,
-            "since": iso(slot.since),
-            "running": round(max(time.time() - slot.since, 0.0), 1),
-            "time_left": _time_left(slot.deadline),
-            **_progress(slot),
-        }
-    return facts
+def _process(slot: Slot) -> ProcessRow:
+    totals = slot.totals if slot.role == Role.WORKER else None
+    return ProcessRow(
+        role=Role(slot.role).name.lower(),
+        number=slot.number,
+        pid=slot.pid,
+        state="dead" if slot.dead else State(slot.state).name.lower(),
+        generation=slot.generation,
+        done=totals.done if totals else None,
+        failed=totals.failed if totals else None,
+        released=totals.released if totals else None,
+        memory=slot.rss if totals else None,
+        job=_job(slot) if _is_busy(slot) else None,
+    )
+
+
+def _job(slot: Slot) -> JobRow:
+    fraction = slot.fraction
+    return JobRow(
+        name=slot.job,
+        id=slot.job_id,
+        queue=slot.queue,
+        attempt=slot.attempt,
+        since=iso(slot.since),
+        running=round(max(time.time() - slot.since, 0.0), 1),
+        time_left=_time_left(slot.deadline),
+        progress=fraction,
+        note=None if fraction is None else slot.note,
+    )
 
 
 def _time_left(deadline: float) -> float | None:
     """Seconds until the job's timeout, negative when it is past; ``None`` without one."""
     return round(deadline - time.monotonic(), 1) if deadline else None
-
-
-def _progress(slot: Slot) -> dict[str, Any]:
-    """How far the job says that it is, from 0 to 1; nothing if it does not say."""
-    fraction = slot.fraction
-    return {} if fraction is None else {"progress": fraction, "note": slot.note}

@@ -18,8 +18,8 @@ from queuepool.cli.options import CONNECTION, JSON, TEXT, Where, located, option
 from queuepool.cli.reading import Reading
 from queuepool.config import values
 from queuepool.config.settings import ConnectionSettings
-from queuepool.metrics.history import Names, Past, Span, past_of
-from queuepool.metrics.rollup import COUNTED, EVENTS, LONGEST, MAX_QUEUES, Sizes, Tally
+from queuepool.history.past import Names, Past, Span, past_of
+from queuepool.history.rollup import COUNTED, EVENTS, LONGEST, MAX_QUEUES, Sizes, Tally
 from queuepool.stores.factory import Stores
 
 _HOUR = 3600.0

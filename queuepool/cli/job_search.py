@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import re
 import socket
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from datetime import UTC, datetime
 from itertools import islice
 from typing import Any
 
-from queuepool.board.local_pool import board_of
-from queuepool.board.status import overview
+from queuepool.board.overview import JobRow, ProcessRow, processes_in
+from queuepool.board.record import DAMAGED
+from queuepool.board.status import board_of, overview
 from queuepool.cli.local import runtime_of
 from queuepool.cli.options import Where
 from queuepool.errors import BadPayload, ConfigError, NotRunning, StoreDenied, StoreDown, StoreError
@@ -83,25 +84,29 @@ class JobSearch:
 
     def _running(self, job_id: str) -> Facts | None:
         """In a worker: of this host, by its board; of any other, by its pool's last notice."""
-        for place, pool in self._all_pools():
-            self._pools.add(str(pool["pool"]) if "host" not in pool else f"{pool['pool']} on {pool['host']}")
-            with suppress(LookupError, TypeError, ValueError, AttributeError):  # a notice may have any form
-                for process in pool["processes"]:
-                    if process.get("job", {}).get("id") == job_id:
-                        return {**_run(process, str(pool.get("host", ""))), "found": place}
+        for place, host, processes in self._all_pools():
+            for process in processes:
+                if process.job and process.job.id == job_id:
+                    with suppress(ValueError):  # a notice may say that it began at no time
+                        return {**_run(process, process.job, host), "found": place}
         return None
 
-    def _all_pools(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
-        """Those of this host by their boards, which are never behind; all others by their notices."""
+    def _all_pools(self) -> Iterator[tuple[str, str, Sequence[ProcessRow]]]:
+        """Those of this host by their boards, which are never behind; all others by their notices, with their host."""
         here = set()
         for pool in (one for one in self._where.pools() if one.connection == self._connection):
             with suppress(NotRunning, ConfigError, OSError):
                 runtime = runtime_of(self._where, pool)
-                yield f"the board of pool {pool.name}", overview(pool.name, board_of(runtime))
+                shown = overview(pool.name, board_of(runtime))
+                self._pools.add(pool.name)
+                yield f"the board of pool {pool.name}", "", shown.processes
                 here.add((socket.gethostname(), str(runtime.path)))
         for notice in self._stores.control.pools():
             if (notice["host"], str(notice.get("runtime_directory"))) not in here:
-                yield f"the last notice of pool {notice['pool']} on {notice['host']}", notice
+                name = f"{notice['pool']} on {notice['host']}"
+                self._pools.add(name)
+                with suppress(*DAMAGED):
+                    yield f"the last notice of pool {name}", notice["host"], processes_in(notice)
 
     def _waiting(self, job_id: str) -> Facts | None:
         for queue in self._queues:
@@ -153,14 +158,24 @@ class JobSearch:
         return None
 
 
-def _run(process: Mapping[str, Any], host: str) -> Facts:
-    """A job that a worker runs. Raises what Python raises for a process of another form."""
-    job = process["job"]
-    began = datetime.fromisoformat(job["since"])
-    about = {"name": job["name"], "queue": job["queue"], "attempts": job["attempt"], "since": began, "began": began}
-    place = {"host": host, "worker": process["number"], "pid": process["pid"]}
-    far = {"progress": job.get("progress"), "note": job.get("note", "")}
-    return asdict(JobState(id=job["id"], state="running", **about, **place, **far))
+def _run(process: ProcessRow, job: JobRow, host: str) -> Facts:
+    """A job that a worker runs. Raises ``ValueError`` if it began at no time."""
+    began = datetime.fromisoformat(job.since)
+    state = JobState(
+        id=job.id,
+        state="running",
+        name=job.name,
+        queue=job.queue,
+        attempts=job.attempt,
+        since=began,
+        began=began,
+        host=host,
+        worker=process.number,
+        pid=process.pid,
+        progress=job.progress,
+        note=job.note or "",
+    )
+    return asdict(state)
 
 
 def _moment(seconds: float | None) -> datetime | None:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 from queuepool.board import retried_pool
-from queuepool.board.health import DAMAGED, LOST, NOT_RUNNING, health_of
+from queuepool.board.health import LOST, NOT_RUNNING, Health
 from queuepool.board.runtime_dir import RuntimeDir
 from queuepool.cli import output
 from queuepool.cli.options import Where
@@ -69,17 +69,11 @@ def signal_master(runtime: RuntimeDir, signum: signal.Signals) -> int:
     return pid
 
 
-def code_for(pools: Sequence[Mapping[str, Any]]) -> int:
-    """The exit code of a verb that has shown these pools."""
-    if not pools or any(pool.get("state") in (NOT_RUNNING, LOST) for pool in pools):
+def code_for(healths: Sequence[Health | None]) -> int:
+    """The exit code of a verb that has shown pools of this health; ``None``: a damaged notice."""
+    known = [health for health in healths if health]
+    if not healths or any(health.state in (NOT_RUNNING, LOST) for health in known):
         return exit_codes.NOT_RUNNING
-    return exit_codes.NOT_MOVING if any(map(_idles, pools)) else exit_codes.OK
-
-
-def _idles(pool: Mapping[str, Any]) -> bool:
-    """Whether no job can begin, and not because the pool was paused."""
-    try:
-        health = health_of(pool)
-    except DAMAGED:  # a notice from the store may have any form
-        return False
-    return not (health.takes_jobs or health.rests)
+    # No job can begin, and not because the pool was paused.
+    idles = any(not (health.takes_jobs or health.rests) for health in known)
+    return exit_codes.NOT_MOVING if idles else exit_codes.OK

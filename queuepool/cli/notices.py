@@ -3,35 +3,70 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 
-from queuepool.board.health import LOST
+from queuepool.board.health import Health, health_of, health_of_lost
+from queuepool.board.overview import PoolOverview, ran_in, texts_in
+from queuepool.board.record import DAMAGED
 from queuepool.stores.contract import NOTICE_LASTS
 from queuepool.stores.control import newest_of
 
 #: seconds after which two notices have not come
 _LATE = 10.0
+#: jobs of a lost pool that are named
+_MOST_NAMED = 10
 
 
-def latest_of(notices: Iterable[Mapping[str, Any]], now: float) -> list[dict[str, Any]]:
-    """The newest notice of each pool with its age in seconds as ``notice_age``; ``now``: the store's clock.
+@dataclass(frozen=True, slots=True)
+class PublishedPool:
+    """A pool's newest notice, its ``facts``, which another version may have written; ``age`` is in seconds."""
 
-    A pool that has published nothing for half a minute is ``lost``.
-    """
-    return [_aged(notice, max(now - notice["at"], 0.0)) for notice in newest_of(notices).values()]
+    facts: Mapping[str, Any]
+    age: float
+    #: ``None``: what the notice says is damaged
+    overview: PoolOverview | None
+    queues: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, notice: Mapping[str, Any], age: float) -> PublishedPool:
+        with suppress(*DAMAGED):
+            queues = texts_in(notice.get("queues", []))
+            return cls(notice, age, PoolOverview.from_json(notice), tuple(queues))
+        return cls(notice, age, None)
+
+    def to_json(self) -> dict[str, Any]:
+        """As it was published, with its age as ``notice_age`` and, unless it is damaged, its health."""
+        health = self.health
+        return {**self.facts, "notice_age": round(self.age, 1), **(health.to_json() if health else {})}
+
+    @property
+    def name(self) -> str:
+        return str(self.facts["pool"])
+
+    @property
+    def host(self) -> str:
+        return str(self.facts["host"])
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether it has published nothing for half a minute, and was not stopped."""
+        return self.age > NOTICE_LASTS
+
+    @property
+    def health(self) -> Health | None:
+        """``None`` if the notice is damaged."""
+        if self.is_lost:
+            return health_of_lost(self.age, ran_in(self.facts, _MOST_NAMED))
+        return health_of(self.overview) if self.overview else None
+
+    @property
+    def age_words(self) -> str:
+        """How old the notice is, once it is late; its numbers are as old."""
+        return f" notice={self.age:.0f}s ago" if self.age > _LATE else ""
 
 
-def age_words(pool: Mapping[str, Any]) -> str:
-    """How old the notice is, once it is late; its numbers are as old."""
-    age = pool.get("notice_age", 0.0)
-    return f" notice={age:.0f}s ago" if age > _LATE else ""
-
-
-def shown_processes(pool: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """All of them; of a lost pool those that ran a job."""
-    return [process for process in pool["processes"] if pool["state"] != LOST or "job" in process]
-
-
-def _aged(notice: Mapping[str, Any], age: float) -> dict[str, Any]:
-    lost = {"state": LOST} if age > NOTICE_LASTS else {}
-    return {**notice, "notice_age": round(age, 1), **lost}
+def latest_of(notices: Iterable[Mapping[str, Any]], now: float) -> list[PublishedPool]:
+    """The newest notice of each pool; ``now``: the store's clock."""
+    return [PublishedPool.of(notice, max(now - notice["at"], 0.0)) for notice in newest_of(notices).values()]

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from queuepool.board import retried_pool
-from queuepool.board.health import DAMAGED, NOT_RUNNING, health_of, with_health
-from queuepool.board.local_pool import board_of, facts_of
+from queuepool.board.about import About
+from queuepool.board.health import NOT_RUNNING, Health, health_of, health_of_none
+from queuepool.board.overview import JobRow, PoolOverview, ProcessRow
 from queuepool.board.runtime_dir import RuntimeDir
+from queuepool.board.status import board_of, local_pool
 from queuepool.cli import output
 from queuepool.cli.error_report import code_of
 from queuepool.cli.local import code_for, runtime_of
-from queuepool.cli.notices import age_words, latest_of, shown_processes
 from queuepool.cli.options import JSON, PLACE, Where, located
 from queuepool.config.settings import ConnectionSettings, PoolSettings
 from queuepool.errors import NotRunning, StoreDown, StoreError
@@ -23,6 +25,7 @@ from queuepool.steward.orphaned_boards import left_by_others, words_for
 from queuepool.unix import exit_codes
 
 if TYPE_CHECKING:
+    from queuepool.cli.notices import PublishedPool
     from queuepool.jobs.client import Queue
 
 _COLUMNS = (
@@ -48,31 +51,46 @@ def status(where: Where, everywhere: bool, as_json: bool) -> int:
     """
     pools, code = _published(where) if everywhere else (_local(where, where.pools()), exit_codes.OK)
     if as_json:
-        output.document(list(map(with_health, pools)))
+        output.document([pool.facts for pool in pools])
     else:
         _show(pools)
-    return code or code_for(pools)
+    return code or code_for([pool.health for pool in pools])
 
 
-def _local(where: Where, pools: Iterable[PoolSettings]) -> list[dict[str, Any]]:
+@dataclass(frozen=True, slots=True)
+class _Shown:
+    """What is said of a pool: for programs, and for people."""
+
+    #: ready for JSON
+    facts: Mapping[str, Any]
+    #: ``None`` of a damaged notice
+    health: Health | None
+    lines: Sequence[str]
+    processes: Sequence[ProcessRow] = ()
+    #: the names of boards
+    left_by_others: Sequence[str] = ()
+
+
+def _local(where: Where, pools: Iterable[PoolSettings]) -> list[_Shown]:
     return [_status_of(pool.name, runtime_of(where, pool)) for pool in pools]
 
 
-def _published(where: Where) -> tuple[list[dict[str, Any]], int]:
+def _published(where: Where) -> tuple[list[_Shown], int]:
     """The pools of all hosts, and the exit code: of those on a store that does not answer, the local ones."""
-    found: list[dict[str, Any]] = []
+    found: list[_Shown] = []
     code = exit_codes.OK
     for connection in where.connections():
         try:
-            found += (pool for pool in _notices(connection) if where.pool_name in (None, pool["pool"]))
+            found += (_elsewhere(pool) for pool in _notices(connection) if where.pool_name in (None, pool.name))
         except StoreError as error:
             code = max(code, code_of(error))
             found += _local(where, (pool for pool in where.pools() if pool.connection == connection))
     return found, code
 
 
-def _notices(connection: ConnectionSettings) -> list[dict[str, Any]]:
-    from queuepool.jobs.client import Queue  # imported here: the boards of this host need no store
+def _notices(connection: ConnectionSettings) -> list[PublishedPool]:
+    from queuepool.cli.notices import latest_of  # imported here: the boards of this host need no store
+    from queuepool.jobs.client import Queue
     from queuepool.stores.contract import NOTICE_KEPT
 
     with closing(Queue(connection, by_hand=True)) as queue:
@@ -88,96 +106,97 @@ def _clock(queue: Queue, notices: Sequence[Mapping[str, Any]]) -> float:
         return float(max((notice["at"] for notice in notices), default=0.0))
 
 
-def _status_of(name: str, runtime: RuntimeDir) -> dict[str, Any]:
-    others = {"left_by_others": left_by_others(runtime)}
+def _status_of(name: str, runtime: RuntimeDir) -> _Shown:
+    left = left_by_others(runtime)
     try:
-        return facts_of(name, runtime, board_of(runtime)) | others
+        found = local_pool(name, runtime, board_of(runtime))
     except NotRunning as error:
-        place = {"pool": name, "directory": str(runtime.path)}
-        unsettled = not error.another and len(runtime.board_paths()) > len(others["left_by_others"])
-        facts = {"another": error.another, "unsettled": unsettled, "down": retried_pool.cause_of(runtime.path)}
-        return {**place, "state": NOT_RUNNING, **facts, **others}
+        return _missing(name, runtime, error, left)
+    pool, health = found.overview, health_of(found.overview)
+    lines = _lines(pool, health, "", _beat(pool), _origin(found.about) if found.about else "")
+    facts = {**found.to_json(), "left_by_others": left, **health.to_json()}
+    return _Shown(facts, health, [*lines], pool.processes, left)
 
 
-def _show(pools: Sequence[Mapping[str, Any]]) -> None:
+def _missing(name: str, runtime: RuntimeDir, error: NotRunning, left: list[str]) -> _Shown:
+    """A pool that has no live master."""
+    unsettled = not error.another and len(runtime.board_paths()) > len(left)
+    down, health = retried_pool.cause_of(runtime.path), health_of_none()
+    place = {"pool": name, "directory": str(runtime.path), "state": NOT_RUNNING}
+    why = {"another": error.another, "unsettled": unsettled, "down": down}
+    facts = {**place, **why, "left_by_others": left, **health.to_json()}
+    if error.another:
+        return _Shown(facts, health, [f"pool {name}: {error.another}"], (), left)
+    if down is not None:
+        return _Shown(facts, health, [f"pool {name}: down, and tried again by its parent: {down}"], (), left)
+    words = "; it was killed, or left jobs that the next start settles" if unsettled else ""
+    lines = [
+        f"pool {name}: {NOT_RUNNING} (no live master in {runtime.path}){words}",
+        "other pools are meant by -c FILE, --pool NAME or --runtime-dir DIR; those of other users lie elsewhere",
+    ]
+    return _Shown(facts, health, lines, (), left)
+
+
+def _elsewhere(found: PublishedPool) -> _Shown:
+    """A pool of any host, as it has published itself; of a lost one, the processes that ran a job."""
+    pool, health = found.overview, found.health
+    if pool is None or health is None:
+        words = f"pool {found.name} on {found.host}: its notice is damaged"
+        return _Shown(found.to_json(), health, [words])
+    origin = f"queues={','.join(found.queues)}" if found.queues else ""
+    lines = _lines(pool, health, f" on {found.host}", found.age_words or _beat(pool), origin)
+    processes = [process for process in pool.processes if process.job or not found.is_lost]
+    return _Shown(found.to_json(), health, [*lines], processes)
+
+
+def _show(pools: Sequence[_Shown]) -> None:
     if not pools:
         output.say("no pool has published itself")
     for pool in pools:
-        lines, rows = _shown(pool)
-        for line in lines:
+        for line in pool.lines:
             output.fold(line)
-        output.table(_COLUMNS, rows, _SPARE, _WHOLE)
-        for name in pool.get("left_by_others", ()):
+        output.table(_COLUMNS, map(_row, pool.processes), _SPARE, _WHOLE)
+        for name in pool.left_by_others:
             output.say(words_for(name))
 
 
-def _shown(pool: Mapping[str, Any]) -> tuple[list[str], list[list[object]]]:
-    """What is said of a pool, and the rows of its processes; a notice from the store may have any form."""
-    try:
-        if pool["state"] == NOT_RUNNING:
-            return list(_not_running_lines(pool)), []
-        return list(_header_lines(pool)), list(map(_row, shown_processes(pool)))
-    except DAMAGED:
-        if "host" not in pool:
-            raise
-        return [f"pool {pool['pool']} on {pool['host']}: its notice is damaged"], []
-
-
-def _not_running_lines(pool: Mapping[str, Any]) -> Iterator[str]:
-    if pool["another"]:
-        yield f"pool {pool['pool']}: {pool['another']}"
-        return
-    if pool["down"] is not None:
-        yield f"pool {pool['pool']}: down, and tried again by its parent: {pool['down']}"
-        return
-    left = "; it was killed, or left jobs that the next start settles" if pool["unsettled"] else ""
-    yield f"pool {pool['pool']}: {NOT_RUNNING} (no live master in {pool['directory']}){left}"
-    yield "other pools are meant by -c FILE, --pool NAME or --runtime-dir DIR; those of other users lie elsewhere"
-
-
-def _origin(pool: Mapping[str, Any]) -> str:
-    """Where the pool comes from, as far as it is known: notices from other hosts do not say."""
+def _origin(about: About) -> str:
+    """Where the pool comes from, as far as it is known."""
     words = {
-        "store": pool.get("store"),
-        "prefix": pool.get("prefix"),
-        "queues": ",".join(pool.get("queues", ())),
-        "configuration": pool.get("configuration"),
-        "directory": pool.get("working_directory"),
-        "user": pool.get("user"),
+        "store": about.store,
+        "prefix": about.prefix,
+        "queues": ",".join(about.queues),
+        "configuration": about.configuration,
+        "directory": about.working_directory,
+        "user": about.user,
     }
     return " ".join(f"{key}={value}" for key, value in words.items() if value)
 
 
-def _header_lines(pool: Mapping[str, Any]) -> Iterator[str]:
-    host, health = f" on {pool['host']}" if "host" in pool else "", health_of(pool)
+def _lines(pool: PoolOverview, health: Health, host: str, age: str, origin: str) -> Iterator[str]:
     yield (
-        f"pool {pool['pool']}{host}: {health.state} master={pool['master']} since={pool['since']} "
-        f"workers={pool['workers']} busy={pool['busy']} done={pool['done']} failed={pool['failed']} "
-        f"released={pool['released']} restarts={pool['restarts']}{age_words(pool) or _beat(pool)}"
+        f"pool {pool.pool}{host}: {health.state} master={pool.master} since={pool.since} "
+        f"workers={pool.workers} busy={pool.busy} done={pool.done} failed={pool.failed} "
+        f"released={pool.released} restarts={pool.restarts}{age}"
     )
-    if origin := _origin(pool):
+    if origin:
         yield origin
     yield from (trouble.text for trouble in health.troubles)
 
 
-def _beat(pool: Mapping[str, Any]) -> str:
-    age = pool.get("beat_age")  # missing in a notice of an older version
-    return "" if age is None else f" beat={age:.1f}s"
+def _beat(pool: PoolOverview) -> str:
+    return "" if pool.beat_age is None else f" beat={pool.beat_age:.1f}s"
 
 
-def _running(job: Mapping[str, Any]) -> str:
+def _running(job: JobRow) -> str:
     """How long the job has run, when its timeout is, and how far it says that it is."""
-    left = job.get("time_left")  # missing in a notice of an older version
-    limit = f" of {job['running'] + left:.0f}" if left is not None else ""
-    far = f", {job['progress']:.0%} {job['note']}".rstrip() if "progress" in job else ""
-    return f"{job['running']:.1f}{limit} s{far}"
+    limit = f" of {job.running + job.time_left:.0f}" if job.time_left is not None else ""
+    return f"{job.running:.1f}{limit} s{f', {job.far}' if job.far else ''}"
 
 
-def _row(process: Mapping[str, Any]) -> list[object]:
-    job: Mapping[str, Any] = process.get("job", {})
-    name = f"{process['role']} {process['number']}" if process["number"] else process["role"]
-    counts = [process.get(key, "-") for key in ("done", "failed", "released")]
-    memory = f"{process['memory']} MB" if "memory" in process else "-"
-    running = _running(job) if job else "-"
-    about = [job.get(key, "-") for key in ("name", "id", "queue", "attempt")]
-    return [name, process["pid"], process["state"], *counts, memory, *about, running]
+def _row(process: ProcessRow) -> list[object]:
+    job = process.job
+    counts = ["-" if count is None else count for count in (process.done, process.failed, process.released)]
+    memory = "-" if process.memory is None else f"{process.memory} MB"
+    about = [job.name, job.id, job.queue, job.attempt] if job else ["-"] * 4
+    return [process.name, process.pid, process.state, *counts, memory, *about, _running(job) if job else "-"]

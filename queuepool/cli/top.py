@@ -20,10 +20,9 @@ from queuepool.cli.options import PLACE, Where, located
 from queuepool.config import application
 from queuepool.top.frame import report
 from queuepool.top.layout import Place
-from queuepool.top.loop import Top
+from queuepool.top.loop import Top, Watched, found_in
 from queuepool.top.reading import Reader, Reading
 from queuepool.top.screen import can_draw, drawing
-from queuepool.top.watched import Watched, found_in
 from queuepool.unix import exit_codes
 
 #: seconds between the two looks of which one frame is made: rates need two
@@ -81,7 +80,7 @@ def _configured(where: Where) -> list[Watched]:
 def _print_once(pools: Sequence[Watched]) -> int:
     readers = [Reader(pool.runtime) for pool in pools]
     before = [reader.next(None) for reader in readers]
-    if any("processes" in reading.facts for reading in before):
+    if any(reading.local for reading in before):
         time.sleep(_APART)
     readings = [reader.next(reading) for reader, reading in zip(readers, before, strict=True)]
     place = Place(shutil.get_terminal_size((_COLUMNS, 0)).columns, None, sys.stdout.encoding)
@@ -91,7 +90,7 @@ def _print_once(pools: Sequence[Watched]) -> int:
             output.say(line)
     output.say("")
     output.say(f"rates: of {_APART:g} s; P50 and P95: since the pool's start")
-    return code_for([reading.facts for reading in readings])
+    return code_for([reading.health for reading in readings])
 
 
 def _of_all_time(reading: Reading) -> Reading:

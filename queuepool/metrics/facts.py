@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from queuepool.board import open_alerts
 from queuepool.board.board import Board, Role, Slot, State
 from queuepool.board.health import health_of
 from queuepool.board.status import overview
@@ -58,7 +57,8 @@ def read(name: str, connection: str, board: Board) -> PoolFacts:
     """The facts now; values that a job has overwritten may be nonsense, but raise nothing."""
     header, slots, now = board.header, board.of(Role.WORKER), time.time()
     living = [slot for slot in slots if slot.pid and not slot.dead]
-    health = health_of(overview(name, board))
+    shown = overview(name, board)
+    health = health_of(shown)
     return PoolFacts(
         name=name,
         connection=connection,
@@ -76,7 +76,7 @@ def read(name: str, connection: str, board: Board) -> PoolFacts:
         wanted=header.target,
         room=board.max_workers,
         resident={slot.number: slot.rss * _MB for slot in living},
-        alerts=tuple(dict.fromkeys((_sound(one.kind), _sound(one.subject)) for one in open_alerts.read(board))),
+        alerts=tuple(dict.fromkeys((_sound(one.kind), _sound(one.subject)) for one in shown.alerts)),
         longest_run=max((now - slot.since for slot in living if slot.state == State.BUSY), default=0.0),
     )
 

@@ -9,7 +9,7 @@ from http import HTTPStatus
 from queuepool import __version__
 from queuepool.board.board import Board
 from queuepool.board.counts import counts_of
-from queuepool.board.health import with_health
+from queuepool.board.health import health_of
 from queuepool.board.status import overview
 from queuepool.metrics import health
 from queuepool.metrics.exposition import TYPE, exposition
@@ -48,5 +48,6 @@ class Pages:
         return Response.plain(HTTPStatus.SERVICE_UNAVAILABLE if problem else HTTPStatus.OK, problem)
 
     def _status(self) -> Response:
-        facts = {"version": __version__, **with_health(overview(self._pool, self._board))}
+        found = overview(self._pool, self._board)
+        facts = {"version": __version__, **found.to_json(), **health_of(found).to_json()}
         return Response(HTTPStatus.OK, f"{json.dumps(facts)}\n".encode(), "application/json")

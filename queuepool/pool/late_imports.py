@@ -30,7 +30,7 @@ def load_all(settings: PoolSettings) -> None:
 
 def _of_settings(settings: PoolSettings) -> Iterator[str]:
     if settings.alerts:
-        yield "steward.alerts"
+        yield "alerts.watch"
     if settings.listen:
         yield "pool.web_process"
     if settings.has_neighbours:

@@ -8,19 +8,18 @@ from dataclasses import replace
 
 from queuepool.board.blame import Blame, Thread
 from queuepool.board.board import Board, Slot
-from queuepool.board.counts import counts_of
 from queuepool.board.pauses import Pauses
 from queuepool.board.runtime_dir import RuntimeDir
 from queuepool.config.settings import PoolSettings
 from queuepool.errors import StoreError
 from queuepool.events import StewardStopping, StoreLost
 from queuepool.events.listeners import LISTENERS
+from queuepool.history.rollup import KeepHistory
 from queuepool.settlement.outage import Outage
 from queuepool.settlement.settler import Settler
 from queuepool.steward.chore import Chore
 from queuepool.steward.give_back import GiveBack, LostReplies
 from queuepool.steward.guard import Guard
-from queuepool.steward.keep_history import KeepHistory
 from queuepool.steward.loop import Steward
 from queuepool.steward.measure import Measure, PoolMeters
 from queuepool.steward.orphaned_boards import OrphanedBoards
@@ -116,10 +115,10 @@ class StewardProcess:
         settings = self._settings
         if settings.alerts is None:
             return []
-        from queuepool.steward.alerts import Alerts  # imported here: few pools have alerts
+        from queuepool.alerts.watch import Alerts  # imported here: few pools have alerts
 
         cookie = str(self._board.mark(slot))
-        return [Alerts.of_pool(settings, settings.alerts, self._board, cookie, counts_of, LISTENERS, self._blame)]
+        return [Alerts(settings, settings.alerts, self._board, cookie, LISTENERS, self._blame)]
 
     def _urgent(self) -> list[Chore]:
         settings, queue = self._settings, self._stores.queue

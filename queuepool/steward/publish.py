@@ -42,7 +42,7 @@ class Publish:
         self._pause = _FIRST
 
     def run(self, now: float) -> float:
-        facts = overview(self._name, self._board)
+        facts = overview(self._name, self._board).to_json()
         self._store.publish(self._key(self._master), {**facts, **self._place, "queues": self._queues})
         pause, self._pause = self._pause, _PERIOD
         if pause == _FIRST:

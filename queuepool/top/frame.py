@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
-from queuepool.board.health import NOT_RUNNING
-from queuepool.top import jobs, queues, workers
-from queuepool.top.details import details
-from queuepool.top.head import head
-from queuepool.top.keys import HELP, footer
-from queuepool.top.layout import Column, Line, Place, Row, Style, line, plain_text, table, within
-from queuepool.top.orders import Page, ordered
+from queuepool.board.health import NOT_RUNNING, STUCK, Health
+from queuepool.board.overview import PoolOverview, ProcessRow
+from queuepool.board.status import LocalPool, iso
+from queuepool.top.layout import Column, Line, Place, Row, Span, Style, line, plain_text, table, within
 from queuepool.top.reading import Reading
-from queuepool.top.text import plain, wrapped
-from queuepool.top.units import count
-from queuepool.top.view import Mode, View
+from queuepool.top.tables import PAGES, Page, ordered
+from queuepool.top.text import count, duration, megabytes, plain, rate, width, wrapped
+from queuepool.top.view import HELP, Mode, View, footer
 
 #: the least number of lines of the table that the page is about
 _LEAST = 4
+_BAR = 30
+_STATES = {"running": Style.GOOD, NOT_RUNNING: Style.BAD, STUCK: Style.BAD, "failing": Style.BAD}
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,24 +31,15 @@ class Table:
     items: Sequence[Any]
 
 
-_PAGES: dict[Page, tuple[Callable[[Reading], Sequence[Any]], Callable[[Any, str], Row], Sequence[Column]]] = {
-    Page.WORKERS: (workers.processes, workers.row, workers.COLUMNS),
-    Page.QUEUES: (queues.queues, queues.row, queues.COLUMNS),
-    Page.JOBS: (jobs.jobs, jobs.row, jobs.COLUMNS),
-}
-
-
 def table_of(reading: Reading, view: View, encoding: str = "utf-8", page: Page | None = None) -> Table:
     """The table of the view's page, or of another one in that page's own order."""
-    find, show, columns = _PAGES[page or view.page]
+    shown = PAGES[page or view.page]
     order = (0, False) if page else (view.order, view.is_reversed)
-    found = [(item, show(item, encoding)) for item in ordered(page or view.page, *order, find(reading))]
+    found = [(item, shown.row(item, encoding)) for item in ordered(page or view.page, *order, shown.items(reading))]
     wanted = "" if page else view.filter.casefold()
     kept = [(item, row) for item, row in found if wanted in " ".join(row.cells).casefold()]
-    is_over = reading.facts["state"] == NOT_RUNNING
-    return Table(
-        columns, [row._replace(style=Style.FAINT) if is_over else row for _, row in kept], [item for item, _ in kept]
-    )
+    rows = [row if reading.runs else row._replace(style=Style.FAINT) for _, row in kept]
+    return Table(shown.columns, rows, [item for item, _ in kept])
 
 
 def frame(reading: Reading, view: View, place: Place, now: float, pools: int = 1) -> list[Line]:
@@ -114,3 +105,90 @@ def report(reading: Reading, place: Place, now: float) -> list[str]:
         if found.rows:
             lines += [line(""), *table(found.columns, found.rows, place.columns)]
     return [plain_text(each) for each in lines]  # a pipe has no edge: what is wrong is said in full
+
+
+def head(reading: Reading, now: float, place: Place) -> Iterator[Line]:
+    """What stands above the tables; ``now`` is Unix time."""
+    yield _title(reading, now, place)
+    if reading.problem:
+        yield line(plain(reading.problem, place.encoding), Style.BAD)
+    if reading.local is None:
+        return
+    if reading.runs:
+        yield from _troubles(reading.health, place)
+    else:
+        yield line(f"as last seen {iso(reading.seen_at)}:", Style.WARNING)
+    yield _workers(reading.local.overview, reading.counts.failed_jobs, place.columns)
+    yield _speed(reading.local.overview, reading.pace.rates)
+    yield line(plain(_origin(reading.local), place.encoding), Style.FAINT)
+
+
+def _troubles(health: Health, place: Place) -> Iterator[Line]:
+    """At most on a quarter of the lines: the tables must be seen, too."""
+    found = [plain(f"! {trouble.text}", place.encoding) for trouble in health.troubles]
+    most = max(place.lines // 4, 1) if place.lines else len(found)
+    for each in found[:most]:
+        yield line(each, Style.WARNING)
+    if left := len(found[most:]):
+        yield line(f"! and {left} more: see queuepool status", Style.WARNING)
+
+
+def _title(reading: Reading, now: float, place: Place) -> Line:
+    name, about = plain(f"queuepool {reading.pool}", place.encoding), _about(reading.running, now)
+    state = Span(reading.state, _STATES.get(reading.state, Style.WARNING))
+    spans = [Span(f"{name}  ", Style.STRONG), state, Span(about)]
+    clock = iso(now)
+    gap = place.columns - sum(width(span.text) for span in spans) - len(clock)
+    return [*spans, Span(f"{' ' * gap}{clock}", Style.FAINT)] if gap > 1 else spans
+
+
+def _about(running: LocalPool | None, now: float) -> str:
+    if running is None:
+        return ""
+    pool = running.overview
+    try:
+        up = now - datetime.fromisoformat(pool.since).timestamp()
+    except ValueError:  # empty: the board has been overwritten
+        up = None
+    return f"  up {duration(up)}  master {pool.master}  generation {count(pool.generation)}"
+
+
+def _workers(pool: PoolOverview, failed_jobs: int, columns: int) -> Line:
+    """How many of the workers are busy, in numbers and as a bar where there is room for one."""
+    wanted, busy = max(pool.workers, 0), pool.busy
+    memory = sum(max(process.memory or 0, 0) for process in pool.processes)
+    kept = f", failed jobs kept: {count(failed_jobs)}" if failed_jobs else ""
+    text = f"{count(busy)} of {count(wanted)} workers busy, {megabytes(memory)}{kept}  "
+    room = max(min(_BAR, columns - len(text) - 2), 0)
+    full = round(room * min(busy / wanted, 1.0)) if wanted else 0
+    style = Style.WARNING if busy >= wanted else Style.GOOD
+    return [Span(f"{text}["), Span("|" * full, style), Span(f"{' ' * (room - full)}]")]
+
+
+def _speed(pool: PoolOverview, rates: tuple[float, float, float] | None) -> Line:
+    done, failed, released = rates or (None, None, None)
+    return [
+        Span(f"done {count(pool.done)} ({rate(done)})  "),
+        Span(f"failed {count(pool.failed)} ({rate(failed)})", Style.WARNING if failed else Style.PLAIN),
+        Span(f"  released {count(pool.released)} ({rate(released)})"),
+    ]
+
+
+def _origin(local: LocalPool) -> str:
+    found = local.about
+    words = {"store": found.store, "configuration": found.configuration, "user": found.user} if found else {}
+    return "  ".join(f"{key} {value}" for key, value in words.items() if value)
+
+
+def details(process: ProcessRow, place: Place) -> Iterator[Line]:
+    """A line for each fact, that of a long text on several."""
+    facts = process.to_json()
+    facts |= facts.pop("job", {})
+    for key, value in facts.items():
+        if value is not None:
+            yield from _lines(key.replace("_", " "), plain(str(value), place.encoding), max(place.columns - 14, 1))
+
+
+def _lines(key: str, text: str, room: int) -> Iterator[Line]:
+    for number, part in enumerate(wrapped(text, room)):
+        yield [Span(f"{'' if number else key:12}  ", Style.FAINT), Span(part)]

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import NamedTuple
 
-from queuepool.top.text import cut, fitted, width
-from queuepool.top.units import NONE
+from queuepool.top.text import NONE, cut, fitted, width
 
 _GAP = "  "
 

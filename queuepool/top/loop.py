@@ -1,25 +1,36 @@
-"""Look, draw, take keys: twice a second, and at once after a key."""
+"""Look, draw, take keys: twice a second, and at once after a key. Some keys run a verb of the command line."""
 
 from __future__ import annotations
 
+import os
+import stat
+import subprocess
+import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
+from typing import NamedTuple
 
+from queuepool.board.runtime_dir import RuntimeDir
+from queuepool.config.settings import PoolSettings
 from queuepool.top.frame import frame, table_of
-from queuepool.top.keys import command_for
 from queuepool.top.reading import Reader, Reading
 from queuepool.top.screen import Screen
-from queuepool.top.verb import Verb
-from queuepool.top.view import Command, Mode, View, asked, moved
-from queuepool.top.watched import Watched
+from queuepool.top.view import Command, Mode, View, asked, command_for, moved
 
 #: seconds between two looks at the board
 PERIOD = 0.5
 _OTHER_STORE = (
     "refused: the pool works on another store than this command; use queuepool top with its -c FILE or --url URL"
 )
+#: most bytes of a verb's output that are read
+_MOST_OUTPUT = 4096
+#: most directories that are looked at
+_MOST_FOLDERS = 1000
+#: the variable that names a configuration file: it is not that of a pool which was found by its directory
+_FILE = "QUEUEPOOL_CONFIG"
 
 
 class Top:
@@ -74,7 +85,8 @@ class Top:
             return
         rows = table_of(reading, view).items
         chosen = rows[min(view.row, len(rows) - 1)] if rows else None
-        command = command_for(key, view, reading.facts, chosen) if view.mode is Mode.TABLES else None
+        running = reading.running.overview if reading.running else None
+        command = command_for(key, running, chosen) if view.mode is Mode.TABLES else None
         if command and command.needs_store and not self._pool.has_its_store:
             self._view = replace(view, note=_OTHER_STORE)
         elif command:
@@ -87,3 +99,84 @@ class Top:
         name = f"queuepool {' '.join(word for word in command.words if word != '--')}"
         note = self._verb.start(pool.command(command.words), name, pool.environ)
         self._view = replace(self._view, mode=Mode.TABLES, command=None, note=note)
+
+
+class Verb:
+    """One at a time, in a process of its own: the store may be away, and the screen goes on."""
+
+    def __init__(self) -> None:
+        self._child: subprocess.Popen[bytes] | None = None
+        self._words = ""
+
+    def start(self, words: Sequence[str], name: str, environ: Mapping[str, str]) -> str:
+        """Start it; returns what to show. ``name`` is what it is called on the screen."""
+        if self._child:
+            return f"still running: {self._words}"
+        self._words = name
+        # A session of its own: Ctrl-C is meant for the screen.
+        self._child = subprocess.Popen(
+            words, env=environ, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )  # fmt: skip
+        return f"running: {name}"
+
+    def result(self) -> str | None:
+        """What it printed last, once it has ended; ``None`` before that, and if there is none."""
+        if not self._child or self._child.poll() is None:
+            return None
+        with self._child as child:
+            assert child.stdout
+            lines = child.stdout.read(_MOST_OUTPUT).decode("utf-8", "replace").strip().splitlines()
+            self._child = None
+        words = lines[-1] if lines else self._words
+        return f"failed with exit code {child.returncode}: {words}" if child.returncode else words
+
+
+class Watched(NamedTuple):
+    """A local pool; ``program`` and ``flags`` make a command that means it, in this environment."""
+
+    runtime: RuntimeDir
+    program: Sequence[str]
+    flags: Sequence[str]
+    environ: Mapping[str, str]
+
+    def command(self, words: Sequence[str]) -> list[str]:
+        """The verb ``words[0]`` with its arguments."""
+        return [*self.program, words[0], *self.flags, *words[1:]]
+
+    @property
+    def has_its_store(self) -> bool:
+        """Whether such a command goes to the pool's own store: a pool may be known by its directory alone."""
+        found = self.runtime.about()
+        return bool(found and found.identity == self.runtime.store)
+
+
+def found_in(folder: Path) -> list[Watched]:
+    """The pools whose directories are in ``folder``, by name, whatever configuration they have.
+
+    Commands find them by their directory alone: what a file there says of a configuration may be a job's.
+    """
+    environ = {key: value for key, value in os.environ.items() if key != _FILE}
+    program = (sys.executable, "-m", "queuepool")
+    return [
+        Watched(
+            RuntimeDir(PoolSettings(name=name, runtime_dir=folder), takes_any=True),
+            program, ("--pool", name, "--runtime-dir", str(folder)), environ,
+        )
+        for name in sorted(_names(folder))
+    ]  # fmt: skip
+
+
+def _names(folder: Path) -> Iterator[str]:
+    try:
+        with os.scandir(folder) as entries:
+            yield from [entry.name for entry in islice(entries, _MOST_FOLDERS) if _is_a_pools(entry)]
+    except OSError:
+        return  # there is none yet
+
+
+def _is_a_pools(entry: os.DirEntry[str]) -> bool:
+    """Whether it is a directory that a pool of ours could use; root may look into those of all users."""
+    found = entry.stat(follow_symlinks=False)
+    is_private = stat.S_ISDIR(found.st_mode) and not found.st_mode & 0o077
+    return is_private and os.getuid() in (0, found.st_uid) and (Path(entry.path) / "master.pid").exists()

@@ -8,7 +8,7 @@ from tests.chaos.plant import PEACE, Plant
 
 #: no fault: with these a run of seconds sees as many looks as one of minutes
 OFTEN = (
-    ("steward/alerts.py", "_PERIOD, _TICK = 10.0, 1.0", "_PERIOD, _TICK = 0.2, 0.1"),
+    ("alerts/watch.py", "_PERIOD, _TICK = 10.0, 1.0", "_PERIOD, _TICK = 0.2, 0.1"),
     ("steward/measure.py", "_PERIOD, _SHARE = 5.0, 20.0", "_PERIOD, _SHARE = 0.2, 1.0"),
 )
 #: two pools, so two stewards
@@ -22,7 +22,7 @@ OF_ALERTS = {
     ),
     "steward that does not know what was raised before it": Plant(
         "I26 raised twice",
-        (*OFTEN, ("steward/alerts.py", "AlertStates(open_alerts.read(board))", "AlertStates()")),
+        (*OFTEN, ("alerts/watch.py", "AlertStates(open_alerts.read(board))", "AlertStates()")),
         replace(_TWO, remote=0, only=("kill_steward",), seconds=5.0, phase=(1.2, 1.2)),  # with a calm after each
     ),
 }

@@ -15,17 +15,18 @@ from typing import Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from queuepool.alerts.facts import AlertFacts
+from queuepool.alerts.rules import readings
 from queuepool.board.board import Board, Role, State
 from queuepool.board.counts import PoolCounts
 from queuepool.board.health import health_of
+from queuepool.board.overview import PoolOverview
 from queuepool.board.runtime_dir import RuntimeDir
 from queuepool.board.status import overview
 from queuepool.config.alerts import AlertSettings
 from queuepool.config.settings import ConnectionSettings, PoolSettings
 from queuepool.master.signs import SignsOfPool
 from queuepool.metrics.pages import Pages
-from queuepool.steward.alert_facts import AlertFacts
-from queuepool.steward.alert_rules import readings
 from tests.support.boards import process
 from tests.support.commands import queuepool
 from tests.support.each import each
@@ -267,8 +268,8 @@ def test_everybody_says_the_same(pool: Standing, change, state, takes_jobs, code
 
 def told_elsewhere(pool: Standing) -> dict[str, Any]:
     """What another host makes of the pool's notice."""
-    notice = json.loads(json.dumps(overview("default", pool.board)))
-    health = health_of({**notice, "host": "web2"})
+    notice = json.loads(json.dumps(overview("default", pool.board).to_json()))
+    health = health_of(PoolOverview.from_json({**notice, "host": "web2"}))
     return {"state": health.state, "takes_jobs": health.takes_jobs, "is_well": health.is_well, "elsewhere": True}
 
 

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from queuepool.board.board import Board
 from queuepool.board.counts import NO_RUNS, Histogram, JobCounts, PoolCounts, QueueFacts, counts_of
 from queuepool.board.meters import MeterMemory, SlotMeters
-from queuepool.metrics.history import Past, Span, past_of
-from queuepool.metrics.rollup import GRAINS, LONGEST, MAX_QUEUES, MAX_SERIES, Rollup, Sizes, rollup_of
+from queuepool.history.past import Past, Span, past_of
+from queuepool.history.rollup import GRAINS, LONGEST, MAX_QUEUES, MAX_SERIES, Rollup, Sizes, rollup_of
 from queuepool.steward.measure import PoolMeters
 from queuepool.stores.values import MAX_KEPT, Kept
 from queuepool.worker.meter import Meter

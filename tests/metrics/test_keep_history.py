@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from queuepool.steward.keep_history import KeepHistory
+from queuepool.history.rollup import KeepHistory
 from tests.support.boards import board_with
 
 

@@ -13,10 +13,13 @@ from typing import Any
 
 import pytest
 
+from queuepool.alerts.facts import AlertFacts
+from queuepool.alerts.sending import Outbox
+from queuepool.alerts.watch import Alerts, AlertWatch
 from queuepool.board import open_alerts, pauses
 from queuepool.board.blame import Blame
 from queuepool.board.board import Board, Role, Slot, State
-from queuepool.board.counts import JobCounts, PoolCounts, QueueFacts, counts_of
+from queuepool.board.counts import JobCounts, PoolCounts, QueueFacts
 from queuepool.board.open_alerts import MAX_ALERTS, OpenAlert
 from queuepool.board.pauses import Pauses
 from queuepool.board.status import overview
@@ -24,9 +27,6 @@ from queuepool.config.alerts import AlertSettings
 from queuepool.config.settings import PoolSettings
 from queuepool.events import AlertCleared, AlertRaised, Event
 from queuepool.events.listeners import LISTENERS
-from queuepool.steward.alert_facts import AlertFacts
-from queuepool.steward.alert_outbox import Outbox
-from queuepool.steward.alerts import Alerts, AlertWatch
 from queuepool.stores.factory import Stores
 from tests.support.drivers import connection_of, opened
 from tests.support.eventually import eventually
@@ -242,7 +242,7 @@ def test_the_alert_of_a_lost_pool_names_what_it_ran(make: Make) -> None:
     pool.limits = replace(pool.limits, lost=1.0)
     pool.start()
     own = {"host": pool.watch._own.partition(":")[0], "pool": "default"}
-    jobs = [{"job": {"name": "shop.charge", "id": f"id-{number}"}} for number in range(5)]
+    jobs = [{"role": "worker", "job": {"name": "shop.charge", "id": f"id-{number}"}} for number in range(5)]
     processes = [{"role": "steward"}, *jobs]
     pool.stores.control.publish("web2:p:1", {"host": "web2", "pool": "p", "processes": processes})
     pool.stores.control.publish("web3:p:1", {"host": "web3", "pool": "p", "processes": [7]})
@@ -497,23 +497,21 @@ def test_status_shows_the_alerts(make: Make) -> None:
     begin_wait(pool)
     pool.look()
 
-    [alert] = overview("default", pool.board)["alerts"]
-    assert ("wait", "mail", 75.0, 60.0) == tuple(alert[key] for key in ("kind", "subject", "value", "limit"))
-    assert "queue mail: the next job has been ready for 75 s (limit 60 s)" == alert["text"]
+    [alert] = overview("default", pool.board).alerts
+    assert ("wait", "mail", 75.0, 60.0) == (alert.kind, alert.subject, alert.value, alert.limit)
+    assert "queue mail: the next job has been ready for 75 s (limit 60 s)" == alert.text
 
 
 def test_a_pool_that_counts_nothing_says_what_it_does_not_watch(connection, tmp_path: Path, caplog) -> None:
     logging.getLogger("queuepool").propagate = True
     board, pool = Board.create(tmp_path / "board.1-1", 4), PoolSettings(connection=connection, metrics=False)
-    Alerts.of_pool(pool, AlertSettings(), board, "cookie", counts_of, LISTENERS, Blame(board.header))
+    Alerts(pool, AlertSettings(), board, "cookie", LISTENERS, Blame(board.header))
     assert [
         "alerts: metrics = no, so only running jobs, pauses, boots, lost pools and the stores are watched"
     ] == caplog.messages
 
     caplog.clear()
-    Alerts.of_pool(
-        replace(pool, metrics=True), AlertSettings(), board, "cookie", counts_of, LISTENERS, Blame(board.header)
-    )
+    Alerts(replace(pool, metrics=True), AlertSettings(), board, "cookie", LISTENERS, Blame(board.header))
     assert [] == caplog.messages
 
 
@@ -537,7 +535,7 @@ def test_a_file_that_a_job_has_overwritten_holds_no_alerts(tmp_path: Path, text:
 
     assert () == open_alerts.read(board)
     assert {} == pauses.read(board)
-    assert (["mail"], []) == ((found := overview("p", board))["paused"], found["pauses"])
+    assert (["mail"], []) == ((found := overview("p", board)).paused, found.pauses)
 
 
 def test_the_file_is_bounded_and_goes_with_the_board(tmp_path: Path) -> None:

@@ -15,9 +15,9 @@ from typing import Any
 import psutil
 import pytest
 
+from queuepool.alerts.sending import Outbox
 from queuepool.config.alerts import AlertSettings, Webhook
 from queuepool.events import AlertUnsent, Event
-from queuepool.steward.alert_outbox import Outbox
 from tests.support.eventually import eventually
 from tests.support.lines import whole_lines
 from tests.support.pools import is_gone, psutil_gone

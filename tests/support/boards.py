@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from queuepool.board.about import About
 from queuepool.board.board import Board, Role, Slot, State
 from queuepool.board.counts import Histogram, JobCounts, PoolCounts, QueueFacts
+from queuepool.board.health import NOT_RUNNING
 from queuepool.board.meters import RUN_BOUNDS, WAIT_BOUNDS
-from queuepool.board.status import overview
-from queuepool.top.pace import Pace
-from queuepool.top.reading import Reading
+from queuepool.board.overview import PoolOverview
+from queuepool.board.status import LocalPool, overview
+from queuepool.top.reading import Pace, Reading
 
 #: what the readings below say is the time
 NOW = 1_800_000_000.0
@@ -50,8 +53,20 @@ def busy(slot: Slot, job: str, *, queue: str = "default", hours: float = 1.0, li
 
 def reading_of(board: Board, counts: PoolCounts | None = None, pace: Pace | None = None, **facts: Any) -> Reading:
     """What ``top`` reads on this board."""
-    about = {"store": "redis://127.0.0.1:6379/0", "queues": ["high", "default"], "user": "app", **facts}
-    return Reading("default", NOW, overview("default", board) | about, counts or PoolCounts(), pace or Pace())
+    about = About("redis://127.0.0.1:6379/0", "", "", ["high", "default"], "", "", "app")
+    local = LocalPool(overview("default", board), "", about)
+    return reading_with(Reading("default", NOW, local, counts or PoolCounts(), pace or Pace()), **facts)
+
+
+def reading_with(reading: Reading, **facts: Any) -> Reading:
+    """The same with other facts, named as in the JSON of ``status``."""
+    local = reading.local
+    assert local
+    assert local.about
+    of_directory = {name: facts.pop(name) for name in ("store", "queues") if name in facts}
+    runs = facts.get("state") != NOT_RUNNING
+    seen = PoolOverview.from_json({**local.overview.to_json(), **facts})
+    return replace(reading, runs=runs, local=LocalPool(seen, "", replace(local.about, **of_directory)))
 
 
 def times(bounds: tuple[float, ...], *, each: float, number: int) -> Histogram:

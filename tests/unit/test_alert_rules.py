@@ -7,16 +7,14 @@ import time
 from hypothesis import given
 from hypothesis import strategies as st
 
+from queuepool.alerts.facts import AlertFacts, Lost, lost_in
+from queuepool.alerts.rules import COUNTED, WINDOW, AlertStates, AlertWindow, Facts, Reading, Recent, readings
 from queuepool.board.board import Board
 from queuepool.board.counts import JobCounts, PoolCounts, QueueFacts, counts_of
 from queuepool.board.meters import MeterMemory, SlotMeters
 from queuepool.board.open_alerts import MAX_OF_ONE, OpenAlert
 from queuepool.config.alerts import _LONGEST_SILENCE, AlertSettings
 from queuepool.settlement.verdict import Fail
-from queuepool.steward.alert_facts import AlertFacts, Lost, lost_in
-from queuepool.steward.alert_rules import COUNTED, Facts, Reading, readings
-from queuepool.steward.alert_states import AlertStates
-from queuepool.steward.alert_window import WINDOW, AlertWindow, Recent
 from queuepool.steward.measure import PoolMeters
 from queuepool.stores.contract import NOTICE_KEPT
 from queuepool.worker.meter import Meter
@@ -239,8 +237,8 @@ def test_a_pool_is_silent_since_its_last_notice():
         {"host": "b", "pool": "p", "at": 400},
     ]
 
-    assert {"b:p": 40} == lost_in(notices, "a:p").silent
-    assert {} == lost_in([], "a:p").silent
+    assert {"b:p": 40} == lost_in(notices, "a:p", 30.0).silent
+    assert {} == lost_in([], "a:p", 30.0).silent
 
 
 def test_the_notice_of_a_lost_pool_is_kept_for_longer_than_any_limit():

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from queuepool.board.alert_words import words_of
-from queuepool.board.open_alerts import OpenAlert
+from queuepool.board.open_alerts import OpenAlert, words_of
 from tests.support.each import each
 
 

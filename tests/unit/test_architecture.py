@@ -19,8 +19,8 @@ LAYERS = [
     "payload config",
     "board log stores",
     "settlement top metrics master",  # top: what an operator watches; the master leads to no store
-    "jobs steward",  # jobs: what applications import
-    "worker",
+    "jobs steward history",  # jobs: what applications import
+    "worker alerts",
     "pool",  # the only place that knows everybody
     "cli testing",  # testing: what an application's tests import
     "contrib",  # what belongs to a framework
@@ -56,7 +56,7 @@ DOORS = {
     ],
     "time.sleep": [
         "jobs/in_threads.py",
-        "steward/deliver.py",  # a process of its own
+        "alerts/notifier.py",  # a process of its own
         "cli/listen.py",
         "cli/pools.py",
         "cli/top.py",

@@ -401,7 +401,7 @@ def test_whatever_a_slot_holds_it_can_be_read(tmp_path_factory, raw, fill):
     board.memory[slot.base : slot.base + len(raw)] = fill * len(raw) or raw
     board.memory[0 : Header.size] = (fill * len(raw) or raw)[: Header.size]
 
-    assert json.dumps(overview("p", board), allow_nan=False)
+    assert json.dumps(overview("p", board).to_json(), allow_nan=False)
     assert title("p", State(slot.state), [slot], children.counted())
     assert 0 <= sum(children.counted()) < 2**60
     assert next_deadline(slot, 1.0) == next_deadline(slot, 1.0)  # a number

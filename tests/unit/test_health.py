@@ -6,9 +6,12 @@ from typing import Any
 
 import pytest
 
-from queuepool.board.health import DAMAGED, NOT_RUNNING, health_of, lived_state, with_health
-from queuepool.board.pauses import paused_words
+from queuepool.board.health import NOT_RUNNING, Health, health_of_none, lived_state
+from queuepool.board.health import health_of as health_of_overview
+from queuepool.board.overview import PoolOverview
+from queuepool.board.record import DAMAGED
 from queuepool.board.states import State
+from queuepool.cli.notices import PublishedPool
 from tests.support.each import each
 
 
@@ -17,6 +20,10 @@ def notice(**facts: Any) -> dict[str, Any]:
     processes = [{"role": "worker", "state": "idle"}, {"role": "worker", "state": "busy"}]
     usual = {"state": "running", "master": 1, "workers": 2, "boot_problem": None, "maintenance": False, "paused": []}
     return {**usual, "store_lost": None, "processes": processes, **facts}
+
+
+def health_of(facts: dict[str, Any]) -> Health:
+    return health_of_overview(PoolOverview.from_json(facts))
 
 
 def test_a_notice_of_an_older_version_is_understood():
@@ -54,9 +61,9 @@ def test_what_is_paused_and_has_another_trouble_does_not_only_rest():
 
 
 def test_a_line_names_twenty_paused_queues():
-    pool = {"paused": [f"tenant-{number}" for number in range(300)]}
+    pool = PoolOverview.from_json(notice(paused=[f"tenant-{number}" for number in range(300)]))
 
-    assert paused_words(pool).endswith("tenant-19, and 280 more")
+    assert pool.paused_words.endswith("tenant-19, and 280 more")
 
 
 def test_paused_queues_are_named_once():
@@ -68,7 +75,7 @@ def test_paused_queues_are_named_once():
 
 
 def test_a_pool_that_is_not_there_takes_no_jobs():
-    health = health_of({"pool": "p", "state": NOT_RUNNING, "another": ""})
+    health = health_of_none()
 
     assert (NOT_RUNNING, False, False) == (health.state, health.takes_jobs, health.is_well)
 
@@ -91,9 +98,12 @@ def test_a_pool_that_is_not_there_takes_no_jobs():
     ],
 )
 def test_facts_that_no_pool_has_written_are_refused_and_handed_on(facts):
+    published = PublishedPool.of(facts, 0.0)
+
     with pytest.raises(DAMAGED):
-        health_of(facts)
-    assert facts == with_health(facts)
+        PoolOverview.from_json(facts)
+    assert published.health is None
+    assert {**facts, "notice_age": 0.0} == published.to_json()
 
 
 @each(

@@ -113,11 +113,11 @@ def test_a_pool_is_live_whatever_its_state_and_its_store(board, tmp_path, state)
 
 
 def test_a_master_of_a_version_without_a_beat_has_no_age(board):
-    first = overview("default", board)["beat_age"]
+    first = overview("default", board).beat_age
     board.header.beat = 0.0
 
     assert 0.0 <= first < 60.0
-    assert overview("default", board)["beat_age"] is None
+    assert overview("default", board).beat_age is None
 
 
 def test_a_pool_without_modules_is_live_and_not_started(board, tmp_path):

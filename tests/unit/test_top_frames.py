@@ -14,9 +14,8 @@ from queuepool.board.counts import JobCounts, PoolCounts, QueueFacts
 from queuepool.board.health import NOT_RUNNING, STUCK
 from queuepool.top.frame import frame, report, table_of
 from queuepool.top.layout import Line, Place, Style, plain_text
-from queuepool.top.orders import ORDERS, Page
-from queuepool.top.pace import Pace
-from queuepool.top.reading import Reading
+from queuepool.top.reading import Pace, Reading
+from queuepool.top.tables import PAGES, Page
 from queuepool.top.text import width
 from queuepool.top.view import Command, Mode, View, asked
 from tests.support.boards import NOW, board_with, busy, reading_of, some_counts
@@ -146,7 +145,7 @@ def test_a_pool_that_has_ended_is_shown_as_it_was_last_seen(board):
 
 
 def test_a_pool_that_never_ran_has_one_line_that_says_so():
-    reading = Reading("default", 0.0, {"state": NOT_RUNNING}, PoolCounts(), Pace(), "no live master in /run")
+    reading = Reading("default", 0.0, None, PoolCounts(), Pace(), "no live master in /run", runs=False)
     lines = shown(reading, View(), 80, 8)
 
     assert ["queuepool default  not running", "no live master in /run"] == [lines[0][:30], lines[1]]
@@ -227,13 +226,13 @@ def test_the_page_of_queues_opens_with_the_worst_and_says_how_many_follow(board)
 def test_a_filter_leaves_the_rows_that_have_the_text(reading):
     items = table_of(reading, View(filter="RESIZE")).items
 
-    assert ["worker"] == [item["role"] for item in items]
+    assert ["worker"] == [item.role for item in items]
     assert "only 'RESIZE'" in shown(reading, View(filter="RESIZE"), 80, 24)[-1]
 
 
 @each("page", Page)
 def test_every_order_has_all_rows_and_its_reverse(reading, page):
-    for number in range(len(ORDERS[page])):
+    for number in range(len(PAGES[page].orders)):
         found = table_of(reading, View(page=page, order=number)).items
         backwards = table_of(reading, View(page=page, order=number, is_reversed=True)).items
         assert found == backwards[::-1]
@@ -243,7 +242,7 @@ def test_every_order_has_all_rows_and_its_reverse(reading, page):
 def test_the_longest_running_job_comes_first_if_asked(reading):
     [first, *_] = table_of(reading, View(order=1)).items
 
-    assert "app.resize" == first["job"]["name"]
+    assert "app.resize" == first.job.name
 
 
 def test_details_have_the_whole_id(board):

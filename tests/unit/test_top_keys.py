@@ -7,11 +7,9 @@ from functools import reduce
 import pytest
 
 from queuepool.cli.verbs import VERBS
-from queuepool.top.keys import command_for
-from queuepool.top.orders import ORDERS, Page
-from queuepool.top.queues import queues
-from queuepool.top.view import Mode, View, moved
-from tests.support.boards import board_with, reading_of
+from queuepool.top.tables import PAGES, Page, queues
+from queuepool.top.view import Mode, View, command_for, moved
+from tests.support.boards import board_with, reading_of, reading_with
 from tests.support.each import each
 
 
@@ -42,7 +40,7 @@ def test_pages_and_pools():
 
 def test_orders_go_round_and_begin_anew_on_another_page():
     assert 1 == after("s").order
-    assert 0 == after(*"s" * len(ORDERS[Page.WORKERS])).order
+    assert 0 == after(*"s" * len(PAGES[Page.WORKERS].orders)).order
     assert (0, False) == (after("s", "r", "2").order, after("s", "r", "2").is_reversed)
 
 
@@ -82,7 +80,7 @@ def test_other_keys_do_nothing_by_themselves(key):
     ],
 )
 def test_a_key_that_changes_the_pool_asks_for_a_verb(reading, key, facts, words, question):
-    command = command_for(key, View(), {**reading.facts, **facts}, None)
+    command = command_for(key, reading_with(reading, **facts).local.overview, None)
 
     assert (words, question) == (list(command.words), command.question)
     assert command.words[0] in VERBS
@@ -90,26 +88,20 @@ def test_a_key_that_changes_the_pool_asks_for_a_verb(reading, key, facts, words,
 
 def test_a_queue_is_paused_and_continued_on_its_page_alone(reading):
     [high, default] = queues(reading_with(reading, paused=["default"]))
-    page = View(page=Page.QUEUES)
+    pool = reading.local.overview
 
-    assert ("pause", "--", "high") == command_for("Q", page, reading.facts, high).words
-    assert ("continue", "--", "default") == command_for("Q", page, reading.facts, default).words
-    assert command_for("Q", View(), reading.facts, high) is None
-    assert command_for("Q", page, reading.facts, None) is None
-
-
-def reading_with(reading, **facts):
-    from dataclasses import replace
-
-    return replace(reading, facts={**reading.facts, **facts})
+    assert ("pause", "--", "high") == command_for("Q", pool, high).words
+    assert ("continue", "--", "default") == command_for("Q", pool, default).words
+    assert command_for("Q", pool, pool.processes[0]) is None
+    assert command_for("Q", pool, None) is None
 
 
 @pytest.mark.bad_input("B137")
 def test_a_name_that_no_queue_can_have_is_given_to_no_command(reading):
     [*_, bad] = queues(reading_with(reading, queues=["a", "b\x00\x1b[2J"]))
 
-    assert command_for("Q", View(page=Page.QUEUES), reading.facts, bad) is None
+    assert command_for("Q", reading.local.overview, bad) is None
 
 
 def test_a_pool_that_does_not_run_is_asked_for_nothing():
-    assert [None] * 4 == [command_for(key, View(), {"state": "not running"}, None) for key in "PR+-"]
+    assert [None] * 4 == [command_for(key, None, None) for key in "PR+-"]

@@ -7,7 +7,7 @@ import pytest
 from queuepool.board.counts import JobCounts, PoolCounts, QueueFacts
 from queuepool.board.facts import Totals
 from queuepool.board.meters import RUN_BOUNDS
-from queuepool.top.pace import Meter, Window
+from queuepool.top.reading import Meter, Window
 from tests.support.boards import times
 
 

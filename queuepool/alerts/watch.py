@@ -5,29 +5,26 @@ from __future__ import annotations
 import logging
 import socket
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 
+from queuepool.alerts.facts import AlertFacts, Lost, UnservedQueues, lost_in
+from queuepool.alerts.rules import COUNTED, AlertStates, readings
+from queuepool.alerts.sending import Notices, Outbox, Refusals
 from queuepool.board import open_alerts
 from queuepool.board.blame import Blame, Thread
 from queuepool.board.board import Board
-from queuepool.board.counts import PoolCounts
+from queuepool.board.counts import counts_of
 from queuepool.board.open_alerts import OpenAlert
 from queuepool.config.alerts import AlertSettings
 from queuepool.config.settings import PoolSettings
 from queuepool.errors import StoreError
 from queuepool.events import AlertCleared, AlertRaised
 from queuepool.events.listeners import Listeners
-from queuepool.steward.alert_facts import AlertFacts, Lost, lost_in
-from queuepool.steward.alert_notices import Notices, Refusals
-from queuepool.steward.alert_outbox import Outbox
-from queuepool.steward.alert_rules import COUNTED, readings
-from queuepool.steward.alert_states import AlertStates
 from queuepool.steward.side_stores import Emitter, EventQueue, SideStores
 from queuepool.steward.side_thread import SideThread
-from queuepool.steward.unserved import UnservedQueues
 from queuepool.stores.contract import NOTICE_KEPT
 from queuepool.stores.factory import Stores
 
@@ -37,44 +34,29 @@ _log = logging.getLogger("queuepool")
 
 
 class Alerts:
-    """The alerts of one pool, for the steward's main thread."""
+    """The alerts of one pool, for the steward's main thread; the watch has a thread and connections of its own.
 
-    def __init__(self, watch: AlertWatch, events: EventQueue, listeners: Listeners, blame: Blame) -> None:
-        self._thread = SideThread([watch], SideStores(events), events, listeners, blame, Thread.ALERTS, tick=_TICK)
+    ``cookie`` marks the processes that send notices.
+    """
 
-    @classmethod
-    def of_pool(
-        cls,
+    def __init__(
+        self,
         pool: PoolSettings,
         limits: AlertSettings,
         board: Board,
         cookie: str,
-        read: Callable[[Board], PoolCounts],
         listeners: Listeners,
         blame: Blame,
-    ) -> Alerts:
-        """Those of this pool, with connections of their own. ``cookie`` marks the processes that send notices."""
+    ) -> None:
         if not pool.metrics:
             _log.warning(
                 "alerts: metrics = no, so only running jobs, pauses, boots, lost pools and the stores are watched"
             )
         events, stores = EventQueue(), Stores(replace(pool.connection, block_for=0.0))
+        facts = AlertFacts(pool.name, board, counts_of, open_alerts.read(board))
         outbox = Outbox(limits, pool.name, cookie, events)
-        return cls(
-            AlertWatch(
-                pool.name,
-                limits,
-                board,
-                stores,
-                AlertFacts(pool.name, board, read, open_alerts.read(board)),
-                outbox,
-                events,
-                pool.queues,
-            ),
-            events,
-            listeners,
-            blame,
-        )
+        watch = AlertWatch(pool.name, limits, board, stores, facts, outbox, events, pool.queues)
+        self._thread = SideThread([watch], SideStores(events), events, listeners, blame, Thread.ALERTS, tick=_TICK)
 
     def run(self, now: float) -> float:
         return self._thread.run(now)
@@ -151,7 +133,7 @@ class AlertWatch:
         if not self._limits.lost or self._board.header.store_lost:
             return None
         try:
-            return lost_in(self._control.pools(NOTICE_KEPT), self._own)
+            return lost_in(self._control.pools(NOTICE_KEPT), self._own, self._limits.lost)
         except StoreError as error:
             self._refused.note(error)
             return None

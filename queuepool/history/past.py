@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from operator import add
 
-from queuepool.metrics.rollup import EVENTS, GRAINS, NO_EVENTS, Grain, Rollup, Sizes, Tally
+from queuepool.history.rollup import EVENTS, GRAINS, NO_EVENTS, Grain, Rollup, Sizes, Tally
 from queuepool.stores.values import Kept
 
 #: most buckets of one answer

@@ -1,4 +1,4 @@
-"""What a pool keeps of its counters at the end of a bucket of time, as a text in its store.
+"""What a pool keeps of its counters at the end of a bucket of time, as a text in its store; and the chore that does so.
 
 The counters are totals since the pool's start, not gains: a text that is written twice, or by the next steward, is the
 same, and a bucket that was missed is in the next.
@@ -8,16 +8,19 @@ from __future__ import annotations
 
 import base64
 import json
+import socket
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import reduce
+from math import isfinite
 from operator import add, sub
 from typing import Any, NamedTuple
 
-from queuepool.board.counts import NO_RUNS, NO_WAITS, Histogram, JobCounts, PoolCounts, QueueFacts
+from queuepool.board.board import Board
+from queuepool.board.counts import NO_RUNS, NO_WAITS, Histogram, JobCounts, PoolCounts, QueueFacts, counts_of
 from queuepool.board.meters import EXITS, LOSSES, OTHER, OUTCOMES, Shape
-from queuepool.metrics.stored_values import count_in, name_in, seconds_in
+from queuepool.stores.values import MAX_KEPT, Values
 
 #: bytes from which on a text is compressed, and most bytes of one that is read
 _COMPRESSED_FROM, _MAX_BYTES = 1024, 1 << 20
@@ -27,6 +30,12 @@ MAX_SERIES, MAX_QUEUES = 72, 500
 #: pairs of a text that is read
 _MOST_SERIES = 256
 _OTHERS = (OTHER, OTHER)
+#: most characters of a name, and the largest count, in a text that is read
+_MAX_NAME, _MAX_COUNT = 200, 2**53
+#: seconds, and minutes
+_MINUTE, _HOUR = 60.0, 60
+#: seconds after the end of a minute at which it is written
+_AFTER = 0.5
 _DAY = 86400.0
 
 
@@ -101,7 +110,11 @@ class Sizes(NamedTuple):
         """From a text. Raises ``ValueError``."""
         ready, delayed, reserved, quarantined, oldest = words
         return cls(
-            count_in(ready), count_in(delayed), count_in(reserved), count_in(quarantined), oldest=seconds_in(oldest)
+            _count_in(ready),
+            _count_in(delayed),
+            _count_in(reserved),
+            _count_in(quarantined),
+            oldest=_seconds_in(oldest),
         )
 
     def most(self, other: Sizes) -> Sizes:
@@ -160,14 +173,50 @@ class Rollup:
         """From a store, where anything may be. Raises ``ValueError``."""
         try:
             found = json.loads(_plain(text))
-            series, events, queues = found["series"], tuple(map(count_in, found["events"])), found["queues"]
+            series, events, queues = found["series"], tuple(map(_count_in, found["events"])), found["queues"]
             if len(series) > _MOST_SERIES or len(events) != len(EVENTS) or len(queues) > MAX_QUEUES:
                 raise ValueError("too many series, events or queues")
-            sizes = {name_in(queue): Sizes.read(words) for queue, *words in queues}
-            left_out = count_in(found.get("left_out", 0))
-            return cls(seconds_in(found["since"]), dict(map(_series, series)), events, sizes, left_out)
+            sizes = {_name_in(queue): Sizes.read(words) for queue, *words in queues}
+            left_out = _count_in(found.get("left_out", 0))
+            return cls(_seconds_in(found["since"]), dict(map(_series, series)), events, sizes, left_out)
         except (KeyError, TypeError, IndexError, RecursionError, OverflowError) as error:
             raise ValueError("not a rollup") from error
+
+
+class KeepHistory:
+    """Keeps the pool's counters at the end of each minute.
+
+    ``clock`` is the store's; nothing is kept for longer than ``lasts`` seconds.
+    """
+
+    def __init__(self, pool: str, board: Board, values: Values, clock: Callable[[], float], lasts: float) -> None:
+        self._pool = pool
+        self._board = board
+        self._values = values
+        self._clock = clock
+        self._lasts = lasts
+        self._minute = 0
+
+    def run(self, now: float) -> float:
+        at = self._clock()
+        minute = int((at - _AFTER) // _MINUTE)
+        if self._minute and minute > self._minute:
+            self.write(at - 1.0)  # to the buckets that have just ended
+            if minute % _HOUR == 0:
+                self._values.sweep_history()
+        self._minute = minute
+        return _MINUTE - (at - _AFTER) % _MINUTE
+
+    def write(self, at: float | None = None) -> None:
+        """Write the counters as they are to the buckets of this time, by default now."""
+        at = self._clock() if at is None else at
+        since = self._board.header.since
+        text = rollup_of(since, counts_of(self._board)).fitting(MAX_KEPT)
+        # A pool that starts again counts from 0, so it is another writer, also within the same second.
+        writer = f"{socket.gethostname()[:64]}:{self._pool}:{since:.3f}"
+        for grain in GRAINS:
+            bucket = int(at // grain.seconds) * grain.seconds
+            self._values.keep_history(grain.name, bucket, writer, text, min(grain.kept, self._lasts) + grain.seconds)
 
 
 def rollup_of(since: float, counts: PoolCounts) -> Rollup:
@@ -219,11 +268,32 @@ def _series(words: list[Any]) -> tuple[tuple[str, str], Tally]:
     if len(counts) != len(COUNTED):
         raise ValueError("not the counts of a series")
     runs, waits = _histogram(run_total, run, NO_RUNS), _histogram(wait_total, wait, NO_WAITS)
-    return (name_in(queue), name_in(job)), Tally(tuple(map(count_in, counts)), runs, waits)
+    return (_name_in(queue), _name_in(job)), Tally(tuple(map(_count_in, counts)), runs, waits)
 
 
 def _histogram(total: Any, packed: list[Any], empty: Histogram) -> Histogram:
     counts = list(empty.counts)
     for bucket, count in zip(packed[::2], packed[1::2], strict=True):
-        counts[count_in(bucket)] = count_in(count)
-    return Histogram(tuple(counts), seconds_in(total))
+        counts[_count_in(bucket)] = _count_in(count)
+    return Histogram(tuple(counts), _seconds_in(total))
+
+
+def _name_in(value: Any) -> str:
+    """The name of a job or a queue."""
+    if not isinstance(value, str) or len(value) > _MAX_NAME:
+        raise ValueError("not a name")
+    return value
+
+
+def _count_in(value: Any) -> int:
+    """A number of things."""
+    if type(value) is not int or not 0 <= value < _MAX_COUNT:
+        raise ValueError("not a count")
+    return value
+
+
+def _seconds_in(value: Any) -> float:
+    """A time, or a duration."""
+    if type(value) not in (int, float) or not isfinite(value) or value < 0:
+        raise ValueError("not a time")
+    return float(value)

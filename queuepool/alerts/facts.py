@@ -1,21 +1,23 @@
-"""The facts that alerts are about, from the meters, the board and the notices of other pools."""
+"""The facts that alerts are about, from the meters, the board, the notices of other pools and the queues of none."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from hashlib import blake2b
 from typing import Any, NamedTuple
 
+from queuepool.alerts.rules import MEASURED, AlertWindow, Facts
 from queuepool.board import pauses
 from queuepool.board.board import Board, Role, State
 from queuepool.board.counts import PoolCounts
 from queuepool.board.health import health_of
 from queuepool.board.open_alerts import OpenAlert
-from queuepool.board.running_jobs import ran_words
+from queuepool.board.overview import PoolOverview, ran_in
 from queuepool.board.status import overview
-from queuepool.steward.alert_rules import MEASURED, Facts
-from queuepool.steward.alert_window import AlertWindow
-from queuepool.stores.control import newest_of
+from queuepool.errors import StoreDown, StoreError
+from queuepool.stores.control import newest_of, served_in
+from queuepool.stores.factory import Stores
 
 #: seconds after which a measurement says nothing of the present
 _STALE = 300.0
@@ -26,6 +28,9 @@ _PAUSE = "pause of queue {}"
 _MOST_PAUSES = 10
 #: the stores that may be away, by the header's field
 _STORES = {"store": "store", "failed store": "failed_store", "control store": "control_store"}
+#: seconds between looks for unserved queues, so many times as long as a slow one took; and the most queues of one look:
+#: more take turns
+_PERIOD, _SHARE, _MOST_QUEUES = 60.0, 50.0, 50
 
 
 class Lost(NamedTuple):
@@ -97,18 +102,18 @@ def _few(paused: dict[str, float]) -> dict[str, float]:
     return paused if len(paused) <= _MOST_PAUSES else {"pause of many queues": max(paused.values())}
 
 
-def _since_told(board: Board, pool: Mapping[str, Any], now: float) -> dict[str, float]:
+def _since_told(board: Board, pool: PoolOverview, now: float) -> dict[str, float]:
     """For how many seconds each queue has been paused of which that is known better than by looking."""
-    known = {queue: one.since for queue, one in pauses.read(board).items() if queue in pool["paused"]}
+    known = {queue: one.since for queue, one in pauses.read(board).items() if queue in pool.paused}
     return _ages({_PAUSE.format(queue): since for queue, since in known.items()}, now)
 
 
-def _pauses(pool: Mapping[str, Any]) -> Iterator[str]:
-    """What is paused at the moment, in words; ``pool`` is as of ``overview``."""
-    yield from map(_PAUSE.format, pool["paused"])
-    if pool["state"] == State.PAUSED.name.lower():
-        yield f"pause of pool {pool['pool']}"
-    if pool["maintenance"]:
+def _pauses(pool: PoolOverview) -> Iterator[str]:
+    """What is paused at the moment, in words."""
+    yield from map(_PAUSE.format, pool.paused)
+    if pool.state == State.PAUSED.name.lower():
+        yield f"pause of pool {pool.pool}"
+    if pool.maintenance:
         yield "maintenance mode"
 
 
@@ -125,10 +130,80 @@ def _running(board: Board, now: float) -> dict[str, float]:
     return found
 
 
-def lost_in(notices: list[dict[str, Any]], own: str) -> Lost:
-    """Of the pools of these notices, but for our own."""
+def lost_in(notices: list[dict[str, Any]], own: str, limit: float) -> Lost:
+    """Of the pools of these notices, but for our own; what they ran is of interest from ``limit`` seconds on."""
     last = {f"{host}:{pool}": notice for (host, pool), notice in newest_of(notices).items()}
     newest = max((notice["at"] for notice in last.values()), default=0.0)  # the clock by which they are judged
-    others = {name: notice for name, notice in last.items() if name != own}
-    silent = {name: newest - notice["at"] for name, notice in others.items()}
-    return Lost(silent, {name: ran_words(notice, _MOST_NAMED) for name, notice in others.items()})
+    silent = {name: newest - notice["at"] for name, notice in last.items() if name != own}
+    ran = {name: ran_in(last[name], _MOST_NAMED) for name, seconds in silent.items() if seconds >= limit}
+    return Lost(silent, ran)
+
+
+class _Seen(NamedTuple):
+    """A queue's next job, when it was first seen there, and when last (monotonic)."""
+
+    digest: bytes
+    since: float
+    at: float
+
+
+class UnservedQueues:
+    """For how long the next job of each queue that no pool serves has stayed where it is.
+
+    They are looked for in the whole store, but seldom. Whether a worker of Laravel serves a queue cannot be seen. But
+    whoever serves one takes its next job: so what counts is for how long that has been the same one, and not how old it
+    is.
+    """
+
+    def __init__(self, queues: Sequence[str], stores: Stores) -> None:
+        self._own = {*queues, stores.settings.outcomes}
+        self._stores = stores
+        self._seen: dict[str, _Seen] = {}
+        self._found: Mapping[str, float] | None = None
+        self._look_at = 0.0
+
+    def look(self, now: float) -> Mapping[str, float] | None:
+        """Seconds by queue, as of the last look; ``None`` if that is not known. ``now`` is monotonic.
+
+        Raises ``StoreError``.
+        """
+        if now >= self._look_at:
+            self._look_at, self._found = now + _PERIOD, None
+            began = time.monotonic()
+            names = self._unserved()
+            self._found = None if names is None else self._waits(names, now)
+            self._look_at = now + max(_PERIOD, _SHARE * (time.monotonic() - began))
+        return self._found
+
+    def _unserved(self) -> list[str] | None:
+        """The queues that are not empty, not paused, and served by no pool; ``None``: one does not say its own."""
+        served = served_in(self._stores.control.pools())
+        if served is None:
+            return None
+        names = [name for name in self._stores.queue.queues() if name not in served and name not in self._own]
+        paused = self._stores.control.read(names).paused if names else frozenset[str]()
+        return [name for name in names if name not in paused]
+
+    def _waits(self, names: Sequence[str], now: float) -> dict[str, float]:
+        """For how long each has had the same next job, as of when it was last looked at."""
+        turn = sorted(names, key=lambda name: self._seen[name].at if name in self._seen else 0.0)[:_MOST_QUEUES]
+        self._seen = {name: self._seen[name] for name in names if name in self._seen and name not in turn} | {
+            name: _Seen(digest, self._since(name, digest, now), now) for name, digest in self._heads(turn)
+        }
+        return {name: seen.at - seen.since for name, seen in self._seen.items()}
+
+    def _since(self, name: str, digest: bytes, now: float) -> float:
+        before = self._seen.get(name)
+        return before.since if before and before.digest == digest else now
+
+    def _heads(self, names: Iterable[str]) -> Iterator[tuple[str, bytes]]:
+        """A digest of the next job of each that has one."""
+        for name in names:
+            try:
+                first = self._stores.queue.first(name, 1)
+            except StoreDown:
+                raise
+            except StoreError:  # a key of the wrong type: no queue
+                continue
+            if first:
+                yield name, blake2b(first[0], digest_size=16).digest()

@@ -1,4 +1,7 @@
-"""Send notices of alerts by programs of the operator's and by HTTP: each in a process of its own, one at a time."""
+"""Send notices of alerts: one for an alert in all pools on the store, and again after a time while it is raised.
+
+They go by programs of the operator's and by HTTP: each in a process of its own, one at a time.
+"""
 
 from __future__ import annotations
 
@@ -13,22 +16,115 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple
 
+from queuepool.alerts.notifier import MAX_ANSWER, TIMEOUT, Delivery
+from queuepool.board.open_alerts import OpenAlert, words_of
+from queuepool.board.status import iso
 from queuepool.config.alerts import AlertSettings
+from queuepool.errors import StoreDenied, StoreDown, StoreError
 from queuepool.events import AlertUnsent
-from queuepool.steward.deliver import MAX_ANSWER, TIMEOUT, Delivery
 from queuepool.steward.side_stores import Emitter
+from queuepool.stores.values import Claim, Values
 from queuepool.unix import fork, proc
 from queuepool.unix.stray_processes import COOKIE
 
+#: seconds after which a pool asks again whether it may send the notices of an alert that another pool has
+_ASK_AGAIN = 60.0
 #: most notices that wait
 _MOST = 100
 #: seconds between two looks at the process; and after which it is killed, if its own alarm has not ended it
 _TICK, _LATEST = 0.25, TIMEOUT + 10.0
 #: run with our ``sys.path``: the same code, wherever it was found, and nothing of the working directory before it
-_PROGRAM = "import sys, json; sys.path[:] = json.loads(sys.argv[1]); from queuepool.steward.deliver import main; main()"
+_PROGRAM = "import sys, json; sys.path[:] = json.loads(sys.argv[1]); from queuepool.alerts.notifier import main; main()"
 _log = logging.getLogger("queuepool")
 Notice = Mapping[str, Any]
 _Key = tuple[str, str, str]
+
+
+class Refusals:
+    """What the store refuses and keeps refusing: logged once. That it is away is reported by others."""
+
+    def __init__(self, words: str) -> None:
+        self._words = words
+        self._last = ""
+
+    def note(self, error: StoreError) -> None:
+        """Log the error, unless it is an outage or the last one again."""
+        is_outage = isinstance(error, StoreDown) and not isinstance(error, StoreDenied)
+        if not is_outage and str(error) != self._last:
+            self._last = str(error)
+            _log.warning("%s: %s", self._words, error)
+
+
+class Notices:
+    """Asks the store whose turn it is. Without the store, every pool sends its own notices.
+
+    ``repeat``: seconds after which the notice of an alert that is still raised is sent again.
+    """
+
+    def __init__(self, values: Values, outbox: Outbox, pool: str, host: str, repeat: float) -> None:
+        self._values = values
+        self._outbox = outbox
+        self._pool = pool
+        self._host = host
+        self._repeat = repeat
+        self._is_away = False
+        self._refused = Refusals("pools do not agree who sends a notice, so each sends its own")
+
+    def begin(self, *, is_away: bool) -> None:
+        """Begin a look; ``is_away``: the store is known to be away, so it is not asked."""
+        self._is_away = is_away
+
+    def send_if_due(self, alert: OpenAlert, now: float) -> OpenAlert:
+        """Send the notice of a raised alert, if it is time and ours to send; returns what is to be remembered of it."""
+        if now < alert.ask_at:
+            return alert
+        claim = self._claim(alert)
+        is_new = claim in (Claim.TAKEN, None)
+        if is_new:
+            self._add(alert, "raised")
+        pause = self._repeat if is_new else min(_ASK_AGAIN, self._repeat)
+        return alert._replace(is_ours=claim is not Claim.OTHERS, is_alone=claim is None, ask_at=now + pause)
+
+    def send_cleared(self, alert: OpenAlert, now: float) -> None:
+        """Send the notice of the end of an alert, if its key is ours, or was until it ended by itself."""
+        if alert.is_ours and (alert.is_alone or self._release(alert) or now >= alert.ask_at):
+            self._add(alert, "cleared")
+
+    def _claim(self, alert: OpenAlert) -> Claim | None:
+        """Whose turn it is; ``None`` if the store does not say."""
+        if not self._is_away:
+            try:
+                return self._values.claim_alert(_key_of(alert), self._owner, self._repeat)
+            except StoreError as error:
+                self._note(error)
+        return None
+
+    def _release(self, alert: OpenAlert) -> bool:
+        """Whether the key was ours; ``True`` if the store does not say."""
+        if not self._is_away:
+            try:
+                return self._values.release_alert(_key_of(alert), self._owner)
+            except StoreError as error:
+                self._note(error)
+        return True
+
+    def _note(self, error: StoreError) -> None:
+        self._is_away = True  # the next alerts of this look do not wait for it too
+        self._refused.note(error)
+
+    @property
+    def _owner(self) -> str:
+        # The same after a restart: the pool then goes on with what it had begun.
+        return f"{self._host}:{self._pool}"
+
+    def _add(self, alert: OpenAlert, state: str) -> None:
+        facts = {"kind": alert.kind, "subject": alert.subject, "value": alert.value, "limit": alert.limit}
+        place = {"since": iso(alert.since), "pool": self._pool, "host": self._host}
+        self._outbox.add({"state": state, **facts, **place, "text": words_of(alert)})
+
+
+def _key_of(alert: OpenAlert) -> str:
+    return f"{alert.kind}:{alert.subject}"
 
 
 class _Sending(NamedTuple):

@@ -1,0 +1,221 @@
+"""The rules of alerts, as functions of facts: which readings there are, and when they raise and clear an alert.
+
+A value that is at its limit in two looks raises one; below four fifths of the limit it is cleared.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import NamedTuple
+
+from queuepool.board.counts import PoolCounts, QueueFacts
+from queuepool.board.open_alerts import MAX_ALERTS, MAX_OF_ONE, MAX_SUBJECT, OpenAlert
+from queuepool.config.alerts import AlertSettings
+from queuepool.unix.escape import escaped
+
+#: the kinds whose facts the steward measures in the store
+MEASURED = frozenset(("wait", "overdue", "failed", "quarantine"))
+#: those whose facts are counted over a window of time
+COUNTED = frozenset(("failures", "crashes"))
+#: those that are not about one queue or one job of many
+OF_ALL = frozenset(("failed", "crashes", "lost", "store", "store_full", "boot"))
+#: fewer attempts than these have no rate of failures
+_FEWEST = 20
+#: seconds within which attempts and deaths are counted
+WINDOW = 300.0
+#: why a worker leaves that has died
+_DEATHS = ("crash", "killed")
+#: the part of a limit below which an alert is cleared: a value that swings about the limit changes nothing
+_CLEARED = 0.8
+_Key = tuple[str, str]
+
+
+class Recent(NamedTuple):
+    """What has come within the window."""
+
+    #: by queue: attempts that ended with a verdict, and those among them that failed for good
+    attempts: Mapping[str, tuple[int, int]] = {}
+    #: workers that died by themselves or were killed from outside
+    deaths: int = 0
+    #: whether the looks go back for as long as the window
+    is_whole: bool = True
+
+
+class Reading(NamedTuple):
+    """A value and the limit from which on it is an alert."""
+
+    kind: str
+    subject: str
+    value: float
+    limit: float
+    #: what else is known, in words
+    detail: str = ""
+
+
+class Facts(NamedTuple):
+    """What one look has found; times in seconds."""
+
+    pool: str
+    counts: PoolCounts
+    recent: Recent
+    #: for how long the longest running job of each name has run
+    running: Mapping[str, float]
+    #: for how long each store that is away has been so
+    away: Mapping[str, float]
+    #: for how long each other pool has published nothing
+    silent: Mapping[str, float]
+    #: what those were running when they last did, in words
+    ran: Mapping[str, str] = MappingProxyType({})
+    #: for how long the next job of each queue that no pool serves has stayed where it is
+    unserved: Mapping[str, float] = MappingProxyType({})
+    #: whether queues are served: neither is the pool paused, nor is there maintenance
+    is_served: bool = True
+    #: for how long the store has been full, the newest code has not come to work, and each pause has lasted
+    full: Mapping[str, float] = MappingProxyType({})
+    unbooted: Mapping[str, float] = MappingProxyType({})
+    paused: Mapping[str, float] = MappingProxyType({})
+
+
+def readings(facts: Facts, limits: AlertSettings) -> list[Reading]:
+    """A reading for everything that has a limit."""
+    found = [
+        *_of_queues(facts, limits),
+        *(Reading("failures", queue, share, limits.failures) for queue, share in _failures(facts.recent)),
+        *(Reading("running", job, seconds, limits.running) for job, seconds in facts.running.items()),
+        Reading("failed", "failed jobs", facts.counts.failed_jobs, limits.failed),
+        Reading("crashes", facts.pool, facts.recent.deaths, limits.crashes),
+        *(Reading("lost", pool, silent, limits.lost, facts.ran.get(pool, "")) for pool, silent in facts.silent.items()),
+        *(Reading("unserved", queue, seconds, limits.unserved) for queue, seconds in facts.unserved.items()),
+        *(Reading("store", store, seconds, limits.store) for store, seconds in facts.away.items()),
+        *(Reading("store_full", store, seconds, limits.store_full) for store, seconds in facts.full.items()),
+        *(Reading("boot", pool, seconds, limits.boot) for pool, seconds in facts.unbooted.items()),
+        *(Reading("paused", pause, seconds, limits.paused) for pause, seconds in facts.paused.items()),
+    ]
+    return [_readable(one) for one in found if one.limit]
+
+
+def _readable(one: Reading) -> Reading:
+    return one._replace(subject=escaped(one.subject)[:MAX_SUBJECT], detail=escaped(one.detail)[:MAX_SUBJECT])
+
+
+def _of_queues(facts: Facts, limits: AlertSettings) -> Iterator[Reading]:
+    for name, queue in facts.counts.queues.items():
+        yield Reading("wait", name, _wait(queue, facts), limits.wait_of(name))
+        yield Reading("overdue", name, queue.overdue, limits.overdue)
+        yield Reading("quarantine", name, queue.quarantined, limits.quarantine)
+
+
+def _wait(queue: QueueFacts, facts: Facts) -> float:
+    """For how long the next job has been ready; 0.0 if the queue is paused on purpose."""
+    return queue.oldest if facts.is_served and not queue.paused else 0.0
+
+
+def _failures(recent: Recent) -> Iterator[tuple[str, float]]:
+    for queue, (ended, failed) in recent.attempts.items():
+        if ended >= _FEWEST:
+            yield queue, failed / ended
+
+
+class AlertWindow:
+    """Keeps the counters of each look of the last five minutes; before that has passed, of the time since the first."""
+
+    def __init__(self) -> None:
+        self._looks: deque[tuple[float, Recent]] = deque()
+        self._is_whole = False
+
+    def add(self, now: float, counts: PoolCounts) -> Recent:
+        """Add a look at ``now`` (monotonic seconds); returns what has come since the oldest one that is kept."""
+        present = _summed(counts)
+        self._looks.append((now, present))
+        while self._looks[0][0] < now - WINDOW:
+            self._looks.popleft()
+            self._is_whole = True
+        first = self._looks[0][1]
+        came = {queue: _minus(totals, first.attempts.get(queue, (0, 0))) for queue, totals in present.attempts.items()}
+        return Recent(came, max(present.deaths - first.deaths, 0), self._is_whole)
+
+
+def _summed(counts: PoolCounts) -> Recent:
+    ended, failed = Counter[str](), Counter[str]()
+    for (queue, _), job in counts.jobs.items():
+        ended[queue] += job.ended - job.given_back
+        failed[queue] += job.failed
+    attempts = {queue: (ended[queue], failed[queue]) for queue in ended}
+    return Recent(attempts, sum(counts.exits.get(reason, 0) for reason in _DEATHS))
+
+
+def _minus(totals: tuple[int, int], first: tuple[int, int]) -> tuple[int, int]:
+    # Never below 0: a file that a job has overwritten may make a counter smaller.
+    return max(totals[0] - first[0], 0), max(totals[1] - first[1], 0)
+
+
+class Changes(NamedTuple):
+    """What a look has changed; ``kept_back``: alerts for which there is no room."""
+
+    raised: Sequence[OpenAlert]
+    cleared: Sequence[OpenAlert]
+    kept_back: int = 0
+
+
+class AlertStates:
+    """The alerts that are raised, ``alerts`` by an earlier steward, and what was at its limit in the last look."""
+
+    def __init__(self, alerts: Iterable[OpenAlert] = ()) -> None:
+        self._open = {(one.kind, one.subject): one for one in alerts}
+        self._inherited = set(self._open)
+        #: since when, in Unix seconds
+        self._suspects: dict[_Key, float] = {}
+
+    @property
+    def alerts(self) -> list[OpenAlert]:
+        """Those that are raised, by kind and subject."""
+        return [self._open[key] for key in sorted(self._open)]
+
+    def put(self, alert: OpenAlert) -> None:
+        """Replace an alert that is raised."""
+        self._open[alert.kind, alert.subject] = alert
+
+    def update(
+        self, readings: Iterable[Reading], unknown: Collection[str], now: float, incomplete: Collection[str] = ()
+    ) -> Changes:
+        """Take the readings of a look at ``now`` (Unix seconds); of ``unknown`` kinds nothing changes.
+
+        Of ``incomplete`` kinds, what an earlier steward has raised stays: that one had counted for longer. What has no
+        reading any more is at 0.
+        """
+        found = {(one.kind, one.subject): one for one in readings if one.kind not in unknown}
+        kept = {key for key in self._inherited if key[0] in incomplete}
+        cleared = self._clear(found, unknown, kept)
+        reached = {key: one for key, one in found.items() if key not in self._open and one.value >= one.limit}
+        confirmed = [one for key, one in reached.items() if key in self._suspects]
+        worst_first = sorted(confirmed, key=lambda one: one.value / one.limit, reverse=True)
+        raised = [self._raise(one) for one in worst_first if self._has_room(one)]
+        waiting = {key: since for key, since in self._suspects.items() if key[0] in unknown}
+        self._suspects = waiting | {key: self._suspects.get(key, now) for key in reached}
+        return Changes(raised, cleared, len(confirmed) - len(raised))
+
+    def _clear(
+        self, found: Mapping[_Key, Reading], unknown: Collection[str], kept: Collection[_Key]
+    ) -> list[OpenAlert]:
+        """Those that are over, with their last value; the others get their present one."""
+        cleared = []
+        for key, alert in list(self._open.items()):
+            if alert.kind in unknown or key in kept:
+                continue
+            value = found[key].value if key in found else 0.0
+            self._open[key] = alert = alert._replace(value=value)
+            if value < _CLEARED * alert.limit:
+                cleared.append(self._open.pop(key))
+        return cleared
+
+    def _has_room(self, one: Reading) -> bool:
+        """However many queues there are trouble with, that the store is away must be said."""
+        return len(self._open) < (MAX_ALERTS if one.kind in OF_ALL else MAX_OF_ONE)
+
+    def _raise(self, one: Reading) -> OpenAlert:
+        key = one.kind, one.subject
+        about = one.kind, one.subject, one.value, one.limit
+        self._open[key] = OpenAlert(*about, since=self._suspects[key], detail=one.detail)
+        return self._open[key]
