@@ -12,7 +12,7 @@ from queuepool.events import JobFailed, JobQuarantined, StoreRefused
 from queuepool.events.listeners import Listeners
 from queuepool.payload.envelope import decode
 from queuepool.settlement.outage import Outage
-from queuepool.settlement.settler import Settler
+from queuepool.settlement.settler import Settlement, Settler
 from queuepool.settlement.verdict import Fail
 from queuepool.stores.factory import Stores
 from queuepool.unix.signals import WorkerSignals
@@ -41,7 +41,7 @@ def settled(stores: Stores) -> list[str]:
         listeners.add(event, told.append)
     outage = Outage(WorkerSignals(), listeners, announces=False)
     writer = Settler(stores.queue, outage, listeners, stores.settings)
-    assert writer.settle(lease, decode(lease.receipt, 1), Fail(ERROR), ERROR)
+    assert writer.settle(Settlement(lease, decode(lease.receipt, 1), Fail(ERROR), ERROR))
     writer.emit_noted()
     return [type(event).__name__ for event in told]
 
