@@ -169,12 +169,16 @@ from queuepool.steward.side_stores import EventQueue, SideStores
 from queuepool.steward.side_thread import SideThread
 from queuepool.unix.signals import WorkerSignals
 
+is_at_it = threading.Event()
+
 class Deadly:
     def run(self, now):
+        is_at_it.wait()  # else it may end before the other one begins
         os._exit(7)
 
 class Waits:
     def run(self, now):
+        is_at_it.set()
         threading.Event().wait()
 
 class Harmless:
