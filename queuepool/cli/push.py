@@ -57,8 +57,8 @@ def push(
     target = queue or options.queue or "default"
     with closing(Queue(where.connection_of(target))) as connection:
         kept = options.track if track is None else track
-        [job_id] = connection.put([(name, value)], terms_of(name, target, delay, kept, options, options.encrypted))
-        output.say(job_id)
+        terms = terms_of(name, target, delay, kept, options, options.encrypted)
+        output.say(connection.pusher.push([(name, value)], terms)[0])
     for note in filter(None, (unchecked, where.note_on(target))):
         output.complain(note)
 

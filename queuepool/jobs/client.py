@@ -57,10 +57,6 @@ class Queue(AnsweringQueue):
     def stores(self) -> Stores:
         return diversion.active.stores(self._settings) if diversion.active else self._stores
 
-    def put(self, jobs: Sequence[tuple[str, object]], terms: Terms) -> list[JobId]:
-        """For this package: push jobs that were looked at, each a name and data, and return their ids."""
-        return [JobId(identity, self) for identity in self.pusher.push(jobs, terms)]
-
     @answering
     def push(
         self,
@@ -87,7 +83,7 @@ class Queue(AnsweringQueue):
         ``dispatch`` does if this process knows the job, ``ValueError`` for any other wrong value, and ``StoreError``.
         """
         lock, jobs = lock_of(name, unique_id, unique_for, self.settings), checked([(name, data)])
-        return self.put(jobs, terms_of(name, queue, delay, track, options, encrypted, lock))[0]
+        return self._put(jobs, terms_of(name, queue, delay, track, options, encrypted, lock))[0]
 
     @answering
     def later(self, delay: Delay, name: str, data: object = None, *, queue: str = "default") -> JobId:
@@ -108,7 +104,7 @@ class Queue(AnsweringQueue):
         """Add many ``(name, data)`` in few round trips and return their ids. Raises as ``push`` does."""
         pairs = checked(jobs)
         name = pairs[0][0] if pairs else ""
-        return self.put(pairs, terms_of(name, queue, delay, track, options, encrypted))
+        return self._put(pairs, terms_of(name, queue, delay, track, options, encrypted))
 
     @answering
     def push_object(
@@ -139,7 +135,7 @@ class Queue(AnsweringQueue):
         home = lock_home_of(self.settings)
         lock = self.pusher.laravels(lock_of(class_name, unique_id, unique_for, self.settings, home))
         terms = terms_of(class_name, queue, delay, track, options, encrypted, lock)._replace(command=data)
-        return self.put([(class_name, properties)], terms)[0]
+        return self._put([(class_name, properties)], terms)[0]
 
     async def apush(self, name: str, data: object = None, **about: Unpack[PushOptions]) -> JobId:
         """``push``, awaited: the event loop goes on while the job is stored.
@@ -234,3 +230,6 @@ class Queue(AnsweringQueue):
         other = copy(self)
         other.pusher, other._aside = Pusher(self._settings, pushes, self._encryption), aside
         return other
+
+    def _put(self, jobs: Sequence[tuple[str, object]], terms: Terms) -> list[JobId]:
+        return [JobId(identity, self) for identity in self.pusher.push(jobs, terms)]

@@ -43,16 +43,19 @@ def pushed(
     queue: Queue, name: str, calls: Sequence[tuple[object, Mapping[str, Any]]], sending: Sending, options: Options
 ) -> list[JobId]:
     """The same to this queue, which ``bound`` has given."""
+    from queuepool.jobs.job_id import JobId  # imported here, as above
+
     for data, _ in calls:
         check_values(name, data)
     terms = terms_of(name, sending.queue, sending.delay, options.track, options, options.encrypted)
     if options.unique is None:
-        return queue.put([(name, data) for data, _ in calls], terms)
-    identities = [_identity(name, options.unique, arguments) for _, arguments in calls]
-    locks = (lock_of(name, identity, options.unique_for, queue.settings) for identity in identities)
-    return [
-        queue.put([(name, data)], terms._replace(lock=lock))[0] for lock, (data, _) in zip(locks, calls, strict=True)
-    ]
+        pushed_ids = queue.pusher.push([(name, data) for data, _ in calls], terms)
+    else:
+        identities = [_identity(name, options.unique, arguments) for _, arguments in calls]
+        locks = (lock_of(name, identity, options.unique_for, queue.settings) for identity in identities)
+        pairs = zip(locks, calls, strict=True)
+        pushed_ids = [queue.pusher.push([(name, data)], terms._replace(lock=lock))[0] for lock, (data, _) in pairs]
+    return [JobId(identity, queue) for identity in pushed_ids]
 
 
 def bound(queue: Queue, sending: Sending) -> Queue:

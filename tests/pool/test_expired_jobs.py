@@ -51,7 +51,7 @@ def push(site: Site, name: str, *, expires: float = 0.001, **data: Any) -> JobId
     """Push the job as its dispatch does; by default nobody can begin it in time."""
     lock = lock_of(name, str(data), 86400, site.queue.settings)
     terms = Terms("default", track=600, options={EXPIRES: expires}, lock=lock)
-    return site.queue.put([(name, data)], terms)[0]
+    return JobId(site.queue.pusher.push([(name, data)], terms)[0], site.queue)
 
 
 def run(site: Site) -> str:

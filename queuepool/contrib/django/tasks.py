@@ -51,7 +51,7 @@ class QueuepoolBackend(BaseTaskBackend):  # type: ignore[misc]
         queue = in_transaction(queue_of(options.connection))
         terms = terms_of(task.module_path, task.queue_name, _delay(task), options.keep, options.job)
         began = timezone.now()  # before the push: a worker may start it at once
-        job_id = str(queue.put([(task.module_path, data)], terms)[0])
+        job_id = queue.pusher.push([(task.module_path, data)], terms)[0]
         result = new_result(task, job_id, self.alias, data["args"], data["kwargs"])
         object.__setattr__(result, "enqueued_at", began)
         task_enqueued.send(type(self), task_result=result)
