@@ -95,7 +95,7 @@ class Counted:
         self._last: dict[str, dict[str, list[int]]] = {}
         self._final: list[Event] = []
 
-    def counts_of(self, event: Event) -> None:
+    def read(self, event: Event) -> None:
         match event["f"]:
             case "worker":
                 self._master[event["pid"]] = event["master"]
