@@ -9,7 +9,7 @@ import os
 from pathlib import Path
 from typing import NamedTuple
 
-from queuepool.unix import proc, system
+from queuepool.unix import proc
 
 
 class BoardName(NamedTuple):
@@ -23,7 +23,7 @@ class BoardName(NamedTuple):
     @classmethod
     def of(cls, pid: int) -> BoardName:
         """The name of the board that this process of our own system makes or has made."""
-        return cls(pid, proc.start_time(pid), system.boot(), system.namespace())
+        return cls(pid, proc.start_time(pid), proc.boot(), proc.namespace())
 
     @classmethod
     def own(cls) -> BoardName:
@@ -43,12 +43,12 @@ class BoardName(NamedTuple):
     @property
     def is_of_this_boot(self) -> bool:
         """Whether the times on the board can be compared with our monotonic clock."""
-        return self.boot == system.boot()
+        return self.boot == proc.boot()
 
     @property
     def is_of_this_system(self) -> bool:
         """Whether the pids on the board mean anything here: of this boot, and of this namespace of pids."""
-        return self.is_of_this_boot and self.namespace == system.namespace()
+        return self.is_of_this_boot and self.namespace == proc.namespace()
 
     @property
     def has_master(self) -> bool:

@@ -11,7 +11,7 @@ import click
 from queuepool.cli import output
 from queuepool.cli.error_report import TOLD, code_of
 from queuepool.cli.group import COMPLETE
-from queuepool.unix import collector, interrupt
+from queuepool.unix import collector, signals
 from queuepool.unix.exit_codes import INTERRUPTED
 
 
@@ -19,7 +19,7 @@ def main() -> None:
     """The console script."""
     try:
         collector.expect_imports()
-        interrupt.listen()
+        signals.listen()
         code = run(sys.argv[1:])
     except KeyboardInterrupt:  # a second Ctrl-C while the first was handled
         code = INTERRUPTED

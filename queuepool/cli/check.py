@@ -12,10 +12,10 @@ import click
 
 from queuepool.board.runtime_dir import RuntimeDir
 from queuepool.cli import output
-from queuepool.cli.ages import age, untaken
-from queuepool.cli.check_watching import inspect_logs, inspect_programs, inspect_rights
+from queuepool.cli.check_parts import inspect_logs, inspect_programs, inspect_rights
 from queuepool.cli.options import CONNECTION, JSON, Where, located, option, parsed
 from queuepool.cli.peek import Peek
+from queuepool.cli.queues import age, untaken
 from queuepool.config import values
 from queuepool.config.settings import ConnectionSettings, PoolSettings
 from queuepool.config.urls import kind_of
@@ -159,7 +159,7 @@ def _boards(where: Where) -> Iterator[Finding]:
 def _addresses(where: Where) -> Iterator[Finding]:
     for pool in where.pools():
         if pool.listen:
-            from queuepool.cli.check_listen import inspect_address  # imported here: few pools have one
+            from queuepool.cli.check_parts import inspect_address  # imported here: few pools have one
 
             yield from inspect_address(pool)
 
@@ -219,7 +219,7 @@ def _unserved(where: Where) -> list[str]:
 def _schedules(where: Where) -> Iterator[Finding]:
     """After the modules are imported."""
     if REGISTRY.scheduled() or any(pool.schedules for pool in where.pools()):
-        from queuepool.cli.check_schedules import inspect_schedules  # imported here: few configurations have any
+        from queuepool.cli.check_parts import inspect_schedules  # imported here: few configurations have any
 
         yield from inspect_schedules(where.pools(), REGISTRY)
 

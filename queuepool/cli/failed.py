@@ -14,8 +14,8 @@ import click
 
 from queuepool.board.status import iso
 from queuepool.cli import output
-from queuepool.cli.asking import FORCE, has_terminal, is_declined
 from queuepool.cli.options import CONNECTION, JSON, TEXT, Where, located, option, parsed
+from queuepool.cli.output import FORCE, has_terminal, is_declined
 from queuepool.cli.queues import one_queue
 from queuepool.cli.reading import Reading
 from queuepool.cli.scopes import BATCH, Scope, by_queue, refuse_a_bare_name, scope_of

@@ -3,24 +3,33 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from contextlib import closing
+import re
+import socket
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, suppress
 from dataclasses import asdict
-from datetime import datetime
+from datetime import UTC, datetime
+from itertools import islice
 from typing import Any
 
 import click
 
-from queuepool.board.status import iso
+from queuepool.board.overview import JobRow, ProcessRow, processes_in
+from queuepool.board.record import DAMAGED
+from queuepool.board.status import board_of, iso, overview
 from queuepool.cli import output
-from queuepool.cli.job_search import Facts, JobSearch
+from queuepool.cli.local import runtime_of
 from queuepool.cli.options import JSON, PLACE, TEXT, Where, located, option, parsed
 from queuepool.cli.reading import Reading
 from queuepool.config import values
 from queuepool.config.settings import ConnectionSettings
-from queuepool.errors import NotTracked
+from queuepool.errors import BadPayload, ConfigError, NotRunning, NotTracked, StoreDenied, StoreDown, StoreError
 from queuepool.jobs.client import Queue
 from queuepool.jobs.following import JobState
+from queuepool.log.tracebacks import headline
+from queuepool.payload.envelope import Payload, decode
+from queuepool.stores.contract import Shelf
+from queuepool.unix.escape import first_of
 from queuepool.unix.exit_codes import FAILED, OK
 
 
@@ -103,3 +112,170 @@ def _plain(value: Any) -> Any:
 
 def _text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+# Where a job is that has no state of its own: with a worker, in a queue, among the failed jobs, in quarantine.
+
+#: jobs of each kind that are read of a queue, queues that are looked at, and names of queues that are said
+_MOST, _MOST_QUEUES, _MOST_NAMES = 1000, 200, 10
+#: an identity that is written into JSON as it is, so that a glance at the bytes finds it
+_PLAIN = re.compile(r"[\w.-]+", re.ASCII)
+_SHELVES: Mapping[Shelf, str] = {"ready": "queued", "delayed": "delayed", "reserved": "reserved"}
+#: what is known of a job, with ``found``: where
+Facts = dict[str, Any]
+
+
+class JobSearch:
+    """Looks for one job after another on a connection."""
+
+    def __init__(self, where: Where, queue: Queue) -> None:
+        self._where = where
+        self._connection = queue.settings
+        self._stores = queue.stores
+        #: what could not be looked at, and why
+        self._refused: dict[str, str] = {}
+        self._pools: set[str] = set()
+        self._queues: list[str] = []
+
+    def find(self, job_id: str) -> Facts | None:
+        """What is known of it. Raises ``StoreDown`` of the jobs' store; without another store the rest is looked at.
+
+        It is looked for in the order of its way, so that one that goes on meanwhile is met: first and once more where
+        it may run, which takes no time.
+        """
+        self._queues = self._known_queues()
+        looks: list[tuple[str, Callable[[str], Facts | None]]] = [
+            ("pools", self._running), ("queues", self._waiting), ("pools", self._running),
+            ("failed jobs", self._failed), ("quarantine", self._quarantined),
+        ]  # fmt: skip
+        for what, look in looks:
+            try:
+                if found := look(job_id):
+                    return found
+            except StoreError as error:
+                if _is_away(error):
+                    raise
+                self._refused[what] = str(error)
+        return None
+
+    @property
+    def looked_at(self) -> str:
+        """What the last search has looked at, in words."""
+        runs = f"it runs in no pool that is known here ({', '.join(sorted(self._pools)) or 'there is none'})"
+        names = first_of(self._queues, _MOST_NAMES)
+        rows = f"among the first {_MOST} ready, delayed and reserved jobs of queues {names}"
+        refused = "".join(f"; not looked at: {what} ({why})" for what, why in self._refused.items())
+        return f"{runs}, it is not among the failed jobs, in quarantine or {rows}{refused}"
+
+    def _known_queues(self) -> list[str]:
+        """The pools' queues and those that are not empty."""
+        found = dict.fromkeys(self._where.queues(self._connection))
+        with suppress(StoreDenied):  # a Redis user without +scan
+            found |= dict.fromkeys(self._stores.queue.queues())
+        return [*found][:_MOST_QUEUES]
+
+    def _running(self, job_id: str) -> Facts | None:
+        """In a worker: of this host, by its board; of any other, by its pool's last notice."""
+        for place, host, processes in self._all_pools():
+            for process in processes:
+                if process.job and process.job.id == job_id:
+                    with suppress(ValueError):  # a notice may say that it began at no time
+                        return {**_run(process, process.job, host), "found": place}
+        return None
+
+    def _all_pools(self) -> Iterator[tuple[str, str, Sequence[ProcessRow]]]:
+        """Those of this host by their boards, which are never behind; all others by their notices, with their host."""
+        here = set()
+        for pool in (one for one in self._where.pools() if one.connection == self._connection):
+            with suppress(NotRunning, ConfigError, OSError):
+                runtime = runtime_of(self._where, pool)
+                shown = overview(pool.name, board_of(runtime))
+                self._pools.add(pool.name)
+                yield f"the board of pool {pool.name}", "", shown.processes
+                here.add((socket.gethostname(), str(runtime.path)))
+        for notice in self._stores.control.pools():
+            if (notice["host"], str(notice.get("runtime_directory"))) not in here:
+                name = f"{notice['pool']} on {notice['host']}"
+                self._pools.add(name)
+                with suppress(*DAMAGED):
+                    yield f"the last notice of pool {name}", notice["host"], processes_in(notice)
+
+    def _waiting(self, job_id: str) -> Facts | None:
+        for queue in self._queues:
+            for shelf, state in _SHELVES.items():
+                if payload := self._first(queue, shelf, job_id):
+                    # A database counts attempts in a column of its own.
+                    attempts = payload.attempts if "attempts" in payload.fields and payload.attempts else None
+                    about: Facts = {"name": payload.name, "queue": queue, "pushed": _moment(payload.pushed_at)}
+                    known = asdict(JobState(id=job_id, state=state, **about))
+                    return {**known, "attempts": attempts, "found": f"the {shelf} jobs of queue {queue}"}
+        return None
+
+    def _first(self, queue: str, shelf: Shelf, job_id: str) -> Payload | None:
+        """The job with this id, if it is one of the first there."""
+        mark = job_id.encode("utf-8", "replace") if _PLAIN.fullmatch(job_id) else b""
+        try:
+            rows = self._stores.queue.first(queue, _MOST, shelf)
+        except StoreDenied as error:
+            self._refused[f"{shelf} jobs"] = str(error)
+            return None
+        except StoreDown:
+            raise
+        except StoreError:  # a key of the wrong type
+            return None
+        for raw in rows:
+            if mark in raw:
+                with suppress(BadPayload):
+                    if (payload := decode(raw)).id == job_id:
+                        return payload
+        return None
+
+    def _failed(self, job_id: str) -> Facts | None:
+        record = self._stores.failed.get(job_id)
+        if record is None:
+            return None
+        about: Facts = {"name": record.name, "queue": record.queue, "error": headline(record.exception)}
+        known = asdict(JobState(id=job_id, state="failed", since=_moment(record.failed_at), **about))
+        return {**known, "attempts": record.attempts, "found": "the failed jobs"}
+
+    def _quarantined(self, job_id: str) -> Facts | None:
+        """A payload that has this id somewhere: it could not be read as a job."""
+        mark = job_id.encode("utf-8", "replace")
+        for queue in self._queues:
+            for entry in islice(self._stores.records.quarantined(queue), _MOST):
+                if job_id == entry.id or mark in entry.payload:
+                    about: Facts = {"queue": queue, "since": _moment(entry.at), "error": entry.reason}
+                    known = asdict(JobState(id=job_id, state="quarantined", **about))
+                    return {**known, "attempts": None, "found": f"the quarantine of queue {queue}, entry {entry.id}"}
+        return None
+
+
+def _run(process: ProcessRow, job: JobRow, host: str) -> Facts:
+    """A job that a worker runs. Raises ``ValueError`` if it began at no time."""
+    began = datetime.fromisoformat(job.since)
+    state = JobState(
+        id=job.id,
+        state="running",
+        name=job.name,
+        queue=job.queue,
+        attempts=job.attempt,
+        since=began,
+        began=began,
+        host=host,
+        worker=process.number,
+        pid=process.pid,
+        progress=job.progress,
+        note=job.note or "",
+    )
+    return asdict(state)
+
+
+def _moment(seconds: float | None) -> datetime | None:
+    with suppress(ValueError, OverflowError, OSError):  # a foreign payload made it up
+        return None if seconds is None else datetime.fromtimestamp(seconds, UTC)
+    return None
+
+
+def _is_away(error: StoreError) -> bool:
+    """Whether the jobs' own store is away, so that nothing can be looked at."""
+    return isinstance(error, StoreDown) and not isinstance(error, StoreDenied) and not error.store

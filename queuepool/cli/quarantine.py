@@ -15,9 +15,9 @@ import click
 
 from queuepool.board.status import iso
 from queuepool.cli import output
-from queuepool.cli.asking import FORCE, has_terminal, is_declined
 from queuepool.cli.group import Verbs
 from queuepool.cli.options import CONNECTION, JSON, TEXT, Where, located, parsed
+from queuepool.cli.output import FORCE, has_terminal, is_declined
 from queuepool.cli.queues import QUEUES, by_connection, one_queue
 from queuepool.cli.reading import Reading
 from queuepool.config.settings import ConnectionSettings

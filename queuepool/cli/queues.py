@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, closing
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, suppress
 from typing import Any, NamedTuple
 
 import click
 
+from queuepool.board.pauses import pause_words
+from queuepool.board.runtime_dir import RuntimeDir
+from queuepool.board.status import iso
 from queuepool.cli import output
-from queuepool.cli.ages import age, untaken
-from queuepool.cli.asking import FORCE, has_terminal, is_declined
 from queuepool.cli.options import CONNECTION, JSON, Where, located, option, parsed
-from queuepool.cli.queue_marks import Mark, complaints, marks_of
+from queuepool.cli.output import FORCE, counted, has_terminal, is_declined
 from queuepool.cli.reading import Reading
 from queuepool.config import values
 from queuepool.config.settings import ConnectionSettings
 from queuepool.config.urls import masked
-from queuepool.errors import StoreDenied, StoreDown, StoreError
+from queuepool.errors import ConfigError, NotRunning, StoreDenied, StoreDown, StoreError
 from queuepool.jobs.client import Queue
-from queuepool.stores.contract import Sizes
+from queuepool.payload.ages import ready_for
+from queuepool.stores.contract import Control, Measured, Sizes
+from queuepool.stores.control import served_in
 from queuepool.unix.exit_codes import FAILED
 
 #: the total at which artisan's queue:monitor calls a queue busy
@@ -219,3 +222,101 @@ def _parts(name: str, sizes: Sizes, limit: int, oldest: float | None) -> dict[st
         "oldest_pending": oldest,
         "status": "ALERT" if sizes.total >= limit else "OK",
     }
+
+
+# How long payloads have waited, and whether Laravel takes the outcomes that wait for it.
+
+#: seconds after which an outcome should have been taken
+_TAKEN_WITHIN = 60.0
+
+
+def age(found: Measured) -> float | None:
+    """For how many seconds the queue's next job has been ready; ``None`` if there is none, or nothing says it."""
+    if not (found.ready or found.oldest):
+        return None
+    known = ready_for(found.payload, found.now) if found.oldest is None else found.oldest
+    return None if known is None else round(known, 1)
+
+
+def untaken(queue: str, found: Measured) -> str:
+    """What to say if outcomes wait in ``queue`` for more than a minute; empty if none does."""
+    waited = age(found)
+    if waited is None or waited <= _TAKEN_WITHIN:
+        return ""
+    waiting = f"{counted(found.ready, 'outcome')} waiting in queue {queue}, the oldest for {waited:.0f} s"
+    return f"{waiting}: no worker of Laravel serves it? Chains and batches stand still until one does"
+
+
+# What is odd about a queue beside its size: that no pool serves it, or that it is paused.
+
+
+class Mark(NamedTuple):
+    """What is known of one queue; ``None``: it cannot be told."""
+
+    #: whether a pool that runs, on any host, serves it
+    served: bool | None = None
+    paused: bool | None = None
+    #: as ISO 8601, and as ``user@host``
+    paused_since: str | None = None
+    paused_by: str | None = None
+
+    def words(self, queue: str) -> Iterator[str]:
+        """A line for each thing that is odd."""
+        if self.served is False:
+            yield f"warn: queue {queue}: no pool that runs serves it"
+        if self.paused:
+            since = pause_words(self.paused_since, self.paused_by) if self.paused_since else ""
+            yield f"warn: queue {queue}: is paused{since}"
+
+
+def marks_of(where: Where, connection: Queue, queues: Sequence[str]) -> dict[str, Mark]:
+    """The mark of each queue; what a store does not tell is unknown, and a note says why: the sizes are known."""
+    served, control = _served(where, connection), _control(connection, queues)
+    outcomes = connection.settings.outcomes  # Laravel's workers serve it, which cannot be seen
+    return {queue: _mark(queue, None if queue == outcomes else served, control) for queue in queues}
+
+
+def _mark(queue: str, served: frozenset[str] | None, control: Control | None) -> Mark:
+    is_served = None if served is None else queue in served
+    if control is None:
+        return Mark(is_served)
+    since, by = control.pauses.get(queue, (0.0, ""))
+    return Mark(is_served, queue in control.paused, iso(since) if since else None, by or None)
+
+
+def _served(where: Where, connection: Queue) -> frozenset[str] | None:
+    """The queues that are served, by the pools' notices and by the boards of this host."""
+    try:
+        found = served_in(connection.stores.control.pools())
+    except StoreError as error:
+        _note_unknown(connection, "served", error)
+        return None
+    return None if found is None else found.union(*_local(where, connection))
+
+
+def _local(where: Where, connection: Queue) -> Iterator[Sequence[str]]:
+    """The queues of each pool that runs here on this connection; it may not have published itself yet."""
+    for pool in where.pools():
+        if pool.connection == connection.settings:
+            with suppress(NotRunning, ConfigError, OSError):
+                runtime = RuntimeDir(pool)
+                runtime.master_pid()
+                yield about.queues if (about := runtime.about()) else ()
+
+
+def _control(connection: Queue, queues: Sequence[str]) -> Control | None:
+    try:
+        return connection.stores.control.read(queues)
+    except StoreError as error:  # it may be elsewhere, and away; or a user may not read what Laravel has there
+        _note_unknown(connection, "paused", error)
+        return None
+
+
+def _note_unknown(connection: Queue, what: str, error: StoreError) -> None:
+    output.complain(f"note: connection {connection.settings.name}: which queues are {what} is unknown: {error}")
+
+
+def complaints(marks: Mapping[str, Mark], busy: Mapping[str, Any]) -> Iterator[str]:
+    """The lines below a table; of queues without jobs only that they are paused."""
+    for queue, mark in marks.items():
+        yield from (mark if busy[queue] else mark._replace(served=None)).words(queue)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, redirect_stdout
 from datetime import UTC, datetime
 from difflib import get_close_matches
 from itertools import islice
@@ -12,19 +13,23 @@ from typing import Any
 
 import click
 
+from queuepool.board.job_schedules import JobSchedule, published
+from queuepool.board.runtime_dir import RuntimeDir
 from queuepool.cli import output
-from queuepool.cli.declared import declared_schedules
 from queuepool.cli.group import Verbs
 from queuepool.cli.options import CONNECTION, JSON, TEXT, Where, located, option, parsed
 from queuepool.config import values
-from queuepool.config.settings import ConnectionSettings, ScheduleSettings
+from queuepool.config.settings import ConnectionSettings, PoolSettings, ScheduleSettings
 from queuepool.config.timetable import due_after
-from queuepool.errors import BootFailure, StoreDenied
+from queuepool.errors import BootFailure, ConfigError, NotRunning, StoreDenied
 from queuepool.jobs.client import Queue
+from queuepool.pool.announce import job_schedules
 from queuepool.steward.scheduled_job import ScheduledJob
+from queuepool.steward.schedules_of_pool import declared
 from queuepool.stores.contract import NewJob
 from queuepool.stores.schedules import Mark
 from queuepool.unix.exit_codes import FAILED
+from queuepool.worker.boot import import_application
 
 #: seconds that a mark may be ahead of the clock, and behind it, since they are read one after the other
 _AHEAD, _BEHIND = 60.0, 10.0
@@ -232,3 +237,29 @@ def _resume(queue: Queue, name: str, words: str, several: Sequence[str]) -> None
 
 def _words(name: str, connection: ConnectionSettings) -> str:
     return f"schedule {name}" if name else f"all schedules, connection {connection.name}"
+
+
+# The schedules that jobs declare: those of the pools that run here; of the others, their modules are imported.
+
+
+def declared_schedules(pools: Sequence[PoolSettings], *, anew: bool) -> Iterator[ScheduleSettings]:
+    """The schedules of the pools' jobs; ``anew``: import the modules of pools that run, too. Raises ``BootFailure``."""
+    at_rest = []
+    for pool in pools:
+        found = None if anew else _in_force(pool)
+        if found is None:
+            at_rest.append(pool)
+        else:
+            yield from declared(pool, found)
+    with redirect_stdout(sys.stderr):  # what modules print is no part of the answer
+        import_application(dict.fromkeys(name for pool in at_rest for name in pool.modules))
+    for pool in at_rest:
+        yield from declared(pool, job_schedules())
+
+
+def _in_force(pool: PoolSettings) -> list[JobSchedule] | None:
+    """What the local pool's workers have declared; ``None`` if it does not run."""
+    try:
+        return published(RuntimeDir(pool).board())
+    except (NotRunning, ConfigError):
+        return None

@@ -14,7 +14,6 @@ A worker emits the events of its running job. The steward emits those that a dea
 run in the process that emits.
 """
 
-from queuepool.events.alerts import AlertCleared, AlertEvent, AlertRaised, AlertUnsent
 from queuepool.events.base import Event, JobEvent, JobFacts, KilledAttempt
 from queuepool.events.jobs import (
     HookRaised,
@@ -36,6 +35,10 @@ from queuepool.events.jobs import (
     TasksLeft,
 )
 from queuepool.events.pool import (
+    AlertCleared,
+    AlertEvent,
+    AlertRaised,
+    AlertUnsent,
     BootFailed,
     FailureUnrecorded,
     Looping,
@@ -43,6 +46,8 @@ from queuepool.events.pool import (
     PoolContinued,
     PoolPaused,
     PoolRestarting,
+    ScheduleMissed,
+    SchedulePushed,
     SideStoreLost,
     SideStoreRegained,
     StewardStopping,
@@ -56,7 +61,6 @@ from queuepool.events.pool import (
     WorkerStarting,
     WorkerStopping,
 )
-from queuepool.events.schedules import ScheduleMissed, SchedulePushed
 
 __all__ = [
     "AlertCleared",

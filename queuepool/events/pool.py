@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
+from datetime import datetime
 from typing import ClassVar
 
 from queuepool.events.base import Event
@@ -213,3 +214,86 @@ class StoreRefused(Event):
 
     queue: str
     problem: str
+
+
+# Events of alerts.
+
+
+@dataclass(frozen=True, slots=True)
+class AlertEvent(Event):
+    """The base of the events of one alert. ``kind`` is its key in ``[alerts]``; ``since`` is aware, in UTC.
+
+    ``value`` and ``limit`` are seconds, counts, or shares from 0 to 1, by the kind. ``detail`` is what else is known:
+    of a lost pool, which jobs it ran.
+    """
+
+    kind: str
+    subject: str
+    value: float
+    limit: float
+    since: datetime
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class AlertRaised(AlertEvent):
+    """A limit of ``[alerts]`` is reached."""
+
+    words: ClassVar[str] = "alert raised"
+    level: ClassVar[int] = logging.WARNING
+
+
+@dataclass(frozen=True, slots=True)
+class AlertCleared(AlertEvent):
+    """The value is below four fifths of the limit again."""
+
+    words: ClassVar[str] = "alert cleared"
+    level: ClassVar[int] = logging.INFO
+
+
+@dataclass(frozen=True, slots=True)
+class AlertUnsent(Event):
+    """A notice could not be sent ``by`` ``exec`` or ``webhook``; a problem is emitted once, until a notice is sent."""
+
+    words: ClassVar[str] = "notice of an alert not sent"
+    level: ClassVar[int] = logging.ERROR
+
+    by: str
+    kind: str
+    subject: str
+    problem: str
+
+
+# Events of schedules.
+
+
+@dataclass(frozen=True, slots=True)
+class SchedulePushed(Event):
+    """A schedule's job ``id`` was pushed for the time ``due``, ``late`` seconds after it."""
+
+    words: ClassVar[str] = "schedule pushed"
+    level: ClassVar[int] = logging.INFO
+
+    schedule: str
+    job: str
+    queue: str
+    id: str
+    due: datetime
+    late: float
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleMissed(Event):
+    """The due times of a schedule from ``first`` to ``last`` stay without a job of their own.
+
+    ``reason``: ``late`` (nothing could push in time; a later time may have been made good instead) or ``overlap`` (its
+    last job is still queued or runs).
+    """
+
+    words: ClassVar[str] = "schedule missed"
+    level: ClassVar[int] = logging.WARNING
+
+    schedule: str
+    first: datetime
+    last: datetime
+    reason: str

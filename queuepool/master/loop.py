@@ -15,13 +15,11 @@ from queuepool.board.deadlines import overdue
 from queuepool.board.requests import Requests
 from queuepool.board.runtime_dir import RuntimeDir
 from queuepool.config.settings import PoolSettings
-from queuepool.master.child import Child
-from queuepool.master.children import Children
-from queuepool.master.first_boot import FirstBoot
-from queuepool.master.herald import Herald
+from queuepool.master.children import Child, Children
 from queuepool.master.place import Place
 from queuepool.master.reporter import Reporter
-from queuepool.master.respawn import Respawn
+from queuepool.master.respawn import FirstBoot, Respawn
+from queuepool.master.service_manager import Herald
 from queuepool.master.shutdown import Shutdown
 from queuepool.master.spawner import EntryPoints, Spawner
 from queuepool.unix import fork, proc

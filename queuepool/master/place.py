@@ -9,8 +9,7 @@ from queuepool.board.board import Board, Role, State
 from queuepool.board.runtime_dir import RuntimeDir
 from queuepool.config.settings import PoolSettings
 from queuepool.errors import QueuepoolError
-from queuepool.master.child import Child
-from queuepool.master.children import Children
+from queuepool.master.children import Child, Children
 from queuepool.unix import stray_processes
 
 _log = logging.getLogger("queuepool")

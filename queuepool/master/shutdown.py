@@ -7,7 +7,7 @@ import time
 from collections.abc import Sequence
 
 from queuepool.board.board import Header, Role, State
-from queuepool.master.child import Child
+from queuepool.master.children import Child
 
 #: seconds that the steward may settle after the last worker has exited
 _SETTLE = 5.0

@@ -8,8 +8,7 @@ import time
 from collections.abc import Callable, Mapping
 
 from queuepool.board.board import HELPERS, Board, Role, Slot
-from queuepool.master.child import Child
-from queuepool.master.children import Children
+from queuepool.master.children import Child, Children
 from queuepool.master.respawn import Respawn
 from queuepool.unix import fork, proc
 

@@ -14,10 +14,9 @@ from queuepool.board.board import Board, State
 from queuepool.board.board_name import BoardName
 from queuepool.board.runtime_dir import RuntimeDir
 from queuepool.config.settings import PoolSettings
-from queuepool.master.herald import Signs
 from queuepool.master.respawn import Backoff
-from queuepool.master.signs import SignsOfPool
-from queuepool.unix import fork, proc, system
+from queuepool.master.service_manager import Signs, SignsOfPool
+from queuepool.unix import fork, proc
 from queuepool.unix.exit_codes import FAILED, OK
 from queuepool.unix.signals import STOPS
 
@@ -75,7 +74,7 @@ class Member:
             self._has_failed(f"cannot fork: {error.strerror}", FAILED, now)
             return
         self._forked_at, self.is_live = now, True
-        self._name = BoardName(self.pid, proc.start_time_if_readable(self.pid), system.boot(), system.namespace())
+        self._name = BoardName(self.pid, proc.start_time_if_readable(self.pid), proc.boot(), proc.namespace())
         if self._is_paused:
             self.send(signal.SIGUSR2)
 

@@ -11,7 +11,7 @@ from queuepool.board.board import State
 from queuepool.board.facts import Totals
 from queuepool.board.status import title
 from queuepool.config.settings import PoolSettings
-from queuepool.master.herald import PASS, Herald, Signs
+from queuepool.master.service_manager import PASS, Herald, Signs
 from queuepool.pool.member import Member
 from queuepool.unix import fork, proc, signals
 

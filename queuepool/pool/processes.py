@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import signal
+import sys
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import partial
@@ -11,17 +13,17 @@ from io import FileIO
 from queuepool import log
 from queuepool.board import boot_report
 from queuepool.board.board import Board, Slot
+from queuepool.board.module_files import imported, publish
 from queuepool.board.runtime_dir import RuntimeDir
 from queuepool.config.settings import PoolSettings
 from queuepool.errors import BootFailure
-from queuepool.events import Event
+from queuepool.events import Event, Looping
 from queuepool.events.listeners import LISTENERS
 from queuepool.jobs import connecting
 from queuepool.jobs.context import running_data
 from queuepool.jobs.current_job import running_id
 from queuepool.log.captured import capture
 from queuepool.pool import announce
-from queuepool.pool.module_files import ModuleFiles
 from queuepool.pool.steward_process import StewardProcess
 from queuepool.pool.worker_process import limits_of, warn_of_jobs, work
 from queuepool.unix import originals, proc, stray_processes
@@ -212,3 +214,33 @@ def _restore(signals: WorkerSignals, alarm: Alarm) -> None:
     originals.give_back()
     signals.listen()
     alarm.prepare()
+
+
+# With ``reload``: what workers and templates tell the steward of the files that they have imported.
+
+_log = logging.getLogger("queuepool")
+
+
+class ModuleFiles:
+    """Those of one process; a worker that a template forks begins with the template's."""
+
+    def __init__(self, board: Board) -> None:
+        self._board = board
+        self._count = 0
+        #: each with the Unix second since when it has been imported
+        self._began: dict[str, float] = {}
+
+    def tell(self, slot: Slot, began: float) -> None:
+        """Tell those that have been imported since ``began`` (Unix seconds), too, if there are any."""
+        if self._count == len(sys.modules):
+            return
+        self._count = len(sys.modules)
+        self._began = dict.fromkeys(imported(), began) | self._began
+        try:
+            publish(self._board, slot, self._began)
+        except OSError as error:
+            _log.warning("the files of the modules cannot be told to the steward: %s", error)
+
+    def watch(self, slot: Slot) -> None:
+        """Also tell those that jobs import."""
+        LISTENERS.add(Looping, lambda event: self.tell(slot, time.time()))

@@ -6,25 +6,26 @@ import faulthandler
 import logging
 import os
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from importlib import import_module
 
 from queuepool import __version__, log
 from queuepool.board.board import Board, Role, sweep
 from queuepool.board.meters import MeterMemory
 from queuepool.board.runtime_dir import RuntimeDir
 from queuepool.config.connections import check_drivers
-from queuepool.config.settings import PoolSettings
+from queuepool.config.settings import ConnectionSettings, PoolSettings
 from queuepool.config.urls import database_of
 from queuepool.errors import ConfigError, QueuepoolError
-from queuepool.master.herald import Herald
 from queuepool.master.loop import Master
-from queuepool.master.notify_socket import NotifySocket
-from queuepool.pool import announce, late_imports
+from queuepool.master.service_manager import Herald, NotifySocket
+from queuepool.pool import announce
 from queuepool.pool.examine import make_missing_files, refuse_unbindable, refuse_unfit, refuse_unsendable
 from queuepool.pool.parent import Parent
 from queuepool.pool.processes import Processes
+from queuepool.stores.factory import Stores, is_redis, load_drivers
 from queuepool.unix import collector, proc, signals
 from queuepool.unix.places import lasting
 
@@ -59,7 +60,7 @@ def start(settings: PoolSettings, served: Collection[str] = ()) -> int:
     announce.made(made)
     if settings.connection.embedded:
         _log.info("no url names a server: the queue is %s", database_of(settings.connection.url))
-    late_imports.load_all(settings)
+    load_all(settings)
     proc.library()
     collector.expect_jobs()
     entry_points = {Role.WORKER: roles.worker, Role.STEWARD: roles.steward, Role.TEMPLATE: roles.template}
@@ -86,7 +87,7 @@ def start_all(
     for pool in pools:
         with suppress(QueuepoolError, ImportError):  # its own start says so
             check_drivers(pool.connection)
-            late_imports.load_all(pool)
+            load_all(pool)
     return Parent(pools, herald).run(lambda pool: _start_or_report(pool, report, served))
 
 
@@ -118,3 +119,40 @@ def _new_board(runtime: RuntimeDir, settings: PoolSettings) -> Board:
     board.header.facts = board.header.facts._replace(since=time.time(), target=workers)
     board.header.beat = time.monotonic()
     return board
+
+
+# What a pool's processes import late, imported before the first fork: they share it, and may outlive its files.
+#
+# An installation is removed under a running pool by whoever prunes old releases. A steward or a worker that is replaced
+# after that must not need one more file of ours.
+
+#: of every pool
+_USUAL = (
+    "jobs.asynchronous", "jobs.decorator", "jobs.dispatch", "jobs.job_class", "jobs.job_schedules", "jobs.queued",
+    "jobs.within", "payload.scheduled", "payload.php_serialize", "payload.php_unserialize", "steward.schedule",
+    "unix.posix_timer",
+)  # fmt: skip
+
+
+def load_all(settings: PoolSettings) -> None:
+    """Import it, and read the scripts of the stores. Opens nothing."""
+    Stores(settings.connection)  # which imports its parts
+    load_drivers(settings.connection)
+    for name in (*_USUAL, *_of_settings(settings), *_of_stores(settings.connection)):
+        import_module(f"queuepool.{name}")
+
+
+def _of_settings(settings: PoolSettings) -> Iterator[str]:
+    if settings.alerts:
+        yield "alerts.watch"
+    if settings.listen:
+        yield "pool.web_process"
+    if settings.has_neighbours:
+        yield "log.eyes"  # a parent's first line may come late
+    if settings.connection.app_keys:
+        yield "payload.aes"
+
+
+def _of_stores(connection: ConnectionSettings) -> Iterator[str]:
+    if not is_redis(connection.batches_url or connection.failed_url or connection.url):
+        yield "stores.sql.batches"

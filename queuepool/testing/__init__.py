@@ -16,11 +16,10 @@ if TYPE_CHECKING:
     from queuepool.testing.draining import drain
     from queuepool.testing.faking import fake
     from queuepool.testing.pretending import as_current
-    from queuepool.testing.pushed import PushedJob
-    from queuepool.testing.pushes import Pushes
+    from queuepool.testing.pushes import PushedJob, Pushes
     from queuepool.testing.running import run_now
-    from queuepool.testing.tables import make_tables
-    from queuepool.testing.times import next_times
+    from queuepool.testing.skipped_time import next_times
+    from queuepool.testing.temporary import make_tables
 
 __all__ = [
     "Attempt", "Delete", "Fail", "PushedJob", "Pushes", "Ran", "RanNow", "Release", "as_current", "drain", "fake",
@@ -31,9 +30,9 @@ __all__ = [
 _PLACES = MappingProxyType({
     "Delete": "settlement.verdict", "Fail": "settlement.verdict", "Release": "settlement.verdict",
     "Attempt": "testing.attempts", "Ran": "testing.attempts", "RanNow": "testing.attempts",
-    "PushedJob": "testing.pushed", "Pushes": "testing.pushes", "as_current": "testing.pretending",
-    "drain": "testing.draining", "fake": "testing.faking", "make_tables": "testing.tables",
-    "next_times": "testing.times", "run_now": "testing.running",
+    "PushedJob": "testing.pushes", "Pushes": "testing.pushes", "as_current": "testing.pretending",
+    "drain": "testing.draining", "fake": "testing.faking", "make_tables": "testing.temporary",
+    "next_times": "testing.skipped_time", "run_now": "testing.running",
 })  # fmt: skip
 
 

@@ -11,10 +11,9 @@ from queuepool.jobs.connecting import default_queue
 from queuepool.jobs.job_options import queue_name
 from queuepool.stores.sql.borrowed import BorrowedQueue
 from queuepool.testing.attempts import Ran
-from queuepool.testing.bounds import Bounds
 from queuepool.testing.skipped_time import skip_in
 from queuepool.testing.temporary import TIME
-from queuepool.testing.worker import InProcessWorker
+from queuepool.testing.worker import Bounds, InProcessWorker
 
 _IN_TRANSACTION = (
     "drain: a transaction is open, and what is dispatched in it waits for its commit; Django's TestCase never commits: "

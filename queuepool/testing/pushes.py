@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import inspect
+import reprlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
 from typing import Any
 
-from queuepool.jobs.delay import Delay
-from queuepool.testing.expected import Expected, check_own, expected, job_name
-from queuepool.testing.pushed import PushedJob
+from queuepool.errors import BadPayload, UnknownJob
+from queuepool.jobs.decorator import JobFunction
+from queuepool.jobs.delay import Delay, seconds_until
+from queuepool.jobs.diversion import Push
+from queuepool.jobs.fitting import fitted
+from queuepool.jobs.job_class import Job
+from queuepool.jobs.registry import REGISTRY, arguments_of
+from queuepool.payload.envelope import decode
+from queuepool.payload.unique_locks import name_of
 
 _WAIT = "waiting for a commit, and not pushed before that"
 
@@ -119,3 +128,235 @@ def _wanted(
 ) -> Expected:
     check_own(job, {"queue": queue, "delay": delay, "times": times})
     return expected(job, args, kwargs, queue, delay)
+
+
+# What a test says that it expects of a push.
+
+#: seconds by which delays may differ: one that is a time of day shrinks until it is compared
+_TOLERANCE = 1.0
+#: what the assertions take beside the job's arguments
+_OWN = ("queue", "delay", "times")
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """``args`` and ``kwargs``: all arguments of the job; with neither, any arguments will do."""
+
+    name: str
+    args: Sequence[Any]
+    kwargs: Mapping[str, Any]
+    queue: str | None = None
+    delay: float | None = None
+    #: the task of Django's whose job it is
+    task: Any = None
+
+    @property
+    def _is_of_any_arguments(self) -> bool:
+        return not self.args and not self.kwargs
+
+    def fits(self, job: PushedJob) -> bool:
+        """Whether this job is what was expected."""
+        return (
+            job.name == self.name
+            and (self.queue is None or job.queue == self.queue)
+            and (self.delay is None or abs(job.delay - self.delay) < _TOLERANCE)
+            and (self._is_of_any_arguments or self._has_arguments(job))
+        )
+
+    def _has_arguments(self, job: PushedJob) -> bool:
+        if self.task is not None:
+            return arguments_of_task(self.task, self.args, self.kwargs) == enqueued_arguments(self.task, job.kwargs)
+        wanted = by_name(self.name, self.args, self.kwargs)
+        has_the_same = target_of(self.name) is not None or [*self.args] == [*job.args]
+        return has_the_same and wanted == job.arguments
+
+    def __str__(self) -> str:
+        call = self.name if self._is_of_any_arguments else call_text(self.name, self.args, self.kwargs)
+        queue = "" if self.queue is None else f" queue={self.queue}"
+        return call + queue + ("" if self.delay is None else f" delay={self.delay:g}")
+
+
+def expected(
+    job: object, args: Sequence[Any], kwargs: Mapping[str, Any], queue: str | None, delay: Delay | None
+) -> Expected:
+    """``job``: a job function, a ``Job`` class, an object of one (which has its arguments), a task, or a name.
+
+    Raises ``TypeError`` for anything else, and for arguments that the job cannot have.
+    """
+    if isinstance(job, Job):
+        if args or kwargs:
+            raise TypeError(f"{job.job_name}: the arguments are in the object already")
+        kwargs = {field.name: getattr(job, field.name) for field in fields(job) if field.init}  # type: ignore[arg-type]
+    seconds = None if delay is None else seconds_until(delay)
+    wanted = Expected(job_name(job), args, kwargs, queue, seconds, job if is_task(job) else None)
+    if args or kwargs:
+        _check_arguments(wanted)
+    return wanted
+
+
+def _check_arguments(wanted: Expected) -> None:
+    try:
+        if wanted.task is not None:
+            arguments_of_task(wanted.task, wanted.args, wanted.kwargs)
+        else:
+            by_name(wanted.name, wanted.args, wanted.kwargs)
+    except TypeError as error:
+        raise TypeError(f"{wanted.name}: {error}") from None
+
+
+def job_name(job: object) -> str:
+    """The name under which the job is pushed."""
+    if isinstance(job, JobFunction):
+        return job.name
+    if isinstance(job, Job) or (isinstance(job, type) and issubclass(job, Job)):
+        return job.job_name
+    if isinstance(job, str):
+        return job
+    if is_task(job):
+        return str(job.module_path)  # type: ignore[attr-defined]
+    raise TypeError(f"{job!r} is no job: give a function with @job, a Job class, an object of one, or a name")
+
+
+def check_own(job: object, given: Mapping[str, object]) -> None:
+    """Raise ``TypeError`` for an option of a push that is the name of an argument of the job, too."""
+    name = job_name(job)
+    target: Any = getattr(job, "func", None) if is_task(job) else target_of(name)
+    parameters = inspect.signature(target).parameters if target else {}
+    for option in _OWN:
+        if given.get(option) is not None and option in parameters:
+            raise TypeError(f"{name} has an argument {option!r} itself: look at the jobs in pushed.of({name!r})")
+
+
+# Django's tasks in assertions: an object of ``django.tasks.Task`` stands for the job that ``enqueue`` pushes.
+
+
+def is_task(job: object) -> bool:
+    """Whether this is a task; nothing of Django's is imported."""
+    return hasattr(job, "module_path") and hasattr(job, "takes_context")
+
+
+def arguments_of_task(task: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The arguments of a call by name, with defaults. Raises ``TypeError`` if they do not fit."""
+    context = [None] if task.takes_context else []
+    bound = inspect.signature(task.func).bind(*context, *args, **kwargs)
+    bound.apply_defaults()
+    return bound.arguments
+
+
+def enqueued_arguments(task: Any, data: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """The same of a pushed task, by its payload's data; ``None`` if they do not fit, which Django does not check."""
+    try:
+        return arguments_of_task(task, data.get("args", ()), data.get("kwargs", {}))
+    except TypeError:
+        return None
+
+
+# One pushed job, as a test sees it.
+
+_SHORT = reprlib.Repr()
+_SHORT.maxstring = _SHORT.maxother = 100
+_SHORT.maxdict = _SHORT.maxlist = _SHORT.maxtuple = 10
+
+
+@dataclass(frozen=True, slots=True)
+class PushedJob:
+    """What was pushed.
+
+    ``args`` and ``kwargs`` are the very objects that were given. Arguments that the job takes by name are in
+    ``kwargs``, also if they were given by position; those that it takes by position alone are in ``args``.
+    """
+
+    id: str
+    #: of the job, or of the PHP class; of ``push_raw`` the one in the payload, if it has one
+    name: str
+    args: Sequence[Any]
+    kwargs: Mapping[str, Any]
+    queue: str
+    #: seconds
+    delay: float
+    #: those that were given, as the payload's fields: ``maxTries``, ``timeout`` …
+    options: Mapping[str, object]
+    encrypted: bool
+    #: the identity of its unique lock; ``None`` = it is not unique
+    unique_id: str | None
+    #: the payload that ``push_raw`` was given
+    raw: bytes | None = None
+
+    @property
+    def arguments(self) -> Mapping[str, Any]:
+        """All arguments by name, those that were left out with their defaults; ``kwargs`` if the job is unknown here.
+
+        A push by name may also have a list that does not fit, which only the worker finds; then ``args`` alone has it.
+        """
+        try:
+            return by_name(self.name, self.args, self.kwargs)
+        except TypeError:
+            return self.kwargs
+
+    def __str__(self) -> str:
+        about = {"queue": self.queue, "delay": f"{self.delay:g}" if self.delay else "", "unique_id": self.unique_id}
+        words = [f"{key}={value}" for key, value in about.items() if value]
+        call = call_text(self.name, self.args, self.kwargs) if self.raw is None else call_text("raw", [self.raw], {})
+        return " ".join([call, *words, *["encrypted"] * self.encrypted])
+
+
+def by_name(name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The arguments of a call, by the parameters of the registered job. Raises ``TypeError`` if they do not fit."""
+    target = target_of(name)
+    if target is None:
+        return kwargs
+    signature = inspect.signature(target)
+    bound = fitted(signature, args, kwargs)
+    bound.apply_defaults()
+    names = dict(bound.arguments)
+    for parameter in signature.parameters.values():
+        if parameter.kind is parameter.VAR_KEYWORD:
+            names |= names.pop(parameter.name)
+    return names
+
+
+def target_of(name: str) -> Any:
+    """The function or class of a registered job; ``None`` if it has none, or is not registered."""
+    try:
+        return REGISTRY.find(name).target
+    except UnknownJob:
+        return None
+
+
+def call_text(name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
+    """``name(1, b=2)``, long values shortened."""
+    words = [_SHORT.repr(value) for value in args]
+    return f"{name}({', '.join([*words, *(f'{key}={_SHORT.repr(value)}' for key, value in kwargs.items())])})"
+
+
+def pushed_jobs(push: Push) -> list[PushedJob]:
+    """The jobs of one push."""
+    return [_pushed_job(push, identity, *job) for identity, job in zip(push.ids, push.jobs, strict=True)]
+
+
+def _pushed_job(push: Push, identity: str, name: str, data: object) -> PushedJob:
+    raw = data if isinstance(data, bytes) and not name else None
+    args, kwargs = ([], {}) if raw is not None else arguments_of(_as_in_json(data))
+    terms = push.terms
+    options = {key: value for key, value in terms.options.items() if value not in (None, False)}
+    unique_id = None if terms.lock is None else terms.lock.name.removeprefix(name_of(name, ""))
+    identity, name = (identity, name) if raw is None else _named_in(raw)
+    return PushedJob(
+        identity, name, args, kwargs, terms.queue, terms.delay, options, terms.encrypted, unique_id, raw
+    )  # fmt: skip
+
+
+def _as_in_json(data: object) -> object:
+    """The data with the outermost type that it gets in the payload; what is in it stays as it is."""
+    if isinstance(data, Mapping):
+        return dict(data)
+    return list(data) if isinstance(data, tuple) else data
+
+
+def _named_in(raw: bytes) -> tuple[str, str]:
+    """Id and name in a payload; empty if it is none."""
+    try:
+        payload = decode(raw)
+    except BadPayload:
+        return "", ""
+    return payload.id, payload.name

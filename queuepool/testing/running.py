@@ -11,10 +11,9 @@ from typing import NamedTuple
 from queuepool.jobs.diversion import Push
 from queuepool.stores.factory import Stores
 from queuepool.testing.attempts import RanNow
-from queuepool.testing.bounds import Bounds
 from queuepool.testing.diverted import Recorder, diverted
 from queuepool.testing.temporary import TIME
-from queuepool.testing.worker import InProcessWorker
+from queuepool.testing.worker import Bounds, InProcessWorker
 
 _UNCOMMITTED = (
     "the job ran before the commit of the transaction that it was pushed within, and does not see its rows: push "

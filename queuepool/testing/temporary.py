@@ -12,7 +12,10 @@ from functools import cache
 from pathlib import Path
 from tempfile import mkdtemp
 
+from queuepool.config.connections import check_drivers
 from queuepool.config.settings import ConnectionSettings
+from queuepool.errors import StoreDenied
+from queuepool.jobs.connecting import settings_at
 from queuepool.stores.factory import Stores
 from queuepool.stores.sql.ddl import statements_of
 from queuepool.testing.skipped_time import SkippedTime
@@ -71,3 +74,25 @@ def _folder() -> Path:
 def _remove(folder: str, owner: int) -> None:
     if os.getpid() == owner:  # not by a child, which inherits what is to be done at the end
         shutil.rmtree(folder, ignore_errors=True)
+
+
+# ``make_tables``: what ``queuepool migrate`` does, for the database of an application's tests.
+
+
+def make_tables(where: str | Path | None = None, *, connection: str | None = None) -> list[str]:
+    """Make the queue's tables where they are missing, as ``queuepool migrate`` does, and return their names.
+
+    ``where`` and ``connection`` as for ``connect``. Redis has no tables: nothing is made. A table that is there is left
+    as it is. Raises ``ConfigError``, ``StoreDenied`` for a table that cannot be used, and ``StoreError``.
+    """
+    from queuepool.stores.sql.migrate import client_at, migrate, places_of, problems
+
+    settings = settings_at(where, connection)
+    check_drivers(settings)
+    made = []
+    for (url, names), tables in places_of([settings]).items():
+        with closing(client_at(url, names)) as client:
+            made += migrate(client, tables)
+            for problem in problems(client, tables):
+                raise StoreDenied(problem)
+    return made

@@ -2,28 +2,36 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextvars
 import math
-from collections.abc import Sequence
+import threading
+from collections.abc import Awaitable, Callable, Sequence
+from typing import NamedTuple
 
 from queuepool.config.settings import PoolSettings
-from queuepool.errors import BadPayload, QueuepoolError, StoreError
+from queuepool.errors import BadPayload, QueuepoolError, StoreError, UnknownJob
+from queuepool.events import Event, HookRaised, JobExceptionOccurred, JobFailed, JobQuarantined, JobReleased
+from queuepool.events.listeners import LISTENERS, Listeners
 from queuepool.jobs.current_job import running, set_current
+from queuepool.jobs.registry import REGISTRY, Handler, Registry
+from queuepool.payload.envelope import decode
 from queuepool.payload.lease import Lease
+from queuepool.pool.private_slot import private_slot
 from queuepool.settlement.outage import Outage
 from queuepool.settlement.settler import Settler
 from queuepool.stores.contract import Reservation
 from queuepool.stores.factory import Stores
 from queuepool.testing.attempts import Attempt, Ran
-from queuepool.testing.bounds import Bounds
-from queuepool.testing.registered import TestsRegistry
-from queuepool.testing.surroundings import QuietInvoker, QuietSlotWriter
-from queuepool.testing.witness import Witness
-from queuepool.unix.signals import WorkerSignals
+from queuepool.unix.signals import Alarm, WorkerSignals
 from queuepool.worker.attempt import Runner
 from queuepool.worker.context import WorkerContext
 from queuepool.worker.control_state import StoreControlState
+from queuepool.worker.django_support import renew_connections_outside_transactions
+from queuepool.worker.invoker import Invoker, JobLoop
 from queuepool.worker.job_lines import JobLines
 from queuepool.worker.limits import Limits
+from queuepool.worker.slot_writer import SlotWriter
 
 
 class InProcessWorker:
@@ -131,3 +139,171 @@ def _context(stores: Stores, tries: int, witness: Witness) -> WorkerContext:
         run_chores=lambda: None,
         alone=True,
     )
+
+
+# The jobs that a test's process knows.
+
+
+class TestsRegistry(Registry):
+    """Those of ``REGISTRY``, and what a framework registers in a pool at its boot, such as Django's tasks."""
+
+    def find(self, name: str) -> Handler:
+        try:
+            return REGISTRY.find(name)
+        except UnknownJob:
+            for register in REGISTRY.sources:
+                register()
+            return REGISTRY.find(name)
+
+
+# Listeners that note what becomes of an attempt, and pass every event on to those of the process.
+
+
+class Witness(Listeners):
+    """One worker's."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._events: dict[type[Event], Event] = {}
+
+    def wants(self, kind: type[Event]) -> bool:
+        return LISTENERS.wants(kind)
+
+    def emit(self, event: Event) -> bool:
+        self._events[type(event)] = event
+        return LISTENERS.emit(event)
+
+    def begin(self) -> None:
+        """Another attempt begins."""
+        self._events.clear()
+
+    @property
+    def hook_error(self) -> BaseException | None:
+        """What a hook of the attempt raised."""
+        event = self._events.get(HookRaised)
+        return event.error if isinstance(event, HookRaised) else None
+
+    @property
+    def raised(self) -> BaseException | None:
+        """What the attempt raised, or one of its hooks."""
+        event = self._events.get(JobExceptionOccurred)
+        return event.error if isinstance(event, JobExceptionOccurred) else self.hook_error
+
+    def attempt(self, lease: Lease) -> Attempt:
+        """What became of the attempt with this lease."""
+        try:
+            job = decode(lease.receipt, lease.attempts)
+            about = (job.id, job.name, lease.queue, job.attempts)
+        except BadPayload:
+            about = ("", "", lease.queue, 1)
+        for event in self._events.values():
+            if isinstance(event, JobFailed):
+                return Attempt(*about, "failed", event.error)
+            if isinstance(event, JobReleased):
+                return Attempt(*about, "released", event.error, event.delay)
+            if isinstance(event, JobQuarantined):
+                return Attempt(*about, "quarantined", BadPayload(event.reason))
+        return Attempt(*about, "done", self.raised)
+
+
+# What a worker in a test's own process does without: alarms, signal handlers, a title, a loop of its own thread.
+
+
+class NoAlarm(Alarm):
+    """No timer and no handler: they are the test's process's own."""
+
+    def __init__(self) -> None:
+        pass
+
+    def prepare(self) -> None: ...
+
+    def is_intact(self) -> bool:
+        return True
+
+    def is_open(self) -> bool:
+        return True
+
+    def arm(self, seconds: float) -> None: ...
+
+    def disarm(self) -> None: ...
+
+
+class QuietSlotWriter(SlotWriter):
+    """Leaves the title of the process as it is."""
+
+    def __init__(self) -> None:
+        super().__init__(private_slot(), "testing", NoAlarm(), WorkerSignals(), stall_timeout=0.0)
+
+    def _title(self, rest: str) -> None: ...
+
+
+class LoopAside(JobLoop):
+    """A loop for async jobs. Where the test itself is async, it runs in another thread meanwhile.
+
+    A thread can run one loop only, and the test's waits for its ``dispatch``.
+    """
+
+    def run(self, work: Awaitable[object]) -> object:
+        if not _is_in_a_loop():
+            return super().run(work)
+        ended: list[BaseException | None] = []
+        values: list[object] = []
+
+        def run() -> None:
+            try:
+                values.append(super(LoopAside, self).run(work))
+                ended.append(None)
+            except BaseException as error:  # noqa: BLE001 - raised below, where the job runs
+                ended.append(error)
+
+        thread = threading.Thread(target=contextvars.copy_context().run, args=(run,), daemon=True)
+        thread.start()
+        thread.join()
+        if ended[0] is not None:
+            raise ended[0]
+        return values[0]
+
+
+class QuietInvoker(Invoker):
+    """Calls jobs without a soft timeout, which takes a signal handler; its loops are closed by ``close``."""
+
+    renew_connections = staticmethod(renew_connections_outside_transactions)
+
+    def __init__(self, listeners: Listeners) -> None:
+        super().__init__(listeners, self._make_loop)
+        self._made: list[LoopAside] = []
+
+    def call_within(self, function: Callable[[], object], soft_timeout: float) -> object:
+        return self.call(function)
+
+    def close(self) -> None:
+        for loop in self._made:
+            loop.close()
+
+    def _make_loop(self) -> LoopAside:
+        self._made.append(LoopAside())
+        return self._made[-1]
+
+
+def _is_in_a_loop() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
+
+
+# How often jobs may run in a test.
+
+
+class Bounds(NamedTuple):
+    """``tries``: the pool's default, 0 = no limit; ``most``: attempts in all."""
+
+    tries: int
+    most: int
+
+    def check(self) -> None:
+        """Raise ``ValueError`` for what is no count."""
+        for name, value, least in (("tries", self.tries, 0), ("most", self.most, 1)):
+            if isinstance(value, bool) or not isinstance(value, int) or value < least:
+                raise ValueError(f"{name} cannot be {value!r}: it is a whole number from {least}")

@@ -14,9 +14,9 @@ from setproctitle import getproctitle, setproctitle
 if TYPE_CHECKING:
     import psutil
 
+
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 _MB = 1024 * 1024
-
 # It finds the arguments and the environment in memory now: with a variable taken out first, it could set no title.
 with suppress(UnicodeDecodeError):  # an argument that is no text, of which others complain
     getproctitle()
@@ -181,3 +181,23 @@ def cause_of(status: int) -> str:
         return f"signal {-code} ({signal.Signals(-code).name})"
     except ValueError:
         return f"signal {-code}"
+
+
+# Which system a process's number is of: numbers begin anew with each boot, and each namespace has its own.
+
+
+@cache
+def boot() -> str:
+    """The first digits of the kernel's name for this boot; ``0`` where it has none."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text()[:8]
+    except OSError:
+        return "0"
+
+
+def namespace() -> str:
+    """The number of this process's namespace of pids (a container has its own); ``0`` where there are none."""
+    try:
+        return str(os.stat("/proc/self/ns/pid").st_ino)
+    except OSError:
+        return "0"

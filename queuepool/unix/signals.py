@@ -13,11 +13,12 @@ import faulthandler
 import os
 import signal
 from collections.abc import Callable, Collection
+from contextvars import ContextVar
 from types import FrameType
 from typing import IO
 
-from queuepool.unix import handlers
-from queuepool.unix.exit_codes import LEFT
+from queuepool.unix import at_fork
+from queuepool.unix.exit_codes import INTERRUPTED, LEFT
 from queuepool.unix.originals import is_in_library
 
 HANDLED = {
@@ -26,7 +27,6 @@ HANDLED = {
 }  # fmt: skip
 #: those that ask for an end
 STOPS = (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT)
-
 #: the terminal that a process belongs to
 _TERMINAL, _TO_LOOK = "/dev/tty", os.O_RDONLY | os.O_NOCTTY | os.O_NONBLOCK | os.O_CLOEXEC
 #: Python itself ignores these in every process
@@ -113,7 +113,7 @@ class WorkerSignals:
     def listen(self) -> None:
         """Install the handlers. TERM, INT, QUIT: stop. USR2, CONT: pause, continue. USR1, HUP: only wake."""
         for signum in (*_STOPS, _PAUSE, _CONTINUE, signal.SIGUSR1, signal.SIGHUP):
-            handlers.install(signum, self._on_signal)
+            install(signum, self._on_signal)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, HANDLED)
 
     def let_end(self) -> None:
@@ -123,9 +123,9 @@ class WorkerSignals:
         """
         for signum in STOPS:
             if signum == signal.SIGQUIT or os.getpid() == 1:  # the kernel spares process 1 what it does to others
-                handlers.install(signum, _end)
+                install(signum, _end)
             else:
-                handlers.install(signum, signal.SIG_DFL)
+                install(signum, signal.SIG_DFL)
         if self.stop:  # it came before
             _end(signal.SIGTERM, None)
 
@@ -213,9 +213,9 @@ class Alarm:
         signal.setitimer(signal.ITIMER_REAL, 0.0)
 
 
-def listen_for(signum: signal.Signals, handler: handlers.Handler) -> None:
+def listen_for(signum: signal.Signals, handler: Handler) -> None:
     """Have Python call ``handler`` for this signal, in the main thread. Repeat it where user code may have run."""
-    handlers.install(signum, handler)
+    install(signum, handler)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signum})
 
 
@@ -231,3 +231,74 @@ def default_actions() -> None:
         # ignore it, and a worker that was forked paused would stay paused.
         if signal.getsignal(signum) != signal.SIG_DFL:
             signal.signal(signum, signal.SIG_DFL)
+
+
+# Ctrl-C in a process that runs a command.
+
+_IMPORT = "<frozen importlib._bootstrap>"
+
+
+def listen() -> None:
+    """Exit at once when interrupted during an import; elsewhere an interrupt is ``KeyboardInterrupt`` as always.
+
+    During an import Python may make another exception of it (``__set_name__``, up to 3.11) or lose it (in the callbacks
+    of its own locks). Nothing has to be undone there: a command leaves by ``os._exit`` in any case.
+    """
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # a script's background process ignores it
+        signal.signal(signal.SIGINT, _interrupted)
+
+
+def _interrupted(_: int, frame: FrameType | None) -> None:
+    while frame:
+        if frame.f_code.co_filename == _IMPORT:
+            os._exit(INTERRUPTED)
+        frame = frame.f_back
+    raise KeyboardInterrupt
+
+
+# The signal handlers that are ours, which no child has that user code forks: it would swallow what is to end it.
+
+Handler = Callable[[int, FrameType | None], None] | signal.Handlers
+#: those that this process has installed
+_ours: dict[int, Handler] = {}
+#: the mask of the thread in which user code forks, which two threads may do at a time
+_mask: ContextVar[set[int | signal.Signals]] = ContextVar("mask")
+_WANTS_DUMPS = faulthandler.is_enabled()  # who started this Python does
+
+
+def install(signum: int, handler: Handler) -> None:
+    """Have Python call ``handler`` for this signal, in the main thread of this process alone; or set an action."""
+    at_fork.watch(_hold, _give_up, _let_go)
+    signal.signal(signum, handler)
+    _ours[signum] = handler
+
+
+def _intact() -> list[int]:
+    """The signals whose handlers still are ours."""
+    return [signum for signum, handler in _ours.items() if signal.getsignal(signum) == handler]
+
+
+def _hold() -> None:
+    """Before user code forks: our handler would catch what comes to the child too early, and it would be lost."""
+    _mask.set(signal.pthread_sigmask(signal.SIG_BLOCK, _intact()))
+
+
+def _let_go() -> None:
+    signal.pthread_sigmask(signal.SIG_SETMASK, _mask.get())
+
+
+def _give_up() -> None:
+    """In the child: what is ours becomes Python's own. Handlers of user code's stay."""
+    given_up = _intact()
+    for signum in given_up:
+        signal.signal(signum, signal.SIG_DFL)
+    _ours.clear()
+    if signal.getsignal(signal.SIGALRM) == signal.SIG_DFL:  # as far as Python knows: it is faulthandler's
+        faulthandler.unregister(signal.SIGALRM)
+    faulthandler.disable()  # its file is the worker's, for whose own dump the child's would be taken
+    if _WANTS_DUMPS:
+        faulthandler.enable(2)
+    _let_go()
+    # Last: what an interrupt raises here, Python ignores. One that has come already kills.
+    if signal.SIGINT in given_up:
+        signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 from click.testing import CliRunner
 
-from queuepool.cli.asking import is_declined
+from queuepool.cli.output import is_declined
 
 
 def test_a_queues_name_from_a_store_commands_no_terminal():

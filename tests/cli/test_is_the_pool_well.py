@@ -25,7 +25,7 @@ from queuepool.board.runtime_dir import RuntimeDir
 from queuepool.board.status import overview
 from queuepool.config.alerts import AlertSettings
 from queuepool.config.settings import ConnectionSettings, PoolSettings
-from queuepool.master.signs import SignsOfPool
+from queuepool.master.service_manager import SignsOfPool
 from queuepool.metrics.pages import Pages
 from tests.support.boards import process
 from tests.support.commands import queuepool

@@ -28,7 +28,7 @@ django.setup()
 from django.db import connections
 from django.test.utils import override_settings
 from queuepool.config.loader import load
-from queuepool.contrib.django.checks import check_settings
+from queuepool.contrib.django.apps import check_settings
 
 def show(given):
     connections.__dict__.pop("settings", None)

@@ -23,7 +23,7 @@ from queuepool.errors import ConfigError, NotRunning, PoolRunning, WorkerDied
 from queuepool.payload.lease import Lease
 from queuepool.settlement import deferred_hooks
 from queuepool.steward.orphaned_boards import OrphanedBoards
-from queuepool.unix import proc, system
+from queuepool.unix import proc
 from tests.support.each import each
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be two users")
@@ -283,7 +283,7 @@ def others(ours: Board, runtime: RuntimeDir) -> list[Board]:
 
 def test_what_is_left_alone_is_a_living_masters_else_that_of_the_first_board_with_a_steward(runtime):
     runtime.claim()
-    names = [str(BoardName(number, 1, system.boot(), system.namespace())) for number in (1, 2, 3)]
+    names = [str(BoardName(number, 1, proc.boot(), proc.namespace())) for number in (1, 2, 3)]
     alone, first, second = (Board.create(runtime.path / name, 1, runtime.store) for name in names)
     for board in (first, second):  # the steward of each has outlived its master
         board.slots[0].begin(Role.STEWARD, 0, 1)
@@ -310,7 +310,7 @@ input()
 def test_what_is_of_another_system_is_left_to_who_looks_after_it_there(runtime, where):
     runtime.claim()
     ours = runtime.new_board(1)
-    place = (system.boot(), "1") if where == "another container" else ("00000000", system.namespace())
+    place = (proc.boot(), "1") if where == "another container" else ("00000000", proc.namespace())
     theirs = runtime.path / str(BoardName(os.getpid(), proc.start_time(os.getpid()), *place))
     command = [sys.executable, "-c", _LOOKS_AFTER_IT, str(theirs), runtime.store]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:

@@ -18,9 +18,8 @@ from queuepool import log
 from queuepool.board.board import Board, Role, Slot, State
 from queuepool.board.runtime_dir import RuntimeDir
 from queuepool.config.settings import PoolSettings
-from queuepool.master.herald import Herald
 from queuepool.master.loop import Master
-from queuepool.master.notify_socket import NotifySocket
+from queuepool.master.service_manager import Herald, NotifySocket
 from queuepool.pool.parent import Parent
 from queuepool.unix import proc, signals
 from queuepool.unix.exit_codes import BOOT, BROKEN, LEFT

@@ -20,8 +20,7 @@ from queuepool.board.deadlines import next_deadline
 from queuepool.board.held_jobs import AREA, HeldJob, Stage
 from queuepool.board.record import Field, Record, Seconds, Text, Whole
 from queuepool.board.status import overview, title
-from queuepool.master.child import Child
-from queuepool.master.children import Children
+from queuepool.master.children import Child, Children
 from queuepool.payload.lease import Lease
 from tests.support.each import each
 

@@ -11,8 +11,7 @@ import pytest
 
 from queuepool.board.board import Board, Killed, Role, Slot, State
 from queuepool.board.deadlines import LEASE_MARGIN, next_deadline, overdue
-from queuepool.master.child import Child
-from queuepool.master.children import Children, Plan
+from queuepool.master.children import Child, Children, Plan
 
 GRACE = 1.0
 #: pids from here on are of other families

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from queuepool.cli.columns import WHOLE, Columns
+from queuepool.cli.output import WHOLE, Columns
 from tests.support.each import each
 
 ID = "9f3c1a2b-0000-4000-8000-000000000000"

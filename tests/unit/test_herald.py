@@ -17,9 +17,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from queuepool.board.board import Board, Role, State
 from queuepool.config.settings import PoolSettings
-from queuepool.master.herald import PASS, Herald, Signs
-from queuepool.master.notify_socket import NotifySocket
-from queuepool.master.signs import SignsOfPool, is_being_replaced
+from queuepool.master.service_manager import PASS, Herald, NotifySocket, Signs, SignsOfPool, is_being_replaced
 from tests.support.service_manager import ServiceManager, service_manager
 
 WATCHDOG = 2.0

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from queuepool.board.board import Board, Killed, Role, State
-from queuepool.master.child import Child
+from queuepool.master.children import Child
 from queuepool.master.respawn import Backoff, Respawn
 
 Add = Callable[..., Child]
