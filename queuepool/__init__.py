@@ -8,13 +8,13 @@ if TYPE_CHECKING:
     from queuepool.errors import SoftTimeout
     from queuepool.events.listeners import on
     from queuepool.jobs.around import around
-    from queuepool.jobs.backoff import exponential
     from queuepool.jobs.client import Queue
     from queuepool.jobs.connecting import configure, connect
     from queuepool.jobs.context import context
     from queuepool.jobs.current_job import current
     from queuepool.jobs.decorator import job
     from queuepool.jobs.job_class import Job
+    from queuepool.jobs.job_options import exponential
     from queuepool.jobs.retry import Retry
     from queuepool.payload.on_push import on_push
     from queuepool.payload.to_json import register_type
@@ -29,7 +29,7 @@ __version__ = "0.1.0"
 _PLACES = MappingProxyType({
     "Job": "jobs.job_class", "Queue": "jobs.client", "Retry": "jobs.retry", "SoftTimeout": "errors",
     "around": "jobs.around", "configure": "jobs.connecting", "connect": "jobs.connecting", "context": "jobs.context",
-    "current": "jobs.current_job", "exponential": "jobs.backoff", "job": "jobs.decorator", "on": "events.listeners",
+    "current": "jobs.current_job", "exponential": "jobs.job_options", "job": "jobs.decorator", "on": "events.listeners",
     "on_push": "payload.on_push", "register_type": "payload.to_json",
 })  # fmt: skip
 

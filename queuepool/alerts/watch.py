@@ -23,8 +23,7 @@ from queuepool.config.settings import PoolSettings
 from queuepool.errors import StoreError
 from queuepool.events import AlertCleared, AlertRaised
 from queuepool.events.listeners import Listeners
-from queuepool.steward.side_stores import Emitter, EventQueue, SideStores
-from queuepool.steward.side_thread import SideThread
+from queuepool.steward.side_stores import Emitter, EventQueue, SideStores, SideThread
 from queuepool.stores.contract import NOTICE_KEPT
 from queuepool.stores.factory import Stores
 

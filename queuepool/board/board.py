@@ -11,8 +11,8 @@ import os
 from contextlib import suppress
 from io import FileIO
 from pathlib import Path
+from typing import NamedTuple
 
-from queuepool.board.board_name import BoardName
 from queuepool.board.facts import PoolFacts, Totals
 from queuepool.board.header import Header as Header
 from queuepool.board.held_jobs import AREA, HeldJobs
@@ -204,3 +204,77 @@ def sweep(folder: Path) -> None:
         board = beside.with_name(".".join(beside.name.split(".")[:2]))
         if not board.exists() and not BoardName.parsed(board).has_master:
             beside.unlink(missing_ok=True)
+
+
+# When a process must be killed, according to its slot.
+
+#: seconds before a lease's end at which its worker must be dead
+LEASE_MARGIN = 0.5
+
+
+def overdue(slot: Slot, now: float, grace: float, margin: float = LEASE_MARGIN) -> Killed | None:
+    """Why this process must be killed now; ``None`` if it need not be. All in seconds; ``now`` is monotonic."""
+    deadline, lease_end = slot.deadline, slot.lease_deadline  # each read once: the worker may change them in between
+    if deadline and now >= deadline + grace:
+        return Killed.OVERDUE if lease_end or slot.state == State.STARTING else Killed.STALLED
+    if lease_end and now >= lease_end - margin:
+        return Killed.LEASE
+    return None
+
+
+def next_deadline(slot: Slot, grace: float) -> float:
+    """The monotonic time at which to check the process again; infinity when nothing is due."""
+    deadline, lease_end = slot.deadline, slot.lease_deadline
+    due = [deadline + grace] if deadline else []
+    if lease_end:
+        due.append(lease_end - LEASE_MARGIN)
+    return min(due, default=float("inf"))
+
+
+# A board's file name: which master made it, and on which system that master ran.
+#
+# It is believed rather than the board's content, over which a job may have written.
+
+
+class BoardName(NamedTuple):
+    """``start_time`` is the master's ``proc.start_time``; an empty ``boot`` or ``namespace`` is unknown."""
+
+    pid: int
+    start_time: int
+    boot: str = ""
+    namespace: str = ""
+
+    @classmethod
+    def of(cls, pid: int) -> BoardName:
+        """The name of the board that this process of our own system makes or has made."""
+        return cls(pid, proc.start_time(pid), proc.boot(), proc.namespace())
+
+    @classmethod
+    def own(cls) -> BoardName:
+        """Of this process."""
+        return cls.of(os.getpid())
+
+    @classmethod
+    def parsed(cls, path: Path) -> BoardName:
+        """The name in the path; zeros for what is not there."""
+        pid, start_time, boot, namespace = (path.name.removeprefix("board.").split("-") + [""] * 4)[:4]
+        numbers = (int(pid), int(start_time)) if pid.isdecimal() and start_time.isdecimal() else (0, 0)
+        return cls(*numbers, boot, namespace)
+
+    def __str__(self) -> str:
+        return f"board.{self.pid}-{self.start_time}-{self.boot}-{self.namespace}"
+
+    @property
+    def is_of_this_boot(self) -> bool:
+        """Whether the times on the board can be compared with our monotonic clock."""
+        return self.boot == proc.boot()
+
+    @property
+    def is_of_this_system(self) -> bool:
+        """Whether the pids on the board mean anything here: of this boot, and of this namespace of pids."""
+        return self.is_of_this_boot and self.namespace == proc.namespace()
+
+    @property
+    def has_master(self) -> bool:
+        """Whether that master runs, as far as a pid can tell it."""
+        return self.is_of_this_system and proc.is_alive(self.pid, self.start_time)

@@ -1,7 +1,7 @@
 """A pool's meters: the counters of its slots, and what its steward has measured, in memory that its processes share.
 
 The memory is no file: nothing can cut it short, so a worker may write there for each job and never gets a SIGBUS. The
-steward copies it to a file for everybody else (``steward/publish_meters.py``).
+steward copies it to a file for everybody else (``steward/measure.py``).
 
 It is laid out in words of eight bytes: the queues first, then an area for each slot. An area has a head, then 64 rows
 of errors, then rows of jobs: 64, and for each queue one more and one for its jobs that find no row of their own. Row 0

@@ -9,7 +9,7 @@ import signal
 from contextlib import suppress
 from pathlib import Path
 
-from queuepool.board.board_name import BoardName
+from queuepool.board.board import BoardName
 from queuepool.board.boot_report import replace_text, text_in
 from queuepool.unix.signals import STOPS
 

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import errno
 import os
-from contextlib import suppress
+import stat
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from queuepool.board import runtime_base
 from queuepool.board.about import FILE, About
-from queuepool.board.board import Board
-from queuepool.board.board_name import BoardName
-from queuepool.board.pidfile import Pidfile
-from queuepool.board.runtime_base import refusing
+from queuepool.board.board import Board, BoardName
 from queuepool.config.connections import identity_of
 from queuepool.config.settings import PoolSettings
 from queuepool.errors import ConfigError, NoRoom, NotRunning, PoolRunning
+from queuepool.unix import file_lock
 
 #: an empty file whose modification time is that of the master's last pass
 ALIVE = "alive"
@@ -31,7 +32,7 @@ class RuntimeDir:
         self._settings = settings
         self._takes_any = takes_any
         self.store = identity_of(settings.connection)
-        self.path = ((settings.runtime_dir or runtime_base.base()) / settings.name).absolute()
+        self.path = ((settings.runtime_dir or base()) / settings.name).absolute()
         self._pidfile = Pidfile(self.path / "master.pid", self._running)
 
     def claim(self) -> None:
@@ -125,11 +126,11 @@ class RuntimeDir:
                 parent.mkdir(mode=0o755, exist_ok=True)
             self.path.mkdir(mode=0o700, exist_ok=True)
             found = self.path.lstat()
-            runtime_base.check_parents(self.path.parent.resolve())
+            check_parents(self.path.parent.resolve())
         self._check(found, os.getuid())
 
     def _check(self, about: os.stat_result, owner: int | None) -> None:
-        if problem := runtime_base.problem_of(self.path, about, owner):
+        if problem := problem_of(self.path, about, owner):
             raise ConfigError("runtime_dir", problem)
 
     def _running(self, pid: int) -> PoolRunning:
@@ -143,3 +144,161 @@ def _removed(path: Path, pid: int, *, write: bool) -> Board:
         if os.readlink(link).startswith(str(path)):
             return Board.opened(os.open(link, (os.O_RDWR if write else os.O_RDONLY) | os.O_CLOEXEC), path)
     raise FileNotFoundError(path)
+
+
+# A pool's pidfile, whose lock allows one master only.
+
+_MOMENT = 0.1
+
+
+class Pidfile:
+    """The lock decides, not the text: no child inherits it, and it ends with the process, however that ends.
+
+    ``running`` makes the error for a lock that another process holds, from that process's pid.
+    """
+
+    def __init__(self, path: Path, running: Callable[[int], PoolRunning]) -> None:
+        self.path = path
+        self._running = running
+        self._fd = -1
+
+    def claim(self, make_directory: Callable[[], None]) -> None:
+        """Lock the file and write our pid, in a directory made for it. Raises ``PoolRunning`` and ``ConfigError``."""
+        make_directory()
+        fd = self._locked_soon()
+        while not self._is_in_place(fd):  # its last owner removed it while we took the lock
+            os.close(fd)
+            make_directory()
+            fd = self._locked_soon()
+        with refusing("runtime_dir", self.path):
+            os.ftruncate(fd, 0)
+            os.pwrite(fd, b"%d\n" % os.getpid(), 0)
+        self.close()  # a former one, which was removed
+        self._fd = fd
+
+    def lock(self) -> None:
+        """Take the lock now. Raises as ``claim``."""
+        self._fd = self._locked()
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether we hold the lock on the file that is in its place."""
+        return self._is_in_place(self._fd)
+
+    def holder(self) -> int:
+        """The pid of the process that holds the lock; 0 = none, or one in another container. Raises ``OSError``."""
+        fd = os.open(self.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        with _closing(fd):
+            return file_lock.holder(fd) or 0
+
+    def remove(self) -> None:
+        """Remove the file; the lock stays."""
+        self.path.unlink(missing_ok=True)
+
+    def close(self) -> None:
+        """Give up the lock; in a child, the parent keeps it."""
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+    def _locked_soon(self) -> int:
+        """Take the lock; wait for up to ``_MOMENT`` seconds, since a steward that clears away may hold it briefly."""
+        until = time.monotonic() + _MOMENT
+        while True:
+            try:
+                return self._locked()
+            except PoolRunning:
+                if time.monotonic() >= until:
+                    raise
+            time.sleep(_MOMENT / 10)
+
+    def _locked(self) -> int:
+        with refusing("runtime_dir", self.path):
+            fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)
+        about = os.fstat(fd)
+        if not stat.S_ISREG(about.st_mode) or about.st_uid != os.geteuid():
+            os.close(fd)
+            raise ConfigError("runtime_dir", f"{self.path} is not a file of yours: remove it")
+        try:
+            file_lock.lock(fd)
+        except OSError as error:
+            with _closing(fd):
+                raise self._running(file_lock.holder(fd) or 0) from error
+        return fd
+
+    def _is_in_place(self, fd: int) -> bool:
+        try:
+            return os.path.samestat(os.fstat(fd), self.path.lstat())
+        except OSError:
+            return False
+
+
+@contextmanager
+def _closing(fd: int) -> Iterator[None]:
+    try:
+        yield
+    finally:
+        os.close(fd)
+
+
+# The default place of pools' directories, and which places are refused for one.
+
+
+def base() -> Path:
+    """The default directory of this user. Raises ``ConfigError`` when it is not ours alone."""
+    if os.getuid() == 0:
+        return Path("/run/queuepool")
+    if given := os.environ.get("XDG_RUNTIME_DIR"):
+        return Path(given) / "queuepool"
+    import tempfile  # imported here: it is slow and rarely needed
+
+    # A volume mounted at /tmp often lacks the sticky bit (Kubernetes' emptyDir); /dev/shm always has it.
+    places = [Path(tempfile.gettempdir()), Path("/dev/shm")]
+    safe = next((place for place in places if place.is_dir() and not _is_everybodys(place)), places[0])
+    found = safe / f"queuepool-{os.getuid()}"
+    with suppress(FileExistsError):
+        found.mkdir(mode=0o700)
+    if problem := problem_of(found, found.lstat(), os.getuid()):
+        raise ConfigError("runtime_dir", f"{problem}, or set runtime_dir")
+    return found
+
+
+def problem_of(path: Path, about: os.stat_result, owner: int | None) -> str:
+    """Why this is not a private directory of that user, and what to do; of any user if ``owner`` is ``None``."""
+    if not stat.S_ISDIR(about.st_mode):
+        return f"{path} is {'a symbolic link' if stat.S_ISLNK(about.st_mode) else 'no directory'}: remove it"
+    if owner not in (None, about.st_uid):
+        return f"{path} belongs to another user (uid {about.st_uid}): have it removed"
+    if about.st_mode & 0o077:
+        return f"{path} is open to others (mode {stat.S_IMODE(about.st_mode):04o}): chmod 700 {path}"
+    return ""
+
+
+def check_parents(path: Path) -> None:
+    """Raise ``ConfigError`` when another user owns this directory, or could replace it.
+
+    A user who can write to a parent can, unless that parent is sticky, as /tmp is.
+    """
+    for parent in (path, *path.parents):
+        if _is_everybodys(parent):
+            remedy = f"chmod o-w {parent}, or choose another place"
+            raise ConfigError("runtime_dir", f"{parent} can be written by every user: {remedy}")
+    if path.stat().st_uid not in (0, os.getuid()):
+        raise ConfigError("runtime_dir", f"{path} belongs to another user (uid {path.stat().st_uid})")
+
+
+def _is_everybodys(path: Path) -> bool:
+    mode = path.stat().st_mode
+    return bool(mode & stat.S_IWOTH) and not mode & stat.S_ISVTX
+
+
+@contextmanager
+def refusing(key: str, path: Path) -> Iterator[None]:
+    """Turn an ``OSError`` into a ``ConfigError``, or into ``NoRoom``, after which another start may succeed."""
+    try:
+        yield
+    except OSError as error:
+        where = error.filename or path
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise NoRoom(where) from error
+        raise ConfigError(key, f"{where}: {error.strerror}") from error

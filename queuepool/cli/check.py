@@ -20,8 +20,7 @@ from queuepool.config import values
 from queuepool.config.settings import ConnectionSettings, PoolSettings
 from queuepool.config.urls import kind_of
 from queuepool.errors import BootFailure, ConfigError, StoreError
-from queuepool.jobs.registry import REGISTRY
-from queuepool.jobs.unserved import DEFAULT, NO_MODULES, unserved
+from queuepool.jobs.registry import DEFAULT, NO_MODULES, REGISTRY, unserved
 from queuepool.steward.orphaned_boards import left_by_others, words_for
 from queuepool.stores.factory import Stores, is_redis
 from queuepool.stores.finding import Finding, Grade
@@ -106,7 +105,7 @@ def _store(where: Where, connection: ConnectionSettings, stores: Stores) -> Iter
 def _failed_store(connection: ConnectionSettings) -> Iterator[Finding]:
     """What a failed store apart from the queue cannot hold, if it is in a database."""
     if connection.failed_url not in ("", connection.url) and not is_redis(connection.failed_url):
-        from queuepool.stores.sql.check_encodings import inspect_failed_store  # imported here: few have one
+        from queuepool.stores.sql.check import inspect_failed_store  # imported here: few have one
 
         yield from inspect_failed_store(connection)
 

@@ -16,14 +16,12 @@ from queuepool.config.timetable import Cron
 from queuepool.config.values import address_of
 from queuepool.errors import BadArguments, BadPayload, ConfigError, NotRunning, StoreError, UnknownJob
 from queuepool.jobs.arguments import reader_of
-from queuepool.jobs.registry import Handler, Registry, bound
-from queuepool.jobs.unserved import unregistered
-from queuepool.metrics.listener import problem_of
+from queuepool.jobs.registry import Handler, Registry, bound, unregistered
+from queuepool.metrics.server import problem_of
 from queuepool.payload.command import Commands
 from queuepool.payload.envelope import decode
 from queuepool.pool.announce import job_schedules
-from queuepool.steward.scheduled_job import ScheduledJob
-from queuepool.steward.schedules_of_pool import declared
+from queuepool.steward.schedule import ScheduledJob, declared
 from queuepool.stores.factory import Stores
 from queuepool.stores.finding import Finding, Grade, refusal
 

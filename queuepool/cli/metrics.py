@@ -16,8 +16,7 @@ from queuepool.cli.options import PLACE, Where, located, option, parsed
 from queuepool.config.settings import PoolSettings
 from queuepool.errors import NotRunning
 from queuepool.metrics import facts
-from queuepool.metrics.exposition import exposition
-from queuepool.metrics.samples import Sample, of_pool, of_program, of_stopped
+from queuepool.metrics.samples import Sample, exposition, of_pool, of_program, of_stopped
 
 #: node_exporter runs as a user of its own
 _MODE = 0o644

@@ -37,7 +37,7 @@ def migrate(where: Where) -> int:
 
 def _make(url: str, names: TableNames, tables: Sequence[str]) -> int:
     from queuepool.stores.sql import migrate as work
-    from queuepool.stores.sql.schema import oddity_of
+    from queuepool.stores.sql.tables import oddity_of
 
     with closing(work.client_at(url, names)) as client:
         made = work.migrate(client, tables)

@@ -20,7 +20,7 @@ from queuepool.config.settings import ConnectionSettings
 from queuepool.config.urls import masked
 from queuepool.errors import ConfigError, NotRunning, StoreDenied, StoreDown, StoreError
 from queuepool.jobs.client import Queue
-from queuepool.payload.ages import ready_for
+from queuepool.payload.envelope import ready_for
 from queuepool.stores.contract import Control, Measured, Sizes
 from queuepool.stores.control import served_in
 from queuepool.unix.exit_codes import FAILED

@@ -24,10 +24,9 @@ from queuepool.config.timetable import due_after
 from queuepool.errors import BootFailure, ConfigError, NotRunning, StoreDenied
 from queuepool.jobs.client import Queue
 from queuepool.pool.announce import job_schedules
-from queuepool.steward.scheduled_job import ScheduledJob
-from queuepool.steward.schedules_of_pool import declared
+from queuepool.steward.schedule import ScheduledJob, declared
 from queuepool.stores.contract import NewJob
-from queuepool.stores.schedules import Mark
+from queuepool.stores.values import Mark
 from queuepool.unix.exit_codes import FAILED
 from queuepool.worker.boot import import_application
 

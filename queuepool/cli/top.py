@@ -13,7 +13,7 @@ from pathlib import Path
 
 import click
 
-from queuepool.board import runtime_base
+from queuepool.board import runtime_dir
 from queuepool.cli import output
 from queuepool.cli.local import code_for, runtime_of
 from queuepool.cli.options import PLACE, Where, located
@@ -60,7 +60,7 @@ def top(where: Where, everywhere: bool, once: bool) -> int:
 
 
 def _folders(where: Where) -> list[Path]:
-    return list(dict.fromkeys(pool.runtime_dir or runtime_base.base() for pool in where.load().pools))
+    return list(dict.fromkeys(pool.runtime_dir or runtime_dir.base() for pool in where.load().pools))
 
 
 def _found(where: Where) -> list[Watched]:

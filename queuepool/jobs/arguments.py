@@ -8,9 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from queuepool.jobs.annotations import hints_of
-from queuepool.jobs.from_json import converter_of, within
-from queuepool.jobs.json_scalars import Converter
+from queuepool.jobs.from_json import Converter, converter_of, hints_of, within
 from queuepool.payload.php_values import PhpEnum, PhpObject
 
 _log = logging.getLogger("queuepool")

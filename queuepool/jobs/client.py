@@ -2,31 +2,34 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from copy import copy
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, Unpack
 
 from queuepool.config.connections import lock_home_of
 from queuepool.config.settings import ConnectionSettings
 from queuepool.config.words import AnsweringQueue, answering
 from queuepool.jobs import diversion
-from queuepool.jobs.by_name import PAIRS, checked
-from queuepool.jobs.captured import captured
+from queuepool.jobs.bulk import Several, captured
+from queuepool.jobs.definition import written_name
 from queuepool.jobs.delay import DAY, Delay
-from queuepool.jobs.door import Terms, check_queue, lock_of, terms_of
-from queuepool.jobs.encryption import Encryption
+from queuepool.jobs.door import BulkOptions, PushOptions, Terms, check_queue, lock_of, terms_of
+from queuepool.jobs.fitting import fitted
 from queuepool.jobs.following import JobState, aended, ended, found
 from queuepool.jobs.in_threads import Threads
 from queuepool.jobs.job_id import JobId
 from queuepool.jobs.job_options import Seconds
-from queuepool.jobs.push_options import BulkOptions, PushOptions
-from queuepool.jobs.pusher import Pusher
+from queuepool.jobs.pusher import Encryption, Pusher
+from queuepool.jobs.registry import REGISTRY, Handler, keywords
+from queuepool.jobs.typed import check_values
 
 if TYPE_CHECKING:
     from queuepool.jobs.within import Aside
     from queuepool.stores.contract import Pushes, Sizes
     from queuepool.stores.factory import Stores
+
 
 T = TypeVar("T")
 
@@ -129,7 +132,7 @@ class Queue(AnsweringQueue):
         Laravel (from 11 on) takes in its cache for a class without ``displayName()``: they exclude one another. Raises
         as ``push`` does, and ``PhpDataRefused``, a ``ValueError``, for what PHP cannot hold.
         """
-        from queuepool.jobs.php_object import data_of  # imported here: few programs push such jobs
+        from queuepool.jobs.pusher import data_of  # imported here: few programs push such jobs
 
         data = data_of(class_name, properties, protected, private, self._encryption if encrypted else None)
         home = lock_home_of(self.settings)
@@ -233,3 +236,67 @@ class Queue(AnsweringQueue):
 
     def _put(self, jobs: Sequence[tuple[str, object]], terms: Terms) -> list[JobId]:
         return [JobId(identity, self) for identity in self.pusher.push(jobs, terms)]
+
+
+# Pushes by name. If the job is registered in this process, its arguments are looked at as its dispatch does.
+
+#: each a name and data
+Jobs = Iterable[tuple[str, object]]
+
+
+class _Parameters(NamedTuple):
+    """Those of a handler; ``names`` can be passed by name."""
+
+    handler: Handler
+    signature: inspect.Signature
+    names: set[str]
+    required: set[str]
+
+
+def _is_pair(job: object) -> bool:
+    return isinstance(job, (tuple, list)) and len(job) == 2
+
+
+#: what ``Queue.bulk`` takes
+PAIRS = Several("bulk", "(name, data)", _is_pair)
+#: by the job's name: an inspection takes longer than a push
+_known: dict[str, _Parameters] = {}
+
+
+def checked(jobs: Jobs) -> list[tuple[str, object]]:
+    """The jobs, each a name and data. Raises ``TypeError`` for arguments that do not fit, and for what is no job.
+
+    Only a job under its own name, ``module.function``, or an alias is looked at: a name that was given by hand may be
+    that of another service's job, or of PHP's. Data that is no object is pushed as it is: it has no names to compare.
+    """
+    pairs = PAIRS.checked(jobs)
+    for name, data in pairs:
+        _check(name, data)
+    return pairs
+
+
+def _check(name: str, data: object) -> None:
+    handler = REGISTRY.known(name)
+    if handler is None or handler.target is None or not _is_own(name, handler):
+        return
+    if data is not None and not isinstance(data, Mapping):
+        return
+    given, parameters = data or {}, _parameters_of(handler)
+    if not parameters.required <= given.keys() <= parameters.names:  # the usual push skips it
+        try:
+            fitted(parameters.signature, (), given)
+        except TypeError as error:
+            raise TypeError(f"{name}: {error}") from None
+    check_values(name, given)
+
+
+def _is_own(name: str, handler: Handler) -> bool:
+    return name == written_name(handler.target) or name in handler.options.aliases
+
+
+def _parameters_of(handler: Handler) -> _Parameters:
+    known = _known.get(handler.name)
+    if known is None or known.handler is not handler:
+        signature = inspect.signature(handler.target)
+        known = _known[handler.name] = _Parameters(handler, signature, *keywords(signature))
+    return known

@@ -9,7 +9,7 @@ from queuepool.errors import JobFailedByHand, QueuepoolError
 from queuepool.jobs.delay import Delay, seconds_until
 from queuepool.payload.context import Context
 from queuepool.payload.envelope import SCHEDULED_FOR
-from queuepool.settlement.run import NOT_RUN, Run
+from queuepool.settlement.facts import NOT_RUN, Run
 from queuepool.settlement.verdict import Delete, Fail, Release, Verdict
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from queuepool.payload.envelope import Payload
-    from queuepool.stores.batches import Batch, Batches
+    from queuepool.stores.contract import Batch, Batches
 
 
 #: characters of a note on progress

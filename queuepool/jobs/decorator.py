@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Generic, NamedTuple, ParamSp
 
 from queuepool.config import words
 from queuepool.errors import ConfigError
-from queuepool.jobs.bulk import as_in_json, calls_of
-from queuepool.jobs.captured import captured
+from queuepool.jobs.bulk import as_in_json, calls_of, captured
 from queuepool.jobs.definition import check_is_known, check_runs, name_of
 from queuepool.jobs.dispatch import Sending, dispatched
 from queuepool.jobs.fitting import fitted
@@ -19,8 +18,8 @@ from queuepool.jobs.job_options import JobOptions, Options, options_of, target_o
 from queuepool.jobs.registry import REGISTRY, Handler, arguments_of, by_name, keywords
 
 if TYPE_CHECKING:
-    from queuepool.jobs.asynchronous import Calls
     from queuepool.jobs.delay import Delay
+    from queuepool.jobs.dispatch import Calls
     from queuepool.jobs.job_id import JobId
 
 P = ParamSpec("P")
@@ -103,7 +102,7 @@ class Target(Generic[P]):
         return await self._apush(partial(self._several, calls_of(self.job.name).listed(calls)))
 
     async def _apush(self, calls: Calls) -> list[JobId]:
-        from queuepool.jobs.asynchronous import adispatched
+        from queuepool.jobs.dispatch import adispatched
 
         return await adispatched(self.job.name, calls, self.sending, self.job.options)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -74,3 +74,26 @@ def _identity(name: str, template: str, arguments: Mapping[str, Any]) -> str:
         return template.format_map(arguments)
     except (LookupError, AttributeError, ValueError, TypeError) as error:
         raise TypeError(f"{name}: unique={template!r} cannot be filled in: {error!r}") from error
+
+
+# Pushing from a coroutine: what ``adispatch`` adds to ``dispatch``.
+
+#: makes the calls of a dispatch, each its payload's data and its arguments by name; in a thread
+Calls = Callable[[], Sequence[tuple[object, Mapping[str, Any]]]]
+
+
+async def adispatched(name: str, calls: Calls, sending: Sending, options: Options) -> list[JobId]:
+    """As ``dispatched``, awaited."""
+    queue = bound(await _default_queue(), sending)
+    return await queue.aside(lambda: pushed(queue, name, calls(), sending, options))
+
+
+async def _default_queue() -> Queue:
+    from queuepool.jobs import connecting  # imported here: slow, and a worker may never push
+
+    if not connecting.is_configured():
+        import asyncio
+
+        # The first one reads files and imports a store's library.
+        await asyncio.to_thread(connecting.default_queue)
+    return connecting.default_queue()

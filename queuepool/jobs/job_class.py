@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, Unpack, dataclass_transfo
 
 from queuepool.config import words
 from queuepool.errors import ConfigError
-from queuepool.jobs.bulk import objects_of
-from queuepool.jobs.captured import captured
+from queuepool.jobs.bulk import captured, objects_of
 from queuepool.jobs.definition import check_handle, check_is_known, name_of, written_name
 from queuepool.jobs.dispatch import Sending, dispatched
 from queuepool.jobs.job_options import JobOptions, Options, options_of, target_of
@@ -114,7 +113,7 @@ class Job(words.Answering):
         after_commit: Any = None,
     ) -> list[JobId]:
         """``bulk``, awaited; the jobs must not change before it is over."""
-        from queuepool.jobs.asynchronous import adispatched  # imported here: most dispatch from no coroutine
+        from queuepool.jobs.dispatch import adispatched  # imported here: most dispatch from no coroutine
 
         sending = cls._sending(queue, delay, within, after_commit)
         calls = partial(_calls, cls, objects_of(cls.job_name, cls).listed(jobs))
@@ -152,7 +151,7 @@ class Pending:
 
     async def adispatch(self) -> JobId:
         """``dispatch``, awaited as ``Queue.apush`` is."""
-        from queuepool.jobs.asynchronous import adispatched  # imported here: most dispatch from no coroutine
+        from queuepool.jobs.dispatch import adispatched  # imported here: most dispatch from no coroutine
 
         data = captured(self.data)
         return (await adispatched(self.name, lambda: [(data, data)], self.sending, self.options))[0]

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from difflib import get_close_matches
+from itertools import count, takewhile
 from typing import Any, Literal, TypedDict
 
 from queuepool.config import values
 from queuepool.config.words import OPTIONS
-from queuepool.errors import ConfigError
-from queuepool.jobs.aliases import aliases_of
-from queuepool.jobs.exception_options import Classes, check_both, classes_of
-from queuepool.payload.tags import checked_tags
-from queuepool.settlement.backoff import Backoff
+from queuepool.errors import AttemptLost, ConfigError, JobError
+from queuepool.jobs.definition import check_job_name
+from queuepool.jobs.retry import Retry
+from queuepool.payload.options import checked_tags
+from queuepool.settlement.verdict import Backoff
 
 #: upper limit of seconds and of counts
 _MAX = 2**31
@@ -224,3 +225,70 @@ def _check_number(key: str, value: object, *kinds: type) -> None:
     # Checked now: a worker would ignore a wrong value in the payload, or quarantine the job.
     if value is not None and (isinstance(value, bool) or not isinstance(value, kinds) or not 0 <= value < _MAX):  # type: ignore[operator]
         raise ConfigError("@job", f"{key} cannot be {value!r}")
+
+
+# ``retry_on`` and ``fail_on``: the classes of exceptions that a job names.
+
+#: as written: one class or several
+Classes = type[BaseException] | Iterable[type[BaseException]]
+_EXAMPLE = "write classes: (TimeoutError, ConnectionError)"
+
+
+def classes_of(key: str, value: object) -> tuple[type[BaseException], ...]:
+    """The classes as ``isinstance`` takes them. Raises ``ConfigError`` for what no handler can raise."""
+    several = (value,) if isinstance(value, (type, str)) or not isinstance(value, Iterable) else tuple(value)
+    if not several:
+        raise ConfigError("@job", f"{key} is empty: name an exception, or leave it out")
+    return tuple(_class_of(key, one) for one in several)
+
+
+def check_both(retry_on: Iterable[type[BaseException]], fail_on: tuple[type[BaseException], ...]) -> None:
+    """Raises ``ConfigError`` for a class in ``retry_on`` after which the job would never be retried."""
+    for one in retry_on:
+        if issubclass(one, JobError):
+            raise ConfigError("@job", f"retry_on: {one.__qualname__} is a JobError, which always fails a job")
+        if issubclass(one, fail_on):
+            [wider] = [other for other in fail_on if issubclass(one, other)][:1]
+            which = "is also in fail_on" if one is wider else f"is a {wider.__qualname__}, which is in fail_on"
+            raise ConfigError("@job", f"retry_on: {one.__qualname__} {which}, so it would never be retried")
+
+
+def _class_of(key: str, one: object) -> type[BaseException]:
+    if not isinstance(one, type) or not issubclass(one, BaseException):
+        raise ConfigError("@job", f"{key} cannot have {one!r}: {_EXAMPLE}")
+    if issubclass(one, Retry):
+        raise ConfigError("@job", f"{key} cannot have {one.__qualname__}: who raises it asks for another try")
+    if issubclass(one, AttemptLost):
+        why = "fail_on_timeout and tries decide on a timeout, max_crashes on a worker's death"
+        raise ConfigError("@job", f"{key} cannot have {one.__qualname__}, which no handler raises: {why}")
+    return one
+
+
+# The names that a job had before it was renamed: what was queued under them runs it all the same.
+
+
+def aliases_of(value: object) -> tuple[str, ...]:
+    """The names as ``@job(aliases=...)`` gives them. Raises ``ConfigError``."""
+    if not isinstance(value, (list, tuple)):
+        raise ConfigError("@job", f"aliases cannot be {value!r}: they are a list of names, as ['app.old.send']")
+    for name in value:
+        check_job_name(name)
+    return tuple(value)
+
+
+# ``exponential``: a backoff that doubles, for ``@job`` and ``retry_on``.
+
+
+def exponential(first: Seconds, most: Seconds, *, jitter: bool = False) -> Backoff:
+    """A backoff that doubles from ``first`` up to ``most`` (seconds, ``"5m"`` or a ``timedelta``), and then stays.
+
+    ``jitter``: each delay is shortened by chance, to no less than its half, so that jobs that failed together do not
+    come back together. The payload has the whole delays: Laravel's workers wait for these. Raises ``ConfigError``.
+    """
+    begin, end = (round(delay_of("backoff", delay), 3) for delay in (first, most))  # as workers read them
+    if not 0 < begin <= end:
+        raise ConfigError("@job", f"backoff: exponential({begin:g}, {end:g}) begins above 0, and ends no lower")
+    if not isinstance(jitter, bool):
+        raise ConfigError("@job", f"backoff: exponential: jitter cannot be {jitter!r}: it is True or False")
+    growing = takewhile(lambda delay: delay < end, (begin * 2**step for step in count()))
+    return Backoff((*growing, end), jitter)

@@ -3,25 +3,31 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
-from functools import partial
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any
 
+from queuepool.config import values
 from queuepool.config.connections import lock_home_of
 from queuepool.config.settings import ConnectionSettings
 from queuepool.config.urls import folds_keys, kind_of
+from queuepool.errors import ConfigError
+from queuepool.events.listeners import LISTENERS
 from queuepool.jobs import at_import, context, diversion
 from queuepool.jobs.delay import Delay
 from queuepool.jobs.door import Terms, terms_of
-from queuepool.jobs.encryption import Encryption
 from queuepool.jobs.in_threads import with_pauses
-from queuepool.jobs.queued import emit_queued
 from queuepool.payload.ending import Lock
 from queuepool.payload.envelope import CONTEXT, OBJECT_JOB, Envelope, encode
 from queuepool.payload.on_push import stamper
 from queuepool.payload.options import TRACK
+from queuepool.payload.php_serialize import build_command
 from queuepool.payload.signing import signer_of
 from queuepool.payload.unique_locks import claimed, exact, lasting
 from queuepool.stores.contract import NewJob, Pushes
+
+if TYPE_CHECKING:
+    from queuepool.payload.encrypter import Encrypter
 
 
 class Pusher:
@@ -117,3 +123,64 @@ def _new_jobs(made: Sequence[tuple[str, bytes]], names: Sequence[str], terms: Te
         NewJob(payload, pushed(identity, name, terms.queue, terms.delay))
         for (identity, payload), name in zip(made, names, strict=True)
     ]
+
+
+# The event of a push.
+
+
+def emit_queued(pushed: Iterable[tuple[str, str]], queue: str, delay: float) -> None:
+    """``JobQueued`` for each id and name; nothing is imported or built without listeners."""
+    if LISTENERS.is_empty:
+        return
+    from queuepool.events import JobQueued  # imported here: most programs have no listeners
+
+    for identity, name in pushed if LISTENERS.wants(JobQueued) else ():
+        LISTENERS.emit(JobQueued(identity, name, queue, delay))
+
+
+# The producer's side of encrypted jobs. The library that encrypts is loaded with the first of them.
+
+
+class Encryption:
+    """That of one connection. Its methods raise ``ConfigError`` without a key."""
+
+    def __init__(self, settings: ConnectionSettings) -> None:
+        self._settings = settings
+
+    def command(self, text: str) -> str:
+        """A serialized PHP object, as Laravel encrypts it."""
+        return self._encrypter.encrypt(text)
+
+    def data(self, data: object) -> dict[str, str]:
+        """A job's data, for queuepool's workers."""
+        from queuepool.payload.encrypter import encrypted
+
+        return encrypted(data, self._encrypter)
+
+    @cached_property
+    def _encrypter(self) -> Encrypter:
+        from queuepool.payload.encrypter import encrypter_of
+
+        if encrypter := encrypter_of(self._settings.cipher, self._settings.app_keys):
+            return encrypter
+        raise ConfigError(f"connection {self._settings.name}", "encrypted jobs need app_key")
+
+
+# The data of a job that a Laravel worker runs as an object.
+
+
+def data_of(
+    class_name: str,
+    properties: Mapping[str, Any],
+    protected: Collection[str],
+    private: Collection[str],
+    encryption: Encryption | None,
+) -> dict[str, object]:
+    """As Laravel writes it, encrypted if asked. Raises ``PhpDataRefused``, and for other types
+    ``ValueError`` and ``TypeError``."""
+    if not isinstance(class_name, str):
+        raise ValueError(f"{class_name!r} is not the full name of a PHP class like App\\Jobs\\Sync")
+    if not isinstance(properties, Mapping):
+        raise TypeError(f"{class_name}: its properties are a dict, not {type(properties).__name__}")
+    command = build_command(values.php_class(class_name), properties, protected, private)
+    return {"commandName": class_name, "command": encryption.command(command) if encryption else command}

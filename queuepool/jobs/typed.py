@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from queuepool.errors import BadPayload
-from queuepool.jobs.annotations import hints_of
+from queuepool.jobs.from_json import hints_of
 from queuepool.jobs.registry import REGISTRY, Handler, Read, arguments_of
 from queuepool.payload.envelope import dump
 

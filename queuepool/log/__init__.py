@@ -10,8 +10,7 @@ from queuepool.errors import JobError
 from queuepool.events import Event, JobExceptionOccurred, JobProcessed
 from queuepool.events.listeners import Listeners
 from queuepool.log import own_logger
-from queuepool.log.fields import line_of
-from queuepool.log.formats import Json, Origin, Text
+from queuepool.log.formats import Json, Origin, Text, line_of
 from queuepool.log.handlers import Stream, handler_for
 from queuepool.log.own_logger import OURS, Passing
 

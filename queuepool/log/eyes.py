@@ -9,8 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from queuepool.events import Event, JobEvent, JobProcessed
-from queuepool.log.fields import fields_of, line_of, pairs
-from queuepool.log.formats import Origin, Text
+from queuepool.log.formats import Origin, Text, fields_of, line_of, pairs
 
 #: widths of the columns: who, what, and the job's name; what is longer moves the rest of its line
 _WHO, _WHAT, _NAME = 9, 12, 24

@@ -8,8 +8,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from queuepool.board.board import HELPERS, Board, Killed, Role, Slot, State
-from queuepool.board.deadlines import next_deadline
+from queuepool.board.board import HELPERS, Board, Killed, Role, Slot, State, next_deadline
 from queuepool.board.facts import Facts, Totals
 
 #: seconds in which a template has certainly forked a worker

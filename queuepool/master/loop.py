@@ -10,8 +10,7 @@ import logging
 import signal
 import time
 
-from queuepool.board.board import HELPERS, Board, Killed, Role, State
-from queuepool.board.deadlines import overdue
+from queuepool.board.board import HELPERS, Board, Killed, Role, State, overdue
 from queuepool.board.requests import Requests
 from queuepool.board.runtime_dir import RuntimeDir
 from queuepool.config.settings import PoolSettings

@@ -11,7 +11,7 @@ from collections.abc import Container, Iterable
 from queuepool.board.board import HELPERS, Board, Killed, Role, State
 from queuepool.board.boot_report import read
 from queuepool.events import BootFailed
-from queuepool.log.fields import line_of
+from queuepool.log.formats import line_of
 from queuepool.master.children import Child, Children
 from queuepool.unix.exit_codes import BOOT
 

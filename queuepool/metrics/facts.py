@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from queuepool.board.board import Board, Role, Slot, State
-from queuepool.board.health import health_of
+from queuepool.board.health import DEAD_AFTER, health_of
 from queuepool.board.status import overview
 from queuepool.metrics.table import WORKER_STATES
 
@@ -94,3 +94,26 @@ def _sound(text: str) -> str:
 
 def _state_of(slot: Slot) -> str:
     return "dead" if slot.dead else _STATES.get(State(slot.state), "starting")
+
+
+# Is a pool live, started, ready? Each answer is empty for yes, else the reason in a line. None depends on a job.
+#
+# Whether it is ready is for ``board/health.py`` to say. The same as ``queuepool_probe.py``, which cannot import this; a
+# test compares their answers.
+
+
+def not_live(facts: PoolFacts) -> str:
+    """Why the pool is dead. Nothing but the master's loop counts: a restart would mend nothing else."""
+    if facts.beat_age == float("inf"):
+        return "the master's loop has never come round"
+    return "" if facts.beat_age < DEAD_AFTER else f"the master's loop last came round {facts.beat_age:.0f} s ago"
+
+
+def not_started(facts: PoolFacts) -> str:
+    """Why the pool has not started yet."""
+    return "" if facts.ready_at else "no worker has imported the modules yet"
+
+
+def not_ready(facts: PoolFacts) -> str:
+    """Why the pool takes no jobs now."""
+    return not_live(facts) or not_started(facts) or facts.hindrance

@@ -3,13 +3,27 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
+import os
+import re
 import socket
-from collections.abc import Callable
+import stat
+from collections.abc import Callable, Mapping
 from contextlib import suppress
+from email.utils import formatdate
 from http import HTTPStatus
+from typing import NamedTuple
 
-from queuepool.metrics.http import END_OF_HEAD, MAX_HEAD, Request, Response
+from queuepool import __version__
+from queuepool.board.board import Board
+from queuepool.board.counts import counts_of
+from queuepool.board.health import health_of
+from queuepool.board.status import overview
+from queuepool.config.values import Address
+from queuepool.metrics import facts
+from queuepool.metrics.facts import PoolFacts, read
+from queuepool.metrics.samples import TYPE, exposition, of_pool, of_program
 
 #: connections at once; of more, the oldest is closed: a sound one takes milliseconds
 MAX_CONNECTIONS = 64
@@ -17,6 +31,37 @@ MAX_CONNECTIONS = 64
 HEAD_TIMEOUT, BODY_TIMEOUT, CLOSE_TIMEOUT = 10.0, 10.0, 1.0
 _METHODS = ("GET", "HEAD")
 _log = logging.getLogger("queuepool")
+TEXT = "text/plain; charset=utf-8"
+
+
+class Response(NamedTuple):
+    """A response, after which the connection is closed."""
+
+    status: HTTPStatus
+    body: bytes
+    type: str = TEXT
+    #: further lines of the head
+    fields: tuple[str, ...] = ()
+
+    @classmethod
+    def plain(cls, status: HTTPStatus, words: str = "", *fields: str) -> Response:
+        """A line of text, by default the status in words."""
+        return cls(status, f"{words or status.phrase}\n".encode(), TEXT, fields)
+
+    def written(self, *, with_body: bool = True) -> bytes:
+        """As bytes; the response to HEAD is that to GET without its body."""
+        lines = [
+            f"HTTP/1.1 {self.status.value} {self.status.phrase}",
+            f"Date: {formatdate(usegmt=True)}",
+            f"Content-Type: {self.type}",
+            f"Content-Length: {len(self.body)}",
+            "Cache-Control: no-store",
+            "X-Content-Type-Options: nosniff",
+            "Connection: close",
+            *self.fields,
+        ]
+        return "\r\n".join([*lines, "", ""]).encode() + (self.body if with_body else b"")
+
 
 #: the response for a path
 Answer = Callable[[str], Response]
@@ -95,3 +140,149 @@ async def serve(answer: Answer, listening: socket.socket, tick: Callable[[], flo
         server.close()
         with suppress(OSError):
             listening.close()
+
+
+# The pages that a pool's web process serves, by their exact paths. They are made from its board alone.
+
+
+class Pages:
+    """The pages of one pool."""
+
+    def __init__(self, pool: str, connection: str, board: Board) -> None:
+        self._pool, self._connection, self._board = pool, connection, board
+        self._pages: Mapping[str, Callable[[], Response]] = {
+            "/metrics": self._metrics,
+            "/livez": lambda: self._health(facts.not_live),
+            "/readyz": lambda: self._health(facts.not_ready),
+            "/startedz": lambda: self._health(facts.not_started),
+            "/api/v1/status": self._status,
+        }
+
+    def answer(self, path: str) -> Response:
+        """The page with exactly this path, else 404."""
+        page = self._pages.get(path)
+        return page() if page else Response.plain(HTTPStatus.NOT_FOUND)
+
+    def _facts(self) -> PoolFacts:
+        return read(self._pool, self._connection, self._board)
+
+    def _metrics(self) -> Response:
+        text = exposition([*of_program(), *of_pool(self._facts(), counts_of(self._board))])
+        return Response(HTTPStatus.OK, text, TYPE)
+
+    def _health(self, problem_of: Callable[[PoolFacts], str]) -> Response:
+        problem = problem_of(self._facts())
+        return Response.plain(HTTPStatus.SERVICE_UNAVAILABLE if problem else HTTPStatus.OK, problem)
+
+    def _status(self) -> Response:
+        found = overview(self._pool, self._board)
+        facts = {"version": __version__, **found.to_json(), **health_of(found).to_json()}
+        return Response(HTTPStatus.OK, f"{json.dumps(facts)}\n".encode(), "application/json")
+
+
+# The little of HTTP/1.1 that the web process needs: the first line of a request, and a whole response.
+
+#: bytes of a request's head
+MAX_HEAD = 16384
+END_OF_HEAD = b"\r\n\r\n"
+_FIRST_LINE = re.compile(rb"([A-Z]{1,20}) (/[!-~]*) HTTP/1\.[01]\r\n")
+
+
+class Request(NamedTuple):
+    """``path`` is without the query."""
+
+    method: str
+    path: str
+
+    @classmethod
+    def of(cls, head: bytes) -> Request:
+        """The request that begins with this head. Raises ``ValueError`` when it is none."""
+        found = _FIRST_LINE.match(head)
+        if not found:
+            raise ValueError("not a request of HTTP/1")
+        return cls(found[1].decode(), found[2].decode().partition("?")[0])
+
+
+# The socket that a pool's web process listens on.
+
+#: connections that the kernel keeps until they are accepted
+_BACKLOG = 128
+#: of a Unix socket: its owner and group may connect
+_MODE = 0o660
+#: its device and inode
+File = tuple[int, int] | None
+
+
+def bound(address: Address) -> socket.socket:
+    """A socket that listens there. Raises ``OSError``, also when another process listens there."""
+    found = _unix(address.path) if address.path else _tcp(address)
+    found.listen(_BACKLOG)
+    return found
+
+
+def problem_of(address: Address) -> str:
+    """Why nothing can listen there, in words; empty if it can. Leaves nothing behind."""
+    try:
+        bound(address).close()
+    except OSError as error:
+        return error.strerror or str(error)
+    leave(address, file_of(address))
+    return ""
+
+
+def file_of(address: Address) -> File:
+    """What is at a Unix socket's path: another file if someone has replaced it, ``None`` if it was removed."""
+    with suppress(OSError):
+        found = os.lstat(address.path)
+        return found.st_dev, found.st_ino
+    return None
+
+
+def leave(address: Address, own: File) -> None:
+    """Remove a Unix socket's path, if that is still our own file."""
+    if own and file_of(address) == own:
+        with suppress(OSError):  # another process has just removed it
+            os.unlink(address.path)
+
+
+def _tcp(address: Address) -> socket.socket:
+    found = socket.socket(socket.AF_INET6 if address.is_v6 else socket.AF_INET, socket.SOCK_STREAM)
+    try:
+        # Connections of a pool that has just ended do not occupy the port; a process that listens does.
+        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if address.is_v6:
+            found.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        found.bind((address.host, address.port))
+    except OSError:
+        found.close()
+        raise
+    return found
+
+
+def _unix(path: str) -> socket.socket:
+    _remove_abandoned(path)
+    found = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        found.bind(path)
+        os.chmod(path, _MODE)
+    except OSError:
+        found.close()
+        raise
+    return found
+
+
+def _remove_abandoned(path: str) -> None:
+    """Remove the path of a socket on which no process listens any more; leave anything else. Never waits."""
+    try:
+        if not stat.S_ISSOCK(os.lstat(path).st_mode):
+            return  # the bind fails, and says so
+    except FileNotFoundError:
+        return
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as caller:
+        caller.setblocking(False)  # a process that accepts nothing listens, too
+        try:
+            caller.connect(path)
+        except ConnectionRefusedError:
+            os.unlink(path)
+        except BlockingIOError:
+            return  # the bind fails, and says so

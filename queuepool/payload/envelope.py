@@ -2,23 +2,33 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
+import re
 import uuid as uuids
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import lru_cache
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeGuard
 
 from queuepool.errors import BadPayload, NotSendable
 from queuepool.payload import strict_json
-from queuepool.payload.ages import PUSHED_AT, as_text, due_at, precise
-from queuepool.payload.doubtful import check_readable
-from queuepool.payload.expiry import EXPIRES, RETRIED
-from queuepool.payload.identity import identity_of, is_word
-from queuepool.payload.options import KEYS, UNIQUE_FOR, PayloadOptions, check_name, is_time, payload_options_of
+from queuepool.payload.options import (
+    EXPIRES,
+    KEYS,
+    RETRIED,
+    TAGS,
+    UNIQUE_FOR,
+    PayloadOptions,
+    check_name,
+    is_time,
+    payload_options_of,
+    tags_in,
+)
 from queuepool.payload.strict_json import MAX_BYTES as MAX_BYTES
-from queuepool.payload.tags import TAGS, tags_in
+from queuepool.payload.strict_json import check_readable
 from queuepool.payload.to_json import as_json
 from queuepool.payload.wrappers import WRAPPERS
 
@@ -30,6 +40,10 @@ CONTEXT = "illuminate:log:context"
 SCHEDULED_FOR = "scheduledFor"
 #: created once: json.dumps would create one for every payload
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False, default=as_json)
+# When a job was pushed, and for how long it has been ready, as far as its payload says it.
+
+#: where a payload has the time of its push as the text of Unix seconds with a fraction, as Horizon writes it
+PUSHED_AT = "pushedAt"
 _TIMES = ("createdAt", PUSHED_AT, "delay", SCHEDULED_FOR)
 _KNOWN = frozenset((*KEYS, *_TIMES, "uuid", "id", "data", "attempts", CONTEXT, UNIQUE_FOR, "qp", EXPIRES, RETRIED))
 #: the keys that a payload may have by itself: nothing else may set them. ``queue`` is in what is signed
@@ -221,3 +235,83 @@ def dump(fields: Mapping[str, object], limit: int = MAX_BYTES) -> bytes:
         raise BadPayload(f"{len(raw)} bytes, at most {limit} are allowed")
     check_readable(fields, raw)
     return raw
+
+
+#: seconds from ``createdAt``, which is whole, within which ``pushedAt`` is the same moment
+_SAME = 2.0
+#: as ``is_time`` has it
+_LATEST = 100_000_000_000
+
+
+def ready_for(payload: bytes | None, now: float) -> float | None:
+    """Seconds since the job was due, not below 0; ``now`` in Unix seconds by the store's clock.
+
+    ``None`` if the payload does not say it: on a later attempt, and if it has no ``createdAt`` or no ``delay`` (Laravel
+    before 12.11). A producer whose clock is ahead gives 0, one that is behind as much too much.
+    """
+    try:
+        fields = json.loads(payload or b"null")
+        created, delay, attempts = fields["createdAt"], fields["delay"], fields.get("attempts") or 0
+        pushed = fields.get(PUSHED_AT)
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        return None
+    is_first = isinstance(attempts, int) and attempts == 0
+    due = due_at(created, delay, pushed) if is_first else None
+    return None if due is None else max(now - due, 0.0)
+
+
+@lru_cache(maxsize=1)  # the payloads of a bulk have one time
+def as_text(pushed: float) -> str:
+    """Unix seconds as ``PUSHED_AT`` holds them."""
+    return f"{pushed:.4f}"
+
+
+def due_at(created: object, delay: object, pushed: object) -> float | None:
+    """When a job was due, in Unix seconds, by its ``createdAt``, ``delay`` and ``pushedAt``.
+
+    ``None`` if one of the first two is no time.
+    """
+    # Nearly all are such; ``is_time`` for both costs more than all the rest.
+    if delay is None and pushed.__class__ is str and created.__class__ is int and 0 <= created < _LATEST:
+        return precise(pushed, created)
+    delay = delay or 0
+    if not (is_time(created) and is_time(delay)):
+        return None
+    return (created if pushed is None else precise(pushed, created)) + delay
+
+
+def precise(pushed: object, created: float) -> float:
+    """``pushed`` (a number or its text) if it is the same moment as ``created``, else that."""
+    try:
+        at = float(pushed)  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        return created
+    return at if -_SAME <= at - created <= _SAME else created
+
+
+# What a job is known by: its id, or a digest of its bytes.
+
+_ID = re.compile(r"[^\x00-\x1f\x7f]{1,128}")
+_ATTEMPTS = re.compile(rb'"attempts"\s*+:\s*+\d++')
+
+
+def is_word(value: object) -> TypeGuard[str]:
+    """Whether it is 1 to 128 printable characters: people type it, and failed jobs are recorded under it."""
+    if not isinstance(value, str):
+        return False
+    # Nearly all are plain ASCII, which is faster to check.
+    return (0 < len(value) <= 128 and value.isascii() and value.isprintable()) or bool(_ID.fullmatch(value))
+
+
+def identity_of(given: object, raw: bytes) -> str:
+    """The given id, else the digest. Raises ``BadPayload``."""
+    if given is None:
+        return digest_of(raw)
+    if not is_word(given):
+        raise BadPayload("id")
+    return given
+
+
+def digest_of(raw: bytes) -> str:
+    """A name for these bytes, whatever they are, that is the same for every attempt."""
+    return hashlib.sha256(_ATTEMPTS.sub(b"", raw)).hexdigest()[:32]

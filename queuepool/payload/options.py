@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import islice
 from math import ceil, floor
 from typing import Any, TypeGuard
 
@@ -145,3 +146,46 @@ def _backoff(value: object, warnings: list[str]) -> tuple[float, ...] | None:
     if len(delays) != len(parts):
         warnings.append(f"backoff {str(value)[:40]!r} is not a list of seconds")
     return delays or None
+
+
+# Until when a job may begin, by ``@job(expires=…)``: after that it is dropped, as nobody waits for it any more.
+#
+# Laravel's workers know nothing of it. A job that somebody retries by hand is wanted again, whenever it was to begin.
+
+#: where a payload has the Unix second, and the mark of a retry by hand, which no signature covers
+EXPIRES, RETRIED = "qpExpires", "qpRetried"
+
+
+def late_by(fields: Mapping[str, Any], now: float) -> float:
+    """By how many seconds the first attempt at the job with this payload comes too late; 0 if it may begin.
+
+    ``now`` is in Unix seconds, by the store's clock.
+    """
+    until = fields.get(EXPIRES)
+    return max(now - until, 0.0) if is_time(until) and not fields.get(RETRIED) else 0.0
+
+
+# A job's tags: words in its payload, as Horizon writes them and searches for them.
+
+#: where a payload has them
+TAGS = "tags"
+#: most tags of a job, and most characters of one
+_MOST, _LONGEST = 32, 128
+
+
+def tags_in(fields: Mapping[str, Any]) -> tuple[str, ...]:
+    """The tags of a payload with these fields, as far as they are texts and not too many; long ones are cut."""
+    found = fields.get(TAGS)
+    # PHP writes a list with a gap as an object.
+    listed = found.values() if isinstance(found, dict) else found if isinstance(found, list) else ()
+    return tuple(tag[:_LONGEST] for tag in islice(listed, _MOST) if isinstance(tag, str))
+
+
+def checked_tags(value: object) -> tuple[str, ...]:
+    """The tags that a payload is to have. Raises ``ValueError``."""
+    if not isinstance(value, (list, tuple)) or len(value) > _MOST:
+        raise ValueError(f"tags cannot be {value!r}: they are a list of at most {_MOST} texts")
+    for tag in value:
+        if not isinstance(tag, str) or not 0 < len(tag) <= _LONGEST or not tag.isprintable():
+            raise ValueError(f"tags: {tag!r} is not a text of 1 to {_LONGEST} printable characters")
+    return tuple(value)

@@ -19,9 +19,8 @@ from typing import Any
 
 from queuepool.errors import BadPayload
 from queuepool.payload.envelope import MAX_BYTES, Payload, decode, dump, payload_of
-from queuepool.payload.expiry import RETRIED
-from queuepool.payload.scan import texts_at, values_of
-from queuepool.payload.strict_json import read_object
+from queuepool.payload.options import RETRIED
+from queuepool.payload.strict_json import read_object, texts_at, values_of
 
 #: fields that are repeated outside of the signature, for readers that do not verify it: both must agree
 _TWICE = ("id", "uuid", "job", "displayName")

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import accumulate
+from types import MappingProxyType
 from typing import Any
 
-from queuepool.errors import BadPayload
-from queuepool.payload.scan import depth_of
+from queuepool.errors import BadPayload, NotSendable
 
 #: the depth at which the server's cjson stops, too
 MAX_DEPTH = 999
@@ -88,3 +90,81 @@ def _finite(text: str) -> float:
 # Created once: json.loads would create one for every payload.
 _DECODER = json.JSONDecoder(object_pairs_hook=_unambiguous, parse_constant=_refuse_number, parse_float=_finite)
 _scan: Callable[[str, int], tuple[Any, int]] = _DECODER.scan_once  # type: ignore[attr-defined]
+# What JSON can write, and a worker would not read: keys that become one, and what is nested too deep.
+
+_PLAIN = frozenset((str, int, float, bool, type(None)))
+_WORDS: Mapping[str, str] = MappingProxyType({
+    "duplicate-key": "two keys of a dict are one in JSON, as 1 and '1' are",
+    "too-deep": f"it is nested deeper than {MAX_DEPTH}",
+})  # fmt: skip
+
+
+def check_readable(value: object, raw: bytes) -> None:
+    """Read the JSON of this value as a worker will, unless it is plain. Raises ``NotSendable``.
+
+    A look at the keys of plain dicts and lists costs a tenth of their encoding, to read them as much as that.
+    """
+    try:
+        if raw.count(b"[") + raw.count(b"{") <= MAX_DEPTH and _is_plain(value):
+            return
+    except RecursionError:  # for Python's limit: a worker reads deeper
+        pass
+    try:
+        read_object(raw)
+    except BadPayload as error:
+        raise NotSendable(_WORDS.get(error.reason, f"a worker cannot read its JSON: {error.reason}")) from error
+
+
+def _is_plain(value: object) -> bool:
+    """Whether it is of JSON's own types, with keys that are texts; whatever has other types is not."""
+    kind = type(value)
+    if kind is dict:
+        for key, inner in value.items():  # type: ignore[attr-defined]
+            if type(key) is not str or (type(inner) not in _PLAIN and not _is_plain(inner)):
+                return False
+        return True
+    if kind is list or kind is tuple:
+        for inner in value:  # type: ignore[attr-defined]  # noqa: SIM110 - a generator would take half of the depth
+            if type(inner) not in _PLAIN and not _is_plain(inner):
+                return False
+        return True
+    return kind in _PLAIN
+
+
+# The strings and brackets of a JSON text, found in one pass, whatever its bytes are: it need not be JSON.
+
+#: A string, to its end or to that of the text. Where one begins, this always matches, so no byte is read a second time:
+#: with closed strings only, each quote within an unclosed one would be tried as the beginning of another. Possessive:
+#: a repetition that could be taken back takes a hundred bytes of memory for each escaped character.
+_STRING = rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)'
+_STRINGS = re.compile(_STRING, re.DOTALL)
+#: a string, or what changes the depth
+_TOKEN = re.compile(_STRING + rb"|[{}\[\]]", re.DOTALL)
+_LEVELS = {b"{": 1, b"[": 1, b"}": -1, b"]": -1}
+#: by byte: what it adds to the depth
+_STEPS = [_LEVELS.get(bytes([byte]), 0) for byte in range(256)]
+_NO_BRACKETS = bytes(set(range(256)) - set(b"{}[]"))
+_COLON = re.compile(rb"\s*+:\s*+")
+#: an object of strings alone
+_TEXTS = re.compile(rb"\{(?:[\s:,]*+" + _STRING + rb")*+\s*+\}", re.DOTALL)
+
+
+def depth_of(raw: bytes) -> int:
+    """How deep the brackets outside of strings are nested."""
+    brackets = _STRINGS.sub(b"", raw).translate(None, delete=_NO_BRACKETS)
+    return max(accumulate(map(_STEPS.__getitem__, brackets)), default=0)
+
+
+def values_of(raw: bytes, key: bytes) -> Iterator[int]:
+    """Where the values of this key at the top level of an object begin; the key is given in its quotes."""
+    depth = 0
+    for token in _TOKEN.finditer(raw):
+        if depth == 1 and token[0] == key and (colon := _COLON.match(raw, token.end())):
+            yield colon.end()
+        depth += _LEVELS.get(token[0], 0)
+
+
+def texts_at(raw: bytes, start: int) -> bytes | None:
+    """The object that begins here, if nothing is in it but strings."""
+    found = _TEXTS.match(raw, start)
+    return found[0] if found else None

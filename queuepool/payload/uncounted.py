@@ -10,8 +10,8 @@ import re
 from queuepool.errors import BadPayload
 from queuepool.payload import strict_json
 from queuepool.payload.envelope import dump
-from queuepool.payload.expiry import EXPIRES, RETRIED
-from queuepool.payload.scan import values_of
+from queuepool.payload.options import EXPIRES, RETRIED
+from queuepool.payload.strict_json import values_of
 
 _COUNT = re.compile(rb"\d++(?=\s*+[,}])")
 

@@ -56,7 +56,7 @@ def refuse_unbindable(settings: PoolSettings) -> None:
     """Raise ``ConfigError`` when nothing can listen on the address of ``listen``."""
     if not settings.listen:
         return
-    from queuepool.metrics.listener import problem_of  # imported here: few pools have an address
+    from queuepool.metrics.server import problem_of  # imported here: few pools have an address
 
     if problem := problem_of(address_of(settings.listen)):
         raise ConfigError(f"pool {settings.name}: listen", f"{settings.listen}: {problem}")
@@ -65,7 +65,7 @@ def refuse_unbindable(settings: PoolSettings) -> None:
 def refuse_unsendable(schedules: Sequence[ScheduleSettings]) -> None:
     """Raise ``ConfigError`` when the data of a schedule cannot be a job's: its steward would die of it."""
     if schedules:
-        from queuepool.steward.scheduled_job import ScheduledJob  # imported here: few pools have schedules
+        from queuepool.steward.schedule import ScheduledJob  # imported here: few pools have schedules
 
         for one in schedules:
             ScheduledJob(one)

@@ -10,8 +10,7 @@ from contextlib import suppress
 
 from queuepool import log
 from queuepool.board import retried_pool
-from queuepool.board.board import Board, State
-from queuepool.board.board_name import BoardName
+from queuepool.board.board import Board, BoardName, State
 from queuepool.board.runtime_dir import RuntimeDir
 from queuepool.config.settings import PoolSettings
 from queuepool.master.respawn import Backoff

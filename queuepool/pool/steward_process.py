@@ -17,25 +17,18 @@ from queuepool.events.listeners import LISTENERS
 from queuepool.history.rollup import KeepHistory
 from queuepool.settlement.outage import Outage
 from queuepool.settlement.settler import Settler
-from queuepool.steward.chore import Chore
 from queuepool.steward.give_back import GiveBack, LostReplies
-from queuepool.steward.guard import Guard
-from queuepool.steward.loop import Steward
-from queuepool.steward.measure import Measure, PoolMeters
-from queuepool.steward.orphaned_boards import OrphanedBoards
+from queuepool.steward.loop import Chore, Steward
+from queuepool.steward.measure import Measure, PoolMeters, PublishMeters
+from queuepool.steward.orphaned_boards import Guard, OrphanedBoards
 from queuepool.steward.publish import Publish
-from queuepool.steward.publish_meters import PublishMeters
-from queuepool.steward.record_failures import RecordFailures
 from queuepool.steward.reload_on_change import ReloadOnChange
-from queuepool.steward.renew import Renew
+from queuepool.steward.renew import Renew, StageDue
 from queuepool.steward.report_running import ReportRunning
-from queuepool.steward.schedules_of_pool import SchedulesOfPool
+from queuepool.steward.schedule import SchedulesOfPool
 from queuepool.steward.settle_dead import SettleDead
-from queuepool.steward.side_stores import EventQueue, FailureRecorder, SideStores
-from queuepool.steward.side_thread import SideThread
-from queuepool.steward.stage import StageDue
-from queuepool.steward.watch_control import WatchControl
-from queuepool.steward.watch_room import WatchRoom
+from queuepool.steward.side_stores import EventQueue, FailureRecorder, RecordFailures, SideStores, SideThread
+from queuepool.steward.watch_control import WatchControl, WatchRoom
 from queuepool.stores.factory import REPLY_TIMEOUT, Stores
 from queuepool.unix.signals import WorkerSignals
 

@@ -9,9 +9,7 @@ import time
 from queuepool.board.board import Board, Slot, State
 from queuepool.config.settings import PoolSettings
 from queuepool.config.values import address_of
-from queuepool.metrics.listener import bound, file_of, leave
-from queuepool.metrics.pages import Pages
-from queuepool.metrics.server import serve
+from queuepool.metrics.server import Pages, bound, file_of, leave, serve
 from queuepool.unix import proc
 from queuepool.unix.exit_codes import FAILED, LEFT
 from queuepool.unix.signals import WorkerSignals

@@ -15,8 +15,7 @@ from queuepool.config.settings import PoolSettings
 from queuepool.errors import StoreDown, StoreError
 from queuepool.events.listeners import LISTENERS
 from queuepool.jobs.current_job import set_batches, set_progress, set_stopping
-from queuepool.jobs.registry import REGISTRY
-from queuepool.jobs.unserved import unregistered, unserved
+from queuepool.jobs.registry import REGISTRY, unregistered, unserved
 from queuepool.settlement import deferred_hooks
 from queuepool.settlement.outage import Outage
 from queuepool.settlement.settler import Settler

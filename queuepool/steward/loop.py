@@ -5,13 +5,12 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Sequence
-from typing import TypeGuard
+from typing import Protocol, TypeGuard
 
 from queuepool.board.blame import Blame
 from queuepool.board.board import Header, Slot, State
 from queuepool.errors import RefusesNew, StoreDenied, StoreDown, StoreError, StoreFull
 from queuepool.settlement.outage import Outage
-from queuepool.steward.chore import SKIP_TIME, Chore, name_of, report_skipped
 from queuepool.unix import proc
 from queuepool.unix.originals import sleep
 from queuepool.unix.signals import WorkerSignals
@@ -159,3 +158,26 @@ class Steward:
 def _is_outage(error: StoreError) -> TypeGuard[StoreDown]:
     """Whether nothing can be done without the store, as also when a database is full; a full Redis goes on."""
     return isinstance(error, StoreDown) and not isinstance(error, RefusesNew)
+
+
+# The interface of the steward's chores.
+
+#: seconds for which a steward skips a chore that earlier stewards have died of
+SKIP_TIME = 60.0
+
+
+class Chore(Protocol):
+    """One periodic duty of the steward. If it raises ``StoreDown``, it is retried once the store is back."""
+
+    def run(self, now: float) -> float:
+        """Do what is due at ``now`` (monotonic seconds); returns the seconds until the next run."""
+
+
+def name_of(chore: Chore) -> str:
+    """By which it is blamed."""
+    return type(chore).__name__
+
+
+def report_skipped(chore: Chore) -> None:
+    """Log that it is skipped."""
+    _log.error("%s is set aside for %gs: stewards have died of it", name_of(chore), SKIP_TIME)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 
 from queuepool.board.board import Role, Slot
 from queuepool.board.held_jobs import Stage
@@ -61,3 +62,24 @@ def _leases_of(slot: Slot) -> list[tuple[Slot, int, Lease]]:
 def _renew_on_board(slot: Slot, hand_number: int, end: float) -> None:
     slot.renewed_end = end
     slot.renewed_hand = hand_number
+
+
+# Make delayed and expired jobs ready on time.
+
+#: seconds after the server's whole second, on which Laravel's delays end; Laravel announces no new ones
+_AFTER_THE_SECOND = 0.002
+
+
+class StageDue:
+    """Runs at every whole second of the store's clock, and whenever a job is due in between."""
+
+    def __init__(self, store: QueueStore, queues: Sequence[str]) -> None:
+        self._store = store
+        self._queues = queues
+
+    def run(self, now: float) -> float:
+        staged = self._store.stage(self._queues)
+        if staged.next_due == 0.0:
+            return 0.0  # a batch was full: more is due already
+        next_second = 1 - staged.now % 1 + _AFTER_THE_SECOND
+        return next_second if staged.next_due is None else min(staged.next_due, next_second)

@@ -2,17 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+import hashlib
+import logging
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
 
-from queuepool.config.settings import PoolSettings
-from queuepool.errors import StoreDenied, StoreDown, StoreError
+from queuepool.board.board import Board
+from queuepool.board.job_schedules import JobSchedule, published
+from queuepool.config.settings import PoolSettings, ScheduleSettings
+from queuepool.config.timetable import rule_of, timetable_of
+from queuepool.config.urls import folds_keys, kind_of
+from queuepool.errors import BadPayload, ConfigError, StoreDenied, StoreDown, StoreError
 from queuepool.events import ScheduleMissed, SchedulePushed
-from queuepool.steward.scheduled_job import ScheduledJob
+from queuepool.log.tracebacks import summary
+from queuepool.payload.on_push import Stamp, stamper
+from queuepool.payload.php_values import PhpDataRefused
+from queuepool.payload.scheduled import Template, identity_of
+from queuepool.payload.signing import signer_of
+from queuepool.steward.loop import Chore
 from queuepool.steward.side_stores import Emitter
+from queuepool.steward.watch_control import WatchControl
 from queuepool.stores.contract import Control
 from queuepool.stores.control import PERIOD
-from queuepool.stores.schedules import Fired, Result
-from queuepool.stores.values import Values
+from queuepool.stores.values import Due, Fired, Result, Values
 
 #: seconds after which a due time counts as missed, and needs ``late`` to be made good
 ON_TIME = 10.0
@@ -112,3 +126,127 @@ class FireSchedules:
         now = self._clock()
         until = [PERIOD if name in waiting else max(at - now, 0.0) for name, at in self._next.items()]
         return min([_LONGEST, *until])
+
+
+# One schedule: when it is due, and the job to push then. Also for the command line, which pushes it by hand.
+
+_log = logging.getLogger("queuepool")
+
+
+class ScheduledJob:
+    """A schedule of the configuration. Raises ``ConfigError`` if its data cannot be a job's."""
+
+    def __init__(self, settings: ScheduleSettings) -> None:
+        self.settings = settings
+        self.timetable = timetable_of(settings.cron, settings.every, settings.timezone)
+        connection, is_object = settings.connection, bool(settings.object)
+        signer = signer_of(connection.signing, connection.signing_keys)
+        sign = partial(signer.sign, settings.queue) if signer else None
+        kind = kind_of(connection.url)
+        folds = folds_keys(connection.url)
+        self._template = Template(settings.name, settings.pushes, is_object, settings.data, kind, sign, folds=folds)
+        try:
+            self.due(0, 0.0)
+        except (BadPayload, PhpDataRefused) as error:
+            raise ConfigError(f"[schedule:{settings.name}] data", str(error)) from error
+        if stamp := stamper(settings.queue):  # only now: what was made above is not pushed
+            self._template = self._template._replace(stamp=partial(_stamped, settings.name, stamp))
+
+    @property
+    def rule(self) -> str:
+        """A digest of when it is due."""
+        return hashlib.sha256(self.settings.rule.encode()).hexdigest()[:16]
+
+    @property
+    def lock(self) -> str:
+        """The name of the lock that its jobs hold; empty if they may overlap."""
+        return "" if self.settings.overlap else self._template.lock().name
+
+    def id_at(self, at: int) -> str:
+        """The id of the job for this due time."""
+        return identity_of(self.settings.name, self.timetable.local(at))
+
+    def due(self, at: int, now: float) -> Due:
+        """The due time with its job, which is made ``now`` (Unix seconds)."""
+        return self._made(at, now, self.id_at(at))[1]
+
+    def by_hand(self, now: float) -> tuple[str, Due]:
+        """A job for a time that is none of the schedule's, ``now``: its id, which is random, and the job."""
+        return self._made(int(now), now)
+
+    def missed(self, at: int) -> Due:
+        """The due time without a job."""
+        return Due(self.settings.name, at)
+
+    def _made(self, at: int, now: float, identity: str = "") -> tuple[str, Due]:
+        lock = None if self.settings.overlap else self._template.lock()
+        job_id, payload = self._template.payload(self.timetable.local(at), now, lock, identity=identity)
+        return job_id, Due(self.settings.name, at, self.settings.queue, payload, lock)
+
+
+def _stamped(schedule: str, stamp: Stamp, fields: Mapping[str, object]) -> Mapping[str, object]:
+    """What ``@on_push`` gives. If it raises, nothing: no dispatch could raise it, and the job must not be missed."""
+    try:
+        return stamp(fields)
+    except BaseException as error:  # noqa: BLE001 - whatever a hook raises
+        _log.error("schedule %s: its job is pushed without the keys of @on_push: %s", schedule, summary(error))
+        return {}
+
+
+# All schedules that a steward pushes: those of the configuration, and those that the jobs of its workers declare.
+
+#: seconds between looks for the schedules of jobs; and until the control keys of new ones are known
+_PERIOD, _SOON = 2.0, 0.1
+
+
+def declared(pool: PoolSettings, found: Iterable[JobSchedule]) -> tuple[ScheduleSettings, ...]:
+    """The schedules of these jobs, with the defaults of ``[schedule]``.
+
+    One of the configuration with the same name wins. The jobs are pushed where a dispatch of theirs goes to: pools on
+    other connections, which may import the same modules, leave them alone.
+    """
+    defaults, taken = pool.job_schedules, {one.name for one in pool.schedules}
+    if defaults is None or defaults.connection != pool.connection:
+        return ()
+    return tuple(made for one in found if one.job not in taken for made in _made(defaults, one))
+
+
+def _made(defaults: ScheduleSettings, one: JobSchedule) -> Iterator[ScheduleSettings]:
+    with suppress(ValueError):  # checked where the job is defined; a job has overwritten it
+        cron, every = rule_of(one.rule)
+        if cron or every:
+            yield replace(defaults, name=one.job, job=one.job, cron=cron, every=every, queue=one.queue)
+
+
+class SchedulesOfPool:
+    """Keeps the chore ``fire`` for the present schedules; without any, nothing of it is imported."""
+
+    def __init__(
+        self, pool: PoolSettings, board: Board, watch: WatchControl, fire: Callable[[PoolSettings], Chore]
+    ) -> None:
+        self._pool = pool
+        self._board = board
+        self._watch = watch
+        self._fire = fire
+        self._found: Sequence[JobSchedule] | None = None
+        self._chore: Chore | None = None
+        self._look_at = 0.0
+
+    def run(self, now: float) -> float:
+        if now >= self._look_at:
+            self._look_at = now + _PERIOD
+            self._look()
+        if self._chore is None:
+            return _PERIOD
+        if not self._watch.knows_schedules:
+            return _SOON
+        return min(self._chore.run(now), _PERIOD)
+
+    def _look(self) -> None:
+        found = published(self._board)
+        if found == self._found:
+            return
+        self._found = found
+        schedules = (*self._pool.schedules, *declared(self._pool, found))
+        self._chore = self._fire(replace(self._pool, schedules=schedules)) if schedules else None
+        self._watch.watch_schedules([one.name for one in schedules])

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import time
 from collections import deque
+from collections.abc import Sequence
 from typing import Protocol
 
+from queuepool.board.blame import Blame, Thread
+from queuepool.board.board import Board
 from queuepool.board.header import Header
-from queuepool.errors import StoreDown
+from queuepool.errors import StoreDown, StoreError
 from queuepool.events import Event, FailureUnrecorded, SideStoreLost, SideStoreRegained, StoreStillLost
 from queuepool.events.listeners import Listeners
 from queuepool.settlement.outage import Reasons
+from queuepool.steward.loop import SKIP_TIME, Chore, name_of, report_skipped
 from queuepool.stores.split_failed import Forwarder
+from queuepool.unix.originals import sleep, start_thread
+from queuepool.unix.signals import leave_signals_to_the_main_thread
 
 #: seconds between checks for waiting failures, or for a store that is back
 PERIOD = 1.0
@@ -106,3 +112,100 @@ class FailureRecorder:
             if self._refused:
                 self._emitter.emit(FailureUnrecorded(left, self._refused))
         return left
+
+
+# Move failures from the outbox beside the jobs to the failed store, if that is on another server.
+
+#: seconds between checks of the board
+_RECORD_TICK = 0.05
+
+
+class RecordFailures:
+    """Runs at once when the board shows another failed job, and once a second for those of other hosts."""
+
+    def __init__(self, board: Board, recorder: FailureRecorder) -> None:
+        self._board = board
+        self._recorder = recorder
+        self._last_failed = -1
+        self._next_run = 0.0
+
+    def run(self, now: float) -> float:
+        failed = self._board.totals()[1]
+        if failed != self._last_failed or now >= self._next_run:
+            self._last_failed, self._next_run = failed, now + PERIOD
+            self._board.header.unrecorded = self._recorder.record()
+        return _RECORD_TICK
+
+
+# Run the chores of the failed and control stores in a thread, so that a silent one delays no other chore.
+
+#: seconds between checks for the thread's events
+_TICK = 0.1
+
+
+class SideThread:
+    """One chore for the steward: it runs others in a thread of theirs, and emits their events in the main thread."""
+
+    def __init__(
+        self,
+        chores: Sequence[Chore],
+        stores: SideStores,
+        events: EventQueue,
+        listeners: Listeners,
+        blame: Blame,
+        thread: Thread,
+        *,
+        tick: float = _TICK,
+    ) -> None:
+        self._due = {chore: _first_due(chore, blame) for chore in chores}
+        self._blame = blame
+        self._thread = thread
+        self._stores = stores
+        self._events = events
+        self._listeners = listeners
+        self._tick = tick
+        self._has_begun = False
+        self._broken: BaseException | None = None
+
+    def run(self, now: float) -> float:
+        """Raises whatever ended the thread: the steward dies of it, and the next one starts afresh."""
+        if not self._has_begun:
+            self._has_begun = True
+            start_thread(self._loop, ())
+        if self._broken:
+            raise self._broken
+        self._events.emit_to(self._listeners)
+        return self._tick
+
+    def _loop(self) -> None:
+        try:
+            leave_signals_to_the_main_thread()
+            while True:
+                self._round()
+        except BaseException as error:  # noqa: BLE001 - raised again in the main thread
+            self._broken = error
+
+    def _round(self) -> None:
+        for chore, due in self._due.items():
+            if time.monotonic() >= due:
+                self._due[chore] = time.monotonic() + self._attempt(chore)
+        sleep(max(min(self._due.values()) - time.monotonic(), 0.0))
+
+    def _attempt(self, chore: Chore) -> float:
+        try:
+            with self._blame.during(name_of(chore), self._thread):
+                return chore.run(time.monotonic())
+        except StoreDown as error:
+            if error.store:
+                self._stores.lost(error)
+        except StoreError:
+            pass  # from the jobs' store: the steward's other chores meet and report it
+        return PERIOD
+
+
+def _first_due(chore: Chore, blame: Blame) -> float:
+    """Monotonic seconds: later if stewards have died of it."""
+    if not blame.is_deadly(name_of(chore)):
+        return 0.0
+    report_skipped(chore)
+    return time.monotonic() + SKIP_TIME

@@ -22,7 +22,6 @@ from queuepool.stores.locks import NO_LOCKS, Finder, LocksOf
 
 #: where a queue keeps a job: ready, for later, or with a worker
 Shelf = Literal["ready", "delayed", "reserved"]
-
 #: seconds that a call may be delayed before it is carried out
 UNDER_WAY = 60.0
 #: seconds after which a pool that has published nothing counts as gone
@@ -260,3 +259,25 @@ class QueueStore(Pushes, Protocol):
 
         A job and the unique locks that ``finder`` finds end in one step; of a long queue each step drops a part.
         """
+
+
+# Laravel's batches, as its table ``job_batches`` has them.
+
+
+class Batch(NamedTuple):
+    """A batch as it was when it was read; Laravel alone changes it."""
+
+    id: str
+    name: str
+    #: jobs: all of them, those not yet done, and failures, of which a later retry takes none away
+    total: int
+    pending: int
+    failed: int
+    cancelled: bool
+
+
+class Batches(Protocol):
+    """The batches in one database."""
+
+    def find(self, batch_id: str) -> Batch | None:
+        """The batch; ``None`` if there is no such row."""

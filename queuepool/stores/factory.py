@@ -10,13 +10,11 @@ from queuepool.config.connections import check_drivers, lock_urls_of
 from queuepool.config.settings import ConnectionSettings
 from queuepool.config.urls import kind_of, scheme_of
 from queuepool.errors import ConfigError
-from queuepool.stores.batches import Batches
-from queuepool.stores.contract import Pushes, QueueStore
+from queuepool.stores.contract import Batches, Pushes, QueueStore
 from queuepool.stores.control import ControlKeys, Place, lock_prefix_of, maintenance_key_of, prefix_of
 from queuepool.stores.locks import Locks, LocksOf
 from queuepool.stores.records import FailedStore, Records
-from queuepool.stores.split_failed import FailedElsewhere, Forwarder
-from queuepool.stores.split_locks import LocksElsewhere
+from queuepool.stores.split_failed import FailedElsewhere, Forwarder, LocksElsewhere
 from queuepool.stores.values import Values
 
 if TYPE_CHECKING:

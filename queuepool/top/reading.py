@@ -8,8 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Generic, NamedTuple, TypeVar
 
-from queuepool.board.board import Board
-from queuepool.board.board_name import BoardName
+from queuepool.board.board import Board, BoardName
 from queuepool.board.counts import Histogram, JobCounts, PoolCounts, counts_of
 from queuepool.board.facts import Totals
 from queuepool.board.health import NOT_RUNNING, Health, health_of, health_of_none

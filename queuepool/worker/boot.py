@@ -19,8 +19,7 @@ from typing import TypeVar
 
 from queuepool.errors import BootFailure
 from queuepool.jobs import at_import
-from queuepool.jobs.registry import REGISTRY
-from queuepool.jobs.unserved import NO_MODULES
+from queuepool.jobs.registry import NO_MODULES, REGISTRY
 from queuepool.log.captured import log_incomplete
 from queuepool.log.tracebacks import summary, traceback_of
 from queuepool.unix import at_fork

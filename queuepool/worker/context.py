@@ -12,8 +12,7 @@ from queuepool.jobs.registry import Registry
 from queuepool.settlement.deferred_hooks import DeferredHook
 from queuepool.settlement.outage import Outage
 from queuepool.settlement.settler import Settler
-from queuepool.stores.batches import Batches
-from queuepool.stores.contract import QueueStore
+from queuepool.stores.contract import Batches, QueueStore
 from queuepool.unix.signals import WorkerSignals
 from queuepool.worker.control_state import ControlState
 from queuepool.worker.limits import Limits

@@ -17,8 +17,7 @@ from queuepool.worker.attempt import Runner
 from queuepool.worker.context import WorkerContext
 from queuepool.worker.job_lines import JobLines
 from queuepool.worker.limits import StopReason
-from queuepool.worker.membership import Membership
-from queuepool.worker.prefetch import Prefetch, PrefetchSize
+from queuepool.worker.prefetch import Membership, Prefetch, PrefetchSize
 
 #: seconds by which a store may end a wait late: Redis checks ten times a second
 _STORES_TICK = 0.1

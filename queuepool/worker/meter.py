@@ -7,8 +7,7 @@ from bisect import bisect_left
 
 from queuepool.board import meters as layout
 from queuepool.board.meters import BEGUN, RUN_BOUNDS, WAIT_BOUNDS, SlotMeters
-from queuepool.payload.ages import PUSHED_AT, due_at
-from queuepool.payload.envelope import Payload
+from queuepool.payload.envelope import PUSHED_AT, Payload, due_at
 from queuepool.settlement.verdict import Fail, Verdict
 from queuepool.worker.limits import StopReason
 

@@ -18,8 +18,7 @@ from queuepool.jobs.retry import Retry
 from queuepool.payload.ending import Unlock
 from queuepool.payload.envelope import OBJECT_JOB, Payload
 from queuepool.payload.options import PayloadOptions
-from queuepool.settlement.backoff import Backoff
-from queuepool.settlement.verdict import Locks, Policy, Retryable
+from queuepool.settlement.verdict import Backoff, Locks, Policy, Retryable
 from queuepool.worker.invoker import Invoker
 
 _MOST = 256

@@ -14,13 +14,12 @@ from queuepool.jobs.current_job import Current
 from queuepool.jobs.job_options import Options
 from queuepool.jobs.registry import Handler, Task, arguments_for, bound
 from queuepool.payload.envelope import Payload, decode
-from queuepool.payload.expiry import late_by
 from queuepool.payload.lease import Lease
+from queuepool.payload.options import late_by
 from queuepool.payload.signing import signer_of
 from queuepool.payload.unique_locks import names_of
 from queuepool.payload.wrappers import Claim
-from queuepool.settlement.facts import facts_of
-from queuepool.settlement.run import Run
+from queuepool.settlement.facts import Run, facts_of
 from queuepool.settlement.settler import DEADLY, Settler
 from queuepool.settlement.states import result_of
 from queuepool.settlement.verdict import Locks, may_be_newer, may_start

@@ -88,7 +88,7 @@ PLANTS = {
     ),
     "no second line behind the alarm": Plant(
         "I10 never killed",
-        (("board/deadlines.py", "if deadline and now >= deadline + grace:", "if False:"),),
+        (("board/board.py", "if deadline and now >= deadline + grace:", "if False:"),),
         replace(_HANGING, modes=("steal_the_alarm",), drain=1.0, stop=0.5),
     ),
     "group left alone": Plant(
@@ -129,7 +129,7 @@ PLANTS = {
         "I4 overlap",
         (
             ("steward/renew.py", "        if not held:\n", "        if True:\n"),
-            ("board/deadlines.py", "if lease_end and now >= lease_end - margin:", "if False:"),
+            ("board/board.py", "if lease_end and now >= lease_end - margin:", "if False:"),
         ),
         replace(PEACE, workers=8, nap=(2.0, 2.0), naps=1.0, retry_after=1.0),
     ),
@@ -146,7 +146,7 @@ PLANTS = {
     "tag that outlives an unanswered call": Plant(
         "I4 overlap",
         (
-            ("worker/membership.py", "tag = self._draw(self.tag if kept else 0)", _SAME_TAG),
+            ("worker/prefetch.py", "tag = self._draw(self.tag if kept else 0)", _SAME_TAG),
             (f"{_LUA}/include/tags.lua", "  redis.call('zadd', tags, -now - RETIRED, tag)\n", ""),
         ),
         _LATE,

@@ -15,7 +15,7 @@ AROUND = {
                 "is_this = self._table.c.exception.endswith(line, autoescape=True)",
                 "is_this = self._table.c.payload == record['payload']",
             ),
-            ("steward/record_failures.py", "_TICK = 0.05", "_TICK = 0.002"),  # the workers recorded it themselves
+            ("steward/side_stores.py", "_TICK = 0.05", "_TICK = 0.002"),  # the workers recorded it themselves
             # a job must fail again between these two: they take their time
             ("stores/split_failed.py", "\nfrom dataclasses import", "\nimport time\nfrom dataclasses import"),
             (

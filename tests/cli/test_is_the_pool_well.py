@@ -26,7 +26,7 @@ from queuepool.board.status import overview
 from queuepool.config.alerts import AlertSettings
 from queuepool.config.settings import ConnectionSettings, PoolSettings
 from queuepool.master.service_manager import SignsOfPool
-from queuepool.metrics.pages import Pages
+from queuepool.metrics.server import Pages
 from tests.support.boards import process
 from tests.support.commands import queuepool
 from tests.support.each import each

@@ -39,7 +39,7 @@ from queuepool.events import (
     WorkerStopping,
 )
 from queuepool.events.listeners import Listeners
-from queuepool.log.fields import fields_of, line_of
+from queuepool.log.formats import fields_of, line_of
 from queuepool.log.tracebacks import MAX_TEXT, summary, text_of
 from queuepool.unix.escape import escaped
 from tests.support.each import each

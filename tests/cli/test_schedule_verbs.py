@@ -12,7 +12,7 @@ import pytest
 from queuepool.cli import run
 from queuepool.jobs.registry import REGISTRY
 from queuepool.payload.envelope import decode
-from queuepool.stores.schedules import Due
+from queuepool.stores.values import Due
 from tests.support.commands import queuepool
 from tests.support.each import each
 from tests.support.pools import ROOT

@@ -8,8 +8,7 @@ from dataclasses import replace
 import pytest
 
 from queuepool.board.board import Board, State
-from queuepool.metrics.facts import read
-from queuepool.metrics.health import DEAD_AFTER, not_live, not_ready, not_started
+from queuepool.metrics.facts import DEAD_AFTER, not_live, not_ready, not_started, read
 from tests.support.each import each
 from tests.support.full_counts import FACTS
 from tests.support.probing import probe

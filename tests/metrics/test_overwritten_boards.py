@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from queuepool.board.board import Board, Role, State
-from queuepool.metrics.pages import Pages
+from queuepool.metrics.server import Pages
 from queuepool.metrics.table import METRICS
 from tests.metrics.test_exposition import parsed
 from tests.support.each import each

@@ -14,9 +14,7 @@ from hypothesis import strategies as st
 
 from queuepool.config.values import Address
 from queuepool.metrics import server
-from queuepool.metrics.http import MAX_HEAD, Request, Response
-from queuepool.metrics.listener import bound
-from queuepool.metrics.server import MAX_CONNECTIONS, Server
+from queuepool.metrics.server import MAX_CONNECTIONS, MAX_HEAD, Request, Response, Server, bound
 from tests.support.each import each
 
 PAGE, LARGE = b"a page\n", 20_000_000

@@ -1,7 +1,7 @@
 """A pool that is stopped while a worker of an earlier, killed master runs a job: that orphan must be looked after.
 
-Source: ``master/shutdown.py``, ``Master._stop_helpers``, ``StewardProcess.run``, ``steward/guard.py``. The master and
-the steward know of each other by the board alone, by signals, and by each other's death.
+Source: ``master/shutdown.py``, ``Master._stop_helpers``, ``StewardProcess.run``, ``steward/orphaned_boards.py``. The
+master and the steward know of each other by the board alone, by signals, and by each other's death.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from queuepool.events import JobFailed
 from queuepool.jobs.client import Queue
 from queuepool.jobs.context import running_data
 from queuepool.jobs.current_job import Current, set_current
-from queuepool.log.fields import fields_of, line_of
+from queuepool.log.formats import fields_of, line_of
 from queuepool.payload.context import Context, texts_of
 from queuepool.payload.envelope import CONTEXT, Payload, decode
 from queuepool.payload.php_unserialize import PhpDataRefused, PhpObject

@@ -166,7 +166,7 @@ from queuepool.events.listeners import LISTENERS
 from queuepool.settlement.outage import Outage
 from queuepool.steward.loop import Steward
 from queuepool.steward.side_stores import EventQueue, SideStores
-from queuepool.steward.side_thread import SideThread
+from queuepool.steward.side_stores import SideThread
 from queuepool.unix.signals import WorkerSignals
 
 is_at_it = threading.Event()

@@ -15,7 +15,7 @@ import pytest
 from queuepool.board.board import Role
 from queuepool.config.values import Address
 from queuepool.jobs.client import Queue
-from queuepool.metrics.listener import bound
+from queuepool.metrics.server import bound
 from tests.support.eventually import eventually
 from tests.support.http_pages import Pages
 from tests.support.meters import board_in

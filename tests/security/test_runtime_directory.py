@@ -15,8 +15,7 @@ import pytest
 
 from queuepool.board.about import About
 from queuepool.board.blame import Blame
-from queuepool.board.board import Board, Role
-from queuepool.board.board_name import BoardName
+from queuepool.board.board import Board, BoardName, Role
 from queuepool.board.runtime_dir import RuntimeDir
 from queuepool.config.settings import PoolSettings
 from queuepool.errors import ConfigError, NotRunning, PoolRunning, WorkerDied

@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from queuepool.board.blame import Blame
-from queuepool.board.board import Board, Killed, Role, Slot
-from queuepool.board.board_name import BoardName
+from queuepool.board.board import Board, BoardName, Killed, Role, Slot
 from queuepool.board.held_jobs import Stage
 from queuepool.board.runtime_dir import RuntimeDir
 from queuepool.config.settings import ConnectionSettings, PoolSettings

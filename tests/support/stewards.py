@@ -10,11 +10,10 @@ from queuepool.config.settings import PoolSettings
 from queuepool.errors import StoreDenied, StoreDown
 from queuepool.events import Event
 from queuepool.payload.envelope import decode
-from queuepool.steward.schedule import FireSchedules
-from queuepool.steward.scheduled_job import ScheduledJob
+from queuepool.steward.schedule import FireSchedules, ScheduledJob
 from queuepool.stores.contract import Control
 from queuepool.stores.factory import Stores
-from queuepool.stores.schedules import Due, Fired, Mark
+from queuepool.stores.values import Due, Fired, Mark
 
 
 class Wire:

@@ -8,7 +8,7 @@ from contextlib import ExitStack, suppress
 import pytest
 
 from queuepool.config.values import Address, address_of, listen
-from queuepool.metrics.listener import bound, file_of, leave, problem_of
+from queuepool.metrics.server import bound, file_of, leave, problem_of
 from tests.support.each import each
 from tests.support.redis_server import free_port
 from tests.unit.test_configuration import Write, load, refusal

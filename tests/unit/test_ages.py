@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 
-from queuepool.payload.ages import ready_for
-from queuepool.payload.envelope import Envelope, encode
+from queuepool.payload.envelope import Envelope, encode, ready_for
 from tests.support.each import each
 
 

@@ -61,12 +61,12 @@ DOORS = {
         "cli/pools.py",
         "cli/top.py",
         "unix/originals.py",
-        "board/pidfile.py",
+        "board/runtime_dir.py",
         "jobs/following.py",
     ],
     # Where user code may have replaced it.
     "queuepool.unix.originals.sleep": [
-        "steward/side_thread.py",
+        "steward/side_stores.py",
         "steward/give_back.py",
         "pool/lone_worker.py",
         "unix/fork.py",
@@ -77,7 +77,7 @@ DOORS = {
         "worker/template.py",
         "worker/loop.py",
     ],
-    "queuepool.unix.originals.start_thread": ["steward/side_thread.py"],
+    "queuepool.unix.originals.start_thread": ["steward/side_stores.py"],
     # Of the modules that user code may have changed.
     "select.poll": ["unix/originals.py"],
     "select.select": ["unix/originals.py"],
@@ -190,7 +190,7 @@ def test_what_must_never_be_done_is_not():
 
 
 def test_a_client_its_lines_and_its_refusals_talk_to_redis_py():
-    assert ["stores/redis/client.py", "stores/redis/connection.py", "stores/redis/refusals.py"] == users("redis")
+    assert ["stores/redis/client.py", "stores/redis/client.py", "stores/redis/refusals.py"] == users("redis")
 
 
 def test_two_modules_put_the_drivers_together():
@@ -241,7 +241,7 @@ def test_nobody_starts_a_thread_but_a_steward_a_coroutine_that_pushes_and_a_flus
     assert ["contrib/otel.py", "jobs/in_threads.py", "unix/originals.py"] == [
         file for file in using if not file.startswith("testing/")
     ]
-    assert "steward.side_thread" not in reached("master.loop")
+    assert "steward.side_stores" not in reached("master.loop")
 
 
 def test_the_master_stays_small():

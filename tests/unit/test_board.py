@@ -15,8 +15,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from queuepool.board.board import Board, Header, Killed, Role, Slot, State
-from queuepool.board.deadlines import next_deadline
+from queuepool.board.board import Board, Header, Killed, Role, Slot, State, next_deadline
 from queuepool.board.held_jobs import AREA, HeldJob, Stage
 from queuepool.board.record import Field, Record, Seconds, Text, Whole
 from queuepool.board.status import overview, title

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from queuepool.board.board import Board, Killed, Role, Slot, State
-from queuepool.board.deadlines import LEASE_MARGIN, next_deadline, overdue
+from queuepool.board.board import LEASE_MARGIN, Board, Killed, Role, Slot, State, next_deadline, overdue
 from queuepool.master.children import Child, Children, Plan
 
 GRACE = 1.0

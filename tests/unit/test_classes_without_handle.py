@@ -8,8 +8,7 @@ import pytest
 
 from queuepool import Job
 from queuepool.errors import BootFailure, ConfigError, UnknownJob
-from queuepool.jobs.registry import REGISTRY
-from queuepool.jobs.unserved import unregistered
+from queuepool.jobs.registry import REGISTRY, unregistered
 from queuepool.worker import boot
 from tests.support.samples import fresh
 

@@ -11,7 +11,7 @@ from queuepool.board import meters as layout
 from queuepool.board.board import Board
 from queuepool.board.counts import PoolCounts, counts_of, file_of
 from queuepool.board.meters import MeterMemory, SlotMeters
-from queuepool.steward.publish_meters import MetersFile
+from queuepool.steward.measure import MetersFile
 
 pytestmark = pytest.mark.bad_input("B167")
 

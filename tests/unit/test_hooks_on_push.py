@@ -15,7 +15,7 @@ from queuepool.errors import BadPayload
 from queuepool.jobs.current_job import Current
 from queuepool.payload import on_push as hooks
 from queuepool.payload.signing import Signer
-from queuepool.steward.scheduled_job import ScheduledJob
+from queuepool.steward.schedule import ScheduledJob
 
 KEY = ("k1", "0123456789abcdef")
 

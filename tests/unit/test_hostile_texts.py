@@ -16,18 +16,16 @@ import pytest
 
 from queuepool.errors import BadArguments, BadPayload
 from queuepool.payload import php_unserialize, strict_json
-from queuepool.payload.ages import ready_for
 from queuepool.payload.command import command_of
 from queuepool.payload.context import values_of
 from queuepool.payload.encrypter import CannotDecrypt, encrypter_of
-from queuepool.payload.envelope import decode
-from queuepool.payload.identity import digest_of
-from queuepool.payload.scan import depth_of
+from queuepool.payload.envelope import decode, digest_of, ready_for
 from queuepool.payload.signing import Signer
+from queuepool.payload.strict_json import depth_of
 from queuepool.payload.uncounted import counted
 from queuepool.stores.control import notice_in
 from queuepool.stores.records import json_in
-from queuepool.stores.schedules import Mark
+from queuepool.stores.values import Mark
 from tests.support.hostile_texts import hostile
 
 SIZE, SECONDS = 512 * 1024, 30

@@ -47,7 +47,7 @@ def test_metrics_cost_those_who_read_none_nothing():
         "import queuepool.pool.start, queuepool.pool.processes, queuepool.cli.status, queuepool.cli.push"
     )
 
-    assert not {"prometheus_client", "http.server", "queuepool.metrics.pages"} & loaded
+    assert not {"prometheus_client", "http.server", "queuepool.metrics.server"} & loaded
 
 
 def test_a_queue_in_one_database_loads_no_other_databases_dialect(tmp_path):

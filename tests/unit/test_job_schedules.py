@@ -13,7 +13,7 @@ from queuepool.board.states import State
 from queuepool.config.settings import ConnectionSettings, PoolSettings, ScheduleSettings
 from queuepool.errors import ConfigError
 from queuepool.jobs.registry import REGISTRY
-from queuepool.steward.schedules_of_pool import declared
+from queuepool.steward.schedule import declared
 from tests.support.each import each
 from tests.support.samples import fresh
 

@@ -12,8 +12,7 @@ from queuepool.board.board import Board
 from queuepool.board.counts import PoolCounts, QueueFacts, counts_of, file_of
 from queuepool.board.meters import OTHER, RUN_BOUNDS, MeterMemory, SlotMeters
 from queuepool.payload.envelope import decode
-from queuepool.steward.measure import PoolMeters
-from queuepool.steward.publish_meters import MetersFile
+from queuepool.steward.measure import MetersFile, PoolMeters
 from queuepool.worker.meter import Meter
 
 

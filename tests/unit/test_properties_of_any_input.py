@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from queuepool.payload.envelope import Envelope, decode, encode
-from queuepool.settlement.backoff import delay_after
+from queuepool.settlement.verdict import delay_after
 from queuepool.stores.factory import Stores
 from queuepool.unix import proc
 from queuepool.unix.escape import escaped

@@ -12,7 +12,7 @@ _BEGIN = """
 import sys, time
 from pathlib import Path
 from queuepool.board.board import Board, Role
-from queuepool.board.deadlines import overdue
+from queuepool.board.board import overdue
 from queuepool.worker.slot_writer import SlotWriter
 from queuepool.payload.envelope import decode
 from queuepool.worker.plan import Plans

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from queuepool.jobs.job_options import Options
-from queuepool.jobs.registry import Handler, Registry
-from queuepool.jobs.unserved import unserved
+from queuepool.jobs.registry import Handler, Registry, unserved
 
 
 def registry(**queues: str | None) -> Registry:

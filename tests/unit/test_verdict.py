@@ -22,13 +22,13 @@ from queuepool.errors import (
 from queuepool.jobs.job_options import Options
 from queuepool.payload.lease import Tallies
 from queuepool.payload.options import PayloadOptions
-from queuepool.settlement.backoff import delay_after
 from queuepool.settlement.verdict import (
     Delete,
     Fail,
     Policy,
     Release,
     Retryable,
+    delay_after,
     judge,
     judge_release,
     may_start,

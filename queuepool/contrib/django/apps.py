@@ -53,9 +53,7 @@ def check_mail(**_: Any) -> list[Any]:
     """An error for what is wrong in the options of the e-mail backend, if it is used."""
     if not settings.have_mail():
         return []
-    from queuepool.contrib.django.mail_options import (
-        mail_options,
-    )  # imported here: most projects send their mail themselves
+    from queuepool.contrib.django.mail_options import mail_options  # imported here: most projects send mail themselves
 
     try:
         mail_options()

@@ -16,17 +16,23 @@ from queuepool.stores.control import notice_in
 from queuepool.stores.locks import MAX_OWNER, HeldLock
 from queuepool.stores.redis.client import Client
 from queuepool.stores.redis.keys import Keys
-from queuepool.stores.schedules import MAX_MARK, MAX_OF_ALL, Due, Fired, Mark, Result, sound_marks
 from queuepool.stores.values import (
     MAX_KEPT,
+    MAX_MARK,
     MAX_NOTICE,
+    MAX_OF_ALL,
     MAX_OF_NOTICES,
     MAX_STATE,
     MAX_VALUE,
     MOST_KEPT,
     Claim,
+    Due,
+    Fired,
     History,
     Kept,
+    Mark,
+    Result,
+    sound_marks,
 )
 
 #: in place of the milliseconds that are left

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import Connection, select
 
-from queuepool.stores.batches import Batch
+from queuepool.stores.contract import Batch
 from queuepool.stores.sql.client import Client
 
 

@@ -16,9 +16,8 @@ from queuepool.stores.sql.ddl import new_file_of
 from queuepool.stores.sql.engines import open_engine
 from queuepool.stores.sql.errors import Database, has_ended_session, is_taken_back, translated
 from queuepool.stores.sql.postgresql import LATEST_COMMIT
-from queuepool.stores.sql.schema import missing
 from queuepool.stores.sql.sqlite import FileConnection
-from queuepool.stores.sql.tables import USUAL, Tables
+from queuepool.stores.sql.tables import USUAL, Tables, missing
 from queuepool.stores.sql.transaction import FormerFile, carry_out, file_of, former_of, in_current_file
 
 T = TypeVar("T")

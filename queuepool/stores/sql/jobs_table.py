@@ -14,8 +14,8 @@ from queuepool.stores.sql.client import Client
 from queuepool.stores.sql.clock import Clock, later
 from queuepool.stores.sql.encoding import bytes_of, text_of
 from queuepool.stores.sql.postgresql import CHANNEL
-from queuepool.stores.sql.schema import Schema, schema_of
 from queuepool.stores.sql.statements import MEASURED, Statements, measuring, push_of
+from queuepool.stores.sql.tables import Schema, schema_of
 
 #: how many jobs other workers may take while we choose
 _RIVALS = 16

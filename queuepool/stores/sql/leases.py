@@ -16,9 +16,8 @@ from queuepool.stores.contract import Reservation
 from queuepool.stores.sql.client import Client
 from queuepool.stores.sql.encoding import bytes_of
 from queuepool.stores.sql.jobs_table import JobsTable
-from queuepool.stores.sql.lease_tags import TAGS, marked, row_of
 from queuepool.stores.sql.records import SqlRecords
-from queuepool.stores.sql.statements import SLACK
+from queuepool.stores.sql.statements import SLACK, TAGS, marked, row_of
 
 #: seconds after which to try again for a due job that another session had locked
 LOCKED = 0.01

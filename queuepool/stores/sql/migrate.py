@@ -12,8 +12,7 @@ from queuepool.config.settings import ConnectionSettings
 from queuepool.config.urls import database_of, kind_of, scheme_of
 from queuepool.stores.sql.client import Client
 from queuepool.stores.sql.ddl import renamed, statements_of
-from queuepool.stores.sql.schema import TABLES, problems_of
-from queuepool.stores.sql.tables import TableNames, tables_of
+from queuepool.stores.sql.tables import TABLES, TableNames, problems_of, tables_of
 
 
 def migrate(client: Client, tables: Collection[str] = TABLES) -> list[str]:

@@ -25,10 +25,10 @@ from sqlalchemy import (
     update,
 )
 
+from queuepool.payload.lease import Lease, Row
 from queuepool.payload.strict_json import MAX_BYTES
 from queuepool.stores.sql.clock import Clock
-from queuepool.stores.sql.lease_tags import mark_of
-from queuepool.stores.sql.names import exactly, is_name, is_one_of
+from queuepool.stores.sql.encoding import exactly, is_name, is_one_of
 
 #: seconds by which a lease may begin in the future, since its begin is rounded up
 SLACK = 5.0
@@ -164,3 +164,32 @@ def measuring(jobs: Table, dialect: Dialect) -> tuple[Any, Any]:
     counts = [func.count(case((rows.c.state == name, 1))) for name in ("ready", "delayed", "reserved")]
     every = select(*counts, func.count(), clock.now()).select_from(rows)
     return every, select(jobs.c.available_at).where(and_(in_queue, is_free, is_due)).order_by(jobs.c.id).limit(1)
+
+
+# The mark in ``available_at`` while one of our workers holds a lease: the worker's tag and the attempt.
+#
+# Laravel does not read that column then, and does not change it when it takes over an expired lease: the attempt
+# distinguishes Laravel's lease from ours.
+
+#: below every time that a queue has held, and within a signed column of four bytes
+_MARKS = 2**30
+#: how many successive attempts are distinguished
+_ATTEMPTS = 4
+TAGS = _MARKS // _ATTEMPTS
+
+
+def mark_of(tag: Any, attempts: Any) -> Any:
+    """The mark of a lease, as a number or as an SQL expression."""
+    return tag * _ATTEMPTS + attempts % _ATTEMPTS
+
+
+def row_of(lease: Lease) -> Row:
+    """The row of a lease on a job in a table."""
+    assert lease.row, "a lease of another store"
+    return lease.row
+
+
+def marked(lease: Lease) -> tuple[int, int, int]:
+    """Id, attempts and mark, as in the table."""
+    row = row_of(lease)
+    return row.id, row.attempts, mark_of(lease.tag, row.attempts)

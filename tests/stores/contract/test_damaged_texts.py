@@ -15,8 +15,7 @@ from queuepool.jobs.following import found
 from queuepool.payload.ending import StateRecord
 from queuepool.stores.contract import NOTICE_KEPT, NewJob
 from queuepool.stores.factory import Stores
-from queuepool.stores.schedules import Due, Mark
-from queuepool.stores.values import MAX_STATE, MAX_VALUE
+from queuepool.stores.values import MAX_STATE, MAX_VALUE, Due, Mark
 from tests.support.each import each
 from tests.support.samples import fresh, new_jobs, payload
 

@@ -6,8 +6,7 @@ import time
 
 import pytest
 
-from queuepool.payload.ages import ready_for
-from queuepool.payload.envelope import Envelope, encode
+from queuepool.payload.envelope import Envelope, encode, ready_for
 from queuepool.stores.factory import is_redis
 from tests.support.samples import new_jobs, payload
 from tests.support.store_contract import reserved

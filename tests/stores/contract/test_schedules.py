@@ -11,7 +11,7 @@ import pytest
 from queuepool.errors import StoreError
 from queuepool.payload.ending import Lock, Unlock
 from queuepool.stores.factory import Stores
-from queuepool.stores.schedules import Due, Mark, Result
+from queuepool.stores.values import Due, Mark, Result
 from tests.support.asked_again import asked_again
 from tests.support.samples import new_jobs, payload
 from tests.support.store_contract import THEIRS, drained

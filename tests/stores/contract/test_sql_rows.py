@@ -14,7 +14,7 @@ from queuepool.errors import BadPayload
 from queuepool.payload.envelope import MAX_BYTES, decode
 from queuepool.payload.lease import Tallies
 from queuepool.stores.factory import Stores
-from queuepool.stores.sql.lease_tags import TAGS, mark_of
+from queuepool.stores.sql.statements import TAGS, mark_of
 from tests.support.odd_tables import NULLABLE
 from tests.support.samples import ids, new_jobs, payload
 from tests.support.store_contract import (

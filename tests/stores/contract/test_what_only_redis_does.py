@@ -11,7 +11,7 @@ from queuepool.config.settings import ConnectionSettings
 from queuepool.payload.lease import Tallies
 from queuepool.stores.factory import Stores
 from queuepool.stores.records import PendingFailure
-from queuepool.stores.schedules import MAX_MARK, Due, Mark
+from queuepool.stores.values import MAX_MARK, Due, Mark
 from tests.support.drivers import connection_of
 from tests.support.samples import attempted, ids, new_jobs, payload, record
 from tests.support.store_contract import OURS, QUEUES, RETRY_AFTER, drained, each_settlement, reserved, state
