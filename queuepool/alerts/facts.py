@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
-from queuepool.alerts.rules import MEASURED, AlertWindow, Facts
+from queuepool.alerts.rules import MEASURED, AlertWindow, LookFacts
 from queuepool.board import pauses
 from queuepool.board.board import Board, Role, State
 from queuepool.board.counts import PoolCounts
@@ -52,7 +52,7 @@ class AlertFacts:
         self._window = AlertWindow()
         self._unbooted, self._paused = Lasting("boot", raised), Lasting("paused", raised)
 
-    def look(self, lost: Lost | None, unserved: Mapping[str, float] | None) -> tuple[Facts, frozenset[str]]:
+    def look(self, lost: Lost | None, unserved: Mapping[str, float] | None) -> tuple[LookFacts, frozenset[str]]:
         """The facts, and the kinds of which nothing is known: ``None`` for other pools, and for queues of none."""
         counts, header, now = self._read(self._board), self._board.header, time.time()
         recent = self._window.add(time.monotonic(), counts)
@@ -61,7 +61,7 @@ class AlertFacts:
         unknown = MEASURED if header.store_lost or _is_stale(counts, now) else frozenset[str]()
         unknown |= {kind for kind, found in (("lost", lost), ("unserved", unserved)) if found is None}
         silent, ran = lost or Lost({}, {})
-        facts = Facts(
+        facts = LookFacts(
             self._pool,
             counts,
             recent,

@@ -43,7 +43,7 @@ class Recent(NamedTuple):
     is_whole: bool = True
 
 
-class Reading(NamedTuple):
+class AlertReading(NamedTuple):
     """A value and the limit from which on it is an alert."""
 
     kind: str
@@ -54,7 +54,7 @@ class Reading(NamedTuple):
     detail: str = ""
 
 
-class Facts(NamedTuple):
+class LookFacts(NamedTuple):
     """What one look has found; times in seconds."""
 
     pool: str
@@ -78,36 +78,39 @@ class Facts(NamedTuple):
     paused: Mapping[str, float] = MappingProxyType({})
 
 
-def readings(facts: Facts, limits: AlertSettings) -> list[Reading]:
+def readings(facts: LookFacts, limits: AlertSettings) -> list[AlertReading]:
     """A reading for everything that has a limit."""
     found = [
         *_of_queues(facts, limits),
-        *(Reading("failures", queue, share, limits.failures) for queue, share in _failures(facts.recent)),
-        *(Reading("running", job, seconds, limits.running) for job, seconds in facts.running.items()),
-        Reading("failed", "failed jobs", facts.counts.failed_jobs, limits.failed),
-        Reading("crashes", facts.pool, facts.recent.deaths, limits.crashes),
-        *(Reading("lost", pool, silent, limits.lost, facts.ran.get(pool, "")) for pool, silent in facts.silent.items()),
-        *(Reading("unserved", queue, seconds, limits.unserved) for queue, seconds in facts.unserved.items()),
-        *(Reading("store", store, seconds, limits.store) for store, seconds in facts.away.items()),
-        *(Reading("store_full", store, seconds, limits.store_full) for store, seconds in facts.full.items()),
-        *(Reading("boot", pool, seconds, limits.boot) for pool, seconds in facts.unbooted.items()),
-        *(Reading("paused", pause, seconds, limits.paused) for pause, seconds in facts.paused.items()),
+        *(AlertReading("failures", queue, share, limits.failures) for queue, share in _failures(facts.recent)),
+        *(AlertReading("running", job, seconds, limits.running) for job, seconds in facts.running.items()),
+        AlertReading("failed", "failed jobs", facts.counts.failed_jobs, limits.failed),
+        AlertReading("crashes", facts.pool, facts.recent.deaths, limits.crashes),
+        *(
+            AlertReading("lost", pool, silent, limits.lost, facts.ran.get(pool, ""))
+            for pool, silent in facts.silent.items()
+        ),
+        *(AlertReading("unserved", queue, seconds, limits.unserved) for queue, seconds in facts.unserved.items()),
+        *(AlertReading("store", store, seconds, limits.store) for store, seconds in facts.away.items()),
+        *(AlertReading("store_full", store, seconds, limits.store_full) for store, seconds in facts.full.items()),
+        *(AlertReading("boot", pool, seconds, limits.boot) for pool, seconds in facts.unbooted.items()),
+        *(AlertReading("paused", pause, seconds, limits.paused) for pause, seconds in facts.paused.items()),
     ]
     return [_readable(one) for one in found if one.limit]
 
 
-def _readable(one: Reading) -> Reading:
+def _readable(one: AlertReading) -> AlertReading:
     return one._replace(subject=escaped(one.subject)[:MAX_SUBJECT], detail=escaped(one.detail)[:MAX_SUBJECT])
 
 
-def _of_queues(facts: Facts, limits: AlertSettings) -> Iterator[Reading]:
+def _of_queues(facts: LookFacts, limits: AlertSettings) -> Iterator[AlertReading]:
     for name, queue in facts.counts.queues.items():
-        yield Reading("wait", name, _wait(queue, facts), limits.wait_of(name))
-        yield Reading("overdue", name, queue.overdue, limits.overdue)
-        yield Reading("quarantine", name, queue.quarantined, limits.quarantine)
+        yield AlertReading("wait", name, _wait(queue, facts), limits.wait_of(name))
+        yield AlertReading("overdue", name, queue.overdue, limits.overdue)
+        yield AlertReading("quarantine", name, queue.quarantined, limits.quarantine)
 
 
-def _wait(queue: QueueFacts, facts: Facts) -> float:
+def _wait(queue: QueueFacts, facts: LookFacts) -> float:
     """For how long the next job has been ready; 0.0 if the queue is paused on purpose."""
     return queue.oldest if facts.is_served and not queue.paused else 0.0
 
@@ -178,7 +181,7 @@ class AlertStates:
         self._open[alert.kind, alert.subject] = alert
 
     def update(
-        self, readings: Iterable[Reading], unknown: Collection[str], now: float, incomplete: Collection[str] = ()
+        self, readings: Iterable[AlertReading], unknown: Collection[str], now: float, incomplete: Collection[str] = ()
     ) -> Changes:
         """Take the readings of a look at ``now`` (Unix seconds); of ``unknown`` kinds nothing changes.
 
@@ -197,7 +200,7 @@ class AlertStates:
         return Changes(raised, cleared, len(confirmed) - len(raised))
 
     def _clear(
-        self, found: Mapping[_Key, Reading], unknown: Collection[str], kept: Collection[_Key]
+        self, found: Mapping[_Key, AlertReading], unknown: Collection[str], kept: Collection[_Key]
     ) -> list[OpenAlert]:
         """Those that are over, with their last value; the others get their present one."""
         cleared = []
@@ -210,11 +213,11 @@ class AlertStates:
                 cleared.append(self._open.pop(key))
         return cleared
 
-    def _has_room(self, one: Reading) -> bool:
+    def _has_room(self, one: AlertReading) -> bool:
         """However many queues there are trouble with, that the store is away must be said."""
         return len(self._open) < (MAX_ALERTS if one.kind in OF_ALL else MAX_OF_ONE)
 
-    def _raise(self, one: Reading) -> OpenAlert:
+    def _raise(self, one: AlertReading) -> OpenAlert:
         key = one.kind, one.subject
         about = one.kind, one.subject, one.value, one.limit
         self._open[key] = OpenAlert(*about, since=self._suspects[key], detail=one.detail)

@@ -23,7 +23,7 @@ from queuepool.config.alerts import AlertSettings
 from queuepool.errors import StoreDenied, StoreDown, StoreError
 from queuepool.events import AlertUnsent
 from queuepool.steward.side_stores import Emitter
-from queuepool.stores.values import Claim, Values
+from queuepool.stores.values import AlertClaim, Values
 from queuepool.unix import fork, proc
 from queuepool.unix.stray_processes import COOKIE
 
@@ -79,18 +79,18 @@ class Notices:
         if now < alert.ask_at:
             return alert
         claim = self._claim(alert)
-        is_new = claim in (Claim.TAKEN, None)
+        is_new = claim in (AlertClaim.TAKEN, None)
         if is_new:
             self._add(alert, "raised")
         pause = self._repeat if is_new else min(_ASK_AGAIN, self._repeat)
-        return alert._replace(is_ours=claim is not Claim.OTHERS, is_alone=claim is None, ask_at=now + pause)
+        return alert._replace(is_ours=claim is not AlertClaim.OTHERS, is_alone=claim is None, ask_at=now + pause)
 
     def send_cleared(self, alert: OpenAlert, now: float) -> None:
         """Send the notice of the end of an alert, if its key is ours, or was until it ended by itself."""
         if alert.is_ours and (alert.is_alone or self._release(alert) or now >= alert.ask_at):
             self._add(alert, "cleared")
 
-    def _claim(self, alert: OpenAlert) -> Claim | None:
+    def _claim(self, alert: OpenAlert) -> AlertClaim | None:
         """Whose turn it is; ``None`` if the store does not say."""
         if not self._is_away:
             try:

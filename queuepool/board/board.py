@@ -13,7 +13,7 @@ from io import FileIO
 from pathlib import Path
 from typing import NamedTuple
 
-from queuepool.board.facts import PoolFacts, Totals
+from queuepool.board.facts import HeaderFacts, Totals
 from queuepool.board.header import Header as Header
 from queuepool.board.held_jobs import AREA, HeldJobs
 from queuepool.board.meters import MeterMemory
@@ -92,7 +92,7 @@ class Board:
     def _begun(cls, path: Path, memory: SharedFile | mmap.mmap) -> Board:
         board = cls(path, memory)
         pid = os.getpid()
-        board.header.facts = PoolFacts(_MAGIC, len(board.slots), pid, proc.start_time(pid))
+        board.header.facts = HeaderFacts(_MAGIC, len(board.slots), pid, proc.start_time(pid))
         return board
 
     def mapped(self) -> Board:
@@ -151,9 +151,9 @@ class Board:
         # Reading all of them would be most of an idle pool's work.
         return [slot for slot in self.slots[: self.header.used or None] if slot.role in roles]
 
-    def mark(self, slot: Slot, incarnation: int = 0) -> stray_processes.Mark:
+    def mark(self, slot: Slot, incarnation: int = 0) -> stray_processes.ProcessMark:
         """The mark of one incarnation (``incarnation``, by default the present one) of a slot, unique on this host."""
-        return stray_processes.Mark.of(self.path.name, slot.index, incarnation or slot.incarnation)
+        return stray_processes.ProcessMark.of(self.path.name, slot.index, incarnation or slot.incarnation)
 
     @property
     def is_settled(self) -> bool:

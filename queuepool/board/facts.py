@@ -6,7 +6,7 @@ from struct import Struct
 from typing import NamedTuple
 
 
-class Facts(NamedTuple):
+class SlotFacts(NamedTuple):
     """Facts about a process: the first fields of its slot."""
 
     role: int
@@ -20,7 +20,7 @@ class Facts(NamedTuple):
     killed: int
 
     @classmethod
-    def unpacked(cls, raw: bytes) -> Facts:
+    def unpacked(cls, raw: bytes) -> SlotFacts:
         """The facts from their bytes on the board."""
         return cls(*_FACTS.unpack(raw))
 
@@ -29,7 +29,7 @@ class Facts(NamedTuple):
         return _FACTS.pack(*self)
 
 
-class PoolFacts(NamedTuple):
+class HeaderFacts(NamedTuple):
     """Facts about the pool: the first fields of the header."""
 
     magic: int
@@ -46,7 +46,7 @@ class PoolFacts(NamedTuple):
     since: float = 0.0
 
     @classmethod
-    def unpacked(cls, raw: bytes) -> PoolFacts:
+    def unpacked(cls, raw: bytes) -> HeaderFacts:
         """The facts from their bytes on the board."""
         return cls(*_POOL_FACTS.unpack(raw))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from queuepool.board.facts import POOL_FACTS_SIZE, PoolFacts, Totals
+from queuepool.board.facts import POOL_FACTS_SIZE, HeaderFacts, Totals
 from queuepool.board.paused_queues import ROOM
 from queuepool.board.record import Record, Seconds, Text, Whole, as_count
 
@@ -80,12 +80,12 @@ class Header(Record):
     signalled = Whole()
 
     @property
-    def facts(self) -> PoolFacts:
+    def facts(self) -> HeaderFacts:
         """The first fields, unchecked, in one read; assigning writes all in one write."""
-        return PoolFacts.unpacked(self.memory[self.base : self.base + POOL_FACTS_SIZE])
+        return HeaderFacts.unpacked(self.memory[self.base : self.base + POOL_FACTS_SIZE])
 
     @facts.setter
-    def facts(self, facts: PoolFacts) -> None:
+    def facts(self, facts: HeaderFacts) -> None:
         self.memory[self.base : self.base + POOL_FACTS_SIZE] = facts.packed()
 
     def note_control_change(self) -> None:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from queuepool.config.values import MAX_AHEAD
-from queuepool.payload.lease import Lease, Row
+from queuepool.payload.lease import Lease, LeaseRow
 
 #: bytes on the board for each area; receipts that do not fit there go to files beside the board
 AREA = 128 * 1024
@@ -156,10 +156,10 @@ def _proof(tag: int) -> bytes:
     return array("q", [tag]).tobytes()
 
 
-def _proved(proof: bytes) -> tuple[int, Row | None]:
+def _proved(proof: bytes) -> tuple[int, LeaseRow | None]:
     """The tag, and the row if there is one. Raises ``ValueError``."""
     tag, *row = array("q", proof)
     if not row:
         return tag, None
     number, attempts = row
-    return tag, Row(number, attempts)
+    return tag, LeaseRow(number, attempts)

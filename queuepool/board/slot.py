@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import isfinite
 
-from queuepool.board.facts import FACTS_SIZE, Facts, Totals
+from queuepool.board.facts import FACTS_SIZE, SlotFacts, Totals
 from queuepool.board.held_jobs import HeldJobs
 from queuepool.board.record import Record, Seconds, Text, Whole, as_count
 from queuepool.board.states import HELPERS, Killed, Role, State
@@ -75,12 +75,12 @@ class Slot(Record):
     index: int
 
     @property
-    def facts(self) -> Facts:
+    def facts(self) -> SlotFacts:
         """The first fields, unchecked, in one read; assigning writes all in one write."""
-        return Facts.unpacked(self.memory[self.base : self.base + FACTS_SIZE])
+        return SlotFacts.unpacked(self.memory[self.base : self.base + FACTS_SIZE])
 
     @facts.setter
-    def facts(self, facts: Facts) -> None:
+    def facts(self, facts: SlotFacts) -> None:
         self.memory[self.base : self.base + FACTS_SIZE] = facts.packed()
 
     @property

@@ -18,8 +18,8 @@ from queuepool.cli.options import CONNECTION, JSON, TEXT, Where, located, option
 from queuepool.cli.reading import Reading
 from queuepool.config import values
 from queuepool.config.settings import ConnectionSettings
-from queuepool.history.past import Names, Past, Span, past_of
-from queuepool.history.rollup import COUNTED, EVENTS, LONGEST, MAX_QUEUES, Sizes, Tally
+from queuepool.history.past import HistorySpan, Names, Past, past_of
+from queuepool.history.rollup import COUNTED, EVENTS, LONGEST, MAX_QUEUES, KeptSizes, Tally
 from queuepool.stores.factory import Stores
 
 _HOUR = 3600.0
@@ -85,7 +85,7 @@ class _Found(NamedTuple):
     """What one connection's history has, and what of it is meant."""
 
     connection: ConnectionSettings
-    span: Span
+    span: HistorySpan
     past: Past
     chosen: Past
 
@@ -103,9 +103,9 @@ def _found(where: Where, connection: ConnectionSettings, seconds: float, queue: 
     return _Found(connection, span, past, _chosen(past, queues, job))
 
 
-def _read(connection: ConnectionSettings, seconds: float) -> tuple[Span, Past]:
+def _read(connection: ConnectionSettings, seconds: float) -> tuple[HistorySpan, Past]:
     with closing(Stores(connection, by_hand=True)) as stores:
-        span = Span.until(stores.queue.now(), seconds)
+        span = HistorySpan.until(stores.queue.now(), seconds)
         texts, ignored = stores.values.history(span.grain.name, span.with_the_one_before)
     past = past_of(span, texts)
     return span, replace(past, ignored=past.ignored + ignored)
@@ -139,7 +139,7 @@ def _absence(past: Past, queue: str | None, job: str | None) -> str:
     return "nothing was done in this time"
 
 
-def _print(span: Span, past: Past) -> int:
+def _print(span: HistorySpan, past: Past) -> int:
     """Print the tables that are not empty; returns how many these are."""
     minutes = past.minutes(span.buckets[0], span.now)
     jobs = [_row(names, tally, minutes) for names, tally in _sorted(past)]
@@ -152,7 +152,7 @@ def _print(span: Span, past: Past) -> int:
     return len(tables)
 
 
-def _print_by(span: Span, past: Past, seconds: int) -> int:
+def _print_by(span: HistorySpan, past: Past, seconds: int) -> int:
     """Print a line for each time of so many seconds; returns how many lines these are. Raises ``UsageError``."""
     if seconds < span.grain.seconds:
         raise click.UsageError(f"a range this long is kept by {span.grain.name}: a shorter --range, or a larger --by")
@@ -165,7 +165,7 @@ def _print_by(span: Span, past: Past, seconds: int) -> int:
     return len(rows)
 
 
-def _line(span: Span, past: Past, at: int, seconds: int) -> dict[str, Any]:
+def _line(span: HistorySpan, past: Past, at: int, seconds: int) -> dict[str, Any]:
     """What was done from ``at`` on for so many seconds, and the most jobs that were ready in all queues together."""
     buckets = [one for one in span.buckets if at <= one < at + seconds]
     total = reduce(Tally.plus, (tally for one in buckets for tally in past.gained[one].values()), Tally())
@@ -185,7 +185,7 @@ def _line(span: Span, past: Past, at: int, seconds: int) -> dict[str, Any]:
 def _queue_rows(past: Past) -> Iterator[dict[str, Any]]:
     """Each queue as it was last, and the most that it was."""
     for queue, known in sorted(past.by_queue().items()):
-        last, most = known[-1], reduce(Sizes.most, known)
+        last, most = known[-1], reduce(KeptSizes.most, known)
         sizes = {"ready": last.ready, "ready_most": most.ready, "delayed": last.delayed, "reserved": last.reserved}
         ages = {"oldest": _digits(last.oldest), "oldest_most": _digits(most.oldest)}
         yield {"queue": queue, **sizes, "quarantined": last.quarantined, **ages}
@@ -225,7 +225,7 @@ def _digits(seconds: float) -> float:
     return float(f"{seconds:.3g}")
 
 
-def _document(span: Span, past: Past) -> dict[str, Any]:
+def _document(span: HistorySpan, past: Past) -> dict[str, Any]:
     minutes = past.minutes(span.buckets[0], span.now)
     return {
         "from": iso(span.buckets[0]),

@@ -15,7 +15,7 @@ from queuepool.config.settings import ConnectionSettings
 from queuepool.config.urls import kind_of, masked
 from queuepool.errors import CLOSURE, BadArguments, BadPayload, ConfigError, StoreError, UnknownJob
 from queuepool.jobs.registry import Registry
-from queuepool.payload.command import Command, is_encrypted
+from queuepool.payload.command import ObjectCommand, is_encrypted
 from queuepool.payload.context import texts_of
 from queuepool.payload.encrypter import MARK
 from queuepool.payload.ending import Unlock
@@ -115,7 +115,7 @@ class Peek:
             yield "context"
 
 
-def _features_of(command: Command, outcomes: str) -> Iterator[str]:
+def _features_of(command: ObjectCommand, outcomes: str) -> Iterator[str]:
     goes_on = f" (goes on by queue {outcomes})" if outcomes else ""
     if command.chained:
         yield f"chain{goes_on}"

@@ -125,7 +125,7 @@ class _Count(NamedTuple):
     queue: Queue
     name: str
     sizes: Sizes
-    mark: Mark
+    mark: QueueMark
 
 
 class _Counted:
@@ -187,7 +187,7 @@ def _all(where: Where, connection: ConnectionSettings, opened: Queue) -> Iterato
         yield from (name for name in existing if name not in configured)
 
 
-def _marked(mark: Mark, as_json: bool) -> dict[str, Any]:
+def _marked(mark: QueueMark, as_json: bool) -> dict[str, Any]:
     """What a row says of the queue's mark: for people it is said below the table."""
     return mark._asdict() if as_json else {}
 
@@ -250,7 +250,7 @@ def untaken(queue: str, found: Measured) -> str:
 # What is odd about a queue beside its size: that no pool serves it, or that it is paused.
 
 
-class Mark(NamedTuple):
+class QueueMark(NamedTuple):
     """What is known of one queue; ``None``: it cannot be told."""
 
     #: whether a pool that runs, on any host, serves it
@@ -269,19 +269,19 @@ class Mark(NamedTuple):
             yield f"warn: queue {queue}: is paused{since}"
 
 
-def marks_of(where: Where, connection: Queue, queues: Sequence[str]) -> dict[str, Mark]:
+def marks_of(where: Where, connection: Queue, queues: Sequence[str]) -> dict[str, QueueMark]:
     """The mark of each queue; what a store does not tell is unknown, and a note says why: the sizes are known."""
     served, control = _served(where, connection), _control(connection, queues)
     outcomes = connection.settings.outcomes  # Laravel's workers serve it, which cannot be seen
     return {queue: _mark(queue, None if queue == outcomes else served, control) for queue in queues}
 
 
-def _mark(queue: str, served: frozenset[str] | None, control: Control | None) -> Mark:
+def _mark(queue: str, served: frozenset[str] | None, control: Control | None) -> QueueMark:
     is_served = None if served is None else queue in served
     if control is None:
-        return Mark(is_served)
+        return QueueMark(is_served)
     since, by = control.pauses.get(queue, (0.0, ""))
-    return Mark(is_served, queue in control.paused, iso(since) if since else None, by or None)
+    return QueueMark(is_served, queue in control.paused, iso(since) if since else None, by or None)
 
 
 def _served(where: Where, connection: Queue) -> frozenset[str] | None:
@@ -316,7 +316,7 @@ def _note_unknown(connection: Queue, what: str, error: StoreError) -> None:
     output.complain(f"note: connection {connection.settings.name}: which queues are {what} is unknown: {error}")
 
 
-def complaints(marks: Mapping[str, Mark], busy: Mapping[str, Any]) -> Iterator[str]:
+def complaints(marks: Mapping[str, QueueMark], busy: Mapping[str, Any]) -> Iterator[str]:
     """The lines below a table; of queues without jobs only that they are paused."""
     for queue, mark in marks.items():
         yield from (mark if busy[queue] else mark._replace(served=None)).words(queue)

@@ -19,9 +19,9 @@ from queuepool.cli.local import code_for, runtime_of
 from queuepool.cli.options import PLACE, Where, located
 from queuepool.config import application
 from queuepool.top.frame import report
-from queuepool.top.layout import Place
+from queuepool.top.layout import Display
 from queuepool.top.loop import Top, Watched, found_in
-from queuepool.top.reading import Reader, Reading
+from queuepool.top.reading import PoolReader, PoolReading
 from queuepool.top.screen import can_draw, drawing
 from queuepool.unix import exit_codes
 
@@ -78,12 +78,12 @@ def _configured(where: Where) -> list[Watched]:
 
 
 def _print_once(pools: Sequence[Watched]) -> int:
-    readers = [Reader(pool.runtime) for pool in pools]
+    readers = [PoolReader(pool.runtime) for pool in pools]
     before = [reader.next(None) for reader in readers]
     if any(reading.local for reading in before):
         time.sleep(_APART)
     readings = [reader.next(reading) for reader, reading in zip(readers, before, strict=True)]
-    place = Place(shutil.get_terminal_size((_COLUMNS, 0)).columns, None, sys.stdout.encoding)
+    place = Display(shutil.get_terminal_size((_COLUMNS, 0)).columns, None, sys.stdout.encoding)
     for number, reading in enumerate(readings):
         lines = report(_of_all_time(reading), place, time.time())
         for line in ["", *lines] if number else lines:
@@ -93,6 +93,6 @@ def _print_once(pools: Sequence[Watched]) -> int:
     return code_for([reading.health for reading in readings])
 
 
-def _of_all_time(reading: Reading) -> Reading:
+def _of_all_time(reading: PoolReading) -> PoolReading:
     """With the percentiles since the pool's start: nothing is known of the last minute."""
     return replace(reading, pace=replace(reading.pace, recent=reading.counts.jobs))

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from operator import add
 
-from queuepool.history.rollup import EVENTS, GRAINS, NO_EVENTS, Grain, Rollup, Sizes, Tally
+from queuepool.history.rollup import EVENTS, GRAINS, NO_EVENTS, Grain, KeptSizes, Rollup, Tally
 from queuepool.stores.values import Kept
 
 #: most buckets of one answer
@@ -16,7 +16,7 @@ Names = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class HistorySpan:
     """A range of whole buckets: Unix seconds at which each begins."""
 
     grain: Grain
@@ -25,7 +25,7 @@ class Span:
     now: float
 
     @classmethod
-    def until(cls, now: float, seconds: float) -> Span:
+    def until(cls, now: float, seconds: float) -> HistorySpan:
         """The last ``seconds`` before now, in the finest buckets that are kept for so long."""
         grain = next((one for one in GRAINS if seconds <= one.kept), GRAINS[-1])
         count = min(max(round(seconds / grain.seconds), 1), _MAX_BUCKETS)
@@ -47,7 +47,7 @@ class Past:
     #: what was gained in each bucket of ``EVENTS``, all pools together
     events: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
     #: the queues as they were at the end of each bucket
-    queues: Mapping[int, Mapping[str, Sizes]] = field(default_factory=dict)
+    queues: Mapping[int, Mapping[str, KeptSizes]] = field(default_factory=dict)
     #: queues that had no place in the text of their pool: the most that one pool left out
     left_out: int = 0
     #: when the first of the pools began, in Unix seconds
@@ -69,16 +69,16 @@ class Past:
         totals = zip(EVENTS, map(sum, zip(NO_EVENTS, *self.events.values(), strict=True)), strict=True)
         return {event: count for event, count in totals if count}
 
-    def by_queue(self) -> dict[str, list[Sizes]]:
+    def by_queue(self) -> dict[str, list[KeptSizes]]:
         """What is known of each queue, oldest first."""
-        found: dict[str, list[Sizes]] = defaultdict(list)
+        found: dict[str, list[KeptSizes]] = defaultdict(list)
         for bucket in self.queues.values():
             for queue, sizes in bucket.items():
                 found[queue].append(sizes)
         return found
 
 
-def past_of(span: Span, texts: Iterable[Kept]) -> Past:
+def past_of(span: HistorySpan, texts: Iterable[Kept]) -> Past:
     """From the texts of the span and of the bucket before it."""
     gathered = _Gathered(span)
     writers: dict[str, list[Kept]] = defaultdict(list)
@@ -93,11 +93,11 @@ def past_of(span: Span, texts: Iterable[Kept]) -> Past:
 class _Gathered:
     """Adds pool after pool to the buckets of a span."""
 
-    def __init__(self, span: Span) -> None:
+    def __init__(self, span: HistorySpan) -> None:
         self._first = span.buckets[0]
         self.jobs: dict[int, dict[Names, Tally]] = {bucket: {} for bucket in span.buckets}
         self.events = dict.fromkeys(span.buckets, NO_EVENTS)
-        self.queues: dict[int, dict[str, Sizes]] = {bucket: {} for bucket in span.buckets}
+        self.queues: dict[int, dict[str, KeptSizes]] = {bucket: {} for bucket in span.buckets}
         self.ignored = self.left_out = 0
         #: when each pool began, in Unix seconds
         self.begun: list[float] = []

@@ -91,7 +91,7 @@ class Tally(NamedTuple):
         return gained
 
 
-class Sizes(NamedTuple):
+class KeptSizes(NamedTuple):
     """A queue as it was last measured: jobs by state, and for how many seconds the next one had been ready."""
 
     ready: int = 0
@@ -101,12 +101,12 @@ class Sizes(NamedTuple):
     oldest: float = 0.0
 
     @classmethod
-    def of(cls, facts: QueueFacts) -> Sizes:
+    def of(cls, facts: QueueFacts) -> KeptSizes:
         """From the pool's meters."""
         return cls(facts.ready, facts.delayed, facts.reserved, facts.quarantined, round(facts.oldest, 3))
 
     @classmethod
-    def read(cls, words: list[Any]) -> Sizes:
+    def read(cls, words: list[Any]) -> KeptSizes:
         """From a text. Raises ``ValueError``."""
         ready, delayed, reserved, quarantined, oldest = words
         return cls(
@@ -117,9 +117,9 @@ class Sizes(NamedTuple):
             oldest=_seconds_in(oldest),
         )
 
-    def most(self, other: Sizes) -> Sizes:
+    def most(self, other: KeptSizes) -> KeptSizes:
         """The larger of each: several pools measure one queue, and not at the same moment."""
-        return Sizes._make(map(max, self, other))
+        return KeptSizes._make(map(max, self, other))
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +129,7 @@ class Rollup:
     since: float
     tallies: Mapping[tuple[str, str], Tally]
     events: tuple[int, ...] = NO_EVENTS
-    queues: Mapping[str, Sizes] = field(default_factory=dict)
+    queues: Mapping[str, KeptSizes] = field(default_factory=dict)
     #: queues that have no place in the text
     left_out: int = 0
 
@@ -176,7 +176,7 @@ class Rollup:
             series, events, queues = found["series"], tuple(map(_count_in, found["events"])), found["queues"]
             if len(series) > _MOST_SERIES or len(events) != len(EVENTS) or len(queues) > MAX_QUEUES:
                 raise ValueError("too many series, events or queues")
-            sizes = {_name_in(queue): Sizes.read(words) for queue, *words in queues}
+            sizes = {_name_in(queue): KeptSizes.read(words) for queue, *words in queues}
             left_out = _count_in(found.get("left_out", 0))
             return cls(_seconds_in(found["since"]), dict(map(_series, series)), events, sizes, left_out)
         except (KeyError, TypeError, IndexError, RecursionError, OverflowError) as error:
@@ -221,7 +221,7 @@ class KeepHistory:
 
 def rollup_of(since: float, counts: PoolCounts) -> Rollup:
     """What the meters of a pool that started at ``since`` say; the fullest queues come first."""
-    measured = {queue: Sizes.of(facts) for queue, facts in counts.queues.items() if facts.measured_at}
+    measured = {queue: KeptSizes.of(facts) for queue, facts in counts.queues.items() if facts.measured_at}
     fullest = sorted(measured, key=lambda queue: (sum(measured[queue][:-1]), measured[queue].oldest), reverse=True)
     return Rollup(
         since,

@@ -14,7 +14,7 @@ from queuepool.jobs.within import Aside
 from queuepool.payload.ending import Lock
 
 if TYPE_CHECKING:
-    from queuepool.stores.contract import NewJob, Pushes
+    from queuepool.stores.contract import NewJob, PushStore
 
 _TAKES = (
     "after_commit takes a Session or AsyncSession of SQLAlchemy's, or a connection of Django's, and not a {}: other "
@@ -27,7 +27,7 @@ Act = Callable[[], object]
 OnCommit = Callable[[Act], object]
 
 
-def pushes_after_commit(pushes: Pushes, session: Any) -> tuple[Postponed, Aside]:
+def pushes_after_commit(pushes: PushStore, session: Any) -> tuple[Postponed, Aside]:
     """Where to push after the commit, and how from a coroutine.
 
     Raises ``TypeError`` for what does not say when it commits.
@@ -42,12 +42,12 @@ def pushes_after_commit(pushes: Pushes, session: Any) -> tuple[Postponed, Aside]
 class Postponed:
     """Keeps pushes until the commit; payloads are complete from the beginning, so that errors in them come at once."""
 
-    def __init__(self, pushes: Pushes, session: Any, on_commit: OnCommit) -> None:
+    def __init__(self, pushes: PushStore, session: Any, on_commit: OnCommit) -> None:
         self._pushes = pushes
         self.session = session
         self._on_commit = on_commit
 
-    def onto(self, pushes: Pushes, on_commit: Callable[[OnCommit, Act], object]) -> Postponed:
+    def onto(self, pushes: PushStore, on_commit: Callable[[OnCommit, Act], object]) -> Postponed:
         """The same, pushing there; ``on_commit`` registers an act by what registered it before."""
         return Postponed(pushes, self.session, partial(on_commit, self._on_commit))
 
@@ -83,7 +83,7 @@ def _on_commit_of(session: Any) -> OnCommit:
     return partial(_pending_of(inner).add, inner, _off_loop if inner is not session else _call)
 
 
-class Pending:
+class PendingPushes:
     """What waits for the commit of one session, each with the transaction and the savepoints that it is in."""
 
     def __init__(self) -> None:
@@ -127,13 +127,13 @@ def _carry_out(due: Sequence[Act]) -> None:
             raise
 
 
-def _pending_of(session: Any) -> Pending:
+def _pending_of(session: Any) -> PendingPushes:
     """Its only one, so that its events are registered once."""
     found = session.info.get(_PENDING)
     if found is None:
         from sqlalchemy import event  # imported here: who has a session has it
 
-        found = session.info[_PENDING] = Pending()
+        found = session.info[_PENDING] = PendingPushes()
         event.listen(session, "after_commit", found.committed)
         event.listen(session, "after_soft_rollback", found.rolled_back)
         event.listen(session, "after_transaction_end", found.ended)

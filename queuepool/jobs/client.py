@@ -27,7 +27,7 @@ from queuepool.jobs.typed import check_values
 
 if TYPE_CHECKING:
     from queuepool.jobs.within import Aside
-    from queuepool.stores.contract import Pushes, Sizes
+    from queuepool.stores.contract import PushStore, Sizes
     from queuepool.stores.factory import Stores
 
 
@@ -228,7 +228,7 @@ class Queue(AnsweringQueue):
         self._threads.close()
         self._stores.close()
 
-    def _pushing_to(self, pushes: Pushes, aside: Aside) -> Queue:
+    def _pushing_to(self, pushes: PushStore, aside: Aside) -> Queue:
         """A copy that shares the stores, and pushes there instead, from coroutines by ``aside``."""
         other = copy(self)
         other.pusher, other._aside = Pusher(self._settings, pushes, self._encryption), aside

@@ -9,7 +9,7 @@ from queuepool.config.settings import ConnectionSettings
 
 if TYPE_CHECKING:
     from queuepool.jobs.door import Terms
-    from queuepool.stores.contract import Pushes
+    from queuepool.stores.contract import PushStore
     from queuepool.stores.factory import Stores
 
 
@@ -34,7 +34,7 @@ class Diversion(Protocol):
     def stores(self, settings: ConnectionSettings) -> Stores:
         """The stores to use, in place of those that the settings name."""
 
-    def pushes(self, settings: ConnectionSettings, pushes: Pushes, push: Push) -> Pushes:
+    def pushes(self, settings: ConnectionSettings, pushes: PushStore, push: Push) -> PushStore:
         """Where to push this, in place of ``pushes``."""
 
     def run(self) -> None:

@@ -48,7 +48,7 @@ def _paused(items: Iterable[T]) -> Iterator[T]:
             pause_at = time.monotonic() + _STRETCH
 
 
-class _Call(NamedTuple):
+class _ThreadCall(NamedTuple):
     """A call, and the future that waits for it."""
 
     context: Context
@@ -84,7 +84,7 @@ class Threads:
             self._begin()
         loop = get_running_loop()
         future: asyncio.Future[T] = loop.create_future()
-        self._crew.add(_Call(kept_context(), call, loop, future))
+        self._crew.add(_ThreadCall(kept_context(), call, loop, future))
         return await future
 
     def close(self) -> None:
@@ -103,12 +103,12 @@ class _Crew:
     """What the threads share; they do not keep the queue alive."""
 
     def __init__(self) -> None:
-        self._waiting: SimpleQueue[_Call | None] = SimpleQueue()
+        self._waiting: SimpleQueue[_ThreadCall | None] = SimpleQueue()
         self._lock = threading.Lock()
         self._size = 0
         self._is_closed = False
 
-    def add(self, call: _Call) -> None:
+    def add(self, call: _ThreadCall) -> None:
         """Have the call made, by a new thread if there are not yet all. Raises ``RuntimeError`` if none can start."""
         with self._lock:
             if self._is_closed:  # by another thread, just now

@@ -24,7 +24,7 @@ from queuepool.payload.options import TRACK
 from queuepool.payload.php_serialize import build_command
 from queuepool.payload.signing import signer_of
 from queuepool.payload.unique_locks import claimed, exact, lasting
-from queuepool.stores.contract import NewJob, Pushes
+from queuepool.stores.contract import NewJob, PushStore
 
 if TYPE_CHECKING:
     from queuepool.payload.encrypter import Encrypter
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 class Pusher:
     """Pushes to ``pushes``, as the settings of its connection say."""
 
-    def __init__(self, settings: ConnectionSettings, pushes: Pushes, encryption: Encryption) -> None:
+    def __init__(self, settings: ConnectionSettings, pushes: PushStore, encryption: Encryption) -> None:
         self.pushes = pushes
         self._settings = settings
         self._encryption = encryption

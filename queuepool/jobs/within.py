@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from queuepool.stores.contract import Pushes
+    from queuepool.stores.contract import PushStore
     from queuepool.stores.factory import Stores
 
 Aside = Callable[[Callable[[], Any]], Awaitable[Any]]
@@ -16,7 +16,7 @@ _IN_REDIS = (
 )
 
 
-def pushes_within(stores: Stores, connection: Any) -> tuple[Pushes, Aside]:
+def pushes_within(stores: Stores, connection: Any) -> tuple[PushStore, Aside]:
     """Where to push on this connection, and how from a coroutine.
 
     Raises ``ValueError`` for a queue that is in no database.

@@ -10,7 +10,7 @@ from queuepool.errors import JobError
 from queuepool.events import Event, JobExceptionOccurred, JobProcessed
 from queuepool.events.listeners import Listeners
 from queuepool.log import own_logger
-from queuepool.log.formats import Json, Origin, Text, line_of
+from queuepool.log.formats import Json, Origin, TextFormat, line_of
 from queuepool.log.handlers import Stream, handler_for
 from queuepool.log.own_logger import OURS, Passing
 
@@ -47,7 +47,7 @@ def _format(settings: PoolSettings, origin: Origin, handler: Stream) -> logging.
     if settings.json:
         return Json(origin)
     if not handler.is_terminal:
-        return Text(origin)
+        return TextFormat(origin)
     from queuepool.log.eyes import Eyes  # imported here: a service's log is a pipe or a file
 
     return Eyes(origin, names_pool=settings.has_neighbours)

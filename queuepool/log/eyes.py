@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from queuepool.events import Event, JobEvent, JobProcessed
-from queuepool.log.formats import Origin, Text, fields_of, line_of, pairs
+from queuepool.log.formats import Origin, TextFormat, fields_of, line_of, pairs
 
 #: widths of the columns: who, what, and the job's name; what is longer moves the rest of its line
 _WHO, _WHAT, _NAME = 9, 12, 24
@@ -25,7 +25,7 @@ _SAID = frozenset((
 _DEFAULT = "default"
 
 
-class Eyes(Text):
+class Eyes(TextFormat):
     """``TIME WHO words``: the time of day, no number of a process, and a job's end in one short line.
 
     ``names_pool``: others are on the same terminal.

@@ -39,7 +39,7 @@ class Origin:
     context: Callable[[], Mapping[str, Any]] = dict
 
 
-class Text(logging.Formatter):
+class TextFormat(logging.Formatter):
     """``TIME LEVEL pool=NAME ROLE pid=N words key=value …``, with further lines indented below it."""
 
     def __init__(self, origin: Origin) -> None:

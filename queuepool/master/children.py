@@ -9,14 +9,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from queuepool.board.board import HELPERS, Board, Killed, Role, Slot, State, next_deadline
-from queuepool.board.facts import Facts, Totals
+from queuepool.board.facts import SlotFacts, Totals
 
 #: seconds in which a template has certainly forked a worker
 _HALF_FORKED = 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class Replacements:
     """Numbers that need a worker, and workers to stop."""
 
     spawn: list[int]
@@ -172,7 +172,7 @@ class Children:
         found = [child for child in self._by_pid.values() if child.role == Role.TEMPLATE and not child.stop_sent]
         return sorted(found, key=lambda child: child.generation, reverse=True)
 
-    def plan(self, target: int, generation: int) -> Plan:
+    def plan(self, target: int, generation: int) -> Replacements:
         """Plan for one ready worker of this generation for each number from 1 to ``target``.
 
         A worker stops only when its replacement is ready, and one number is replaced at a time. So the pool is never
@@ -193,7 +193,7 @@ class Children:
                 replacing = True
             elif group[0].is_ready:
                 retire += group[1:]
-        return Plan(spawn, retire)
+        return Replacements(spawn, retire)
 
 
 # What the master knows of one process, in its own memory.
@@ -245,11 +245,11 @@ class Child:
         return os.WIFSIGNALED(self.status) and os.WTERMSIG(self.status) == signal.SIGKILL and not self.killed
 
     @property
-    def facts(self) -> Facts:
+    def facts(self) -> SlotFacts:
         """The facts that the board must hold."""
         role, number, generation, incarnation = self.role, self.number, self.generation, self.incarnation
         started = self.pid, self.start_time
-        return Facts(role, number, generation, incarnation, *started, self.dead, self.status, self.killed)
+        return SlotFacts(role, number, generation, incarnation, *started, self.dead, self.status, self.killed)
 
     def write(self) -> None:
         """Write the facts to the board, for the other processes."""

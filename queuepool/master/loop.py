@@ -15,7 +15,7 @@ from queuepool.board.requests import Requests
 from queuepool.board.runtime_dir import RuntimeDir
 from queuepool.config.settings import PoolSettings
 from queuepool.master.children import Child, Children
-from queuepool.master.place import Place
+from queuepool.master.place import PoolPlace
 from queuepool.master.reporter import Reporter
 from queuepool.master.respawn import FirstBoot, Respawn
 from queuepool.master.service_manager import Herald
@@ -38,7 +38,7 @@ class Master:
         self._settings = settings
         self._board, self._requests = board, Requests(board.header)
         self._mailbox, self._children = Mailbox(), Children(fork.is_child)
-        self._place = Place(settings, board, runtime, self._children)
+        self._place = PoolPlace(settings, board, runtime, self._children)
         self._respawn = Respawn(settings.give_up)
         self._first_boot = FirstBoot(board, self._respawn)
         self._spawner = Spawner(board, self._children, self._respawn, entry_points, preload=settings.preload)

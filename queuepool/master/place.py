@@ -15,7 +15,7 @@ from queuepool.unix import stray_processes
 _log = logging.getLogger("queuepool")
 
 
-class Place:
+class PoolPlace:
     """The directory and the board, for the master. Damage by others is repaired, and logged in one line each."""
 
     def __init__(self, settings: PoolSettings, board: Board, runtime: RuntimeDir, children: Children) -> None:

@@ -27,7 +27,7 @@ _NEEDED = (Role.WORKER, Role.STEWARD, Role.TEMPLATE)
 _MAX_DOUBLINGS = 16
 
 
-class Backoff:
+class RespawnDelay:
     """Seconds to wait before the next try: none after the first ``free`` failures, then twice as long each time."""
 
     def __init__(self, shortest: float = 0.5, longest: float = 60.0, free: int = 0) -> None:
@@ -68,18 +68,18 @@ class Respawn:
 
     def __init__(self, give_up: float = 0.0) -> None:
         self._give_up = give_up or float("inf")
-        self._boots = {role: Backoff() for role in Role}
+        self._boots = {role: RespawnDelay() for role in Role}
         # A process that is killed while it boots has not failed: the next one may succeed.
-        self._killed = {role: Backoff(0.1, free=5) for role in Role}
+        self._killed = {role: RespawnDelay(0.1, free=5) for role in Role}
         # By number, for workers that died young in a job: `max_crashes` ends that, job by job. The backoff is short, as
         # good jobs wait behind the bad ones.
-        self._crash_loops: dict[int, Backoff] = defaultdict(lambda: Backoff(0.1, 1.0, free=5))
+        self._crash_loops: dict[int, RespawnDelay] = defaultdict(lambda: RespawnDelay(0.1, 1.0, free=5))
         #: whether a worker or a template has become ready since the start
         self.has_booted = False
 
     def reset_boots(self) -> None:
         """Reset the backoff of failed boots: new code need not wait for the failures of the old."""
-        self._boots[Role.WORKER], self._boots[Role.TEMPLATE] = Backoff(), Backoff()
+        self._boots[Role.WORKER], self._boots[Role.TEMPLATE] = RespawnDelay(), RespawnDelay()
 
     def became_ready(self, child: Child) -> None:
         """A child has become ready, so booting is possible."""

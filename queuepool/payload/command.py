@@ -36,7 +36,7 @@ _OWNER, _NOBODY = '"uniqueLockOwner";s:', '"uniqueLockOwner";s:0:'
 _EMPTY: tuple[object, ...] = (None, "", False, [], {})
 
 
-class Command(NamedTuple):
+class ObjectCommand(NamedTuple):
     """An object job. Parts that a Python worker cannot carry out are only described."""
 
     class_name: str
@@ -66,9 +66,9 @@ class Commands:
 
     def __init__(self, encrypter: Encrypter | None = None) -> None:
         self._encrypter = encrypter
-        self._last: tuple[Payload, Command] | None = None
+        self._last: tuple[Payload, ObjectCommand] | None = None
 
-    def of(self, payload: Payload) -> Command:
+    def of(self, payload: Payload) -> ObjectCommand:
         """The command of an object job. Raises ``BadArguments``."""
         if self._last is None or self._last[0] is not payload:
             self._last = payload, command_of(payload.data, self._encrypter)
@@ -82,7 +82,7 @@ class Commands:
         return decrypted(payload.name, data, self._encrypter) if type(data) is dict and MARK in data else data
 
 
-def command_of(data: object, encrypter: Encrypter | None = None) -> Command:
+def command_of(data: object, encrypter: Encrypter | None = None) -> ObjectCommand:
     """The command in an object job's ``data``, decrypted if need be. Raises ``BadArguments``."""
     fields: Mapping[str, Any] = data if isinstance(data, dict) else {}
     name, text = str(fields.get("commandName", "an object job")), fields.get("command")
@@ -111,12 +111,12 @@ def _decrypted(command: str, encrypter: Encrypter | None) -> str:
     return encrypter.decrypt(command)
 
 
-def _described(job: PhpObject) -> Command:
+def _described(job: PhpObject) -> ObjectCommand:
     own = job.properties
     offer = offer_of(job)
     arguments = offer or {name: value for name, value in own.items() if name not in _NOT_ARGUMENTS}
     if len(arguments) == len(own):  # a class with SerializesModels leaves out all that is not set
-        return Command(job.class_name, arguments)
+        return ObjectCommand(job.class_name, arguments)
     batch, owner = own.get("batchId"), own.get("uniqueLockOwner")
     parts = (
         len(_items(own.get("chained"))),
@@ -126,7 +126,7 @@ def _described(job: PhpObject) -> Command:
         _items(own.get("middleware")),
     )
     owned = owner if isinstance(owner, str) else ""
-    return Command(job.class_name, arguments, *parts, not any(parts), owned, claim_of(job))
+    return ObjectCommand(job.class_name, arguments, *parts, not any(parts), owned, claim_of(job))
 
 
 def _items(value: PhpValue) -> tuple[PhpValue, ...]:

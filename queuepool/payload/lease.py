@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 
-class Row(NamedTuple):
+class LeaseRow(NamedTuple):
     """A leased job's place in a table: the row's id, and which attempt this is."""
 
     id: int
@@ -22,7 +22,7 @@ class Lease(NamedTuple):
     queue: str
     receipt: bytes
     tag: int = 0
-    row: Row | None = None
+    row: LeaseRow | None = None
 
     @property
     def attempts(self) -> int | None:

@@ -18,7 +18,7 @@ _DAY = 86400.0
 _NAMESPACE = uuid.uuid5(uuid.NAMESPACE_URL, "queuepool:schedule")
 
 
-class Template(NamedTuple):
+class ScheduledPayload(NamedTuple):
     """What the payloads of one schedule have in common.
 
     ``job`` names a job, or a PHP class if ``is_object``; ``data`` is JSON, or empty; ``kind`` is that of the store, and

@@ -13,7 +13,7 @@ from queuepool.board import retried_pool
 from queuepool.board.board import Board, BoardName, State
 from queuepool.board.runtime_dir import RuntimeDir
 from queuepool.config.settings import PoolSettings
-from queuepool.master.respawn import Backoff
+from queuepool.master.respawn import RespawnDelay
 from queuepool.master.service_manager import Signs, SignsOfPool
 from queuepool.unix import fork, proc
 from queuepool.unix.exit_codes import FAILED, OK
@@ -36,7 +36,7 @@ class Member:
         self.settings = settings
         self._path = RuntimeDir(settings).path
         retried_pool.forget(self._path)  # of a parent that was killed
-        self._backoff = Backoff()
+        self._backoff = RespawnDelay()
         self._board: Board | None = None
         self._signs_of_board: SignsOfPool | None = None
         self._forked_at = self._ready_at = 0.0
@@ -83,7 +83,7 @@ class Member:
             self._is_paused = signum == signal.SIGUSR2
         if signum == signal.SIGHUP and not (self._is_ready or self.is_over):
             self._is_renewed = True
-            self._backoff = Backoff()
+            self._backoff = RespawnDelay()
         if self.pid:
             fork.send_signal(self.pid, signum)
 

@@ -20,7 +20,7 @@ from queuepool.settlement.settler import Settler
 from queuepool.steward.give_back import GiveBack, LostReplies
 from queuepool.steward.loop import Chore, Steward
 from queuepool.steward.measure import Measure, PoolMeters, PublishMeters
-from queuepool.steward.orphaned_boards import Guard, OrphanedBoards
+from queuepool.steward.orphaned_boards import OrphanedBoards, OrphanGuard
 from queuepool.steward.publish import Publish
 from queuepool.steward.reload_on_change import ReloadOnChange
 from queuepool.steward.renew import Renew, StageDue
@@ -51,7 +51,7 @@ class StewardProcess:
         self._blame = Blame(board.header)
         self._orphaned_boards = OrphanedBoards(board, runtime, self._blame)
         margin = min(_GUARDS_MARGIN, settings.connection.retry_after / 3)
-        self._guard = Guard(self._orphaned_boards, settings.grace, margin)
+        self._guard = OrphanGuard(self._orphaned_boards, settings.grace, margin)
         self._settler = Settler(self._stores.queue, self._outage, LISTENERS, settings.connection, settings.track)
         self._meters = board.meters if settings.metrics else None
         self._publish = Publish(settings.name, board, runtime.path, self._stores.control, settings.queues)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from queuepool import errors
-from queuepool.payload.lease import Lease, Row
+from queuepool.payload.lease import Lease, LeaseRow
 
 _log = logging.getLogger("queuepool")
 _ERRORS = {kind.__name__: kind for kind in (errors.JobTimedOut, errors.WorkerDied)}
@@ -73,7 +73,7 @@ def _read(path: Path) -> DeferredHook | None:
             return None
         note = json.loads(path.read_text())
         error = _ERRORS[note["error"]](note["message"], note["trace"])
-        row = Row(*map(int, note["row"])) if note["row"] else None
+        row = LeaseRow(*map(int, note["row"])) if note["row"] else None
         return DeferredHook(Lease(note["queue"], note["receipt"].encode(), row=row), error)
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
         return None

@@ -17,7 +17,7 @@ from queuepool.config.settings import ConnectionSettings
 from queuepool.config.urls import kind_of
 from queuepool.errors import BadArguments, NeedsLaravel
 from queuepool.log.tracebacks import summary
-from queuepool.payload.command import Command, Commands, may_have_owner
+from queuepool.payload.command import Commands, ObjectCommand, may_have_owner
 from queuepool.payload.encrypter import encrypter_of
 from queuepool.payload.ending import NOTHING, Ending, Outcome, Unlock
 from queuepool.payload.envelope import CONTEXT, MAX_BYTES, OBJECT_JOB, Envelope, Payload, encode
@@ -187,7 +187,7 @@ class Endings:
         command = self._read(payload)
         return command.owner if command else ""
 
-    def _read(self, payload: Payload) -> Command | None:
+    def _read(self, payload: Payload) -> ObjectCommand | None:
         """The command of an object job; ``None`` for any other job, and for one that cannot be read."""
         try:
             return self.commands.of(payload) if payload.options.job == OBJECT_JOB else None
@@ -211,13 +211,13 @@ def _may_say_more(payload: Payload) -> bool:
     return payload.context is not None or payload.options.job == OBJECT_JOB
 
 
-def _always_lacking(command: Command) -> list[str]:
+def _always_lacking(command: ObjectCommand) -> list[str]:
     lacking = ["was debounced"] if command.debounced else []
     strange = [name for one in command.middleware if (name := _class_of(one)) != SKIP_IF_CANCELLED]
     return [*lacking, f"has the middleware {', '.join(strange)}"] if strange else lacking
 
 
-def _lacking_without_outcomes(command: Command) -> list[str]:
+def _lacking_without_outcomes(command: ObjectCommand) -> list[str]:
     found = [f"is followed by {command.chained} more of its chain"] if command.chained else []
     if command.catches:
         found.append("has callbacks for a failure of its chain")

@@ -117,7 +117,7 @@ def _is_left_by_another(path: Path, store: str) -> bool:
 _TICK, _IDLE = 0.25, 1.0
 
 
-class Guard:
+class OrphanGuard:
     """Enforces the deadlines and leases of orphans.
 
     ``grace``: seconds that a worker may be past its deadline. ``margin``: seconds before a lease's end at which its

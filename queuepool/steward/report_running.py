@@ -22,7 +22,7 @@ _PERIOD, _REFRESH, STALE = 0.5, 10.0, 30.0
 _PRUNE, _SEEK = 60.0, 3600.0
 
 
-class _Seen(NamedTuple):
+class _Reported(NamedTuple):
     """What the store knows of the job in a slot."""
 
     job_id: str
@@ -41,12 +41,12 @@ class ReportRunning:
         self._values = values
         self._records = records
         #: by slot, and when it was written (monotonic)
-        self._reported: dict[Slot, tuple[_Seen, float]] = {}
+        self._reported: dict[Slot, tuple[_Reported, float]] = {}
         self._prune_at = 0.0
 
     def run(self, now: float) -> float:
         slots = [slot for board in self._orphaned_boards.all() for slot in board.of(Role.WORKER) if _is_tracked(slot)]
-        found = {slot: _Seen(slot.job_id, slot.attempt, slot.since, slot.fraction, slot.note) for slot in slots}
+        found = {slot: _Reported(slot.job_id, slot.attempt, slot.since, slot.fraction, slot.note) for slot in slots}
         new = {slot: seen for slot, seen in found.items() if self._is_news(slot, seen, now)}
         if new:
             self._report(new)
@@ -56,17 +56,17 @@ class ReportRunning:
             self._prune_at = now + (_PRUNE if self._values.prune_states() or found else _SEEK)
         return _PERIOD
 
-    def _is_news(self, slot: Slot, seen: _Seen, now: float) -> bool:
+    def _is_news(self, slot: Slot, seen: _Reported, now: float) -> bool:
         known, at = self._reported.get(slot, (None, 0.0))
         return seen != known or now >= at + _REFRESH
 
-    def _report(self, new: dict[Slot, _Seen]) -> None:
+    def _report(self, new: dict[Slot, _Reported]) -> None:
         until = self._store.now() + STALE
         written = [one for slot, seen in new.items() if (one := self._written(slot, seen, until))]
         if written:
             self._store.show([lease for lease, _ in written], [state for _, state in written])
 
-    def _written(self, slot: Slot, seen: _Seen, until: float) -> tuple[Lease, StateRecord] | None:
+    def _written(self, slot: Slot, seen: _Reported, until: float) -> tuple[Lease, StateRecord] | None:
         """The job that the slot runs, and its state; ``None`` if it has ended meanwhile."""
         try:
             leases = [one.lease for one in slot.hand.held() if one.stage == Stage.RUNNING]

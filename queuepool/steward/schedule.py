@@ -19,7 +19,7 @@ from queuepool.events import ScheduleMissed, SchedulePushed
 from queuepool.log.tracebacks import summary
 from queuepool.payload.on_push import Stamp, stamper
 from queuepool.payload.php_values import PhpDataRefused
-from queuepool.payload.scheduled import Template, identity_of
+from queuepool.payload.scheduled import ScheduledPayload, identity_of
 from queuepool.payload.signing import signer_of
 from queuepool.steward.loop import Chore
 from queuepool.steward.side_stores import Emitter
@@ -144,7 +144,9 @@ class ScheduledJob:
         sign = partial(signer.sign, settings.queue) if signer else None
         kind = kind_of(connection.url)
         folds = folds_keys(connection.url)
-        self._template = Template(settings.name, settings.pushes, is_object, settings.data, kind, sign, folds=folds)
+        self._template = ScheduledPayload(
+            settings.name, settings.pushes, is_object, settings.data, kind, sign, folds=folds
+        )
         try:
             self.due(0, 0.0)
         except (BadPayload, PhpDataRefused) as error:

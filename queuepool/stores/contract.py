@@ -111,7 +111,7 @@ class NewJob(NamedTuple):
     state: StateRecord | None = None
 
 
-class Pushes(Protocol):
+class PushStore(Protocol):
     """Where jobs are pushed to: a store, a transaction of the application's, or what waits for its commit."""
 
     def push(self, queue: str, jobs: Sequence[NewJob], delay: float = 0.0, lock: Lock | None = None) -> bool:
@@ -122,7 +122,7 @@ class Pushes(Protocol):
         """
 
 
-class QueueStore(Pushes, Protocol):
+class QueueStore(PushStore, Protocol):
     """A store of queues and their jobs."""
 
     #: how ``finish``, ``fail`` and ``unlock`` find unique locks, and whether the last one found any

@@ -29,7 +29,7 @@ _OUR_PAUSE = re.compile(rb's:\d{1,3}:"queuepool (\d{1,11}) ([ -~]{0,200})";')
 PERIOD = 1.0
 
 
-class Place(NamedTuple):
+class KeyPlace(NamedTuple):
     """A full key, and the cache that it is in."""
 
     cache: Values
@@ -43,7 +43,7 @@ class ControlKeys:
     mode. ``down`` is our own, in the cache beside the queue.
     """
 
-    def __init__(self, restart: Place, maintenance: Place, down: Place, connection: str) -> None:
+    def __init__(self, restart: KeyPlace, maintenance: KeyPlace, down: KeyPlace, connection: str) -> None:
         self._cache, self._restart_key = restart
         self._own, self._down = down
         self._places = [down, maintenance, restart]
@@ -53,7 +53,7 @@ class ControlKeys:
     def read(self, queues: Sequence[str], schedules: Sequence[str] = ()) -> Control:
         """All control keys, in one round trip for each cache; none of schedules if there are none."""
         laravels = [self._all_paused, *map(self._paused, queues)]
-        places = [*self._places, *(Place(self._cache, key) for key in laravels), *self._pauses(schedules)]
+        places = [*self._places, *(KeyPlace(self._cache, key) for key in laravels), *self._pauses(schedules)]
         down, maintenance, restart, everything, *rest = _values(places)
         values = dict(zip(queues, rest, strict=False))
         return Control(
@@ -107,10 +107,12 @@ class ControlKeys:
         """The last facts of the pools on all hosts that have published ``within`` these seconds."""
         return sorted(self._own.notices(within), key=lambda facts: (facts["host"], facts["pool"]))
 
-    def _pauses(self, schedules: Sequence[str]) -> list[Place]:
+    def _pauses(self, schedules: Sequence[str]) -> list[KeyPlace]:
         """Laravel's pause of all schedules, ours of all, and ours of each; nothing if there are none."""
-        laravels = Place(self._cache, f"{self._prefix}{_SCHEDULE_PAUSED}")
-        return [laravels, *(Place(self._own, self._schedule(name)) for name in ("", *schedules))] if schedules else []
+        laravels = KeyPlace(self._cache, f"{self._prefix}{_SCHEDULE_PAUSED}")
+        return (
+            [laravels, *(KeyPlace(self._own, self._schedule(name)) for name in ("", *schedules))] if schedules else []
+        )
 
     def _schedule(self, name: str) -> str:
         key = f"{self._down.removesuffix('down')}schedule:paused"
@@ -196,12 +198,12 @@ def _paused_of(schedules: Sequence[str], values: Sequence[bytes | None]) -> froz
     return frozenset(name for name, value in zip(schedules, values[2:], strict=True) if is_all or _is_set(value))
 
 
-def _values(places: Sequence[Place]) -> list[bytes | None]:
+def _values(places: Sequence[KeyPlace]) -> list[bytes | None]:
     """The value at each place."""
-    found: dict[Place, bytes | None] = {}
+    found: dict[KeyPlace, bytes | None] = {}
     for cache in dict.fromkeys(place.cache for place in places):
         keys = [place.key for place in places if place.cache is cache]
-        found |= {Place(cache, key): value for key, value in zip(keys, cache.get(keys), strict=True)}
+        found |= {KeyPlace(cache, key): value for key, value in zip(keys, cache.get(keys), strict=True)}
     return [found[place] for place in places]
 
 

@@ -10,18 +10,18 @@ from queuepool.config.connections import check_drivers, lock_urls_of
 from queuepool.config.settings import ConnectionSettings
 from queuepool.config.urls import kind_of, scheme_of
 from queuepool.errors import ConfigError
-from queuepool.stores.contract import Batches, Pushes, QueueStore
-from queuepool.stores.control import ControlKeys, Place, lock_prefix_of, maintenance_key_of, prefix_of
+from queuepool.stores.contract import Batches, PushStore, QueueStore
+from queuepool.stores.control import ControlKeys, KeyPlace, lock_prefix_of, maintenance_key_of, prefix_of
 from queuepool.stores.locks import Locks, LocksOf
 from queuepool.stores.records import FailedStore, Records
 from queuepool.stores.split_failed import FailedElsewhere, Forwarder, LocksElsewhere
 from queuepool.stores.values import Values
 
 if TYPE_CHECKING:
-    from queuepool.stores.redis.client import Client as RedisClient
+    from queuepool.stores.redis.client import RedisClient
     from queuepool.stores.redis.keys import Keys
     from queuepool.stores.sql.borrowed import Borrowing
-    from queuepool.stores.sql.client import Client as SqlClient
+    from queuepool.stores.sql.client import SqlClient
     from queuepool.stores.sql.jobs_table import JobsTable
     from queuepool.stores.sql.values import SqlValues
 
@@ -81,7 +81,7 @@ class Stores:
             records = self._records_at(settings.failed_url)
             self.failed = FailedElsewhere(records, self.queue)
             self.forwarder = Forwarder(self.records, records)
-        self.control = self._control(Place(self.values, down))
+        self.control = self._control(KeyPlace(self.values, down))
 
     @cached_property
     def batches(self) -> Batches:
@@ -95,7 +95,7 @@ class Stores:
         return SqlBatches(self._own if url == settings.url else self._clients.sql(url, BATCHES))
 
     @cached_property
-    def pushes(self) -> Pushes:
+    def pushes(self) -> PushStore:
         """What a producer pushes to."""
         return LocksElsewhere(self.queue, self.laravel_locks[0][1]) if self.laravel_locks else self.queue
 
@@ -184,14 +184,14 @@ class Stores:
         client = self._clients.sql(url, store)
         return _sql_values(client, JobsTable(client, self.settings.retry_after), self.settings)
 
-    def _control(self, down: Place) -> ControlKeys:
+    def _control(self, down: KeyPlace) -> ControlKeys:
         settings = self.settings
         cache = self._values_at(settings.control_url, CONTROL) if settings.control_url else down.cache
         caches = {settings.url: down.cache, settings.control_url or settings.url: cache}
         url = settings.maintenance_url or settings.control_url or settings.url
         key = settings.maintenance_key or maintenance_key_of(settings.restart_key)
-        maintenance = Place(caches.get(url) or self._values_at(url, CONTROL), key)
-        return ControlKeys(Place(cache, settings.restart_key), maintenance, down, settings.name)
+        maintenance = KeyPlace(caches.get(url) or self._values_at(url, CONTROL), key)
+        return ControlKeys(KeyPlace(cache, settings.restart_key), maintenance, down, settings.name)
 
 
 class Clients:
@@ -208,16 +208,18 @@ class Clients:
 
     def redis(self, url: str, longest_wait: float = 0.0, store: str = "") -> RedisClient:
         """A client for the server at ``url``; errors name it by ``store``."""
-        from queuepool.stores.redis.client import Client
+        from queuepool.stores.redis.client import RedisClient
 
         reply_timeout = self._timeout_of("redis")
-        client = Client(url, longest_wait=longest_wait, shared=self._shared, reply_timeout=reply_timeout, store=store)
+        client = RedisClient(
+            url, longest_wait=longest_wait, shared=self._shared, reply_timeout=reply_timeout, store=store
+        )
         self._clients.append(client)
         return client
 
     def sql(self, url: str, store: str = "") -> SqlClient:
         """A client for the database at ``url``; errors name it by ``store``."""
-        from queuepool.stores.sql.client import Client
+        from queuepool.stores.sql.client import SqlClient
         from queuepool.stores.sql.tables import TableNames, tables_of
 
         create = self._settings.embedded and url == self._settings.url
@@ -226,7 +228,7 @@ class Clients:
             reply_timeout = max(reply_timeout, _LOCK_TIMEOUT)
         tables = tables_of(TableNames.of(self._settings, url))
         about: dict[str, Any] = {"store": store, "tables": tables, "migrate": self._settings.migrate}
-        client = Client(url, shared=self._shared, timeout=reply_timeout, create=create, **about)
+        client = SqlClient(url, shared=self._shared, timeout=reply_timeout, create=create, **about)
         self._clients.append(client)
         return client
 

@@ -15,7 +15,7 @@ from typing import Any
 from queuepool.errors import StoreDenied, StoreDown, StoreError
 from queuepool.payload.ending import Lock, StateRecord, Unlock
 from queuepool.payload.uncounted import uncounted
-from queuepool.stores.contract import NewJob, Pushes, QueueStore
+from queuepool.stores.contract import NewJob, PushStore, QueueStore
 from queuepool.stores.locks import NO_LOCKS, Finder, Locks
 from queuepool.stores.records import FailedJob, PendingFailure, RecordKey, Records, Returned
 from queuepool.stores.sql.encoding import ASCII, storable, storable_json
@@ -123,7 +123,7 @@ class LocksElsewhere:
     as it does in Laravel.
     """
 
-    def __init__(self, pushes: Pushes, locks: Locks) -> None:
+    def __init__(self, pushes: PushStore, locks: Locks) -> None:
         self._pushes = pushes
         self._locks = locks
 

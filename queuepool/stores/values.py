@@ -25,7 +25,7 @@ MAX_KEPT, MOST_KEPT = 65536, 1000
 MAX_STATE = 1024 * 1024
 
 
-class Claim(Enum):
+class AlertClaim(Enum):
     """Whose an alert's key is after an attempt to take it."""
 
     #: ours since now
@@ -80,7 +80,7 @@ class Values(Locks, Protocol):
 
     # Which of several pools sends the notice of an alert: the one that has its key
 
-    def claim_alert(self, alert: str, owner: str, seconds: float) -> Claim:
+    def claim_alert(self, alert: str, owner: str, seconds: float) -> AlertClaim:
         """Take the key for ``seconds``, unless somebody has it."""
 
     def release_alert(self, alert: str, owner: str) -> bool:

@@ -13,11 +13,10 @@ from queuepool.jobs import diversion
 from queuepool.jobs.after_commit import Act, OnCommit, Postponed, pushes_after_commit, still_waits
 from queuepool.jobs.diversion import Push
 from queuepool.payload.ending import Lock
-from queuepool.stores.contract import NewJob, Pushes
+from queuepool.stores.contract import NewJob, PushStore
 from queuepool.stores.factory import Stores
 from queuepool.stores.sql.borrowed import BorrowedQueue
-from queuepool.testing.pushes import PushedJob, pushed_jobs
-from queuepool.testing.pushes import Pushes as RecordedPushes
+from queuepool.testing.pushes import PushedJob, Pushes, pushed_jobs
 from queuepool.testing.temporary import TIME, empty, temporary_stores
 
 
@@ -26,8 +25,8 @@ class Recorder:
 
     def __init__(self, what: str) -> None:
         self.what = what
-        self.recorded = RecordedPushes(self.settle, self._waiting_jobs)
-        self.waiting: list[Waiting] = []
+        self.recorded = Pushes(self.settle, self._waiting_jobs)
+        self.waiting: list[WaitingPush] = []
         #: in the order of their first use
         self.used: list[Stores] = []
 
@@ -40,7 +39,7 @@ class Recorder:
             self.used.append(stores)
         return stores
 
-    def pushes(self, settings: ConnectionSettings, pushes: Pushes, push: Push) -> Pushes:
+    def pushes(self, settings: ConnectionSettings, pushes: PushStore, push: Push) -> PushStore:
         """A push in a transaction of the application's, or after it, waits for the commit if that can be seen."""
         stores = self.stores(settings)
         waits, is_within = postponed(pushes), isinstance(pushes, BorrowedQueue)
@@ -71,7 +70,7 @@ class Recorder:
         self.waiting = [one for one in self.waiting if one.still_waits]
 
     def _wait(self, session: Any, push: Push, on_commit: OnCommit, act: Act) -> None:
-        one = Waiting(session, push, act)
+        one = WaitingPush(session, push, act)
         on_commit(one)
         self.waiting.append(one)
 
@@ -82,7 +81,7 @@ class Recorder:
 class Reporting:
     """Pushes to a temporary store; ``report`` is called after a push, but not for one whose lock is held."""
 
-    def __init__(self, pushes: Pushes, report: Callable[[], object]) -> None:
+    def __init__(self, pushes: PushStore, report: Callable[[], object]) -> None:
         self._pushes = pushes
         self._report = report
 
@@ -114,7 +113,7 @@ def diverted(recorder: Recorder) -> Iterator[None]:
 # Pushes that wait for a commit of the application's, and the commits that Django's ``TestCase`` never makes.
 
 
-class Waiting:
+class WaitingPush:
     """One push: called at the commit, or before if only a test case withholds that. The second call does nothing."""
 
     def __init__(self, session: Any, push: Push, act: Callable[[], object]) -> None:
@@ -151,7 +150,7 @@ def _transactions_of(session: Any) -> list[Any]:
     return [*getattr(session, "atomic_blocks", ())]
 
 
-def postponed(pushes: Pushes) -> Postponed | None:
+def postponed(pushes: PushStore) -> Postponed | None:
     """Where a push waits for its commit; ``None`` if it has none, or if its connection does not say when it commits.
 
     Raises ``TypeError`` and ``ValueError`` for a connection that a push in its transaction refuses.

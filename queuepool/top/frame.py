@@ -10,8 +10,8 @@ from typing import Any
 from queuepool.board.health import NOT_RUNNING, STUCK, Health
 from queuepool.board.overview import PoolOverview, ProcessRow
 from queuepool.board.status import LocalPool, iso
-from queuepool.top.layout import Column, Line, Place, Row, Span, Style, line, plain_text, table, within
-from queuepool.top.reading import Reading
+from queuepool.top.layout import Column, Display, Line, Span, Style, TableRow, line, plain_text, table, within
+from queuepool.top.reading import PoolReading
 from queuepool.top.tables import PAGES, Page, ordered
 from queuepool.top.text import count, duration, megabytes, plain, rate, width, wrapped
 from queuepool.top.view import HELP, Mode, View, footer
@@ -27,11 +27,11 @@ class Table:
     """What a page shows, in its order and after its filter."""
 
     columns: Sequence[Column]
-    rows: Sequence[Row]
+    rows: Sequence[TableRow]
     items: Sequence[Any]
 
 
-def table_of(reading: Reading, view: View, encoding: str = "utf-8", page: Page | None = None) -> Table:
+def table_of(reading: PoolReading, view: View, encoding: str = "utf-8", page: Page | None = None) -> Table:
     """The table of the view's page, or of another one in that page's own order."""
     shown = PAGES[page or view.page]
     order = (0, False) if page else (view.order, view.is_reversed)
@@ -42,7 +42,7 @@ def table_of(reading: Reading, view: View, encoding: str = "utf-8", page: Page |
     return Table(shown.columns, rows, [item for item, _ in kept])
 
 
-def frame(reading: Reading, view: View, place: Place, now: float, pools: int = 1) -> list[Line]:
+def frame(reading: PoolReading, view: View, place: Display, now: float, pools: int = 1) -> list[Line]:
     """The lines for a terminal of this size; ``now`` is Unix time, ``pools`` the number of pools to choose from."""
     assert place.lines is not None
     above = list(head(reading, now, place))
@@ -53,7 +53,7 @@ def frame(reading: Reading, view: View, place: Place, now: float, pools: int = 1
     return [within(each, place.columns) for each in (*lines, footer(view, place.encoding, pools))]
 
 
-def _body(reading: Reading, view: View, place: Place, room: int) -> list[Line]:
+def _body(reading: PoolReading, view: View, place: Display, room: int) -> list[Line]:
     if view.mode is Mode.HELP:
         return [line(""), *map(line, HELP)][:room]
     if view.command:
@@ -71,13 +71,13 @@ def _body(reading: Reading, view: View, place: Place, room: int) -> list[Line]:
     return [*top, gap, *_scrolled(main, view, place, room - len(top) - 1)]
 
 
-def _question(question: str, place: Place) -> list[Line]:
+def _question(question: str, place: Display) -> list[Line]:
     """The whole question, on several lines if the terminal is narrow: what it is about must be seen."""
     words = wrapped(plain(question, place.encoding), place.columns)
     return [*(line(each, Style.BAD) for each in words), line("y = yes, any other key = no", Style.STRONG)]
 
 
-def _scrolled(found: Table, view: View, place: Place, room: int) -> list[Line]:
+def _scrolled(found: Table, view: View, place: Display, room: int) -> list[Line]:
     """The part of the table that fits, with the chosen row in it."""
     if not found.rows:
         return [line("nothing to show", Style.FAINT)][: max(room, 0)]
@@ -97,7 +97,7 @@ def _beyond(above: int, below: int, *, is_cut: bool) -> list[Line]:
     return [line(f"more rows: {', '.join(parts)}", Style.FAINT)] if is_cut else []
 
 
-def report(reading: Reading, place: Place, now: float) -> list[str]:
+def report(reading: PoolReading, place: Display, now: float) -> list[str]:
     """The whole pool as plain lines, for a pipe: all tables, all rows."""
     lines = [*head(reading, now, place)]
     for page in (Page.QUEUES, Page.WORKERS, Page.JOBS):
@@ -107,7 +107,7 @@ def report(reading: Reading, place: Place, now: float) -> list[str]:
     return [plain_text(each) for each in lines]  # a pipe has no edge: what is wrong is said in full
 
 
-def head(reading: Reading, now: float, place: Place) -> Iterator[Line]:
+def head(reading: PoolReading, now: float, place: Display) -> Iterator[Line]:
     """What stands above the tables; ``now`` is Unix time."""
     yield _title(reading, now, place)
     if reading.problem:
@@ -123,7 +123,7 @@ def head(reading: Reading, now: float, place: Place) -> Iterator[Line]:
     yield line(plain(_origin(reading.local), place.encoding), Style.FAINT)
 
 
-def _troubles(health: Health, place: Place) -> Iterator[Line]:
+def _troubles(health: Health, place: Display) -> Iterator[Line]:
     """At most on a quarter of the lines: the tables must be seen, too."""
     found = [plain(f"! {trouble.text}", place.encoding) for trouble in health.troubles]
     most = max(place.lines // 4, 1) if place.lines else len(found)
@@ -133,7 +133,7 @@ def _troubles(health: Health, place: Place) -> Iterator[Line]:
         yield line(f"! and {left} more: see queuepool status", Style.WARNING)
 
 
-def _title(reading: Reading, now: float, place: Place) -> Line:
+def _title(reading: PoolReading, now: float, place: Display) -> Line:
     name, about = plain(f"queuepool {reading.pool}", place.encoding), _about(reading.running, now)
     state = Span(reading.state, _STATES.get(reading.state, Style.WARNING))
     spans = [Span(f"{name}  ", Style.STRONG), state, Span(about)]
@@ -180,7 +180,7 @@ def _origin(local: LocalPool) -> str:
     return "  ".join(f"{key} {value}" for key, value in words.items() if value)
 
 
-def details(process: ProcessRow, place: Place) -> Iterator[Line]:
+def details(process: ProcessRow, place: Display) -> Iterator[Line]:
     """A line for each fact, that of a long text on several."""
     facts = process.to_json()
     facts |= facts.pop("job", {})

@@ -26,7 +26,7 @@ class Style(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Display:
     """The terminal: ``encoding`` is what it can show. ``lines``: ``None`` = as many as there are."""
 
     columns: int
@@ -77,7 +77,7 @@ class Column(NamedTuple):
     is_extra: bool = False
 
 
-class Row(NamedTuple):
+class TableRow(NamedTuple):
     """One row of a table; ``subject`` is the name of what it shows, for the keys that act on it."""
 
     cells: Sequence[str]
@@ -85,21 +85,23 @@ class Row(NamedTuple):
     subject: str = ""
 
 
-def table(columns: Sequence[Column], rows: Sequence[Row], room: int, all_rows: Sequence[Row] = ()) -> list[Line]:
+def table(
+    columns: Sequence[Column], rows: Sequence[TableRow], room: int, all_rows: Sequence[TableRow] = ()
+) -> list[Line]:
     """The title line and the rows, each in ``room`` columns, as wide as ``all_rows`` need: no column jumps."""
     widths = _shrunk(columns, _kept(columns, _natural(columns, all_rows or rows), room), room)
-    titles = Row([column.title for column in columns], Style.TITLE)
+    titles = TableRow([column.title for column in columns], Style.TITLE)
     return [_line(columns, widths, row, room) for row in (titles, *rows)]
 
 
-def _natural(columns: Sequence[Column], rows: Sequence[Row]) -> list[int]:
+def _natural(columns: Sequence[Column], rows: Sequence[TableRow]) -> list[int]:
     widths = [width(column.title) for column in columns]
     for row in rows:
         widths = [max(before, width(cell)) for before, cell in zip(widths, row.cells, strict=True)]
     return [-1 if column.is_extra and _is_empty(rows, index) else widths[index] for index, column in enumerate(columns)]
 
 
-def _is_empty(rows: Sequence[Row], index: int) -> bool:
+def _is_empty(rows: Sequence[TableRow], index: int) -> bool:
     return all(row.cells[index] in ("", NONE) for row in rows)
 
 
@@ -130,7 +132,7 @@ def _total(widths: Sequence[int]) -> int:
     return sum(kept) + len(_GAP) * (len(kept) - 1)
 
 
-def _line(columns: Sequence[Column], widths: Sequence[int], row: Row, room: int) -> Line:
+def _line(columns: Sequence[Column], widths: Sequence[int], row: TableRow, room: int) -> Line:
     cells = [
         fitted(cell, wide, to_the_right=column.is_number)
         for column, wide, cell in zip(columns, widths, row.cells, strict=True)

@@ -16,9 +16,9 @@ from typing import NamedTuple
 from queuepool.board.runtime_dir import RuntimeDir
 from queuepool.config.settings import PoolSettings
 from queuepool.top.frame import frame, table_of
-from queuepool.top.reading import Reader, Reading
+from queuepool.top.reading import PoolReader, PoolReading
 from queuepool.top.screen import Screen
-from queuepool.top.view import Command, Mode, View, asked, command_for, moved
+from queuepool.top.view import KeyCommand, Mode, View, asked, command_for, moved
 
 #: seconds between two looks at the board
 PERIOD = 0.5
@@ -41,8 +41,8 @@ class Top:
         self._find = find
         self._view = View()
         self._verb = Verb()
-        self._readers: dict[Path, Reader] = {}
-        self._readings: dict[Path, Reading] = {}
+        self._readers: dict[Path, PoolReader] = {}
+        self._readings: dict[Path, PoolReading] = {}
         self._asked_of: Watched | None = None
         self._pools = find()
         self._next_look = 0.0
@@ -63,7 +63,7 @@ class Top:
     def _pool(self) -> Watched:
         return self._pools[min(self._view.pool, len(self._pools) - 1)]
 
-    def _look(self) -> Reading:
+    def _look(self) -> PoolReading:
         """The reading to show, a new one if it is time."""
         if note := self._verb.result():
             self._view = replace(self._view, note=note)
@@ -74,11 +74,11 @@ class Top:
         path = self._pool.runtime.path
         before = self._readings.get(path)
         if before is None or (is_due and not self._view.is_frozen):
-            reader = self._readers.setdefault(path, Reader(self._pool.runtime))
+            reader = self._readers.setdefault(path, PoolReader(self._pool.runtime))
             self._readings = {path: reader.next(before)}
         return self._readings[path]
 
-    def _take(self, key: str, reading: Reading) -> None:
+    def _take(self, key: str, reading: PoolReading) -> None:
         view = self._view
         if view.mode is Mode.QUESTION and key == "y" and view.command and self._asked_of:
             self._run(view.command, self._asked_of)
@@ -95,7 +95,7 @@ class Top:
         else:
             self._view = moved(view, key, len(self._pools), len(rows))
 
-    def _run(self, command: Command, pool: Watched) -> None:
+    def _run(self, command: KeyCommand, pool: Watched) -> None:
         name = f"queuepool {' '.join(word for word in command.words if word != '--')}"
         note = self._verb.start(pool.command(command.words), name, pool.environ)
         self._view = replace(self._view, mode=Mode.TABLES, command=None, note=note)

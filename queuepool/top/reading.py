@@ -27,7 +27,7 @@ _MOST_NAMES = 5000
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class PoolReading:
     """``local`` is what was seen last; ``None``: nothing yet, as the pool does not run.
 
     ``seen_at``: when that was, in Unix seconds; 0.0 = never.
@@ -56,16 +56,16 @@ class Reading:
         return health_of(self.running.overview) if self.running else health_of_none()
 
 
-class Reader:
+class PoolReader:
     """Reads one pool again and again; the one that has its name next is another pool."""
 
     def __init__(self, runtime: RuntimeDir) -> None:
         self.name = runtime.name
         self._runtime = runtime
-        self._meter = Meter()
+        self._meter = PaceMeter()
         self._master = BoardName(0, 0)
 
-    def next(self, before: Reading | None) -> Reading:
+    def next(self, before: PoolReading | None) -> PoolReading:
         """A reading; where the pool cannot be read, the last facts with the problem.
 
         Raises ``ConfigError`` and ``OSError`` if there is none before.
@@ -73,14 +73,14 @@ class Reader:
         try:
             return self._look()
         except NotRunning as error:
-            last = before or Reading(self.name, 0.0, None, PoolCounts(), Pace())
+            last = before or PoolReading(self.name, 0.0, None, PoolCounts(), Pace())
             return replace(last, runs=False, pace=Pace(), problem=str(error))
         except (ConfigError, OSError) as error:
             if before is None:
                 raise
             return replace(before, pace=Pace(), problem=str(error))
 
-    def _look(self) -> Reading:
+    def _look(self) -> PoolReading:
         board = board_of(self._runtime)
         try:
             return self._read(board)
@@ -88,13 +88,13 @@ class Reader:
             if isinstance(board.memory, SharedFile):
                 board.memory.close()  # else there would be two more open files each second
 
-    def _read(self, board: Board) -> Reading:
+    def _read(self, board: Board) -> PoolReading:
         if board.name != self._master:
-            self._master, self._meter = board.name, Meter()
+            self._master, self._meter = board.name, PaceMeter()
         local, counts = local_pool(self.name, self._runtime, board), counts_of(board)
         totals = Totals(local.overview.done, local.overview.failed, local.overview.released)
         pace = self._meter.pace(time.monotonic(), totals, counts)
-        return Reading(self.name, time.time(), local, counts, pace)
+        return PoolReading(self.name, time.time(), local, counts, pace)
 
 
 class Window(Generic[T]):
@@ -119,7 +119,7 @@ class Window(Generic[T]):
         return now - since, value
 
 
-class Sizes(NamedTuple):
+class SeenReady(NamedTuple):
     """How many jobs are ready in a queue, when that was measured, and whether there may be more."""
 
     ready: int
@@ -146,18 +146,18 @@ class Pace:
         return found
 
 
-class Meter:
+class PaceMeter:
     """Remembers the readings of one pool, until another master has its name."""
 
     def __init__(self) -> None:
         self._totals: Window[Totals] = Window(RATES)
-        self._sizes: Window[dict[str, Sizes]] = Window(PERCENTILES)
+        self._sizes: Window[dict[str, SeenReady]] = Window(PERCENTILES)
         self._counts: Window[Mapping[tuple[str, str], JobCounts]] = Window(PERCENTILES)
 
     def pace(self, now: float, totals: Totals, counts: PoolCounts) -> Pace:
         """The pace at this reading, which is remembered; ``now`` is monotonic."""
         queues = _most(counts.queues)
-        sizes = {name: Sizes(one.ready, one.measured_at, one.is_at_least) for name, one in queues.items()}
+        sizes = {name: SeenReady(one.ready, one.measured_at, one.is_at_least) for name, one in queues.items()}
         jobs = _most(counts.jobs)
         self._totals.add(now, totals)
         self._sizes.add(now, sizes)
@@ -171,7 +171,7 @@ class Meter:
         done, failed, released = (max(new - old, 0) / seconds for new, old in zip(totals, before, strict=True))
         return done, failed, released
 
-    def _growth(self, now: float, sizes: Mapping[str, Sizes]) -> dict[str, float]:
+    def _growth(self, now: float, sizes: Mapping[str, SeenReady]) -> dict[str, float]:
         _, before = self._sizes.earliest(now) or (0.0, {})
         return {
             name: (new.ready - old.ready) / seconds

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from types import FrameType
 
-from queuepool.top.layout import Line, Place, Style
+from queuepool.top.layout import Display, Line, Style
 from queuepool.unix.signals import listen_for
 
 #: most keys that are taken at once: of a storm of resizes or a held key, one frame is drawn
@@ -69,14 +69,14 @@ class Screen:
         with suppress(curses.error):  # a terminal whose cursor cannot be hidden
             curses.curs_set(0)
 
-    def place(self) -> Place:
+    def place(self) -> Display:
         """Its size now. Raises ``OSError`` when the terminal is gone."""
         size = os.get_terminal_size(sys.stdout.fileno())
         # The kernel reports a new size only to the processes in the foreground: we may have been stopped.
         if size.lines and size.columns and curses.is_term_resized(size.lines, size.columns):
             curses.resizeterm(size.lines, size.columns)
         lines, columns = self._window.getmaxyx()
-        return Place(columns, lines, locale.getencoding())
+        return Display(columns, lines, locale.getencoding())
 
     def draw(self, lines: Sequence[Line]) -> None:
         """Show these lines in place of what was there; only the differences are sent."""

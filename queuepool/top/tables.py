@@ -9,8 +9,8 @@ from typing import Any, NamedTuple, TypeVar
 from queuepool.board.counts import NO_WAITS, Histogram, JobCounts, QueueFacts
 from queuepool.board.meters import LOSSES, RUN_BOUNDS, WAIT_BOUNDS
 from queuepool.board.overview import JobRow, ProcessRow
-from queuepool.top.layout import Column, Row, Style
-from queuepool.top.reading import Reading
+from queuepool.top.layout import Column, Style, TableRow
+from queuepool.top.reading import PoolReading
 from queuepool.top.text import NONE, brief, change, count, duration, megabytes, plain
 
 T = TypeVar("T")
@@ -37,13 +37,13 @@ _NEAR_LIMIT = 0.8
 _STYLES = {"idle": Style.FAINT, "busy": Style.PLAIN, "dead": Style.BAD, "running": Style.FAINT}
 
 
-def processes(reading: Reading) -> Sequence[ProcessRow]:
+def processes(reading: PoolReading) -> Sequence[ProcessRow]:
     """Workers by number, then the other processes of the pool: a small terminal has room for few."""
     shown = reading.local.overview.processes if reading.local else ()
     return sorted(shown, key=lambda process: process.role != "worker")
 
 
-def process_row(process: ProcessRow, encoding: str) -> Row:
+def process_row(process: ProcessRow, encoding: str) -> TableRow:
     """The process as a row."""
     job, share = process.job, _share_of_limit(process.job)
     about = [job.name, job.queue, str(job.attempt), job.far or NONE, job.id] if job else [NONE] * 5
@@ -53,7 +53,7 @@ def process_row(process: ProcessRow, encoding: str) -> Row:
     numbers = [NONE if number is None else count(number) for number in (process.done, process.failed)]
     style = Style.WARNING if share is not None and share >= _NEAR_LIMIT else _STYLES.get(process.state, Style.WARNING)
     cells = [process.name, str(process.pid), process.state, name, queue, attempt, *times, memory, *numbers]
-    return Row([*cells, progress, job_id], style, process.name)
+    return TableRow([*cells, progress, job_id], style, process.name)
 
 
 def _share_of_limit(job: JobRow | None) -> float | None:
@@ -90,7 +90,7 @@ class QueueRow(NamedTuple):
     age: float
 
 
-def queues(reading: Reading) -> list[QueueRow]:
+def queues(reading: PoolReading) -> list[QueueRow]:
     """The pool's queues, highest priority first, and all others that its steward has measured."""
     paused = reading.local.overview.paused if reading.local else ()
     served = reading.local.about.queues if reading.local and reading.local.about else ()
@@ -99,23 +99,23 @@ def queues(reading: Reading) -> list[QueueRow]:
     return [_queue(reading, name, name in paused, waits.get(name, NO_WAITS)) for name in list(names)[:_MOST]]
 
 
-def _queue(reading: Reading, name: str, is_paused: bool, wait: Histogram) -> QueueRow:
+def _queue(reading: PoolReading, name: str, is_paused: bool, wait: Histogram) -> QueueRow:
     facts = reading.counts.queues.get(name, QueueFacts())
     growth = (reading.pace.growth or {}).get(name)
     age = max(reading.seen_at - facts.measured_at, 0.0)
     return QueueRow(name, facts, is_paused or facts.paused, growth, wait, age)
 
 
-def queue_row(queue: QueueRow, encoding: str) -> Row:
+def queue_row(queue: QueueRow, encoding: str) -> TableRow:
     """The queue as a row; without figures where none were measured."""
     facts, name = queue.facts, plain(queue.name, encoding)
     remark, style = _remark(queue)
     if not facts.measured_at:
-        return Row([name, *[NONE] * 8, remark], style, queue.name)
+        return TableRow([name, *[NONE] * 8, remark], style, queue.name)
     sizes = [f"{count(facts.ready)}{'+' if facts.is_at_least else ''}", count(facts.delayed), count(facts.reserved)]
     wait = brief(queue.wait.quantile(0.95, WAIT_BOUNDS)) if queue.wait.observations else NONE
     speed = [change(queue.growth), _empty_in(queue), wait, count(facts.quarantined)]
-    return Row([name, *sizes, duration(facts.oldest), *speed, remark], style, queue.name)
+    return TableRow([name, *sizes, duration(facts.oldest), *speed, remark], style, queue.name)
 
 
 def _empty_in(queue: QueueRow) -> str:
@@ -160,13 +160,13 @@ class NameRow(NamedTuple):
     recent: JobCounts
 
 
-def jobs(reading: Reading) -> list[NameRow]:
+def jobs(reading: PoolReading) -> list[NameRow]:
     """All that have ended since the pool's start, by name."""
     recent, found = reading.pace.recent or {}, sorted(reading.counts.jobs.items())[:_MOST]
     return [NameRow(queue, name, counts, recent.get((queue, name), JobCounts())) for (queue, name), counts in found]
 
 
-def job_row(job: NameRow, encoding: str) -> Row:
+def job_row(job: NameRow, encoding: str) -> TableRow:
     """The name as a row."""
     counts, recent = job.counts, job.recent
     killed = sum(getattr(counts, reason) for reason in LOSSES)
@@ -174,7 +174,7 @@ def job_row(job: NameRow, encoding: str) -> Row:
     numbers = [count(number) for number in (counts.done, counts.released, counts.failed, killed)]
     run = [_quantile(recent.run, share, RUN_BOUNDS) for share in (0.5, 0.95)]
     rest = [_quantile(recent.wait, 0.95, WAIT_BOUNDS), duration(counts.run.total)]
-    return Row([*names, *numbers, *run, *rest], Style.WARNING if recent.failed else Style.PLAIN, job.name)
+    return TableRow([*names, *numbers, *run, *rest], Style.WARNING if recent.failed else Style.PLAIN, job.name)
 
 
 def _quantile(times: Histogram, share: float, bounds: tuple[float, ...]) -> str:
@@ -207,8 +207,8 @@ def _number(number: int | None) -> int:
 class PageTable(NamedTuple):
     """The table of a page: its items in a reading, an item as a row, and the orders to choose from."""
 
-    items: Callable[[Reading], Sequence[Any]]
-    row: Callable[[Any, str], Row]
+    items: Callable[[PoolReading], Sequence[Any]]
+    row: Callable[[Any, str], TableRow]
     columns: Sequence[Column]
     orders: Sequence[Order]
 

@@ -50,7 +50,7 @@ class Mode(Enum):
     QUESTION = 4
 
 
-class Command(NamedTuple):
+class KeyCommand(NamedTuple):
     """A verb of the command line with its arguments, and what to ask before it is run."""
 
     words: Sequence[str]
@@ -70,7 +70,7 @@ class View:
     is_reversed: bool = False
     is_frozen: bool = False
     filter: str = ""
-    command: Command | None = None
+    command: KeyCommand | None = None
     note: str = ""
     has_ended: bool = False
 
@@ -123,7 +123,7 @@ def _filtering(view: View, key: str) -> View:
     return view
 
 
-def asked(view: View, command: Command) -> View:
+def asked(view: View, command: KeyCommand) -> View:
     """The view that asks whether to run the command."""
     return replace(view, mode=Mode.QUESTION, command=command)
 
@@ -145,7 +145,7 @@ def _state(view: View) -> str:
     return f"  [{', '.join(words)}]" if words else ""
 
 
-def command_for(key: str, pool: PoolOverview | None, chosen: object) -> Command | None:
+def command_for(key: str, pool: PoolOverview | None, chosen: object) -> KeyCommand | None:
     """The command that a key asks for; ``None`` for other keys, and for a pool that does not run.
 
     ``chosen`` is the item of the chosen row, if any.
@@ -156,28 +156,30 @@ def command_for(key: str, pool: PoolOverview | None, chosen: object) -> Command 
     return found(pool) if found and pool else None
 
 
-def _queue(queue: QueueRow) -> Command:
+def _queue(queue: QueueRow) -> KeyCommand:
     verb = "continue" if queue.is_paused else "pause"
-    return Command(
+    return KeyCommand(
         (verb, "--", queue.name), f"{verb.capitalize()} queue {queue.name!r} on all hosts?", needs_store=True
     )
 
 
-def _pause(pool: PoolOverview) -> Command:
+def _pause(pool: PoolOverview) -> KeyCommand:
     verb = "continue" if pool.state in ("paused", STUCK) else "pause"
-    return Command((verb,), f"{verb.capitalize()} pool {pool.pool!r} (master {pool.master})?")
+    return KeyCommand((verb,), f"{verb.capitalize()} pool {pool.pool!r} (master {pool.master})?")
 
 
-def _reload(pool: PoolOverview) -> Command:
-    return Command(("reload",), f"Replace the workers of pool {pool.pool!r} (master {pool.master})?")
+def _reload(pool: PoolOverview) -> KeyCommand:
+    return KeyCommand(("reload",), f"Replace the workers of pool {pool.pool!r} (master {pool.master})?")
 
 
-def _scale(pool: PoolOverview, change: int) -> Command:
+def _scale(pool: PoolOverview, change: int) -> KeyCommand:
     wanted = max(pool.workers + change, 0)
-    return Command(("scale", "--", str(wanted)), f"Scale pool {pool.pool!r} from {pool.workers} to {wanted} workers?")
+    return KeyCommand(
+        ("scale", "--", str(wanted)), f"Scale pool {pool.pool!r} from {pool.workers} to {wanted} workers?"
+    )
 
 
-_OF_POOL: Mapping[str, Callable[[PoolOverview], Command]] = {
+_OF_POOL: Mapping[str, Callable[[PoolOverview], KeyCommand]] = {
     "P": _pause,
     "R": _reload,
     "+": lambda pool: _scale(pool, 1),

@@ -30,19 +30,19 @@ _LEAST = 1 << 61
 _log = logging.getLogger("queuepool")
 
 
-class Mark(NamedTuple):
+class ProcessMark(NamedTuple):
     """Of one life of one worker, unique on this host: its board, and its place and incarnation there."""
 
     board: int
     life: int
 
     @classmethod
-    def of(cls, board: str, index: int, incarnation: int) -> Mark:
+    def of(cls, board: str, index: int, incarnation: int) -> ProcessMark:
         """The mark of this incarnation of a slot of the board with this name."""
         return cls(zlib.crc32(board.encode()) >> 3, index << 20 | incarnation % (1 << 20))
 
     @classmethod
-    def parsed(cls, number: int) -> Mark | None:
+    def parsed(cls, number: int) -> ProcessMark | None:
         """The mark that this number is, if it is one."""
         return cls((number - _LEAST) >> 32, number % (1 << 32)) if _LEAST <= number < 2 * _LEAST else None
 
@@ -53,22 +53,22 @@ class Mark(NamedTuple):
         return _LEAST + (self.board << 32) + self.life
 
 
-def mark(mark: Mark) -> None:
+def mark(mark: ProcessMark) -> None:
     """In a worker: mark it, and with it every process that it starts from now on."""
     os.environ[COOKIE] = str(mark)
     with suppress(OSError, ValueError):  # the hard limit is lower, or there is no such limit
         resource.setrlimit(_RLIMIT_LOCKS, (int(mark), resource.getrlimit(_RLIMIT_LOCKS)[1]))
 
 
-def mark_of(pid: int) -> Mark | None:
+def mark_of(pid: int) -> ProcessMark | None:
     """The mark of the worker from which this process comes; ``None``: it comes from none, or is gone."""
-    if found := Mark.parsed(proc.file_locks(pid)):
+    if found := ProcessMark.parsed(proc.file_locks(pid)):
         return found
     told = proc.environment(pid).get(COOKIE, "")
-    return Mark.parsed(int(told)) if told.isdecimal() else None
+    return ProcessMark.parsed(int(told)) if told.isdecimal() else None
 
 
-def sweep(living: Container[int], board: str, marks: Container[Mark], refused: Container[int] = ()) -> set[int]:
+def sweep(living: Container[int], board: str, marks: Container[ProcessMark], refused: Container[int] = ()) -> set[int]:
     """Kill this process's children that come from a worker of this board that is dead, as its mark is not in ``marks``.
 
     Not those of the ``living`` pids. Returns those that may not be killed, as they are another user's; those that were
@@ -78,8 +78,8 @@ def sweep(living: Container[int], board: str, marks: Container[Mark], refused: C
     return {pid for pid in lost if pid in refused or not _is_killed(pid)}
 
 
-def _is_lost(mark: Mark | None, board: str, living: Container[Mark]) -> bool:
-    return mark is not None and mark not in living and mark.board == Mark.of(board, 0, 0).board
+def _is_lost(mark: ProcessMark | None, board: str, living: Container[ProcessMark]) -> bool:
+    return mark is not None and mark not in living and mark.board == ProcessMark.of(board, 0, 0).board
 
 
 def _is_killed(pid: int) -> bool:
@@ -101,7 +101,7 @@ def ending_with_us() -> Iterator[None]:
     if COOKIE in os.environ:
         yield
         return
-    own, alone = os.getpid(), Mark.of(f"alone.{os.urandom(8).hex()}", 0, 0)
+    own, alone = os.getpid(), ProcessMark.of(f"alone.{os.urandom(8).hex()}", 0, 0)
     mark(alone)
     try:
         yield
@@ -111,7 +111,7 @@ def ending_with_us() -> Iterator[None]:
         del os.environ[COOKIE]
 
 
-def kill_all_of(mark: Mark) -> None:
+def kill_all_of(mark: ProcessMark) -> None:
     """Kill processes left by a dead orphaned worker. They are not reparented to the steward, so scan every process."""
     for pid in proc.all_pids():
         if pid != os.getpid() and mark_of(pid) == mark:

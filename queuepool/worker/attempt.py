@@ -31,7 +31,7 @@ _DELETE = Delete()
 
 
 @dataclass(slots=True, eq=False)
-class Attempt:
+class JobAttempt:
     """One attempt at a job. Each step adds what it finds; nothing of it is kept by its worker."""
 
     lease: Lease
@@ -101,7 +101,7 @@ class Runner:
         except BadPayload as bad:
             self._quarantine(lease, number, bad.reason)
             return
-        attempt = Attempt(lease, number, payload, plan, Current(payload, lease.queue))
+        attempt = JobAttempt(lease, number, payload, plan, Current(payload, lease.queue))
         if plan.unlocks or plan.has_end:
             self._ask_store(attempt)
         if INCOMPLETE:  # by a listener
@@ -127,7 +127,7 @@ class Runner:
         self._batch.settled(number)
         self._settler.emit_noted()
 
-    def _ask_store(self, attempt: Attempt) -> None:
+    def _ask_store(self, attempt: JobAttempt) -> None:
         """Release the job's locks, read the clock: while it still counts as not started, before its timeout starts."""
         self._batch.has_read(attempt.number)
         self._step_outside()
@@ -136,7 +136,7 @@ class Runner:
         if attempt.plan.has_end:
             attempt.now = self._outage.insist(self._store.now)[0]
 
-    def _perform(self, attempt: Attempt) -> None:
+    def _perform(self, attempt: JobAttempt) -> None:
         """Call the handler and its hooks; note what it raises, or that it has succeeded."""
         job, plan = attempt.job, attempt.plan
         set_current(job)
@@ -172,7 +172,7 @@ class Runner:
         self._invoker.renew_connections()
         self._batch.ended()
 
-    def _done(self, attempt: Attempt, ended: float) -> None:
+    def _done(self, attempt: JobAttempt, ended: float) -> None:
         """Leave the deletion of a job that is done to the next reserve, unless something follows from its end."""
         is_line_due = self._job_lines.is_due(ended)
         # Most jobs cannot have anything that follows from them: no more is asked of these.
@@ -190,11 +190,11 @@ class Runner:
         else:
             self._batch.done.append(attempt.lease)
 
-    def _follows(self, attempt: Attempt) -> bool:
+    def _follows(self, attempt: JobAttempt) -> bool:
         plan, endings = attempt.plan, self._settler.endings
         return bool(plan.track or plan.policy.locks is not None or endings.after(attempt.payload) != NOTHING)
 
-    def _finish(self, attempt: Attempt) -> None:
+    def _finish(self, attempt: JobAttempt) -> None:
         """Remove a job at once from which something follows."""
         if problem := attempt.job.run.result_problem:
             self._listeners.emit(ResultNotKept(attempt.facts, problem))
@@ -202,7 +202,7 @@ class Runner:
         self._batch.settled(attempt.number)
         self._settler.emit_noted()
 
-    def _settle(self, attempt: Attempt) -> None:
+    def _settle(self, attempt: JobAttempt) -> None:
         """Rule on a job that has not succeeded, and carry that out."""
         self._leave_job()  # first: time in the store and in listeners is not the job's
         verdict = attempt.verdict = self._rule(attempt)
@@ -215,7 +215,7 @@ class Runner:
         if is_ours and isinstance(verdict, Fail):
             self._call_after_failed(attempt.payload, attempt.lease.queue, attempt.plan, verdict.error)
 
-    def _rule(self, attempt: Attempt) -> Verdict:
+    def _rule(self, attempt: JobAttempt) -> Verdict:
         """What the handler asked for counts before what it raised. Waits out an outage if the tallies are needed."""
         job, error, requested = attempt.job, attempt.error, attempt.job.verdict
         if isinstance(requested, Fail):
@@ -230,7 +230,7 @@ class Runner:
         facts, wait = (payload.attempts, policy, tallies, now), self._unknown_retry
         return judge(error, *facts, is_final=job.is_final, after=after, job_id=payload.id, unknown_retry=wait)
 
-    def _report(self, attempt: Attempt) -> None:
+    def _report(self, attempt: JobAttempt) -> None:
         if attempt.error is not None:  # not by truth value: an exception with a len() of 0 is false
             self._meter.raised(attempt.error)
             self._listeners.emit(JobExceptionOccurred(attempt.facts, attempt.error, attempt.duration))

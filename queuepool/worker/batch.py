@@ -17,7 +17,7 @@ _FRESH = 1.0
 _READING, _RUNNING, _DONE = int(Stage.READING), int(Stage.RUNNING), int(Stage.DONE)
 
 
-class Batch:
+class HeldBatch:
     """The present batch: jobs done and not yet deleted, the one turned to last, and those that wait to be started.
 
     Used by the slot's worker alone; every process may read the slot. What happens is written on the board first.

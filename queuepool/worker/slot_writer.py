@@ -13,7 +13,7 @@ from queuepool.board.slot import SAYS_0
 from queuepool.payload.envelope import Payload
 from queuepool.unix import proc
 from queuepool.unix.signals import Alarm, WorkerSignals
-from queuepool.worker.batch import Batch
+from queuepool.worker.batch import HeldBatch
 from queuepool.worker.meter import Meter
 from queuepool.worker.plan import Plan
 
@@ -42,7 +42,7 @@ class SlotWriter:
         meters: MeterMemory | None = None,
     ) -> None:
         self.slot = slot
-        self.batch = Batch(slot)
+        self.batch = HeldBatch(slot)
         self.meter = Meter(SlotMeters(meters, slot))
         self.growth = Growth()
         self._pool = pool

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 from queuepool.config.settings import ConnectionSettings
 from queuepool.jobs.client import Queue
-from queuepool.stores.sql.client import Client
+from queuepool.stores.sql.client import SqlClient
 from queuepool.stores.sql.migrate import migrate
 from tests.bench.words import say
 from tests.support.databases import MariaDB, Postgres, running
@@ -163,7 +163,7 @@ def main() -> None:
         say(store)
         with connected(store) as settings:
             if store != "redis":
-                client = Client(settings.url, create=True)
+                client = SqlClient(settings.url, create=True)
                 migrate(client)
                 client.close()
             queue = Queue(settings)

@@ -20,7 +20,7 @@ from queuepool.payload.lease import Lease
 from queuepool.pool import processes as roles
 from queuepool.stores.contract import Reservation
 from queuepool.stores.redis import queue as redis_queue
-from queuepool.worker.batch import Batch
+from queuepool.worker.batch import HeldBatch
 from queuepool.worker.slot_writer import SlotWriter
 
 
@@ -37,7 +37,7 @@ class BlankHeldJobs(HeldJobs):
         pass
 
 
-class BlankBatch(Batch):
+class BlankBatch(HeldBatch):
     """Writes down no receipt and its stage, and gives nothing back."""
 
     def requesting(self) -> float:
@@ -148,8 +148,8 @@ def unknown() -> list[str]:
     queue = redis_queue.RedisQueue
     pairs = (
         (BlankHeldJobs, HeldJobs),
-        (BlankBatch, Batch),
-        (QuietBatch, Batch),
+        (BlankBatch, HeldBatch),
+        (QuietBatch, HeldBatch),
         (HandlessSlotWriter, SlotWriter),
         (BlankSlotWriter, SlotWriter),
         (PlainQueue, queue),

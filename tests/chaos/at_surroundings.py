@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from queuepool.stores.sql.client import Client
+from queuepool.stores.sql.client import SqlClient
 from queuepool.stores.sql.migrate import migrate
 from tests.chaos.at_processes import end_host
 from tests.chaos.disks import fill
@@ -99,7 +99,7 @@ def _leave_a_board(rig: Rig, ours: Pool) -> list[Path]:
     folder = rig.folder / "foreign"
     folder.mkdir(exist_ok=True)
     store = f"sqlite:///{folder}/queue.db"
-    client = Client(store, create=True)
+    client = SqlClient(store, create=True)
     migrate(client)
     client.close()
     settings = {"workers": 1, "url": store, "queues": "default", "prefix": "", "other": "", "preload": "no", "ahead": 0}

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from queuepool.board.board import Board
 from queuepool.board.counts import NO_RUNS, Histogram, JobCounts, PoolCounts, QueueFacts, counts_of
 from queuepool.board.meters import MeterMemory, SlotMeters
-from queuepool.history.past import Past, Span, past_of
-from queuepool.history.rollup import GRAINS, LONGEST, MAX_QUEUES, MAX_SERIES, Rollup, Sizes, rollup_of
+from queuepool.history.past import HistorySpan, Past, past_of
+from queuepool.history.rollup import GRAINS, LONGEST, MAX_QUEUES, MAX_SERIES, KeptSizes, Rollup, rollup_of
 from queuepool.steward.measure import PoolMeters
 from queuepool.stores.values import MAX_KEPT, Kept
 from queuepool.worker.meter import Meter
@@ -24,7 +24,7 @@ from tests.support.each import each
 from tests.support.full_counts import COUNTS
 
 NOW = 1_790_000_030.0
-HOUR = Span.until(NOW, 3600.0)
+HOUR = HistorySpan.until(NOW, 3600.0)
 FIRST, LAST = HOUR.buckets[0], HOUR.buckets[-1]
 
 
@@ -53,7 +53,7 @@ def test_a_text_says_what_the_counters_said():
 
     assert rollup == Rollup.read(rollup.text().encode())
     assert sum(one.ended for one in rollup.tallies.values()) == sum(one.ended for one in COUNTS.jobs.values())
-    assert {"high": Sizes(3, 1, 2, 0, 4.5)} == rollup.queues  # "low" was never measured
+    assert {"high": KeptSizes(3, 1, 2, 0, 4.5)} == rollup.queues  # "low" was never measured
     assert (1, 2) == (rollup.events[-4], rollup.events[-1])
 
 
@@ -169,7 +169,9 @@ def test_a_text_that_unpacks_to_much_is_left_out():
 
 
 def test_a_range_is_cut_into_the_finest_buckets_that_are_kept_for_so_long():
-    spans = {name: Span.until(NOW, seconds) for name, seconds in {"1h": 3600, "24h": 86400, "35d": LONGEST}.items()}
+    spans = {
+        name: HistorySpan.until(NOW, seconds) for name, seconds in {"1h": 3600, "24h": 86400, "35d": LONGEST}.items()
+    }
 
     assert {"1h": (60, 60), "24h": (600, 144), "35d": (3600, 840)} == {
         name: (span.grain.seconds, len(span.buckets)) for name, span in spans.items()
@@ -218,7 +220,7 @@ def test_events_are_added_up_and_queues_are_as_they_were_and_the_larger_of_what_
     past = past_of(HOUR, texts)
 
     assert {"restart": 1, "crash": 3, "store_lost": 1} == past.event_totals()
-    assert {"q": [Sizes(ready=5, oldest=9.0), Sizes(ready=1, delayed=2)]} == past.by_queue()
+    assert {"q": [KeptSizes(ready=5, oldest=9.0), KeptSizes(ready=1, delayed=2)]} == past.by_queue()
 
 
 def test_totals_are_those_of_all_buckets():

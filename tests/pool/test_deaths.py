@@ -12,7 +12,7 @@ import pytest
 
 from queuepool.config.settings import ConnectionSettings
 from queuepool.jobs.client import Queue
-from queuepool.stores.sql.client import Client
+from queuepool.stores.sql.client import SqlClient
 from queuepool.stores.sql.migrate import migrate
 from tests.support.eventually import eventually
 from tests.support.pools import Site, is_gone
@@ -27,7 +27,7 @@ def failed(site):
 @contextmanager
 def sqlite_tables(url: str) -> Iterator[None]:
     if url.startswith("sqlite"):
-        with closing(Client(url, create=True)) as client:
+        with closing(SqlClient(url, create=True)) as client:
             migrate(client)
     yield
 

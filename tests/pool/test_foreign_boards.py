@@ -14,7 +14,7 @@ from queuepool.board.board import Board, Role
 from queuepool.config.connections import identity_of
 from queuepool.config.settings import ConnectionSettings
 from queuepool.jobs.client import Queue
-from queuepool.stores.sql.client import Client
+from queuepool.stores.sql.client import SqlClient
 from queuepool.stores.sql.migrate import migrate
 from queuepool.unix import proc
 from tests.support.eventually import eventually
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.every_store("moved")
 
 
 def database(url: str) -> ConnectionSettings:
-    client = Client(url, create=True)
+    client = SqlClient(url, create=True)
     migrate(client)
     client.close()
     return ConnectionSettings(url=url)

@@ -20,7 +20,7 @@ import psutil
 import pytest
 
 from queuepool.errors import StoreError
-from queuepool.stores.sql.client import Client
+from queuepool.stores.sql.client import SqlClient
 from tests.support import warm
 from tests.support.commands import ROOT, Done, queuepool
 from tests.support.eventually import eventually
@@ -209,7 +209,7 @@ def test_a_pool_makes_a_file_that_its_url_names_and_says_so_once(place):
 def test_a_new_file_is_no_other_users_to_read(tmp_path, umask, mode):
     before = os.umask(umask)
     try:
-        with closing(Client(f"sqlite:///{tmp_path}/q.db", create=True)) as client:
+        with closing(SqlClient(f"sqlite:///{tmp_path}/q.db", create=True)) as client:
             client.transaction(lambda connection: connection.exec_driver_sql("INSERT INTO cache VALUES ('a', 'b', 1)"))
             found = {path.name: path.stat().st_mode & 0o777 for path in tmp_path.iterdir()}
     finally:
@@ -271,7 +271,7 @@ def test_a_directory_that_cannot_hold_it_is_told_at_once(place):
 def test_a_file_that_is_no_database_does_not_stay_open(tmp_path):
     (tmp_path / "q.db").write_text("not at all " * 100)
     with pytest.raises(StoreError, match="file is not a database") as caught:
-        Client(f"sqlite:///{tmp_path}/q.db").ask(lambda _: None)
+        SqlClient(f"sqlite:///{tmp_path}/q.db").ask(lambda _: None)
 
     assert caught.tb  # whose frames would keep it open, until somebody collects them
     assert [] == [file.path for file in psutil.Process().open_files() if file.path.startswith(str(tmp_path))]

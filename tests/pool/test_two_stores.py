@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from queuepool.jobs.client import Queue
-from queuepool.stores.sql.client import Client
+from queuepool.stores.sql.client import SqlClient
 from queuepool.stores.sql.migrate import migrate
 from tests.support.eventually import eventually
 from tests.support.pools import Site
@@ -34,7 +34,7 @@ def config(site: Site, **more: object) -> str:
 
 @pytest.fixture
 def with_table(site: Site, sqlite_url: str) -> Iterator[Site]:
-    client = Client(sqlite_url, create=True)
+    client = SqlClient(sqlite_url, create=True)
     migrate(client)
     client.close()
     yield from beside(site, failed_url=sqlite_url)

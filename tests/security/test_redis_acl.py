@@ -20,7 +20,7 @@ from queuepool.jobs.client import Queue
 from queuepool.payload.envelope import OBJECT_JOB
 from queuepool.payload.php_serialize import build_command
 from queuepool.stores.records import RecordKey
-from queuepool.stores.values import Claim
+from queuepool.stores.values import AlertClaim
 from tests.support.eventually import eventually
 from tests.support.pools import Site
 from tests.support.redis_server import PREFIX, start_redis
@@ -94,7 +94,9 @@ def test_a_pool_watches_the_others_and_takes_keys_of_alerts_as_the_worker(login,
     root.hset("queuepool:pools", "a", json.dumps({"at": root.time()[0], "host": "h", "pool": "p"}))
 
     assert ["p"] == [pool["pool"] for pool in stores.control.pools()]
-    assert [Claim.TAKEN, Claim.OURS] == [stores.values.claim_alert("wait:default", "h:p", 60.0) for _ in range(2)]
+    assert [AlertClaim.TAKEN, AlertClaim.OURS] == [
+        stores.values.claim_alert("wait:default", "h:p", 60.0) for _ in range(2)
+    ]
     assert stores.values.release_alert("wait:default", "h:p")
     assert [] == denials(root)
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from queuepool.jobs.client import Queue
-from queuepool.stores.sql.client import Client
+from queuepool.stores.sql.client import SqlClient
 from queuepool.stores.sql.migrate import migrate
 from queuepool.stores.sql.postgresql import is_lent
 from tests.support.databases import USER, DatabaseServer
@@ -75,7 +75,7 @@ def test_a_lent_session_is_given_back_as_it_was(postgres, postgres_url, tmp_path
     """Its next user is another application, which must not meet our settings."""
     with pooler(postgres, "transaction", size=1) as bouncer:
         url = bouncer.before(postgres_url)
-        with closing(Client(url)) as client:
+        with closing(SqlClient(url)) as client:
             migrate(client)
         before = session(postgres, url)
         found = site_at(url, tmp_path)
@@ -102,7 +102,7 @@ def session(server: DatabaseServer, url: str) -> list[Any]:
 def test_a_serializable_default_is_none_of_our_transactions(bouncer, postgres, postgres_url):
     postgres.execute(postgres_url, f"ALTER ROLE {USER} SET default_transaction_isolation = 'serializable'")
     try:
-        with closing(Client(bouncer.before(postgres_url))) as client:
+        with closing(SqlClient(bouncer.before(postgres_url))) as client:
             ask = "SHOW transaction_isolation"
             alone, within = (
                 verb(lambda connection: connection.exec_driver_sql(ask).scalar_one())
@@ -155,13 +155,13 @@ def test_a_session_of_ones_own_is_set_up_listens_and_prepares(postgres_url):
         channels = connection.exec_driver_sql("SELECT pg_listening_channels()").scalars().all()
         return [is_lent(connection), *settings, channels, connection.connection.driver_connection.prepare_threshold]
 
-    with closing(Client(postgres_url)) as client:
+    with closing(SqlClient(postgres_url)) as client:
         assert [False, "read committed", "force_custom_plan", "1s", ["queuepool"], 5] == client.ask(look)
 
 
 @pytest.mark.parametrize(("said", "lent", "expected"), [("none", True, None), ("1", False, 1)])
 def test_the_url_says_what_is_prepared_where_a_pooler_hides_itself(postgres_url, said, lent, expected):
-    with closing(Client(f"{postgres_url}&prepare_threshold={said}&application_name=shop")) as client:
+    with closing(SqlClient(f"{postgres_url}&prepare_threshold={said}&application_name=shop")) as client:
         name, found, threshold = client.ask(
             lambda one: (
                 one.exec_driver_sql("SHOW application_name").scalar_one(),

@@ -16,7 +16,7 @@ from queuepool.events.listeners import Listeners
 from queuepool.payload.uncounted import uncounted
 from queuepool.steward.side_stores import EventQueue, FailureRecorder, SideStores
 from queuepool.stores.factory import Stores
-from queuepool.stores.sql.client import Client
+from queuepool.stores.sql.client import SqlClient
 from queuepool.stores.sql.migrate import migrate
 from tests.support.each import each
 from tests.support.redis_server import PREFIX
@@ -40,7 +40,7 @@ def apart(request: pytest.FixtureRequest, connection: ConnectionSettings) -> Ite
 
 def make_tables(url: str) -> None:
     if not url.startswith("unix"):
-        client = Client(url, create=True)
+        client = SqlClient(url, create=True)
         migrate(client)
         client.close()
 
@@ -155,7 +155,7 @@ def test_redis_keeps_nothing_of_a_failure_that_was_recorded_elsewhere(connection
 
 
 def test_while_the_table_is_missing_failures_wait_and_the_table_is_named(connection, sqlite_url, redis_url):
-    Client(sqlite_url, create=True).ask(lambda c: c.exec_driver_sql("DROP TABLE failed_jobs"))
+    SqlClient(sqlite_url, create=True).ask(lambda c: c.exec_driver_sql("DROP TABLE failed_jobs"))
     stores = Stores(replace(connection, url=redis_url, failed_url=sqlite_url))
     (lease,) = reserved(stores, payload("a"))
 

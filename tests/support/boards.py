@@ -14,7 +14,7 @@ from queuepool.board.health import NOT_RUNNING
 from queuepool.board.meters import RUN_BOUNDS, WAIT_BOUNDS
 from queuepool.board.overview import PoolOverview
 from queuepool.board.status import LocalPool, overview
-from queuepool.top.reading import Pace, Reading
+from queuepool.top.reading import Pace, PoolReading
 
 #: what the readings below say is the time
 NOW = 1_800_000_000.0
@@ -51,14 +51,14 @@ def busy(slot: Slot, job: str, *, queue: str = "default", hours: float = 1.0, li
     slot.state = State.BUSY
 
 
-def reading_of(board: Board, counts: PoolCounts | None = None, pace: Pace | None = None, **facts: Any) -> Reading:
+def reading_of(board: Board, counts: PoolCounts | None = None, pace: Pace | None = None, **facts: Any) -> PoolReading:
     """What ``top`` reads on this board."""
     about = About("redis://127.0.0.1:6379/0", "", "", ["high", "default"], "", "", "app")
     local = LocalPool(overview("default", board), "", about)
-    return reading_with(Reading("default", NOW, local, counts or PoolCounts(), pace or Pace()), **facts)
+    return reading_with(PoolReading("default", NOW, local, counts or PoolCounts(), pace or Pace()), **facts)
 
 
-def reading_with(reading: Reading, **facts: Any) -> Reading:
+def reading_with(reading: PoolReading, **facts: Any) -> PoolReading:
     """The same with other facts, named as in the JSON of ``status``."""
     local = reading.local
     assert local

@@ -11,7 +11,7 @@ import pytest
 from queuepool.config.settings import ConnectionSettings
 from queuepool.jobs.client import Queue
 from queuepool.stores.factory import Stores, is_redis
-from queuepool.stores.sql.client import Client
+from queuepool.stores.sql.client import SqlClient
 from queuepool.stores.sql.migrate import migrate
 from tests.support.pools import Site
 from tests.support.redis_server import PREFIX
@@ -47,7 +47,7 @@ def site_on(driver: str, request: pytest.FixtureRequest) -> Iterator[Site]:
 
 def site_at(url: str, path: Path) -> Site:
     """A place for a pool on an empty database, with its tables."""
-    client = Client(url, create=True)
+    client = SqlClient(url, create=True)
     migrate(client)
     client.close()
     connection = ConnectionSettings(url=url)

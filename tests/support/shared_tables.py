@@ -21,7 +21,7 @@ from queuepool.payload.envelope import Payload, decode
 from queuepool.payload.lease import Lease
 from queuepool.settlement.settler import record
 from queuepool.stores.factory import Stores
-from queuepool.stores.sql.client import Client
+from queuepool.stores.sql.client import SqlClient
 from queuepool.stores.sql.migrate import migrate
 from tests.support.laravel_peer import Peer, Talk, require_php
 
@@ -137,7 +137,7 @@ def _make_tables(url: str, maker: str, folder: Path) -> None:
     if maker != "ours":
         Peer.on(url, folder / "none").run("migrate", shape=maker)
         return
-    client = Client(url, create=True)
+    client = SqlClient(url, create=True)
     migrate(client)
     assert 0 == client.ask(lambda connection: connection.execute(text("SELECT count(*) FROM jobs")).scalar_one())
     client.close()

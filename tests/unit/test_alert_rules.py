@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from queuepool.alerts.facts import AlertFacts, Lost, lost_in
-from queuepool.alerts.rules import COUNTED, WINDOW, AlertStates, AlertWindow, Facts, Reading, Recent, readings
+from queuepool.alerts.rules import COUNTED, WINDOW, AlertReading, AlertStates, AlertWindow, LookFacts, Recent, readings
 from queuepool.board.board import Board
 from queuepool.board.counts import JobCounts, PoolCounts, QueueFacts, counts_of
 from queuepool.board.meters import MeterMemory, SlotMeters
@@ -23,32 +23,35 @@ from tests.support.each import each
 LIMITS = AlertSettings()
 
 
-def facts(**more: object) -> Facts:
+def facts(**more: object) -> LookFacts:
     usual: dict[str, object] = {
         "pool": "p", "counts": PoolCounts(), "recent": Recent(), "running": {}, "away": {}, "silent": {},
     }  # fmt: skip
-    return Facts(**{**usual, **more})  # type: ignore[arg-type]
+    return LookFacts(**{**usual, **more})  # type: ignore[arg-type]
 
 
-def of_queue(**more: object) -> Facts:
+def of_queue(**more: object) -> LookFacts:
     return facts(counts=PoolCounts(queues={"mail": QueueFacts(**more)}))  # type: ignore[arg-type]
 
 
 @each(
     ("given", "expected"),
     [
-        (of_queue(oldest=75.0), Reading("wait", "mail", 75.0, 60.0)),
-        (of_queue(overdue=31.0), Reading("overdue", "mail", 31.0, 30.0)),
-        (of_queue(quarantined=2), Reading("quarantine", "mail", 2, 1)),
-        (of_queue(oldest=75.0, paused=True), Reading("wait", "mail", 0.0, 60.0)),
-        (of_queue(oldest=75.0)._replace(is_served=False), Reading("wait", "mail", 0.0, 60.0)),
-        (facts(recent=Recent({"mail": (20, 5)})), Reading("failures", "mail", 0.25, 0.2)),
-        (facts(running={"app.slow": 4000.0}), Reading("running", "app.slow", 4000.0, 3600.0)),
-        (facts(counts=PoolCounts(failed_jobs=7)), Reading("failed", "failed jobs", 7, 1000)),
-        (facts(recent=Recent({}, 6)), Reading("crashes", "p", 6, 5)),
-        (facts(silent={"web2:p": 31.0}), Reading("lost", "web2:p", 31.0, 30.0)),
-        (facts(away={"store": 61.0}), Reading("store", "store", 61.0, 60.0)),
-        (facts(running={"a\nb\x1b[2J" + "x" * 300: 1.0}), Reading("running", "a\\nb\\x1b[2J" + "x" * 189, 1.0, 3600.0)),
+        (of_queue(oldest=75.0), AlertReading("wait", "mail", 75.0, 60.0)),
+        (of_queue(overdue=31.0), AlertReading("overdue", "mail", 31.0, 30.0)),
+        (of_queue(quarantined=2), AlertReading("quarantine", "mail", 2, 1)),
+        (of_queue(oldest=75.0, paused=True), AlertReading("wait", "mail", 0.0, 60.0)),
+        (of_queue(oldest=75.0)._replace(is_served=False), AlertReading("wait", "mail", 0.0, 60.0)),
+        (facts(recent=Recent({"mail": (20, 5)})), AlertReading("failures", "mail", 0.25, 0.2)),
+        (facts(running={"app.slow": 4000.0}), AlertReading("running", "app.slow", 4000.0, 3600.0)),
+        (facts(counts=PoolCounts(failed_jobs=7)), AlertReading("failed", "failed jobs", 7, 1000)),
+        (facts(recent=Recent({}, 6)), AlertReading("crashes", "p", 6, 5)),
+        (facts(silent={"web2:p": 31.0}), AlertReading("lost", "web2:p", 31.0, 30.0)),
+        (facts(away={"store": 61.0}), AlertReading("store", "store", 61.0, 60.0)),
+        (
+            facts(running={"a\nb\x1b[2J" + "x" * 300: 1.0}),
+            AlertReading("running", "a\\nb\\x1b[2J" + "x" * 189, 1.0, 3600.0),
+        ),
     ],
 )
 def test_a_reading_is_a_fact_beside_its_limit(given, expected):
@@ -135,8 +138,8 @@ def test_nothing_is_ever_below_0(looks):
 # Raised and cleared
 
 
-def reading(value: float, limit: float = 60.0, kind: str = "wait", subject: str = "mail") -> Reading:
-    return Reading(kind, subject, value, limit)
+def reading(value: float, limit: float = 60.0, kind: str = "wait", subject: str = "mail") -> AlertReading:
+    return AlertReading(kind, subject, value, limit)
 
 
 def looks(*values: float | None, states: AlertStates | None = None) -> str:
@@ -183,7 +186,7 @@ def test_what_has_no_reading_any_more_is_over():
 
 def test_what_an_earlier_steward_counted_is_not_over_before_this_one_has_counted_for_as_long():
     states = AlertStates([OpenAlert("crashes", "pool", 9.0, 5.0, since=1.0)])
-    none = Reading("crashes", "pool", 0.0, 5.0)
+    none = AlertReading("crashes", "pool", 0.0, 5.0)
 
     assert [] == states.update([none], (), 1000.0, COUNTED).cleared
     assert ["crashes"] == [one.kind for one in states.update([none], (), 1300.0).cleared]
@@ -208,7 +211,7 @@ def test_a_hundred_alerts_are_raised_at_most_and_the_others_when_there_is_room()
 
 
 def test_a_store_that_is_away_is_said_however_many_queues_there_is_trouble_with():
-    states, store = AlertStates(), Reading("store", "store", 61.0, 60.0)
+    states, store = AlertStates(), AlertReading("store", "store", 61.0, 60.0)
     many = [reading(60.0, subject=f"q{number}") for number in range(300)]
     for now in (1000.0, 1010.0):
         states.update(many, (), now)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from queuepool.board.board import LEASE_MARGIN, Board, Killed, Role, Slot, State, next_deadline, overdue
-from queuepool.master.children import Child, Children, Plan
+from queuepool.master.children import Child, Children, Replacements
 
 GRACE = 1.0
 #: pids from here on are of other families
@@ -99,7 +99,7 @@ def test_templates_are_the_newest_first_without_those_that_were_ended(children, 
 def test_a_worker_that_is_to_be_forked_is_not_missing_but_nobody_yet(children, slot):
     expect(children, slot, 1)
 
-    assert Plan(spawn=[], retire=[]) == children.plan(target=1, generation=1)
+    assert Replacements(spawn=[], retire=[]) == children.plan(target=1, generation=1)
     assert ([], [], []) == (list(children), children.workers(), children.newcomers())
 
 
@@ -132,41 +132,41 @@ def test_with_a_template_goes_who_was_not_forked_yet_and_nobody_else(children, a
 
     assert [Role.FREE, Role.WORKER, Role.WORKER] == [slot.role for slot in (missed, forked, others)]
     assert [kept] == children.workers()
-    assert Plan(spawn=[1], retire=[]) == children.plan(target=3, generation=1)
+    assert Replacements(spawn=[1], retire=[]) == children.plan(target=3, generation=1)
 
 
 # The plan
 
 
 def test_a_pool_begins_with_a_worker_for_each_number(children):
-    assert Plan(spawn=[1, 2, 3], retire=[]) == children.plan(target=3, generation=1)
+    assert Replacements(spawn=[1, 2, 3], retire=[]) == children.plan(target=3, generation=1)
 
 
 def test_a_full_pool_needs_nobody(children, add):
     for number in (1, 2, 3):
         add(number)
 
-    assert Plan(spawn=[], retire=[]) == children.plan(target=3, generation=1)
+    assert Replacements(spawn=[], retire=[]) == children.plan(target=3, generation=1)
 
 
 def test_a_worker_that_is_missing_is_replaced(children, add):
     add(1)
     add(3)
 
-    assert Plan(spawn=[2], retire=[]) == children.plan(target=3, generation=1)
+    assert Replacements(spawn=[2], retire=[]) == children.plan(target=3, generation=1)
 
 
 def test_a_worker_that_starts_is_not_started_again(children, add):
     add(1, ready=False)
 
-    assert Plan(spawn=[], retire=[]) == children.plan(target=1, generation=1)
+    assert Replacements(spawn=[], retire=[]) == children.plan(target=1, generation=1)
 
 
 def test_in_a_restart_one_number_is_replaced_at_a_time(children, add):
     for number in (1, 2, 3):
         add(number)
 
-    assert Plan(spawn=[1], retire=[]) == children.plan(target=3, generation=2)
+    assert Replacements(spawn=[1], retire=[]) == children.plan(target=3, generation=2)
 
 
 def test_while_a_replacement_starts_nobody_leaves_and_nobody_else_is_replaced(children, add):
@@ -174,7 +174,7 @@ def test_while_a_replacement_starts_nobody_leaves_and_nobody_else_is_replaced(ch
     add(2)
     add(1, 2, ready=False)
 
-    assert Plan(spawn=[], retire=[]) == children.plan(target=2, generation=2)
+    assert Replacements(spawn=[], retire=[]) == children.plan(target=2, generation=2)
 
 
 def test_an_elder_leaves_when_its_replacement_is_ready_and_the_next_number_follows(children, add):
@@ -182,7 +182,7 @@ def test_an_elder_leaves_when_its_replacement_is_ready_and_the_next_number_follo
     add(2)
     add(1, 2)
 
-    assert Plan(spawn=[2], retire=[elder]) == children.plan(target=2, generation=2)
+    assert Replacements(spawn=[2], retire=[elder]) == children.plan(target=2, generation=2)
 
 
 def test_a_second_restart_during_the_first_replaces_all_that_are_older(children, add):
@@ -200,20 +200,20 @@ def test_a_replacement_that_cannot_boot_costs_nobody(children, add):
     broken = add(1, 2, ready=False)
     children.remove(broken.pid)
 
-    assert Plan(spawn=[1], retire=[]) == children.plan(target=2, generation=2)
+    assert Replacements(spawn=[1], retire=[]) == children.plan(target=2, generation=2)
 
 
 def test_an_elder_that_died_meanwhile_is_not_missed(children, add):
     add(1, 2, ready=False)
 
-    assert Plan(spawn=[], retire=[]) == children.plan(target=1, generation=2)
+    assert Replacements(spawn=[], retire=[]) == children.plan(target=1, generation=2)
 
 
 def test_a_missing_worker_is_started_also_while_another_is_replaced(children, add):
     add(1)
     add(1, 2, ready=False)
 
-    assert Plan(spawn=[2], retire=[]) == children.plan(target=2, generation=2)
+    assert Replacements(spawn=[2], retire=[]) == children.plan(target=2, generation=2)
 
 
 def test_a_restart_ends_with_everybody_replaced(children, add):
@@ -239,20 +239,20 @@ def test_a_smaller_pool_lets_the_highest_numbers_go(children, add):
 
     plan = children.plan(target=1, generation=1)
 
-    assert Plan(spawn=[], retire=gone) == plan
+    assert Replacements(spawn=[], retire=gone) == plan
     assert kept not in plan.retire
 
 
 def test_a_pool_of_none_lets_everybody_go(children, add):
     gone = [add(1), add(2)]
 
-    assert Plan(spawn=[], retire=gone) == children.plan(target=0, generation=1)
+    assert Replacements(spawn=[], retire=gone) == children.plan(target=0, generation=1)
 
 
 def test_the_steward_is_never_in_a_plan(children, add):
     add(0, role=Role.STEWARD)
 
-    assert Plan(spawn=[1], retire=[]) == children.plan(target=1, generation=1)
+    assert Replacements(spawn=[1], retire=[]) == children.plan(target=1, generation=1)
 
 
 # Deadlines

@@ -10,7 +10,7 @@ import pytest
 
 from queuepool.board.board import Board, Killed, Role, State
 from queuepool.master.children import Child
-from queuepool.master.respawn import Backoff, Respawn
+from queuepool.master.respawn import Respawn, RespawnDelay
 
 Add = Callable[..., Child]
 
@@ -37,11 +37,11 @@ def add(tmp_path: Path) -> Add:
 
 
 def test_the_first_worker_need_not_wait():
-    assert Backoff().is_over(0.0)
+    assert RespawnDelay().is_over(0.0)
 
 
 def test_rests_grow_from_failure_to_failure_up_to_a_minute():
-    rests, now, seconds = Backoff(), 0.0, []
+    rests, now, seconds = RespawnDelay(), 0.0, []
     for _ in range(10):
         seconds.append(rests.failed(now))
         now += seconds[-1]
@@ -63,7 +63,7 @@ def test_the_code_of_a_restart_need_not_wait_for_what_the_last_code_did(add):
 
 
 def test_a_pool_that_fails_for_weeks_still_counts():
-    rests, now = Backoff(), 0.0
+    rests, now = RespawnDelay(), 0.0
     for _ in range(3000):
         now += rests.failed(now)
 
@@ -71,14 +71,14 @@ def test_a_pool_that_fails_for_weeks_still_counts():
 
 
 def test_a_rest_ends_when_it_is_over():
-    rests = Backoff()
+    rests = RespawnDelay()
     rests.failed(10.0)
 
     assert (False, True) == (rests.is_over(10.4), rests.is_over(10.5))
 
 
 def test_many_failures_at_once_count_as_one():
-    rests = Backoff()
+    rests = RespawnDelay()
     rests.failed(10.0)
 
     assert pytest.approx([0.4, 0.4]) == [rests.failed(10.1), rests.failed(10.1)]
@@ -86,7 +86,7 @@ def test_many_failures_at_once_count_as_one():
 
 
 def test_a_worker_that_came_to_work_ends_the_growing():
-    rests = Backoff()
+    rests = RespawnDelay()
     rests.failed(0.0)
     rests.failed(10.0)
     rests.succeeded()

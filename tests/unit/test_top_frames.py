@@ -13,11 +13,11 @@ from queuepool.board.board import Board, State
 from queuepool.board.counts import JobCounts, PoolCounts, QueueFacts
 from queuepool.board.health import NOT_RUNNING, STUCK
 from queuepool.top.frame import frame, report, table_of
-from queuepool.top.layout import Line, Place, Style, plain_text
-from queuepool.top.reading import Pace, Reading
+from queuepool.top.layout import Display, Line, Style, plain_text
+from queuepool.top.reading import Pace, PoolReading
 from queuepool.top.tables import PAGES, Page
 from queuepool.top.text import width
-from queuepool.top.view import Command, Mode, View, asked
+from queuepool.top.view import KeyCommand, Mode, View, asked
 from tests.support.boards import NOW, board_with, busy, reading_of, some_counts
 from tests.support.each import each
 
@@ -34,13 +34,13 @@ def board(tmp_path: Path) -> Board:
 
 
 @pytest.fixture
-def reading(board: Board) -> Reading:
+def reading(board: Board) -> PoolReading:
     board.header.store_lost = NOW - 60
     return reading_of(board, COUNTS, PACE)
 
 
-def shown(reading: Reading, view: View, columns: int, lines: int) -> list[str]:
-    return [plain_text(line) for line in frame(reading, view, Place(columns, lines), NOW)]
+def shown(reading: PoolReading, view: View, columns: int, lines: int) -> list[str]:
+    return [plain_text(line) for line in frame(reading, view, Display(columns, lines), NOW)]
 
 
 def picture(text: str) -> list[str]:
@@ -124,7 +124,7 @@ def test_a_pool_that_counts_nothing_has_its_queues_and_no_figures_of_them(board)
 
 
 def test_a_report_has_all_tables(reading):
-    lines = report(reading, Place(160, None), NOW)
+    lines = report(reading, Display(160, None), NOW)
 
     assert 3 == lines.count("")
     assert {"QUEUE", "PROCESS", "JOB"} == {before_after(lines, index) for index, line in enumerate(lines) if not line}
@@ -137,7 +137,7 @@ def before_after(lines: list[str], index: int) -> str:
 
 def test_a_pool_that_has_ended_is_shown_as_it_was_last_seen(board):
     reading = reading_of(board, state=NOT_RUNNING)
-    lines = frame(reading, View(row=3), Place(80, 24), NOW)
+    lines = frame(reading, View(row=3), Display(80, 24), NOW)
 
     assert "queuepool default  not running" == plain_text(lines[0]).partition("Z")[0][:30]
     assert "as last seen 2027-01-15T08:00:00Z:" == plain_text(lines[1])
@@ -145,7 +145,7 @@ def test_a_pool_that_has_ended_is_shown_as_it_was_last_seen(board):
 
 
 def test_a_pool_that_never_ran_has_one_line_that_says_so():
-    reading = Reading("default", 0.0, None, PoolCounts(), Pace(), "no live master in /run", runs=False)
+    reading = PoolReading("default", 0.0, None, PoolCounts(), Pace(), "no live master in /run", runs=False)
     lines = shown(reading, View(), 80, 8)
 
     assert ["queuepool default  not running", "no live master in /run"] == [lines[0][:30], lines[1]]
@@ -171,7 +171,7 @@ def test_a_pool_that_never_ran_has_one_line_that_says_so():
     ],
 )
 def test_what_is_wrong_is_said_on_top(board, facts, words):
-    lines = frame(reading_of(board, **facts), View(), Place(160, 24), NOW)
+    lines = frame(reading_of(board, **facts), View(), Display(160, 24), NOW)
 
     assert words in plain_text(lines[1])
     assert Style.WARNING is style_of(lines, words)
@@ -187,14 +187,14 @@ def test_many_troubles_leave_room_for_the_workers(board):
 
 def test_a_job_near_its_limit_and_a_dead_worker_are_pointed_out(board):
     board.slots[3].dead = 1
-    lines = frame(reading_of(board), View(row=3), Place(80, 24), NOW)
+    lines = frame(reading_of(board), View(row=3), Display(80, 24), NOW)
 
     assert [Style.PLAIN, Style.WARNING, Style.BAD] == [style_of(lines, f"worker {number}") for number in (1, 2, 3)]
 
 
 def test_old_figures_of_a_queue_are_pointed_out(board):
     counts = PoolCounts(queues={"high": QueueFacts(3, measured_at=NOW - 90)})
-    lines = frame(reading_of(board, counts), View(page=Page.QUEUES, row=1), Place(80, 24), NOW)
+    lines = frame(reading_of(board, counts), View(page=Page.QUEUES, row=1), Display(80, 24), NOW)
 
     assert Style.WARNING is style_of(lines, "measured 1m30s ago")
 
@@ -202,7 +202,7 @@ def test_old_figures_of_a_queue_are_pointed_out(board):
 def test_the_chosen_row_is_in_sight(board):
     counts = PoolCounts(queues={f"q{number:03}": QueueFacts(number, measured_at=NOW) for number in range(300)})
     for row in (0, 150, 299, 100_000):
-        lines = frame(reading_of(board, counts, queues=[]), View(page=Page.QUEUES, row=row), Place(80, 24), NOW)
+        lines = frame(reading_of(board, counts, queues=[]), View(page=Page.QUEUES, row=row), Display(80, 24), NOW)
         assert style_of(lines, f"q{299 - min(row, 299):03}") is Style.SELECTED
 
 
@@ -254,7 +254,7 @@ def test_details_have_the_whole_id(board):
 
 def test_a_question_is_whole_on_a_narrow_terminal(reading):
     question = f"Pause queue {'q' * 60!r} on all hosts?"
-    lines = shown(reading, asked(View(), Command(("pause",), question)), 30, 14)
+    lines = shown(reading, asked(View(), KeyCommand(("pause",), question)), 30, 14)
 
     assert question in "".join(lines)
     assert "y = yes, any other key = no" in lines
@@ -267,14 +267,14 @@ VIEWS = [
     View(mode=Mode.HELP),
     View(mode=Mode.DETAILS, row=2),
     View(mode=Mode.FILTER, filter="漢" * 60),
-    asked(View(), Command(("pause",), "漢" * 200)),
+    asked(View(), KeyCommand(("pause",), "漢" * 200)),
 ]
 
 
 @each("view", VIEWS)
 @each(("columns", "lines"), [(1, 1), (2, 2), (7, 3), (40, 10), (80, 24), (300, 80)])
 def test_a_frame_is_as_large_as_the_terminal(reading, view, columns, lines):
-    found = frame(reading, view, Place(columns, lines), NOW)
+    found = frame(reading, view, Display(columns, lines), NOW)
 
     assert lines == len(found)
     assert max(sum(width(span.text) for span in line) for line in found) <= columns
@@ -302,7 +302,7 @@ def test_a_board_full_of_nonsense_makes_a_frame_of_the_same_size(board, fifth, n
     pace = Pace((1e300, -1e300, 0.0), {name: -1e-300}, counts.jobs)
     for view in VIEWS:
         for columns, lines in ((80, 24), (300, 80), (9, 5)):
-            found = frame(reading_of(board, counts, pace, store=name), view, Place(columns, lines), NOW)
+            found = frame(reading_of(board, counts, pace, store=name), view, Display(columns, lines), NOW)
             assert lines == len(found)
             assert max(sum(width(span.text) for span in line) for line in found) <= columns
             assert all(span.text.isprintable() for line in found for span in line)

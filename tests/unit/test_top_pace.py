@@ -7,7 +7,7 @@ import pytest
 from queuepool.board.counts import JobCounts, PoolCounts, QueueFacts
 from queuepool.board.facts import Totals
 from queuepool.board.meters import RUN_BOUNDS
-from queuepool.top.reading import Meter, Window
+from queuepool.top.reading import PaceMeter, Window
 from tests.support.boards import times
 
 
@@ -17,13 +17,13 @@ def counts(ready: int = 0, measured_at: float = 0.0, done: int = 0, each: float 
 
 
 def test_nothing_is_known_of_the_pace_at_the_first_reading():
-    pace = Meter().pace(0.0, Totals(5), counts(3, 1.0, 5))
+    pace = PaceMeter().pace(0.0, Totals(5), counts(3, 1.0, 5))
 
     assert (None, {}, None) == (pace.rates, pace.growth, pace.recent)
 
 
 def test_rates_are_those_of_the_last_ten_seconds():
-    meter = Meter()
+    meter = PaceMeter()
     for second in range(100):
         pace = meter.pace(float(second), Totals(done=second * 3, failed=max(second - 90, 0)), PoolCounts())
 
@@ -40,7 +40,7 @@ def test_a_window_keeps_few_readings_however_often_it_is_asked():
 
 
 def test_the_growth_of_a_queue_is_that_between_two_measurements():
-    meter = Meter()
+    meter = PaceMeter()
     meter.pace(0.0, Totals(), counts(100, 50.0))
     same = meter.pace(1.0, Totals(), counts(100, 50.0))
     later = meter.pace(6.0, Totals(), counts(60, 55.0))
@@ -52,14 +52,14 @@ def test_sizes_of_which_only_a_lower_bound_is_known_have_no_growth():
     """A database counts no further than ten thousand: "0/s" there would say that it does not become more."""
     capped = QueueFacts(10_000, measured_at=50.0, is_at_least=True)
     for earlier, later in ((capped, capped), (capped, QueueFacts(9000)), (QueueFacts(9000, measured_at=50.0), capped)):
-        meter = Meter()
+        meter = PaceMeter()
         meter.pace(0.0, Totals(), PoolCounts(queues={"high": earlier}))
         pace = meter.pace(6.0, Totals(), PoolCounts(queues={"high": later._replace(measured_at=55.0)}))
         assert {} == pace.growth
 
 
 def test_what_has_ended_of_late_is_the_difference_to_a_minute_ago():
-    meter = Meter()
+    meter = PaceMeter()
     meter.pace(0.0, Totals(), counts(done=1000, each=0.004))
     pace = meter.pace(30.0, Totals(), counts(done=1000, each=0.004))
     assert 0 == pace.recent["high", "mail"].run.observations
@@ -74,7 +74,7 @@ def test_what_has_ended_of_late_is_the_difference_to_a_minute_ago():
 
 @pytest.mark.bad_input("B138")
 def test_numbers_that_go_backwards_give_no_negative_rate():
-    meter = Meter()
+    meter = PaceMeter()
     meter.pace(0.0, Totals(100, 5, 1), counts(done=50))
     pace = meter.pace(5.0, Totals(0, 0, 0), counts(done=7))
 
@@ -86,6 +86,6 @@ def test_numbers_that_go_backwards_give_no_negative_rate():
 def test_of_ten_thousand_names_few_are_kept():
     many = PoolCounts({("high", f"job{number}"): JobCounts(done=1) for number in range(10_000)})
 
-    meter = Meter()
+    meter = PaceMeter()
     meter.pace(0.0, Totals(), many)
     assert 5000 == len(meter.pace(5.0, Totals(), many).recent)

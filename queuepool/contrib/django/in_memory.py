@@ -9,7 +9,7 @@ import tempfile
 from contextlib import closing
 from functools import cache
 
-from queuepool.stores.sql.client import Client
+from queuepool.stores.sql.client import SqlClient
 from queuepool.stores.sql.migrate import migrate
 
 
@@ -23,7 +23,7 @@ def _url(pid: int) -> str:
     folder = tempfile.mkdtemp(prefix="queuepool-test-")
     atexit.register(_remove, folder, pid)
     url = f"sqlite:///{folder}/queuepool.db"
-    with closing(Client(url, create=True)) as client:
+    with closing(SqlClient(url, create=True)) as client:
         migrate(client)
     return url
 

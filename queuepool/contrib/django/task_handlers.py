@@ -31,7 +31,7 @@ def register() -> None:
     known = set(REGISTRY.names())
     for path, task in dict(_tasks()).items():
         if path not in known:
-            REGISTRY.add(Handler(path, partial(Run, task), Options()))
+            REGISTRY.add(Handler(path, partial(TaskRun, task), Options()))
 
 
 def _tasks() -> Iterator[tuple[str, Any]]:
@@ -41,7 +41,7 @@ def _tasks() -> Iterator[tuple[str, Any]]:
                 yield value.module_path, value
 
 
-class Run:
+class TaskRun:
     """One attempt at a task: the signals around it are Django's."""
 
     def __init__(

@@ -31,7 +31,7 @@ _KEEPALIVE = {
 }
 
 
-class Client:
+class RedisClient:
     """Commands to one server; ``shared`` between threads, else one connection for one loop.
 
     ``longest_wait`` and ``reply_timeout``, in seconds, add up to the socket's timeout. ``store`` is how errors name it.

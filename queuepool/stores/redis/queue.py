@@ -16,7 +16,7 @@ from queuepool.payload.envelope import MAX_BYTES
 from queuepool.payload.lease import Lease, Tallies
 from queuepool.stores.contract import Measured, NewJob, Reservation, Shelf, Sizes, Staged
 from queuepool.stores.locks import NO_LOCKS, Finder, LocksOf
-from queuepool.stores.redis.client import Client
+from queuepool.stores.redis.client import RedisClient
 from queuepool.stores.redis.keys import Keys
 from queuepool.stores.redis.wire import BATCH, batches, by_queue, following, reservation, whole
 
@@ -39,7 +39,7 @@ class RedisQueue:
 
     def __init__(
         self,
-        client: Client,
+        client: RedisClient,
         keys: Keys,
         retry_after: float,
         locks_of: LocksOf,

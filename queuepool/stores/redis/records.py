@@ -23,7 +23,7 @@ from queuepool.stores.records import (
     json_in,
     sound_record,
 )
-from queuepool.stores.redis.client import Client
+from queuepool.stores.redis.client import RedisClient
 from queuepool.stores.redis.keys import Keys
 from queuepool.stores.redis.wire import whole
 
@@ -39,7 +39,7 @@ _WORDS = ("name", "queue", "connection", "payload", "exception")
 class RedisRecords:
     """The records of one connection; the id of an entry of the quarantine is the start of its SHA-1."""
 
-    def __init__(self, client: Client, keys: Keys, locks_of: LocksOf) -> None:
+    def __init__(self, client: RedisClient, keys: Keys, locks_of: LocksOf) -> None:
         self._client = client
         self._keys = keys
         self._locks_of = locks_of

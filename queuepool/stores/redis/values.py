@@ -14,7 +14,7 @@ from queuepool.payload.unique_locks import PREFIX
 from queuepool.stores.contract import NOTICE_KEPT
 from queuepool.stores.control import notice_in
 from queuepool.stores.locks import MAX_OWNER, HeldLock
-from queuepool.stores.redis.client import Client
+from queuepool.stores.redis.client import RedisClient
 from queuepool.stores.redis.keys import Keys
 from queuepool.stores.values import (
     MAX_KEPT,
@@ -25,7 +25,7 @@ from queuepool.stores.values import (
     MAX_STATE,
     MAX_VALUE,
     MOST_KEPT,
-    Claim,
+    AlertClaim,
     Due,
     Fired,
     History,
@@ -44,7 +44,7 @@ _BATCH = 20
 class RedisValues:
     """The values in one database of Redis. Names of the cache are full keys; all else is under our own."""
 
-    def __init__(self, client: Client, keys: Keys) -> None:
+    def __init__(self, client: RedisClient, keys: Keys) -> None:
         self._client = client
         self._keys = keys
 
@@ -86,13 +86,13 @@ class RedisValues:
 
     # Alerts' keys
 
-    def claim_alert(self, alert: str, owner: str, seconds: float) -> Claim:
+    def claim_alert(self, alert: str, owner: str, seconds: float) -> AlertClaim:
         key = self._keys.alert(alert)
         if self._client.command("SET", key, owner, "NX", "PX", math.ceil(seconds * 1000)):
-            return Claim.TAKEN
+            return AlertClaim.TAKEN
         ours = owner.encode()
         holder = self._client.script("read_value", [key], [len(ours) + 1])
-        return Claim.OURS if holder == ours else Claim.OTHERS
+        return AlertClaim.OURS if holder == ours else AlertClaim.OTHERS
 
     def release_alert(self, alert: str, owner: str) -> bool:
         return bool(self._client.script("unlock", [self._keys.alert(alert)], [owner]) == [1])

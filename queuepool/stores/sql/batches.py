@@ -5,13 +5,13 @@ from __future__ import annotations
 from sqlalchemy import Connection, select
 
 from queuepool.stores.contract import Batch
-from queuepool.stores.sql.client import Client
+from queuepool.stores.sql.client import SqlClient
 
 
 class SqlBatches:
     """The batches in one database."""
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: SqlClient) -> None:
         self._client = client
 
     def find(self, batch_id: str) -> Batch | None:

@@ -15,7 +15,7 @@ from queuepool.config.urls import database_of, masked
 from queuepool.errors import StoreError
 from queuepool.payload.ending import Lock
 from queuepool.stores.contract import NewJob
-from queuepool.stores.sql.client import Client
+from queuepool.stores.sql.client import SqlClient
 from queuepool.stores.sql.errors import Database, translated
 from queuepool.stores.sql.queue import SqlQueue
 from queuepool.stores.sql.sqlite import identity_of
@@ -44,7 +44,7 @@ _DATABASES = {
 class Borrowing:
     """The queue's part in other transactions than its own; ``on`` a connection that leads to the same database."""
 
-    def __init__(self, client: Client, jobs: SqlQueue) -> None:
+    def __init__(self, client: SqlClient, jobs: SqlQueue) -> None:
         self._client = client
         self.jobs = jobs
         self._own = ""

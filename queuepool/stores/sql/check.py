@@ -19,7 +19,7 @@ from queuepool.payload.unique_locks import PREFIX
 from queuepool.stores.factory import Stores
 from queuepool.stores.finding import Finding, Grade, refusal
 from queuepool.stores.sql.charsets import charset_of
-from queuepool.stores.sql.client import Client
+from queuepool.stores.sql.client import SqlClient
 from queuepool.stores.sql.encoding import UNICODE
 from queuepool.stores.sql.postgresql import is_lent
 from queuepool.stores.sql.tables import REQUIRED, TABLES, TableNames, oddity_of, problems_of, tables_of
@@ -102,7 +102,7 @@ def _unwritable(url: str) -> Iterator[tuple[Grade, str]]:
             yield Grade.FAIL, f"{place} cannot be written to by uid {os.geteuid()}: chown or chmod it"
 
 
-def _journal(client: Client) -> tuple[Grade, str]:
+def _journal(client: SqlClient) -> tuple[Grade, str]:
     mode = client.ask(lambda connection: connection.exec_driver_sql("PRAGMA journal_mode").scalar_one())
     if mode == "wal":
         return Grade.OK, "journal_mode wal"
@@ -110,7 +110,7 @@ def _journal(client: Client) -> tuple[Grade, str]:
     return Grade.WARN, f"journal_mode {mode}: who reads and who writes wait for each other; {remedy}"
 
 
-def _pooler(client: Client) -> tuple[Grade, str]:
+def _pooler(client: SqlClient) -> tuple[Grade, str]:
     """The pooler's mode: in transaction mode, two clients in turn get the same session, unless a third interferes."""
 
     def session(connection: Connection) -> int:
@@ -124,7 +124,7 @@ def _pooler(client: Client) -> tuple[Grade, str]:
     return Grade.WARN, f"a pooler stands between ({mode}): {cost}; the server's own address would spare that"
 
 
-def _tables(client: Client, queues: Sequence[str]) -> Iterator[tuple[Grade, str]]:
+def _tables(client: SqlClient, queues: Sequence[str]) -> Iterator[tuple[Grade, str]]:
     faults = [words for table in REQUIRED for words in _faults(client, table)]
     denied = [words for table in _ROWS for words in _denied(client, table)] if not faults else []
     yield from ((Grade.FAIL, words) for words in (*faults, *denied))
@@ -138,7 +138,7 @@ def _tables(client: Client, queues: Sequence[str]) -> Iterator[tuple[Grade, str]
     yield from encodings(client)
 
 
-def _connections(client: Client, crews: Sequence[int]) -> Iterator[tuple[Grade, str]]:
+def _connections(client: SqlClient, crews: Sequence[int]) -> Iterator[tuple[Grade, str]]:
     """Whether the connections suffice; ``crews`` is how many workers each pool has.
 
     Each worker and each steward always holds one.
@@ -155,7 +155,7 @@ def _connections(client: Client, crews: Sequence[int]) -> Iterator[tuple[Grade, 
     )
 
 
-def _merged_queues(client: Client, queues: Sequence[str]) -> Iterator[tuple[Grade, str]]:
+def _merged_queues(client: SqlClient, queues: Sequence[str]) -> Iterator[tuple[Grade, str]]:
     """Jobs that Laravel runs as if they were in one of these queues, and we do not."""
     jobs = client.tables.jobs
     named = select(jobs.c.queue).where(jobs.c.queue.in_(queues)).distinct()
@@ -191,13 +191,13 @@ def _elsewhere(stores: Stores, queues: Sequence[str]) -> Iterator[tuple[Grade, s
             yield Grade.FAIL, f"{what} is refused: {words}"
 
 
-def _faults(client: Client, table: str) -> list[str]:
+def _faults(client: SqlClient, table: str) -> list[str]:
     problems: list[str] = []
     missing = refusal(lambda: problems.extend(client.ask(partial(problems_of, tables=client.tables, usual=table))))
     return [missing] if missing else problems
 
 
-def _denied(client: Client, usual: str) -> Iterator[str]:
+def _denied(client: SqlClient, usual: str) -> Iterator[str]:
     """Each missing right, by name: each right is tried for real, and rolled back."""
     nothing: Any = false()
     table, row = client.tables.table(usual), _ROWS[usual]
@@ -216,7 +216,7 @@ class _Undo(Exception):
     """Rolls a transaction back."""
 
 
-def _try(client: Client, statement: Executable) -> None:
+def _try(client: SqlClient, statement: Executable) -> None:
     def work(connection: Connection) -> None:
         connection.execute(statement)
         raise _Undo
@@ -243,7 +243,7 @@ _COST = (
 def inspect_failed_store(connection: ConnectionSettings) -> Iterator[Finding]:
     """The same for a failed store in a database apart from the queue."""
     names = TableNames.of(connection, connection.failed_url)
-    with closing(Client(connection.failed_url, store="failed store", tables=tables_of(names))) as client:
+    with closing(SqlClient(connection.failed_url, store="failed store", tables=tables_of(names))) as client:
         try:
             found = list(encodings(client, ["failed_jobs"]))
         except StoreError:
@@ -251,7 +251,7 @@ def inspect_failed_store(connection: ConnectionSettings) -> Iterator[Finding]:
     yield from (Finding(grade, f"connection {connection.name}", words) for grade, words in found)
 
 
-def encodings(client: Client, tables: Sequence[str] = TABLES) -> Iterator[tuple[Grade, str]]:
+def encodings(client: SqlClient, tables: Sequence[str] = TABLES) -> Iterator[tuple[Grade, str]]:
     """What these tables, by their usual names, cannot hold. Raises ``StoreError``."""
     kind = client.ask(lambda connection: connection.dialect.name)
     if kind == "postgresql":
@@ -261,7 +261,7 @@ def encodings(client: Client, tables: Sequence[str] = TABLES) -> Iterator[tuple[
             yield from _of_table(client, client.tables.table(usual).name)
 
 
-def _of_database(client: Client) -> Iterator[tuple[Grade, str]]:
+def _of_database(client: SqlClient) -> Iterator[tuple[Grade, str]]:
     def read(connection: Connection) -> str:
         return str(connection.exec_driver_sql("SELECT current_setting('server_encoding')").scalar_one())
 
@@ -272,7 +272,7 @@ def _of_database(client: Client) -> Iterator[tuple[Grade, str]]:
         yield Grade.WARN, f"the database's encoding is {name}, {_COST}; one in UTF8 would hold all"
 
 
-def _of_table(client: Client, name: str) -> Iterator[tuple[Grade, str]]:
+def _of_table(client: SqlClient, name: str) -> Iterator[tuple[Grade, str]]:
     rows = client.ask(lambda connection: connection.execute(_COLUMNS, {"name": name}).all())
     narrow: dict[str, list[str]] = {}
     for column, charset in rows:

@@ -25,7 +25,7 @@ T = TypeVar("T")
 _TRIES = 5
 
 
-class Client:
+class SqlClient:
     """One database; ``shared`` between threads, else one connection for one loop.
 
     The drivers are in autocommit: a single statement is its own transaction, and ``transaction`` begins one itself.
@@ -79,7 +79,7 @@ class Client:
     def ask_once(self, work: Callable[[Connection], T]) -> T:
         """As ``ask``, on a connection that is closed at once: none is left open to a database that is to be dropped."""
         about: dict[str, Any] = {"store": self._store, "tables": self.tables, "migrate": self.database.migrate}
-        with closing(Client(self.url, timeout=self._timeout, **about)) as own:
+        with closing(SqlClient(self.url, timeout=self._timeout, **about)) as own:
             return own.ask(work)
 
     def examine(self) -> None:

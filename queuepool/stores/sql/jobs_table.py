@@ -10,7 +10,7 @@ from sqlalchemy import Connection, Insert, text
 
 from queuepool.stores.contract import Shelf
 from queuepool.stores.sql.charsets import Charsets
-from queuepool.stores.sql.client import Client
+from queuepool.stores.sql.client import SqlClient
 from queuepool.stores.sql.clock import Clock, later
 from queuepool.stores.sql.encoding import bytes_of, text_of
 from queuepool.stores.sql.postgresql import CHANNEL
@@ -25,7 +25,7 @@ _NOTIFY = text("SELECT pg_notify(:channel, :queue)")
 class JobsTable:
     """The table of one database; ``retry_after``: seconds that a lease lasts."""
 
-    def __init__(self, client: Client, retry_after: float) -> None:
+    def __init__(self, client: SqlClient, retry_after: float) -> None:
         self._client = client
         self.retry_after = retry_after
         self._clock = ""

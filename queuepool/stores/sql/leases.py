@@ -11,9 +11,9 @@ from dataclasses import replace
 from sqlalchemy import Connection
 
 from queuepool.errors import StoreDown
-from queuepool.payload.lease import Lease, Row
+from queuepool.payload.lease import Lease, LeaseRow
 from queuepool.stores.contract import Reservation
-from queuepool.stores.sql.client import Client
+from queuepool.stores.sql.client import SqlClient
 from queuepool.stores.sql.encoding import bytes_of
 from queuepool.stores.sql.jobs_table import JobsTable
 from queuepool.stores.sql.records import SqlRecords
@@ -29,7 +29,7 @@ Act = Callable[[Connection, list[int]], object]
 class Leases:
     """The leases of one process; rows that can have no further attempt go to the quarantine in ``records``."""
 
-    def __init__(self, client: Client, table: JobsTable, records: SqlRecords) -> None:
+    def __init__(self, client: SqlClient, table: JobsTable, records: SqlRecords) -> None:
         self._client = client
         self._table = table
         self._records = records
@@ -63,7 +63,8 @@ class Leases:
         """The leases under this tag, as the table has them."""
         rows = self._client.ask(lambda connection: self._table.leased_to(connection, queues, tag))
         return [
-            Lease(queue, bytes_of(payload), tag, Row(number, attempts)) for number, queue, payload, attempts in rows
+            Lease(queue, bytes_of(payload), tag, LeaseRow(number, attempts))
+            for number, queue, payload, attempts in rows
         ]
 
     def if_held(self, leases: Sequence[Lease], act: Act) -> list[bool]:
@@ -107,7 +108,7 @@ class Leases:
 
     def _take(self, connection: Connection, queue: str, tag: int, most: int, found: Reservation) -> None:
         for number, payload, attempts in self._table.take(connection, queue, tag, most):
-            lease = Lease(queue, bytes_of(payload), tag, Row(number, attempts))
+            lease = Lease(queue, bytes_of(payload), tag, LeaseRow(number, attempts))
             if payload is None:
                 self._records.quarantine_row(connection, self._client.tables.jobs, number, "too-large")
                 self._table.delete(connection, [number])

@@ -33,11 +33,11 @@ from queuepool.payload.ending import Lock, Unlock
 from queuepool.payload.unique_locks import PREFIX
 from queuepool.stores.locks import NO_LOCKS, Finder, HeldLock
 from queuepool.stores.sql.charsets import Charsets
-from queuepool.stores.sql.client import Client
+from queuepool.stores.sql.client import SqlClient
 from queuepool.stores.sql.clock import Clock
 from queuepool.stores.sql.encoding import bytes_of, is_name, is_one_of
 from queuepool.stores.sql.jobs_table import JobsTable
-from queuepool.stores.values import Claim, Due, Fired, Mark, Result, sound_marks
+from queuepool.stores.values import AlertClaim, Due, Fired, Mark, Result, sound_marks
 
 #: locks that are read at once
 _PAGE = 1000
@@ -55,7 +55,7 @@ class SqlLocks:
     The verbs that end in ``within`` work in their caller's transaction.
     """
 
-    def __init__(self, client: Client, table: JobsTable, prefix: str, lock_prefix: str) -> None:
+    def __init__(self, client: SqlClient, table: JobsTable, prefix: str, lock_prefix: str) -> None:
         self._client = client
         self._table = table
         self._prefix = prefix
@@ -179,14 +179,14 @@ class SqlLocks:
 
     # Alerts' keys
 
-    def claim_alert(self, alert: str, owner: str, seconds: float) -> Claim:
-        def work(connection: Connection) -> Claim:
+    def claim_alert(self, alert: str, owner: str, seconds: float) -> AlertClaim:
+        def work(connection: Connection) -> AlertClaim:
             key = self._alert(connection, alert)
             row = select(self._owned.c.owner).where(self._is_key(connection, key), self._lasts(connection))
             holder = connection.execute(row.with_for_update()).scalar()
             if holder is None:
-                return Claim.TAKEN if self._take(connection, key, owner, seconds) else Claim.OTHERS
-            return Claim.OURS if bytes_of(holder).decode("utf-8", "replace") == owner else Claim.OTHERS
+                return AlertClaim.TAKEN if self._take(connection, key, owner, seconds) else AlertClaim.OTHERS
+            return AlertClaim.OURS if bytes_of(holder).decode("utf-8", "replace") == owner else AlertClaim.OTHERS
 
         self.examine()
         return self._client.transaction(work)

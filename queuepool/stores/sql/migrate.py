@@ -10,12 +10,12 @@ from sqlalchemy import Connection, Table, inspect
 
 from queuepool.config.settings import ConnectionSettings
 from queuepool.config.urls import database_of, kind_of, scheme_of
-from queuepool.stores.sql.client import Client
+from queuepool.stores.sql.client import SqlClient
 from queuepool.stores.sql.ddl import renamed, statements_of
 from queuepool.stores.sql.tables import TABLES, TableNames, problems_of, tables_of
 
 
-def migrate(client: Client, tables: Collection[str] = TABLES) -> list[str]:
+def migrate(client: SqlClient, tables: Collection[str] = TABLES) -> list[str]:
     """Create the missing ones of these tables, by usual names, or SQLite's whole file; returns those created.
 
     Raises ``StoreDown`` or ``StoreError``.
@@ -39,12 +39,12 @@ def places_of(connections: Iterable[ConnectionSettings]) -> dict[tuple[str, Tabl
     return {place: list(tables) for place, tables in found.items()}
 
 
-def client_at(url: str, names: TableNames) -> Client:
+def client_at(url: str, names: TableNames) -> SqlClient:
     """A client that may make a file."""
-    return Client(url, create=True, tables=tables_of(names))
+    return SqlClient(url, create=True, tables=tables_of(names))
 
 
-def problems(client: Client, tables: Collection[str] = TABLES) -> list[str]:
+def problems(client: SqlClient, tables: Collection[str] = TABLES) -> list[str]:
     """Why existing tables cannot be used. Raises ``StoreDown`` or ``StoreError``."""
     return client.ask(lambda c: [words for usual in tables for words in problems_of(c, client.tables, usual)])
 

@@ -13,7 +13,7 @@ from queuepool.payload.ending import NOTHING, Ending, Lock, StateRecord, Unlock
 from queuepool.payload.lease import Lease, Tallies
 from queuepool.stores.contract import Measured, NewJob, Reservation, Shelf, Sizes, Staged
 from queuepool.stores.locks import NO_LOCKS, Finder, LocksOf
-from queuepool.stores.sql.client import Client
+from queuepool.stores.sql.client import SqlClient
 from queuepool.stores.sql.encoding import bytes_of, is_name
 from queuepool.stores.sql.jobs_table import JobsTable
 from queuepool.stores.sql.leases import LOCKED, Leases
@@ -44,7 +44,7 @@ class SqlQueue:
 
     def __init__(
         self,
-        client: Client,
+        client: SqlClient,
         table: JobsTable,
         records: SqlRecords,
         values: SqlValues,

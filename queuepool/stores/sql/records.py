@@ -44,7 +44,7 @@ from queuepool.stores.records import (
     sound_record,
 )
 from queuepool.stores.sql.charsets import Charsets
-from queuepool.stores.sql.client import Client
+from queuepool.stores.sql.client import SqlClient
 from queuepool.stores.sql.clock import Clock
 from queuepool.stores.sql.encoding import bytes_of, exactly, is_name, text_of
 from queuepool.stores.sql.jobs_table import JobsTable
@@ -69,7 +69,9 @@ class SqlRecords:
     A retried job is pushed to ``table``, with its state and lock in ``values``. An entry's id is its record's uuid.
     """
 
-    def __init__(self, client: Client, connection: str, table: JobsTable, values: SqlValues, locks_of: LocksOf) -> None:
+    def __init__(
+        self, client: SqlClient, connection: str, table: JobsTable, values: SqlValues, locks_of: LocksOf
+    ) -> None:
         self._client = client
         self._name = connection
         self._jobs = table

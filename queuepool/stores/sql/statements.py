@@ -25,7 +25,7 @@ from sqlalchemy import (
     update,
 )
 
-from queuepool.payload.lease import Lease, Row
+from queuepool.payload.lease import Lease, LeaseRow
 from queuepool.payload.strict_json import MAX_BYTES
 from queuepool.stores.sql.clock import Clock
 from queuepool.stores.sql.encoding import exactly, is_name, is_one_of
@@ -183,7 +183,7 @@ def mark_of(tag: Any, attempts: Any) -> Any:
     return tag * _ATTEMPTS + attempts % _ATTEMPTS
 
 
-def row_of(lease: Lease) -> Row:
+def row_of(lease: Lease) -> LeaseRow:
     """The row of a lease on a job in a table."""
     assert lease.row, "a lease of another store"
     return lease.row

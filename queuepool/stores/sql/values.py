@@ -20,7 +20,7 @@ from queuepool.payload.lease import Tallies
 from queuepool.stores.contract import NOTICE_KEPT
 from queuepool.stores.control import notice_in
 from queuepool.stores.sql.charsets import Charsets
-from queuepool.stores.sql.client import Client
+from queuepool.stores.sql.client import SqlClient
 from queuepool.stores.sql.clock import Clock
 from queuepool.stores.sql.encoding import bytes_of, is_name
 from queuepool.stores.sql.jobs_table import JobsTable
@@ -55,7 +55,7 @@ class SqlValues(SqlLocks):
     ``maxExceptions``. Source: Queue/Worker.php, markJobAsFailedIfWillExceedMaxExceptions (13.x).
     """
 
-    def __init__(self, client: Client, table: JobsTable, prefix: str, lock_prefix: str) -> None:
+    def __init__(self, client: SqlClient, table: JobsTable, prefix: str, lock_prefix: str) -> None:
         super().__init__(client, table, prefix, lock_prefix)
         self._cache = client.tables.cache
         self._ours = f"{prefix}queuepool:"

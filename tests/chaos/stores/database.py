@@ -10,7 +10,7 @@ from pathlib import Path
 import psutil
 from sqlalchemy import exc, text
 
-from queuepool.stores.sql.client import Client
+from queuepool.stores.sql.client import SqlClient
 from queuepool.stores.sql.migrate import migrate
 from tests.chaos import at_databases, at_network, at_sql
 from tests.chaos.proxy import Proxy
@@ -45,7 +45,7 @@ class DatabaseStore(InTables):
         self.proxy = Proxy(str(folder / self.words.socket), self._folder / self.words.socket)
         self.proxy.start()
         self._open.callback(self.proxy.stop)
-        client = Client(self.url)
+        client = SqlClient(self.url)
         migrate(client)
         client.close()
 

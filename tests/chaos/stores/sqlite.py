@@ -10,7 +10,7 @@ from pathlib import Path
 from sqlalchemy import create_engine
 from sqlalchemy.pool import NullPool
 
-from queuepool.stores.sql.client import Client
+from queuepool.stores.sql.client import SqlClient
 from queuepool.stores.sql.migrate import migrate
 from tests.chaos import at_sql, at_sqlite, disks
 from tests.chaos.stores.base import Nemeses
@@ -34,7 +34,7 @@ class SqliteStore(InTables):
     def start(self) -> None:
         if disks.mount(self.disk, _SIZE):
             self.nemeses |= at_sqlite.ON_A_DISK_OF_ITS_OWN
-        client = Client(self.url, create=True)
+        client = SqlClient(self.url, create=True)
         migrate(client)
         client.close()
 

@@ -12,7 +12,7 @@ from queuepool.config.settings import ConnectionSettings
 from queuepool.payload.envelope import decode
 from queuepool.payload.lease import Lease
 from queuepool.stores.factory import Stores
-from queuepool.stores.sql.client import Client
+from queuepool.stores.sql.client import SqlClient
 from queuepool.stores.sql.migrate import migrate
 from tests.support.redis_server import PREFIX
 from tests.support.store_contract import OURS, RETRY_AFTER, Clock, record, reserved
@@ -96,7 +96,7 @@ def test_unknown_keys_survive(built: Stores, at: Clock, template: str, attempts:
 @pytest.fixture
 def apart(redis_url: str, sqlite_url: str) -> Iterator[Stores]:
     """A queue in Redis, and its failed jobs in Laravel's table."""
-    client = Client(sqlite_url, create=True)
+    client = SqlClient(sqlite_url, create=True)
     migrate(client)
     client.close()
     stores = Stores(ConnectionSettings(url=redis_url, failed_url=sqlite_url, prefix=PREFIX))
