@@ -14,8 +14,7 @@ if TYPE_CHECKING:
     from queuepool.jobs.current_job import current
     from queuepool.jobs.decorator import job
     from queuepool.jobs.job_class import Job
-    from queuepool.jobs.job_options import exponential
-    from queuepool.jobs.retry import Retry
+    from queuepool.jobs.job_options import Retry, exponential
     from queuepool.payload.on_push import on_push
     from queuepool.payload.to_json import register_type
 
@@ -27,7 +26,7 @@ __version__ = "0.1.0"
 
 #: the module of each public name; imported at first use, so that a process loads only what it needs
 _PLACES = MappingProxyType({
-    "Job": "jobs.job_class", "Queue": "jobs.client", "Retry": "jobs.retry", "SoftTimeout": "errors",
+    "Job": "jobs.job_class", "Queue": "jobs.client", "Retry": "jobs.job_options", "SoftTimeout": "errors",
     "around": "jobs.around", "configure": "jobs.connecting", "connect": "jobs.connecting", "context": "jobs.context",
     "current": "jobs.current_job", "exponential": "jobs.job_options", "job": "jobs.decorator", "on": "events.listeners",
     "on_push": "payload.on_push", "register_type": "payload.to_json",

@@ -11,9 +11,9 @@ from typing import Any, Literal, TypedDict
 
 from queuepool.config import values
 from queuepool.config.words import OPTIONS
-from queuepool.errors import AttemptLost, ConfigError, JobError
+from queuepool.errors import AttemptLost, ConfigError, JobError, QueuepoolError
 from queuepool.jobs.definition import check_job_name
-from queuepool.jobs.retry import Retry
+from queuepool.jobs.delay import Delay, seconds_until
 from queuepool.payload.options import checked_tags
 from queuepool.settlement.verdict import Backoff
 
@@ -292,3 +292,20 @@ def exponential(first: Seconds, most: Seconds, *, jitter: bool = False) -> Backo
         raise ConfigError("@job", f"backoff: exponential: jitter cannot be {jitter!r}: it is True or False")
     growing = takewhile(lambda delay: delay < end, (begin * 2**step for step in count()))
     return Backoff((*growing, end), jitter)
+
+
+# ``Retry``: raised by a handler that wants another try, at a time of its own.
+
+
+class Retry(QueuepoolError):
+    """The job is to be tried again ``after`` this delay; by default after its backoff.
+
+    It counts as any exception does: it uses up a try, and in the last one the job fails with it. ``retry_on`` and
+    ``fail_on`` say nothing about it. Write ``raise Retry(after="30s") from error`` to keep why. Raises ``ValueError``
+    for what is no delay.
+    """
+
+    def __init__(self, reason: str = "", *, after: Delay | None = None) -> None:
+        self.after = None if after is None else seconds_until(after)
+        when = "later" if self.after is None else f"in {self.after:g} s"
+        super().__init__(reason or f"the handler asks for another try {when}")

@@ -21,10 +21,9 @@ from queuepool.steward.give_back import GiveBack, LostReplies
 from queuepool.steward.loop import Chore, Steward
 from queuepool.steward.measure import Measure, PoolMeters, PublishMeters
 from queuepool.steward.orphaned_boards import OrphanedBoards, OrphanGuard
-from queuepool.steward.publish import Publish
+from queuepool.steward.publish import Publish, ReportRunning
 from queuepool.steward.reload_on_change import ReloadOnChange
 from queuepool.steward.renew import Renew, StageDue
-from queuepool.steward.report_running import ReportRunning
 from queuepool.steward.schedule import SchedulesOfPool
 from queuepool.steward.settle_dead import SettleDead
 from queuepool.steward.side_stores import EventQueue, FailureRecorder, RecordFailures, SideStores, SideThread

@@ -7,12 +7,20 @@ import socket
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
-from queuepool.board.board import Board
+from queuepool.board.board import Board, Role, Slot, State
+from queuepool.board.held_jobs import Stage
 from queuepool.board.status import overview
-from queuepool.errors import StoreDenied
-from queuepool.stores.contract import NOTICE_KEPT
+from queuepool.errors import BadPayload, StoreDenied
+from queuepool.payload.ending import StateRecord
+from queuepool.payload.envelope import decode
+from queuepool.payload.lease import Lease
+from queuepool.settlement.facts import Run
+from queuepool.settlement.states import States
+from queuepool.steward.orphaned_boards import OrphanedBoards
+from queuepool.stores.contract import NOTICE_KEPT, QueueStore
+from queuepool.stores.values import Values
 
 #: seconds between notices; the first interval is short, as workers are still starting
 _PERIOD, _FIRST = 5.0, 1.0
@@ -62,3 +70,74 @@ class Publish:
 
     def _key(self, master: object) -> str:
         return f"{self._place['host']}:{self._name}:{master}"
+
+
+# Write to the store which tracked jobs run and how far they are, for all workers at once: no job waits for it.
+
+#: seconds between rounds; after which an unchanged state is written again; and until a state counts as out of date
+_REPORTED_EACH, _REFRESH, STALE = 0.5, 10.0, 30.0
+#: seconds between removals of states whose time is over, while there are any, and otherwise
+_PRUNE, _SEEK = 60.0, 3600.0
+
+
+class _Reported(NamedTuple):
+    """What the store knows of the job in a slot."""
+
+    job_id: str
+    attempt: int
+    since: float
+    progress: float | None
+    note: str
+
+
+class ReportRunning:
+    """Jobs that end within a round are not reported as running."""
+
+    def __init__(self, orphaned_boards: OrphanedBoards, store: QueueStore, values: Values, records: States) -> None:
+        self._orphaned_boards = orphaned_boards
+        self._store = store
+        self._values = values
+        self._records = records
+        #: by slot, and when it was written (monotonic)
+        self._reported: dict[Slot, tuple[_Reported, float]] = {}
+        self._prune_at = 0.0
+
+    def run(self, now: float) -> float:
+        slots = [slot for board in self._orphaned_boards.all() for slot in board.of(Role.WORKER) if _is_tracked(slot)]
+        found = {slot: _Reported(slot.job_id, slot.attempt, slot.since, slot.fraction, slot.note) for slot in slots}
+        new = {slot: seen for slot, seen in found.items() if self._is_news(slot, seen, now)}
+        if new:
+            self._report(new)
+        self._reported = {slot: (seen, now if slot in new else self._reported[slot][1]) for slot, seen in found.items()}
+        if now >= self._prune_at:
+            # Jobs that end within a round leave states, too, so what runs does not tell whether there are any.
+            self._prune_at = now + (_PRUNE if self._values.prune_states() or found else _SEEK)
+        return _REPORTED_EACH
+
+    def _is_news(self, slot: Slot, seen: _Reported, now: float) -> bool:
+        known, at = self._reported.get(slot, (None, 0.0))
+        return seen != known or now >= at + _REFRESH
+
+    def _report(self, new: dict[Slot, _Reported]) -> None:
+        until = self._store.now() + STALE
+        written = [one for slot, seen in new.items() if (one := self._written(slot, seen, until))]
+        if written:
+            self._store.show([lease for lease, _ in written], [state for _, state in written])
+
+    def _written(self, slot: Slot, seen: _Reported, until: float) -> tuple[Lease, StateRecord] | None:
+        """The job that the slot runs, and its state; ``None`` if it has ended meanwhile."""
+        try:
+            leases = [one.lease for one in slot.hand.held() if one.stage == Stage.RUNNING]
+            payload = decode(leases[0].receipt, leases[0].attempts)
+        except (ValueError, OSError, IndexError, BadPayload):
+            return None  # its worker is writing it right now
+        if payload.id != seen.job_id or payload.attempts != seen.attempt:
+            return None
+        run = Run(began=seen.since, progress=seen.progress, note=seen.note)
+        payload = payload.tracked_for(slot.track)
+        state = self._records.running(payload, leases[0].queue, run, until=until, worker=slot.number, pid=slot.pid)
+        return (leases[0], state) if state else None
+
+
+def _is_tracked(slot: Slot) -> bool:
+    return bool(slot.track and slot.state == State.BUSY and not slot.dead)

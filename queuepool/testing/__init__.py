@@ -13,11 +13,10 @@ TYPE_CHECKING = False  # as in the package itself
 if TYPE_CHECKING:
     from queuepool.settlement.verdict import Delete, Fail, Release
     from queuepool.testing.attempts import Attempt, Ran, RanNow
-    from queuepool.testing.draining import drain
-    from queuepool.testing.faking import fake
+    from queuepool.testing.diverted import fake
     from queuepool.testing.pretending import as_current
     from queuepool.testing.pushes import PushedJob, Pushes
-    from queuepool.testing.running import run_now
+    from queuepool.testing.running import drain, run_now
     from queuepool.testing.skipped_time import next_times
     from queuepool.testing.temporary import make_tables
 
@@ -31,7 +30,7 @@ _PLACES = MappingProxyType({
     "Delete": "settlement.verdict", "Fail": "settlement.verdict", "Release": "settlement.verdict",
     "Attempt": "testing.attempts", "Ran": "testing.attempts", "RanNow": "testing.attempts",
     "PushedJob": "testing.pushes", "Pushes": "testing.pushes", "as_current": "testing.pretending",
-    "drain": "testing.draining", "fake": "testing.faking", "make_tables": "testing.temporary",
+    "drain": "testing.running", "fake": "testing.diverted", "make_tables": "testing.temporary",
     "next_times": "testing.skipped_time", "run_now": "testing.running",
 })  # fmt: skip
 

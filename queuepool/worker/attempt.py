@@ -11,7 +11,7 @@ from queuepool.errors import BadPayload
 from queuepool.events import JobExceptionOccurred, JobFacts, JobProcessed, JobProcessing, ResultNotKept
 from queuepool.jobs.around import HOOKS
 from queuepool.jobs.current_job import Current, set_current
-from queuepool.jobs.retry import Retry
+from queuepool.jobs.job_options import Retry
 from queuepool.log.captured import INCOMPLETE, log_incomplete
 from queuepool.payload.ending import NOTHING
 from queuepool.payload.envelope import Payload

@@ -12,9 +12,8 @@ from queuepool.config.values import LONGEST
 from queuepool.errors import UnknownJob
 from queuepool.jobs.arguments import Reader, reader_of
 from queuepool.jobs.current_job import Current
-from queuepool.jobs.job_options import Options
+from queuepool.jobs.job_options import Options, Retry
 from queuepool.jobs.registry import Handler, Registry
-from queuepool.jobs.retry import Retry
 from queuepool.payload.ending import Unlock
 from queuepool.payload.envelope import OBJECT_JOB, Payload
 from queuepool.payload.options import PayloadOptions

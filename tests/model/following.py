@@ -1,6 +1,6 @@
 """One tracked job, and what is said of it: by its push, by what settles it, and by the steward that reports what runs.
 
-Source: ``settlement/states.py``, ``steward/report_running.py``, ``lua/show.lua``. A report may be delivered late.
+Source: ``settlement/states.py``, ``steward/publish.py``, ``lua/show.lua``. A report may be delivered late.
 """
 
 from __future__ import annotations
