@@ -128,8 +128,8 @@ def _new_board(runtime: RuntimeDir, settings: PoolSettings) -> Board:
 
 #: of every pool
 _USUAL = (
-    "jobs.dispatch", "jobs.decorator", "jobs.dispatch", "jobs.job_class", "jobs.job_schedules", "jobs.pusher",
-    "jobs.within", "payload.scheduled", "payload.php_serialize", "payload.php_unserialize", "steward.schedule",
+    "jobs.decorator", "jobs.dispatch", "jobs.job_class", "jobs.job_schedules", "jobs.pusher", "jobs.within",
+    "payload.scheduled", "payload.php_serialize", "payload.php_unserialize", "steward.schedule",
     "unix.posix_timer",
 )  # fmt: skip
 
